@@ -592,6 +592,8 @@ def proxy() -> dict[str, Figure]:
     """iperf3 through a proxy (root); the peer is iperf3 by the kernel's, of whose processor time not all is seen."""
     with tempfile.TemporaryDirectory() as folder:
         command = [MPTCPLAB, "run", ROOT / "benches" / "proxy.yaml", "--on", "kernel", "--repeat", "3", "--out", folder]
+        # A proxy is root's.
+        command += ["--allow-programs", "--root-programs"]
         path = os.pathsep.join([str(MPTCPLAB.parent), os.environ["PATH"]])
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=os.environ | {"PATH": path})
         found = {
@@ -669,7 +671,7 @@ def _hooks_of_a_run(folder: Path, control: str, subflows: int) -> Hooks:
     counted: Hooks = {}
     before = ebpf_statistics.programs().keys()
     with tempfile.TemporaryDirectory() as results:
-        command = [MPTCPLAB, "run", "coupled.yaml", "--on", "kernel", "--out", results]
+        command = [MPTCPLAB, "run", "coupled.yaml", "--on", "kernel", "--out", results, "--allow-programs"]
         command += [f"--set=cc={control}", f"--set=subflows={subflows}"]
         run = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=folder)
         while run.poll() is None:

@@ -1,4 +1,4 @@
-"""What is in a capture of MPTCP, counted byte by byte from the fields that Wireshark reads: slow and plain."""
+"""Counts the content of an MPTCP capture byte by byte from the fields that Wireshark decodes: slow and simple."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FIELDS = (
     "tcp.options.mptcp.datalvllen",
     "tcp.options.mptcp.datafin.flag",
 )
-#: A bit for each byte that a direction can have in a test.
+#: The largest number of bytes of a direction in a test, with one bit for each.
 MOST_BYTES = 1 << 25
 
 
@@ -39,13 +39,13 @@ class Direction:
     retransmitted_bytes: int = 0
     isn: int | None = None
     seen: np.ndarray = field(default_factory=lambda: np.zeros(MOST_BYTES, bool))
-    #: First and last relative number, and the data sequence number of the first.
+    #: The first and last relative subflow sequence number, and the DSN of the first.
     mappings: list[tuple[int, int, int]] = field(default_factory=list)
 
 
 @dataclass
 class Data:
-    """What one side of a connection sends."""
+    """The data that one host of a connection sends."""
 
     bytes: int = 0
     reinjected_bytes: int = 0
@@ -55,19 +55,20 @@ class Data:
 
 @dataclass
 class Counted:
-    """A capture."""
+    """The counts of a capture."""
 
     directions: dict[tuple[str, str], Direction] = field(default_factory=lambda: defaultdict(Direction))
-    #: By Wireshark's number of the connection, and whether the client of its first subflow sends.
+    #: The data by Wireshark's number of the connection, and by whether the client of its initial
+    #: subflow sends.
     data: dict[tuple[str, bool], Data] = field(default_factory=lambda: defaultdict(Data))
-    #: Wireshark's numbers of connections, by the ends of their subflows.
+    #: Wireshark's numbers of connections, by the addresses and ports of their subflows.
     connections: dict[frozenset[str], str] = field(default_factory=dict)
 
 
 def count(capture: Path) -> Counted:
-    """Count a capture in which all connections begin."""
+    """Counts a capture in which all connections begin."""
     counted = Counted()
-    #: By connection: the hosts (first bytes of addresses do for tests) of its client.
+    #: The host of each connection's client. The first bytes of addresses are enough for tests.
     openers: dict[str, str] = {}
     for row in _rows(capture):
         source = f"{row['ip.src']}:{row['tcp.srcport']}"
@@ -79,7 +80,7 @@ def count(capture: Path) -> Counted:
         connection = row["mptcp.stream"]
         if connection:
             counted.connections[frozenset((source, destination))] = connection
-        # The clients of these tests have the addresses that end in 1.
+        # The clients of these tests have addresses that end in 1.
         is_client = row["ip.src"].rpartition(".")[2] == "1"
         openers.setdefault(connection, source)
         data = counted.data[connection, is_client]
@@ -128,7 +129,7 @@ def _place(direction: Direction, data: Data, relative: int) -> int:
     for start, end, number in reversed(direction.mappings):
         if start <= relative < end:
             assert data.origin is not None
-            # The number of a short form has 32 bits only.
+            # The number of a short form has only 32 bits.
             distance = number + (relative - start) - data.origin
             return distance % 2**64 if number >= 2**32 else distance % 2**32
     raise AssertionError(f"no mapping for {relative}")

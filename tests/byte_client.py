@@ -1,4 +1,4 @@
-"""Clients of byte_server.py, each a program; run as `byte_client.py ACTION HOST PORT [NUMBER]`. They print what they found, as JSON."""
+"""Clients of byte_server.py, each an action: `byte_client.py ACTION HOST PORT [NUMBER]`. Prints its result as JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from byte_server import digest, expected, read_all
 
 
 def get(host: str, port: int, size: int) -> dict[str, Any]:
-    """Takes so many bytes, and gives nothing after its request."""
+    """Receives ``size`` bytes, and sends nothing after the request."""
     began = time.monotonic()
     with socket.create_connection((host, port)) as connection:
         connection.sendall(b"get %d\n" % size)
@@ -24,7 +24,7 @@ def get(host: str, port: int, size: int) -> dict[str, Any]:
 
 
 def put(host: str, port: int, size: int) -> dict[str, Any]:
-    """Gives so many bytes; the server tells what it has read after the end of the stream."""
+    """Sends ``size`` bytes. The server reports what it has read after the end of the stream."""
     began = time.monotonic()
     with socket.create_connection((host, port)) as connection:
         connection.sendall(b"put\n" + expected(size))
@@ -35,7 +35,7 @@ def put(host: str, port: int, size: int) -> dict[str, Any]:
 
 
 def talk(host: str, port: int, count: int) -> dict[str, Any]:
-    """A session of so many small questions, each answered before the next."""
+    """Exchanges ``count`` small requests and responses in turn on one connection."""
     draw = random.Random(1)
     is_right = True
     with socket.create_connection((host, port)) as connection:
@@ -51,7 +51,7 @@ def talk(host: str, port: int, count: int) -> dict[str, Any]:
 
 
 def crowd(host: str, port: int, count: int) -> dict[str, Any]:
-    """So many connections at once, each of which takes 2000 bytes."""
+    """Opens ``count`` connections at once, each of which receives 2000 bytes."""
     waiting = selectors.DefaultSelector()
     found: dict[socket.socket, bytes] = {}
     for _ in range(count):
@@ -78,7 +78,7 @@ def crowd(host: str, port: int, count: int) -> dict[str, Any]:
 
 
 def refused(host: str, port: int, _: int) -> dict[str, Any]:
-    """What a program is told by connect."""
+    """Returns the error that ``connect`` reports to a program."""
     began = time.monotonic()
     try:
         socket.create_connection((host, port)).close()
@@ -89,7 +89,7 @@ def refused(host: str, port: int, _: int) -> dict[str, Any]:
 
 
 def reset(host: str, port: int, _: int) -> dict[str, Any]:
-    """What a program is told when the server resets."""
+    """Returns the error that a program gets when the server resets the connection."""
     with socket.create_connection((host, port)) as connection:
         connection.sendall(b"reset\n")
         try:

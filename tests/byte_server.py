@@ -1,4 +1,4 @@
-"""A server that gives, takes or sends back bytes whose every value is known; run as `byte_server.py PORT tcp|mptcp`."""
+"""A server that sends, receives or echoes bytes of known values: `byte_server.py PORT tcp|mptcp`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BLOCK = bytes(range(251)) * 256
 
 
 def expected(size: int) -> bytes:
-    """The bytes that a transfer of that size consists of."""
+    """Returns the bytes of a transfer of ``size`` bytes."""
     return (BLOCK * (size // len(BLOCK) + 1))[:size]
 
 
@@ -28,7 +28,7 @@ def read_all(connection: socket.socket) -> bytes:
 
 
 def serve(connection: socket.socket) -> None:
-    """A line says what is wanted: `get SIZE`, `put` until the end of the stream, `echo`, `reset` or `close`."""
+    """Serves one request line: `get SIZE`, `put` until the end of the stream, `echo`, `reset` or `close`."""
     line = b""
     while not line.endswith(b"\n"):
         if not (byte := connection.recv(1)):

@@ -1,4 +1,4 @@
-"""The program as people start it, for the tests of the command line."""
+"""Runs the program as users start it, for the tests of the command line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 PROGRAM = Path(sys.executable).with_name("mptcplab")
 
-#: Done at once: a call over a link that is cut, two seconds of it.
+#: A short run: a call of two seconds over a link that is cut.
 SHORT = """
 name: short
 hosts: {phone: {}, server: {}}
@@ -24,7 +24,7 @@ duration: 2s
 expect: [flows.call.goodput_bps > 1e5, flows.call.loss_ratio < 0.9]
 """
 
-#: Minutes of work, to be stopped in the middle.
+#: A run of minutes, which tests stop early.
 LONG = """
 name: long
 topology: {star: {n: 9, rate: 1gbit, delay: 50us, queue: 100p}}
@@ -36,7 +36,7 @@ duration: 200s
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended."""
+    """The result of a command."""
 
     status: int
     out: str
@@ -44,18 +44,18 @@ class Ended:
 
     @property
     def document(self) -> Any:
-        """Standard output as the one JSON document that it must be."""
+        """Standard output as a single JSON document."""
         return json.loads(self.out)
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """The environment of this process without what steers terminals, with some changes."""
+    """Returns the environment of this process with some changes, and without variables that affect terminals."""
     steering = {"COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TERM", "PYTHONIOENCODING"}
     return {name: value for name, value in os.environ.items() if name not in steering} | changes
 
 
 def mptcplab(*arguments: str | Path, cwd: Path, **changes: str) -> Ended:
-    """Run the program to its end; keywords change the environment."""
+    """Runs the program to its end. Keywords change the environment."""
     command = [PROGRAM, *map(str, arguments)]
     env = environment(**changes)
     ended = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=120)
@@ -63,7 +63,7 @@ def mptcplab(*arguments: str | Path, cwd: Path, **changes: str) -> Ended:
 
 
 def start(*arguments: str | Path, cwd: Path) -> subprocess.Popen[str]:
-    """Start the program and go on."""
+    """Starts the program and returns at once."""
     command = [PROGRAM, *map(str, arguments)]
     return subprocess.Popen(
         command, cwd=cwd, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -71,14 +71,14 @@ def start(*arguments: str | Path, cwd: Path) -> subprocess.Popen[str]:
 
 
 def may_mount() -> bool:
-    """Whether there can be mounts that only some processes see."""
+    """Returns whether mounts for some processes only are possible."""
     if not shutil.which("unshare"):
         return False
     return subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0
 
 
 def is_refused(ended: Ended, status: int, *words: str) -> bool:
-    """Whether it ended with this status, nothing on standard output, and a message with these words."""
+    """Returns whether a command ended with a status, an empty standard output, and a message with these words."""
     assert ended.status == status, ended
     assert ended.out == "", ended
     assert "Traceback" not in ended.err, ended

@@ -1,8 +1,9 @@
-"""The pages of the documentation, taken apart: fenced blocks, command lines, links.
+"""Parses the pages of the documentation: fenced blocks, command lines, links.
 
-A fenced ``yaml`` block is a whole description if it has a name. ``title=FILE`` after the language writes the block to
-that file, beside the other blocks of its page; ``fragment`` marks the few that are only a part. In ``sh`` blocks,
-``exit=1`` says how the commands end; in ``python`` blocks, ``needs=PACKAGE`` names what else has to be installed.
+A fenced ``yaml`` block is a whole description if it has a name. ``title=FILE`` after the language
+writes the block to that file, beside the other blocks of its page. ``fragment`` marks a block that
+is only part of a description. In ``sh`` blocks, ``exit=1`` is the exit status of the commands. In
+``python`` blocks, ``needs=PACKAGE`` names a package that must be installed besides mptcplab.
 """
 
 from __future__ import annotations
@@ -42,35 +43,35 @@ class Block:
 
     @property
     def title(self) -> str | None:
-        """The file that the block is, if it says so."""
+        """The file name of the block, if it has one."""
         match = re.search(r"title=(\S+)", self.info)
         return match[1] if match else None
 
     @property
     def needs(self) -> str | None:
-        """A package that the block imports and mptcplab does not."""
+        """A package that the block imports and that is no dependency of mptcplab."""
         match = re.search(r"needs=(\w+)", self.info)
         return match[1] if match else None
 
     @property
     def exit_status(self) -> int:
-        """How the commands of the block end."""
+        """The exit status of the block's commands."""
         match = re.search(r"exit=(\d+)", self.info)
         return int(match[1]) if match else 0
 
     @property
     def is_description(self) -> bool:
-        """Whether it is a whole description."""
+        """Whether the block is a whole description."""
         return self.language == "yaml" and re.search(r"^name:", self.text, re.MULTILINE) is not None
 
     @property
     def place(self) -> str:
-        """Page and line."""
+        """The page and line of the block."""
         return f"{self.page.relative_to(ROOT)}:{self.line}"
 
 
 def blocks(page: Path) -> list[Block]:
-    """The fenced blocks of a page, in order."""
+    """Returns the fenced blocks of a page, in order."""
     text = page.read_text(encoding="utf-8")
     return [_block(page, text, match) for match in FENCE.finditer(text)]
 
@@ -85,7 +86,7 @@ DOCUMENTED = [block for block in ALL_BLOCKS if block.is_description]
 
 
 def write_with_page(block: Block, directory: Path) -> Path:
-    """Writes the files of a block's page and then the block itself, whose path it gives."""
+    """Writes the files of a block's page and then the block itself, and returns the path of the block."""
     for other in blocks(block.page):
         if other.title and not other.is_description:
             (directory / other.title).write_text(other.text, encoding="utf-8")
@@ -95,7 +96,7 @@ def write_with_page(block: Block, directory: Path) -> Path:
 
 
 def command_lines(text: str) -> Iterator[list[str]]:
-    """The arguments of every ``mptcplab`` in lines of shell, whose operators stand between spaces."""
+    """Yields the arguments of every ``mptcplab`` in lines of shell. Operators must stand between spaces."""
     for line in text.replace("\\\n", " ").splitlines():
         words = shlex.split(line.removeprefix("$ "), comments=True) if "mptcplab" in line else []
         while words:
@@ -106,7 +107,7 @@ def command_lines(text: str) -> Iterator[list[str]]:
 
 
 def documented_commands() -> Iterator[tuple[str, list[str]]]:
-    """Every command line of pages and examples, with where it stands."""
+    """Yields every command line of pages and examples, with its place."""
     for block in ALL_BLOCKS:
         if block.language in ("sh", "console"):
             yield from ((block.place, arguments) for arguments in command_lines(block.text))
@@ -120,12 +121,12 @@ def documented_commands() -> Iterator[tuple[str, list[str]]]:
 
 
 def links(page: Path) -> list[str]:
-    """The targets of a page's links within the repository."""
+    """Returns the targets of a page's links within the repository."""
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
     return [target for target in MARKDOWN_LINK.findall(text) if "://" not in target]
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings, as forges make them."""
+    """Returns the anchors of a page's headings, as forges generate them."""
     titles = HEADING.findall(page.read_text(encoding="utf-8"))
     return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}

@@ -1,4 +1,4 @@
-"""A run of the kernel back-end made by hand: the run of ``made_run`` with its subflows and all that a host tells."""
+"""A synthetic run of the kernel back-end: the run of ``made_run`` with subflows and host counters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from made_run import END_S, EVERY_S, HALF_BPS, Json, S, counters, resolved, result, samples_table, total, units_table
 from mptcplab.results import RunData, Samples, Units
 
-#: Whether the subflow over wifi goes on after the outage, or another one is opened in its place.
+#: Whether the subflow over wifi continues after the outage, or another one replaces it.
 After = Literal["reused", "recreated"]
 RESUMED_S = 20.5
 WIFI, LTE = ("client.wlan0", "server.eth0", "wifi"), ("client.wwan0", "server.eth1", "lte")
@@ -48,7 +48,7 @@ def times() -> np.ndarray:
 
 
 def carried(number: int) -> np.ndarray:
-    """Rate of a subflow over time in bit/s: lte goes on, wifi only before and after the outage."""
+    """Returns the rate of a subflow over time in bit/s: lte continues, wifi carries before and after the outage."""
     middle = times()[:-1] + EVERY_S / 2
     before, behind = middle < 10, middle >= RESUMED_S
     shares = {0: before, 1: (middle < 10) | (middle >= 10.4), 2: behind}
@@ -56,7 +56,7 @@ def carried(number: int) -> np.ndarray:
 
 
 def telemetry(after: After) -> Iterator[tuple[str, str, np.ndarray, np.ndarray]]:
-    """Series that only the kernel gives."""
+    """Yields the series that only the kernel provides."""
     t = times()
     for reported in subflows(after):
         number = reported["id"]
@@ -85,7 +85,7 @@ def telemetry(after: After) -> Iterator[tuple[str, str, np.ndarray, np.ndarray]]
 
 
 def kernel_result(experiment: Json, after: After, **changes: Any) -> Json:
-    """What the kernel back-end returns at the end of a run."""
+    """Returns the result of the kernel back-end at the end of a run."""
     made = result(experiment)
     for flow in made["flows"]:
         established = flow["id"] == "bulk"
@@ -143,7 +143,7 @@ def kernel_result(experiment: Json, after: After, **changes: Any) -> Json:
 
 
 def made_kernel_run(experiment: Json | None = None, after: After = "recreated", **changes: Any) -> RunData:
-    """The run, of which ``changes`` are made to the result."""
+    """Returns the run, with ``changes`` to its result."""
     experiment = experiment or resolved()
     series = [*counters(), *telemetry(after)]
     outcome = kernel_result(experiment, after, **changes)

@@ -1,4 +1,4 @@
-"""A run made by hand: a bulk flow over two paths, one of them away from 10 s to 20 s; a datagram flow; probes."""
+"""A synthetic run: a bulk flow over two paths, one of them down from 10 s to 20 s; a datagram flow; probes."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def result(experiment: Json) -> Json:
 
 
 def bulk_rate(t: np.ndarray) -> np.ndarray:
-    """7.2 Mbit/s; from 10 s nothing for 0.4 s, then half until 20.5 s."""
+    """Returns the rate: 7.2 Mbit/s; from 10 s nothing for 0.4 s, then half until 20.5 s."""
     rate = np.full(len(t), 2 * HALF_BPS)
     rate[(t >= 10) & (t < 20.5)] = HALF_BPS
     rate[(t >= 10) & (t < 10.4)] = 0.0
@@ -173,7 +173,7 @@ def bulk_rate(t: np.ndarray) -> np.ndarray:
 
 
 def counters(noise: np.random.Generator | None = None) -> Iterator[tuple[str, str, np.ndarray, np.ndarray]]:
-    """Series of the run: entity, metric, times, values."""
+    """Yields the series of the run: entity, metric, times, values."""
     t = np.round(np.arange(0, END_S + EVERY_S / 2, EVERY_S), 6)
     wobble = 1.0 if noise is None else noise.normal(1.0, 0.02, len(t) - 1)
     bulk = bulk_rate(t[:-1] + EVERY_S / 2) * wobble
@@ -214,7 +214,7 @@ def samples_table(series: list[tuple[str, str, np.ndarray, np.ndarray]]) -> Tabl
 
 
 def units_table() -> Table:
-    """Datagrams of the voice flow: one every 10 ms, 20 ms on the way; number 500 is lost, 601 overtakes 600."""
+    """Returns the datagrams of the voice flow, one every 10 ms with 20 ms of delay; 500 is lost, 601 overtakes 600."""
     sent = np.arange(0, int(END_S * 100) - 3, dtype=np.int64) * 10_000_000
     number = np.arange(len(sent))
     delay = np.full(len(sent), 20_000_000, dtype=np.int64) + 2_000_000 * (number % 3)
@@ -234,7 +234,7 @@ def units_table() -> Table:
 
 
 def made_run(experiment: Json | None = None, seed: int | None = None) -> RunData:
-    """The run; with a seed its rates vary by 2 %."""
+    """Returns the run. With a seed, its rates vary by 2 %."""
     experiment = experiment or resolved()
     noise = None if seed is None else np.random.default_rng(seed)
     samples = Samples(samples_table(list(counters(noise))))

@@ -1,27 +1,29 @@
-"""Runs on this machine's kernel, for tests of what comes of them."""
+"""Runs on this machine's kernel, for tests of their results."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from command_line import Ended, mptcplab
 from mptcplab import load, run
 from mptcplab.backends import Run, Tick, backend
 from mptcplab.experiment.inject import parse_action
 from mptcplab.results import Bundle, RunData
 
 Json = dict[str, Any]
-#: Does what the words say, now, and gives the event as it was recorded.
+#: Injects an action, given in words, now, and returns the event as it was recorded.
 Inject = Callable[[str], Json]
 S = 1_000_000_000
 MOST_ATTEMPTS = 5
-#: Of the rate of a link, what it may seem to have carried on a busy machine.
+#: The largest ratio of measured to configured rate of a link on a busy machine.
 MOST_OF_RATE = 1.05
 
-#: Two hosts and two links between them, with nothing that the seed varies.
+#: Two hosts with two links, without anything that depends on the seed.
 TWO_LINKS = """
 name: two-links
 vary: none
@@ -34,7 +36,7 @@ links:
 
 @dataclass(frozen=True)
 class Measured:
-    """A run that is done."""
+    """A done run."""
 
     bundle: Bundle
 
@@ -47,44 +49,56 @@ class Measured:
         return self.bundle.record
 
     def flow(self, name: str) -> Json:
-        """What came of a flow."""
+        """Returns the result of a flow."""
         return next(flow for flow in self.record["result"]["flows"] if flow["id"] == name)
 
     def subflows(self, name: str) -> list[Json]:
-        """What came of the subflows of a flow."""
+        """Returns the results of the subflows of a flow."""
         return list(self.flow(name)["subflows"])
 
     def link(self, name: str, direction: str) -> Json:
-        """What a direction of a link carried."""
+        """Returns the counters of a direction of a link."""
         links = self.record["result"]["links"]
         return next(link for link in links if (link["id"], link["direction"]) == (name, direction))
 
     def event(self, name: str) -> Json:
-        """An event as it happened."""
+        """Returns an event as it happened."""
         return next(event for event in self.record["result"]["events"] if event["id"] == name)
 
     def bytes_between(self, entity: str, begin_s: float, end_s: float, metric: str = "bytes_received") -> float:
-        """By how much a counter grew from one sample to another."""
+        """Returns by how much a counter grew between two times."""
         series = self.data.samples.series(entity, metric)
         assert series is not None, (entity, metric, self.data.samples.entities())
         inside = series.values[(series.times_s >= begin_s) & (series.times_s <= end_s)]
         return float(inside[-1] - inside[0]) if len(inside) else 0.0
 
     def path_events(self, what: str) -> list[Json]:
-        """What the path managers told with these words in it."""
+        """Returns the events of path managers whose text contains ``what``."""
         return [event for event in self.record["result"]["path_events"] if what in event["what"]]
 
 
 def measured(text: str, directory: Path, *, among: str | None = None, on: str = "kernel") -> Measured:
-    """Run a description, of several the one whose name is ``among``, until the machine was not too busy for it."""
+    """Runs a description, or its experiment named ``among``, until the machine was not too busy."""
     description = directory / "description.yaml"
     description.write_text(text)
     members = {member.name: member for member in load(description)}
     return measured_member(members[among] if among else next(iter(members.values())), directory, on=on)
 
 
+def program_unless_busy(*arguments: str, cwd: Path, **changes: str) -> Ended:
+    """Runs the program until the machine was not too busy for its runs in `cwd`/results. Keywords change the
+    environment.
+    """
+    for _ in range(MOST_ATTEMPTS):
+        ended = mptcplab(*arguments, cwd=cwd, **changes)
+        if "this machine is too busy" not in ended.out + ended.err:
+            break
+        shutil.rmtree(cwd / "results")
+    return ended
+
+
 def measured_member(member: Any, directory: Path, *, on: str = "kernel") -> Measured:
-    """Run an experiment until the machine was not too busy for it, and check what holds for every run."""
+    """Runs an experiment until the machine was not too busy, and checks what holds for every run."""
     bundles: list[Bundle] = []
     for _ in range(MOST_ATTEMPTS):
         bundles = run(member, on=on, out=directory / "results")
@@ -113,7 +127,10 @@ def _check_what_always_holds(found: Measured) -> None:
 
 
 def driven(text: str, directory: Path, at_tick: Callable[[Run, Tick, Inject], None]) -> tuple[Json, Json]:
-    """Drive a run as a program does: ``at_tick`` gets run, tick and what injects; gives the experiment and the result."""
+    """Drives a run as a program does, and returns the experiment and the result.
+
+    At each tick, calls ``at_tick`` with the run, the tick and the function that injects actions.
+    """
     description = directory / "description.yaml"
     description.write_text(text)
     [member] = load(description)

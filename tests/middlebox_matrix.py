@@ -1,6 +1,7 @@
-"""The middlebox matrix: what is left of a connection behind each kind of middlebox, and what may be left of it.
+"""The middlebox matrix: the outcome of a connection behind each kind of middlebox, and the allowed outcomes.
 
-python tests/middlebox_matrix.py writes the page of its results; as root, for it runs with the kernel at one end too.
+``python tests/middlebox_matrix.py`` writes the page of its results. It needs root, because the
+kernel is one host of some runs.
 """
 
 from __future__ import annotations
@@ -15,19 +16,21 @@ from typing import Any, Literal
 from mptcplab import Experiment, run
 
 Json = dict[str, Any]
-#: Whose stacks sender and receiver have.
+#: The stacks of the sender and the receiver.
 Ends = Literal["ours - ours", "ours - kernel", "kernel - ours"]
 Fallback = Literal["rfc", "strict"]
-#: Data that are right, over what; data that are not; a connection that was reset; none of these within the deadline.
+#: Correct data over MPTCP or TCP, wrong data, a reset connection, or none of these within the
+#: deadline.
 Outcome = Literal["MPTCP", "TCP", "wrong", "reset", "no end"]
 
 PAGE = Path(__file__).parent.parent / "docs" / "results" / "middleboxes.md"
 BYTES = 1_500_000
-#: From there on data are harmed in mid-stream: all subflows are there, and the window is full.
+#: The place in the stream after which data are changed. All subflows exist then, and the window is
+#: full.
 AFTER = "400kB"
 MOST_ATTEMPTS = 3
 
-#: By name, the middleboxes before the sender's first interface.
+#: The middleboxes before the sender's first interface, by name.
 MIDDLEBOXES: dict[str, list[Json]] = {
     "none": [],
     "sequence numbers rewritten": [{"rewrite_sequence": {}}],
@@ -50,11 +53,11 @@ MIDDLEBOXES: dict[str, list[Json]] = {
     "bytes changed at random": [{"change_bytes": {"probability": 0.02}}],
     "3 bytes inserted": [{"insert_bytes": {"bytes": 3, "after": AFTER}}],
 }
-#: TCP notices nothing of these, and neither does MPTCP.
+#: Neither TCP nor MPTCP notices these.
 UNNOTICED = list(MIDDLEBOXES)[:7]
 #: These leave no options from the start (RFC 8684, section 3.7).
 FROM_THE_START = list(MIDDLEBOXES)[7:12]
-#: These change what is delivered where nobody sums it.
+#: These change delivered data where no checksum covers them.
 CHANGING = list(MIDDLEBOXES)[17:]
 
 
@@ -74,11 +77,11 @@ class Cell:
 
     @property
     def backend(self) -> str:
-        """Where it runs."""
+        """The back-end of the cell."""
         return "sim" if self.ends == "ours - ours" else "userspace"
 
     def experiment(self) -> Experiment:
-        """A transfer over one or two links; the middlebox is on the first. Simulated time costs nothing."""
+        """A transfer over one or two links with the middlebox on the first link. Simulated time costs nothing."""
         is_simulated = self.backend == "sim"
         both = {"checksum": self.checksum, "syn_retries": 1}
         ours = both | {"fallback": self.fallback, "stack": "backend" if is_simulated else "userspace"}
@@ -101,11 +104,12 @@ class Cell:
         )
 
     def outcome(self, out: Path) -> Outcome:
-        """What came of it, on a machine that was not too busy."""
+        """Runs the cell until the machine was not too busy, and returns its outcome."""
         for attempt in range(MOST_ATTEMPTS):
             (bundle,) = run(self.experiment(), on=self.backend, out=out / str(attempt))
             (flow,) = bundle.record["result"]["flows"]
-            # The kernel joins when its worker has its turn; where data are harmed before, there is one subflow.
+            # The kernel joins when its worker is scheduled. If data are changed earlier, there is
+            # one subflow.
             is_late = self.middlebox in CHANGING and len(flow["subflows"]) < self.subflows
             if bundle.status != "invalid" and not is_late:
                 break
@@ -116,7 +120,7 @@ class Cell:
         return "TCP" if flow["fallback"] else "MPTCP"
 
     def allowed(self) -> set[Outcome]:
-        """What may come of it by RFC 8684, and by `strict` where that leaves a choice."""
+        """Returns the outcomes that RFC 8684 allows, and where it leaves a choice, those that `strict` allows."""
         if fault := self.fault():
             return {"MPTCP", "TCP", "reset", fault.outcome}
         if self.middlebox in UNNOTICED:
@@ -132,24 +136,24 @@ class Cell:
         return {"MPTCP", "wrong"} if self.fallback == "rfc" else {"MPTCP", "reset"}
 
     def fault(self) -> Fault | None:
-        """What one of the stacks does wrong there, if it does."""
+        """Returns the known fault of one of the stacks in this cell, if there is one."""
         return next((fault for fault in FAULTS if fault.concerns(self)), None)
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What a stack does wrong."""
+    """A fault of a stack."""
 
     middleboxes: Sequence[str]
     ends: Ends
     outcome: Outcome
     why: str
     with_two_subflows: bool = False
-    #: Only where the other end is strict, and has a checksum to be strict with.
+    #: Whether the fault occurs only if the other host is strict and uses checksums.
     beside_strict: bool = False
 
     def concerns(self, cell: Cell) -> bool:
-        """Whether a cell shows it."""
+        """Returns whether a cell shows the fault."""
         is_strict = cell.checksum and cell.fallback == "strict"
         return (
             cell.middlebox in self.middleboxes
@@ -164,56 +168,56 @@ FAULTS = [
         ["options stripped after 400 kB"],
         "ours - kernel",
         "wrong",
-        "The kernel delivers what comes without a mapping.",
+        "The kernel delivers data that arrives without a mapping.",
     ),
     Fault(
         ["segments joined"],
         "ours - kernel",
         "wrong",
-        "After the first segment that is longer than its mapping the kernel goes on as TCP, tells nobody, and delivers "
-        "what is sent again for want of DATA_ACKs.",
+        "After the first segment that is longer than its mapping, the kernel continues as TCP without a "
+        "signal to the peer. It delivers the data that the engine sends again for lack of DATA_ACKs.",
         with_two_subflows=True,
     ),
     Fault(
         ["a byte changed", "bytes changed at random", "3 bytes inserted"],
         "ours - kernel",
         "wrong",
-        "The kernel goes on as TCP, as the RFC allows, and delivers what its checksum has found wrong, before the "
-        "sender, which is strict, hears of it.",
+        "The kernel continues as TCP, as the RFC allows. It delivers data that failed its checksum before it "
+        "informs the sender, which is strict.",
         beside_strict=True,
     ),
     Fault(
         ["options stripped after 400 kB"],
         "kernel - ours",
         "no end",
-        "Ours resets the subflow; the kernel neither opens another one nor tells its application. After a minute ours "
-        "gives the connection up.",
+        "The engine resets the subflow; the kernel neither opens another one nor informs its application. "
+        "After a minute the engine gives the connection up.",
     ),
     Fault(
         ["segments joined"],
         "kernel - ours",
         "no end",
-        "Now and then a whole mapping loses its options to the segment before it, as when the kernel fills up a window with "
-        "80 bytes. What follows is the same.",
+        "Sometimes a whole mapping loses its options because its segment is joined to the one before, for "
+        "example when the kernel fills a window with 80 bytes. The consequence is the same as above.",
     ),
     Fault(
         ["a byte changed", "bytes changed at random", "3 bytes inserted"],
         "kernel - ours",
         "no end",
-        "The same, with MP_FAIL in the reset.",
+        "The same as above, with MP_FAIL in the reset.",
         beside_strict=True,
     ),
 ]
 
 
 def cells(ends: Sequence[Ends]) -> list[Cell]:
-    """All combinations."""
+    """Returns all combinations."""
     factors = [MIDDLEBOXES, ends, (False, True), (1, 2), ("rfc", "strict")]
     return [Cell(*values) for values in itertools.product(*factors)]
 
 
 def one_of_each(ends: tuple[Ends, Ends]) -> list[Cell]:
-    """A run for each middlebox; of the other factors every two values meet somewhere."""
+    """Returns one run for each middlebox. Every pair of values of the other factors occurs in some run."""
     opposites = [(0, 0, 0, 0), (0, 0, 1, 1), (0, 1, 0, 1), (0, 1, 1, 0)]
     chosen = []
     for number, middlebox in enumerate(MIDDLEBOXES):
@@ -224,13 +228,13 @@ def one_of_each(ends: tuple[Ends, Ends]) -> list[Cell]:
 
 
 def row(middlebox: str, outcomes: Mapping[Cell, Outcome]) -> str:
-    """The line of the table for a middlebox."""
+    """Returns the line of the table for a middlebox."""
     found = [f"**{outcome}**" if outcome == of_fault(cell) else outcome for cell, outcome in outcomes.items()]
     return f"| {middlebox} | {' | '.join(found)} |\n"
 
 
 def of_fault(cell: Cell) -> Outcome | None:
-    """What comes of a cell by a stack's fault, if one is at fault there."""
+    """Returns the outcome of a cell that a stack's fault causes, if there is such a fault."""
     fault = cell.fault()
     return fault.outcome if fault else None
 
@@ -238,28 +242,36 @@ def of_fault(cell: Cell) -> Outcome | None:
 _HEAD = """\
 # Behind middleboxes
 
-What is left of a transfer of 1.5 MB with a [middlebox](../middleboxes.md) before the sender's first interface, over one link or two of 20 Mbit/s and 10 ms
-there and back. Written by `python tests/middlebox_matrix.py`; the tests hold each run against what RFC 8684 lets through.
+This page shows how a transfer of 1.5 MB ends if a [middlebox](../middleboxes.md) is before the
+sender's first interface, with the engine and with Linux 6.18. The transfer uses one or two links of
+20 Mbit/s, with a round trip of 10 ms. `python tests/middlebox_matrix.py` writes this page. The
+tests compare each run with what RFC 8684 allows.
 
-- *MPTCP*, *TCP*: the data are right, over what; *wrong*: a byte arrived that was not sent; *reset*: a reset ended it before the data were there.
-- *no end*: none of these within the deadline, an hour in the simulator and 15 s in real time.
-- Without checksums nobody notices changed data; with them and one subflow, RFC 8684, section 3.7 goes on as TCP, and `fallback: strict` does not.
-- **Bold** is where a stack is at fault; the reasons are below each table. Where the kernel goes on as TCP without telling, as after acknowledgments
-  without DSS, ours resets what comes without a mapping.
+- *MPTCP*, *TCP*: all data arrived unchanged, over MPTCP or over TCP.
+- *wrong*: a byte arrived that was not sent.
+- *reset*: a reset ended the connection before all data had arrived.
+- *no end*: none of these within the deadline, which is an hour in the simulator and 15 s in real
+  time.
+- **Bold**: a stack is at fault; the reasons are below each table.
+
+Without checksums, changed data is not detected. With checksums and one subflow, the connection
+continues as TCP (RFC 8684, section 3.7), except with `fallback: strict`. If the kernel continues as
+TCP without a signal to the peer, as after acknowledgments without DSS, the engine resets the
+subflow when data arrives without a mapping.
 """
 _TITLES: dict[Ends, str] = {
-    "ours - ours": "Our stack at both ends, in the simulator",
-    "ours - kernel": "Ours sends to Linux 6.18",
-    "kernel - ours": "Linux 6.18 sends to ours",
+    "ours - ours": "Engine at both ends, in the simulator",
+    "ours - kernel": "Engine sends to Linux 6.18",
+    "kernel - ours": "Linux 6.18 sends to the engine",
 }
 
 
 def page(directory: Path) -> str:
-    """The page of all results, measured now."""
+    """Runs all cells and returns the page of their results."""
     text = _HEAD
     for ends, title in _TITLES.items():
         text += f"\n## {title}\n\n"
-        text += "| | no checksum, 1 subflow | strict | 2 subflows | strict | checksum, 1 subflow | strict | 2 subflows | strict |\n"
+        text += "| middlebox | no checksum, 1 subflow | strict | 2 subflows | strict | checksum, 1 subflow | strict | 2 subflows | strict |\n"
         text += "|---" * 9 + "|\n"
         of_ends = cells([ends])
         for middlebox in MIDDLEBOXES:

@@ -1,4 +1,4 @@
-"""Whether back-ends agree: intervals against the library's own tests, verdicts, tables."""
+"""Tests the agreement of back-ends: intervals compared with the library's own tests, verdicts, and tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An algorithm beside others: what is run, how standings come about, and the command with its table, page and JSON."""
+"""Tests the comparison of an algorithm with others: its runs, its ranking, and the command's table, page and JSON."""
 
 from __future__ import annotations
 

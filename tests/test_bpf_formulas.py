@@ -1,4 +1,4 @@
-"""The fixed-point formulas of the kernel's controls (bpf/formulas.h), compiled for this machine, against the vectors."""
+"""Tests the fixed-point formulas of the kernel's controls (bpf/formulas.h), compiled for this machine, by vectors."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ VECTORS = [
     for vector in json.loads((HERE / "vectors.json").read_text())["vectors"]
     if vector["id"].split(".")[0] in ("lia", "olia", "balia", "wvegas")
     and vector["variant"] == "formula"
-    # What the theorem of OLIA says about windows of 0 has no increase that a formula gives.
+    # The theorem of OLIA about windows of 0 has no increase to compare with a formula.
     and not vector["id"].startswith("olia.eq")
 ]
 ONE = 1 << 28
 FRACTION = 1 << 16
-#: Gains depend on ratios of windows only: with all windows so many times larger, fractions of packets remain.
+#: The factor of all windows. Gains depend only on ratios of windows, so scaled windows keep
+#: fractions of packets.
 SCALE = 5000
-#: Of a gain that is not tiny. Vectors of equilibria say themselves how exact they are.
+#: The relative tolerance of gains that are not tiny. Vectors of equilibria have their own
+#: tolerance.
 TOLERANCE = 1e-4
 
 COUNTS = [1, 2, 9, 32, 64]
@@ -60,12 +62,12 @@ def paths_of(windows: Sequence[float], rtts_s: Sequence[float], intervals: Seque
 
 
 def gains(formula: Any, paths: Any) -> list[float]:
-    """How fast each window grows, in comparison to Reno's increase of 1/w."""
+    """Returns the growth of each window, relative to Reno's increase of 1/w."""
     return [formula(paths, ctypes.c_uint64(len(paths)), ctypes.c_uint64(i)) / ONE for i in range(len(paths))]
 
 
 def losses(formulas: ctypes.CDLL, paths: Any) -> list[float]:
-    """What BALIA takes of each window after a loss, in packets, of windows that are scaled."""
+    """Returns BALIA's decrease of each window after a loss, in packets, for scaled windows."""
     count = ctypes.c_uint64(len(paths))
     return [formulas.balia_loss(paths, count, ctypes.c_uint64(i)) / FRACTION / SCALE for i in range(len(paths))]
 
@@ -75,7 +77,7 @@ def scaled(windows: Sequence[float]) -> list[float]:
 
 
 def increases(formulas: ctypes.CDLL, name: str, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
-    """Vectors of one step: windows, what each of them grows by, and what a loss takes."""
+    """Checks vectors of one step: windows, the increase of each, and the decrease after a loss."""
     windows = inputs["w"] if "w" in inputs else [cwnd / inputs["mss"] for cwnd in inputs["cwnd"]]
     rtts = inputs.get("rtt", [0.1] * len(windows))
     paths = paths_of(windows, rtts, inputs.get("l", []))
@@ -83,7 +85,7 @@ def increases(formulas: ctypes.CDLL, name: str, inputs: dict[str, Any], outputs:
     if "inc_bytes" in outputs:
         assert found[inputs["subflow"]] * inputs["bytes_acked"] == pytest.approx(outputs["inc_bytes"], rel=TOLERANCE)
     else:
-        # A window of OLIA that others take from grows by a difference of two gains.
+        # An OLIA window from which others gain grows by a difference of two gains.
         assert found == pytest.approx(outputs["inc"], rel=TOLERANCE, abs=1e-8)
     if "dec" in outputs:
         assert losses(formulas, paths_of(scaled(windows), rtts)) == pytest.approx(outputs["dec"], rel=TOLERANCE)
@@ -92,13 +94,13 @@ def increases(formulas: ctypes.CDLL, name: str, inputs: dict[str, Any], outputs:
 def balances(
     formulas: ctypes.CDLL, name: str, inputs: dict[str, Any], outputs: dict[str, Any], tolerance: float
 ) -> None:
-    """Vectors of equilibria: what losses take is what acknowledgments give."""
+    """Checks vectors of equilibria, in which decreases by losses equal increases by acknowledgments."""
     paths = paths_of(scaled(outputs["w"]), inputs["rtt"])
     lost = losses(formulas, paths) if name == "balia" else None
     for index, gain in enumerate(gains(getattr(formulas, name), paths)):
         window, loss = outputs["w"][index], inputs["p"][index]
         taken = lost[index] if lost else window / 2
-        # The closed form of BALIA is that of small loss rates.
+        # BALIA's closed form holds for small loss rates.
         given = gain / window * (1 if lost else 1 - loss)
         assert given == pytest.approx(loss * taken, rel=max(tolerance, TOLERANCE))
 

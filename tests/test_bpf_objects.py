@@ -1,4 +1,4 @@
-"""The compiled eBPF objects belong to their sources."""
+"""Tests that the compiled eBPF objects match their sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bundles and the documents made of them."""
+"""Tests bundles and the documents made from them."""
 
 from __future__ import annotations
 

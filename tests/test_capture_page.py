@@ -1,4 +1,4 @@
-"""The page of a capture: complete in itself, true to the packets, and usable in a browser."""
+"""Tests the page of a capture: self-contained, consistent with the packets, and usable in a browser."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mptcplab.captures import explain, read_series
 from mptcplab.report.capture import capture_page
 from mptcplab.report.capture_points import KINDS, points_of, rows_by_connection
 
-#: A path is cut under way, and its data goes again over the other.
+#: A path is cut during the transfer, and its data is reinjected on the other path.
 CUT = """
 name: cut
 hosts: {phone: {}, server: {}}
@@ -34,11 +34,11 @@ events:
 measure: {captures: [phone.wlan0, phone.wwan0]}
 duration: 10s
 """
-#: By sender and name of the series: its columns.
+#: Columns by sender and name of the series.
 Unpacked = dict[str, dict[str, dict[str, Any]]]
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 needs_browser = pytest.mark.skipif(BROWSER is None, reason="needs chromium")
-#: What a hand does with the first chart of data: drags from a quarter of its time to a half.
+#: A drag on the first data chart, from a quarter to half of its time.
 DRAG = """
 <script>
 setTimeout(() => {
@@ -69,7 +69,7 @@ def page(capture: tuple[dict[str, Any], Path]) -> str:
 
 
 def multipath(document: dict[str, Any]) -> dict[str, Any]:
-    """The connection of Multipath TCP, which the page shows first."""
+    """Returns the MPTCP connection, which the page shows first."""
     [found] = [connection for connection in document["connections"] if connection["version"] is not None]
     return found
 
@@ -79,13 +79,13 @@ def parts_of(page: str, kind: str) -> list[str]:
 
 
 def points_on(page: str, number: int) -> Unpacked:
-    """The points of a connection on the page."""
+    """Returns the points of a connection on the page."""
     described = json.loads(parts_of(page, "described")[number])
     return unpacked(described["series"], parts_of(page, "points")[number])
 
 
 def unpacked(series: dict[str, Any], text: str) -> Unpacked:
-    """Points, read as it is said that they are to be read."""
+    """Decodes points as their description says."""
     packed = zlib.decompress(base64.b64decode(text))
 
     def column(points: int, layout: dict[str, Any]) -> Any:
@@ -192,12 +192,12 @@ def test_the_charts_draw_what_was_captured_and_zoom_by_dragging(
 
 
 def _view(page: str) -> tuple[float, ...]:
-    """The stretch of time that the charts of the first connection show."""
+    """Returns the period that the charts of the first connection show."""
     return tuple(float(part) for part in re.findall(r"<output>([\d.]+) s to ([\d.]+) s", page)[0])
 
 
 def _seen(file: Path, profile: Path, budget_ms: int) -> str:
-    """The page as a browser has made it after so much of its own time."""
+    """Returns the page as a browser has rendered it after ``budget_ms`` of virtual time."""
     assert BROWSER is not None
     options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile / 'profile'}"]
     options += ["--window-size=1100,2600", f"--virtual-time-budget={budget_ms}", "--dump-dom"]

@@ -1,4 +1,4 @@
-"""Captures of the simulator, as another program reads them."""
+"""Tests captures of the simulator with another program that reads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line through the program itself: messages, exit statuses, documents, terminals."""
+"""Tests the command line through the program itself: messages, exit statuses, documents, terminals."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ duration: 1s
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Path:
-    """A directory with a description in it."""
+    """A directory with a description."""
     (tmp_path / "short.yaml").write_text(SHORT)
     return tmp_path
 
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with the description and two repetitions of it in ``results``; to be read, not changed."""
+    """A directory with the description and two repetitions of it in ``results``, which tests must not change."""
     directory = tmp_path_factory.mktemp("done")
     (directory / "short.yaml").write_text(SHORT)
     ended = mptcplab("run", "short.yaml", "--repeat", "2", cwd=directory)
@@ -54,7 +54,7 @@ def bundles(directory: Path) -> list[Path]:
 
 
 def copied(done: Path, to: Path) -> Path:
-    """A copy of the first bundle, to be changed."""
+    """Returns a copy of the first bundle, which tests can change."""
     return Path(shutil.copytree(bundles(done)[0], to / "bundle"))
 
 
@@ -132,7 +132,7 @@ def test_one_experiment_given_twice_runs_once(desk: Path) -> None:
     assert (ended.status, len(ended.document["runs"])) == (0, 1)
 
 
-# ---- what is no bundle, or a damaged one ----
+# ---- directories without a bundle, and damaged bundles ----
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_the_catalogue_is_listed(desk: Path) -> None:
     ended = mptcplab("list", "alenazi2019", "--json", cwd=desk)
     assert (ended.status, ended.err) == (0, "")
     assert all(set(entry) == {"id", "title", "on", "missing", "waits"} for entry in ended.document["experiments"])
-    assert len(ended.document["experiments"]) == 34 + 8  # eight of ours take apart what the paper mixes
+    assert len(ended.document["experiments"]) == 34 + 8  # eight of mptcplab's own separate what the paper mixes
 
 
 def test_the_doctor_says_what_there_is(desk: Path) -> None:
@@ -235,7 +235,7 @@ def test_the_doctor_says_what_there_is(desk: Path) -> None:
     assert (ended.status, ended.err, ended.document["schema"]) == (0, "", "mptcplab/doctor/1")
     assert {"compiled part", "back-end sim"} <= {finding["subject"] for finding in ended.document["findings"]}
     shown = mptcplab("doctor", cwd=desk).out
-    # The space on the disk changes from one call to the next.
+    # The free space on the disk changes between calls.
     assert all(finding["found"] in shown for finding in ended.document["findings"] if finding["subject"] != "disk")
 
 
@@ -360,7 +360,7 @@ def test_verdicts_as_junit_and_ktap(desk: Path) -> None:
 
 
 def on_a_terminal(*arguments: str | Path, cwd: Path, **changes: str) -> tuple[int, str]:
-    """Exit status and what a terminal got of both outputs."""
+    """Runs a command on a terminal. Returns its exit status and both of its outputs."""
     master, slave = pty.openpty()
     process = subprocess.Popen(
         [PROGRAM, *map(str, arguments)], cwd=cwd, env=environment(TERM="xterm", **changes), stdout=slave, stderr=slave
@@ -371,12 +371,12 @@ def on_a_terminal(*arguments: str | Path, cwd: Path, **changes: str) -> tuple[in
 
 
 def rest_of(master: int) -> str:
-    """What a terminal gets until its other end is closed; then it is closed too."""
+    """Reads from a terminal until its other end is closed, and closes it."""
     got = b""
     while True:
         try:
             got += os.read(master, 65536)
-        except OSError:  # how Linux says that the other end is closed
+        except OSError:  # Linux reports the closed end this way
             os.close(master)
             return got.decode()
 
@@ -508,7 +508,7 @@ def test_a_page_is_not_written_under_the_name_of_another_format(done: Path, comm
 def test_repetitions_that_a_paper_states_are_told(desk: Path) -> None:
     (desk / "short.yaml").write_text(SHORT + "repetitions: 3\n")
     once = mptcplab("run", "short.yaml", cwd=desk)
-    assert (once.status, once.err) == (0, "short is said to have been repeated 3 times, and was run once: --repeat 3\n")
+    assert (once.status, once.err) == (0, "short was run once; the source states 3 repetitions: --repeat 3\n")
     assert mptcplab("run", "short.yaml", "--repeat", "3", cwd=desk).err == ""
 
 
@@ -516,4 +516,4 @@ def test_repetitions_that_are_only_assumed_are_not(desk: Path) -> None:
     assert mptcplab("run", "alenazi2019/fig3/full_mesh3", "--set", "repetitions=1", cwd=desk).err == ""
     assert mptcplab("run", "alenazi2019/fig5/tcp", "--set", "duration=12s", cwd=desk).err == ""
     stated = mptcplab("run", "barreira2014/A.1", "--set", "duration=2s", cwd=desk)
-    assert stated.err == "barreira2014/A.1 is said to have been repeated 10 times, and was run once: --repeat 10\n"
+    assert stated.err == "barreira2014/A.1 was run once; the source states 10 repetitions: --repeat 10\n"

@@ -1,4 +1,4 @@
-"""The compiled core through its Python binding."""
+"""Tests the compiled core through its Python binding."""
 
 import json
 import subprocess
@@ -171,7 +171,8 @@ def test_a_disk_that_fills_up_is_named_and_what_was_written_is_readable(
     experiment["measure"]["every_ns"] = MS // 20
     resolved = tmp_path / "resolved.json"
     resolved.write_text(json.dumps(experiment), encoding="utf-8")
-    # A limit on the size of files stands for the disk; it holds for a process.
+    # A limit on the size of files replaces a full disk. It holds for a whole process, so another
+    # one is started.
     command = [sys.executable, "-c", FILLS_THE_DISK, str(resolved), str(tmp_path)]
     printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     assert str(tmp_path / "samples.arrows") in printed

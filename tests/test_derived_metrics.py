@@ -1,4 +1,4 @@
-"""Derived metrics of a run whose truth is known."""
+"""Tests derived metrics with a run whose true values are known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The documentation and the examples are true: descriptions load and run, expectations hold, links lead somewhere."""
+"""Tests the documentation and the examples: descriptions load and run, expectations hold, and links have targets."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def stem(path: Path) -> str:
 
 
 def broken_expectations(description: Path, directory: Path) -> list[str]:
-    """What does not hold in the members that the simulator can run."""
+    """Returns the expectations that do not hold in the members that the simulator can run."""
     simulator = backend("sim")
     broken = []
     for number, member in enumerate(members(description)):

@@ -1,4 +1,4 @@
-"""What the documentation tells people to type works: command lines exist, the tutorial runs from top to bottom."""
+"""Tests that the documented commands work: command lines are valid, and the tutorial runs from start to end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 
 def run(arguments: list[str]) -> tuple[int, str]:
-    """Exit status and text of a command line, as the program would end."""
+    """Runs a command line and returns its exit status and its text."""
     result = CliRunner().invoke(app, arguments)
     if isinstance(result.exception, MptcplabError):
         return result.exception.exit_status, str(result.exception)
@@ -37,7 +37,7 @@ def test_documented_command_line_exists(where: str, arguments: list[str]) -> Non
     program: Any = typer.main.get_group(app)
     is_command = not arguments[0].startswith("-")
     assert not is_command or arguments[0] in program.commands, where
-    # Behind -- stands another program.
+    # The words after -- are another program's.
     ours = list(itertools.takewhile(lambda word: word != "--", arguments))
     options = {word.partition("=")[0] for word in ours if word.startswith("-")}
     assert options <= options_of(program.commands[arguments[0]] if is_command else program), where

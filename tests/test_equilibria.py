@@ -1,4 +1,4 @@
-"""Where the congestion controls settle over two paths with random losses, against their fluids."""
+"""Tests the shares of congestion controls over two paths with random losses against their fluid models."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ duration: 300s
 """
 #: Loss rates and round-trip times.
 PATHS = [(0.001, 0.1), (0.004, 0.1)]
-#: The path that loses less is the longer.
+#: The path with less loss has the longer round-trip time.
 UNLIKE_PATHS = [(0.001, 0.2), (0.004, 0.02)]
 REPETITIONS = 10
 SETTLED_S = 20
 SEGMENT_BYTES = 1420
 
 CONTROLS = ("reno", "ewtcp", "coupled", "semicoupled", "lia", "olia", "balia")
-#: Their fluids leave nothing to the worse path; a control keeps its least window there.
+#: Fluids that leave nothing to the worse path. A control keeps its smallest window there.
 BEST_ALONE = ("coupled", "olia")
 
 
 def windows(data: RunData) -> tuple[float, float]:
-    """The mean windows of both paths once they have settled, in bytes."""
+    """Returns the mean windows of both paths after they settled, in bytes."""
     found = []
     for subflow in (0, 1):
         series = data.samples.series(f"flows.bulk.subflows.{subflow}", "cwnd_bytes")
@@ -46,7 +46,7 @@ def windows(data: RunData) -> tuple[float, float]:
 
 
 def settled(cc: str, delays: tuple[str, str], tmp_path: Path) -> tuple[float, float]:
-    """The mean windows over the repetitions, in packets."""
+    """Returns the mean windows over the repetitions, in packets."""
     description = tmp_path / "equilibrium.yaml"
     description.write_text(WORLD.format(cc=cc, delays=delays), encoding="utf-8")
     [experiment] = load(description)
@@ -73,7 +73,7 @@ def test_windows_settle_where_the_fluid_does(cc: str, tmp_path: Path) -> None:
 def test_rates_over_a_short_path_and_one_ten_times_as_long_are_shared_as_the_fluid_does(
     cc: str, tmp_path: Path
 ) -> None:
-    """`coupled` is left out: its fluid leaves the short path empty, where its window swings above its floor of one."""
+    """`coupled` is omitted: its fluid leaves the short path empty, where its window oscillates above its minimum."""
     far, near = settled(cc, ("100ms", "10ms"), tmp_path)
     shares = []
     for long, short in ((far, near), equilibrium(cc, UNLIKE_PATHS)):

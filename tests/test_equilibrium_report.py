@@ -1,4 +1,4 @@
-"""The section of a report that lays shares of the data beside those in equilibrium."""
+"""Tests the section of a report that compares shares of the data with those in equilibrium."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PACKET_BYTES = 1500
 
 
 def made(lost_packets: tuple[int, int], sent_mb: tuple[int, int] = (20, 10), **series: float) -> RunData:
-    """30 s over two subflows, open all the time, with that loss in the last 20 s; wifi has 50 ms, lte 100 ms."""
+    """Makes 30 s over two open subflows with ``lost_packets`` in the last 20 s; wifi has 50 ms, lte 100 ms."""
     base = made_kernel_run(resolved(events=[], expect=[]), "reused")
     t = np.arange(0, 30.1, 0.1)
     since = np.clip((t - 10) / 20, 0, 1)
@@ -30,7 +30,7 @@ def made(lost_packets: tuple[int, int], sent_mb: tuple[int, int] = (20, 10), **s
         gauges = {"srtt_s": 0.05 * (number + 1), "cwnd_bytes": 15e3, "in_flight_bytes": 14e3} | series
         entity = f"flows.bulk.subflows.{number}"
         of_subflows += [(entity, name, t, np.full(len(t), value)) for name, value in gauges.items()]
-        # What was lost in slow start does not count.
+        # Losses in slow start do not count.
         of_subflows.append((entity, "retransmitted_bytes", t, 5e5 * (t > 2) + since * lost * PACKET_BYTES))
         of_subflows.append(
             (entity, "bytes_sent", t, 9e6 * (t > 2) + since * (sent_mb[number] * MB - lost * PACKET_BYTES))
@@ -39,13 +39,13 @@ def made(lost_packets: tuple[int, int], sent_mb: tuple[int, int] = (20, 10), **s
 
 
 def closed_early(data: RunData) -> RunData:
-    """The same with the first subflow closed at 20 s."""
+    """Returns the run with the first subflow closed at 20 s."""
     data.result["flows"][0]["subflows"][0]["closed_ns"] = 20 * S
     return data
 
 
 def told(data: RunData, *substitutions: Json) -> Settling:
-    """What the page tells of the only flow."""
+    """Returns the section of the page about the only flow."""
     [settling] = settlings({"substitutions": substitutions}, data)
     return settling
 
@@ -53,9 +53,9 @@ def told(data: RunData, *substitutions: Json) -> Settling:
 @pytest.mark.parametrize(
     ("control", "rates"),
     [
-        # Windows as 1 / sqrt(p), over round-trip times.
+        # Windows as 1 / sqrt(p), divided by round-trip times.
         ("reno", (1 / np.sqrt(0.01) / 0.05, 1 / np.sqrt(0.04) / 0.1)),
-        # Windows as 1 / p.
+        # Windows as 1 / p, divided by round-trip times.
         ({"name": "semicoupled", "a": 0.5}, (1 / 0.01 / 0.05, 1 / 0.04 / 0.1)),
         ("olia", (1.0, 0.0)),
     ],

@@ -1,4 +1,4 @@
-"""The language of expectations: what it accepts, refuses and says."""
+"""Tests the language of expectations: accepted and refused texts, and messages."""
 
 from __future__ import annotations
 

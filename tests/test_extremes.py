@@ -1,4 +1,4 @@
-"""Streams that break, the slowest link and the smallest buffers, simulated."""
+"""Tests interrupted streams, the slowest link and the smallest buffers in the simulator."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_what_a_broken_stream_never_delivers_is_late(tmp_path: Path) -> None:
     assert found["stream_late_1s"] == pytest.approx(5 / 9, abs=0.02)
     assert found["stream_late_5s"] == pytest.approx(1 / 5, abs=0.02)
     assert found["stream_late_10s"] is None, "the run ends as such a player would start"
-    # Eight units of 64 kB, 0.512 s each, were sent by 4 s; the ninth never comes.
+    # Eight units of 64 kB, 0.512 s each, were sent by 4 s. The ninth never arrives.
     assert found["stream_startup_s"] == pytest.approx(10 - 8 * 0.512, abs=0.02)
     assert found["stream_throughput_ratio"] == pytest.approx(0.4, abs=0.02)
 

@@ -1,4 +1,4 @@
-"""The simulator against recorded results of a kernel: a few cases, and how verdicts come about."""
+"""Tests the simulator against recorded results of a kernel in a few cases, and the rules of verdicts."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from mptcplab.fidelity.judgement import misses
 from mptcplab.fidelity.runs import Wanted, simulated
 
 FOLDER = ROOT / "tests" / "fidelity"
-#: Of each side of the engine one that is quick to simulate: rates, losses, delays, short transfers, IPv6.
+#: One case for each part of the engine that is quick to simulate: rates, losses, delays, short
+#: transfers, IPv6.
 QUICK = "unequal-,random-loss/reno-1,short-flows,request-response,ipv6,three-paths"
 BOUNDS = Bounds({"goodput": 0.05, "share": 0.05, "recovery": 0.2, "delay": 0.25, "fairness": 0.1}, [])
 KERNEL = {seed: {"bulk goodput_bps": 10.0 + 0.1 * seed} for seed in range(1, 6)}
 
 
 def scaled(factor: float, wobble: float = 0.01) -> dict[int, dict[str, float]]:
-    """The kernel's values by a factor, each a little off it."""
+    """Returns the kernel's values times ``factor``, each with a small deviation."""
     return {
         seed: {name: value * (factor + wobble * (seed % 3 - 1)) for name, value in of.items()}
         for seed, of in KERNEL.items()

@@ -1,4 +1,4 @@
-"""The catalogue: what a SPEC means, in which order, with which changes."""
+"""Tests the catalogue: the experiments that a SPEC selects, their order, and their changes."""
 
 from __future__ import annotations
 

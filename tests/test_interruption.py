@@ -1,4 +1,4 @@
-"""What becomes of a run that is stopped in the middle: by its user, by a kill, by a full disk, by its twin."""
+"""Tests runs that are interrupted: by their user, a kill, a full disk, or the same run in another process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from command_line import LONG, PROGRAM, SHORT, environment, is_refused, may_moun
 from mptcplab import _core
 from mptcplab.results import Bundle, find
 
-#: What is flushed at least once per second of wall time has been flushed after this.
+#: After this time, data that is flushed at least once per second of wall time has been flushed.
 FLUSHED_S = 1.5
 
 
@@ -53,7 +53,7 @@ def test_an_interrupted_run_says_so_and_can_be_read(desk: Path, running: subproc
     running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=60)
     assert (running.returncode, out) == (130, "")
-    assert err == "mptcplab: interrupted; the same command without --fresh goes on with what is not done yet\n"
+    assert err == "mptcplab: interrupted; the same command without --fresh continues with the runs that are not done\n"
     bundle = only_bundle(desk)
     assert (bundle.status, bundle.record["why"]) == ("unfinished", "interrupted")
     run = bundle.load()
@@ -122,7 +122,7 @@ def test_a_dead_process_is_no_obstacle(desk: Path, running: subprocess.Popen[str
     running.kill()
     running.communicate()
     for left in desk.rglob("units.arrows"):
-        left.unlink()  # what is waited for is then the second one's
+        left.unlink()  # so that the file that is awaited is the second run's
     second = start("run", "long.yaml", cwd=desk)
     wait_for_samples(desk)
     second.send_signal(signal.SIGINT)

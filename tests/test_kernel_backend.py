@@ -1,4 +1,4 @@
-"""The kernel back-end as Python sees it: with a compiled part made by hand, which needs no root and no Linux."""
+"""Tests the kernel back-end in Python with a synthetic compiled part, which needs neither root nor Linux."""
 
 from __future__ import annotations
 

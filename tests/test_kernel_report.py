@@ -1,4 +1,4 @@
-"""Figures and pages of runs on the kernel, and what they leave out for runs that do not tell."""
+"""Tests figures and pages of kernel runs, and what they omit for runs without the data."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def words_of(page: str) -> str:
-    """The text of a page without its figures and markup."""
+    """Returns the text of a page without its figures and markup."""
     return " ".join(re.sub(r"<[^>]+>", " ", re.sub(r"<(svg|style).*?</\1>", "", page, flags=re.DOTALL)).split())
 
 
@@ -85,7 +85,7 @@ def test_the_page_tells_what_the_kernel_told(page: str) -> None:
     for words in (
         "Ran on the Linux kernel for 30 s",
         "of the subflows hit, 0 went on and 1 re-created",
-        "Packets came 40 µs later than the link model says in the mean, 1.10 ms at most.",
+        "Packets were delivered 40 µs later than the link model says in the mean, 1.10 ms at most.",
         "10.1.1.1:40003 10.1.1.2:5001 client.wlan0 → server.eth0 wifi",
         "in place of 0",
         "3 events of path managers",
@@ -167,7 +167,7 @@ def test_arms_come_in_order_of_their_numbers_with_short_names(tmp_path: Path) ->
     for n in (10, 2):
         for queue in ("100p", "10p"):
             origins = {f"links.{link}.queue": f"--set links.{link}.queue={queue}" for link in ("wifi", "lte")}
-            # Something that the digest tells apart.
+            # A difference that changes the digest.
             flows = resolved()["flows"]
             flows[0]["path_manager"] = [{"name": queue}]
             found.append(recorded(tmp_path, name=f"fig9/n{n}", flows=flows, origins=origins)[0])

@@ -1,4 +1,4 @@
-"""A busy machine shows: its signs in a run, the sentence for them, and that such a run says nothing of a claim."""
+"""Tests the signs of a busy machine in a run, their sentence, and that such a run decides no claim."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_run_on_time_was_on_no_busy_machine() -> None:
 def test_each_sign_of_a_busy_machine_is_told(sign: dict[str, float], words: str) -> None:
     assert why_busy(record(**sign), RESOLVED) == f"the machine was busy: {words}"
     [sentence] = busy(record(**sign), RESOLVED)
-    assert sentence == f"The machine was busy: {words}. What was measured may be the machine's."
+    assert sentence == f"The machine was busy: {words}. The load of the machine may have influenced the results."
 
 
 def test_what_the_kernel_drops_by_its_own_fault_is_told() -> None:

@@ -1,4 +1,4 @@
-"""The metric table: complete, consistent with what can be evaluated, and nameable."""
+"""Tests that the metric table is complete, consistent with the evaluation, and has valid names."""
 
 from __future__ import annotations
 

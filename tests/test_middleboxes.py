@@ -1,4 +1,4 @@
-"""Middleboxes as people meet them, and their matrix with our stack at both ends."""
+"""Tests common middleboxes, and the middlebox matrix with the engine at both hosts."""
 
 from __future__ import annotations
 

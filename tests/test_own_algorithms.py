@@ -1,4 +1,4 @@
-"""Algorithms of a user's own, classes in Python: what they are told, what they may answer, and how they fail."""
+"""Tests user-defined algorithms in Python: the arguments and results of their hooks, and their failures."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class MinRtt:
 
 
 def described(folder: Path, field: str, choice: str, source: str, **changes: object) -> Experiment:
-    """The description above with a file `own.py` beside it."""
+    """Returns the description above with a file `own.py` beside it."""
     (folder / "own.py").write_text(source)
     file = folder / "own.yaml"
     given = {"path_manager": "full_mesh", field: choice}
@@ -66,7 +66,7 @@ def ran(folder: Path, field: str, name: str, source: str, **changes: object) -> 
     return bundle
 
 
-# ---- what they do ----
+# ---- effects ----
 
 
 def test_a_control_of_ones_own_that_is_reno_does_what_reno_does(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ class Fixed:
     assert rates[1] > 2 * rates[0]
 
 
-# ---- what is left of a run ----
+# ---- records in the bundle ----
 
 
 def test_the_bundle_has_the_file_and_says_that_it_is_user_code(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_what_a_class_prints_goes_to_standard_error(tmp_path: Path) -> None:
     assert "here" in ended.err
 
 
-# ---- what is refused before anything runs ----
+# ---- refusals before a run ----
 
 REFUSED = {
     "a file that is not there": ("./none.py:Reno", RENO, "./none.py cannot be read: No such file or directory"),
@@ -211,7 +211,7 @@ def test_the_kernel_refuses_classes() -> None:
     assert offer.why_not("cc ./own.py:Reno") == why
 
 
-# ---- how they fail ----
+# ---- failures ----
 
 ACKED = "def acked(self, context, acked):"
 QUIET = "def congestion(self, context, congestion): pass"
@@ -234,7 +234,7 @@ FAILING = {
     "no such subflow": (
         "scheduler",
         "from mptcplab.hooks import Assign\nclass Own:\n    def next(self, view): return Assign(7, 100)\n",
-        ["next: there is no subflow 7, allowed are the ids 0"],
+        ["next: unknown subflow 7, allowed are the ids 0"],
     ),
     "too much": (
         "scheduler",
@@ -244,7 +244,7 @@ FAILING = {
     "for ever at one instant": (
         "scheduler",
         "from mptcplab.hooks import Penalize\nclass Own:\n    def next(self, view): return Penalize(view.subflows[0].id)\n",
-        ["next: asked 100000 times at one instant"],
+        ["next: called 100000 times at one instant"],
     ),
     "another host's address": (
         "path_manager",

@@ -1,4 +1,4 @@
-"""A simulator of a user's own as a back-end: the program that the tests of the workspace build from the example."""
+"""Tests a user-defined simulator as a back-end, with the program that the workspace's tests build from the example."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_program_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no such program"):
         backend(str(tmp_path / "nothing"))
     ended = mptcplab("run", SPEC, "--on", "/bin/true", cwd=tmp_path)
-    assert is_refused(ended, 2, "is no simulator of mptcplab")
+    assert is_refused(ended, 2, "not a simulator of mptcplab")
 
 
 def test_a_program_that_ends_fails_the_run_and_says_why(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""``mptcplab pcap``: what it says of captures, held against a plain count of their bytes."""
+"""Tests ``mptcplab pcap`` against a plain count of the captures' bytes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CAPTURES = sorted(RECORDED.glob("*.pcap"))
 
 
 def by_direction(document: dict) -> dict:
-    """(source, destination) to what was sent."""
+    """Returns what was sent, by (source, destination)."""
     found = {}
     for connection in document["connections"]:
         for subflow in connection["subflows"]:
@@ -77,7 +77,7 @@ SIMULATED = {
 
 
 def captured(name: str, to: Path) -> dict[str, Path]:
-    """The captures of a simulated run, by interface."""
+    """Returns the captures of a simulated run, by interface."""
     settings, scheduler, events = SIMULATED[name]
     text = TWO_LINKS.replace("SETTINGS", settings).replace("SCHEDULER", scheduler).replace("EVENTS", events)
     description = to / "captured.yaml"
@@ -95,7 +95,7 @@ def test_the_engines_captures_equal_a_plain_count(name: str, tmp_path: Path) -> 
     interfaces = [captures["client.wlan0"], captures["client.wwan0"]]
     subprocess.run(["mergecap", "-w", merged, *interfaces], check=True)
     assert_equals_plain_count(merged)
-    # Of frames of one instant mergecap takes that of the last file first, we that of the first.
+    # For frames with equal times, mergecap puts the last file first, and mptcplab the first file.
     apart, together = explain(interfaces[::-1]), explain([merged])
     assert by_direction(apart) == by_direction(together)
 
@@ -109,7 +109,7 @@ flows: {upload: {from: SENDER, opened_by: OPENER, to: PEER, transport: mptcp, ap
 measure: {captures: [client.wlan0, server.eth0]}
 duration: 20s
 """
-#: Settings of both hosts, and what stands between them: what makes them go on as TCP at one moment or another.
+#: Settings of both hosts, and a middlebox that makes them fall back to TCP at a certain moment.
 FALLEN_BACK = {
     "acknowledgments-without-signal": ("", "direction: arriving, strip_options: {options: dss, segments: non_syn}"),
     "all-without-signal": ("", "strip_options: {options: dss, segments: non_syn}"),
@@ -117,7 +117,7 @@ FALLEN_BACK = {
 
 
 def payload_by_tshark(capture: Path) -> tuple[int, int]:
-    """Distinct bytes of payload from the client and from the server of the only connection."""
+    """Returns the distinct payload bytes from the client and from the server of the only connection."""
     fields = ("tcp.srcport", "tcp.seq_raw", "tcp.len", "tcp.flags.syn", "tcp.flags.ack")
     command = ["tshark", "-r", str(capture), "-Y", "tcp", "-T", "fields", *(w for f in fields for w in ("-e", f))]
     rows = [
@@ -210,7 +210,8 @@ def test_what_is_asked_wrongly_is_refused(tmp_path: Path) -> None:
 def test_both_ends_together_tell_delay_and_loss(tmp_path: Path) -> None:
     captures = captured("redundant", tmp_path)
     summary = one_way([captures["client.wlan0"]], captures["server.eth0"])
-    # One clock, and paths alike but for the time on the wire.
+    # Both ends have the same clock, and the delays of the paths differ only by the transmission
+    # time.
     assert summary["clock_offset_s"] == pytest.approx(0, abs=0.005)
     [upload] = [way for way in summary["ways"] if way["source"].startswith("10.1.1.1:")]
     assert upload["delay"]["min_s"] == pytest.approx(0.010, abs=0.003)
@@ -228,7 +229,7 @@ def test_the_report_of_a_run_explains_its_captures(tmp_path: Path) -> None:
     assert 'href="captures-client.html"' in report
     assert "sent again by the run" in report
     assert (tmp_path / "captures-client.html").stat().st_size > 10_000
-    # The engine's own count of a subflow's retransmissions is that of the packets.
+    # The engine's count of a subflow's retransmissions equals that of the packets.
     record = json.loads((bundle / "run.json").read_text())
     document = explain(sorted((bundle / "captures").glob("client.*")))
     seen = {ends: way["retransmitted_bytes"] for ends, way in by_direction(document).items()}

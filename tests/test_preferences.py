@@ -1,4 +1,4 @@
-"""Lists of preference: which choice a back-end takes, what is recorded of it, and what is refused."""
+"""Tests lists of preference: the choice of a back-end, its record, and refusals."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FEATURES = {
 
 
 class MadeRun:
-    """A run that is over at once."""
+    """A run that ends at once."""
 
     state = "ended"
 
@@ -53,7 +53,7 @@ class MadeRun:
 
 
 class MadeBackend:
-    """A back-end with some features that keeps the experiments it was given."""
+    """A back-end with some features that stores the experiments it was given."""
 
     in_real_time = False
 
@@ -78,7 +78,7 @@ class MadeBackend:
 
 
 def asked(**changes: Any) -> Json:
-    """The experiment with lists: each first choice is what the papers' kernels had."""
+    """Returns the experiment with lists. Each first choice is that of the papers' kernels."""
     experiment = resolved(expect=[])
     experiment["flows"][0] |= {
         "cc": ["lia", "reno"],
@@ -91,7 +91,7 @@ def asked(**changes: Any) -> Json:
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> MadeBackend:
-    """A back-end called ``made`` that the runner knows."""
+    """A back-end called ``made``, registered with the runner."""
     found = MadeBackend()
     known = {"made": found, "other": MadeBackend("other", path_manager__full_mesh="needs two hands")}
     monkeypatch.setattr(runner, "backend", lambda name: known.get(name) or backends.backend(name))
@@ -155,7 +155,7 @@ def test_several_back_ends_take_the_first_that_all_have() -> None:
 
 
 class BothStacks(MadeBackend):
-    """One of whose hosts those called ``server`` have the kernel's stack."""
+    """A back-end on which hosts called ``server`` have the kernel's stack."""
 
     def of_kernel_hosts(self) -> MadeBackend:
         return MadeBackend("kernel", path_manager__full_mesh="the kernel has endpoints")

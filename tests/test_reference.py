@@ -1,4 +1,4 @@
-"""What is generated from the code: checked in as it is, true to what is resolved, and readable."""
+"""Tests the generated files: current in the repository, consistent with resolved experiments, and readable."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RESOLVED = Draft202012Validator(resolved_schema())
 
 
 def misfits(resolved: dict[str, Any]) -> list[str]:
-    """Where a resolved experiment does not fit the schema."""
+    """Returns the places where a resolved experiment does not match the schema."""
     return [f"{error.json_path}: {error.message[:80]}" for error in RESOLVED.iter_errors(resolved)]
 
 

@@ -1,4 +1,4 @@
-"""Figures and report pages of a run made by hand."""
+"""Tests figures and report pages of a synthetic run."""
 
 from __future__ import annotations
 

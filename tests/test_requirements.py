@@ -1,4 +1,4 @@
-"""The tables of docs/engine.md name a test for each requirement that the engine meets, and every test that they name is there."""
+"""Tests that the tables of docs/engine.md name an existing test for each requirement that the engine meets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PAGE = ROOT / "docs" / "engine.md"
 CRATE = ROOT / "crates" / "mptcp"
 SCRIPTS = CRATE / "tests" / "packet_scripts"
 LAST_COLUMN = "shown by"
-#: How the engine's column begins where there is nothing to show.
+#: The beginnings of the engine's column in rows without a test.
 UNMET = ("differs", "not yet")
 CITATION = re.compile(r"`([^`]+)`")
 FUNCTION = r"fn {}\("
@@ -27,7 +27,7 @@ class Requirement:
 
 
 def rows() -> list[Requirement]:
-    """Of all tables that say what shows something."""
+    """Returns the rows of all tables that name tests."""
     found = []
     is_table = False
     for line in PAGE.read_text(encoding="utf-8").splitlines():
@@ -43,7 +43,11 @@ def rows() -> list[Requirement]:
 
 
 def exists(test: str) -> bool:
-    """Whether it is a packet script, a test of `tests/FILE::NAME` or of `src/PART::PART::NAME`, or a whole file or folder of them."""
+    """Returns whether a test exists.
+
+    A test is a packet script, a test `tests/FILE::NAME` or `src/PART::PART::NAME`, or a file or
+    folder of them.
+    """
     if test.endswith(".pkt"):
         return (SCRIPTS / test).is_file()
     *parts, name = test.replace("::", "/").split("/")

@@ -1,4 +1,4 @@
-"""What a page says of sequences of failures, held against the samples of simulated runs."""
+"""Tests the sentences of a page about sequences of failures against the samples of simulated runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TOLD = re.compile(r"storm from (\S+) s to (\S+) s: (.*)")
 
 
 def storm(out: Path, seed: int) -> tuple[Bundle, RunData]:
-    """A run with failures one after the other, how many and when by the seed."""
+    """Makes a run with successive failures, whose number and times depend on the seed."""
     chance = random.Random(seed)
     text = DESCRIPTION.format(
         links=LINKS,
@@ -53,7 +53,7 @@ def carried_bytes(run: RunData, at_s: np.ndarray) -> np.ndarray:
 
 
 def capacity_bits(run: RunData, since_s: float, until_s: float) -> float:
-    """What the links carry of the flow between two times, by counting the interfaces that are up."""
+    """Returns what the links can carry of the flow between two times, from the number of interfaces that are up."""
     changes = [(e["actual_ns"] / 1e9, -1 if down_of(run, e["id"]) else 1) for e in run.result["events"]]
     edges = [since_s, *(at for at, _ in changes if since_s < at < until_s), until_s]
     up = [LINKS + sum(change for at, change in changes if at <= edge) for edge in edges[:-1]]
@@ -92,7 +92,7 @@ def test_what_is_said_of_a_sequence_is_true_of_the_whole_of_it(tmp_path: Path, s
 
 
 def recovery_holds(run: RunData, bundle: Bundle, before: float) -> None:
-    """After the time that was said, counted from the last change, the flow has nine tenths for a second."""
+    """Checks that after the stated time from the last change, the flow has nine tenths of its rate for a second."""
     recovery = bundle.record["metrics"]["events.storm"]["recovery_s"]
     last = max(event["actual_ns"] / 1e9 for event in run.result["events"])
     of_last = bundle.record["metrics"][f"events.{run.result['events'][-1]['id']}"]["recovery_s"]
@@ -103,7 +103,7 @@ def recovery_holds(run: RunData, bundle: Bundle, before: float) -> None:
 
 
 def test_storms_are_of_both_kinds(tmp_path: Path) -> None:
-    """Some flows lose nothing and some much: the test above looks at both sentences."""
+    """Some flows lose nothing and some lose much, so the test above covers both sentences."""
     shortfalls = [storm(tmp_path, seed)[0].record["metrics"]["events.storm"]["shortfall_s"] for seed in range(1, 9)]
     assert min(shortfalls) == 0
     assert max(shortfalls) > 2

@@ -1,4 +1,4 @@
-"""From the simulator to bundle, summary and page: the tables as the compiled core writes them."""
+"""Tests the path from the simulator to bundle, summary and page, with the tables of the compiled core."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RESTORED = CUT | {"kind": "link_up"}
 
 
 def simulate(out: Path, seed: int = 1, name: str = "voice/cut") -> Bundle:
-    """A datagram flow on a link that is cut from 2 s to 4 s of 8 s."""
+    """Runs a datagram flow on a link that is cut from 2 s to 4 s of 8 s."""
     experiment = resolved(name=name, duration_ns=8 * S, events=[event("cut", 2, CUT), event("back", 4, RESTORED)])
     experiment["flows"] = experiment["flows"][1:]
     experiment["expect"] = ["flows.voice.loss_ratio < 0.3", "events.cut.outage_measured_s > 1.9"]

@@ -1,4 +1,4 @@
-"""What a run of the kernel tells of connections and subflows, and what is made of it."""
+"""Tests the metrics of connections and subflows of a kernel run."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_connection_that_ended_with_an_error_did_not_survive() -> None:
     [
         ("flows.voice", "connection_established", "datagrams"),
         ("flows.voice", "subflows_reused", "not an MPTCP connection"),
-        ("flows.bulk", "duplicate_bytes", "back-end kernel does not supply it: the kernel does not tell"),
+        ("flows.bulk", "duplicate_bytes", "back-end kernel does not supply it: the kernel does not report it"),
         ("flows.bulk.subflows.7", "cwnd_bytes", "the run had no such subflow"),
         ("flows.bulk.subflows.1", "closed_s", "open when the run ended"),
     ],
@@ -96,7 +96,7 @@ def test_what_does_not_exist_says_why(path: str, metric: str, why: str) -> None:
 
 def test_the_reason_is_that_of_the_back_end() -> None:
     value = Evaluation(made_run()).value("flows.bulk", "duplicate_bytes")
-    assert value == Absent("back-end sim does not supply it: it comes with the analysis of captures")
+    assert value == Absent("back-end sim does not supply it: needs the analysis of captures")
 
 
 def test_subflows_exist_as_far_as_the_run_had_them() -> None:
@@ -136,7 +136,7 @@ def test_no_more_is_drawn_as_carried_than_the_links_carry(tmp_path: Path) -> Non
     together = np.sum([line.y for line in drawing.lines if line.label != "goodput"], axis=0)
     until_s = drawing.lines[0].x + 0.5 * np.diff(drawing.lines[0].x)[0]
     carried_mbit = np.cumsum(together) * np.diff(drawing.lines[0].x)[0]
-    # In any time since the start: bytes behind a loss count when it is repaired.
+    # At any time since the start, because bytes behind a loss count when it is repaired.
     assert np.all(carried_mbit <= 2.0 * until_s)
     assert carried_mbit[-1] > 1.7 * until_s[-1]
 

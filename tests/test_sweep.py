@@ -1,4 +1,4 @@
-"""Sweeps: which combinations there are, what is refused, the table, what is found, pages and figures."""
+"""Tests sweeps: their combinations, refusals, table, findings, pages and figures."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def desk(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended]:
-    """A directory with a sweep of two factors and two seeds, and how it ended; to be read, not changed."""
+    """A directory with a sweep of two factors and two seeds, and its result, which tests must not change."""
     directory = tmp_path_factory.mktemp("done")
     (directory / "short.yaml").write_text(SHORT)
     find = ["--find", "max:flows.call.goodput_bps", "--find", "min:flows.call.delay_p50_s"]
     return directory, mptcplab("sweep", "short.yaml", *QUEUES, *find, "--repeat", "2", "--json", cwd=directory)
 
 
-# ---- what is refused, before anything runs ----
+# ---- refusals before a run ----
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_values_are_numbers_if_their_units_go_together(values: str, numbers: Any
     assert (factor.numbers, factor.unit) == (numbers and pytest.approx(numbers), unit)
 
 
-# ---- what comes of it ----
+# ---- results ----
 
 
 def test_the_document_follows_its_schema(done: tuple[Path, Ended]) -> None:
@@ -227,13 +227,13 @@ def test_a_packed_bundle_is_whole_or_refused(done: tuple[Path, Ended], tmp_path:
     assert [found.record for found in find(tmp_path)] == [bundle.record]
 
 
-# ---- what is found, in made results ----
+# ---- findings from synthetic results ----
 
 
 def made(
     factors: dict[str, str], seeds: int, goodput: Callable[..., float | None], find: str = f"crossover:{GOODPUT}"
 ) -> Outcome:
-    """A sweep whose goodput is a function of the seed and the values."""
+    """Makes a sweep whose goodput is a function of the seed and the values."""
     swept = [Factor(name, tuple(values.split())) for name, values in factors.items()]
     combinations: list[Combination] = []
     bundles = []
@@ -262,7 +262,7 @@ EMPTY: dict[str, Any] = {
 
 
 def crossing_lines(seed: int, delay: str, arm: str) -> float:
-    """The arms cross at 30 ms in the median, seed by seed 4 ms earlier or later."""
+    """Arms that cross at 30 ms in the median, and 4 ms earlier or later for other seeds."""
     at = float(delay.removesuffix("ms")) + 4 * (seed % 3 - 1)
     return 1e6 * (100 - at if arm == "mptcp" else 40 + at)
 

@@ -1,4 +1,4 @@
-"""Sweeps whose processes, workers or callers die, are stopped, or do not fit together: nothing that was done is lost."""
+"""Tests that sweeps lose no done run if processes, workers or callers die, are stopped, or have other versions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mptcplab.results import Bundle, find
 
 pytestmark = pytest.mark.slow
 
-#: Takes about a second each.
+#: Each run takes about a second.
 RUNS = """
 name: runs
 topology: {star: {n: 5, rate: 100mbit, delay: 50us, queue: 100p}}
@@ -32,7 +32,7 @@ DASK = Path(sys.executable).with_name("dask")
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory with a description in it, and for scratch files one of our own."""
+    """A directory with a description, and its own directory for scratch files."""
     (tmp_path / "desk").mkdir()
     (tmp_path / "scratch").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "scratch"))
@@ -65,7 +65,7 @@ def is_alive(pid: int) -> bool:
 
 
 def is_completed_by_a_second_call(desk: Path, *options: str) -> None:
-    """The second call makes only what is missing, and all is there and whole."""
+    """Checks that a second call makes only the missing runs, and that all bundles are complete."""
     before = {bundle.path: bundle.record["started"] for bundle in done(desk)}
     again = mptcplab(*SWEEP, *options, cwd=desk)
     assert (again.status, again.err) == (0, "")
@@ -100,7 +100,7 @@ def test_an_interrupted_sweep_says_how_to_go_on(desk: Path) -> None:
     sweep.send_signal(signal.SIGINT)
     out, err = sweep.communicate(timeout=60)
     assert (sweep.returncode, out) == (130, "")
-    assert err == "mptcplab: interrupted; the same command without --fresh goes on with what is not done yet\n"
+    assert err == "mptcplab: interrupted; the same command without --fresh continues with the runs that are not done\n"
     assert list((desk.parent / "scratch").iterdir()) == []
     assert [bundle.status for bundle in find(desk)] == ["done"] * len(done(desk))
     is_completed_by_a_second_call(desk)
@@ -133,7 +133,7 @@ def test_two_processes_do_not_share_a_sweep(desk: Path) -> None:
 
 
 class Cluster:
-    """A scheduler and workers that are processes of their own and do not see the caller's directory."""
+    """A scheduler and workers in separate processes that cannot see the caller's directory."""
 
     def __init__(self, directory: Path, hidden: Path) -> None:
         self._directory = directory
@@ -146,7 +146,7 @@ class Cluster:
         self.address: str = json.loads(file.read_text())["address"]
 
     def worker(self, **changes: str) -> subprocess.Popen[str]:
-        """Start a worker that carries out one run at a time; keywords change its environment."""
+        """Starts a worker that carries out one run at a time. Keywords change its environment."""
         options = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", str(self._directory)]
         return self._start(["worker", self.address, *options], changes, hidden=may_mount())
 
@@ -228,7 +228,7 @@ def test_an_interrupted_caller_ends_tidily(desk: Path, cluster: Cluster) -> None
     sweep.send_signal(signal.SIGINT)
     out, err = sweep.communicate(timeout=60)
     assert (sweep.returncode, out) == (130, "")
-    assert err == "mptcplab: interrupted; the same command without --fresh goes on with what is not done yet\n"
+    assert err == "mptcplab: interrupted; the same command without --fresh continues with the runs that are not done\n"
     is_completed_by_a_second_call(desk, "--cluster", cluster.address)
 
 
@@ -239,7 +239,7 @@ def test_a_scheduler_that_goes_away_is_told(desk: Path, cluster: Cluster) -> Non
     cluster.scheduler.kill()
     out, err = sweep.communicate(timeout=60)
     assert (sweep.returncode, out) == (3, "")
-    assert err == f"mptcplab: {cluster.address}: went away; the same command without --fresh goes on\n"
+    assert err == f"mptcplab: {cluster.address}: connection lost; the same command without --fresh continues\n"
     is_completed_by_a_second_call(desk)
 
 

@@ -1,4 +1,4 @@
-"""What the runner of the test vectors says of files that are not as they should be."""
+"""Tests the messages of the vector runner about malformed files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def vector(identifier: str) -> dict[str, Any]:
 def run(
     chosen: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> tuple[int, list[str]]:
-    """Exit status and lines of a file with these vectors."""
+    """Runs a file with these vectors, and returns the exit status and the lines."""
     file = tmp_path / "vectors.json"
     file.write_text(json.dumps({"vectors": chosen}))
     monkeypatch.setenv("MPTCPLAB_VECTORS", str(file))

@@ -1,4 +1,4 @@
-"""What programs leave behind on this machine, looked for where the kernel keeps it."""
+"""Finds what programs leave on this machine, in the places where the kernel keeps it."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 PR_SET_CHILD_SUBREAPER = 36
-#: Whoever is killed is not gone at once.
+#: Seconds to wait, because killed processes do not end at once.
 SETTLED_WITHIN_S = 10.0
 AVAILABLE_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
-#: Where the kernel keeps eBPF programs; whoever first needs it mounts it for all.
+#: The usual mount of eBPF programs, which the first program that needs it mounts for all.
 USUAL_MOUNT = "/sys/fs/bpf"
 CGROUPS, NAMED_NAMESPACES = Path("/sys/fs/cgroup"), Path("/run/netns")
 
 
 def adopt_orphans() -> None:
-    """Become the parent of what our children leave behind, so that it is told apart from what others run."""
+    """Becomes the parent of orphans of child processes, so that they can be told apart from others' processes."""
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl")
 
 
 @dataclass(frozen=True)
 class Traces:
-    """What is there now of this process and all that came of it."""
+    """The traces of this process and its descendants at present."""
 
     processes: frozenset[str]
-    #: Of the processes and all their threads, and of this one's descriptors.
+    #: Namespaces of the processes and all their threads, and of this process's descriptors.
     namespaces: frozenset[str]
     interfaces: frozenset[str]
     mounts: frozenset[str]
     named_namespaces: frozenset[str]
     cgroups: frozenset[str]
-    #: Those of runs whose process is gone, and of this one.
+    #: Controls of this process, and of runs whose process has ended.
     congestion_controls: frozenset[str]
 
     @classmethod
@@ -46,7 +46,7 @@ class Traces:
         ours = {*descendants, os.getpid()}
 
         def is_ours(name: str) -> bool:
-            """Whether its first number is not that of another process, which goes on."""
+            """Returns whether the first number in a name is not that of another running process."""
             maker = re.search(r"\d+", Path(name).name)
             return maker is None or int(maker[0]) in ours or not Path(f"/proc/{maker[0]}").exists()
 
@@ -61,13 +61,13 @@ class Traces:
         )
 
     def beyond(self, before: Traces) -> dict[str, set[str]]:
-        """What is here and was not before."""
+        """Returns the traces that were not there ``before``."""
         new = {field.name: set(getattr(self, field.name) - getattr(before, field.name)) for field in fields(self)}
         return {name: found for name, found in new.items() if found}
 
 
 def left_since(before: Traces) -> dict[str, set[str]]:
-    """What is there beyond ``before``, once whatever is on its way out is gone."""
+    """Returns the traces beyond ``before``, after those that are about to go are gone."""
     deadline = time.monotonic() + SETTLED_WITHIN_S
     while (left := Traces.now().beyond(before)) and time.monotonic() < deadline:
         _reap()
@@ -76,22 +76,22 @@ def left_since(before: Traces) -> dict[str, set[str]]:
 
 
 def descriptors() -> int:
-    """How many this process has open."""
+    """Returns the number of open descriptors of this process."""
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def threads() -> int:
-    """How many this process has."""
+    """Returns the number of threads of this process."""
     return len(list(Path("/proc/self/task").iterdir()))
 
 
 def descendants_named(name: str) -> list[int]:
-    """The processes that came of this one and run the program ``name``."""
+    """Returns the descendants of this process that run the program ``name``."""
     return [pid for pid in _descendants(os.getpid()) if _read(Path(f"/proc/{pid}/comm")).strip() == name]
 
 
 def _reap() -> None:
-    """Let go of adopted orphans that have ended; nobody else waits for them."""
+    """Reaps adopted orphans that have ended, because no other process waits for them."""
     for child in _children().get(os.getpid(), []):
         if _state(child) == "Z":
             os.waitpid(child, os.WNOHANG)
@@ -108,7 +108,7 @@ def _descendants(pid: int) -> Iterator[int]:
 def _children() -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
-        # The name, in parentheses, may hold anything.
+        # The name, in parentheses, can contain any character.
         after_name = _read(status).rpartition(")")[2].split()
         if after_name:
             found.setdefault(int(after_name[1]), []).append(int(status.parent.name))
@@ -121,7 +121,7 @@ def _mounts() -> Iterator[str]:
 
 
 def _controls_of_nobody() -> Iterator[str]:
-    """Congestion controls that runs registered, `NAME_PROCESS_NUMBER`, without those of others that go on."""
+    """Yields congestion controls `NAME_PROCESS_NUMBER` of runs, except those of other running processes."""
     for name in _read(AVAILABLE_CONTROLS).split():
         _, *parts = name.split("_")
         if len(parts) == 2:
@@ -135,7 +135,7 @@ def _state(pid: int) -> str:
 
 
 def _description(pid: int) -> str:
-    """Number and command line; of a zombie its name; empty if it is gone."""
+    """Returns the process id and the command line; of a zombie, its name; empty if the process is gone."""
     command = _read(Path(f"/proc/{pid}/cmdline")).replace("\0", " ").strip() or _read(Path(f"/proc/{pid}/comm")).strip()
     return f"{pid} {command}" if command else ""
 

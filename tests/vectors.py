@@ -22,7 +22,7 @@ Outputs = dict[str, Any]
 
 ROOT = Path(__file__).parent.parent
 CRATES = 2
-"""How many run vectors of their own: the engine and the simulator."""
+"""The number of crates that run vectors: the engine and the simulator."""
 SUMMARY = re.compile(r"vectors: (\d+) passed, (\d+) failed, (\d+) pending")
 
 
@@ -85,14 +85,14 @@ METRICS: dict[str, Callable[[Inputs], Outputs]] = {
 
 
 def agrees(expected: object, found: object, rel_tolerance: float) -> bool:
-    """Whether two outputs are the same, numbers within the tolerance."""
+    """Returns whether two outputs are equal, with a tolerance for numbers."""
     if isinstance(expected, float | int) and isinstance(found, float | int):
         return abs(found - expected) <= max(rel_tolerance * abs(expected), 1e-12)
     return expected == found
 
 
 def difference(vector: dict[str, Any]) -> str | None:
-    """What is wrong with the outputs of a metric's vector, if anything."""
+    """Returns the difference between the expected and the actual outputs of a metric's vector; None without one."""
     compute = METRICS.get(".".join(vector["id"].split(".")[:2]))
     if compute is None:
         return "no family of vectors has such an id"
@@ -104,7 +104,7 @@ def difference(vector: dict[str, Any]) -> str | None:
 
 
 def run_metrics(file: Path) -> tuple[int, int]:
-    """Runs the vectors of metrics: how many passed, how many failed."""
+    """Runs the vectors of metrics. Returns how many passed and how many failed."""
     vectors = [v for v in json.loads(file.read_text())["vectors"] if v["id"].split(".")[0] == "metric"]
     differences = {vector["id"]: difference(vector) for vector in vectors}
     failed = {identifier: why for identifier, why in differences.items() if why is not None}
@@ -114,9 +114,9 @@ def run_metrics(file: Path) -> tuple[int, int]:
 
 
 def run_crates(file: Path) -> list[tuple[int, ...]]:
-    """Runs the vectors of the crates: of each how many passed, how many failed, how many are pending."""
+    """Runs the vectors of the crates. Returns for each how many passed, failed and are pending."""
     environment = {**os.environ, "MPTCPLAB_VECTORS": str(file)}
-    # Of the whole workspace, which is built already.
+    # Runs the whole workspace, which is already built.
     command = ["cargo", "test", "--quiet", "--workspace", "--no-fail-fast", "--test", "vectors"]
     done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=False)
     counts = []

@@ -1,4 +1,4 @@
-"""What Wireshark makes of captures: another reader of every header and option."""
+"""Reads captures with Wireshark, an independent reader of every header and option."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ import pytest
 
 needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
 
-#: Payload is no other protocol, whatever it looks like.
+#: The decoder setting that treats payload as data, whatever it looks like.
 PAYLOAD = "tcp.port==1-65535,data"
-#: What the network did to packets, and a zero that Linux writes as 0xffff (`CSUM_MANGLED_0`), are no faults of ours.
+#: Warnings that are no faults of the engine: about changes by the network, and about a zero that
+#: Linux writes as 0xffff (`CSUM_MANGLED_0`).
 PASSED_OVER = ("Sequence", "see RFC 1624")
-#: Not the analysis of mappings: of the kernel's own captures, too, it says that those of MP_CAPABLE are missing.
+#: Excludes the analysis of mappings, which reports missing mappings of MP_CAPABLE also in captures
+#: of the kernel.
 CHECKS = ["ip.check_checksum:TRUE", "tcp.check_checksum:TRUE"]
 
 
 def complaints(captures: Iterable[Path]) -> list[str]:
-    """Its warnings and errors about how packets are written, each with how often."""
+    """Returns the warnings and errors about the format of packets, with the count of each."""
     options = [word for check in CHECKS for word in ("-o", check)]
     found = []
     for capture in captures:
@@ -35,7 +37,7 @@ def complaints(captures: Iterable[Path]) -> list[str]:
 
 
 def options(captures: Iterable[Path]) -> set[int]:
-    """The subtypes of MPTCP options in them."""
+    """Returns the subtypes of MPTCP options in captures."""
     seen: set[int] = set()
     for capture in captures:
         command = ["tshark", "-r", str(capture), "-T", "fields", "-e", "tcp.options.mptcp.subtype"]

@@ -20,11 +20,13 @@ def check(resolved: str, classes: _Classes = {}) -> list[tuple[str, str]]:
     ValueError if the JSON is not of the schema.
     """
 
-def parameters() -> list[tuple[str, str, list[str], str, str, str, str]]:
-    """The parameters of the engine's algorithms.
+_Parameter = tuple[str, str, str, str, str]
 
-    Each is (kind, name, algorithms that take it, unit, what it may be, default, meaning); kind is "cc", "scheduler"
-    or "path_manager".
+def algorithms() -> list[tuple[str, str, list[str], str, str, list[_Parameter]]]:
+    """The engine's algorithms.
+
+    Each is (field of a flow, name, aliases, summary, source, parameters); a parameter is (name, unit, allowed values,
+    default, meaning).
     """
 
 def check_parameters(kind: str, algorithm: str, parameters: str) -> tuple[str, str, str] | None:
@@ -129,9 +131,18 @@ class Simulation(Run):
 class LiveRun(Run):
     """A run in real time on this machine's kernel. Only on Linux."""
 
-    def __init__(self, resolved: str, seed: int, directory: str | PathLike[str], classes: _Classes = {}) -> None:
+    def __init__(
+        self,
+        resolved: str,
+        seed: int,
+        directory: str | PathLike[str],
+        classes: _Classes = {},
+        *,
+        caller: tuple[int, int, list[int], dict[str, str]] | None = None,
+    ) -> None:
         """Build the hosts and their network, verify them, and start at time 0.
 
+        Programs run as ``caller``: user, group, further groups and environment; without one as this process.
         ValueError if the JSON is not of the schema, OSError if a file cannot be written, RuntimeError if the machine
         refuses or the network is not as described.
         """
@@ -168,6 +179,7 @@ class Proxy:
         cc: str,
         scheduler: str,
         path_manager: str,
+        give_up_after_s: int,
         command: list[str] = ...,
         to: str | None = None,
         gateway_port: int | None = None,

@@ -10,50 +10,70 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class Family:
-    """The algorithms of one kind: `names` as we call them, `aliases` as others do; `field` names one in a flow."""
-
-    kind: str
-    field: str
-    names: tuple[str, ...]
-    aliases: Mapping[str, str]
-
-    def find(self, name: str) -> str | None:
-        """Our name for `name`, None if there is no such algorithm."""
-        plain = self.aliases.get(name.lower().replace("-", "").replace("_", ""))
-        return name if name in self.names else plain
-
-    def parameters(self) -> list[Parameter]:
-        """What its algorithms can be given."""
-        from mptcplab import _core  # the compiled part has the table, and loads only when it is asked for
-
-        return [
-            Parameter(name, tuple(algorithms), unit, values, default, meaning)
-            for field, name, algorithms, unit, values, default, meaning in _core.parameters()
-            if field == self.field
-        ]
-
-    def refusal(self, name: str, parameters: Mapping[str, object]) -> Refusal | None:
-        """What is wrong with what an algorithm of ours is given, None if nothing is."""
-        from mptcplab import _core
-
-        refused = _core.check_parameters(self.field, name, json.dumps(parameters)) if parameters else None
-        return None if refused is None else Refusal(*refused)
+from functools import cached_property
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of some algorithms: its unit, what it may be, its default and what it does, in words."""
+    """A parameter of an algorithm: its unit, its allowed values, its default and what it controls, in words."""
 
     name: str
-    algorithms: tuple[str, ...]
     unit: str
     values: str
     default: str
     meaning: str
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """An algorithm of the engine; `aliases` are other names for it, in lower case, without hyphens and underscores."""
+
+    name: str
+    aliases: tuple[str, ...]
+    summary: str
+    source: str
+    parameters: tuple[Parameter, ...]
+
+
+@dataclass(frozen=True)
+class Family:
+    """The algorithms of one kind; `field` of a flow names one. The engine has the list (`_core.algorithms`)."""
+
+    kind: str
+    field: str
+
+    @cached_property
+    def algorithms(self) -> tuple[Algorithm, ...]:
+        """All algorithms of the family."""
+        from mptcplab import _core  # loads only when a name is looked up
+
+        return tuple(
+            Algorithm(name, tuple(aliases), summary, source, tuple(Parameter(*one) for one in parameters))
+            for field, name, aliases, summary, source, parameters in _core.algorithms()
+            if field == self.field
+        )
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(one.name for one in self.algorithms)
+
+    @cached_property
+    def aliases(self) -> Mapping[str, str]:
+        """The name for each alias: `RoundRobin`, `round-robin` and `rr` are `round_robin`."""
+        plain = {_plain(name): name for name in self.names}
+        return plain | {alias: one.name for one in self.algorithms for alias in one.aliases}
+
+    def find(self, name: str) -> str | None:
+        """Return our name for `name`, None if there is no such algorithm."""
+        return name if name in self.names else self.aliases.get(_plain(name))
+
+    def refusal(self, name: str, parameters: Mapping[str, object]) -> Refusal | None:
+        """Return what is wrong with the parameters of an algorithm of ours, None if nothing is."""
+        from mptcplab import _core
+
+        refused = _core.check_parameters(self.field, name, json.dumps(parameters)) if parameters else None
+        return None if refused is None else Refusal(*refused)
 
 
 @dataclass(frozen=True)
@@ -134,37 +154,11 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return close[0] if close else None
 
 
-def _also(names: Iterable[str], others: Mapping[str, str]) -> dict[str, str]:
-    """Aliases without case, hyphen and underscore: `RoundRobin`, `round-robin` and `roundrobin` are one name."""
-    return {name.replace("_", "").replace("-", ""): name for name in names} | dict(others)
+def _plain(name: str) -> str:
+    """Return a name without case, hyphens and underscores."""
+    return name.lower().replace("-", "").replace("_", "")
 
 
-_CC = (
-    *("reno", "cubic", "cubic-rfc9438", "bbr", "lia", "olia", "balia", "wvegas"),
-    *("ewtcp", "coupled", "semicoupled", "fixed_cwnd"),
-    *("lia-oot", "olia-oot", "balia-oot", "wvegas-oot"),
-    *("x-dwc", "x-mpcubic"),
-)
-_SCHEDULERS = (
-    *("min_rtt", "round_robin", "weighted_round_robin", "redundant", "blest", "ecf", "blest-oot", "ecf-oot"),
-    *("kernel_default", "x-lamps", "x-adaptive_redundant"),
-)
-_PATH_MANAGERS = ("passive", "full_mesh", "n_diff_ports", "binder", "kernel_endpoints")
-
-CC = Family("congestion control", "cc", _CC, _also(_CC, {"newreno": "reno"}))
-SCHEDULER = Family(
-    "scheduler",
-    "scheduler",
-    _SCHEDULERS,
-    _also(
-        _SCHEDULERS,
-        {
-            "lowestrtt": "min_rtt",
-            "minrtt": "min_rtt",
-            "default": "min_rtt",
-            "wrr": "weighted_round_robin",
-            "rr": "round_robin",
-        },
-    ),
-)
-PATH_MANAGER = Family("path manager", "path_manager", _PATH_MANAGERS, _also(_PATH_MANAGERS, {"default": "passive"}))
+CC = Family("congestion control", "cc")
+SCHEDULER = Family("scheduler", "scheduler")
+PATH_MANAGER = Family("path manager", "path_manager")

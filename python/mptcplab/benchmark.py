@@ -1,4 +1,4 @@
-"""An algorithm beside all others of its kind, on a standard set of scenarios."""
+"""Compares an algorithm with all others of its kind on a standard set of scenarios."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Measure:
-    """What is looked at in a scenario, and whether more of it is better."""
+    """A metric of a scenario, and whether larger values are better."""
 
     scenario: str
     entity: str
@@ -30,14 +30,14 @@ class Measure:
 
     @property
     def unit(self) -> str:
-        """Its unit, as in the table of metrics; that of a pure number is empty."""
+        """The unit of the table of metrics; empty for a pure number."""
         unit = METRICS[_KINDS[self.entity.partition(".")[0]], self.metric].unit
         return "" if unit == "1" else unit
 
 
 _KINDS: Mapping[str, Any] = {"flows": "flow", "events": "event", "run": "run"}
 
-#: In the order in which they are shown.
+#: The measures in the order of display.
 MEASURES = (
     Measure("single-path", "run", "goodput_bps"),
     Measure("single-path", "flows.tested", "delay_p95_s", more_is_better=False),
@@ -58,7 +58,7 @@ MEASURES = (
 
 @dataclass(frozen=True)
 class Contest:
-    """A newcomer, those it is compared with, and the resolved experiments of all: by scenario and name."""
+    """The algorithm under test, those it is compared with, and the resolved experiments by scenario and algorithm."""
 
     family: algorithms.Family
     newcomer: str
@@ -68,7 +68,7 @@ class Contest:
 
 @dataclass(frozen=True)
 class Standing:
-    """How all did by one measure: the spread over the seeds of each, the best first, those without a value last."""
+    """The ranking by one measure: the spread over the seeds of each algorithm, best first, without a value last."""
 
     measure: Measure
     title: str
@@ -77,7 +77,7 @@ class Standing:
 
     @property
     def place(self) -> int | None:
-        """How many were better than the newcomer, plus one; None if it has no value."""
+        """The rank of the algorithm under test; None if it has no value."""
         own = self.spreads[self.newcomer]
         if own is None:
             return None
@@ -87,15 +87,15 @@ class Standing:
 
     @property
     def others(self) -> list[tuple[str, Spread]]:
-        """All but the newcomer that have a value, the best first."""
+        """All other algorithms that have a value, best first."""
         return [(name, one) for name, one in self.spreads.items() if name != self.newcomer and one is not None]
 
 
 def contest(newcomer: str, kind: str | None = None, against: Sequence[str] = ()) -> Contest:
-    """What is to be run so that an algorithm can be compared with `against`, all of its kind by default.
+    """Returns the experiments that compare an algorithm with `against`, by default with all of its kind.
 
-    `kind` (`cc`, `scheduler`, `path_manager`) is needed only if the name says too little. Raises UsageError for a name
-    that is none, SpecError for a file that cannot be used.
+    `kind` (`cc`, `scheduler`, `path_manager`) is needed only if the name is ambiguous. Raises
+    UsageError for an unknown name, and SpecError for a file that cannot be used.
     """
     family = _family(newcomer, kind)
     name = newcomer if algorithms.is_users(newcomer) else family.find(newcomer) or newcomer
@@ -140,7 +140,7 @@ def _known(family: algorithms.Family, name: str) -> str:
 
 
 def standings(contest: Contest, bundles: Iterable[Bundle]) -> list[Standing]:
-    """How all did, measure by measure; what is not `done` has no value."""
+    """Returns the ranking by each measure. Runs that are not `done` have no value."""
     by_digest: dict[str, list[Bundle]] = {}
     for bundle in bundles:
         by_digest.setdefault(bundle.record["digest"], []).append(bundle)
@@ -160,12 +160,12 @@ def _standing(
 
 
 def short_name(name: str) -> str:
-    """What fits beside a bar: of a user's class the file without its folders."""
+    """Returns a name that fits beside a bar: of a user's class, the file name without its folders."""
     return name.rpartition("/")[2]
 
 
 def document(contest: Contest, found: Sequence[Standing], bundles: Sequence[Bundle]) -> Json:
-    """The JSON of a contest, `mptcplab/bench-algorithm/1`."""
+    """Returns the JSON document of a contest, `mptcplab/bench-algorithm/1`."""
     own = {entry["name"]: entry for bundle in bundles for entry in bundle.record.get("user_code", ())}
     not_done = [bundle.record for bundle in bundles if bundle.status != "done"]
     return {

@@ -1,4 +1,4 @@
-"""Capture files: what Multipath TCP did in them."""
+"""Analyses capture files: what MPTCP did in them."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ from mptcplab.signals import on_signals
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Frames between two looks at the clock and for interrupts.
+#: Frames between two checks of the clock and for interrupts.
 STEP_FRAMES = 20_000
-#: How often what grows is told anew.
+#: Seconds between two documents of a growing capture.
 REFRESH_S = 0.5
-#: Headers with all their options.
+#: Bytes of a packet to capture: the headers with all options.
 SNAP_LENGTH = 144
 
 
 def explain(
     files: Sequence[Path], *, series: Path | None = None, progress: Callable[[int], None] = lambda _bytes_read: None
 ) -> dict[str, Any]:
-    """What Multipath TCP did in captures that were made at one place: a file, or one for each interface of a host.
+    """Analyses captures from one place: a single file, or one file for each interface of a host.
 
-    Gives the document ``mptcplab/pcap/1`` (docs/captures.md); seconds count from the first frame. ``series``, a
-    Parquet file, gets a row for every TCP packet. ``progress`` is called now and then with the bytes read of all files.
-    Raises UsageError for a file that is no capture, RunFailed if the machine refuses to read or write.
+    Returns the document ``mptcplab/pcap/1`` (docs/captures.md). Its seconds count from the first
+    frame. ``series`` is a Parquet file that gets a row for every TCP packet. ``progress`` is called
+    from time to time with the bytes read of all files. Raises UsageError for a file that is not a
+    capture, and RunFailed if reading or writing fails.
     """
     with _of_files():
         captures = _core.Captures(list(files), series)
@@ -47,10 +48,11 @@ def explain(
 
 
 def follow(interface: str) -> Iterator[dict[str, Any]]:
-    """What Multipath TCP does on an interface now: the document of ``explain``, anew while packets come.
+    """Analyses the traffic of an interface, and yields a new document of ``explain`` while packets come.
 
-    SIGINT ends tcpdump, and with it this; the last document has all packets. Raises PrivilegeError without the rights
-    to capture, Unsupported without tcpdump, UsageError if tcpdump refuses.
+    SIGINT ends tcpdump and then the iteration. The last document has all packets. Raises
+    PrivilegeError without the rights to capture, Unsupported without tcpdump, UsageError if tcpdump
+    refuses.
     """
     command = ["tcpdump", "-i", interface, "-n", "-U", "--immediate-mode", "-s", str(SNAP_LENGTH), "-w", "-", "tcp"]
     try:
@@ -61,7 +63,7 @@ def follow(interface: str) -> Iterator[dict[str, Any]]:
     assert process.stderr is not None
     with process, on_signals({signal.SIGINT: process.terminate}):
         documents: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
-        # Reading waits for packets; this thread has to hear signals.
+        # Reading waits for packets, but this thread must receive signals.
         threading.Thread(target=_tell_as_it_grows, args=(process.stdout.fileno(), documents)).start()
         try:
             yield from iter(documents.get, None)
@@ -76,8 +78,8 @@ def follow(interface: str) -> Iterator[dict[str, Any]]:
 
 
 def _tell_as_it_grows(pipe: int, documents: SimpleQueue[dict[str, Any] | None]) -> None:
-    """Puts what is known into the queue now and then, at last all of it, and None."""
-    # A pipe that ends before its header came is no capture, and tcpdump says why.
+    """Puts the current document into the queue from time to time, then the last document, and then None."""
+    # Input that ends before its header is not a capture. The message of tcpdump says why.
     with suppress(ValueError, OSError):
         captures = _core.Captures([Path(f"/dev/fd/{pipe}")])
         told = time.monotonic()
@@ -90,9 +92,10 @@ def _tell_as_it_grows(pipe: int, documents: SimpleQueue[dict[str, Any] | None]) 
 
 
 def decode(files: Sequence[Path], number: int) -> dict[str, Any]:
-    """A packet with its options, in the words of RFC 8684: ``options``, each with ``name``, ``source``, ``fields``.
+    """Decodes a packet with its options, in the words of RFC 8684.
 
-    Raises UsageError if there is no TCP packet with that number, otherwise as ``explain``.
+    Each of ``options`` has ``name``, ``source`` and ``fields``. Raises UsageError if no TCP packet
+    has that number, and otherwise as ``explain``.
     """
     with _of_files():
         packet = _core.Captures(list(files)).decode(number)
@@ -103,10 +106,11 @@ def decode(files: Sequence[Path], number: int) -> dict[str, Any]:
 
 
 def one_way(here: Sequence[Path], there: Path) -> dict[str, Any]:
-    """How long packets take each way and what is lost, from captures of the same traffic at both ends.
+    """Measures one-way delays and losses from captures of the same traffic at both hosts.
 
-    Gives ``clock_offset_s`` (how far the clock there is ahead) with its ``uncertainty_s``, and ``ways``, one for each
-    direction of each subflow. Raises UsageError if the captures have nothing in common, otherwise as ``explain``.
+    Returns ``clock_offset_s`` (how far the clock of ``there`` is ahead) with its ``uncertainty_s``,
+    and ``ways``, one for each direction of each subflow. Raises UsageError if the captures have no
+    packets in common, and otherwise as ``explain``.
     """
     with _of_files():
         summary: dict[str, Any] = json.loads(_core.one_way(list(here), there))
@@ -114,16 +118,16 @@ def one_way(here: Sequence[Path], there: Path) -> dict[str, Any]:
 
 
 def read_series(rows: Path) -> dict[str, Any]:
-    """The rows of ``explain`` by column: numpy arrays, NaN where nothing is known, and (codes, words) for words.
+    """Reads the rows of ``explain`` by column: numpy arrays with NaN for unknown values, and (codes, words) for text.
 
-    Raises RunFailed if they cannot be read.
+    Raises RunFailed if the rows cannot be read.
     """
     with _of_files():
         return _core.read_table(rows)
 
 
 def write_series(rows: Path, to: Path) -> None:
-    """Copy the rows of ``explain`` to a .parquet or .csv file. Raises UsageError for another name or place."""
+    """Copies the rows of ``explain`` to a .parquet or .csv file. Raises UsageError for another name or place."""
     import csv
     import shutil
 
@@ -143,7 +147,7 @@ def write_series(rows: Path, to: Path) -> None:
 
 
 def _texts(column: Any) -> list[Any]:
-    """A column as it is written into text: nothing where there is no number."""
+    """Returns a column as text, with empty fields for missing numbers."""
     if isinstance(column, tuple):
         codes, words = column
         return [words[code] for code in codes]

@@ -1,4 +1,4 @@
-"""Coupled congestion controls of mptcplab in this machine's kernel, for programs of any kind."""
+"""Installs mptcplab's coupled congestion controls in this machine's kernel, for any program."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ KERNEL = "kernel"
 
 
 def controls(names: Sequence[str] | None = None) -> list[dict[str, str]]:
-    """All that the kernel has or could be given, or those of these names: ``name`` and ``state``.
+    """Returns ``name`` and ``state`` of all controls that the kernel has or can get, or of those in ``names``.
 
-    The state is ``in_kernel``, ``installed`` (by ``install``) or ``not_installed``. Raises UsageError for a name that
-    is none of them, Unsupported on another system than Linux.
+    The state is ``in_kernel``, ``installed`` (by ``install``) or ``not_installed``. Raises
+    UsageError for an unknown name, and Unsupported on systems other than Linux.
     """
     found: list[dict[str, str]] = [{"name": name, "state": state} for name, state in _linux().live_controls()]
     known = [one["name"] for one in found]
@@ -26,21 +26,21 @@ def controls(names: Sequence[str] | None = None) -> list[dict[str, str]]:
 
 
 def install(names: Sequence[str] | None = None) -> None:
-    """Register them under their plain names until they are removed or the machine starts anew; by default all.
+    """Registers controls under their plain names, by default all, until ``remove`` or a reboot.
 
-    Raises UsageError for a name that is not ours to install, PrivilegeError without the rights, RunFailed if the kernel
-    refuses.
+    Raises UsageError for a name that mptcplab cannot install, PrivilegeError without the rights,
+    RunFailed if the kernel refuses.
     """
     _each("not_installed", names, _linux().install_control)
 
 
 def remove(names: Sequence[str] | None = None) -> None:
-    """Take them back, by default all that are installed; connections keep theirs. Raises as ``install``."""
+    """Removes controls, by default all that are installed. Connections keep theirs. Raises as ``install``."""
     _each("installed", names, _linux().remove_control)
 
 
 def _each(state: str, names: Sequence[str] | None, change: Callable[[str], None]) -> None:
-    """Change all of these names, or all in this state."""
+    """Changes the named controls, or all that are in ``state``."""
     given = [one["name"] for one in controls(names)]
     for name in given if names else [one["name"] for one in controls() if one["state"] == state]:
         with of_core(KERNEL):
@@ -48,7 +48,7 @@ def _each(state: str, names: Sequence[str] | None, change: Callable[[str], None]
 
 
 def _linux() -> Any:
-    """The compiled part, which has this only on Linux."""
+    """Returns the compiled part, which has these functions only on Linux."""
     if not hasattr(_core, "live_controls"):
         raise Unsupported(KERNEL, [("congestion controls in eBPF", "they need Linux 6.4 or newer")])
     return _core

@@ -1,4 +1,4 @@
-"""What this machine can do for mptcplab, and the remedy for what it cannot."""
+"""Checks what this machine can do for mptcplab, and names the remedy for each problem."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 from mptcplab.backends import BACKENDS, PRIVILEGES, backend
 from mptcplab.errors import MptcplabError, PrivilegeError, Unsupported
 
-#: A day of 60 s runs at the default sampling interval; below this a user should know before starting.
+#: Space for a day of 60 s runs at the default sampling interval. Users are warned if less is free.
 LOW_DISK_BYTES = 1_000_000_000
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at. ``state`` is ``ok``, ``warning`` (works, but) or ``problem`` (does not work)."""
+    """The result of one check. ``state`` is ``ok``, ``warning`` (works with limits) or ``problem`` (does not work)."""
 
     subject: str
     state: str
@@ -27,12 +27,12 @@ class Finding:
 
 
 def examine(directory: Path = Path()) -> list[Finding]:
-    """Look at the installation, the machine and each back-end; results would be written under ``directory``."""
+    """Checks the installation, the machine and each back-end. ``directory`` is where results would be written."""
     return [_core(), _machine(), _disk(directory), *(_backend(name) for name in BACKENDS)]
 
 
 def as_json(findings: list[Finding]) -> dict[str, Any]:
-    """The document of ``doctor --json``."""
+    """Returns the document of ``doctor --json``."""
     return {"schema": "mptcplab/doctor/1", "findings": [asdict(finding) for finding in findings]}
 
 

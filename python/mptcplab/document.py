@@ -1,8 +1,8 @@
-"""YAML with places: a description as a tree of nodes that know where they came from.
+"""YAML with places: a description as a tree of nodes with their sources.
 
-YAML 1.2 core scalars (so `on` and `yes` are texts) through PyYAML's C parser. Nodes are immutable and shared freely:
-profiles, families and settings build new trees out of old nodes, and an error or an origin is found by walking the
-tree, however its parts came together.
+Reads YAML 1.2 core scalars (so `on` and `yes` are texts) with PyYAML's C parser. Nodes are immutable and shared:
+profiles, families and settings build new trees out of existing nodes, and each node keeps the source for errors and
+origins.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _WHOLE = "KEY: VALUE lines, as in name: two-paths"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a value came from. `note` is the origin in words when it is more than a place in the user's file."""
+    """The source of a value. `note` is its origin in words, if it is not just a place in a file."""
 
     file: str | None = None
     line: int | None = None
@@ -48,7 +48,7 @@ GIVEN = Source(note="given")
 
 
 class Node:
-    """A mapping, list or scalar with its source, and the place of its key if it has one. Never changed once built."""
+    """A mapping, list or scalar with its source, and the place of its key if it has one. Immutable."""
 
     __slots__ = ("key", "source", "value")
 
@@ -59,11 +59,11 @@ class Node:
 
     @property
     def mapping(self) -> dict[str, Node]:
-        """The entries of a mapping; an empty one for anything else."""
+        """The entries of a mapping; empty for other values."""
         return self.value if isinstance(self.value, dict) else {}
 
     def child(self, key: str | int) -> Node | None:
-        """The node one step down, None if there is none."""
+        """Returns the child at `key`, or None."""
         if isinstance(self.value, dict):
             return self.value.get(str(key))
         if isinstance(self.value, list) and isinstance(key, int) and key < len(self.value):
@@ -71,14 +71,14 @@ class Node:
         return None
 
     def find(self, path: Iterable[str | int]) -> Node | None:
-        """The node at `path`, None if there is none."""
+        """Returns the node at `path`, or None."""
         node: Node | None = self
         for key in path:
             node = node.child(key) if node else None
         return node
 
     def deepest(self, path: FieldPath) -> tuple[Node, FieldPath]:
-        """The last node on the way to `path`, and how far the way went."""
+        """Returns the deepest existing node on `path`, and its path."""
         node = self
         for depth, key in enumerate(path):
             below = node.child(key)
@@ -88,7 +88,7 @@ class Node:
         return node, path
 
     def replaced(self, path: FieldPath, value: Node) -> Node:
-        """A copy of this tree with `value` at `path`; mappings on the way are made where they are missing."""
+        """Returns a copy of the tree with `value` at `path`. Missing mappings on the path are added."""
         if not path:
             return value
         below = self.child(path[0]) or Node({}, value.source)
@@ -98,7 +98,7 @@ class Node:
         return Node({**self.mapping, str(path[0]): changed}, self.source, self.key)
 
     def plain(self) -> Any:
-        """The data without places."""
+        """Returns the data without places."""
         if isinstance(self.value, dict):
             return {key: node.plain() for key, node in self.value.items()}
         if isinstance(self.value, list):
@@ -107,12 +107,12 @@ class Node:
 
 
 def field_name(path: Iterable[str | int]) -> str:
-    """A path as it is written: `links.wifi.rate`."""
+    """Returns a path as it is written: `links.wifi.rate`."""
     return ".".join(str(part) for part in path)
 
 
 def wrong(tree: Node, path: FieldPath, problem: str, allowed: str | None = None) -> SpecError:
-    """The error for what stands at `path` (or, where nothing stands there, at the deepest node on the way)."""
+    """Returns the error for the node at `path`, or for the deepest existing node on the path."""
     node, _ = tree.deepest(path)
     source = node.source
     where = Where(source.file, source.line, source.column, field_name(path) or None)
@@ -120,7 +120,7 @@ def wrong(tree: Node, path: FieldPath, problem: str, allowed: str | None = None)
 
 
 def given(data: object, source: Source = GIVEN) -> Node:
-    """Python data as a tree whose nodes all have one source."""
+    """Returns Python data as a tree whose nodes all have the same source."""
     if isinstance(data, Mapping):
         return Node({str(key): given(value, source) for key, value in data.items()}, source)
     if isinstance(data, (list, tuple)):
@@ -131,7 +131,7 @@ def given(data: object, source: Source = GIVEN) -> Node:
 
 
 def read(path: Path) -> Node:
-    """The tree of a YAML file; SpecError if it cannot be read or is no mapping."""
+    """Reads a YAML file. Raises SpecError if it cannot be read or is not a mapping."""
     name = str(path)
     if path.is_dir():
         raise SpecError("is a directory", Where(name), allowed="a description file")
@@ -150,7 +150,7 @@ def read(path: Path) -> Node:
 
 
 def parse(text: str, file: str | None = None) -> Node:
-    """The tree of a YAML text that holds one mapping; SpecError with the place otherwise."""
+    """Parses a YAML text with one mapping. Raises SpecError with the place of an error."""
     root = parse_value(text, file)
     if root.value is None:
         raise SpecError("is empty", Where(file, 1, 1), allowed=_WHOLE)
@@ -160,7 +160,7 @@ def parse(text: str, file: str | None = None) -> Node:
 
 
 def parse_value(text: str, file: str | None = None) -> Node:
-    """The tree of any one YAML value."""
+    """Parses any one YAML value."""
     _check_brackets(text, file)
     try:
         root = yaml.compose(text, _CoreLoader)
@@ -173,7 +173,7 @@ def parse_value(text: str, file: str | None = None) -> Node:
 
 
 def kind_of(value: object) -> str:
-    """What a value is, in the words of a message: `a list`, `'text'`, `12`."""
+    """Returns how a message names a value: `a list`, `'text'`, `12`."""
     if isinstance(value, Mapping):
         return "a mapping"
     if isinstance(value, (list, tuple)):
@@ -185,12 +185,12 @@ def kind_of(value: object) -> str:
 
 
 def write(data: object) -> str:
-    """YAML that reads back to the same data. `data` holds only what YAML 1.2's core schema knows."""
+    """Returns YAML that reads back to the same data. `data` has only types of YAML 1.2's core schema."""
     return str(yaml.dump(data, Dumper=_CoreDumper, sort_keys=False, allow_unicode=True, width=120))
 
 
 def _check_brackets(text: str, file: str | None) -> None:
-    """Refuses brackets that are nested too deep; counted before parsing, since the C parser recurses."""
+    """Refuses brackets that are nested too deep. Runs before parsing, because the C parser recurses."""
     depth = 0
     for bracket in re.finditer(r"[\[\]{}]", text):
         depth += 1 if bracket[0] in "[{" else -1
@@ -204,7 +204,7 @@ def _place_in(text: str, position: int, file: str | None) -> Where:
     return Where(file, before.count("\n") + 1, position - before.rfind("\n"))
 
 
-# What the parser says -> what is wrong in plain words, and what is allowed. `{line}` is where the broken part begins.
+# Message of the parser -> the problem in plain words, and what is allowed. `{line}` is where the broken part begins.
 _BROKEN = (
     ("could not find expected ':'", "a ':' is missing on line {line}", "KEY: VALUE"),
     (
@@ -223,7 +223,7 @@ _BROKEN = (
 
 
 def _broken(error: yaml.MarkedYAMLError, text: str, file: str | None) -> SpecError:
-    """The parser's complaint in plain words."""
+    """Returns an error of the parser in plain words."""
     said = error.problem or ""
     mark = error.problem_mark or error.context_mark
     where = Where(file, mark.line + 1, mark.column + 1) if mark is not None else Where(file)
@@ -251,7 +251,7 @@ class _CoreDumper(yaml.CSafeDumper):
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 (PyYAML declares it so)
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 (the signature is PyYAML's)
-        """Write shared values out: anchors help no reader of a description."""
+        """Writes shared values out instead of anchors, which are hard to read."""
         return True
 
 
@@ -272,7 +272,7 @@ for _name, _pattern, _first in _CORE_SCALARS:
 
 
 class _Builder:
-    """Turns PyYAML's nodes into ours; refuses what a description must not hold."""
+    """Converts nodes of PyYAML to `Node`, and refuses what descriptions must not have."""
 
     def __init__(self, file: str | None) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""The errors of mptcplab. The library raises them and never prints; the command line makes a message of each."""
+"""The errors of mptcplab. The library raises them and never prints; the command line prints them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from dataclasses import dataclass
 
 
 class MptcplabError(Exception):
-    """Base of all errors that a user can cause or meet. ``exit_status`` is what the command line ends with."""
+    """Base of all errors that a user can cause or meet. `exit_status` is that of the command line."""
 
     exit_status = 4
 
 
 @dataclass(frozen=True)
 class Where:
-    """A place in a description: line and column count from 1; ``field`` is the path, as in ``links.wifi.rate``."""
+    """A place in a description. Line and column count from 1; `field` is a path, as in
+    ``links.wifi.rate``.
+    """
 
     file: str | None = None
     line: int | None = None
@@ -28,7 +30,7 @@ class Where:
 
 
 class SpecError(MptcplabError):
-    """The description is wrong: where, what was found, what is allowed."""
+    """The description is wrong. The message has the place, what was found, and what is allowed."""
 
     exit_status = 2
 
@@ -38,18 +40,18 @@ class SpecError(MptcplabError):
         self.allowed = allowed
         text = f"{self.where}: {problem}" if str(self.where) else problem
         text = f"{text}; allowed: {allowed}" if allowed else text
-        # One line, whatever was found.
+        # The message stays on one line, whatever was found.
         super().__init__(text.replace("\r", "").replace("\n", "\\n"))
 
 
 class UsageError(MptcplabError):
-    """The command was called in a way that makes no sense."""
+    """The arguments of a command are wrong."""
 
     exit_status = 2
 
 
 class Unsupported(MptcplabError):
-    """A back-end cannot do what the description asks for."""
+    """A back-end does not support a part of the description."""
 
     exit_status = 3
 
@@ -61,7 +63,7 @@ class Unsupported(MptcplabError):
 
 
 class PrivilegeError(MptcplabError):
-    """A back-end needs rights that this user does not have; the message has the remedy."""
+    """A back-end needs privileges that the user does not have. The message has the remedy."""
 
     exit_status = 3
 
@@ -70,8 +72,16 @@ class PrivilegeError(MptcplabError):
         super().__init__(f"back-end {backend}: {remedy}")
 
 
+class NotAllowed(MptcplabError):
+    """The user has not allowed the code of a description."""
+
+    exit_status = 3
+
+
 def first_few(items: Sequence[str], separator: str = ", ", most: int = 4) -> str:
-    """The items in one text; of many, the first and how many more there are."""
+    """Returns the items in one text. Of more than `most` items it has the first, and the number of the
+    others.
+    """
     shown = [*items[:most], *([f"and {len(items) - most} more"] if len(items) > most else [])]
     return separator.join(shown)
 
@@ -83,14 +93,14 @@ class RunFailed(MptcplabError):
 
 
 class ClusterError(MptcplabError):
-    """A cluster cannot carry out runs; the message says why, and what helps."""
+    """A cluster cannot carry out runs. The message has the reason and the remedy."""
 
     exit_status = 3
 
 
 @contextmanager
 def of_core(backend: str) -> Iterator[None]:
-    """What the compiled core raises inside becomes PrivilegeError, UsageError or RunFailed."""
+    """Converts exceptions of the compiled core to PrivilegeError, UsageError or RunFailed."""
     try:
         yield
     except PermissionError as error:

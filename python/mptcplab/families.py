@@ -1,4 +1,4 @@
-"""Metrics over the members of a family, once they have run: ratios to a reference, the best value, where two cross."""
+"""Metrics over the members of a family after their runs: ratios to a reference, the best value, and crossings."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ Repetitions = Mapping[str, Sequence["Bundle"]]
 
 
 def check(member: Member | Recorded, resolved: Resolved) -> None:
-    """Refuse family metrics of entities or metrics that a member does not have. Raises SpecError."""
+    """Refuses family metrics of entities or metrics that a member does not have. Raises SpecError."""
     for index, metric in enumerate(member.family_metrics):
         for name in _metrics_of(metric):
             check_metric(name, resolved.data, f"family.{index}.{metric.kind}")
 
 
 def evaluate(members: Sequence[Member | Recorded], bundles: Sequence[Bundle]) -> list[Json]:
-    """One entry per family metric, for a ratio one per member; a value that does not exist is null with the reason.
+    """Returns one entry per family metric, or one per member for a ratio. A missing value is null, with
+    the reason.
 
-    Keys: ``family id kind metric over experiment value median ci95 why``; ``value`` is a parameter's.
+    Keys: ``family id kind metric over experiment value median ci95 why``; ``value`` is that of a parameter.
     """
     repetitions: dict[str, list[Bundle]] = {member.name: [] for member in members}
     for bundle in bundles:
@@ -90,6 +91,6 @@ def _metrics_of(metric: FamilyMetric) -> list[str]:
 
 
 def _split(metric: str) -> tuple[str, str]:
-    """``flows.bulk.goodput_bps`` is a metric of the entity ``flows.bulk``."""
+    """Splits ``flows.bulk.goodput_bps`` into the entity ``flows.bulk`` and the metric."""
     entity, _, name = metric.rpartition(".")
     return entity, name

@@ -1,6 +1,7 @@
-"""What the hooks of algorithms of your own see and answer. Views are copies: nothing that is done to one has an effect.
+"""The arguments and results of the hooks of user-defined algorithms. Views are copies, so changes to them do nothing.
 
-Instants and durations are whole nanoseconds, an instant from the start of the run; `docs/extending.md` has the hooks.
+Times and durations are whole nanoseconds. Times count from the start of the run.
+`docs/extending.md` describes the hooks.
 """
 
 from __future__ import annotations
@@ -15,28 +16,28 @@ class Window(NamedTuple):
 
     cwnd_bytes: float
     ssthresh_bytes: float
-    """Infinite until the first congestion."""
+    """Infinite until the first congestion event."""
     mss_bytes: int
     srtt_ns: int | None
-    """Smoothed round-trip time (RFC 6298), None without a sample."""
+    """Smoothed round-trip time (RFC 6298); None without a sample."""
     min_rtt_ns: int | None
     in_flight_bytes: int
-    """Sent and neither acknowledged nor counted as lost."""
+    """Bytes sent, and neither acknowledged nor marked lost."""
     in_recovery: bool
     is_usable: bool
     """Established, and neither closing nor stale."""
     acked_since_loss_bytes: int
     acked_between_losses_bytes: int
-    """Acknowledged between the last two congestions."""
+    """Bytes acknowledged between the last two congestion events."""
 
 
 class Context(NamedTuple):
-    """All subflows of a connection, and which of them a hook is about."""
+    """All subflows of a connection, and the one that the hook is about."""
 
     now_ns: int
     which: int
     windows: tuple[Window, ...]
-    """In the order in which subflows came."""
+    """The subflows in the order in which they were established."""
 
     @property
     def this(self) -> Window:
@@ -45,39 +46,39 @@ class Context(NamedTuple):
 
 
 class DeliveryRate(NamedTuple):
-    """A sample of the rate of delivery (draft-ietf-ccwg-bbr, section 4.1)."""
+    """A sample of the delivery rate (draft-ietf-ccwg-bbr, section 4.1)."""
 
     bytes_per_second: float
     is_application_limited: bool
     delivered_before_bytes: int
-    """Delivered when the segment that measured it was sent."""
+    """Bytes delivered when the segment of this sample was sent."""
 
 
 class Acked(NamedTuple):
-    """What an acknowledgment brought."""
+    """The effect of an acknowledgment."""
 
     bytes: int
-    """Newly acknowledged, cumulatively or selectively."""
+    """Bytes newly acknowledged, cumulatively or selectively."""
     lost_bytes: int
-    """Newly counted as lost because of it."""
+    """Bytes newly marked lost by this acknowledgment."""
     rtt_ns: int | None
     is_window_limited: bool
-    """Whether the window was in use; without that it should not grow."""
+    """Whether the window limited the sender. Otherwise it should not grow."""
     delivery_rate: DeliveryRate | None
     delivered_bytes: int
-    """On the subflow since it began."""
+    """Bytes delivered on the subflow since it began."""
 
 
 Congestion = Literal["loss", "ecn", "timeout"]
 
 
 class Change(NamedTuple):
-    """The answer of a hook: new values for the subflow that it is about; None leaves one as it is."""
+    """The result of a hook: new values for its subflow. None leaves a value unchanged."""
 
     cwnd_bytes: float | None = None
-    """At least a segment is kept."""
+    """The engine keeps at least one segment."""
     ssthresh_bytes: float | None = None
-    """At least two segments are kept."""
+    """The engine keeps at least two segments."""
 
 
 # ---- scheduler -------------------------------------------------------------------------------------------------------
@@ -87,49 +88,49 @@ class SubflowView(NamedTuple):
     """A subflow as a scheduler sees it."""
 
     id: int
-    """Never used again in its connection."""
+    """The id, which is never reused in the connection."""
     is_usable: bool
-    """Established and not closing: only such a subflow can be given data."""
+    """Established and not closing. Only such a subflow can carry data."""
     is_backup: bool
     is_stale: bool
-    """Found to deliver nothing."""
+    """Timed out without progress."""
     in_loss: bool
-    """It repairs what a retransmission timeout left."""
+    """Recovering from a retransmission timeout."""
     is_open: bool
-    """It repairs nothing."""
+    """Not recovering from any loss."""
     srtt_ns: int
     """0 without a sample."""
     rttvar_ns: int
     mss_bytes: int
     cwnd_bytes: int
     ssthresh_bytes: int
-    """2**32 - 1 while there is none."""
+    """2**32 - 1 while there is no threshold."""
     in_flight_bytes: int
     queued_bytes: int
-    """Assigned and not yet sent."""
+    """Bytes assigned and not yet sent."""
     unacked_bytes: int
-    """Sent or assigned, and not acknowledged."""
+    """Bytes sent or assigned, and not acknowledged."""
     buffer_bytes: int
-    """The most that unacked_bytes may become."""
+    """The upper limit of unacked_bytes."""
     pacing_rate: float
     """Bytes per second."""
     sent_bytes: int
     resent_bytes: int
     missed_intervals: int
-    """Expiries of the connection's timer since something was received on it."""
+    """Expiries of the connection's timer since the subflow last received something."""
     has_carried_head: bool
-    """Whether it has carried the data in question already."""
+    """Whether the subflow has already carried the head."""
     is_available: bool
     """Usable and not stale."""
     has_window: bool
     """Whether a full segment could leave now."""
     room_bytes: int
-    """What its window and its buffer still take."""
+    """Bytes that its window and its buffer can still take."""
     buffer_left_bytes: int
 
 
 class Range(NamedTuple):
-    """Data of a stream: the first byte, and how many."""
+    """A range of the byte stream: the first byte, and the length."""
 
     start: int
     len: int
@@ -140,10 +141,10 @@ class View(NamedTuple):
 
     now_ns: int
     reason: Literal["reinject", "meta_timeout", "new_data", "window_blocked", "buffer_blocked", "nothing_new"]
-    """Why it is asked."""
+    """Why the scheduler is called."""
     subflows: tuple[SubflowView, ...]
     head: Range
-    """The data in question; not empty."""
+    """The data that the decision is about; not empty."""
     acked_bytes: int
     written_bytes: int
     assigned_bytes: int
@@ -151,18 +152,18 @@ class View(NamedTuple):
     """The peer's receive window beyond acked_bytes."""
     unassigned_bytes: int
     window_left_bytes: int
-    """New data that the peer's window still takes."""
+    """New data that the peer's receive window can still take."""
 
 
 class Assign(NamedTuple):
-    """The first bytes of the head go to the subflow with that id."""
+    """Assigns the first bytes of the head to the subflow with that id."""
 
     subflow: int
     bytes: int
 
 
 class AssignRange(NamedTuple):
-    """Data behind the head, written and not yet acknowledged, goes to a subflow."""
+    """Assigns data behind the head, written and not yet acknowledged, to a subflow."""
 
     subflow: int
     start: int
@@ -170,7 +171,7 @@ class AssignRange(NamedTuple):
 
 
 class Penalize(NamedTuple):
-    """The window of a subflow is halved (Raiciu et al., NSDI 2012, section 4.2)."""
+    """Halves the window of a subflow (Raiciu et al., NSDI 2012, section 4.2)."""
 
     subflow: int
 
@@ -182,57 +183,57 @@ Socket = tuple[str, int]
 
 
 class FourTuple(NamedTuple):
-    """Both ends of a subflow."""
+    """The addresses and ports of a subflow."""
 
     local: Socket
     remote: Socket
 
 
 class AddressPair(NamedTuple):
-    """Two addresses between which packets can go."""
+    """A local and a remote address between which packets can pass."""
 
     local: str
     remote: str
 
 
 class Connection(NamedTuple):
-    """What a path manager knows of its connection from the start."""
+    """The data that a path manager has about its connection from the start."""
 
     role: Literal["opener", "acceptor"]
     initial: FourTuple
     pairs: tuple[AddressPair, ...]
     """In order of preference."""
     down: tuple[str, ...]
-    """Local addresses that are not usable now."""
+    """Local addresses that are not usable at the start."""
     backup: tuple[str, ...]
-    """Local addresses whose subflows are backup ones."""
+    """Local addresses whose subflows have backup priority."""
 
 
 class Established(NamedTuple):
-    """From now on subflows can be opened and addresses announced."""
+    """From this event on, subflows can be opened and addresses announced."""
 
 
 class AddressUp(NamedTuple):
-    """A local address is usable (again)."""
+    """A local address is usable, or usable again."""
 
     local: str
 
 
 class AddressDown(NamedTuple):
-    """A local address is gone."""
+    """A local address is no longer usable."""
 
     local: str
 
 
 class Backup(NamedTuple):
-    """The subflows of a local address are to be backup ones, or regular ones again."""
+    """The subflows of a local address become backup ones, or regular ones again."""
 
     local: str
     on: bool
 
 
 class Announced(NamedTuple):
-    """The peer announced an address; without a port it is that of the initial subflow."""
+    """The peer announced an address. Without a port, the port is that of the initial subflow."""
 
     id: int
     address: str
@@ -240,13 +241,13 @@ class Announced(NamedTuple):
 
 
 class Removed(NamedTuple):
-    """The peer removed an address."""
+    """The peer withdrew an address."""
 
     id: int
 
 
 class SubflowEstablished(NamedTuple):
-    """A further subflow is established, whoever opened it."""
+    """A further subflow is established, opened by either host."""
 
     subflow: FourTuple
     local_id: int
@@ -260,17 +261,17 @@ class SubflowClosed(NamedTuple):
 
 
 class Unfit(NamedTuple):
-    """A pair is not to be tried again while there is another way."""
+    """A pair should not be tried again while another is available."""
 
     pair: AddressPair
 
 
 class Progress(NamedTuple):
-    """The last subflow is closed, and data have got through since it was the last time. That it is closed follows."""
+    """The last subflow is closed, and data got through since the last such event. ``SubflowClosed`` follows."""
 
 
 class OpenFailed(NamedTuple):
-    """A command to open a subflow was refused at once."""
+    """The host refused at once to open a subflow."""
 
     pair: AddressPair
 
@@ -291,7 +292,7 @@ Event = (
 
 
 class Announce(NamedTuple):
-    """Tell the peer of a local address (ADD_ADDR); without a port it is that of the initial subflow."""
+    """Announces a local address to the peer (ADD_ADDR). Without a port, the port is that of the initial subflow."""
 
     id: int
     address: str
@@ -299,14 +300,14 @@ class Announce(NamedTuple):
 
 
 class Remove(NamedTuple):
-    """Tell the peer that a local address is gone (REMOVE_ADDR); subflows stay."""
+    """Withdraws a local address (REMOVE_ADDR). Its subflows stay open."""
 
     id: int
     address: str
 
 
 class OpenSubflow(NamedTuple):
-    """Open a subflow, from a port that the host chooses; `local_id` is 0 for the initial subflow's address."""
+    """Opens a subflow from a port that the host chooses. `local_id` is 0 for the initial subflow's address."""
 
     local: str
     local_id: int
@@ -315,13 +316,13 @@ class OpenSubflow(NamedTuple):
 
 
 class CloseSubflow(NamedTuple):
-    """Close a subflow."""
+    """Closes a subflow."""
 
     subflow: FourTuple
 
 
 class SetBackup(NamedTuple):
-    """Make a subflow a backup one, or a regular one again (MP_PRIO)."""
+    """Makes a subflow a backup one, or a regular one again (MP_PRIO)."""
 
     subflow: FourTuple
     backup: bool

@@ -1,4 +1,4 @@
-"""The topology of a resolved experiment as a picture: lines of text for a terminal, SVG for a page."""
+"""Draws the topology of a resolved experiment: as lines of text for a terminal, as SVG for a page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     Resolved = Mapping[str, Any]
 
-#: A terminal shows so many links; the SVG always has all.
+#: The largest number of links in a terminal. The SVG shows all links.
 TEXT_LINKS = 40
 
 # Lengths in pixels.
@@ -39,7 +39,7 @@ STYLE = """
 
 
 def link_summary(link: Mapping[str, Any], media: Mapping[str, Mapping[str, Any]]) -> str:
-    """Rate and delay of a link in a few words; both directions where they differ."""
+    """Returns rate and delay of a link in a few words, of both directions if they differ."""
     forward, backward = link["forward"], link["backward"]
     medium = media.get(link["medium"] or "")
     rates = [_rate(direction, medium) for direction in (forward, backward)]
@@ -53,7 +53,7 @@ def link_summary(link: Mapping[str, Any], media: Mapping[str, Mapping[str, Any]]
 
 
 def as_text(experiment: Resolved) -> list[str]:
-    """The links as lines, grouped by the node they start from."""
+    """Returns the links as lines, grouped by the node at which they start."""
     media = {medium["id"]: medium for medium in experiment["media"]}
     interfaces = {interface["id"]: interface for interface in experiment["interfaces"]}
     links = experiment["links"][:TEXT_LINKS]
@@ -73,7 +73,7 @@ def as_text(experiment: Resolved) -> list[str]:
 
 
 def as_svg(experiment: Resolved) -> str:
-    """The topology as an SVG document that follows the reader's light or dark scheme."""
+    """Returns the topology as an SVG document that follows the reader's light or dark scheme."""
     places = _places(experiment)
     width = max((x for x, _ in places.values()), default=0) + NODE_WIDTH / 2 + MARGIN
     lowest = max((y for _, y in places.values()), default=0)
@@ -129,7 +129,7 @@ def _branch(index: int, count: int) -> str:
 
 
 def _neighbours(experiment: Resolved) -> dict[str, list[str]]:
-    """Nodes joined to each node, once per link, in the order of the links."""
+    """Returns the neighbours of each node, once for each link, in the order of the links."""
     node_of = {interface["id"]: interface["node"] for interface in experiment["interfaces"]}
     neighbours: dict[str, list[str]] = defaultdict(list)
     for link in experiment["links"]:
@@ -140,7 +140,7 @@ def _neighbours(experiment: Resolved) -> dict[str, list[str]]:
 
 
 def _layers(experiment: Resolved) -> list[list[str]]:
-    """Nodes by their distance in hops from where the first flow starts; what is not connected comes last."""
+    """Returns the nodes by distance in hops from the sender of the first flow. Unconnected nodes come last."""
     neighbours = _neighbours(experiment)
     nodes = [node["id"] for node in (*experiment["hosts"], *experiment["nodes"])]
     first = experiment["flows"][0]["from"] if experiment["flows"] else nodes[0]
@@ -154,12 +154,12 @@ def _layers(experiment: Resolved) -> list[list[str]]:
 
 
 def _tallest_bundle(experiment: Resolved) -> float:
-    """Height of the most parallel links between two nodes."""
+    """Returns the height of the largest group of parallel links between two nodes."""
     return max((len(bundle) for bundle in _bundles(experiment).values()), default=1) * LINK_HEIGHT
 
 
 def _places(experiment: Resolved) -> dict[str, tuple[float, float]]:
-    """Centre of each node."""
+    """Returns the centre of each node."""
     layers = _layers(experiment)
     spacing = max(_tallest_bundle(experiment), NODE_HEIGHT + MARGIN)
     height = spacing * max(len(layer) for layer in layers)
@@ -171,7 +171,7 @@ def _places(experiment: Resolved) -> dict[str, tuple[float, float]]:
 
 
 def _bundles(experiment: Resolved) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
-    """Links by the pair of nodes that they join."""
+    """Returns the links by the pair of nodes that they join."""
     node_of = {interface["id"]: interface["node"] for interface in experiment["interfaces"]}
     bundles: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for link in experiment["links"]:
@@ -187,7 +187,7 @@ def _draw_links(svg: Xml.Element, experiment: Resolved, places: Mapping[str, tup
         for index, link in enumerate(links):
             bend = (index - (len(links) - 1) / 2) * LINK_HEIGHT
             middle_x, middle_y = (ax + bx) / 2, (ay + by) / 2 + bend
-            # The control point of a quadratic curve lies twice as far out as the curve itself.
+            # The control point of a quadratic curve is twice as far out as the curve.
             path = f"M {ax:.0f} {ay:.0f} Q {middle_x:.0f} {middle_y + bend:.0f} {bx:.0f} {by:.0f}"
             Xml.SubElement(svg, "path", {"class": "link", "d": path})
             _text(svg, middle_x, middle_y - 4, link["id"])

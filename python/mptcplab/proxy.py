@@ -1,4 +1,4 @@
-"""TCP of any program over our stack: a command's connections as Multipath TCP, or a gateway for servers without."""
+"""Carries TCP of any program over the engine: a command's connections as MPTCP, or a gateway for servers without."""
 
 from __future__ import annotations
 
@@ -14,27 +14,30 @@ from mptcplab.errors import Unsupported, UsageError, of_core
 from mptcplab.signals import on_signals
 
 KERNEL = "kernel"
-#: How late a signal may be noticed.
+#: Seconds within which a signal is noticed.
 PATIENCE_S = 0.2
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Over which interfaces connections go, the one to begin with first, and by which of the engine's algorithms."""
+    """The interfaces of connections, the first one for the initial subflow, and the engine's algorithms."""
 
     interfaces: Sequence[str]
     cc: str = "cubic"
     scheduler: str = "kernel_default"
     path_manager: str = "full_mesh"
+    #: Seconds of silence after which a peer is considered gone.
+    give_up_after_s: int = 300
 
 
 def run(command: Sequence[str], settings: Settings, *, to: str | None = None) -> dict[str, Any]:
-    """Run a command to its end, all of its connections to the gateway ``to`` (HOST:PORT) if there is one.
+    """Runs a command to its end, with all of its connections through the gateway ``to`` (HOST:PORT) if there is one.
 
-    Gives ``connections``, ``without_mptcp``, ``refused``, ``interfaces`` (each with ``interface``, ``sent_bytes``,
-    ``received_bytes``, ``packets_not_sent``) and the ``exit_status`` of the command. An interrupt at the terminal is
-    for the command; SIGTERM ends both. Raises UsageError for what is asked wrongly, PrivilegeError without the rights,
-    RunFailed if the machine refuses.
+    Returns ``connections``, ``without_mptcp``, ``refused``, ``interfaces`` (each with
+    ``interface``, ``sent_bytes``, ``received_bytes``, ``packets_not_sent``) and the ``exit_status``
+    of the command. An interrupt at the terminal reaches only the command; SIGTERM ends both. Raises
+    UsageError for wrong arguments, PrivilegeError without the rights, RunFailed if the machine
+    refuses.
     """
     proxy = _started(settings, command=list(command), to=to and _address(to))
     with on_signals({signal.SIGINT: lambda: None, signal.SIGTERM: proxy.stop}):
@@ -42,9 +45,9 @@ def run(command: Sequence[str], settings: Settings, *, to: str | None = None) ->
 
 
 def serve(port: int, settings: Settings, *, ready: Callable[[], None] = lambda: None) -> dict[str, Any]:
-    """Be a gateway at a port until SIGINT or SIGTERM comes; ``ready`` is called when connections are taken.
+    """Serves as a gateway at a port until SIGINT or SIGTERM. Calls ``ready`` when it accepts connections.
 
-    Gives and raises as ``run``.
+    Returns and raises as ``run``.
     """
     proxy = _started(settings, gateway_port=port)
     with on_signals({signal.SIGINT: proxy.stop, signal.SIGTERM: proxy.stop}):
@@ -61,6 +64,7 @@ def _started(settings: Settings, **work: Any) -> Any:
             cc=settings.cc,
             scheduler=settings.scheduler,
             path_manager=settings.path_manager,
+            give_up_after_s=settings.give_up_after_s,
             **work,
         )
 
@@ -74,7 +78,7 @@ def _report(proxy: Any) -> dict[str, Any]:
 
 
 def _address(gateway: str) -> str:
-    """ADDRESS:PORT of HOST:PORT, where an IPv6 address stands in brackets."""
+    """Resolves HOST:PORT to ADDRESS:PORT, with brackets around an IPv6 address."""
     host, colon, port = gateway.rpartition(":")
     if not (colon and host and port.isdecimal() and 0 < int(port) < 2**16):
         raise UsageError(f"no gateway is {gateway!r}; allowed: HOST:PORT, as in 192.0.2.1:5124 or [2001:db8::1]:5124")

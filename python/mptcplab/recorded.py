@@ -1,4 +1,4 @@
-"""An experiment as a bundle has it, read to be run again: ``experiment.json``, where a description is given else."""
+"""Reads the experiment of a bundle, ``experiment.json``, to run it again in place of a description."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Recorded:
-    """A resolved experiment from a file. It has what a member of a description has, all of it known already."""
+    """A resolved experiment from a file, with the attributes of a member of a description."""
 
     reference = None
     why_no_reference = "it is run without its family"
@@ -29,7 +29,7 @@ class Recorded:
 
     @classmethod
     def read(cls, path: Path) -> Recorded:
-        """The experiment of a file. Raises SpecError if it is none of this version's schema."""
+        """Reads the experiment of a file. Raises SpecError if its schema is not that of this version."""
         from mptcplab import _core  # the compiled part loads only when a file is read
 
         where = Where(str(path))
@@ -51,5 +51,5 @@ class Recorded:
         return cls(data)
 
     def resolve(self) -> Resolved:
-        """What every back-end gets; the description that it came from is not known any more."""
+        """Returns the resolved form. The description that it came from is not known."""
         return Resolved(self._data, {})

@@ -1,4 +1,4 @@
-"""What is generated from the code: the JSON Schemas, the reference in the documentation, the listing of the catalogue.
+"""Generates files from the code: the JSON Schemas, the reference in the documentation, the list of the catalogue.
 
 python -m mptcplab.reference CHECKOUT
 """
@@ -33,7 +33,7 @@ _GENERATED = "<!-- Written by `make schema` from the code. -->\n\n"
 
 
 def documents() -> dict[str, str]:
-    """Every generated file of a checkout, and what it holds."""
+    """Returns the content of every generated file of a checkout, by path."""
     entries = [entry_of(member) for member in catalogue()]
     return {
         "python/mptcplab/papers/index.json": _json(entries),
@@ -65,7 +65,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _inline(value: object) -> str:
-    """A value of a description on one line of YAML, as code."""
+    """Formats a value of a description on one line of YAML, as code."""
     text = yaml.safe_dump(plain(value), default_flow_style=True, sort_keys=False, width=10_000, allow_unicode=True)
     return f"`{text.removesuffix('...' + chr(10)).strip()}`"
 
@@ -86,7 +86,7 @@ stands below them. The [guide](../README.md#describing-an-experiment) explains t
 - An unknown field is an error, and so is a setting that would have no effect.
 
 """
-# Fields whose type says less than what may be written.
+# Fields whose type says less than what users can write.
 _KINDS = {
     (Flow, "cc"): "[congestion control](algorithms.md#congestion-control) or list",
     (Flow, "scheduler"): "[scheduler](algorithms.md#scheduler) or list",
@@ -97,14 +97,14 @@ _SCALARS: dict[Any, str] = {bool: "true or false", int: "whole number", float: "
 
 
 def description_reference() -> str:
-    """The reference of the description, field by field."""
+    """Returns the reference of the description, field by field."""
     models = _models()
     users = {model: [user for user in models if model in _below(user)] for model in models}
     return _DESCRIPTION_HEAD + "\n".join(_section(model, users[model]) for model in models)
 
 
 def _models() -> list[type[Model]]:
-    """The models of a description, each after the one that first uses it."""
+    """Returns the models of a description, each after the one that first uses it."""
     found: dict[type[Model], None] = {}
 
     def visit(model: type[Model]) -> None:
@@ -118,7 +118,7 @@ def _models() -> list[type[Model]]:
 
 
 def _below(model: type[Model]) -> list[type[Model]]:
-    """The models that the fields of a model hold, and the one it has its fields from."""
+    """Returns the models that the fields of a model hold, and its base model."""
     mentioned = [part for field in _own_fields(model).values() for part in _parts(field.annotation)]
     found: list[type[Model]] = [part for part in mentioned if inspect.isclass(part) and issubclass(part, Model)]
     inherited: list[type[Model]] = (
@@ -128,7 +128,7 @@ def _below(model: type[Model]) -> list[type[Model]]:
 
 
 def _parts(annotation: Any) -> Iterator[Any]:
-    """The types that a type is made of."""
+    """Yields the types that make up a type."""
     if isinstance(annotation, type) and issubclass(annotation, Directions):
         arguments = annotation.__pydantic_generic_metadata__["args"]
     else:
@@ -139,13 +139,13 @@ def _parts(annotation: Any) -> Iterator[Any]:
 
 
 def _own_fields(model: type[Model]) -> dict[str, FieldInfo]:
-    """The fields without those of link settings, which have a section of their own."""
+    """Returns the fields of a model without the link settings, which have their own section."""
     inherited = LinkSettings.model_fields if issubclass(model, LinkSettings) and model is not LinkSettings else {}
     return {name: field for name, field in model.model_fields.items() if name not in inherited}
 
 
 def _title(model: type[Model]) -> str:
-    """`NetworkNode` in words: `Network node`."""
+    """Splits the name of a model into words: `NetworkNode` becomes `Network node`."""
     return re.sub(r"(?<=[a-z])([A-Z])", lambda match: f" {match[1].lower()}", model.__name__)
 
 
@@ -154,7 +154,7 @@ def _link(model: type[Model]) -> str:
 
 
 def _section(model: type[Model], users: list[type[Model]]) -> str:
-    # The first paragraph is about the description, what follows is for who writes Python.
+    # The first paragraph is about the description. The others are for users of the Python classes.
     said = inspect.cleandoc(model.__doc__ or "").partition("\n\n")[0]
     parts = [f"## {_title(model)}\n", f"{said}\n"]
     if issubclass(model, Shorthand):
@@ -188,7 +188,7 @@ def _default(field: FieldInfo) -> str:
 
 
 def _kind(annotation: Any, field: FieldInfo | None = None) -> str:
-    """What may be written, in words."""
+    """Returns the kind of values of a field, in words."""
     limits = list(field.metadata) if field else []
     if get_origin(annotation) is Annotated and annotation != Name:
         annotation, *more = get_args(annotation)
@@ -245,7 +245,7 @@ def _bounds(limits: Sequence[Any]) -> str:
 
 
 def _example(written: str, field: FieldInfo) -> str:
-    """One way to write a field that its kind and default do not show already."""
+    """Returns an example of a field in a form that its kind and default do not show."""
     types = list(_parts(field.annotation))
     quantity = next((part for part in types if isinstance(part, type) and issubclass(part, Quantity)), None)
     if field.examples:
@@ -276,23 +276,20 @@ defaults. `./FILE.py:CLASS` and `crate:NAME` are [algorithms of your own](../ext
 
 
 def algorithm_reference() -> str:
-    """The names of congestion controls, schedulers and path managers."""
+    """Returns the names of congestion controls, schedulers and path managers."""
     families = (algorithms.CC, algorithms.SCHEDULER, algorithms.PATH_MANAGER)
     tables = [table(family) for family in families for table in (_algorithm_table, _parameter_table)]
     return _ALGORITHMS_HEAD + "\n".join(tables)
 
 
 def _parameter_table(family: algorithms.Family) -> str:
+    takers: dict[algorithms.Parameter, list[str]] = {}
+    for algorithm in family.algorithms:
+        for parameter in algorithm.parameters:
+            takers.setdefault(parameter, []).append(f"`{algorithm.name}`")
     rows = [
-        [
-            f"`{one.name}`",
-            ", ".join(f"`{name}`" for name in one.algorithms),
-            one.unit,
-            one.values,
-            one.default,
-            _sentence(one.meaning),
-        ]
-        for one in family.parameters()
+        [f"`{one.name}`", ", ".join(names), one.unit, one.values, one.default, _sentence(one.meaning)]
+        for one, names in takers.items()
     ]
     head = f"Parameters of {family.kind}s:\n\n"
     return head + _table(["parameter", "of", "unit", "values", "default", "meaning"], rows)
@@ -302,21 +299,17 @@ def _algorithm_table(family: algorithms.Family) -> str:
     field = family.field
     default = Flow.model_fields[field].default[0].name
     rows = [
-        [f"`{name}`", ", ".join(f"`{alias}`" for alias in _other_names(family, name)), _note(name)]
-        for name in family.names
+        [f"`{one.name}`", ", ".join(f"`{alias}`" for alias in one.aliases), _sentence(one.summary), one.source]
+        for one in family.algorithms
     ]
+    columns = ["name", "also written", "what it does", "source"]
+    if family is algorithms.CC:
+        columns.append("fluid model")
+        for row, name in zip(rows, family.names, strict=True):
+            why_none = algorithms.why_no_fluid(name)
+            row.append(f"none: {why_none.partition(': ')[2]}" if why_none else "yes")
     head = f"## {family.kind[:1].upper()}{family.kind[1:]}\n\nField `{field}`; default `{default}`.\n\n"
-    return head + _table(["name", "also written", "note"], rows)
-
-
-def _other_names(family: algorithms.Family, name: str) -> list[str]:
-    return [alias for alias, meant in family.aliases.items() if meant == name and alias != re.sub("[-_]", "", name)]
-
-
-def _note(name: str) -> str:
-    if name.startswith("x-"):
-        return "lab-defined"
-    return "arithmetic of the out-of-tree kernel" if name.endswith("-oot") else ""
+    return head + _table(columns, rows)
 
 
 # ---- catalogue -------------------------------------------------------------------------------------------------------
@@ -331,7 +324,7 @@ and what had to be assumed; a prefix such as `barreira2014/F.1` means all under 
 
 
 def catalogue_reference(entries: Sequence[Entry]) -> str:
-    """Every experiment with its title and what it waits for."""
+    """Returns every experiment with its title and the features it waits for."""
     rows = [[f"`{entry['id']}`", entry["title"], ", ".join(entry["missing"])] for entry in entries]
     return _CATALOGUE_HEAD + _table(["experiment", "title", "waits for"], rows)
 
@@ -349,7 +342,7 @@ assumed, and why. [How to use and write them](../description/profiles.md).
 
 @dataclass(frozen=True)
 class _Default:
-    """One value of a profile and its ground."""
+    """A value of a profile with its source."""
 
     field: str
     value: object
@@ -357,7 +350,7 @@ class _Default:
 
 
 def profile_reference() -> str:
-    """Each profile's values with their sources."""
+    """Returns the values of each profile with their sources."""
     return _PROFILES_HEAD + "\n".join(_profile(name) for name in profiles.shipped())
 
 

@@ -1,4 +1,4 @@
-"""Runs experiments: which seeds, in which order, several at a time, each into a bundle; what is done stays."""
+"""Runs experiments: their seeds, their order, several at a time, each into a bundle. Done runs are not repeated."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from mptcplab import callers, consent
 from mptcplab.backends import backend, feature_of
 from mptcplab.backends.preferences import Choice, Offer, as_recorded, first_choices
 from mptcplab.errors import RunFailed, Unsupported, first_few
@@ -20,52 +21,57 @@ from mptcplab.results.bundle import BundleDone, BundleHeld, bundle_path
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from mptcplab.backends import Backend
     from mptcplab.experiment import Experiment, Member
 
     Resolved = dict[str, Any]
 
 
 HEED_CTRL_C_S = 0.2
+#: The back-ends that load classes of a description into this process.
+_WITH_CLASSES = ("sim", "userspace")
 
 
 @dataclass(frozen=True)
 class Job:
-    """One run to be had: an experiment with one seed on one back-end."""
+    """A run to carry out: an experiment with one seed on one back-end."""
 
-    #: As it was asked for; the bundle bears its digest.
+    #: The experiment as described. The bundle has its digest.
     experiment: Resolved
-    #: As it runs: its lists of preference hold one choice.
+    #: The experiment as it runs: its lists of preference have one choice.
     choice: Choice
-    #: Its name, or the path of a program.
+    #: The name of a back-end, or the path of a program.
     backend: str
     seed: int
     repeat: int
     out: Path
-    #: Run even if it was done before; then that bundle is replaced.
+    #: Whether it runs even if it was done before. Then that bundle is replaced.
     fresh: bool
-    #: The bundle of an earlier run of the same, if it counts.
+    #: The bundle of an earlier equal run, if it is reused.
     done: Bundle | None
+    #: Digests of what the description brings along, and was allowed.
+    allowed: tuple[str, ...] = ()
 
 
 @dataclass
 class Stop:
-    """Why the runs in progress shall stop, once somebody wants it; they look at it from their threads."""
+    """The reason to stop the runs in progress, which read it from their threads; None to continue."""
 
     reason: str | None = None
 
 
 class Observer(Protocol):
-    """Somebody who is told how the work goes on; called from several threads."""
+    """An observer of the progress of runs. Its methods are called from several threads."""
 
     def advanced(self, job: Job, fraction: float) -> None:
-        """A run has come so far, 0..1."""
+        """Called when a run has reached this fraction, 0..1."""
 
     def finished(self, job: Job, bundle: Bundle) -> None:
-        """A run has ended and its bundle is complete."""
+        """Called when a run has ended and its bundle is complete."""
 
 
 class Nobody:
-    """An observer that does not look."""
+    """An observer that does nothing."""
 
     def advanced(self, job: Job, fraction: float) -> None:
         pass
@@ -75,17 +81,26 @@ class Nobody:
 
 
 def run(
-    experiment: Experiment | Member, *, on: str = "sim", seed: int = 1, repeat: int = 1, out: str | Path = "results"
+    experiment: Experiment | Member,
+    *,
+    on: str = "sim",
+    seed: int = 1,
+    repeat: int = 1,
+    out: str | Path = "results",
+    allow_programs: bool = False,
 ) -> list[Bundle]:
     """Run an experiment ``repeat`` times and give its bundles; ``bundle.record["metrics"]`` has what was measured.
 
-    What is done already under ``out`` is not run again; look at the bundles' ``status``. Raises SpecError, Unsupported,
-    PrivilegeError or RunFailed.
+    What is done already under ``out`` is not run again; look at the bundles' ``status``. Programs and classes that a
+    description brings along run if ``allow_programs`` says so, or somebody did before; under sudo with the rights of
+    its caller, whose the whole process becomes where there are classes. Raises SpecError, Unsupported, PrivilegeError,
+    NotAllowed or RunFailed.
     """
     from mptcplab.experiment import Experiment, resolve
 
     resolved = resolve(experiment) if isinstance(experiment, Experiment) else experiment.resolve()
-    jobs = plan([resolved.data], on, seed=seed, repeat=repeat, out=Path(out))
+    with consent.policy("allow" if allow_programs else "refuse"):
+        jobs = plan([resolved.data], on, seed=seed, repeat=repeat, out=Path(out))
     return execute(jobs, Nobody())
 
 
@@ -93,12 +108,14 @@ def choose(experiments: Iterable[Resolved], backend_name: str, among: Sequence[s
     """What each experiment runs as: the first choices that the back-end has, and those ``among`` which it is compared.
 
     Refuses before anything runs: SpecError for a wrong expectation, Unsupported for what the back-end cannot do,
-    PrivilegeError for what only an administrator may.
+    PrivilegeError for what only an administrator may, NotAllowed for code that was not allowed.
     """
     chosen = backend(backend_name)
+    experiments = list(experiments)
     several = [backend(name) for name in dict.fromkeys([backend_name, *among])]
     for one in several:
         one.ready()
+    _let_in(experiments, several)
     offers = [Offer.of(one) for one in several]
     choices = []
     missing: dict[str, list[tuple[str, str]]] = {}
@@ -111,8 +128,21 @@ def choose(experiments: Iterable[Resolved], backend_name: str, among: Sequence[s
     return choices
 
 
+def _let_in(experiments: Sequence[Resolved], several: Sequence[Backend]) -> None:
+    """See to what descriptions bring along: that it is allowed, and with whose rights classes run.
+
+    Raises NotAllowed or PrivilegeError.
+    """
+    in_real_time = [one for one in several if one.in_real_time]
+    consent.settle(experiments, in_real_time=bool(in_real_time))
+    with_classes = [one for one in several if one.name in _WITH_CLASSES]
+    if with_classes and any(map(consent.brings_classes, experiments)):
+        needing = in_real_time or with_classes
+        callers.leave_root_for_classes(needing[0].name, needs_root=bool(in_real_time))
+
+
 def _refuse(backend_name: str, missing: Mapping[str, list[tuple[str, str]]]) -> None:
-    """Raise Unsupported if something is missing for one of the experiments."""
+    """Raises Unsupported if something is missing for one of the experiments."""
     refused = [name for name, features in missing.items() if features]
     if len(refused) == 1:
         raise Unsupported(backend_name, missing[refused[0]], refused[0])
@@ -152,24 +182,27 @@ def plan_chosen(
     out: Path,
     fresh: bool = False,
 ) -> list[Job]:
-    """The same of experiments, each with what it runs as, that the back-end is known to be able to run."""
+    """Returns the jobs of experiments with their choices, which the back-end is known to support."""
     seeds = list(range(seed, seed + repeat))
     label = backend(backend_name).name
     done = [
         {} if fresh else done_bundles(out, experiment, label, seeds, choice.substitute) for experiment, choice in work
     ]
+    in_real_time = backend(backend_name).in_real_time
+    allowed = [consent.allowed_of(experiment, in_real_time=in_real_time) for experiment, _ in work]
     return [
-        Job(experiment, choice, backend_name, number, number - seed, out, fresh, found.get(number))
+        Job(experiment, choice, backend_name, number, number - seed, out, fresh, found.get(number), digests)
         for number in seeds
-        for (experiment, choice), found in zip(work, done, strict=True)
+        for (experiment, choice), found, digests in zip(work, done, allowed, strict=True)
     ]
 
 
 def plan_like(bundle: Bundle, backend_name: str, *, out: Path) -> Job:
     """The job that does on another back-end what a run did: its description, seed, and choices from the lists.
 
-    Raises Unsupported for what that back-end does not have.
+    Raises Unsupported for what that back-end does not have, NotAllowed for code that was not allowed.
     """
+    _let_in([bundle.resolved], [backend(backend_name)])
     choice = as_recorded(bundle.resolved, bundle.record["substitutions"])
     missing = backend(backend_name).check(choice.experiment)
     _refuse(backend_name, {bundle.record["experiment"]: missing})
@@ -179,12 +212,13 @@ def plan_like(bundle: Bundle, backend_name: str, *, out: Path) -> Job:
 
 
 def execute(jobs: Sequence[Job], observer: Observer, *, workers: int | None = None) -> list[Bundle]:
-    """Run the jobs, several at a time, and give their bundles in the order of the jobs.
+    """Runs the jobs, several at a time, and returns their bundles in the order of the jobs.
 
-    By default there are as many at a time as there are cores; of a back-end in real time one, so that none disturbs
-    what another measures.
+    The default number at a time is that of cores. On a back-end in real time it is one, because runs would disturb each
+    other.
 
-    On KeyboardInterrupt the runs in progress are stopped, their bundles say ``unfinished``, and the interrupt goes on.
+    On KeyboardInterrupt the runs in progress stop, their bundles have the status ``unfinished``, and the interrupt is
+    raised again.
     """
     stop = Stop()
     with ThreadPoolExecutor(workers or usual_workers(jobs)) as pool:
@@ -199,13 +233,13 @@ def execute(jobs: Sequence[Job], observer: Observer, *, workers: int | None = No
 
 
 def usual_workers(jobs: Sequence[Job]) -> int:
-    """How many runs go at a time unless somebody says: one per core, in real time one."""
+    """Returns the default number of runs at a time: one per core, in real time one."""
     in_real_time = any(backend(name).in_real_time for name in {job.backend for job in jobs if job.done is None})
     return 1 if in_real_time else os.cpu_count() or 1
 
 
 def _wait_for(futures: list[Future[Bundle]]) -> None:
-    """Wait for all, but raise the first error as soon as it happens."""
+    """Waits for all futures. Raises the first error as soon as it happens."""
     pending = set(futures)
     while pending:
         # Without a timeout Ctrl-C may go unnoticed: on Windows always, elsewhere when another thread takes the signal.
@@ -221,10 +255,12 @@ def _bundle_of(job: Job, observer: Observer, stop: Stop) -> Bundle:
 
 
 def run_job(job: Job, observer: Observer, stop: Stop) -> Bundle:
-    """Carry out one run in this process; one that fails has a bundle, too. Raises RunFailed without a bundle.
+    """Carries out a run in this process. A failed run has a bundle, too. Raises RunFailed if it cannot
+    write one.
 
-    While another process makes the same run this one waits, and takes what came of it.
+    While another process makes the same run, this one waits, and then uses its bundle.
     """
+    consent.grant(job.allowed)
     try:
         writer = _writer(job, stop)
     except BundleDone:
@@ -233,7 +269,7 @@ def run_job(job: Job, observer: Observer, stop: Stop) -> Bundle:
         try:
             return _recorded(job, writer, observer, stop)
         except RunFailed as failure:
-            # The others go on: what one run met may be over for the next.
+            # The other runs continue, because the cause may not affect them.
             return writer.finish("failed", why=str(failure), substitutions=job.choice.substitutions)
         except OSError as error:
             run = f"{job.experiment['name']}, seed {job.seed}"
@@ -241,7 +277,9 @@ def run_job(job: Job, observer: Observer, stop: Stop) -> Bundle:
 
 
 def _writer(job: Job, stop: Stop) -> BundleWriter:
-    """The bundle to write, as soon as no other process does. Raises BundleDone if there is nothing to do any more."""
+    """Returns the writer of the bundle as soon as no other process writes it. Raises BundleDone if the
+    run is done by then.
+    """
     seeding: dict[str, Any] = {"seed": job.seed, "repeat": job.repeat, "substitute": job.choice.substitute}
     label, fresh = backend(job.backend).name, job.fresh
     while True:
@@ -250,7 +288,7 @@ def _writer(job: Job, stop: Stop) -> BundleWriter:
         except BundleHeld:
             if stop.reason is not None:
                 raise
-            # What the other makes now is as fresh as what this process would make.
+            # A bundle that another process makes now is as fresh as one of this process.
             fresh = False
             time.sleep(HEED_CTRL_C_S)
 

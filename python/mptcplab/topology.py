@@ -25,7 +25,7 @@ _MOST_PER_SUBNET = 254
 
 @dataclass(frozen=True)
 class PlannedLink:
-    """A link to be made; `role` says which of the generator's settings it gets."""
+    """A link of a generator. `role` selects the generator's settings that apply to it."""
 
     id: str
     ends: tuple[str, str]
@@ -34,7 +34,7 @@ class PlannedLink:
 
 @dataclass
 class Blueprint:
-    """What a generator makes."""
+    """The result of a generator: hosts, nodes and links."""
 
     hosts: list[str] = field(default_factory=list)
     nodes: dict[str, str] = field(default_factory=dict)
@@ -42,14 +42,17 @@ class Blueprint:
 
 
 def parallel_links(n: int, between: Sequence[str]) -> Blueprint:
-    """Two hosts joined by links `link1` to `linkN`, from `eth1` to `ethN` of each."""
+    """Two hosts with links `link1` to `linkN`. Each link joins `eth1` to `ethN` of both hosts."""
     left, right = between
     links = [PlannedLink(f"link{i}", (f"{left}.eth{i}", f"{right}.eth{i}")) for i in range(1, n + 1)]
     return Blueprint([left, right], {}, links)
 
 
 def dumbbell(left: int, right: int) -> Blueprint:
-    """Hosts `left1`.. and `right1`.. on routers `west` and `east`, by links of their names, and `bottleneck`."""
+    """Hosts `left1`.. and `right1`.. on routers `west` and `east`. Access links have the names of their hosts.
+
+    The link between the routers is `bottleneck`.
+    """
     sides = [*((f"left{i}", "west") for i in range(1, left + 1)), *((f"right{i}", "east") for i in range(1, right + 1))]
     access = [PlannedLink(host, (f"{host}.eth0", router), "access") for host, router in sides]
     middle = PlannedLink("bottleneck", ("west", "east"), "bottleneck")
@@ -57,13 +60,13 @@ def dumbbell(left: int, right: int) -> Blueprint:
 
 
 def star(n: int) -> Blueprint:
-    """Hosts `h1` to `hN` on the switch `hub`, by links `link1` to `linkN`."""
+    """Hosts `h1` to `hN` on the switch `hub`, with links `link1` to `linkN`."""
     links = [PlannedLink(f"link{i}", (f"h{i}.eth0", "hub")) for i in range(1, n + 1)]
     return Blueprint([f"h{i}" for i in range(1, n + 1)], {"hub": "switch"}, links)
 
 
 def full_mesh(n: int) -> Blueprint:
-    """Hosts `h1` to `hN`, each pair joined by a link `hA-hB`; `ethB` of host A leads to host B."""
+    """Hosts `h1` to `hN`, each pair with a link `hA-hB`. Interface `ethB` of host A leads to host B."""
     pairs = itertools.combinations(range(1, n + 1), 2)
     links = [PlannedLink(f"h{a}-h{b}", (f"h{a}.eth{b}", f"h{b}.eth{a}")) for a, b in pairs]
     return Blueprint([f"h{i}" for i in range(1, n + 1)], {}, links)
@@ -72,7 +75,8 @@ def full_mesh(n: int) -> Blueprint:
 def fattree(k: int, homes: int) -> Blueprint:
     """A k-ary fat tree of routers: hosts `h1` to `h(k^3/4)`, `edgeP-I` and `aggP-I` in pod P, `core1` to `core(k^2/4)`.
 
-    Links are named after their two ends, as in `h1-edge1-1`. With two homes `eth1` is at the next edge router.
+    Links are named after their two ends, as in `h1-edge1-1`. With two homes, `eth1` is at the next
+    edge router.
     """
     half = k // 2
     plan = Blueprint(nodes={f"core{i}": "router" for i in range(1, half * half + 1)})
@@ -97,22 +101,22 @@ def fattree(k: int, homes: int) -> Blueprint:
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """An interface of a host, or a port of a node between them."""
+    """An interface of a host, or a port of another node."""
 
     id: str
     node: str
     link: str
     families: tuple[Family, ...] = ("ipv4", "ipv6")
-    """Those that it has addresses of."""
+    """The address families of its addresses."""
 
     def family_towards(self, other: Port) -> Family | None:
-        """That of packets between the two: IPv4 if both have it; None if they have none in common."""
+        """Returns the family of packets between two ports: IPv4 if both have it; None if they have none in common."""
         return next((family for family in self.families if family in other.families), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One link on a path; forward is from the first end of `between` to the second."""
+    """A link on a path. ``forward`` is the direction from the first end of `between` to the second."""
 
     link: str
     forward: bool
@@ -122,9 +126,9 @@ Route: TypeAlias = "tuple[Hop, ...]"
 
 
 class Network:
-    """Which port is on which link of which node: subnets and routes follow from it.
+    """The ports and links of each node, from which subnets and routes follow.
 
-    `choosers` are the routers that choose among equal next hops themselves.
+    `choosers` are the routers with their own rule for a choice among equal next hops.
     """
 
     def __init__(
@@ -146,15 +150,15 @@ class Network:
         self._between: dict[tuple[str, str, bool], ShortestWays] = {}
 
     def is_layer2(self, node: str) -> bool:
-        """Whether the node forwards frames: then it joins its links to one subnet."""
+        """Returns whether the node forwards frames. Such a node joins its links to one subnet."""
         return self.kinds[node] in ("switch", "ap")
 
     def ports_of(self, node: str) -> list[Port]:
-        """The ports of a node in order of declaration."""
+        """Returns the ports of a node in order of declaration."""
         return self._ports_of.get(node, [])
 
     def _subnets(self) -> tuple[dict[str, int], int]:
-        """The subnet of each port; numbered in order of the links."""
+        """Returns the subnet of each port. Subnets are numbered in order of the links."""
         leader: dict[str, str] = {}
 
         def find(key: str) -> str:
@@ -175,7 +179,7 @@ class Network:
     # ---- routes ----
 
     def routes(self, start: Port, end: Port) -> Routes | None:
-        """The shortest routes between the interfaces of two hosts; None if there is none. Hosts do not forward."""
+        """Returns the shortest routes between interfaces of two hosts; None without a route. Hosts do not forward."""
         if start.link == end.link:
             return Routes(self, start, end, None)
         first, last = self._other_end(start).node, self._other_end(end).node
@@ -186,7 +190,7 @@ class Network:
         return Routes(self, start, end, ways) if ways.vertices else None
 
     def route_through(self, start: Port, nodes: Sequence[str], end: Port) -> Route | None:
-        """The route over the given nodes, None if two neighbours share no link; parallel links: the first."""
+        """Returns the route over the given nodes and the first of parallel links; None if a link is missing."""
         between = self._chain(nodes)
         if between is None or not nodes:
             return None
@@ -206,11 +210,11 @@ class Network:
         return b if port.id == a.id else a
 
     def hop(self, link: str, leaving: str) -> Hop:
-        """A link as it is passed from the node that is left."""
+        """Returns the hop over a link, away from the node ``leaving``."""
         return Hop(link, self.links[link][0].node == leaving)
 
     def as_hops(self, node: str, links: Sequence[str]) -> Route:
-        """Links as they are passed one after the other, from that node on."""
+        """Returns the hops over successive links, which begin at ``node``."""
         hops = []
         for link in links:
             hops.append(self.hop(link, node))
@@ -219,27 +223,27 @@ class Network:
         return tuple(hops)
 
     def _ways(self, first: str, last: str, layer2_only: bool) -> ShortestWays:
-        """The shortest ways between two nodes that are no hosts."""
+        """Returns the shortest ways between two nodes other than hosts."""
         key = (first, last, layer2_only)
         if key not in self._between:
             self._between[key] = ShortestWays(self._predecessors(first, layer2_only), f"node {last}")
         return self._between[key]
 
     def _predecessors(self, first: str, layer2_only: bool) -> dict[str, list[str]]:
-        """Every vertex that is reached from a node, with those before it on shortest ways. One search serves all."""
-        import networkx  # not before it is needed: its import takes longer than resolving an experiment
+        """Returns every vertex reachable from a node, with its predecessors on shortest ways."""
+        import networkx  # imported here because it takes longer than resolving an experiment
 
         key = (first, layer2_only)
         if key not in self._before:
             graph = self._graph(layer2_only)
             source = f"node {first}"
-            # The stubs' return type covers options that are not used here.
+            # The return type in the stubs covers options that are not used here.
             found: Any = networkx.predecessor(graph, source) if source in graph else {source: []}
             self._before[key] = found
         return self._before[key]
 
     def _graph(self, layer2_only: bool) -> Any:
-        """Nodes and links as vertices, so that parallel links are different routes."""
+        """Returns the graph with nodes and links as vertices, so that parallel links give different routes."""
         import networkx
 
         if layer2_only not in self._graphs:
@@ -263,11 +267,11 @@ class Routes:
         self._ways = ways
 
     def __len__(self) -> int:
-        """How many there are; beyond 64 nobody counts."""
+        """Returns the number of routes, at most 64."""
         return 1 if self._ways is None else min(len(self._ways), _MOST_ROUTES)
 
     def __getitem__(self, number: int) -> Route:
-        """Route `number`, from 0."""
+        """Returns route `number`, from 0."""
         if self._ways is None:
             return self.ends[:1]
         between = [vertex.removeprefix("link ") for vertex in self._ways[number][1::2]]
@@ -282,7 +286,7 @@ class Routes:
 
     @property
     def are_chosen(self) -> bool:
-        """Whether a router on the way has a rule by which it chooses among them."""
+        """Whether a router on the way chooses among the routes by its own rule."""
         if self._ways is None:
             return False
         nodes = (vertex.removeprefix("node ") for vertex in self._ways.vertices)
@@ -291,7 +295,10 @@ class Routes:
     def best(
         self, start: Value, extended: Callable[[Value, Hop], Value], chosen: Callable[[Sequence[Value]], Value]
     ) -> Value:
-        """What the best way between first and last hop is worth: `extended` by each hop, `chosen` where ways meet."""
+        """Returns the value of the best way between the first and the last hop.
+
+        Each hop changes the value by `extended`. Where ways meet, `chosen` selects a value.
+        """
         if self._ways is None:
             return start
 
@@ -306,7 +313,7 @@ class Routes:
 
 
 class AddressError(Exception):
-    """Addresses that cannot be: `port` is where the later one was given."""
+    """Addresses that contradict each other. `port` is the port whose address was given later."""
 
     def __init__(self, port: str, problem: str) -> None:
         super().__init__(problem)
@@ -316,7 +323,7 @@ class AddressError(Exception):
 
 @dataclass(frozen=True)
 class Addresses:
-    """The addresses of all ports that have some, and the subnets, by number."""
+    """The IPv4 and IPv6 addresses by port, and the subnets by number."""
 
     ipv4: dict[str, IPv4]
     ipv6: dict[str, IPv6]
@@ -324,9 +331,9 @@ class Addresses:
 
 
 def assign_addresses(network: Network, wanted4: Mapping[str, IPv4], wanted6: Mapping[str, IPv6]) -> Addresses:
-    """10.x.y.0/24 and fd00:x:y::/64 per subnet in order of declaration; wanted addresses override.
+    """Assigns 10.x.y.0/24 and fd00:x:y::/64 to subnets in order of declaration. Wanted addresses take precedence.
 
-    AddressError if they overlap, or a subnet is full.
+    Raises AddressError if addresses overlap or a subnet is full.
     """
     given4 = _given_networks(network, wanted4)
     given6 = _given_networks(network, wanted6)
@@ -342,8 +349,10 @@ def assign_addresses(network: Network, wanted4: Mapping[str, IPv4], wanted6: Map
 
 
 def _of_family(family: Family, numbered: Mapping[str, Value], network: Network) -> dict[str, Value]:
-    """Without those of ports that are not of the family. All are numbered, so that what a port has of one family does
-    not depend on the other."""
+    """Drops the addresses of ports without this family.
+
+    All ports are numbered in both families, so that the number in one does not depend on the other.
+    """
     return {port: address for port, address in numbered.items() if family in network.ports[port].families}
 
 
@@ -352,12 +361,12 @@ def _numbers() -> Iterator[tuple[int, int]]:
 
 
 def _free(automatic: Iterator[Any], given: Mapping[int, Any]) -> Any:
-    """The next automatic network that overlaps none of the given ones."""
+    """Returns the next automatic network that overlaps none of the given ones."""
     return next(candidate for candidate in automatic if not any(candidate.overlaps(net) for net in given.values()))
 
 
 def _given_networks(network: Network, wanted: Mapping[str, Any]) -> dict[int, Any]:
-    """The networks that wanted addresses fix, by subnet."""
+    """Returns the networks of the wanted addresses, by subnet. Raises AddressError if they contradict each other."""
     fixed: dict[int, tuple[str, Any]] = {}
     for port, address in wanted.items():
         subnet = network.subnet_of[port]
@@ -371,7 +380,7 @@ def _given_networks(network: Network, wanted: Mapping[str, Any]) -> dict[int, An
 
 
 def _number_ports(network: Network, networks: Sequence[Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """The lowest free address of its subnet for every port that has none yet; switches need none."""
+    """Gives each port without an address the lowest free one of its subnet. Switches need none."""
     taken: dict[Any, str] = {}
     for name, address in wanted.items():
         if address.ip in taken:
@@ -394,6 +403,6 @@ def _number_ports(network: Network, networks: Sequence[Any], wanted: Mapping[str
 
 
 def _hosts_of(net: Any) -> Iterator[Any]:
-    """The addresses of a subnet that ports may get."""
+    """Yields the addresses of a subnet that ports can get."""
     last = min(net.num_addresses - 1, _MOST_PER_SUBNET + 1)
     return (net.network_address + number for number in range(1, last))

@@ -20,13 +20,13 @@ _LONGEST_TEXT = 40
 
 
 def decimal_comma(text: str) -> str:
-    """A hint for numbers as `10,5ms`, or nothing."""
+    """Returns a hint for numbers with a decimal comma, as in `10,5ms`, or an empty text."""
     match = re.fullmatch(r"\s*([0-9]+),([0-9]+)\s*(\S*)\s*", text)
     return f", did you mean {match[1]}.{match[2]}{match[3]}, with a decimal point?" if match else ""
 
 
 class QuantityError(ValueError):
-    """A value is no quantity of the wanted kind: ``problem`` says what was found, ``allowed`` what would do."""
+    """A value that is not a quantity of the wanted kind: ``problem`` says what was found, ``allowed`` what may be."""
 
     def __init__(self, problem: str, allowed: str) -> None:
         super().__init__(f"{problem}; allowed: {allowed}")
@@ -40,7 +40,7 @@ def _shown(found: object) -> str:
 
 
 class Quantity:
-    """What all quantities share: validation through `parse`, text out, pattern and examples in JSON Schema."""
+    """The base of all quantities: validation by `parse`, output as text, and pattern and examples for JSON Schema."""
 
     pattern: ClassVar[str]
     summary: ClassVar[str]
@@ -50,7 +50,7 @@ class Quantity:
 
     @classmethod
     def parse(cls, found: object) -> Self:
-        """The quantity that `found` stands for; QuantityError if it stands for none."""
+        """Returns the quantity that `found` stands for. Raises QuantityError if it is not one."""
         raise NotImplementedError
 
     @classmethod
@@ -74,7 +74,7 @@ class Quantity:
         return {**shape, "description": cls.summary, "examples": list(cls.examples)}
 
     def dumped(self) -> str | float:
-        """What is written to YAML and JSON."""
+        """Returns the form for YAML and JSON."""
         return str(self)
 
 
@@ -122,12 +122,12 @@ class _Counted(Quantity, int):
 
     @classmethod
     def factor_of(cls, unit: str) -> int | None:
-        """How many of the smallest a unit is, by any of its spellings; None if it is no unit of these."""
+        """Returns the factor from a unit, in any spelling, to the smallest unit; None for an unknown unit."""
         return cls.units.get(unit) or cls.spellings.get(unit)
 
     @classmethod
-    def _meant(cls, number: Decimal, unit: str) -> str:  # noqa: ARG003  (for those who have something to say)
-        """`, did you mean ..?` or nothing."""
+    def _meant(cls, number: Decimal, unit: str) -> str:  # noqa: ARG003  (overrides use the arguments)
+        """Returns `, did you mean ..?` or an empty text."""
         return ""
 
     @classmethod
@@ -170,7 +170,7 @@ class Rate(_Counted):
 
     @classmethod
     def factor_of(cls, unit: str) -> int | None:
-        """Bits per second; 10Mbit, 10mbps and 10 Mbit/s cannot be misread, what has a lone B counts bytes."""
+        """Returns the bits per second of a unit such as Mbit, mbps or Mbit/s; None for a unit that counts bytes."""
         match = re.fullmatch(r"([kKmMgG]?)(?:[bB]it(?:/s)?|bps|b/s)", unit)
         return None if match is None else cls.units[f"{match[1].lower()}bit"]
 
@@ -209,7 +209,7 @@ class Size(_Counted):
         return ""
 
     def dumped(self) -> str | float:
-        """A plain number of bytes where no unit fits, else text."""
+        """Returns a plain number of bytes if no unit fits, else text."""
         text = str(self)
         return int(self) if text.isdigit() else text
 
@@ -245,7 +245,7 @@ class Probability(Quantity, float):
 
     @classmethod
     def parse(cls, found: object) -> Self:
-        """From a number, or a text in percent."""
+        """Parses a number, or a text in percent."""
         if isinstance(found, str):
             match = re.fullmatch(rf"({_NUMBER}(?:[eE][+-]?[0-9]{{1,3}})?)\s*(%?)", found.strip())
             if match is None or len(found) > _LONGEST_TEXT:
@@ -263,7 +263,7 @@ class Probability(Quantity, float):
         return float.__repr__(self)
 
     def dumped(self) -> str | float:
-        """The plain number."""
+        """Returns the plain number."""
         return float(self)
 
 
@@ -293,7 +293,8 @@ class QueueLimit(Quantity):
     @classmethod
     def _as_bytes(cls, found: str | Size) -> Size:
         if not isinstance(found, Size) and re.fullmatch(rf"{_NUMBER}", str(found).strip()):
-            # Others count packets, we once counted bytes: whoever wrote it means one of them.
+            # Other tools count packets here, and earlier versions counted bytes, so the hint offers
+            # both.
             hint = f", did you mean {found}p, packets, or {found}B, bytes?"
             raise QuantityError(f"{_shown(found)} has no unit{hint}", cls.allowed)
         try:
@@ -309,7 +310,7 @@ class QueueLimit(Quantity):
 
     @classmethod
     def parse(cls, found: object) -> Self:
-        """From its text, or a size."""
+        """Parses the text of a limit, or a size."""
         if isinstance(found, cls):
             return found
         if isinstance(found, str | Size):

@@ -1,4 +1,4 @@
-"""A description on disk, and the experiment of DESIGN's example."""
+"""A description on disk, and the experiment of the design's example."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Write = Callable[[str], Path]
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """Writes a description to `x.yaml` and gives its path."""
+    """Writes a description to `x.yaml` and returns its path."""
 
     def to_file(text: str) -> Path:
         path = tmp_path / "x.yaml"

@@ -1,10 +1,11 @@
-"""Wrong descriptions: one message each, with place, field, what was found and what is allowed."""
+"""Tests wrong descriptions: one message each, with the place, the field, the value found and the values allowed."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from mptcplab import algorithms
 from mptcplab.errors import SpecError
 from mptcplab.experiment import members
 
@@ -19,16 +20,14 @@ flows:
 """
 RATE = "a rate with unit, as in 800kbit, 12mbit, 1.5gbit (bits per second)"
 QUEUE = "packets as in 100p, bytes as in 3000B, 64kB, or rate x round-trip time as in 1bdp, 2.5bdp"
-CCS = (
-    "reno, cubic, cubic-rfc9438, bbr, lia, olia, balia, wvegas, ewtcp, coupled, semicoupled, fixed_cwnd, "
-    "lia-oot, olia-oot, balia-oot, wvegas-oot, x-dwc, x-mpcubic"
-)
+CCS = ", ".join(algorithms.CC.names)
 INTERFACES = "client.wlan0, server.eth0, client.wwan0, server.eth1"
 WHOLE = "KEY: VALUE lines, as in name: two-paths"
 INDENTED = "broken YAML: this line is indented unlike its neighbours; allowed: as many spaces as they have"
 LOSS = "a probability from 0 to 1, as in 0.1% or 0.001"
 
-# What is replaced in GOOD by what, and the message. "" is replaced at the end: the text is added.
+# The text to replace in GOOD, its replacement, and the message. "" is replaced at the end: the text
+# is added.
 REPLACED = [
     (
         "delay:",
@@ -74,7 +73,7 @@ REPLACED = [
     (
         "",
         "events: [{id: cut, at: 1s, down: client.wlan0}, {id: back, at: 1s, up: client.wlan0}]\n",
-        "8:72: events.1.up: client.wlan0 changes twice at 1s, so that nobody sees it: it was changed then by event cut "
+        "8:72: events.1.up: client.wlan0 changes twice at 1s, which has no effect: it was changed then by event cut "
         "(x.yaml:8); allowed: an event that changes something",
     ),
     ("10mbit", "10", f"4:54: links.wifi.rate: 10 has no unit; allowed: {RATE}"),
@@ -115,7 +114,7 @@ REPLACED = [
     (
         "server.eth0",
         "servr.eth0",
-        "4:34: links.wifi.between.1: there is no host or node 'servr', did you mean 'server'?; allowed: client, server",
+        "4:34: links.wifi.between.1: unknown host or node 'servr', did you mean 'server'?; allowed: client, server",
     ),
     (
         "server.eth1",
@@ -137,6 +136,12 @@ REPLACED = [
         "to: server",
         "to: server, transport: udp, cc: lia, app: {cbr: {rate: 1mbit}}",
         "7:56: flows.bulk.cc: 'cc' has no effect on transport udp; allowed: with tcp or mptcp",
+    ),
+    (
+        "to: server",
+        "to: server, transport: tcp, cc: reno, app: {command: [ls]}",
+        "7:56: flows.bulk.cc: 'cc' has no effect on a command: a program asks for its own, or has its host's default; "
+        "allowed: none with this app",
     ),
     (
         "to: server",
@@ -168,8 +173,8 @@ REPLACED = [
     (
         "client: {}",
         "client: {interfaces: {wlan0: {family: ipv6, address: 10.9.0.1/24}}}",
-        "2:62: hosts.client.interfaces.wlan0.address: '10.9.0.1/24' is an address of ipv4, and the interface has family: ipv6; "
-        "allowed: an address of ipv6, or family: both",
+        "2:62: hosts.client.interfaces.wlan0.address: '10.9.0.1/24' is an ipv4 address, and the interface has family: ipv6; "
+        "allowed: an ipv6 address, or family: both",
     ),
     (
         "client: {}, server: {}",
@@ -187,7 +192,7 @@ REPLACED = [
     (
         "to: server",
         "to: server, primary: wfi",
-        "7:45: flows.bulk.primary: there is no link or interface 'wfi', did you mean 'wifi'?; "
+        "7:45: flows.bulk.primary: unknown link or interface 'wfi', did you mean 'wifi'?; "
         f"allowed: wifi, lte, {INTERFACES}",
     ),
     (
@@ -242,8 +247,7 @@ REPLACED = [
     (
         "",
         "events: [{at: 9s, down: client.wlan9}]\n",
-        "8:25: events.0.down: there is no interface 'client.wlan9', did you mean 'client.wlan0'?; "
-        f"allowed: {INTERFACES}",
+        f"8:25: events.0.down: unknown interface 'client.wlan9', did you mean 'client.wlan0'?; allowed: {INTERFACES}",
     ),
     (
         "",
@@ -254,7 +258,7 @@ REPLACED = [
     (
         "",
         "events: [{at: 9s, set: wify, delay: 3ms}]\n",
-        "8:24: events.0.set: there is no link 'wify', did you mean 'wifi'?; allowed: wifi, lte",
+        "8:24: events.0.set: unknown link 'wify', did you mean 'wifi'?; allowed: wifi, lte",
     ),
     (
         "",
@@ -264,12 +268,12 @@ REPLACED = [
     (
         "to: server",
         'to: "ser\\nver"',
-        "7:28: flows.bulk.to: there is no host 'ser\\nver', did you mean 'server'?; allowed: client, server",
+        "7:28: flows.bulk.to: unknown host 'ser\\nver', did you mean 'server'?; allowed: client, server",
     ),
     (
         "",
         "events: [{at: 9s, down: client}]\n",
-        "8:25: events.0.down: there is no link or interface 'client', did you mean 'client.wwan0'?; "
+        "8:25: events.0.down: unknown link or interface 'client', did you mean 'client.wwan0'?; "
         f"allowed: wifi, lte, {INTERFACES}",
     ),
     (

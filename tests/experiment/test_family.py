@@ -1,4 +1,4 @@
-"""Families, references, profiles and `--set`."""
+"""Tests families, references, profiles and `--set`."""
 
 from __future__ import annotations
 
@@ -67,6 +67,15 @@ def test_the_file_wins_over_the_entitys_profile_over_the_experiments(write: Writ
     assert [link["forward"]["delay_ns"] for link in links] == [10_000_000, 25_000_000, 7_000_000]
 
 
+def test_the_congestion_control_of_a_profile_is_not_for_commands(write: Write) -> None:
+    path = write(
+        "name: x\nprofile: alenazi2019\nhosts: {a: {}, b: {}}\nlinks: {l: {between: [a.e, b.e]}}\n"
+        "flows:\n  program: {from: a, to: b, app: {command: [ls]}}\n  bulk: {from: a, to: b}\n"
+    )
+    program, bulk = members(path)[0].resolve().data["flows"]
+    assert (program["cc"], bulk["cc"]) == (["cubic"], ["lia-oot", "lia", "reno"])
+
+
 def test_a_profile_beside_the_description(write: Write) -> None:
     path = write("name: x\nprofile: ./mine.yaml\nhosts: {a: {}, b: {}}\nlinks: {l: {between: [a.e, b.e]}}\n")
     profile = path.parent / "mine.yaml"
@@ -116,11 +125,11 @@ def test_set_is_an_origin(two_paths: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("links.wify.delay=20ms", "there is no 'wify' in links, did you mean 'wifi'?"),
+        ("links.wify.delay=20ms", "unknown name 'wify' in links, did you mean 'wifi'?"),
         ("links.wifi.delai=20ms", "unknown field 'delai', did you mean 'delay'?"),
         ("links.wifi.delay=20", "links.wifi.delay: 20 has no unit"),
         ("parameters.quue=1bdp", "unknown parameter 'quue', did you mean 'queue'?"),
-        ("events.cot.at=3s", "there is no 'cot' in events, did you mean 'cut'?"),
+        ("events.cot.at=3s", "unknown name 'cot' in events, did you mean 'cut'?"),
     ],
 )
 def test_a_wrong_set(two_paths: Path, change: str, message: str) -> None:
@@ -201,7 +210,7 @@ experiments:
         (
             "over: discipline",
             "over: disciplin",
-            "7:54: family.1.over: there is no parameter 'disciplin', did you mean 'discipline'?; allowed: discipline",
+            "7:54: family.1.over: unknown parameter 'disciplin', did you mean 'discipline'?; allowed: discipline",
         ),
         (
             "reference:",

@@ -1,4 +1,4 @@
-"""Middleboxes in descriptions: what they resolve to, and what is refused."""
+"""Tests middleboxes in descriptions: their resolved form, and refusals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ middleboxes:
 
 
 def resolved(middleboxes: str) -> list[dict[str, Any]]:
-    """The middleboxes of a description with these."""
+    """Returns the resolved middleboxes of a description with these middleboxes."""
     data = resolve(Experiment.from_yaml(TWO_HOSTS + middleboxes)).data
     return list(data["middleboxes"])
 
@@ -65,8 +65,8 @@ def test_a_strict_host_says_so_and_others_do_not() -> None:
         ("  - {at: client.wlan0}", "middleboxes.0", "found none"),
         ("  - {at: client.wlan0, nat: {}, split: {}}", "middleboxes.0", "found nat and split"),
         ("  - {at: client.wlan0, direction: both, nat: {}}", "middleboxes.0.direction", "a NAT hides one side"),
-        ("  - {at: core.p2, nat: {}}", "middleboxes.0.at", "hide core, which is no host"),
-        ("  - {at: client.eth2, nat: {}}", "middleboxes.0.at", "on no link of a switch"),
+        ("  - {at: core.p2, nat: {}}", "middleboxes.0.at", "hide core, which is not a host"),
+        ("  - {at: client.eth2, nat: {}}", "middleboxes.0.at", "cannot be on a link of a switch"),
         ("  - {at: client.wlan0, split: {largest: 0}}", "middleboxes.0.split.largest", "out of range"),
         ("  - {at: client.wlan0, coalesce: {largest: 1MB}}", "middleboxes.0.coalesce.largest", "out of range"),
         ("  - {at: client.wlan0, insert_bytes: {bytes: 1kB, after: 0}}", "middleboxes.0.insert_bytes.bytes", "range"),

@@ -1,4 +1,4 @@
-"""Models made in Python: the same checks and the same messages as in a file."""
+"""Tests models made in Python: they get the same checks and messages as those in a file."""
 
 from __future__ import annotations
 

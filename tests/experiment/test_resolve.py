@@ -1,4 +1,4 @@
-"""Resolution: what the back-ends get."""
+"""Tests the resolution of descriptions to the form that back-ends read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mptcplab.units import Rate
 
 
 def parallel(n: int, **link: object) -> Experiment:
-    """`n` links between a client and a server, and one flow."""
+    """Returns an experiment with `n` links between a client and a server, and one flow."""
     settings = {"parallel_links": {"n": n, **link}}
     return Experiment.model_validate(
         {"name": "x", "topology": settings, "flows": {"bulk": {"from": "client", "to": "server"}}}
@@ -22,7 +22,7 @@ def parallel(n: int, **link: object) -> Experiment:
 
 
 def data_of(**fields: object) -> dict[str, Any]:
-    """The resolved form of a description of two hosts with two links, and more."""
+    """Returns the resolved form of a description of two hosts with two links and further fields."""
     base = {
         "name": "x",
         "hosts": {"client": {}, "server": {}},
@@ -412,7 +412,8 @@ flows: {f: {from: a, to: b}, g: {from: a, to: b, via: [a.x]}, h: {from: a, to: c
     both, only_ipv4, only_ipv6 = data["flows"]
     assert [path["local"] for path in both["paths"]] == ["a.x", "a.y"]
     assert [path["local"] for path in only_ipv6["paths"]] == ["a.u"]
-    # Full packets of all paths have room for the longest headers: 1404 and 1424 of 1500 bytes are payload, with 14 of Ethernet.
+    # Full packets of all paths leave room for the longest headers: 1404 and 1424 of 1500 bytes are
+    # payload, with 14 bytes of Ethernet.
     assert both["ceiling_bps"] == 2 * (15_000_000 * 1404 // 1514)
     assert only_ipv4["ceiling_bps"] == 15_000_000 * 1424 // 1514
 

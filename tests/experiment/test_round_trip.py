@@ -1,4 +1,4 @@
-"""Text and objects: what is written reads back as the same."""
+"""Tests that written descriptions read back as the same objects."""
 
 from __future__ import annotations
 

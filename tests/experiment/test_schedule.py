@@ -1,4 +1,4 @@
-"""Events: their order, what they stand for, and contradictions between them."""
+"""Tests events: their order, their expansion to actions, and contradictions between them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mptcplab.experiment import Experiment, resolve
 
 
 def events_of(*events: dict[str, object], **fields: object) -> list[dict[str, Any]]:
-    """The resolved events of eight parallel links."""
+    """Returns the resolved events of eight parallel links."""
     description = {
         "name": "x",
         "topology": {"parallel_links": {"n": 8, "rate": "1mbit", "delay": "10ms", "queue": "50p"}},
@@ -112,7 +112,7 @@ def test_set_carries_whole_values_as_they_stand() -> None:
             "link1 is already down since event e1",
         ),
         ([{"id": "a", "at": "1s", "down": "link1"}, {"id": "a", "at": "2s", "up": "link1"}], "'a' is also event 1"),
-        ([{"at": "1s", "exec": "clint", "argv": ["true"]}], "there is no host 'clint', did you mean 'client'?"),
+        ([{"at": "1s", "exec": "clint", "argv": ["true"]}], "unknown host 'clint', did you mean 'client'?"),
         (
             [{"at": "1s", "outage": "link1", "for": "1s", "by": "port_down"}],
             "events.0.outage: port_down takes down ports of routers, switches and access points, and link1 joins two "

@@ -1,4 +1,4 @@
-"""The JSON Schema of descriptions agrees with the loader: what one accepts the other accepts."""
+"""Tests that the JSON Schema of descriptions and the loader accept the same descriptions."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ REFUSED = [
 
 
 def description(lines: str) -> Any:
-    """HEAD with other top-level keys."""
+    """Returns HEAD with other top-level keys."""
     return parse(HEAD).plain() | parse(lines).plain()
 
 

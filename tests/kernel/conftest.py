@@ -1,4 +1,4 @@
-"""The tests on this machine's kernel: each must leave the machine as it was."""
+"""The settings of the tests on this machine's kernel. Each test must leave the machine unchanged."""
 
 from __future__ import annotations
 

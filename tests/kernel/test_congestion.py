@@ -1,4 +1,4 @@
-"""Coupled congestion controls in the kernel: what they carry, what they leave, and who may use them."""
+"""Tests coupled congestion controls in the kernel: their rates, their cleanup, and the rights to use them."""
 
 from __future__ import annotations
 
@@ -26,19 +26,21 @@ pytestmark = pytest.mark.kernel
 
 ROOT = Path(__file__).parents[2]
 COUPLED = ["lia", "olia", "balia", "wvegas", "ewtcp", "semicoupled"]
-#: Two subflows and TCP at one bottleneck.
+#: Two subflows and TCP at a shared bottleneck.
 SHARED = Path(__file__).parent / "controls-shared.yaml"
-#: With IPv6 each second of them; the other half of the matrix is soaked.
+#: Every second control with IPv6. The soak tests run the other half of the matrix.
 FAMILIES = list(zip(COUPLED, [False, True] * 3, strict=True))
-#: Runs in real time that a machine of two cores bears.
+#: The number of runs in real time that a machine with two cores can run at once.
 AT_ONCE = 2
-#: Of a window that is larger something has gone wrong, whatever the control.
+#: A window larger than this is a fault of any control.
 MOST_BDPS = 10
-#: So many samples, a round trip with a full queue, may be larger where a kernel passes over hooks: until the next
-#: acknowledgment puts the window right (docs/kernel-congestion-control.md).
+#: The number of samples, of one round trip with a full queue, in which the window can be larger if
+#: a kernel skips hooks. The next acknowledgment corrects the window
+#: (docs/kernel-congestion-control.md).
 STRAY_SAMPLES = 5
 SEGMENT_BYTES = 1500
-#: Two disjoint paths: rate, round-trip time without and with a full queue, and with which addresses.
+#: Two disjoint paths: the rates, the round-trip times without and with a full queue, and the
+#: addresses.
 RATES_BPS = {"wifi": 10e6, "lte": 5e6}
 FULL_RTT_S = {"wifi": 0.04, "lte": 0.12}
 TWO_PATHS = """
@@ -68,7 +70,7 @@ def two_paths(flow: str, *, ipv6: bool = False) -> str:
 
 
 def windows(found: Measured, flow: str = "bulk") -> Iterator[tuple[str, np.ndarray]]:
-    """By link, the congestion windows of the sender's subflows in bytes."""
+    """Yields the congestion windows of the sender's subflows in bytes, by link."""
     for number, subflow in enumerate(found.subflows(flow)):
         series = found.data.samples.series(f"flows.{flow}.subflows.{number}", "cwnd_bytes")
         if series is not None and len(series.values):
@@ -76,7 +78,7 @@ def windows(found: Measured, flow: str = "bulk") -> Iterator[tuple[str, np.ndarr
 
 
 def check_windows(found: Measured) -> None:
-    """Fails for a window that has exploded."""
+    """Fails if a window is too large."""
     for link, cwnd in windows(found):
         bdp = RATES_BPS[link] / 8 * FULL_RTT_S[link]
         assert cwnd.max() < MOST_BDPS * bdp, (link, cwnd.max())
@@ -84,7 +86,7 @@ def check_windows(found: Measured) -> None:
 
 
 def at_once(cases: list[Any], chosen: list[Any]) -> list[Any]:
-    """Only the chosen ones are for every day, the others for the soak."""
+    """Marks cases as soak tests, except the chosen ones."""
     return [
         pytest.param(*([case] if isinstance(case, str) else case), marks=() if case in chosen else pytest.mark.soak)
         for case in cases
@@ -107,7 +109,7 @@ def test_both_paths_carry(control: str, ipv6: bool, tmp_path: Path) -> None:
 
 
 def mean_cwnd_and_bytes(control: str, directory: Path) -> tuple[float, int]:
-    """Of plain TCP; the first quarter of the window's samples does not count."""
+    """Returns the values of plain TCP, without the first quarter of the window's samples."""
     found = measured(two_paths(f"transport: tcp, primary: wifi, cc: {control}"), directory)
     [(_, cwnd)] = windows(found)
     check_windows(found)
@@ -144,7 +146,7 @@ def test_figure_6_of_alenazi_runs(control: str, tmp_path: Path) -> None:
     shortened = {"duration": "6s", "events.cut.at": "2s", "events.back.at": "4s"}
     [member] = find(f"alenazi2019/fig6/{control}", shortened)
     found = measured_member(member, tmp_path)
-    # Of the old kernel's integers it has none, but the same control.
+    # The kernel does not have the integer arithmetic of the old kernel, but the same control.
     used = {one["asked"]: one["used"] for one in found.record["substitutions"] if one["where"].endswith(".cc")}
     assert used == {f"{control}-oot": control}
     assert {subflow["link"] for subflow in found.subflows("bulk")} == {f"link{number}" for number in range(1, 9)}
@@ -163,7 +165,7 @@ def test_two_runs_at_once_share_nothing(tmp_path: Path) -> None:
     assert len(names) == 2
 
 
-# ---- a user's own object ----
+# ---- eBPF objects of users ----
 
 
 def test_an_object_of_ones_own_is_in_the_bundle(tmp_path: Path) -> None:
@@ -190,11 +192,11 @@ def test_a_stray_answer_does_not_stay(tmp_path: Path) -> None:
     subprocess.run([*compiler, "-c", source, "-o", tmp_path / "stray.bpf.o"], check=True)
     lossy = two_paths(MULTIPATH + "./stray.bpf.o").replace("queue: 1bdp", "queue: 1bdp, loss: 1%")
     for link, cwnd in windows(measured(lossy, tmp_path)):
-        # Until the next acknowledgment it does.
+        # The answer holds only until the next acknowledgment.
         assert np.quantile(cwnd, 0.95) < MOST_BDPS * RATES_BPS[link] / 8 * FULL_RTT_S[link]
 
 
-# ---- installed for all ----
+# ---- installation for all programs ----
 
 
 @pytest.fixture
@@ -206,7 +208,7 @@ def installed() -> Iterator[str]:
 
 
 def without_root(*arguments: str, cwd: Path) -> Ended:
-    """As a user who is root in a user namespace of their own, and nowhere else."""
+    """Runs as a user who is root only in a user namespace of its own."""
     command = ["unshare", "--user", "--map-root-user", "--net", "--mount", str(PROGRAM), *arguments]
     ended = subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, check=False, timeout=60)
     return Ended(ended.returncode, ended.stdout, ended.stderr)
@@ -240,11 +242,11 @@ def test_the_command_line_installs_and_removes(tmp_path: Path) -> None:
     assert is_refused(mptcplab("cc", "list", "lie", cwd=tmp_path), 2, "lie", "olia")
 
 
-# ---- for long ----
+# ---- soak tests ----
 
 
 def kernel_objects() -> set[tuple[str, int]]:
-    """The eBPF objects that the kernel holds, by kind and number. No number is given twice."""
+    """Returns the eBPF objects of the kernel by kind and number. Numbers are never reused."""
     bpf = {"x86_64": 321, "aarch64": 280}[platform.machine()]
     libc = ctypes.CDLL(None, use_errno=True)
     found = set()
@@ -257,8 +259,11 @@ def kernel_objects() -> set[tuple[str, int]]:
 
 
 def assert_none_is_left(before: set[tuple[str, int]]) -> None:
-    """Fails if anything stays that came since. Sockets of a run that has ended may hold its control for another 60 s
-    (net.mptcp.close_timeout), and so do those of others' runs; what others begin from now on does not count."""
+    """Fails if an object that was added since ``before`` stays.
+
+    Sockets of a run that has ended can hold its control for another 60 s (net.mptcp.close_timeout),
+    and so can those of other processes' runs. Objects that others add from now on do not count.
+    """
     since = kernel_objects() - before
     give_up = time.monotonic() + 240
     while (left := since & kernel_objects()) and time.monotonic() < give_up:
@@ -267,7 +272,7 @@ def assert_none_is_left(before: set[tuple[str, int]]) -> None:
 
 
 def resident_bytes() -> int:
-    """Memory of this process."""
+    """Returns the resident memory of this process."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
@@ -288,7 +293,7 @@ def test_cycles_of_registration_leave_nothing(cycles: int) -> None:
 def test_windows_of_olia_beside_tcp_do_not_explode(runs: int, seconds: int, tmp_path: Path) -> None:
     changes = {"cell": "reno-50ms-1bdp", "control": "olia", "duration": f"{seconds}s"}
     [member] = find(str(SHARED), changes)
-    # Queue and link hold two BDP.
+    # The queue and the link hold two BDP.
     bdp_bytes = 20e6 / 8 * 0.05
     jobs = plan([member.resolve().data], "kernel", seed=1, repeat=runs, out=tmp_path)
     bundles = execute(jobs, Nobody(), workers=AT_ONCE)

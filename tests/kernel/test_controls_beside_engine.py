@@ -1,4 +1,4 @@
-"""The kernel's congestion controls beside the engine's, in each cell of docs/results/kernel-controls-beside-engine.md."""
+"""Compares the kernel's controls with the engine's in each cell of docs/results/kernel-controls-beside-engine.md."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ pytestmark = [pytest.mark.kernel, pytest.mark.soak]
 
 HERE = Path(__file__).parent
 REPETITIONS = 10
-#: Runs in real time that a machine of two cores bears.
+#: The number of runs in real time that a machine with two cores can run at once.
 AT_ONCE = 4
-#: By which part means may differ, and by how much the connection's part of a shared link.
+#: The allowed relative difference of means, and the allowed difference of the connection's share of
+#: a shared link.
 BAND, POINTS = 0.15, 0.10
-#: Cells, or their controls, where they do differ; the page has the reasons.
+#: Cells, or their controls, with larger differences. The page has the reasons.
 DIFFERENT = (
     "disjoint/50ms-1bdp/wvegas",
     "80ms/wvegas",
@@ -52,7 +53,7 @@ def runs(member: Any, on: str, out: Path) -> list[Bundle]:
 
 
 def share(bundles: Sequence[Bundle]) -> float:
-    """The connection's part of all goodput, mean over runs."""
+    """Returns the connection's share of all goodput, as the mean over runs."""
     metrics = [bundle.record["metrics"] for bundle in bundles]
     return fmean(of["flows.tested"]["goodput_bps"] / of["run"]["goodput_bps"] for of in metrics)
 

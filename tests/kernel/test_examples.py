@@ -1,4 +1,4 @@
-"""The examples of Multipath TCP in real time: on the kernel, or where it cannot, with our own stack."""
+"""Runs the MPTCP examples in real time, on the kernel or, where it cannot, with the userspace stack."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
 
 
 def in_real_time(file: Path) -> str | None:
-    """The back-end on which it runs, if it has a flow of Multipath TCP and needs no simulator."""
+    """Returns the back-end for an example; None if it has no MPTCP flow or needs the simulator."""
     flows = members(file)[0].resolve().data["flows"]
     able = listing(str(file))[0]["on"]
     has_mptcp = any(flow["transport"] == "mptcp" for flow in flows)
@@ -35,7 +35,7 @@ def test_there_are_some_for_either_stack() -> None:
 def test_an_example_keeps_its_expectations(
     file: Path, on: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # One of them runs mptcplab as a program.
+    # One of the examples runs mptcplab as a program.
     monkeypatch.setenv("PATH", os.pathsep.join([str(PROGRAM.parent), os.environ["PATH"]]))
     run = measured_member(members(file)[0], tmp_path, on=on)
     broken = [expectation for expectation in run.record["expectations"] if not expectation["held"]]

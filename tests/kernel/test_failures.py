@@ -1,4 +1,4 @@
-"""Links and interfaces that fail and come back while connections go over them."""
+"""Tests failures and repairs of links and interfaces that carry connections."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mptcplab.errors import MptcplabError
 pytestmark = pytest.mark.kernel
 
 S = 1_000_000_000
-#: Both links fail in turn at the client, and each time the connection goes on over the other.
+#: Both links fail in turn at the client, and each time the connection continues over the other.
 INTERFACES = (
     TWO_LINKS
     + """
@@ -39,7 +39,7 @@ def path_manager(found: Measured) -> str:
 
 def test_an_interface_that_is_down_carries_nothing(interface_down: Measured) -> None:
     down, up = (interface_down.event(name)["actual_ns"] / S for name in ("down", "up"))
-    # What is on the wire when it goes down arrives.
+    # Packets on the link when it goes down still arrive.
     assert interface_down.bytes_between("interfaces.client.eth2", down + 0.1, up, "sent_packets") == 0
     state = interface_down.data.samples.series("interfaces.client.eth2", "up")
     assert state is not None
@@ -121,7 +121,7 @@ duration: 5s
     assert set(backup.values[backup.times_s < rest]) == {0.0}
     assert set(backup.values[(backup.times_s > rest + 0.3) & (backup.times_s < work)]) == {1.0}
     assert backup.last() == 0
-    # What waits at the subflow is sent still: of two seconds the second counts.
+    # Data in the send queue of the subflow is still sent, so only the second of two seconds counts.
     resting = found.bytes_between("links.two.forward", rest + 1, work, "wire_bytes")
     working = found.bytes_between("links.two.forward", work + 1, 5, "wire_bytes")
     assert resting < working / 2
@@ -160,7 +160,12 @@ duration: 4s
 """,
         tmp_path,
     )
-    back = found.event("back")
+    gone, back = found.event("gone"), found.event("back")
+    # The kernel's event gives the time of closing, which is after the last sample with the subflow
+    # open.
+    closed = [subflow["closed_ns"] for subflow in found.subflows("bulk") if subflow["closed_ns"]]
+    assert closed, found.subflows("bulk")
+    assert gone["actual_ns"] <= closed[0] < gone["actual_ns"] + S / 2
     assert any(subflow["opened_ns"] >= back["actual_ns"] for subflow in found.subflows("bulk")), found.subflows("bulk")
     assert found.bytes_between("links.two.forward", back["actual_ns"] / S, 4, "wire_bytes") > 50_000
 

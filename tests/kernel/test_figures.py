@@ -1,4 +1,4 @@
-"""Figures 9, 10 and 11 of Alenazi 2019 in shortened form: interfaces fail one by one and return one by one."""
+"""Tests shortened forms of figures 9, 10 and 11 of Alenazi 2019: interfaces fail and return one by one."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from mptcplab.catalogue import find
 
 pytestmark = pytest.mark.kernel
 
-#: The side or sides on which interfaces fail.
+#: The hosts on which interfaces fail.
 SIDES = {"fig9": {"client"}, "fig10": {"server"}, "fig11": {"client", "server"}}
 EVERY_MS, FIRST_MS, AFTER_MS = 200, 1000, 2000
-#: Of the hosts in the description: what is back before it is as if it had not been away.
+#: The delay of the hosts in the description. An interface that returns earlier counts as never
+#: gone.
 PATH_MANAGER_DELAY_MS = 500
 CASES = list(product(SIDES, range(1, 8)))
-#: Any two values of figure, number of failures, path manager and direction of the data stand together in one of these.
+#: Each pair of values of figure, number of failures, path manager and data direction occurs in one
+#: of these.
 PAIRWISE = [
     ("fig9", 1, "full_mesh", "up"),
     ("fig9", 4, "kernel_endpoints", "down"),
@@ -67,12 +69,13 @@ def check(found: Measured, sides: set[str], failures: int, manager: str) -> None
     if manager == "full_mesh" and sides == {"client"}:
         for number in range(1, failures + 1):
             of_link = [subflow for subflow in found.subflows("bulk") if subflow["link"] == f"link{number}"]
-            # The delay counts from the first failure of all.
+            # The delay counts from the first of all failures.
             if (failures + number - 1) * EVERY_MS < PATH_MANAGER_DELAY_MS:
                 assert [subflow["closed_ns"] for subflow in of_link] == [None]
             else:
                 assert len(of_link) >= 2, of_link
-                # At the client: of several removals at once the server may miss one, and keep its end for a while.
+                # Checks only the client. The server can miss one of several simultaneous removals
+                # and keep its end for a while.
                 assert closed_at_client(found, f"10.1.{number}.1")
 
 

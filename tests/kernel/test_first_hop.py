@@ -1,4 +1,4 @@
-"""Hosts that feel their own first link: the kernel holds back its senders, and our own stack does so by itself."""
+"""Tests the backpressure of a host's first link: on senders in the kernel, and on the userspace stack."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SUBFLOW = "flows.{}.subflows.0"
 
 
 def srtt_ms(run: Measured, flow: str) -> float:
-    """The median of what the sender takes for its round-trip time, after the first second."""
+    """Returns the median of the sender's smoothed round-trip time after the first second."""
     series = run.data.samples.series(SUBFLOW.format(flow), "srtt_s")
     assert series is not None
     return 1e3 * float(np.median(series.values[series.times_s > 1]))
@@ -44,20 +44,20 @@ def test_nothing_is_dropped_and_little_waits(flows: str, names: list[str], on: s
     assert run.link("cable", "forward")["dropped_queue_full"] == 0
     for name in names:
         assert [subflow["retransmitted_bytes"] for subflow in run.subflows(name)] == [0]
-        # In the network 100 packets would wait, 120 ms.
+        # In the network, 100 packets would wait for 120 ms.
         assert 20 <= srtt_ms(run, name) < 45, name
-    # The link is full: payload is 0.94 of what it carries.
+    # The link is full: payload is 0.94 of its rate.
     assert sum(run.bytes_between(f"flows.{name}", 1, 4) for name in names) * 8 / 3 > 0.9 * 10e6
 
 
 def test_a_program_waits_with_its_datagrams(tmp_path: Path) -> None:
-    # With headers the link takes 4.1 s for them.
+    # With headers, the link takes 4.1 s for the datagrams.
     longer = CABLE.replace("duration: 4s", "duration: 5s")
     run = measured(longer.replace("{flows}", DATAGRAMS), tmp_path)
     assert run.link("cable", "forward")["dropped_queue_full"] == 0
-    # One begins each 0.48 ms, the last before 2 s.
+    # A datagram begins every 0.48 ms, the last before 2 s.
     assert run.flow("up")["bytes"] == math.ceil(2 * 20e6 / 8 / 1200) * 1200
-    # Twice what the link carries takes twice as long.
+    # Twice the rate of the link takes twice as long.
     assert run.flow("up")["end_ns"] - run.flow("up")["start_ns"] > 3.9e9
 
 
@@ -68,7 +68,7 @@ def test_a_rate_that_changes_is_felt(tmp_path: Path) -> None:
     assert run.bytes_between("flows.up", 2.5, 4) * 8 / 1.5 == pytest.approx(0.94 * 4e6, rel=0.1)
     queue = run.data.samples.series("links.cable.forward", "queue_packets")
     assert queue is not None
-    # What did not fit any more waited in the host.
+    # Excess data waited in the host.
     assert np.max(queue.values) <= 5
 
 

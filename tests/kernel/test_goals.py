@@ -1,4 +1,4 @@
-"""The goals of RFC 6356, section 3, on the kernel, each in a place where some runs decide it."""
+"""Tests the goals of RFC 6356, section 3, on the kernel, each in a network where a few runs decide it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_ATTEMPTS = 3
 
 
 def runs(file: str, cell: str, control: str, out: Path, **changes: str) -> list[Bundle]:
-    """Runs of a cell of the matrix that the machine was not too busy for."""
+    """Runs a cell of the matrix until the machine was not too busy."""
     [member] = find(str(HERE / file), {"cell": cell, "control": control, **changes})
     for _ in range(MOST_ATTEMPTS):
         bundles = run(member, on="kernel", repeat=REPEAT, out=out)
@@ -36,7 +36,7 @@ def goodput_bps(bundles: Sequence[Bundle], flow: str) -> float:
 
 
 def share_of(bundles: Sequence[Bundle], link: str) -> float:
-    """What a link carried of the connection."""
+    """Returns the share of the connection that a link carried."""
     shares = []
     for bundle in bundles:
         subflows = bundle.record["flows"][0]["subflows"]
@@ -53,7 +53,8 @@ def test_as_much_as_tcp_on_the_best_path(control: str, tmp_path: Path) -> None:
     assert goodput_bps(together, "tested") >= 0.95 * goodput_bps(alone, "tested")
 
 
-#: OLIA's second subflow is at its smallest window most of the time, and takes the place of one that would carry.
+#: OLIA's second subflow is at its smallest window most of the time, and takes the place of a
+#: subflow that would carry data.
 LEAST_BESIDE_TCP = {"lia": 0.6, "balia": 0.6, "olia": 0.4, "wvegas": 0.1}
 
 

@@ -1,4 +1,4 @@
-"""What becomes of runs that are stopped, killed or held up, and of those beside and after them."""
+"""Tests runs that are stopped, killed or suspended, and the runs beside and after them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from traces import Traces, descriptors, left_since, threads
 
 pytestmark = pytest.mark.kernel
 
-#: Everything that a run may create, and long enough to be stopped in the middle.
+#: Creates everything that a run can create, and is long enough to be stopped.
 EVERYTHING = """
 name: everything
 hosts: {client: {}, server: {}, guest: {}}
@@ -42,7 +42,7 @@ duration: 2500ms
 """
 MOMENTS = 10
 LONG_S = 600
-#: Enough for two sets of samples.
+#: Long enough for two sets of samples.
 QUICK = """
 name: quick
 hosts: {a: {}, b: {}}
@@ -66,7 +66,7 @@ def desk(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def started() -> Iterator[list[subprocess.Popen[str]]]:
-    """Runs that were started here; none outlives the test."""
+    """Collects runs that were started here, and ends them with the test."""
     processes: list[subprocess.Popen[str]] = []
     yield processes
     for process in processes:
@@ -81,7 +81,7 @@ def start(description: str, desk: Path, out: str = "results") -> subprocess.Pope
 
 
 def wait_until_begun(directory: Path, since_ns: int = 0) -> None:
-    """Until there is a bundle that was begun since then: the network is built from now on."""
+    """Waits for a bundle that was begun after ``since_ns``. From then on the run builds the network."""
     _wait_for(directory, "run.json", 1, since_ns)
 
 
@@ -104,7 +104,7 @@ def only_bundle(directory: Path) -> Bundle:
 
 
 def is_readable(bundle: Bundle) -> bool:
-    """Whether the tables that are there can be read as far as they were written."""
+    """Returns whether the existing tables can be read up to the last write."""
     for table in bundle.path.glob("*.arrows"):
         if table.stat().st_size:
             _core.read_table(table)
@@ -115,7 +115,7 @@ def test_a_kill_at_any_moment_leaves_nothing(desk: Path, started: list[subproces
     moments = random.Random(3)
     before = Traces.now()
     for number in range(MOMENTS):
-        # Every other one while the network is being built.
+        # Every other run is stopped while it builds the network.
         delay_s = moments.uniform(0, 0.3) if number % 2 else moments.uniform(0, 2.5)
         begin_ns = time.time_ns()
         killed = start("everything.yaml", desk)
@@ -154,10 +154,10 @@ def test_ctrl_c_ends_a_run_at_once_and_leaves_nothing(
     if phase == "measuring":
         wait_until_measuring(desk / "results")
     interrupted.send_signal(signal.SIGINT)
-    # Of its ten minutes it waits for none.
+    # The run does not wait for the rest of its ten minutes.
     out, err = interrupted.communicate(timeout=60)
     assert (interrupted.returncode, out) == (130, "")
-    assert err == "mptcplab: interrupted; the same command without --fresh goes on with what is not done yet\n"
+    assert err == "mptcplab: interrupted; the same command without --fresh continues with the runs that are not done\n"
     assert left_since(before) == {}
     bundle = only_bundle(desk / "results")
     assert (bundle.status, bundle.record["why"]) == ("unfinished", "interrupted")
@@ -183,14 +183,14 @@ def test_two_runs_at_once_do_not_see_each_other(desk: Path, started: list[subpro
         flows = {flow["id"]: flow for flow in bundle.record["result"]["flows"]}
         assert all(flow["error"] is None for flow in flows.values())
         assert all(flow["bytes"] > 50_000 for flow in flows.values())
-        # Addresses are the same in both, and each has only its own connections.
+        # Addresses are the same in both runs, and each run has only its own connections.
         joins = [host["counters"].get("MPTcpExtMPJoinAckRx", 0) for host in bundle.record["result"]["hosts"]]
         assert sum(joins) == 2
         assert bundle.record["metrics"]["flows.call"]["loss_ratio"] < 0.05
 
 
 def runs_in_a_row(desk: Path, count: int) -> list[tuple[int, int]]:
-    """Descriptors and threads of this process after each of so many runs."""
+    """Returns the numbers of descriptors and threads of this process after each of ``count`` runs."""
     [member] = load(desk / "quick.yaml")
     held = []
     for number in range(count):
@@ -201,7 +201,7 @@ def runs_in_a_row(desk: Path, count: int) -> list[tuple[int, int]]:
 
 
 def grows(held: list[tuple[int, int]]) -> bool:
-    """Whether even the least of the last runs is more than any of the first, which load libraries."""
+    """Returns whether the minimum of the last runs is above the maximum of the first, which load libraries."""
     return any(min(of_one[-5:]) > max(of_one[:5]) for of_one in zip(*held, strict=True))
 
 

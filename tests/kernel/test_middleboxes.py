@@ -1,4 +1,4 @@
-"""The middlebox matrix with the kernel at one end: a cell of each row in `make test`, all of them in `make soak`."""
+"""Tests the middlebox matrix with the kernel at one host: a cell of each row in `make test`, all in `make soak`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_what_is_left_is_allowed(cell: Cell, tmp_path: Path) -> None:
     assert cell.outcome(tmp_path) in cell.allowed()
 
 
-#: Layer 2 and layer 3, hosts and nodes, both directions.
+#: Middleboxes at layer 2 and layer 3, at hosts and nodes, in both directions.
 EVERYWHERE = """
 name: everywhere
 hosts: {client: {}, server: {}}

@@ -1,4 +1,4 @@
-"""Captures of the kernel's own MPTCP, explained."""
+"""Tests the analysis of captures of the kernel's MPTCP."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def test_a_path_that_is_cut_and_comes_back_is_told(tmp_path: Path) -> None:
     [connection] = [one for one in document["connections"] if one["version"] == 1]
     data = connection["data"]["client"]
     assert (data["bytes"], data["unseen_bytes"]) == (4_000_000, 0)
-    # What was on the cut path goes again over the other, which carries on.
+    # Data from the cut path is reinjected on the other path, which continues.
     assert data["reinjected"]["useful_bytes"] > 0
     first, second = connection["subflows"]
     assert first["directions"]["client"]["timeouts"]
     assert second["directions"]["client"]["timeouts"] == []
-    # What the kernel itself counted as sent again on each subflow.
+    # The kernel's own count of retransmissions on each subflow.
     counted = {subflow["local"]: subflow["retransmitted_bytes"] for subflow in run.subflows("upload")}
     for subflow in (first, second):
         seen = subflow["directions"]["client"]["retransmitted_bytes"]
@@ -47,7 +47,7 @@ def test_what_goes_over_an_interface_is_followed(tmp_path: Path) -> None:
     following = start("pcap", "--follow", "lo", "--json", cwd=tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as server:
         ports: set[int] = set()
-        # Whatever is sent before tcpdump is ready is not seen: connections are made until one is.
+        # Packets before tcpdump is ready are not captured, so connections are made until one is.
         for _ in range(20):
             with socket.create_connection(server.getsockname()) as client, server.accept()[0]:
                 ports.add(client.getsockname()[1])

@@ -1,4 +1,4 @@
-"""Programs of users in the hosts: iperf3, commands as flows, and what events execute."""
+"""Tests programs of users in the hosts: iperf3, commands as flows, and programs that events execute."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from command_line import PROGRAM, environment, is_refused, mptcplab
-from measured import TWO_LINKS, Inject, Json, Measured, driven, measured
+from measured import TWO_LINKS, Inject, Json, Measured, driven, measured, program_unless_busy
 from mptcplab.backends import Run, Tick
 from mptcplab.results import find
 from traces import descendants_named
@@ -63,7 +63,7 @@ duration: 2s
     assert "dev eth1" in route["stdout"]
     [fail] = programs(found, event="fail")
     assert (fail["host"], fail["exit_status"], fail["stderr"]) == ("server", 7, "went wrong\n")
-    # A port that a flow has is in use, and who wants it too is told.
+    # A flow's port is in use, and another program that wants it gets an error.
     [taken] = programs(found, event="taken")
     assert taken["exit_status"] == 1
     assert "Address already in use" in taken["stderr"]
@@ -121,7 +121,7 @@ duration: 5s
     sent = found.data.samples.series("flows.send", "bytes_sent")
     assert sent is not None
     assert sent.last() == 100_000
-    # The sink is no program of the flow: of what it received nothing is known.
+    # The sink is not a program of the flow, so what it received is unknown.
     assert found.data.samples.series("flows.send", "bytes_received") is None
 
 
@@ -137,3 +137,27 @@ def test_injected_programs_bear_the_ids_of_their_events(tmp_path: Path) -> None:
     assert [event["id"] for event in injected] == ["injected.1", "injected.2"]
     said = {program["event"]: program["stdout"] for program in result["programs"]}
     assert said == {"injected.1": "one\n", "injected.2": "two\n"}
+
+
+@pytest.mark.parametrize(("rights", "said"), [([], ["65534", "1"]), (["--root-programs"], ["0", "0"])])
+def test_under_sudo_programs_of_a_description_are_its_callers(
+    tmp_path: Path, rights: list[str], said: list[str]
+) -> None:
+    (tmp_path / "own.yaml").write_text(
+        TWO_LINKS
+        + """
+flows: {load: {from: client, to: server, transport: tcp, cc: cubic, app: {iperf3: {args: [--time, "1"]}}}}
+events:
+  - {id: look, at: 300ms, exec: client, argv: [sh, -c, "id -u; grep NoNewPrivs /proc/self/status | cut -f2"]}
+duration: 2s
+"""
+    )
+    caller = {"SUDO_UID": "65534", "SUDO_GID": "65534"}
+    ended = program_unless_busy("run", "own.yaml", "--on", "kernel", "--json", *rights, cwd=tmp_path, **caller)
+    assert ended.status == 0, ended
+    (bundle,) = find(tmp_path)
+    result = bundle.record["result"]
+    [look] = [program for program in result["programs"] if program["event"] == "look"]
+    assert look["stdout"].split() == said
+    # Independent of whether the kernel allows its congestion control to all users.
+    assert (result["flows"][0]["error"], result["flows"][0]["bytes"] > 100_000) == (None, True)

@@ -1,4 +1,4 @@
-"""Programs over our stack by `mptcplab proxy`: between two network namespaces, against the kernel's servers and our own gateway."""
+"""Tests `mptcplab proxy` between two network namespaces, with the kernel's servers and with mptcplab's gateway."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ TESTS = Path(__file__).parents[1]
 SERVER, CLIENT = TESTS / "byte_server.py", TESTS / "byte_client.py"
 RATE_MBIT = 20
 SIZE = 8_000_000
-#: What the kernel's MPTCP counts when something was not as it should be.
+#: Counters of the kernel's MPTCP that indicate faults.
 TROUBLE = ["MPTcpExtDataCsumErr", "MPTcpExtMPFailRx", "MPTcpExtMPRstRx", "MPTcpExtMPFallbackTokenInit"]
 
 
 class TwoLinks:
-    """A client and a server, each a named namespace, with two links of the same rate between them."""
+    """A client and a server, each in a named namespace, with two links of the same rate between them."""
 
     def __init__(self, scratch: Path) -> None:
         self.client, self.server = (f"proxy-{end}-{os.getpid()}" for end in ("client", "server"))
@@ -52,14 +52,14 @@ class TwoLinks:
                 "link", "add", near, "netns", self.client, "type", "veth", "peer", "name", far, "netns", self.server
             )
             for end, name in enumerate((self.client, self.server), 1):
-                # No link-local addresses, which would come some time later.
+                # No link-local addresses, which would appear some time later.
                 self.ip("-n", name, "link", "set", near, "addrgenmode", "none")
                 self.ip("-n", name, "addr", "add", f"10.77.{link}.{end}/24", "dev", near)
                 self.ip("-n", name, "addr", "add", f"fd77:{link}::{end}/64", "dev", near, "nodad")
                 self.ip("-n", name, "link", "set", near, "up")
                 shape = f"tbf rate {RATE_MBIT}mbit burst 16kb latency 30ms".split()
                 subprocess.run(["tc", "-n", name, "qdisc", "add", "dev", near, "root", *shape], check=True)
-        # As on any machine with two ways out: each address leaves by its own interface.
+        # As on any machine with two uplinks, each address uses its own interface.
         for family, remote, via, source in (
             ("-4", "10.77.1.2", "10.77.2.2", "10.77.2.1"),
             ("-6", "fd77:1::2", "fd77:2::2", "fd77:2::1"),
@@ -69,7 +69,7 @@ class TwoLinks:
         self.ip("-n", self.server, "addr", "add", "10.88.0.1/32", "dev", "lo")
 
     def unshape(self) -> None:
-        """As fast as the machine is."""
+        """Removes the rate limits."""
         for name in (self.client, self.server):
             for device in ("eth1", "eth2"):
                 subprocess.run(["tc", "-n", name, "qdisc", "del", "dev", device, "root"], check=True)
@@ -82,7 +82,7 @@ class TwoLinks:
             subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
 
     def hide_server_behind_router(self, address: str, mtu_bytes: int) -> None:
-        """The server becomes a router, whose way to that address takes no longer packets, and the server lives there."""
+        """Makes the server a router whose route to ``address`` has the smaller MTU, and moves the server behind it."""
         router, self.server = self.server, f"{self.server}-beyond"
         self.routers.append(router)
         self.ip("netns", "add", self.server)
@@ -99,7 +99,7 @@ class TwoLinks:
             self.ip("-n", self.client, "route", "add", address, "via", f"10.77.{link}.2", "table", table)
 
     def start(self, at: str, *command: str | Path, ready: str | None = None) -> subprocess.Popen[str]:
-        """Start a program in a namespace; it is there when it has written a line with ``ready``."""
+        """Starts a program in a namespace, and waits until it has written a line with ``ready``."""
         process = subprocess.Popen(
             ["ip", "netns", "exec", at, *map(str, command)],
             stdout=subprocess.PIPE,
@@ -117,7 +117,7 @@ class TwoLinks:
         self.start(self.server, sys.executable, SERVER, str(port), protocol, ready="ready")
 
     def proxy(self, *arguments: str | Path, at: str = "client", over: str = "eth1,eth2") -> Ended:
-        """`mptcplab proxy` to its end; the summary is in ``report``."""
+        """Runs `mptcplab proxy` to its end. The summary is in ``report``."""
         place = self.client if at == "client" else self.server
         command = [PROGRAM, "proxy", "--over", over, "--report", self.scratch / "report.json", *arguments]
         ended = subprocess.run(
@@ -132,7 +132,7 @@ class TwoLinks:
         return Ended(ended.returncode, ended.stdout, ended.stderr)
 
     def ask(self, *arguments: str, options: tuple[str, ...] = (), over: str = "eth1,eth2") -> dict[str, Any]:
-        """What a client of byte_client.py found behind a proxy."""
+        """Returns the result of a client of byte_client.py behind a proxy."""
         ended = self.proxy(*options, "--", sys.executable, CLIENT, *arguments, over=over)
         assert ended.status == 0, ended
         found: dict[str, Any] = ended.document
@@ -144,29 +144,29 @@ class TwoLinks:
         return done
 
     def carried(self, what: str) -> dict[str, int]:
-        """Bytes by interface."""
+        """Returns a count of bytes by interface."""
         return {one["interface"]: one[what] for one in self.report["interfaces"]}
 
     def sent_bytes(self, device: str) -> int:
-        """What the client has sent by a device, headers and all."""
+        """Returns the bytes that the client has sent by an interface, headers included."""
         command = ["ip", "-n", self.client, "-json", "-s", "link", "show", device]
         shown = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
         return int(shown[0]["stats64"]["tx"]["bytes"])
 
     def counters(self) -> dict[str, int]:
-        """What the server's kernel has counted so far."""
+        """Returns the counters of the server's kernel."""
         command = ["ip", "netns", "exec", self.server, "nstat", "-asz", "--json"]
         counted = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         counters: dict[str, int] = json.loads(counted)["kernel"]
         return counters
 
     def sockets(self) -> str:
-        """Sockets of all kinds in the client's own namespace."""
+        """Returns the sockets of all kinds in the client's own namespace."""
         command = ["ip", "netns", "exec", self.client, "ss", "-HatunwO"]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
     def routing(self) -> str:
-        """Links, rules and routes of the client's own namespace."""
+        """Returns the links, rules and routes of the client's own namespace."""
         shown = []
         for what in (("-br", "link"), ("-br", "addr"), ("rule",), ("-6", "rule"), ("route", "show", "table", "all")):
             command = ["ip", "-n", self.client, *what]
@@ -203,7 +203,7 @@ def test_a_transfer_arrives_byte_by_byte_over_both_links_at_once(
     carried = two_links.carried(passed)
     assert min(carried.values()) > SIZE / 5, carried
     assert sum(carried.values()) >= SIZE
-    # One link alone takes longer.
+    # One link alone would take longer.
     assert found["seconds"] < SIZE * 8 / (RATE_MBIT * 1e6)
     counters = two_links.counters()
     assert (counters["MPTcpExtMPCapableSYNRX"], counters["MPTcpExtMPJoinSynRx"]) == (1, 1)
@@ -216,7 +216,7 @@ def test_a_router_says_how_long_packets_may_be(two_links: TwoLinks) -> None:
     found = two_links.ask("put", "10.88.0.2", "8000", str(SIZE))
     assert found["is_right"]
     assert min(two_links.carried("sent_bytes").values()) > SIZE / 5
-    # One link alone takes longer.
+    # One link alone would take longer.
     assert found["seconds"] < SIZE * 8 / (RATE_MBIT * 1e6)
 
 
@@ -238,7 +238,7 @@ def test_programs_that_know_nothing_of_it(two_links: TwoLinks) -> None:
     assert ended.status == 0, ended
     digests = {hashlib.sha256((two_links.scratch / name).read_bytes()).digest() for name in ("file", "copy")}
     assert len(digests) == 1
-    # The exit status is the command's: 22 is curl's for a page that there is not.
+    # The exit status is that of the command: curl returns 22 for a missing page.
     assert two_links.proxy("--", "curl", "-sf", "http://10.77.1.2:8080/nothing").status == 22
 
 
@@ -323,7 +323,7 @@ def test_a_gateway_reaches_servers_without_mptcp_over_both_links(two_links: TwoL
     with two_links.gateway():
         options = ("--to", "10.77.1.2:5124")
         for action, passed in (("get", "received_bytes"), ("put", "sent_bytes")):
-            # The server's address is none of the links'.
+            # The server's address does not belong to either link.
             found = two_links.ask(action, "10.88.0.1", "8000", str(SIZE), options=options)
             assert found["is_right"]
             assert found["seconds"] < SIZE * 8 / (RATE_MBIT * 1e6)
@@ -342,12 +342,13 @@ def test_a_server_that_no_longer_listens_refuses_subflows_and_takes_the_data(two
     write = "import socket; s = socket.create_connection(('10.77.1.2', 8000)); s.sendall(bytes(2_000_000))"
     assert two_links.proxy("--", sys.executable, "-c", write).status == 0
     assert server.communicate(timeout=10)[0] == "2000000\n"
-    # The kernel finds the connection of a join by who listens at its port.
+    # The kernel finds the connection of a join by the listener at its port.
     assert two_links.carried("sent_bytes")["eth2"] == 0
     assert two_links.counters()["MPTcpExtMPJoinAckRx"] == 0
 
 
-#: Asks a gateway for 10.88.0.1:8000 (RFC 8803, section 6.2.5) by the kernel's Multipath TCP, and gives it so many bytes.
+#: Asks a gateway for 10.88.0.1:8000 (RFC 8803, section 6.2.5) over the kernel's MPTCP, and sends a
+#: number of bytes.
 KERNEL_CLIENT = """
 import socket, sys
 from byte_server import digest, expected
@@ -400,7 +401,111 @@ for connection in silent:
         assert two_links.ask("talk", "10.88.0.1", "8000", "3", options=options)["is_right"]
 
 
-#: Gives to everybody without end, at once or now and then; says what ended it.
+#: Connects to both servers by the gateway (RFC 8803: a Connect message of 20 bytes), a given number
+#: of times to each.
+CONNECT_BY_GATEWAY = """
+import ipaddress, socket, struct, sys
+address = ipaddress.IPv6Address("::ffff:10.88.0.1").packed
+held = {8000: [], 8001: []}
+for port, connections in held.items():
+    for _ in range(int(sys.argv[1])):
+        connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_MPTCP)
+        connection.connect(("10.77.1.2", 5124))
+        connection.sendall(struct.pack("!BBH", 1, 6, 0x2263) + struct.pack("!BBH", 0x0A, 5, port) + address + b"x")
+        connections.append(connection)
+for connection in held[8000] + held[8001]:
+    answer = connection.recv(4)
+    assert answer[:2] == bytes([1, 1]), answer
+print("connected", flush=True)
+for connection in held[8000]:
+    assert connection.recv(1) == b""
+print("ended", flush=True)
+sys.stdin.read()
+"""
+#: Accepts connections at both ports, and closes those of a port when it reads the port's number.
+CLOSE_WHEN_TOLD = """
+import select, socket, sys
+listeners = {socket.create_server(("", port), backlog=500): port for port in (8000, 8001)}
+held = {8000: [], 8001: []}
+print("ready", flush=True)
+while True:
+    readable, _, _ = select.select([*listeners, sys.stdin], [], [])
+    for listener in listeners.keys() & set(readable):
+        held[listeners[listener]].append(listener.accept()[0])
+    if sys.stdin in readable:
+        closing = held.pop(int(sys.stdin.readline()))
+        for connection in closing:
+            connection.recv(1)
+            connection.close()
+        print(len(closing), flush=True)
+"""
+#: Counts the TCP packets that leave its namespace in a number of seconds.
+COUNT_SENT = """
+import socket, sys, time
+everything = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
+everything.settimeout(0.2)
+until, sent = time.monotonic() + float(sys.argv[1]), 0
+while time.monotonic() < until:
+    try:
+        packet, about = everything.recvfrom(100)
+    except TimeoutError:
+        continue
+    sent += about[2] == socket.PACKET_OUTGOING and about[0] != "lo" and about[1] == 0x0800 and packet[9] == 6
+print(sent)
+"""
+
+
+class Told:
+    """A program that reads lines, and answers each with one."""
+
+    def __init__(self, links: TwoLinks, at: str, source: str, *arguments: str) -> None:
+        self._process = subprocess.Popen(
+            ["ip", "netns", "exec", at, sys.executable, "-c", source, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        links.running.append(self._process)
+
+    def says(self) -> str:
+        assert self._process.stdout
+        return self._process.stdout.readline().strip()
+
+    def tell(self, line: str) -> str:
+        assert self._process.stdin
+        print(line, file=self._process.stdin, flush=True)
+        return self.says()
+
+
+def test_clients_that_vanish_leave_neither_packets_nor_descriptors(two_links: TwoLinks) -> None:
+    """Half of the clients vanish after they acknowledged their connection's DATA_FIN, the others before it is sent."""
+    each, give_up_after_s = 50, 10
+
+    def count_sent(seconds: float) -> int:
+        command = ["ip", "netns", "exec", two_links.server, sys.executable, "-c", COUNT_SENT, str(seconds)]
+        return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+    server = Told(two_links, two_links.server, CLOSE_WHEN_TOLD)
+    assert server.says() == "ready"
+    with two_links.gateway("--give-up-after", str(give_up_after_s)):
+        descriptors = Path(f"/proc/{two_links.running[-1].pid}/fd")
+        before = len(list(descriptors.iterdir()))
+        clients = Told(two_links, two_links.client, CONNECT_BY_GATEWAY, str(each))
+        assert clients.says() == "connected"
+        assert len(list(descriptors.iterdir())) >= before + 2 * each
+        assert server.tell("8000") == str(each)
+        assert clients.says() == "ended"
+        two_links.ip("-n", two_links.client, "rule", "add", "pref", "1", "to", "10.77.0.0/16", "type", "blackhole")
+        assert server.tell("8001") == str(each)
+        # Allows one keepalive probe or repeated DATA_FIN a second for each, and some for all that
+        # were sent before.
+        sent = count_sent(2 * give_up_after_s + 2)
+        assert 2 * each <= sent < 2 * each * (2 * give_up_after_s + 10)
+        assert count_sent(give_up_after_s) == 0
+        assert len(list(descriptors.iterdir())) <= before
+
+
+#: Sends to every client without end, at once or at intervals, and prints the reason for the end.
 GIVE_WITHOUT_END = """
 import socket, sys, time
 server = socket.socket(proto=socket.IPPROTO_MPTCP)
@@ -440,7 +545,7 @@ def test_a_server_that_still_sends_hears_that_the_program_has_ended(
         before = two_links.counters().get("MPTcpExtMPFastcloseRx", 0)
         ended = two_links.proxy("--", sys.executable, "-c", f"{READ_SOME}{last_words}\nos._exit(0)")
         assert ended.status == 0, ended
-        # It would give for minutes if nobody told it (RFC 8684, section 3.5).
+        # Without a notification it would send for minutes (RFC 8684, section 3.5).
         ready, _, _ = select.select([server.stdout], [], [], 5)
         assert ready
         assert server.stdout.readline() in ("ConnectionResetError\n", "BrokenPipeError\n")
@@ -469,7 +574,7 @@ for turn in range(3):
     time.sleep(3)
 """
     two_links.serve(8001)
-    # So few descriptors are enough for one block of ports.
+    # These descriptors are enough for only one block of ports.
     command = ["prlimit", "--nofile=200", PROGRAM, "proxy", "--over", "eth1,eth2", "--", sys.executable, "-c", open_all]
     client = two_links.start(two_links.client, *command)
     out, err = client.communicate(timeout=90)
@@ -495,7 +600,7 @@ def test_who_is_killed_leaves_nothing(two_links: TwoLinks, number: signal.Signal
     while two_links.sockets().count("LISTEN") < 64 and time.monotonic() < deadline:
         time.sleep(0.1)
     time.sleep(0.5)
-    # The machine's own network has nothing but sockets.
+    # In the machine's own network there are only sockets.
     assert two_links.routing() == routing
     process.send_signal(number)
     process.communicate(timeout=10)

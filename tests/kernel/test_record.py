@@ -1,4 +1,4 @@
-"""What is kept of a run: captures, substitutions, checksums."""
+"""Tests the parts of a bundle: captures, substitutions, checksums."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Packet:
 
     @property
     def segment(self) -> bytes:
-        """Without the IP header."""
+        """The packet without its IP header."""
         return self.ip[(self.ip[0] & 15) * 4 :]
 
     @property
     def is_sound(self) -> bool:
-        """Whether both checksums are right."""
+        """Whether both checksums are correct."""
         pseudo_header = self.ip[12:20] + struct.pack("!BBH", 0, self.transport, len(self.segment))
         header = self.ip[: (self.ip[0] & 15) * 4]
         return ones_sum(header) == 0xFFFF and ones_sum(pseudo_header + self.segment) == 0xFFFF
@@ -62,7 +62,7 @@ def ones_sum(data: bytes) -> int:
 
 
 def packets(capture: Path) -> Iterator[Packet]:
-    """The packets of a pcapng file with one interface that counts nanoseconds."""
+    """Yields the packets of a pcapng file with one interface and times in nanoseconds."""
     data = capture.read_bytes()
     while data:
         kind, length = struct.unpack_from("<II", data)
@@ -99,7 +99,7 @@ duration: 1s
     assert {packet.transport for packet in sent} >= {TCP, UDP}
     for packet in [*near, *far]:
         assert packet.ip[0] >> 4 == 4
-        # At the end of the run a datagram may find its receiver gone, which ICMP then says.
+        # At the end of the run a datagram can find its receiver gone, which ICMP reports.
         assert packet.is_sound or packet.transport not in (TCP, UDP)
         assert len(packet.ip) <= 1500
     assert any(MPTCP_OPTION in packet.tcp_options for packet in near if packet.transport == TCP)

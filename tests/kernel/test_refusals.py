@@ -1,4 +1,4 @@
-"""What a run needs and does not have: said before anything is created, with the remedy."""
+"""Tests the checks before a run: missing requirements are reported with a remedy before anything is created."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from measured import TWO_LINKS
 pytestmark = pytest.mark.kernel
 
 BULK = TWO_LINKS + "flows: {bulk: {from: client, to: server, app: bulk}}\nduration: 1s\n"
-#: The limits of a process, and how few of them are too few for a run with so many hosts.
+#: A run with many hosts, for tests in which the limits of a process are too small.
 STAR = """
 name: star
 topology: {star: {n: 20, rate: 10mbit, delay: 1ms}}
@@ -29,7 +29,7 @@ def desk(tmp_path: Path) -> Path:
 
 
 def under(*prefix: str, cwd: Path, description: str = "bulk.yaml", **changes: str) -> Ended:
-    """Run a description on the kernel by means of a program that changes what is allowed."""
+    """Runs a description on the kernel under a program that changes limits or rights."""
     command = [*prefix, str(PROGRAM), "run", description, "--on", "kernel"]
     env = environment(**changes)
     ended = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=60)
@@ -37,7 +37,7 @@ def under(*prefix: str, cwd: Path, description: str = "bulk.yaml", **changes: st
 
 
 def in_changed_mounts(change: str, *, cwd: Path) -> Ended:
-    """Run it where a file system was changed for it alone."""
+    """Runs it with a file system changed for this process only."""
     return under("unshare", "--mount", "sh", "-c", f'{change} && exec "$@"', "sh", cwd=cwd)
 
 
@@ -55,7 +55,7 @@ def test_another_user_is_told_how_to_become_root() -> None:
     nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
     if subprocess.run([*nobody, str(PROGRAM), "--version"], capture_output=True, check=False).returncode != 0:
         pytest.skip("another user cannot reach the program where it is installed")
-    # Directories of tests are closed to others.
+    # Other users cannot read the directories of tests.
     with tempfile.TemporaryDirectory() as name:
         open_to_all = Path(name)
         open_to_all.chmod(0o777)

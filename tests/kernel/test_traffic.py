@@ -1,4 +1,4 @@
-"""Flows of all transports over emulated links: what they carry, which way, and how long it takes."""
+"""Tests flows of all transports over emulated links: payload, direction and time."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_client_opens_also_when_the_server_sends(mixed: Measured) -> None:
 
 
 def test_no_data_is_faster_than_its_link(mixed: Measured) -> None:
-    # Of a byte stream the fastest way counts.
+    # For a byte stream, the fastest path counts.
     least_s = {"old": 0.01, "new": 0.01, "back": 0.01, "call.up": 0.02, "call.down": 0.02}
     for flow, least in least_s.items():
         units = mixed.data.units.of(flow)
@@ -101,6 +101,17 @@ duration: 2s
     assert len(short) > 1
     assert short.delays_s.min() >= 0.02
     assert found.record["metrics"]["flows.few"]["delay_p50_s"] >= 0.04
+
+
+def test_subflows_of_short_transfers_open_between_samples(tmp_path: Path) -> None:
+    flow = "pages: {from: client, to: server, app: {short_flows: {bytes: 20kB, every: 410ms}}, primary: one}"
+    found = measured(TWO_LINKS + f"flows: {{{flow}}}\nduration: 2s\n", tmp_path)
+    first = [subflow for subflow in found.subflows("pages") if subflow["link"] == "one"]
+    starts_s = [0.41 * number for number in range(5)]
+    opened_s = [subflow["opened_ns"] / 1e9 for subflow in first]
+    # A round trip of 20 ms after connect. Samples show the subflows after 60 to 100 ms.
+    late_s = [opened - start for opened, start in zip(opened_s, starts_s, strict=True)]
+    assert all(0.02 <= late < 0.055 for late in late_s), late_s
 
 
 def test_a_transfer_of_so_many_bytes_ends_the_run(tmp_path: Path) -> None:

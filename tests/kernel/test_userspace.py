@@ -1,4 +1,4 @@
-"""Our own stack on a real network: against the kernel at either end, and against itself."""
+"""Tests the userspace stack on a real network: with the kernel at either host, and with itself."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from wireshark import complaints, needs_tshark, options
 
 pytestmark = pytest.mark.kernel
 
-#: Which hosts have our stack.
+#: The hosts that have the userspace stack.
 ENDS = {"client": ["client"], "server": ["server"], "both": ["client", "server"]}
 SIZE = 20_000_000
-#: What the kernel's MPTCP counts when something was not as it should be.
+#: Counters of the kernel's MPTCP that indicate faults.
 TROUBLE = ["MPTcpExtDataCsumErr", "MPTcpExtMPFailRx", "MPTcpExtMPRstRx", "MPTcpExtMPFastcloseRx"]
 
 
 def two_links(ours: list[str], described: str) -> str:
-    """Two links of 40 and 20 Mbit/s between hosts of which some have our stack."""
+    """Two links of 40 and 20 Mbit/s between hosts, some of which have the userspace stack."""
     stacks = {host: "userspace" if host in ours else "kernel" for host in ("client", "server")}
     hosts = ", ".join(f"{host}: {{stack: {stack}}}" for host, stack in stacks.items())
     text = TWO_LINKS.replace("{client: {}, server: {}}", f"{{{hosts}}}")
@@ -29,7 +29,7 @@ def two_links(ours: list[str], described: str) -> str:
 
 
 def run_well(text: str, folder: Path) -> Measured:
-    """A run in which no flow fails, falls back or is not delivered as it was sent."""
+    """Runs a description in which no flow may fail, fall back or deliver wrong data."""
     run = measured(text, folder, on="userspace")
     assert run.record["result"]["flows"]
     for flow in run.record["result"]["flows"]:
@@ -38,7 +38,7 @@ def run_well(text: str, folder: Path) -> Measured:
 
 
 def kernel_counters(run: Measured) -> dict[str, int]:
-    """What the hosts with the kernel's stack have counted, together."""
+    """Returns the sums of the counters of the hosts with the kernel's stack."""
     counters: dict[str, int] = {}
     for host in run.record["result"]["hosts"]:
         for name, value in host["counters"].items():
@@ -61,7 +61,7 @@ duration: 20s
         assert list(run.data.units.of(flow).unit) == list(range(SIZE // 16_000))
         subflows = run.subflows(flow)
         assert {subflow["link"] for subflow in subflows} == {"one", "two"}
-        # Nothing that arrived is unaccounted for; what was sent twice may have arrived twice.
+        # All bytes that arrived are accounted for. Retransmitted bytes can arrive twice.
         assert SIZE <= sum(subflow["bytes"] for subflow in subflows) < 1.2 * SIZE
     counters = kernel_counters(run)
     assert [name for name in TROUBLE if counters.get(name)] == []
@@ -154,7 +154,7 @@ duration: 20s
     captures = list(run.bundle.path.rglob("client.eth?.pcapng"))
     assert len(captures) == 2
     assert complaints(captures) == []
-    # MP_CAPABLE, MP_JOIN, DSS and, for the address that went, REMOVE_ADDR.
+    # MP_CAPABLE, MP_JOIN, DSS and, for the address that went away, REMOVE_ADDR.
     assert options(captures) >= {0, 1, 2, 4}
 
 
@@ -310,7 +310,7 @@ class Endless:
 
 
 def with_own(folder: Path, algorithms: str, sender: str = "client") -> str:
-    """A flow with classes of own.py."""
+    """Returns a flow with classes of own.py."""
     (folder / "own.py").write_text(OWN)
     ends = "from: client, to: server" if sender == "client" else "from: server, to: client"
     flow = f"{{{ends}, transport: mptcp, app: {{bulk: {{bytes: 2MB}}}}, path_manager: full_mesh, {algorithms}}}"

@@ -1,4 +1,4 @@
-"""The catalogue against the papers: which experiments there are, and the numbers that define them."""
+"""Tests the catalogue against the papers: its experiments, and the numbers that define them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ SWEEPS = {
     "ghosh/single/tcp_n_connections": 7,
     "ghosh/graph6/A": 2,
 }
-#: Experiments that no paper has and that its claims need.
+#: Experiments that are in no paper, but that a paper's claims need.
 OURS = {f"alenazi2019/apart/n{n}/{outage}" for n in (1, 3, 5, 7) for outage in ("short", "long")}
 MBIT = 1_000_000
 
 
 def resolved(name: str) -> dict[str, Any]:
-    """The only experiment of that name, as back-ends get it."""
+    """Returns the only experiment of a name, as back-ends get it."""
     (member,) = find(name)
     return member.resolve().data
 
@@ -43,7 +43,7 @@ def flows(name: str) -> dict[str, dict[str, Any]]:
 
 
 def timeline(name: str) -> list[tuple[float, str, str]]:
-    """(seconds, kind of action, what it acts on) of each event."""
+    """Returns (seconds, kind of action, target) of each event."""
     return [
         (event["at_ns"] / 1e9, event["action"]["kind"], event["action"].get("link") or event["action"]["interface"])
         for event in resolved(name)["events"]

@@ -1,4 +1,4 @@
-"""The whole catalogue on the simulator."""
+"""Runs the whole catalogue in the simulator."""
 
 from __future__ import annotations
 

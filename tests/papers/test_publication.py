@@ -1,6 +1,7 @@
-"""What was published about the experiment of a single run, and its twin in the simulator, on the page of the run.
+"""Tests the published statements on the page of a run, and the run's twin in the simulator.
 
-The runs on a kernel are made by the simulator under the kernel's name: their twins have to be the same to the bit.
+The simulator makes the runs "on a kernel" under the kernel's name, so their twins have to be equal
+to the bit.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from mptcplab.results import Bundle, BundleWriter, evaluated, read_data
 from mptcplab.runner import Nobody, execute
 
 LIA, OLIA, WVEGAS = (f"alenazi2019/fig6/{name}" for name in ("lia", "olia", "wvegas"))
-#: What such a kernel has of the choices that these experiments leave.
+#: The choices of these experiments that such a kernel has.
 MAINLINE = "transport mptcp,cc lia,cc olia,cc reno,scheduler kernel_default,path_manager full_mesh,behaviour mainline"
 MEASURED = """
 name: measured
@@ -34,7 +35,7 @@ duration: 1s
 def recorded(
     out: Path, name: str, changes: dict[str, str] | None = None, *, on: str = "kernel", seed: int = 1, lacking: str = ""
 ) -> Bundle:
-    """A run of an experiment of the catalogue; ``lacking``: what the kernel does not have."""
+    """Returns a run of an experiment of the catalogue. ``lacking`` names what the kernel does not have."""
     (member,) = find(name, changes)
     experiment = member.resolve().data
     mainline = Offer(on, dict.fromkeys(set(MAINLINE.split(",")) - {lacking}))
@@ -61,7 +62,7 @@ def simulated(publication: Publication, side: Side, out: Path) -> Side:
 
 
 def section(page: Path, name: str) -> str:
-    """The words of a section of a page; empty if it has none of that name."""
+    """Returns the text of a section of a page; empty if there is no section of that name."""
     found = re.search(
         rf'<section aria-labelledby="{name}">(.*?)</section>', page.read_text(encoding="utf-8"), re.DOTALL
     )
@@ -160,7 +161,7 @@ def test_a_run_of_the_simulator_has_no_twin(tmp_path: Path) -> None:
     published = Published.of(publication, bundle, [publication.beside(bundle)])
     assert published.remark is None
     assert published.sides == ["sim"]
-    assert is_refused(mptcplab("report", bundle.path, "--simulate", cwd=tmp_path), 2, "is the simulator's own")
+    assert is_refused(mptcplab("report", bundle.path, "--simulate", cwd=tmp_path), 2, "is a run of the simulator")
 
 
 def test_what_cannot_be_simulated_says_why(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-//! Congestion controls.
+//! Congestion controls written in Python.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use pyo3::prelude::*;
 
 use crate::{Class, Object};
 
-/// The least slow start threshold (RFC 5681, section 3.1).
+/// The smallest slow start threshold in segments (RFC 5681, section 3.1).
 const FLOOR_PACKETS: f64 = 2.0;
 
 #[derive(Debug)]
 struct Control {
     object: Object,
-    /// Those that the class has.
+    /// The hooks that the class implements.
     hooks: Vec<String>,
 }
 
@@ -32,8 +32,8 @@ impl Control {
         self.hooks.iter().any(|one| one == hook)
     }
 
-    /// Calls a hook, if the class has it, with what it is told besides the context, and changes the window as it answers;
-    /// whether it set cwnd.
+    /// Calls a hook if the class implements it, with the context and `told`, and applies its answer
+    /// to the window. Returns whether it set cwnd.
     fn change<T>(&self, hook: &str, context: &mut Context<'_>, told: T) -> bool
     where
         T: for<'py> IntoPyObject<'py>,
@@ -136,7 +136,7 @@ impl CongestionControl for Control {
     }
 }
 
-/// The fields of `mptcplab.hooks.Window`, in order, in two tuples.
+/// Returns the fields of `mptcplab.hooks.Window`, in order, as nested tuples.
 fn windows(context: &Context<'_>) -> Vec<Fields> {
     let halves = context.all().iter().map(|it| {
         let first = (

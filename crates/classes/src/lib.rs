@@ -1,7 +1,8 @@
-//! Classes in Python as algorithms of the engine.
+//! Runs Python classes as algorithms of the engine.
 //!
-//! Between the two stand the adapters of `mptcplab.backends.adapters`: they make views of what goes there, and check what
-//! comes back. The first exception, one about an answer that makes no sense included, is the fault that ends the run.
+//! The adapters in `mptcplab.backends.adapters` stand between the two. They build the views passed
+//! to Python and check its answers. The first exception becomes the fault that ends the run; an
+//! invalid answer raises one too.
 
 mod control;
 mod path_manager;
@@ -19,13 +20,14 @@ use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// What makes adapters, by the field that names the class (`cc`, `scheduler`, `path_manager`) and its name there.
+/// Constructors of adapters, by the field that names the class (`cc`, `scheduler`, `path_manager`)
+/// and by its name there.
 pub type Classes = BTreeMap<String, BTreeMap<String, Py<PyAny>>>;
 
-/// The engine's algorithms and these.
+/// Returns a registry with the algorithms of the engine and `classes`.
 ///
 /// # Errors
-/// ValueError for an unknown field or a name that is taken.
+/// Raises ValueError for an unknown field or a name that is already taken.
 pub fn registry(classes: Classes) -> PyResult<Registry> {
     let mut registry = Registry::default();
     for (field, named) in classes {
@@ -54,7 +56,7 @@ struct Class {
 /// An adapter around an object of a user's class.
 struct Object {
     class: Arc<Class>,
-    /// `None` if it could not be made.
+    /// `None` if it could not be constructed.
     adapter: Option<Py<PyAny>>,
 }
 
@@ -74,7 +76,7 @@ impl Object {
         Self { class, adapter }
     }
 
-    /// Calls a method of the adapter for a hook. `None` if something went wrong, now or before.
+    /// Calls a method of the adapter for a hook. Returns `None` after any failure, now or before.
     fn call<T>(&self, method: &str, hook: &str, given: impl for<'py> PyCallArgs<'py>) -> Option<T>
     where
         T: for<'py> FromPyObjectOwned<'py>,
@@ -92,7 +94,7 @@ impl Object {
         })
     }
 
-    /// The hooks that the class has.
+    /// Returns the hooks that the class implements.
     fn hooks(&self) -> Vec<String> {
         self.call("hooks", "__init__", ()).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Path managers.
+//! Path managers written in Python.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -26,7 +26,8 @@ pub(crate) fn maker(class: Arc<Class>) -> MakePathManager {
     })
 }
 
-/// Commands as adapters give them: the kind, the ID of an address, both ends, whether it is a backup one; and the next timeout.
+/// The answer of an adapter: commands and the next timeout. A command has a kind, an address ID,
+/// both ends, and whether it is backup.
 type Answer = (Vec<(String, u8, Socket, Socket, bool)>, Option<Nanos>);
 type Socket = (IpAddr, u16);
 
@@ -100,7 +101,7 @@ fn pair(one: &AddressPair) -> (String, String) {
     (one.local.to_string(), one.remote.to_string())
 }
 
-/// The fields of `mptcplab.hooks.Connection`, in order.
+/// Returns the fields of `mptcplab.hooks.Connection`, in order.
 fn seen(it: &Connection) -> impl for<'py> IntoPyObject<'py, Error: Into<PyErr>> + use<> {
     let role = match it.role {
         Role::Opener => "opener",
@@ -112,7 +113,7 @@ fn seen(it: &Connection) -> impl for<'py> IntoPyObject<'py, Error: Into<PyErr>> 
     (role, four(&it.initial), pairs, down, backup)
 }
 
-/// An event: the class of `mptcplab.hooks` and its fields.
+/// Returns the class of an event in `mptcplab.hooks` and its fields.
 fn told(py: Python<'_>, event: &Event) -> PyResult<(&'static str, Py<PyAny>)> {
     macro_rules! event {
         ($class:literal $(, $field:expr)*) => {

@@ -1,4 +1,4 @@
-//! Schedulers.
+//! Schedulers written in Python.
 
 use std::sync::Arc;
 
@@ -7,7 +7,8 @@ use netlab::registry::MakeScheduler;
 
 use crate::{Class, Object};
 
-/// The place of a subflow, the first byte if not the head's, how many bytes, or none to penalize it.
+/// The answer of an adapter: index of the subflow, first byte unless it is the head's, and number
+/// of bytes. Without a number of bytes the subflow is penalized.
 type Answer = (usize, Option<u64>, Option<u32>);
 
 #[derive(Debug)]
@@ -32,7 +33,8 @@ impl Scheduler for Own {
             Reason::BufferBlocked => "buffer_blocked",
             Reason::NothingNew => "nothing_new",
         };
-        // The fields of `mptcplab.hooks.SubflowView`, in order; no tuple may have more than twelve.
+        // The fields of `mptcplab.hooks.SubflowView`, in order. They are nested because a tuple can
+        // have at most twelve elements.
         let subflows: Vec<_> = view
             .subflows
             .iter()

@@ -1,6 +1,8 @@
-//! How closely live links follow their description: throughput, delay, what it costs, and packet by packet beside the simulator's link.
+//! Measures how closely links in real time follow their description: throughput, delay, cost, and
+//! packet by packet against the simulator's link.
 //!
-//! Needs root. Prints `NAME-FIGURE VALUE`; the peer's names begin with its own, `netem` or `tbf`, where the kernel has one of them.
+//! Needs root. Prints `NAME-FIGURE VALUE`. Names of the kernel's own disciplines begin with `netem`
+//! or `tbf`; they are left out where the kernel lacks them.
 
 mod description;
 mod traffic;
@@ -28,7 +30,7 @@ const DELAY: Duration = Duration::from_millis(10);
 const WARM_UP: Duration = Duration::from_secs(3);
 const MEASURED: Duration = Duration::from_secs(5);
 const PINGS: usize = 150;
-/// Payload and length on the wire of a full TCP segment with time stamps.
+/// Ratio of payload to length on the link for a full TCP segment with timestamps.
 const PAYLOAD_SHARE: f64 = 1448.0 / 1514.0;
 const SEED: u64 = 1;
 
@@ -40,7 +42,7 @@ fn main() {
     schedule();
 }
 
-/// Packets that a round trip holds, which is also the queue's limit.
+/// Returns the packets of one bandwidth-delay product, which is also the limit of the queue.
 fn bdp_packets(rate_bps: u64) -> u64 {
     (rate_bps as f64 * 2.0 * DELAY.as_secs_f64() / 8.0 / 1514.0).max(100.0) as u64
 }
@@ -54,7 +56,7 @@ fn one_link(mbit: u64) {
     );
     let mut world = World::new(&parallel_links(1, &shape), SEED);
     let name = format!("link-accuracy-{mbit}");
-    // Both ways 64 bytes with their headers and the frame's.
+    // 64 bytes with their headers and that of the frame, in both directions.
     let described = 2.0 * (DELAY.as_secs_f64() + (64.0 + 28.0 + 14.0) * 8.0 / rate_bps as f64);
     let times = round_trips(world.ends(0), PINGS);
     let beyond = |q| (quantile(&times, q).as_secs_f64() - described) * 1e3;
@@ -83,7 +85,7 @@ fn one_link(mbit: u64) {
     peer(mbit);
 }
 
-/// The kernel's own queueing disciplines; token buckets have no delay to be compared.
+/// Measures the kernel's own queueing disciplines. Token buckets have no delay to compare.
 fn peer(mbit: u64) {
     let rate_bps = mbit * MBIT;
     let limit = bdp_packets(rate_bps);
@@ -136,7 +138,7 @@ fn eight_links() {
     println!("{name}-late-p99-ms {:.4}", worst * 1e3);
 }
 
-// ---- packet by packet ----------------------------------------------------------------------------------------------
+// ---- packet by packet ----
 
 const PACKETS: u32 = 5000;
 
@@ -156,11 +158,12 @@ impl Packet for Numbered {
     }
 }
 
-/// When each packet was there, by its number; nanoseconds.
+/// When each packet arrived, by its number, in nanoseconds.
 type Times = BTreeMap<u32, u64>;
 
-/// Bursts of packets of many sizes into a link that loses some and whose queue overflows now and then. What the live link did is compared with what the
-/// simulator's makes of the same packets: of the instants at which they were sent, and of those at which the live link read them.
+/// Sends bursts of packets of many sizes into a link with loss and a queue that sometimes
+/// overflows. Compares the result with the simulator's for the same packets, offered at the times
+/// at which they were sent and at those at which the link in real time read them.
 fn schedule() {
     let mut shape = direction(Some(20 * MBIT), DELAY.as_nanos() as u64, 30);
     shape["loss"] = json!({"kind": "bernoulli", "probability": 0.01});
@@ -206,7 +209,7 @@ fn send_all(here: &UdpSocket, zero: Instant) -> Times {
         datagram[..4].copy_from_slice(&number.to_be_bytes());
         sent.insert(number, zero.elapsed().as_nanos() as u64);
         here.send(&datagram).expect("it is sent");
-        // Fifty packets at once, and then time for most of them.
+        // Fifty packets at once, followed by time for most of them.
         if number % 50 == 49 {
             due += Duration::from_micros(15_000 + u64::from(scattered(number) % 5000));
         }
@@ -214,7 +217,7 @@ fn send_all(here: &UdpSocket, zero: Instant) -> Times {
     sent
 }
 
-/// The same for the same number, and without a pattern.
+/// Returns a number without a pattern, always the same for the same `number`.
 fn scattered(number: u32) -> u32 {
     number.wrapping_mul(2_654_435_769) >> 8
 }
@@ -227,7 +230,7 @@ fn number_in(payload: &[u8]) -> u32 {
     u32::from_be_bytes(payload[..4].try_into().expect("4 bytes"))
 }
 
-/// From a capture.
+/// Reads the times of packets from a capture.
 fn captured(path: &Path) -> Times {
     let mut reader = PcapNgReader::new(File::open(path).expect("a capture")).expect("pcapng");
     let mut times = Times::new();
@@ -244,7 +247,7 @@ fn captured(path: &Path) -> Times {
     times
 }
 
-/// When the simulator's link delivers the packets that it is offered at these times.
+/// Returns when the simulator's link delivers packets that are offered at these times.
 fn simulated(experiment: &Experiment, offered: &Times) -> Times {
     let mut links: Links<Numbered> = Links::new(experiment, SEED).expect("valid links");
     let channel = links.channel_of(0);
@@ -260,7 +263,7 @@ fn simulated(experiment: &Experiment, offered: &Times) -> Times {
     for (&number, &at) in offered {
         take(&mut links, at - zero);
         let ip_bytes = 28 + payload_bytes(number) as u32;
-        // What it refuses does not come out.
+        // A refused packet is not delivered.
         let _ = links.offer(at - zero, 0, Numbered { number, ip_bytes });
     }
     take(&mut links, u64::MAX / 2);

@@ -1,6 +1,8 @@
-//! How long it takes to build the hosts of an experiment, to verify them, and to take everything down: addresses, routes and settings included.
+//! Measures how long it takes to build the hosts of an experiment with addresses, routes and
+//! settings, to verify them, and to remove everything.
 //!
-//! Needs root. Prints `NAME-STEP SECONDS`, medians of several runs; `verified` counts from the beginning. With a name as argument, only that one.
+//! Needs root. Prints `NAME-STEP SECONDS`, medians of several runs; `verified` counts from the
+//! start. With a name as argument, only that one runs.
 
 mod description;
 
@@ -64,7 +66,7 @@ fn slow() -> Value {
     direction(Some(10_000_000), 1_000_000, 100)
 }
 
-/// `n` hosts on a switch, each with a flow to the next.
+/// Returns `n` hosts on a switch, each with a flow to the next.
 fn star(n: usize) -> Value {
     let mut description = Description::default();
     description

@@ -1,6 +1,8 @@
-//! What one TCP flow gets through a link that does nothing to its packets: with super-packets, and packet by packet.
+//! Measures the throughput of one TCP flow over a link without a rate, delay or loss, with
+//! super-packets and packet by packet.
 //!
-//! Needs root. Prints `NAME BITS_PER_SECOND`, medians of several runs that take turns; the peer is a pair of virtual Ethernet devices.
+//! Needs root. Prints `NAME BITS_PER_SECOND`, medians of several runs that alternate. The reference
+//! is a pair of virtual Ethernet devices.
 
 mod description;
 mod traffic;
@@ -18,7 +20,7 @@ const RUNS: usize = 5;
 fn main() {
     let unshaped = direction(None, 0, 100_000);
     let mut one_by_one = unshaped.clone();
-    // A list that nothing is on, but each packet must be counted.
+    // The list is never reached, but the link must count each packet.
     one_by_one["loss"] = json!({"kind": "list", "packets": [u32::MAX]});
     let mut found: [Vec<f64>; 3] = Default::default();
     for _ in 0..RUNS {

@@ -1,4 +1,4 @@
-//! What this machine can do in real time, and what an experiment asks for that it cannot.
+//! Capabilities of this machine in real time, and what an experiment asks for beyond them.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -118,45 +118,20 @@ const FIXED: &[Capability] = &[
         "path_manager binder",
         "the kernel's path manager takes no source route: use the simulator",
     ),
-    Capability::has("scheduler kernel_default"),
 ];
 
 const TAKES_ITS_TIME: &str = "hosts in real time take the time that this machine takes, which is host_jitter linux: use the simulator";
 
-/// Schedulers of other stacks.
-const SCHEDULERS: &[&str] = &[
-    "min_rtt",
-    "round_robin",
-    "weighted_round_robin",
-    "redundant",
-    "blest",
-    "ecf",
-    "blest-oot",
-    "ecf-oot",
-    "x-lamps",
-    "x-adaptive_redundant",
-];
+/// The packet scheduler of Linux.
+const IN_TREE_SCHEDULER: &str = "kernel_default";
 
-/// Congestion controls that Linux has in its tree.
+/// Congestion controls in Linux's tree.
 const IN_TREE: &[&str] = &["reno", "cubic", "bbr"];
 
-/// Congestion controls of other stacks.
-const OF_OTHERS: &[&str] = &[
-    "cubic-rfc9438",
-    "coupled",
-    "fixed_cwnd",
-    "lia-oot",
-    "olia-oot",
-    "balia-oot",
-    "wvegas-oot",
-    "x-dwc",
-    "x-mpcubic",
-];
-
-/// What kernels differ in.
+/// The features in which kernels differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// Whether it speaks Multipath TCP.
+    /// Whether it supports MPTCP.
     pub is_multipath: bool,
     /// The congestion controls that it has now.
     pub congestion_controls: Vec<String>,
@@ -167,7 +142,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// The one that runs here.
+    /// Returns the features of the running kernel.
     pub fn of_this_machine() -> Self {
         Self {
             is_multipath: Path::new("/proc/sys/net/mptcp/enabled").exists(),
@@ -177,7 +152,7 @@ impl Kernel {
         }
     }
 
-    /// A mainline kernel of today with all that matters here built in.
+    /// Returns the features of a current mainline kernel with everything relevant built in.
     pub fn of_mainline() -> Self {
         Self {
             is_multipath: true,
@@ -187,7 +162,7 @@ impl Kernel {
         }
     }
 
-    /// All that a description can ask for, as this kernel has it or not.
+    /// Returns everything that a description can ask for, and whether this kernel has it.
     pub fn capabilities(&self) -> Vec<Capability> {
         let mut table = FIXED.to_vec();
         table.push(self.multipath());
@@ -197,7 +172,7 @@ impl Kernel {
         table
     }
 
-    /// Everything in a valid experiment that this kernel cannot do; empty if it can run it.
+    /// Returns everything in a valid experiment that this kernel cannot do; empty if it can run it.
     pub fn check(&self, experiment: &Experiment) -> Vec<Missing> {
         let mut missing = Capabilities::new(&self.capabilities()).check(experiment);
         missing.extend(RunControls::check(experiment));
@@ -230,10 +205,14 @@ impl Kernel {
             feature: "own object".into(),
             missing_because: self.takes_no_controls_because.map(Cow::from),
         };
-        let of_others = OF_OTHERS.iter().map(|name| {
-            let why = "neither in the mainline kernel nor among our eBPF objects";
-            named("cc", name, Some(why.into()))
-        });
+        let engine = Kind::Control.algorithms().into_iter();
+        let of_others = engine
+            .filter(|one| !IN_TREE.contains(&one.name))
+            .filter(|one| congestion::shipped().all(|shipped| shipped != one.name))
+            .map(|one| {
+                let why = "neither in the mainline kernel nor among our eBPF objects";
+                named("cc", one.name, Some(why.into()))
+            });
         in_tree.chain(as_ebpf).chain([own]).chain(of_others)
     }
 
@@ -243,12 +222,15 @@ impl Kernel {
         } else {
             "the kernel's only packet scheduler is kernel_default, and this one takes none in eBPF"
         };
-        let schedulers = SCHEDULERS.iter();
-        schedulers.map(move |name| named("scheduler", name, Some(why.into())))
+        let engine = Kind::Scheduler.algorithms().into_iter();
+        engine.map(move |one| {
+            let is_there = one.name == IN_TREE_SCHEDULER;
+            named("scheduler", one.name, (!is_there).then_some(why.into()))
+        })
     }
 }
 
-/// What cannot be planned, whoever's stack it is for.
+/// Returns what cannot be planned, whichever stack the hosts have.
 pub(crate) fn check_plans(experiment: &Experiment) -> Vec<Missing> {
     let mut missing = PathManagers::check(experiment);
     missing.extend(Hosts::missing_settings(experiment));
@@ -266,22 +248,23 @@ pub(crate) fn check_plans(experiment: &Experiment) -> Vec<Missing> {
     missing
 }
 
-/// What our own algorithms can be given and the kernel's cannot; what it can be given stands in [`FIXED`].
+/// Returns the parameters that only the engine's algorithms take; [`FIXED`] has those that the
+/// kernel's take.
 fn parameters() -> impl Iterator<Item = Capability> {
     let why = "the kernel's own algorithms take no parameters of a description: use the simulator";
     let all = Kind::ALL.into_iter().flat_map(move |kind| {
-        let parameters = kind.parameters().into_iter();
-        parameters.flat_map(move |one| {
-            let algorithms = one.algorithms.iter();
-            algorithms.map(move |algorithm| (kind, format!("{algorithm} {}", one.name)))
+        let algorithms = kind.algorithms().into_iter();
+        algorithms.flat_map(move |algorithm| {
+            let parameters = algorithm.parameters.into_iter();
+            parameters.map(move |one| (kind, format!("{} {}", algorithm.name, one.name)))
         })
     });
     let lacking = all.map(move |(kind, name)| named(kind.field(), &name, Some(why.into())));
     lacking.filter(|one| FIXED.iter().all(|fixed| fixed.feature != one.feature))
 }
 
-/// All that a description can ask for, as this machine and this user have it or not; with our own stack and these algorithms where a
-/// host has it, or without.
+/// Returns everything that a description can ask for, and whether this machine and this user have
+/// it. With `own_stack`, includes the userspace stack with these algorithms.
 pub fn capabilities(own_stack: Option<&Registry>) -> Vec<Capability> {
     let kernel = Kernel::of_this_machine();
     let mut table = match own_stack {
@@ -296,7 +279,8 @@ pub fn capabilities(own_stack: Option<&Registry>) -> Vec<Capability> {
     table
 }
 
-/// Everything in a valid experiment that cannot be run on this machine; empty if it can.
+/// Returns everything in a valid experiment that cannot be run on this machine; empty if it can be
+/// run.
 pub fn check(experiment: &Experiment, own_stack: Option<&Registry>) -> Vec<Missing> {
     let kernel = Kernel::of_this_machine();
     let missing = match own_stack {
@@ -310,19 +294,19 @@ pub fn check(experiment: &Experiment, own_stack: Option<&Registry>) -> Vec<Missi
         .collect()
 }
 
-/// What cannot be done of an action that comes up while an experiment runs.
+/// Returns what cannot be done of an action that is injected during a run.
 pub(crate) fn check_action(experiment: &Experiment, action: &Action) -> Vec<Missing> {
     let capabilities = Kernel::of_this_machine().capabilities();
     Capabilities::new(&capabilities).check_action(experiment, "action", action)
 }
 
-/// Whether this thread has all of these.
+/// Returns whether this thread has all of these capabilities.
 pub(crate) fn has_capabilities(needed: CapabilitySet) -> bool {
     let effective = capabilities_of(None).map(|sets| sets.effective);
     effective.is_ok_and(|effective| effective.contains(needed))
 }
 
-/// What stands in the way of any run.
+/// Returns what prevents any run.
 fn obstacle() -> Option<Missing> {
     let needed = CapabilitySet::NET_ADMIN | CapabilitySet::SYS_ADMIN;
     (!has_capabilities(needed)).then(|| Missing {

@@ -5,31 +5,32 @@ use std::time::Duration;
 use netlab::time::Nanos;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Counts from the instant at which it was started. All threads of a run, and its captures, use copies of one clock.
+/// Counts from the time at which it was started. All threads of a run, and its captures, use copies
+/// of one clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     zero_ns: u64,
 }
 
 impl Clock {
-    /// A clock that shows 0 now.
+    /// Starts a clock that shows 0 now.
     pub fn start() -> Self {
         Self {
             zero_ns: monotonic_ns(),
         }
     }
 
-    /// The present instant.
+    /// Returns the current time.
     pub fn now(&self) -> Nanos {
         monotonic_ns() - self.zero_ns
     }
 
-    /// How long until `at`; zero if it has passed.
+    /// Returns the time left until `at`; zero if it has passed.
     pub fn until(&self, at: Nanos) -> Duration {
         Duration::from_nanos(at.saturating_sub(self.now()))
     }
 
-    /// Lets the thread sleep until `at`.
+    /// Puts the thread to sleep until `at`.
     pub fn sleep_until(&self, at: Nanos) {
         std::thread::sleep(self.until(at));
     }

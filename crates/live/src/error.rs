@@ -1,4 +1,4 @@
-//! Why a run in real time cannot start or go on.
+//! Errors: why a run in real time cannot start or continue.
 
 use std::io;
 
@@ -7,32 +7,32 @@ use netlab::samples::TableError;
 use netlab::trace::CaptureError;
 use thiserror::Error;
 
-/// Everything that can go wrong in this crate.
+/// Errors of this crate.
 #[derive(Debug, Error)]
 pub enum LiveError {
-    /// This machine or this user cannot do it, and what helps.
+    /// This machine or this user lacks something that the run needs.
     #[error("{what}: {remedy}")]
     Machine {
         /// What is missing.
         what: String,
-        /// What to do about it.
+        /// How to supply it.
         remedy: String,
     },
-    /// The system refused something.
+    /// The operating system refused an operation.
     #[error("{doing}: {source}")]
     System {
-        /// What was being done, and to what.
+        /// The operation and its object.
         doing: String,
-        /// What the system said.
+        /// The error that the operating system returned.
         source: io::Error,
     },
-    /// The network that was built does not do what the description says.
+    /// The network that was built differs from the description.
     #[error("the network is not as described: {0}")]
     Verification(String),
-    /// What was asked for is wrong, or cannot be done here.
+    /// The request is wrong or cannot be carried out here.
     #[error("{0}")]
     Refused(String),
-    /// Something outside was not as expected; what, and where.
+    /// Something outside this crate failed; the text says what and where.
     #[error("{0}")]
     Failed(String),
     /// The link model refuses a direction.
@@ -47,7 +47,7 @@ pub enum LiveError {
 }
 
 impl LiveError {
-    /// For `map_err`: what was being done when the system refused.
+    /// Returns a closure for `map_err` that adds what was being done when the system refused.
     pub(crate) fn while_<E: Into<io::Error>>(doing: impl Into<String>) -> impl FnOnce(E) -> Self {
         let doing = doing.into();
         move |source| Self::System {
@@ -56,7 +56,7 @@ impl LiveError {
         }
     }
 
-    /// The same, with the place where it happened in front.
+    /// Puts the place where the error happened in front of its text.
     pub(crate) fn at(self, place: &str) -> Self {
         match self {
             Self::Machine { what, remedy } => Self::Machine {

@@ -1,33 +1,35 @@
-//! Hosts that feel their own first link, in real time: a queueing discipline of the kernel holds back what its stack sends, and the
-//! emulator tells our own stack when its packets have left.
+//! Hosts with their own queue before the first link, in real time (`first_hop: host`). With the
+//! kernel's stack, a queueing discipline holds back packets. With the userspace stack, the emulator
+//! reports when packets have left.
 
 use netlab::capabilities::Missing;
 use netlab::first_hop::{check_middleboxes, host_directions};
 use netlab::resolved::{Application, Direction, Experiment, HopDirection, Layer, Stack, Transport};
 
-/// How early a device hands on what it may: its timers come that late, and a late packet would leave the link idle.
+/// How much a device may send ahead of the link. Its timers are up to that late, and a late packet
+/// would leave the link idle.
 const AHEAD_NS: u64 = 500_000;
 
-/// Bytes of a frame that a device counts before those of IP.
+/// Bytes of a frame that a device counts in addition to those of IP.
 const FRAME_HEADER_BYTES: u32 = 14;
 
-/// Packets that may wait: more than the sockets of a host ever hold.
+/// Packets that may wait, more than the sockets of a host ever hold.
 const MOST_PACKETS: u32 = 10_000;
 
-/// How fast a device hands packets to its link.
+/// The rate at which a device hands packets to its link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shaping {
     pub(crate) rate_bps: u64,
-    /// Bytes that the link counts beyond those that the device does.
+    /// Bytes that the link counts in addition to those that the device counts.
     pub(crate) overhead_bytes: i32,
-    /// What it may hand on at once after a pause.
+    /// Bytes that it may hand on at once after a pause.
     pub(crate) burst_bytes: u32,
-    /// The most that may wait.
+    /// Bytes that may wait.
     pub(crate) limit_bytes: u32,
 }
 
 impl Shaping {
-    /// That of a device before a link direction; `None` if the link takes no time.
+    /// Returns the shaping of a device before a link direction; `None` if the link has no rate.
     pub(crate) fn before(direction: &Direction, layer: Layer, mtu_bytes: u32) -> Option<Self> {
         let rate_bps = direction.rate_bps?;
         let packet_bytes = mtu_bytes + direction.overhead_bytes;
@@ -46,7 +48,7 @@ impl Shaping {
     }
 }
 
-/// Where it cannot be had.
+/// Returns the hosts of the experiment for which this is not available.
 pub(crate) fn check(experiment: &Experiment) -> Vec<Missing> {
     let mut missing = Vec::new();
     for direction in host_directions(experiment) {
@@ -83,7 +85,7 @@ pub(crate) fn check(experiment: &Experiment) -> Vec<Missing> {
     missing
 }
 
-/// Whether a host has our own stack, and feels its first link.
+/// Returns whether a host has the userspace stack and `first_hop: host`.
 pub(crate) fn is_ours_and_feels(experiment: &Experiment, host: &str) -> bool {
     let mut hosts = experiment.hosts.iter();
     hosts.any(|one| {
@@ -98,7 +100,8 @@ fn has_ours(experiment: &Experiment) -> bool {
     hosts.any(|host| is_ours_and_feels(experiment, &host.id))
 }
 
-/// The directions that begin in hosts with such a stack, or in those with the kernel's.
+/// Returns the directions with `first_hop: host` that begin in hosts with the userspace stack or,
+/// without `own_stack`, with the kernel's.
 pub(crate) fn directions_from(experiment: &Experiment, own_stack: bool) -> Vec<usize> {
     let mut directions = host_directions(experiment);
     directions.retain(|direction| {

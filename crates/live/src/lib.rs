@@ -1,6 +1,8 @@
-//! Experiments in real time on Linux: the link model of `netlab` between hosts in network namespaces.
+//! Runs experiments in real time on Linux: the link model of `netlab` between hosts in network
+//! namespaces.
 //!
-//! Everything that a run makes is held by descriptors and threads of this process and ends with it.
+//! Descriptors and threads of this process hold everything that a run creates, so all of it ends
+//! with the process.
 #![cfg(target_os = "linux")]
 
 mod capabilities;
@@ -10,6 +12,8 @@ mod device;
 mod emulator;
 mod error;
 mod first_hop;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod hosts;
 mod mailbox;
 mod namespace;
@@ -22,6 +26,7 @@ pub mod proxy;
 mod run;
 mod sampling;
 mod stack;
+mod subflow_times;
 mod summary;
 mod sys;
 pub mod telemetry;

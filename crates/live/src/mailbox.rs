@@ -1,4 +1,4 @@
-//! A queue between two threads, with a descriptor that is readable while there is something in it.
+//! A queue between two threads, with a descriptor that is readable while the queue has items.
 
 use std::collections::VecDeque;
 use std::io;
@@ -8,7 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::{read, write};
 
-/// The queue. Only who finds it empty wakes the reader, so a busy one costs no system calls.
+/// The queue. A writer wakes the reader only if the queue was empty, so a busy queue costs no
+/// system calls.
 #[derive(Debug)]
 pub(crate) struct Mailbox<T> {
     waiting: Mutex<Waiting<T>>,
@@ -23,10 +24,10 @@ struct Waiting<T> {
 }
 
 impl<T> Mailbox<T> {
-    /// One that takes so many of what may be lost.
+    /// Creates a queue that takes `capacity` items, not counting those of [`Self::put_always`].
     ///
     /// # Errors
-    /// There are no descriptors left.
+    /// No descriptors are left.
     pub(crate) fn new(capacity: usize) -> io::Result<Self> {
         Ok(Self {
             waiting: Mutex::new(Waiting {
@@ -38,7 +39,7 @@ impl<T> Mailbox<T> {
         })
     }
 
-    /// Puts something in; whether there was room.
+    /// Adds an item. Returns whether there was room.
     pub(crate) fn put(&self, item: T) -> bool {
         let waiting = self.waiting();
         let has_room = waiting.items.len() < self.capacity;
@@ -48,12 +49,12 @@ impl<T> Mailbox<T> {
         has_room
     }
 
-    /// Puts something in that must not be lost.
+    /// Adds an item that must not be lost.
     pub(crate) fn put_always(&self, item: T) {
         self.add(self.waiting(), [item]);
     }
 
-    /// Puts in the first of these, as many as there is room for.
+    /// Moves as many of the first items into the queue as there is room for.
     pub(crate) fn put_from(&self, items: &mut VecDeque<T>) {
         if items.is_empty() {
             return;
@@ -72,19 +73,19 @@ impl<T> Mailbox<T> {
         let is_first = was_empty && !waiting.items.is_empty();
         drop(waiting);
         if is_first {
-            // It fails only if the reader has been woken already.
+            // Fails only if the reader has been woken already.
             let _ = write(&self.wake_up, &1_u64.to_ne_bytes());
         }
     }
 
-    /// Moves all there is behind what `items` has.
+    /// Moves all items to the end of `items`.
     pub(crate) fn take_into(&self, items: &mut VecDeque<T>) {
-        // First: who puts something in from now on wakes the reader again.
+        // Done first, so that a writer that adds an item from now on wakes the reader again.
         let _ = read(&self.wake_up, &mut [0; 8]);
         items.append(&mut self.waiting().items);
     }
 
-    /// Nobody reads any more: what is in it is dropped, and what comes later too.
+    /// Closes the queue for its reader. Drops its items and all later ones.
     pub(crate) fn close(&self) {
         let mut waiting = self.waiting();
         waiting.is_closed = true;

@@ -1,4 +1,5 @@
-//! Network namespaces without names: they end with the last descriptor, socket or process in them.
+//! Network namespaces without names. A namespace ends with the last descriptor, socket or process
+//! in it.
 
 use std::fs::File;
 use std::io;
@@ -20,10 +21,10 @@ pub struct NetworkNamespace {
 const OF_THIS_THREAD: &str = "/proc/thread-self/ns/net";
 
 impl NetworkNamespace {
-    /// A new and empty one.
+    /// Creates an empty namespace.
     ///
     /// # Errors
-    /// The system refuses, for want of privileges or of memory.
+    /// The system refuses, because privileges or memory are missing.
     pub fn new() -> Result<Self, LiveError> {
         thread::scope(|scope| {
             let maker = scope.spawn(Self::new_around_this_thread);
@@ -31,22 +32,23 @@ impl NetworkNamespace {
         })
     }
 
-    /// A new and empty one, in which the calling thread is from now on: to fill many without a thread for each.
+    /// Creates an empty namespace and moves the calling thread into it. One thread can set up many
+    /// namespaces this way.
     ///
     /// # Errors
-    /// As with [`Self::new`].
+    /// As [`Self::new`].
     pub(crate) fn new_around_this_thread() -> Result<Self, LiveError> {
         let made = sys::unshare_network().and_then(|()| Self::of_this_thread());
         made.map_err(LiveError::while_("making a network namespace"))
     }
 
-    /// The one in which the calling thread is.
+    /// Returns the namespace of the calling thread.
     pub(crate) fn of_this_thread() -> io::Result<Self> {
         let file = File::open(OF_THIS_THREAD)?;
         Ok(Self { file })
     }
 
-    /// Moves the calling thread into it, for good: for threads that live in one host.
+    /// Moves the calling thread into the namespace for good. For threads that belong to one host.
     ///
     /// # Errors
     /// The system refuses.
@@ -55,10 +57,11 @@ impl NetworkNamespace {
             .map_err(LiveError::while_("entering a network namespace"))
     }
 
-    /// Runs something in it, in a thread of its own, and gives what it gave. Sockets and devices made there stay there.
+    /// Runs `action` in the namespace, in a thread of its own, and returns its result. Sockets and
+    /// devices created there stay there.
     ///
     /// # Errors
-    /// The system does not let a thread in; or what was run failed.
+    /// The system refuses the thread, or `action` fails.
     pub fn run<T, F>(&self, action: F) -> Result<T, LiveError>
     where
         T: Send,

@@ -1,6 +1,8 @@
-//! What a network card does in place of a stack: cutting super-packets into segments, and writing checksums.
+//! Work that a network card does for a stack: cutting super-packets into segments, and completing
+//! checksums.
 //!
-//! Before each packet of a device stands a `struct virtio_net_hdr` (<linux/virtio_net.h>), which says what of it is still to be done.
+//! Before each packet of a device comes a `struct virtio_net_hdr` (<linux/virtio_net.h>), which
+//! says what remains to be done for it.
 
 use std::net::IpAddr;
 
@@ -18,25 +20,26 @@ const SEGMENTS_OF_TCP_OVER_IPV4: u8 = 1;
 const SEGMENTS_OF_TCP_OVER_IPV6: u8 = 4;
 
 const IPV6_HEADER_BYTES: usize = 40;
-/// Where the checksum stands in a header of TCP.
+/// Where the checksum is in a TCP header.
 const CHECKSUM: std::ops::Range<usize> = 16..18;
-/// IP counts no more.
+/// The largest length in an IP header.
 const LARGEST_PACKET_BYTES: u32 = 65_535;
 
-/// Segments of a flow that follow each other, as one packet. Whoever cuts it again copies its options into each segment, so all have the
-/// same; their DSS are one, whose mapping is over all of them (RFC 8684, section 3.3.1).
+/// Consecutive segments of a flow as one packet. The receiver or a card that cuts it copies its
+/// options into each segment, so all segments have the same options. Their DSS options become one,
+/// whose mapping covers them all (RFC 8684, section 3.3.1).
 #[derive(Debug)]
 pub(crate) struct SuperPacket {
     /// The first segment, with the payload of all.
     whole: Packet,
     payload_bytes: u32,
-    /// Of each segment but the last one.
+    /// Payload of each segment except the last.
     segment_bytes: u32,
     largest_bytes: u32,
 }
 
 impl SuperPacket {
-    /// Of one segment.
+    /// Creates a super-packet of one segment.
     pub(crate) fn of(first: Packet) -> Self {
         let payload_bytes = first.segment.payload.len();
         let headers = first.wire_len() as u32 - payload_bytes;
@@ -48,12 +51,12 @@ impl SuperPacket {
         }
     }
 
-    /// Its headers are those of all its segments.
+    /// Returns the packet, whose headers are those of all segments.
     pub(crate) fn packet(&self) -> &Packet {
         &self.whole
     }
 
-    /// Whether that packet goes the same way.
+    /// Returns whether a packet has the same addresses and ports.
     pub(crate) fn is_of_flow(&self, packet: &Packet) -> bool {
         let (ours, its) = (&self.whole.segment, &packet.segment);
         let ports = |segment: &Segment| (segment.source_port, segment.destination_port);
@@ -61,7 +64,7 @@ impl SuperPacket {
             && ports(ours) == ports(its)
     }
 
-    /// Takes in the next packet of the flow; whether that could be done.
+    /// Appends the next packet of the flow. Returns whether that was possible.
     pub(crate) fn take_in(&mut self, next: &Packet) -> bool {
         let bytes = next.segment.payload.len();
         let is_open = self.payload_bytes.is_multiple_of(self.segment_bytes.max(1));
@@ -74,14 +77,14 @@ impl SuperPacket {
         };
         let whole = &mut self.whole.segment;
         whole.options = options;
-        // PSH may stand in the last one only.
+        // Only the last segment may have PSH.
         whole.flags = next.segment.flags;
         whole.payload.append(next.segment.payload.clone());
         self.payload_bytes += bytes;
         true
     }
 
-    /// Whether the next packet differs by its data alone.
+    /// Returns whether the next packet differs only by its data.
     fn is_followed_by(&self, next: &Packet) -> bool {
         let (whole, next_segment) = (&self.whole.segment, &next.segment);
         let is_data = |flags: Flags| flags.0 & !Flags::PSH.0 == Flags::ACK.0;
@@ -95,7 +98,7 @@ impl SuperPacket {
                 .is_some_and(|expected| expected == next_segment.options)
     }
 
-    /// Its options, for so many bytes more.
+    /// Returns the options with a mapping that is longer by `bytes`.
     fn options_with(&self, bytes: u32) -> Option<TcpOptions> {
         let options = &self.whole.segment.options;
         with_mapping(options, |mapping| Mapping {
@@ -104,7 +107,8 @@ impl SuperPacket {
         })
     }
 
-    /// Appends the packet to what stands before it: the device's header, filled in here, and that of the frame if there is one.
+    /// Appends the packet to `header`: the device's header, which is completed here, and that of
+    /// the frame if there is one.
     pub(crate) fn emit(&self, header: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(header.len() + self.whole.wire_len());
         bytes.extend_from_slice(header);
@@ -117,7 +121,7 @@ impl SuperPacket {
         bytes
     }
 
-    /// Leaves cutting and the checksum to whoever takes it.
+    /// Leaves cutting and checksums to the device.
     fn leave_to_device(&self, bytes: &mut [u8], ip_at: usize, headers: usize) {
         let (kind, ip_bytes) = match self.whole.source {
             IpAddr::V4(_) => (
@@ -145,7 +149,8 @@ impl SuperPacket {
     }
 }
 
-/// The options of a segment of so many bytes that follows those of a super-packet; none if they cannot be told.
+/// Returns the options of a segment of `next_bytes` bytes that follows a super-packet; `None` if
+/// they cannot be derived.
 fn options_behind(whole: &Segment, payload_bytes: u32, next_bytes: u32) -> Option<TcpOptions> {
     let is_covered = |mapping: &Mapping| u32::from(mapping.len) == payload_bytes;
     let is_whole = mapping_of(&whole.options).is_none_or(|mapping| is_covered(&mapping));
@@ -163,15 +168,15 @@ fn options_behind(whole: &Segment, payload_bytes: u32, next_bytes: u32) -> Optio
         .flatten()
 }
 
-/// The options with another mapping. None where there are options of Multipath TCP beside it, or where a mapping has a checksum of its
-/// own or ends the data.
+/// Returns the options with another mapping. `None` if there are other MPTCP options, or if the
+/// mapping has a checksum of its own or ends the data.
 fn with_mapping(
     options: &TcpOptions,
     change: impl FnOnce(Mapping) -> Mapping,
 ) -> Option<TcpOptions> {
     let mut changed = options.clone();
     match &mut *changed.mptcp {
-        // TCP without more.
+        // Plain TCP.
         [] => {}
         [MptcpOption::Dss(dss)] => *dss = remapped(dss, change)?,
         _ => return None,
@@ -192,15 +197,16 @@ fn mapping_of(options: &TcpOptions) -> Option<Mapping> {
     }
 }
 
-/// Whether the header of a device says that the packet behind it lacks its checksum.
+/// Returns whether the header of a device says that its packet lacks the checksum.
 pub(crate) fn lacks_checksum(header: &[u8]) -> bool {
     header
         .first()
         .is_some_and(|flags| flags & NEEDS_CHECKSUM != 0)
 }
 
-/// Writes the checksum that a device was to write: until then the field has the sum of the pseudo-header, as in packets that never
-/// were on a wire and in those that the kernel has put together.
+/// Completes the checksum that a device was to complete. Before, the field has the sum of the
+/// pseudo-header, as in packets that were never on a physical link and those that the kernel has
+/// merged.
 pub(crate) fn complete_checksum(packet: &mut [u8]) {
     let Some((source, destination, header_len)) = ends(packet) else {
         return;
@@ -215,13 +221,13 @@ pub(crate) fn complete_checksum(packet: &mut [u8]) {
     }
 }
 
-/// What stands in the field until the segment is summed.
+/// Returns the content of the field before the checksum is completed.
 fn unfinished_checksum(source: IpAddr, destination: IpAddr, segment_bytes: usize) -> [u8; 2] {
     let pseudo = Sum::of_pseudo_header(source, destination, TCP_PROTOCOL, segment_bytes);
     (!pseudo.checksum()).to_be_bytes()
 }
 
-/// Source and destination of a packet, and the bytes of its header.
+/// Returns source and destination of a packet, and the bytes of its IP header.
 fn ends(packet: &[u8]) -> Option<(IpAddr, IpAddr, usize)> {
     match packet.first()? >> 4 {
         4 => {
@@ -254,7 +260,7 @@ mod tests {
     use super::*;
 
     const MSS: u32 = 1000;
-    /// Of a device and of an Ethernet frame.
+    /// The headers of a device and of an Ethernet frame.
     const HEADER: [u8; VIRTIO_HEADER_BYTES + 14] = [0; VIRTIO_HEADER_BYTES + 14];
 
     fn mapping(number: u32, len: u32) -> Mapping {
@@ -266,7 +272,7 @@ mod tests {
         }
     }
 
-    /// So many bytes of a stream from that one on.
+    /// Returns a packet with `len` bytes of a stream from `number` on.
     fn packet(number: u32, len: u32) -> Packet {
         let dss = Dss::default()
             .with_data_ack(Some(DataNumber::Long(DataSeq(5))))
@@ -299,7 +305,7 @@ mod tests {
         packet
     }
 
-    /// What a card makes of it: each segment with the headers of the first.
+    /// Cuts a packet as a card does: each segment has the headers of the first.
     fn cut(bytes: &[u8]) -> Vec<Packet> {
         let number =
             |place: usize| usize::from(u16::from_ne_bytes([bytes[place], bytes[place + 1]]));

@@ -1,4 +1,5 @@
-//! What a machine can do in real time where hosts run our own stack, and what an experiment asks for that it cannot.
+//! Capabilities of a machine in real time with the userspace stack, and what an experiment asks for
+//! beyond them.
 
 use netlab::capabilities::{Capabilities, Capability, Missing};
 use netlab::flows::{host_at, stream_end};
@@ -12,7 +13,7 @@ use crate::capabilities::check_plans;
 use crate::congestion::RunControls;
 use crate::traffic::StreamEnd;
 
-/// What our stack has and the kernel has not, besides the engine's algorithms.
+/// What the userspace stack has in addition to the engine's algorithms, and the kernel lacks.
 const HAS: &[&str] = &[
     "stack userspace",
     "fallback strict",
@@ -21,16 +22,17 @@ const HAS: &[&str] = &[
     "behaviour oot",
 ];
 
-/// Needs routers that take source routes, which the kernel's do not.
+/// Needs routers that follow source routes, which the kernel's routers do not.
 const SOURCE_ROUTES: &str = "path_manager binder";
 
-/// A machine whose hosts run our own stack or the kernel's, each as it says.
+/// A machine whose hosts run the userspace stack or the kernel's, as each host's description says.
 #[derive(Clone, Debug)]
 pub struct OwnStack(pub Kernel);
 
 impl OwnStack {
-    /// All that a description can ask for, with the algorithms of `registry`. What only our stack has is there; [`Self::check`] says for
-    /// which flows.
+    /// Returns everything that a description can ask for, with the algorithms of `registry`.
+    /// Features that only the userspace stack has are included; [`Self::check`] names the flows
+    /// that cannot use them.
     pub fn capabilities(&self, registry: &Registry) -> Vec<Capability> {
         let names = registry.names();
         let mut ours: Vec<_> = names
@@ -52,7 +54,7 @@ impl OwnStack {
         table
     }
 
-    /// Everything in a valid experiment that cannot be run; empty if all can.
+    /// Returns everything in a valid experiment that cannot be run; empty if it can be run.
     pub fn check(&self, experiment: &Experiment, registry: &Registry) -> Vec<Missing> {
         let mut missing = Capabilities::new(&self.capabilities(registry)).check(experiment);
         let of_kernel = Capabilities::new(&self.0.capabilities()).check(&kernel_part(experiment));
@@ -78,7 +80,8 @@ fn is_ours(experiment: &Experiment, host: &str) -> bool {
     hosts.any(|one| one.id == host && one.stack == Stack::Userspace)
 }
 
-/// The hosts with the kernel's stack, and the flows whose data they send.
+/// Returns the part of an experiment with the hosts of the kernel's stack and the flows whose data
+/// they send.
 pub(crate) fn kernel_part(experiment: &Experiment) -> Experiment {
     let mut part = experiment.clone();
     part.hosts.retain(|host| host.stack != Stack::Userspace);
@@ -86,7 +89,7 @@ pub(crate) fn kernel_part(experiment: &Experiment) -> Experiment {
     part
 }
 
-/// Who sends the data of a flow.
+/// Returns the host that sends the data of a flow.
 fn sender(flow: &Flow) -> &str {
     match stream_end(&flow.app, FlowEnd::From) {
         StreamEnd::Sender => &flow.from,
@@ -94,7 +97,7 @@ fn sender(flow: &Flow) -> &str {
     }
 }
 
-/// Programs use the kernel's sockets.
+/// Refuses programs over the userspace stack, because programs use the kernel's sockets.
 fn program(experiment: &Experiment, flow: &Flow) -> Option<Missing> {
     let is_program = matches!(
         flow.app,
@@ -110,7 +113,7 @@ fn program(experiment: &Experiment, flow: &Flow) -> Option<Missing> {
     })
 }
 
-/// Our stack runs no eBPF.
+/// Refuses eBPF objects over the userspace stack, which does not run eBPF.
 fn object(experiment: &Experiment, flow: &Flow) -> Option<Missing> {
     let own = flow.cc.first().filter(|control| control.is_object())?;
     let host = sender(flow);
@@ -131,7 +134,8 @@ fn race(experiment: &Experiment, flow: &Flow) -> Option<Missing> {
     })
 }
 
-/// Who only receives reinjects nothing, and gives up no subflow.
+/// Refuses `behaviour: oot` of senders with the kernel's stack. Receivers do not need it, because
+/// they neither reinject nor give up subflows.
 fn behaviour(experiment: &Experiment, flow: &Flow) -> Option<Missing> {
     let mut hosts = experiment.hosts.iter();
     let host = hosts.find(|host| host.id == sender(flow))?;

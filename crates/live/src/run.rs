@@ -1,4 +1,5 @@
-//! A run in real time: it builds the network, lets things happen when they are due, takes samples, and sums up.
+//! A run in real time: builds the network, carries out events when they are due, takes samples, and
+//! returns a summary.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,19 +18,20 @@ use crate::capabilities::check_action;
 use crate::congestion::RunControls;
 use crate::own_stack::kernel_part;
 use crate::path_manager::{PathEvent, PathManagers};
-use crate::programs::Programs;
+use crate::programs::{Caller, Programs};
 use crate::sampling::{Latest, Sampler};
 use crate::stack::Stacks;
+use crate::subflow_times;
 use crate::summary::{self, Summary};
 use crate::telemetry::{Fallback, FlowTelemetry, SubflowState, Telemetry};
 use crate::traffic::{FlowCounters, FlowResult, ProbeCounters, Traffic};
 use crate::{Clock, DirectionState, Emulator, Hosts, InterfaceState, LiveError};
 
-/// The longest time between two looks at what the threads of a run have to say.
+/// The longest time between two checks of the threads of a run.
 const LOOK_EVERY_NS: Nanos = 5_000_000;
-/// The longest that samples wait in memory.
+/// The longest time that samples wait in memory.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
-/// Where captures go, in the directory of the run.
+/// The folder of captures in the directory of the run.
 const CAPTURES: &str = "captures";
 
 const FLOW_METRICS: [&str; 5] = [
@@ -52,7 +54,7 @@ const LATE: &str = "late_s";
 pub struct LiveRun {
     experiment: Experiment,
     clock: Clock,
-    // In the order in which they must end: what sends, what manages, what it stands on, what carries.
+    // In the order in which they must end.
     traffic: Traffic,
     programs: Programs,
     path_managers: PathManagers,
@@ -75,17 +77,19 @@ pub struct LiveRun {
 }
 
 impl LiveRun {
-    /// Builds hosts and links, verifies that they are as described, and hands the network to the first flow at time 0.
-    /// Our own stack takes its algorithms from `registry`. The tables are `samples.arrows` and `units.arrows` in `directory`,
-    /// captures lie in `captures`.
+    /// Builds hosts and links, verifies them, and starts the run at time 0. The userspace stack
+    /// takes its algorithms from `registry`. The tables are `samples.arrows` and `units.arrows` in
+    /// `directory`; captures are in its folder `captures`. Programs
+    /// have the rights of `caller`, without one those of this process.
     ///
     /// # Errors
-    /// The machine refuses, or the network is not as described; then nothing is left.
+    /// The machine refuses, or the network is not as described. Nothing is left behind then.
     pub fn start(
         experiment: Experiment,
         seed: u64,
         directory: &Path,
         registry: &Registry,
+        caller: Option<Caller>,
     ) -> Result<Self, LiveError> {
         let controls = RunControls::register(&kernel_part(&experiment))?;
         let (mut hosts, devices) = Hosts::build(&experiment)?;
@@ -99,8 +103,13 @@ impl LiveRun {
         let mut traffic = Traffic::prepare(&for_sockets, seed, |id| hosts.namespace(id), units)?;
         let (mailboxes, roles) = (emulator.mailboxes(), traffic.take_roles());
         let stacks = Stacks::prepare(&experiment, seed, &hosts, mailboxes, roles, registry);
-        let mut programs =
-            Programs::prepare(&for_sockets, seed, |id| hosts.namespace(id), directory)?;
+        let mut programs = Programs::prepare(
+            &for_sockets,
+            seed,
+            |id| hosts.namespace(id),
+            directory,
+            caller,
+        )?;
         let counters_at_start = hosts.counters()?;
         let clock = Clock::start();
         emulator.restart(clock)?;
@@ -137,15 +146,15 @@ impl LiveRun {
         Ok(run)
     }
 
-    /// The present instant of the run.
+    /// Returns the current time of the run.
     pub fn now(&self) -> Nanos {
         self.now
     }
 
-    /// Lets time pass until `until`, carries out what is due, and returns whether the run has ended.
+    /// Waits until `until`, carries out what is due, and returns whether the run has ended.
     ///
     /// # Errors
-    /// A part of the run has failed, or a table cannot be written.
+    /// A part of the run failed, or a table cannot be written.
     pub fn advance(&mut self, until: Nanos) -> Result<bool, LiveError> {
         let limit = until.min(self.experiment.duration_ns);
         while !self.has_ended && self.now < limit {
@@ -178,7 +187,7 @@ impl LiveRun {
         Ok(())
     }
 
-    /// Whether there are flows that end by themselves, and all have.
+    /// Returns whether there are finite flows and all of them have ended.
     fn flows_are_done(&self) -> bool {
         let kinds = [
             self.traffic.flows_are_done(),
@@ -188,7 +197,7 @@ impl LiveRun {
         finite.peek().is_some() && finite.all(|are_done| are_done)
     }
 
-    /// Carries out what an event of that id does.
+    /// Carries out the action of the event with id `event`.
     fn carry_out(&mut self, action: &Action, event: &str) -> Result<(), LiveError> {
         if let Action::Exec { host, argv } = action {
             return self.programs.execute(host, argv, event);
@@ -274,10 +283,11 @@ impl LiveRun {
         self.units.flush()
     }
 
-    /// Does something that the description does not have, now.
+    /// Carries out an action that is not in the description, now.
     ///
     /// # Errors
-    /// An action that is wrong or cannot be carried out here, or the run has ended; then nothing has changed.
+    /// The action is wrong or cannot be carried out here, or the run has ended. Nothing has changed
+    /// then.
     pub fn inject(&mut self, action: &Action) -> Result<EventRecord, LiveError> {
         let now = self.clock.now();
         if self.has_ended || now >= self.experiment.duration_ns {
@@ -301,7 +311,7 @@ impl LiveRun {
         Ok(event)
     }
 
-    /// What became of the flows, whoever sent their data.
+    /// Returns the results of the flows of applications and of programs.
     fn flow_results(&self) -> Vec<FlowResult> {
         let of_programs = self.programs.flows();
         let results = self.traffic.results().into_iter().zip(of_programs);
@@ -315,7 +325,8 @@ impl LiveRun {
         results
     }
 
-    /// What arrived of a program's flow, as of the last sample; where only the sender is known, what it sent.
+    /// Returns the payload that arrived for a program's flow, as of the last sample. Where only the
+    /// sender is known, returns what it sent.
     fn payload_bytes(&self, flow: &str) -> u64 {
         let values = self.sampler.latest().get(&format!("flows.{flow}"));
         let value = |metric| values.and_then(|values| values.get(metric));
@@ -323,20 +334,20 @@ impl LiveRun {
         bytes.map_or(0, |&bytes| bytes as u64)
     }
 
-    /// The values of the last samples.
+    /// Returns the values of the last samples.
     pub fn latest(&self) -> Latest {
         self.sampler.latest().clone()
     }
 
-    /// Ends the run where it is, turns its tables into Parquet, and sums it up.
+    /// Ends the run now, converts its tables to Parquet, and returns the summary.
     ///
     /// # Errors
-    /// A part of the run has failed, or a file cannot be written.
+    /// A part of the run failed, or a file cannot be written.
     pub fn finish(mut self) -> Result<Summary, LiveError> {
         self.has_ended = true;
         self.now = self.clock.now().min(self.experiment.duration_ns);
         self.traffic.stop()?;
-        // Their sockets tell only while they live.
+        // Sampled now, because the sockets can be read only while the stacks and programs run.
         self.sample()?;
         self.stacks.stop()?;
         self.programs.stop()?;
@@ -355,12 +366,9 @@ impl LiveRun {
             .why()
             .map(|why| format!("at {} s: {why}", seconds(self.now)));
         let (status, why) = summary::status(fault, &emulation, &programs);
-        let flows = summary::flows(
-            &self.experiment,
-            &results,
-            self.telemetry.results(),
-            &self.fallbacks,
-        );
+        let subflows = self.telemetry.results();
+        let mut flows = summary::flows(&self.experiment, &results, subflows, &self.fallbacks);
+        subflow_times::correct(&self.experiment, &self.path_events, &mut flows);
         Ok(Summary {
             end_ns: self.now,
             trace_hash: None,
@@ -384,7 +392,7 @@ impl LiveRun {
     }
 }
 
-/// Whether a flow's data are sent by a program of its own.
+/// Returns whether a program sends a flow's data.
 fn is_program(flow: &Flow) -> bool {
     matches!(
         flow.app,
@@ -392,7 +400,8 @@ fn is_program(flow: &Flow) -> bool {
     )
 }
 
-/// Whether its sockets tell of a flow's payload: of a command nothing is known before it has a connection.
+/// Returns whether a flow's payload is known from its sockets. For a command, it is unknown before
+/// it has a connection.
 fn tells_payload(flow: &Flow, told: &FlowTelemetry) -> bool {
     match flow.app {
         Application::Iperf3 { .. } => true,
@@ -401,7 +410,7 @@ fn tells_payload(flow: &Flow, told: &FlowTelemetry) -> bool {
     }
 }
 
-/// The names of all metrics that a run records, each once.
+/// Returns the names of all metrics that a run records, each once.
 fn metrics() -> Vec<&'static str> {
     let mut metrics = Vec::new();
     let groups: [&[&str]; 7] = [
@@ -432,7 +441,7 @@ fn flow_values(counters: &FlowCounters) -> Vec<(&'static str, f64)> {
     named(&FLOW_METRICS, &values)
 }
 
-/// What the sockets of a program say of its payload, where nobody else counts it.
+/// Returns the payload that a program's sockets report, for flows that no application counts.
 fn payload_values(told: &FlowTelemetry) -> Vec<(&'static str, f64)> {
     let [sent, received] = [told.bytes_sent, told.bytes_received];
     let values = [

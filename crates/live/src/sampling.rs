@@ -1,4 +1,4 @@
-//! The sample table of a run in real time, whose subflows appear while it goes on.
+//! The sample table of a run in real time, whose subflows appear during the run.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -10,7 +10,7 @@ use netlab::time::Nanos;
 /// The values of the last samples: entity, metric, value.
 pub type Latest = BTreeMap<String, BTreeMap<&'static str, f64>>;
 
-/// Writes the sample table and remembers the last values.
+/// Writes the sample table and keeps the last values.
 pub(crate) struct Sampler {
     table: SampleTable,
     place_of_entity: HashMap<String, usize>,
@@ -21,7 +21,7 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// Creates the table; `metrics` are all that will be recorded.
+    /// Creates the table. `metrics` are all that will be recorded.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -41,13 +41,13 @@ impl Sampler {
         })
     }
 
-    /// When the next regular sample is due.
+    /// Returns when the next regular sample is due.
     pub(crate) fn next_tick(&self) -> Nanos {
         self.last
             .map_or(0, |last| (last / self.every + 1) * self.every)
     }
 
-    /// Notes that the values recorded from now on are of a regular sample.
+    /// Starts a regular sample; values recorded from now on belong to it.
     pub(crate) fn begin_tick(&mut self, now: Nanos) {
         self.last = Some(now);
     }
@@ -79,7 +79,7 @@ impl Sampler {
         Ok(())
     }
 
-    /// The values of the last samples.
+    /// Returns the values of the last samples.
     pub(crate) fn latest(&self) -> &Latest {
         &self.latest
     }

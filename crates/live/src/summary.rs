@@ -1,4 +1,4 @@
-//! What is left of a run besides its tables. Its JSON is what `finish` gives to Python.
+//! The result of a run besides its tables. `finish` passes it to Python as JSON.
 
 use std::collections::BTreeMap;
 
@@ -16,15 +16,15 @@ use crate::telemetry::Fallback;
 use crate::traffic::FlowResult;
 use crate::{EmulatorSummary, Hosts, LatenessSummary, LiveError, NetworkState, Tables};
 
-/// Whether a run came to its end in good order.
+/// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// It did.
+    /// The run is complete and valid.
     Done,
-    /// It did, but the machine was too busy for its figures to be trusted.
+    /// The run is complete, but the machine was too busy for valid results.
     Invalid,
-    /// A program of a flow was killed by somebody else.
+    /// A program of a flow was killed from outside the run, or a user's own algorithm failed.
     Failed,
 }
 
@@ -33,11 +33,11 @@ pub enum Status {
 pub struct Summary {
     /// When the run ended.
     pub end_ns: Nanos,
-    /// Always none: no two runs in real time are the same.
+    /// Always `None`, because no two runs in real time are the same.
     pub trace_hash: Option<String>,
-    /// How it ended.
+    /// How the run ended.
     pub status: Status,
-    /// Why it did not end well.
+    /// Why the run is not valid or failed.
     pub why: Option<String>,
     /// Events as they happened.
     pub events: Vec<EventRecord>,
@@ -48,21 +48,21 @@ pub struct Summary {
     /// Middleboxes in the order of declaration.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub middleboxes: Vec<MiddleboxSummary>,
-    /// Packets that hosts and routers gave to links.
+    /// Packets that hosts and routers sent to links.
     pub packets: u64,
     /// Hosts and routers.
     pub hosts: Vec<HostSummary>,
-    /// What the path managers did and saw.
+    /// Events of the path managers.
     pub path_events: Vec<PathEvent>,
     /// Congestion controls in eBPF, by name.
     pub congestion_controls: Vec<ControlRecord>,
     /// Programs, in the order in which they were started.
     pub programs: Vec<ProgramResult>,
-    /// The longest that the emulator stood still, in seconds.
+    /// The longest standstill of the emulator, in seconds.
     pub longest_standstill_s: f64,
 }
 
-/// The counters of a link direction, and how late it was.
+/// The counters of a link direction, and its lateness.
 #[derive(Clone, Debug, Serialize)]
 pub struct LateLink {
     /// As in the simulator.
@@ -72,7 +72,7 @@ pub struct LateLink {
     pub late: LatenessSummary,
 }
 
-/// A host or router as it was.
+/// The state of a host or router.
 #[derive(Clone, Debug, Serialize)]
 pub struct HostSummary {
     /// Its id.
@@ -82,11 +82,11 @@ pub struct HostSummary {
     /// Policy rules and routes at the end.
     #[serde(flatten)]
     pub tables: Tables,
-    /// By how much the kernel's counters grew.
+    /// The growth of the kernel's counters.
     pub counters: BTreeMap<String, u64>,
 }
 
-/// How a run ended, and why if not well; `fault` is one of a user's own algorithms.
+/// Returns how a run ended, and why if it is not valid. `fault` is that of a user's own algorithm.
 pub(crate) fn status(
     fault: Option<String>,
     emulation: &EmulatorSummary,
@@ -151,7 +151,8 @@ pub(crate) fn links(
         .collect()
 }
 
-/// What became of hosts and routers; counters as they grew since `before`, those that did not are left out.
+/// Returns the state of hosts and routers. Counters are the growth since `before`; unchanged ones
+/// are left out.
 pub(crate) fn hosts(
     hosts: &mut Hosts,
     before: &BTreeMap<String, BTreeMap<String, u64>>,

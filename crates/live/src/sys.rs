@@ -1,4 +1,5 @@
-//! The only file with unsafe code: system calls that no safe library offers, each with a safe face.
+//! The only file with unsafe code: system calls that no safe library offers, each as a safe
+//! function.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -13,13 +14,13 @@ fn checked(status: libc::c_int) -> io::Result<libc::c_int> {
     Ok(status)
 }
 
-/// Gives the calling thread a new network namespace.
+/// Moves the calling thread into a new network namespace.
 pub(crate) fn unshare_network() -> io::Result<()> {
     unshare(libc::CLONE_NEWNET)
 }
 
-/// Children that the calling thread starts from now on live in a new PID namespace; the first is its init.
-/// Afterwards this thread cannot start threads.
+/// Creates a PID namespace for later children of the calling thread; the first child is its init.
+/// The thread cannot start threads afterwards.
 pub(crate) fn unshare_pids_of_children() -> io::Result<()> {
     unshare(libc::CLONE_NEWPID)
 }
@@ -43,13 +44,13 @@ where
     unsafe { command.pre_exec(action) };
 }
 
-/// Lets the calling process be killed when the thread that started it ends.
+/// Makes the kernel kill the calling process when the thread that started it ends.
 pub(crate) fn die_with_parent() -> io::Result<()> {
     // SAFETY: no pointers are passed.
     checked(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) }).map(drop)
 }
 
-/// Makes the calling thread run before all ordinary ones (SCHED_FIFO, lowest real-time priority).
+/// Runs the calling thread before all ordinary threads (SCHED_FIFO, lowest real-time priority).
 pub(crate) fn run_before_ordinary_threads() -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: 1 };
     // SAFETY: the pointer is to a live value of the right type.
@@ -57,7 +58,7 @@ pub(crate) fn run_before_ordinary_threads() -> io::Result<()> {
         .map(drop)
 }
 
-/// An ifreq with a device's name.
+/// Returns an ifreq with a device's name.
 fn request_about(device: &str) -> io::Result<[u8; size_of::<libc::ifreq>()]> {
     let mut request = [0; size_of::<libc::ifreq>()];
     if device.len() >= libc::IFNAMSIZ {
@@ -67,7 +68,8 @@ fn request_about(device: &str) -> io::Result<[u8; size_of::<libc::ifreq>()]> {
     Ok(request)
 }
 
-/// Makes a TUN or TAP device of an open /dev/net/tun, in the namespace in which that was opened.
+/// Creates a TUN or TAP device from an open /dev/net/tun, in the namespace in which that was
+/// opened.
 pub(crate) fn attach_tun(tun: BorrowedFd<'_>, name: &str, flags: u16) -> io::Result<()> {
     let mut request = request_about(name)?;
     request[libc::IFNAMSIZ..libc::IFNAMSIZ + 2].copy_from_slice(&flags.to_ne_bytes());
@@ -76,7 +78,7 @@ pub(crate) fn attach_tun(tun: BorrowedFd<'_>, name: &str, flags: u16) -> io::Res
         .map(drop)
 }
 
-/// Whether a device is up in the namespace of a socket.
+/// Returns whether a device is up in the namespace of a socket.
 pub(crate) fn is_device_up(socket: BorrowedFd<'_>, device: &str) -> io::Result<bool> {
     let mut request = request_about(device)?;
     // SAFETY: SIOCGIFFLAGS reads and writes an ifreq, and the buffer has its size.
@@ -85,9 +87,11 @@ pub(crate) fn is_device_up(socket: BorrowedFd<'_>, device: &str) -> io::Result<b
     Ok(i32::from(u16::from_ne_bytes(flags)) & libc::IFF_UP != 0)
 }
 
-/// Lets a device in the namespace of a socket send packets as they go over a wire: with checksums, cut to size, and one by one.
+/// Makes a device in the namespace of a socket send packets as on a physical link: with checksums,
+/// cut to size, and one by one.
 pub(crate) fn turn_offloads_off(socket: BorrowedFd<'_>, device: &str) -> io::Result<()> {
-    // From <linux/ethtool.h>: checksums of received and of sent packets, scatter-gather, segmentation of TCP and in general, collection.
+    // From <linux/ethtool.h>: checksums of received and sent packets, scatter-gather, segmentation
+    // of TCP and in general, receive offload.
     const TURN_ON_OR_OFF: [u32; 6] = [0x15, 0x17, 0x19, 0x1f, 0x24, 0x2c];
     const SIOCETHTOOL: libc::c_ulong = 0x8946;
     for command in TURN_ON_OR_OFF {
@@ -95,7 +99,8 @@ pub(crate) fn turn_offloads_off(socket: BorrowedFd<'_>, device: &str) -> io::Res
         let mut request = request_about(device)?;
         let pointer = value.as_mut_ptr().expose_provenance().to_ne_bytes();
         request[libc::IFNAMSIZ..libc::IFNAMSIZ + pointer.len()].copy_from_slice(&pointer);
-        // SAFETY: the buffer is an ifreq that points to an ethtool_value, which lives until the call has ended.
+        // SAFETY: the buffer is an ifreq that points to an ethtool_value, which lives until the
+        // call has ended.
         checked(unsafe {
             libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, request.as_mut_ptr())
         })?;
@@ -103,7 +108,7 @@ pub(crate) fn turn_offloads_off(socket: BorrowedFd<'_>, device: &str) -> io::Res
     Ok(())
 }
 
-/// Lets a packet socket have all that a device receives; devices are by their number.
+/// Binds a packet socket to all packets of a device, named by its index.
 pub(crate) fn bind_to_device(socket: BorrowedFd<'_>, device: u32) -> io::Result<()> {
     // SAFETY: all fields are numbers, for which 0 is valid.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
@@ -116,14 +121,15 @@ pub(crate) fn bind_to_device(socket: BorrowedFd<'_>, device: u32) -> io::Result<
         .map(drop)
 }
 
-/// Which super-packets (`TUN_F_*`) the reader of a TUN device takes; 0 is none.
+/// Sets which super-packets (`TUN_F_*`) the reader of a TUN device takes; 0 is none.
 pub(crate) fn set_tun_offload(tun: BorrowedFd<'_>, flags: u32) -> io::Result<()> {
     let flags = libc::c_ulong::from(flags);
     // SAFETY: the argument is a number.
     checked(unsafe { libc::ioctl(tun.as_raw_fd(), libc::TUNSETOFFLOAD, flags) }).map(drop)
 }
 
-/// Reads a socket option into `value`, whose content is passed in too, and gives the length that the kernel says.
+/// Reads a socket option into `value`, whose content is passed to the kernel too. Returns the
+/// length that the kernel reports.
 pub(crate) fn socket_option(
     socket: BorrowedFd<'_>,
     level: i32,
@@ -164,7 +170,8 @@ pub(crate) fn set_socket_option(
     .map(drop)
 }
 
-/// Lets a socket take only what a classic BPF program says (socket(7), SO_ATTACH_FILTER), in place of the one before.
+/// Attaches a classic BPF program that selects a socket's packets (socket(7), SO_ATTACH_FILTER), in
+/// place of the previous one.
 pub(crate) fn attach_filter(
     socket: BorrowedFd<'_>,
     program: &[libc::sock_filter],
@@ -173,7 +180,8 @@ pub(crate) fn attach_filter(
         len: u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?,
         filter: program.as_ptr().cast_mut(),
     };
-    // SAFETY: the kernel reads a sock_fprog and the instructions that it points to, and writes nothing.
+    // SAFETY: the kernel reads a sock_fprog and the instructions that it points to, and writes
+    // nothing.
     checked(unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -186,7 +194,7 @@ pub(crate) fn attach_filter(
     .map(drop)
 }
 
-/// The MTU of a device in the namespace of a socket, in bytes.
+/// Returns the MTU of a device in the namespace of a socket, in bytes.
 pub(crate) fn mtu_bytes(socket: BorrowedFd<'_>, device: &str) -> io::Result<u32> {
     let mut request = request_about(device)?;
     // SAFETY: SIOCGIFMTU reads and writes an ifreq, and the buffer has its size.
@@ -195,7 +203,7 @@ pub(crate) fn mtu_bytes(socket: BorrowedFd<'_>, device: &str) -> io::Result<u32>
     Ok(u32::from_ne_bytes([value[0], value[1], value[2], value[3]]))
 }
 
-/// Memory that the kernel fills with elements, and the most that it may write for each.
+/// Memory that the kernel fills with elements, and the size of each.
 pub(crate) struct Elements<'a> {
     memory: &'a mut [u8],
     size: usize,
@@ -211,19 +219,20 @@ impl<'a> Elements<'a> {
     }
 }
 
-/// What the kernel wrote.
+/// The lengths that the kernel returned.
 pub(crate) struct FullInfo {
     /// Bytes of `struct mptcp_full_info`.
     pub(crate) full_length: usize,
-    /// Subflows there are; no more were written than there was memory for.
+    /// The number of subflows. Elements beyond the memory were not written.
     pub(crate) subflows: usize,
-    /// Size of an element of the first kind, and from one to the next.
+    /// Size of an element of the first kind, which is also the distance between elements.
     pub(crate) first_size: usize,
-    /// The same of the second kind.
+    /// The same for the second kind.
     pub(crate) second_size: usize,
 }
 
-/// Asks for `MPTCP_FULL_INFO`: into `full` what concerns the connection, and for each subflow an element with its addresses and one with its `tcp_info`.
+/// Reads `MPTCP_FULL_INFO`: the connection into `full`, and for each subflow an element with its
+/// addresses and one with its `tcp_info`.
 pub(crate) fn mptcp_full_info(
     socket: BorrowedFd<'_>,
     full: &mut [u8],
@@ -247,8 +256,9 @@ pub(crate) fn mptcp_full_info(
             .copy_from_slice(&(pointer.expose_provenance() as u64).to_ne_bytes());
     }
     let mut length = full.len() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes to `full`, and to each of the two memories whose addresses are in it at most
-    // `count` elements of the sizes that are in it; they hold as many, and live until after the call.
+    // SAFETY: the kernel writes at most `length` bytes to `full`. To each of the two memories whose
+    // addresses are in it, the kernel writes at most `count` elements of the sizes that are in it.
+    // They hold as many, and live until after the call.
     checked(unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),

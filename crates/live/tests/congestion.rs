@@ -1,4 +1,5 @@
-//! The coupled congestion controls in the kernel that runs. `make test-kernels` starts these tests under others, too.
+//! Tests the coupled congestion controls in the running kernel. `make test-kernels` runs these
+//! tests on other kernels too.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -11,11 +12,11 @@ use netlab::time::Nanos;
 use serde_json::{Value, json};
 
 const TWO_PATHS: &str = include_str!("traffic/two_paths.json");
-/// What both subflows carry together, and what each has to.
+/// Bytes of both subflows together, and the least for each.
 const BYTES: u64 = 2_000_000;
 const LEAST_BYTES: u64 = 200_000;
 
-/// Whether this kernel has to take them: older ones lack what the objects stand on.
+/// Returns whether this kernel must take the controls. Older kernels lack what the objects need.
 fn has_to_take_controls() -> bool {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut numbers = release.split('.').map(|number| number.parse::<u32>());
@@ -23,14 +24,14 @@ fn has_to_take_controls() -> bool {
     (next(), next()) >= (6, 4)
 }
 
-/// The controls that come along.
+/// Returns the controls of mptcplab.
 fn controls() -> impl Iterator<Item = String> {
     let ours = list().into_iter();
     let ours = ours.filter(|control| control.state != State::InKernel);
     ours.map(|control| control.name)
 }
 
-/// One Multipath TCP transfer with that control, over two links of 8 Mbit/s and 20 ms.
+/// Returns one MPTCP transfer with that control, over two links of 8 Mbit/s and 20 ms.
 fn transfer(control: &str) -> Experiment {
     let mut resolved: Value = serde_json::from_str(TWO_PATHS).unwrap();
     let mut flow = resolved["flows"][1].take();
@@ -50,10 +51,11 @@ fn transfer(control: &str) -> Experiment {
     Experiment::from_json(&resolved.to_string()).unwrap()
 }
 
-/// What each subflow carried of the transfer.
+/// Returns the bytes of the transfer that each subflow carried.
 fn carried(experiment: Experiment) -> Vec<u64> {
     let directory = tempfile::tempdir().unwrap();
-    let mut run = LiveRun::start(experiment, 1, directory.path(), &Registry::default()).unwrap();
+    let mut run =
+        LiveRun::start(experiment, 1, directory.path(), &Registry::default(), None).unwrap();
     assert!(run.advance(Nanos::MAX).unwrap());
     let summary = run.finish().unwrap();
     let [flow] = &summary.flows[..] else {

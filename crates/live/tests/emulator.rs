@@ -1,4 +1,4 @@
-//! Packets of real sockets over emulated links.
+//! Tests packets of real sockets over emulated links.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 const MS: u64 = 1_000_000;
 
-/// One after the other: a test counts the descriptors of the process.
+/// Runs tests one after the other, because one counts the descriptors of the process.
 static ALONE: Mutex<()> = Mutex::new(());
 
 const EIGHT_LINKS: &str = include_str!("experiments/eight-links.json");
@@ -30,7 +30,7 @@ fn described(text: &str, change: impl Fn(&mut Value)) -> Experiment {
     Experiment::from_json(&description.to_string()).expect("a valid experiment")
 }
 
-/// Both directions of a link get a value.
+/// Sets a value in both directions of a link.
 fn set(description: &mut Value, link: usize, key: &str, value: Value) {
     for direction in ["forward", "backward"] {
         description["links"][link][direction][key] = value.clone();
@@ -70,7 +70,7 @@ impl World {
         world
     }
 
-    /// A socket on the first interface of a host.
+    /// Returns a socket on the first interface of a host.
     fn socket(&self, host: &str, address: &str) -> UdpSocket {
         let namespace = self.hosts.namespace(host);
         let socket = namespace.run(|| Ok(UdpSocket::bind(address).expect("an address")));
@@ -88,7 +88,7 @@ impl World {
         (client, server)
     }
 
-    /// Sends so many bytes by TCP over the first link; all of them arrive, and as they were.
+    /// Sends `bytes` bytes by TCP over the first link, and checks that all arrive unchanged.
     fn stream(&self, bytes: usize) {
         let server = self.hosts.namespace("server");
         let listener = server.run(|| Ok(TcpListener::bind("10.1.1.2:5001").expect("a port")));
@@ -109,7 +109,7 @@ impl World {
         });
     }
 
-    /// Bytes and packets that the first link carried forward.
+    /// Returns the bytes and packets that the first link carried forward.
     fn carried(&self) -> (u64, u64) {
         let state = self.emulator.state().expect("it is well");
         let link = state.directions[0].link;
@@ -122,7 +122,7 @@ impl World {
     }
 }
 
-/// Numbers that arrive at a socket until nothing comes any more.
+/// Returns the numbers that arrive at a socket, until nothing more arrives.
 fn received(socket: &UdpSocket) -> Vec<u32> {
     let mut buffer = [0; 2000];
     let mut numbers = Vec::new();
@@ -141,7 +141,7 @@ fn send(socket: &UdpSocket, numbers: std::ops::Range<u32>, bytes: usize) {
     }
 }
 
-/// Each test over both kinds of devices.
+/// Runs each test over both kinds of devices.
 macro_rules! over_both_kinds {
     ($($name:ident),* $(,)?) => {
         mod over_tun {
@@ -185,7 +185,7 @@ fn a_packet_takes_the_delay_and_its_time_on_the_wire(kind: DeviceKind) {
     let sent = Instant::now();
     send(&client, 0..1, 972);
     assert_eq!(received(&server).len(), 1);
-    // 1000 bytes of IP and 14 of frame at 1 Mbit/s, and 10 ms varied by at most 1 %.
+    // 1000 bytes of IP and 14 of the frame at 1 Mbit/s, and a delay of 10 ms varied by at most 1 %.
     assert!(sent.elapsed() >= Duration::from_micros(8112 + 9900));
     let state = world.emulator.state().expect("it is well");
     assert_eq!(state.directions[0].link.wire_bytes, 1014);
@@ -202,7 +202,7 @@ fn a_full_queue_drops_exactly_what_the_model_says(kind: DeviceKind) {
     });
     let (client, server) = world.pair();
     send(&client, 0..20, 100);
-    // One in service and five that wait.
+    // One in service and five in the queue.
     assert_eq!(received(&server), [0, 1, 2, 3, 4, 5]);
     let state = world.emulator.state().expect("it is well");
     assert_eq!(
@@ -334,13 +334,14 @@ fn links_on_a_medium_share_it(kind: DeviceKind) {
     send(&client, 0..4, 472);
     send(&other, 0..4, 472);
     assert_eq!(received(&server), [0, 1, 2, 3]);
-    // Eight packets of 500 bytes at 100 kbit/s take turns: the fourth of the first link is seventh or eighth.
+    // Eight packets of 500 bytes at 100 kbit/s alternate: the fourth of the first link is the
+    // seventh or eighth.
     assert!(begin.elapsed() >= Duration::from_millis(7 * 40));
 }
 
 fn the_thread_and_its_descriptors_end_with_the_emulator(kind: DeviceKind) {
     let descriptors = || fs::read_dir("/proc/self/fd").expect("a list").count();
-    // Those that run tests come and go.
+    // Threads of other tests start and end at any time.
     let threads = || {
         let all = fs::read_dir("/proc/self/task").expect("a list").flatten();
         let names = all.filter_map(|thread| fs::read_to_string(thread.path().join("comm")).ok());
@@ -379,7 +380,7 @@ fn a_stream_arrives_whole(kind: DeviceKind) {
 
 fn frames_cross_a_switch_and_count_as_the_packets_in_them(kind: DeviceKind) {
     let world = World::of(ROUTER_AND_SWITCH, kind, |description| {
-        // With IPv6 hosts on layer 2 report the multicast groups that they listen to, and this counts packets.
+        // With IPv6, hosts on layer 2 report their multicast groups, and this test counts packets.
         for interface in description["interfaces"].as_array_mut().expect("a list") {
             interface["ipv6"] = Value::Null;
         }
@@ -387,7 +388,7 @@ fn frames_cross_a_switch_and_count_as_the_packets_in_them(kind: DeviceKind) {
     let alice = world.socket("alice", "10.1.1.1:4000");
     let bob = world.socket("bob", "10.1.1.2:5000");
     alice.connect("10.1.1.2:5000").expect("a peer");
-    // The port of a switch may need a moment, until it is told that there is a carrier.
+    // The port of a switch may need time until it is told that there is a carrier.
     thread::sleep(Duration::from_millis(500));
     send(&alice, 0..3, 972);
     assert_eq!(received(&bob), [0, 1, 2]);
@@ -395,7 +396,8 @@ fn frames_cross_a_switch_and_count_as_the_packets_in_them(kind: DeviceKind) {
     assert_eq!(world.experiment.links[0].a, "alice.eth0");
     let forward = state.directions[0].link;
     assert_eq!(forward.delivered_packets, 3);
-    // 1000 bytes of IP and what the rate counts beyond: not the header of the frame twice.
+    // 1000 bytes of IP and the overhead that the rate counts; the header of the frame is not
+    // counted twice.
     assert_eq!(forward.wire_bytes, 3 * 1014);
 }
 
@@ -412,7 +414,7 @@ fn an_emulator_that_ends_is_an_error_and_not_a_silence(kind: DeviceKind) {
     assert!(world.emulator.finish().is_err());
 }
 
-/// Where there is a /dev/net/tun, this very test runs again in a process that has none.
+/// Where /dev/net/tun exists, this test runs itself again in a process without it.
 #[test]
 #[ignore = "needs root"]
 fn where_dev_net_tun_is_closed_links_are_veth_pairs() {

@@ -1,4 +1,5 @@
-//! Hosts in network namespaces: built as described, changed by events, gone without a trace.
+//! Tests hosts in network namespaces: built as described, changed by events, removed without a
+//! trace.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -30,7 +31,7 @@ struct Built {
     _alone: MutexGuard<'static, ()>,
 }
 
-/// One after the other: one of the tests counts the descriptors of the process.
+/// Runs tests one after the other, because one of them counts the descriptors of the process.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn build(description: &Value) -> Built {
@@ -237,7 +238,7 @@ fn a_port_goes_down_with_its_link_and_the_end_at_the_host_stays_up() {
     let down = built.hosts.tables().unwrap();
     assert!(!down["gateway"].routes.iter().any(|row| row.contains("p2")));
     assert_eq!(down["server"], before["server"]);
-    // The interface's own state is another matter than that of its port.
+    // The state of the interface is independent of that of its port.
     built.interface_down("gateway.p2");
     built.interface_up("gateway.p2");
     assert_eq!(built.hosts.tables().unwrap(), down);
@@ -439,7 +440,7 @@ fn a_loop_of_switches_is_refused() {
     );
 }
 
-/// A link of the kind of the first, between two new ports.
+/// Adds a link like the first one between two new ports.
 fn add_link(description: &mut Value, id: &str, a: &str, b: &str) {
     let mut link = description["links"][0].clone();
     link["id"] = json!(id);
@@ -458,7 +459,8 @@ fn flows_that_the_routes_cannot_tell_apart_are_refused() {
     let mut description = described("eight-links");
     let mut other = description["flows"][0].clone();
     other["id"] = json!("other");
-    // The same pair of addresses by another link: the server answers for all its addresses on all its interfaces.
+    // The same pair of addresses over another link. The server answers for all its addresses on all
+    // its interfaces.
     other["paths"][0]["hops"][0]["link"] = json!("link1");
     other["paths"][0]["remote"] = json!("server.eth2");
     let mut third = other.clone();

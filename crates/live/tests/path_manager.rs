@@ -1,4 +1,5 @@
-//! Path managers on the real kernel: two hosts in namespaces, joined by links, with sockets for Multipath TCP.
+//! Tests path managers on the real kernel: two hosts in namespaces, joined by links, with MPTCP
+//! sockets.
 #![cfg(target_os = "linux")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +18,8 @@ use netlab::resolved::{Action, Experiment};
 use rustix::net::{AddressFamily, SocketType, ipproto};
 use serde_json::{Value, json};
 
-/// Two hosts and the links between them: link N joins 10.1.N.1 at the client to 10.1.N.2 at the server.
+/// Two hosts and the links between them. Link N joins 10.1.N.1 at the client to 10.1.N.2 at the
+/// server.
 struct Lab {
     client: Arc<NetworkNamespace>,
     server: Arc<NetworkNamespace>,
@@ -83,7 +85,7 @@ impl Lab {
         run_in(self.namespace(host), command)
     }
 
-    /// Starts a program that goes on beside the test.
+    /// Starts a program that runs in parallel to the test.
     fn beside(&self, host: &str, command: &str) -> Program {
         let mut words = command.split_whitespace();
         let mut program = Command::new(words.next().unwrap());
@@ -101,7 +103,7 @@ impl Lab {
         self.at(host, &format!("ip link set eth{link} down"));
     }
 
-    /// The kernel has forgotten the routes of a table when a device was down.
+    /// Sets an interface up and restores the routes that the kernel forgot when it went down.
     fn up(&self, host: &str, link: u8) {
         self.at(host, &format!("ip link set eth{link} up"));
         let table = 100 + u32::from(link);
@@ -139,7 +141,7 @@ impl Lab {
         }
     }
 
-    /// A counter of Multipath TCP.
+    /// Returns a counter of MPTCP.
     fn counter(&self, host: &str, name: &str) -> u64 {
         let text = self
             .namespace(host)
@@ -156,7 +158,7 @@ impl Lab {
             .unwrap()
     }
 
-    /// Ends of the established TCP connections to this port, as the host sees them.
+    /// Returns the ends of the established TCP connections to this port, as the host sees them.
     fn subflows(&self, host: &str, port: u16) -> BTreeSet<(String, String)> {
         let end = if host == "client" { "dport" } else { "sport" };
         let text = self.at(host, &format!("ss -tnH state established {end} = :{port}"));
@@ -167,7 +169,7 @@ impl Lab {
         rows.collect()
     }
 
-    /// The links that have an established connection to this port, with how many.
+    /// Returns the links with an established connection to this port, and how many each has.
     fn links_used(&self, port: u16) -> BTreeMap<u8, usize> {
         let mut used = BTreeMap::new();
         for (local, _) in self.subflows("client", port) {
@@ -178,14 +180,14 @@ impl Lab {
     }
 }
 
-/// A program that is killed when a test ends before it.
+/// A program that is killed if the test ends first.
 struct Program {
     command: String,
     child: Child,
 }
 
 impl Program {
-    /// Returns when it has ended by itself, and well.
+    /// Waits until it ends by itself, with success.
     fn finish(mut self) {
         let status = self.child.wait().unwrap();
         assert!(status.success(), "{}: {status}", self.command);
@@ -264,7 +266,7 @@ fn text(end: End) -> String {
     }
 }
 
-/// Waits until something holds that does not take long.
+/// Waits until a condition holds that needs little time.
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while !holds() {
@@ -278,17 +280,19 @@ fn multipath_socket() -> rustix::fd::OwnedFd {
     rustix::net::socket(AddressFamily::INET, SocketType::STREAM, protocol).unwrap()
 }
 
-/// How long a socket waits before its thread looks whether it is to stop: a connection that has lost its paths waits for ever.
+/// How long a socket waits before its thread checks whether it is to stop. A connection that has
+/// lost its paths waits for ever.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Traffic from one end to the other until it is dropped.
+/// Traffic in one direction until it is dropped.
 struct Connection {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Connection {
-    /// From the client's address on `link` to `port` at the server's; the opener sends unless `backward`.
+    /// Opens a connection from the client's address on `link` to `port` at the server's. The opener
+    /// sends unless `backward`.
     fn open(lab: &Lab, link: u8, port: u16, backward: bool) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let to = SocketAddr::from((address("server", link), port));
@@ -298,7 +302,8 @@ impl Connection {
             .run(|| {
                 let socket = multipath_socket();
                 rustix::net::sockopt::set_socket_reuseaddr(&socket, true).unwrap();
-                // Subflows to other addresses are accepted only if somebody listens there too.
+                // The kernel accepts subflows to other addresses only if a socket listens there
+                // too.
                 let anywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
                 rustix::net::bind(&socket, &anywhere).unwrap();
                 rustix::net::listen(&socket, 8).unwrap();
@@ -326,7 +331,7 @@ impl Connection {
         let stopped = Arc::clone(&stop);
         receiver.set_read_timeout(Some(LOOK_INTERVAL)).unwrap();
         let receiving = thread::spawn(move || receive(receiver, &stopped));
-        // The listener stays: subflows are accepted by it.
+        // The listener stays open, because it accepts the subflows.
         let stopped = Arc::clone(&stop);
         let listening = thread::spawn(move || {
             while !stopped.load(Ordering::Relaxed) {
@@ -359,7 +364,7 @@ fn send(mut socket: TcpStream, stopped: &AtomicBool) {
     }
 }
 
-/// Reads to the end, unless that does not come.
+/// Reads to the end, or until it is stopped.
 fn receive(mut socket: TcpStream, stopped: &AtomicBool) {
     let mut buffer = [0; 100_000];
     loop {
@@ -383,7 +388,8 @@ fn template() -> Value {
     serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap()
 }
 
-/// The description of a lab: path managers wait `delay_ms` after address events; one flow for each of `managers`.
+/// Returns the description of a lab: path managers wait `delay_ms` after address events; one flow
+/// for each of `managers`.
 fn description(links: u8, delay_ms: u64, managers: &[Value]) -> Value {
     let mut described = template();
     let like = described.clone();
@@ -528,12 +534,12 @@ fn passive_opens_none() {
     assert_eq!(lab.links_used(5001), every_link_once(1));
 }
 
-/// What happens to an interface or its address, and where.
+/// The loss of an interface or of its address.
 #[derive(Clone, Copy)]
 struct Loss {
     host: &'static str,
     link: u8,
-    /// Or its address is removed.
+    /// Whether the interface goes down; otherwise its address is removed.
     is_down: bool,
 }
 
@@ -554,7 +560,7 @@ impl Loss {
     }
 }
 
-/// The server sends, the client opens.
+/// Makes the server the sender; the client still opens.
 fn turn(described: &mut Value) {
     let flow = &mut described["flows"][0];
     (flow["from"], flow["to"], flow["opened_by"]) = (json!("server"), json!("client"), json!("to"));
@@ -565,8 +571,8 @@ fn turn(described: &mut Value) {
     }
 }
 
-/// A subflow is closed when its interface or address is lost at either end, and opened again when that comes back, both
-/// after the delay.
+/// Checks that a subflow is closed when its interface or address is lost at either end, and opened
+/// again when that comes back, both after the delay.
 fn loses_and_returns(loss: Loss, delay_ms: u64, backward: bool) {
     let lab = Lab::new(3);
     let mut described = description(3, delay_ms, &[named("full_mesh")]);
@@ -579,7 +585,7 @@ fn loses_and_returns(loss: Loss, delay_ms: u64, backward: bool) {
         lab.links_used(5001) == every_link_once(3)
     });
     loss.begin(&lab);
-    // The peer is told, but what tells it may be lost.
+    // The peer is told, but the message may be lost.
     eventually("its subflow is gone", || {
         lab.subflows(loss.host, 5001).len() == 2
     });
@@ -678,7 +684,8 @@ fn set_backup(interface: &str, on: bool) -> Action {
     Action::SetBackup { interface, on }
 }
 
-/// The peer hears that the subflows of one interface are backup ones, and that they are regular ones again.
+/// Checks that the peer learns when the subflows of one interface get backup priority and when they
+/// lose it.
 fn priority_is_told(manager: &str, host: &str, link: u8) {
     let peer = if host == "client" { "server" } else { "client" };
     let lab = Lab::new(3);
@@ -838,7 +845,7 @@ fn a_connection_outlives_its_last_subflow_at_either_end() {
             });
             lab.down(host, 1);
             lab.down(host, 2);
-            // The side that opens none waits with its last one.
+            // The acceptor opens no subflows, so it keeps the last one.
             let kept = usize::from(host == "server");
             eventually("no other is left", || {
                 lab.subflows(host, 5001).len() == kept
@@ -961,7 +968,7 @@ fn a_removal_that_is_lost_is_made_up_for() {
     }
 }
 
-/// Whether every link has one subflow, and both ends the same ones.
+/// Returns whether every link has one subflow, and both ends have the same ones.
 fn is_complete(lab: &Lab, links: u8) -> bool {
     lab.links_used(5001) == every_link_once(links)
         && lab.subflows("client", 5001) == turned(&lab.subflows("server", 5001))
@@ -994,7 +1001,7 @@ fn kernel_endpoints_join_all_links_of_flows_in_both_directions() {
     });
 }
 
-/// What is refused of a description, as one text.
+/// Returns everything that is refused of a description, as one text.
 fn refused(described: &Value) -> String {
     let experiment = Experiment::from_json(&described.to_string()).unwrap();
     let missing = PathManagers::check(&experiment);

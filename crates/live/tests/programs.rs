@@ -1,4 +1,4 @@
-//! Programs on two hosts that are joined by two cables.
+//! Tests programs on two hosts that are joined by two cables.
 #![cfg(target_os = "linux")]
 
 mod cables;
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-use live::programs::{ProgramResult, Programs};
+use live::programs::{Caller, ProgramResult, Programs};
 use live::telemetry::{Fallback, Telemetry};
 use live::{Clock, LiveError};
 use netlab::resolved::Experiment;
@@ -29,7 +29,7 @@ fn shell(script: &str) -> Vec<String> {
     ["sh", "-c", script].map(str::to_owned).to_vec()
 }
 
-/// An experiment with one flow that differs from a TCP flow from client to server like this.
+/// Returns an experiment with one TCP flow from client to server, with these changes.
 fn with_flow(changes: Value) -> Experiment {
     experiment(|resolved| {
         let flow = resolved["flows"][0].as_object_mut().unwrap();
@@ -46,7 +46,7 @@ fn command(script: &str) -> Value {
 }
 
 fn prepared(hosts: &Hosts, experiment: &Experiment, directory: &Path) -> Programs {
-    Programs::prepare(experiment, 1, |id| hosts.namespace(id), directory).unwrap()
+    Programs::prepare(experiment, 1, |id| hosts.namespace(id), directory, None).unwrap()
 }
 
 fn wait_until(what: &str, mut is_there: impl FnMut() -> bool) {
@@ -68,7 +68,7 @@ fn run(experiment: &Experiment) -> (Programs, TempDir) {
     (programs, directory)
 }
 
-/// Executes something on the client, and gives what became of it.
+/// Executes a program on the client and returns its result.
 fn executed(argv: &[String], directory: &Path) -> ProgramResult {
     let hosts = Hosts::new();
     let mut programs = prepared(&hosts, &experiment(|_| {}), directory);
@@ -103,6 +103,59 @@ fn a_program_sees_the_devices_the_processes_and_the_names_of_its_host() {
     assert_eq!(result.host, "client");
     let own = fs::read_to_string("/proc/self/mounts").unwrap();
     assert_eq!(own.matches(" /etc/hosts ").count(), 0);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_program_of_somebody_else_has_their_rights_and_no_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let hosts = Hosts::new();
+    let environment = vec![("HOME".to_owned(), "/nowhere".to_owned())];
+    let caller = Caller::new(65_534, 65_533, &[65_533, 65_532], environment).unwrap();
+    let one = experiment(|_| {});
+    let namespace = |id: &str| hosts.namespace(id);
+    let mut programs =
+        Programs::prepare(&one, 1, namespace, directory.path(), Some(caller)).unwrap();
+    programs.start(Clock::start());
+    let script = "id -u; id -G; echo $HOME; grep -E '^(Cap|NoNewPrivs)' /proc/self/status | tr -s '\\t' ' '; \
+                  cat /etc/shadow || echo closed; ls /sys/class/net | grep eth1";
+    programs.execute("client", &shell(script), "e1").unwrap();
+    wait_until("its end", || programs.results()[0].ended_ns.is_some());
+    programs.stop().unwrap();
+    let nothing = "0".repeat(16);
+    let expected = format!(
+        "65534\n65533 65532\n/nowhere\nCapInh: {nothing}\nCapPrm: {nothing}\nCapEff: {nothing}\n\
+         CapBnd: {nothing}\nCapAmb: {nothing}\nNoNewPrivs: 1\nclosed\neth1\n"
+    );
+    assert_eq!(programs.results()[0].stdout, expected);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn iperf3_of_somebody_else_has_the_congestion_control_of_its_flow() {
+    // Whether or not the kernel allows it to all.
+    for control in ["reno", "cubic"] {
+        let flow = json!({"app": iperf3(&["-t", "1"]), "cc": [control]});
+        let one = with_flow(flow);
+        let directory = tempfile::tempdir().unwrap();
+        let hosts = Hosts::new();
+        let caller = Caller::new(65_534, 65_534, &[], Vec::new()).unwrap();
+        let namespace = |id: &str| hosts.namespace(id);
+        let mut programs =
+            Programs::prepare(&one, 1, namespace, directory.path(), Some(caller)).unwrap();
+        programs.start(Clock::start());
+        wait_until("the flow", || programs.flows_are_done() == Some(true));
+        programs.stop().unwrap();
+        let flow = programs.flows().swap_remove(0).unwrap();
+        assert_eq!(flow.error, None, "{control}");
+        assert!(flow.bytes > 100_000);
+    }
+}
+
+#[test]
+fn nobody_becomes_root_by_being_the_caller() {
+    assert!(Caller::new(0, 1000, &[], Vec::new()).is_err());
+    assert!(Caller::new(u32::MAX, 1000, &[], Vec::new()).is_err());
 }
 
 #[test]
@@ -152,7 +205,7 @@ fn iperf3_is_a_flow_in_either_direction() {
         };
         assert_eq!(hosts, expected);
         let measured = results[1].measured.as_ref().unwrap();
-        // The receiver of iperf3 stops to read when the client says that it is over.
+        // The receiver of iperf3 stops reading when the client has ended.
         assert!(measured.bytes_sent >= Some(3 * 1024 * 1024));
         assert!(measured.bytes_received <= measured.bytes_sent);
         assert!(flow.bytes > 0);
@@ -192,7 +245,7 @@ fn iperf3_over_multipath_tcp_has_subflows_and_telemetry() {
     wait_until("subflows of both connections", || {
         let sockets = programs.sockets(clock.now());
         let flow = telemetry.sample(clock.now(), &sockets).swap_remove(0);
-        // The control connection would make it three.
+        // The control connection would be a further one.
         assert!(flow.subflows_alive <= 4);
         flow.subflows_alive == 4 && flow.bytes_received > Some(2_000_000)
     });
@@ -204,7 +257,7 @@ fn iperf3_over_multipath_tcp_has_subflows_and_telemetry() {
         assert_eq!(result.opened_by, "client");
         assert!(result.remote.ends_with(":5001"));
     }
-    // It was interrupted, and has told what it had measured so far.
+    // It was interrupted, and has reported its measurements so far.
     let flow = programs.flows().swap_remove(0).unwrap();
     assert_eq!((flow.error, flow.end_ns), (None, None));
     assert!(flow.bytes > 1_000_000);
@@ -251,7 +304,7 @@ fn a_command_over_multipath_tcp_is_wrapped() {
 fn sockets_of_children_are_found_and_closing_is_not_held_up() {
     let hosts = Hosts::new();
     let directory = tempfile::tempdir().unwrap();
-    // The child of the flow's program sends for a while, closes and then waits.
+    // The child of the flow's program sends for a while, closes, and then waits.
     let script = "python3 -c '\nimport socket, time\ns = socket.create_connection((\"server\", 7000))\nfor _ in range(50):\n    s.send(bytes(1000)); time.sleep(0.01)\ns.close()\ntime.sleep(60)' & wait";
     let experiment = with_flow(json!({"app": command(script)}));
     let mut programs = prepared(&hosts, &experiment, directory.path());
@@ -323,7 +376,7 @@ fn the_end_of_a_run_is_the_end_of_all_that_its_programs_started() {
     assert_eq!(results[1].signal, Some(15));
 }
 
-/// Processes that have this among their arguments.
+/// Returns the processes with this argument.
 fn processes_with(word: &str) -> Vec<u32> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     entries
@@ -339,7 +392,8 @@ fn processes_with(word: &str) -> Vec<u32> {
         .collect()
 }
 
-/// Where the victim of the next test lies; only there it runs.
+/// The environment variable that the next test sets for its child process. Without it, `victim`
+/// does nothing.
 const VICTIM: &str = "MPTCPLAB_TEST_VICTIM";
 
 #[test]

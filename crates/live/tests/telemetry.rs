@@ -1,4 +1,4 @@
-//! What the kernel tells about connections between two hosts that are joined by two cables.
+//! Tests what the kernel reports about connections between two hosts that are joined by two cables.
 #![cfg(target_os = "linux")]
 
 mod cables;
@@ -48,7 +48,7 @@ fn stream_socket(namespace: &NetworkNamespace, is_mptcp: bool) -> OwnedFd {
     namespace.run(make).unwrap()
 }
 
-/// The client sends the flow's data.
+/// A connection on which the client sends the flow's data.
 struct Connection {
     client: Arc<OwnedFd>,
     server: Arc<OwnedFd>,
@@ -57,15 +57,15 @@ struct Connection {
 }
 
 impl Connection {
-    /// A connection from client to server, over Multipath TCP as each wants it.
+    /// Opens a connection from client to server, each with or without MPTCP.
     fn new(hosts: &Hosts, client_is_mptcp: bool, server_is_mptcp: bool) -> Connection {
         let address: SocketAddr = SERVER.parse().unwrap();
         let listener = stream_socket(&hosts.server, server_is_mptcp);
         rustix::net::sockopt::set_socket_reuseaddr(&listener, true).unwrap();
-        // Joins go to all addresses of the server, and need a listener there.
+        // Joins go to all addresses of the server and need a listener there.
         let everywhere: SocketAddr = "0.0.0.0:5001".parse().unwrap();
         let start = Instant::now();
-        // A connection before may hold the port until it has quite ended.
+        // An earlier connection may hold the port until it has ended completely.
         while let Err(error) = bind(&listener, &everywhere) {
             assert!(start.elapsed() < PATIENCE, "{error}");
             thread::sleep(Duration::from_millis(2));
@@ -95,7 +95,7 @@ impl Connection {
         .to_vec()
     }
 
-    /// Sends so much, and waits until it was read.
+    /// Sends `bytes` bytes and waits until they were read.
     fn carry(&self, bytes: usize) {
         let mut sender = TcpStream::from(self.client.try_clone().unwrap());
         let mut receiver = TcpStream::from(self.server.try_clone().unwrap());
@@ -113,13 +113,13 @@ impl Connection {
     }
 }
 
-/// Nanoseconds since the first call.
+/// Returns the nanoseconds since the first call.
 fn now() -> u64 {
     static CLOCK: OnceLock<Clock> = OnceLock::new();
     CLOCK.get_or_init(Clock::start).now()
 }
 
-/// Samples until what is hoped for is there.
+/// Samples until a condition holds.
 fn sample_until(
     telemetry: &mut Telemetry,
     connections: &[&Connection],
@@ -349,7 +349,7 @@ fn data_sent_again_on_another_subflow_is_counted() {
         flow.subflows_alive == 2
     });
     let again = counter(&hosts, "MPTCPRetrans");
-    // Nobody knows of it: what goes to the second subflow is lost, and the stream waits for it.
+    // No host notices it: data on the second subflow is lost, and the byte stream waits for it.
     ip(&hosts.server, "link set eth2 down");
     const BYTES: usize = 10_000_000;
     thread::scope(|scope| {

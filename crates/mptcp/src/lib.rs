@@ -1,34 +1,40 @@
 //! The protocol engine of Multipath TCP (RFC 8684), sans-IO.
 //!
-//! Multipath TCP carries one stream each way over several TCP connections, its *subflows*, each between another pair of
-//! addresses. To a network a subflow is TCP; what makes them one connection stands in TCP options. Three questions follow, and
-//! the engine leaves each to an algorithm that can be exchanged:
+//! Multipath TCP carries one byte stream in each direction over several TCP connections, its
+//! *subflows*. Each subflow runs between another pair of addresses. To the network, a subflow is an
+//! ordinary TCP connection; TCP options tie the subflows of a connection together. The engine
+//! leaves three decisions to exchangeable algorithms:
 //!
-//! | question | answered by |
+//! | decision | made by |
 //! |---|---|
-//! | Which subflows are there? | a path manager, [`pm`] |
-//! | Which of them carries the next bytes? | a packet scheduler, [`sched`] |
-//! | How much may each have in flight? | a congestion control, [`cc`], one for all subflows of a connection |
+//! | Which subflows exist? | a path manager, [`pm`] |
+//! | Which subflow carries the next bytes? | a packet scheduler, [`sched`] |
+//! | How much may each subflow have in flight? | a congestion control, [`cc`], for all subflows |
 //!
-//! Everything else is the protocol, and the same for all algorithms.
+//! The rest is the protocol, which is the same for all algorithms.
 //!
-//! # What it does not do
-//! It does no input or output, reads no clock, owns no thread and draws no randomness of its own: packets, time and a generator
-//! are arguments. The same code runs in the simulator, in virtual time, and against a kernel, in real time; with the same
-//! arguments in the same order it does the same.
+//! # Determinism
+//! The engine does no I/O, reads no clock, starts no thread and draws no randomness of its own.
+//! Packets, time and a random number generator are arguments. The same code runs in the simulator
+//! in virtual time and against a kernel in real time. The same calls with the same arguments give
+//! the same results.
 //!
-//! # From the wire upwards
-//! - [`wire`]: packets as bytes and as values; the options of RFC 8684, section 3.
-//! - [`subflow`]: one TCP connection (RFC 9293): handshake, retransmission, recovery, windows. It asks what is above for the
-//!   options of each segment.
-//! - [`connection`]: keys, mappings, joins, addresses, fallback and close (RFC 8684, sections 3.1 to 3.8).
-//! - [`failure`]: when a subflow counts as failed, and what is sent again elsewhere: the presets of two kernels.
-//! - [`endpoint`]: all connections of a host: which one a packet belongs to, who listens, which ports are free.
-//! - [`seq`], [`payload`], [`time`]: what all of them count in.
+//! # Modules, from the packet upwards
+//! - [`wire`]: packets as bytes and as values, and the options of RFC 8684, section 3.
+//! - [`subflow`]: one TCP connection (RFC 9293): handshake, retransmission, recovery, windows. The
+//!   layer above supplies the MPTCP options of each segment.
+//! - [`connection`]: keys, mappings, joins, addresses, fallback and close (RFC 8684, sections 3.1
+//!   to 3.8).
+//! - [`failure`]: when a subflow counts as failed, and which data is then reinjected; presets
+//!   follow two kernels.
+//! - [`endpoint`]: all connections of a host: delivers packets to connections, keeps listeners, and
+//!   assigns ports.
+//! - [`seq`], [`payload`], [`time`]: sequence numbers, payload bytes and time.
 //!
-//! # How it is driven
-//! Whoever drives an [`endpoint::Endpoint`] tells it what happened, then takes out what comes of it: packets until there are no
-//! more, events likewise, and the instant of the next timeout. Here two of them are 5 ms apart, and one sends a greeting:
+//! # Driving an endpoint
+//! The driver reports each input to an [`endpoint::Endpoint`]. It then polls the endpoint for
+//! packets and events until there are none left, and for the time of the next timeout. In this
+//! example, two endpoints are 5 ms apart, and one sends a greeting to the other:
 //!
 //! ```
 //! use std::collections::VecDeque;
@@ -71,7 +77,7 @@
 //! let mut under_way: VecDeque<(Nanos, usize, Packet)> = VecDeque::new();
 //! let mut received = Vec::new();
 //! while received.is_empty() {
-//!     // What happened: packets that arrived, and what is due.
+//!     // Input: packets that have arrived, and timeouts that are due.
 //!     while under_way.front().is_some_and(|(at, ..)| *at <= now) {
 //!         let (_, to, packet) = under_way.pop_front().unwrap();
 //!         hosts[to].handle_packet(now, &packet);
@@ -80,7 +86,7 @@
 //!         if host.poll_timeout().is_some_and(|at| at <= now) {
 //!             host.handle_timeout(now);
 //!         }
-//!         // What comes of it: packets, then events, whose commands can make more packets.
+//!         // Output: packets, then events. A command can produce more packets.
 //!         loop {
 //!             while let Some(packet) = host.poll_transmit(now) {
 //!                 under_way.push_back((now + 5 * MILLISECOND, 1 - which, packet));
@@ -98,7 +104,7 @@
 //!             }
 //!         }
 //!     }
-//!     // When something happens next.
+//!     // Advance the time to the next input.
 //!     let timeouts = hosts.iter().filter_map(Endpoint::poll_timeout);
 //!     now = timeouts.chain(under_way.front().map(|(at, ..)| *at)).min().expect("something is left");
 //!     assert!(now < SECOND);
@@ -107,8 +113,9 @@
 //! # Ok::<(), mptcp::endpoint::ConnectError>(())
 //! ```
 //!
-//! What of RFC 8684 is done, and what is not, stands in `docs/engine.md`, requirement by requirement.
+//! `docs/engine.md` lists which requirements of RFC 8684 are met, requirement by requirement.
 
+pub mod algorithm;
 pub mod cc;
 pub mod connection;
 pub mod endpoint;

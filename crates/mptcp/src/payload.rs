@@ -1,28 +1,32 @@
-//! What a segment carries: bytes that stand in memory, or bytes of a stream that can be worked out at any offset.
+//! Payload of segments: bytes in memory, or bytes of a generated stream that can be computed at any
+//! offset.
 //!
-//! The simulator sends [`Payload::stream`]: nothing is stored or copied, yet every byte has its value, so that payload can be
-//! summed, changed on the way, written to a capture, and found wrong.
+//! The simulator sends [`Payload::stream`]. Nothing is stored or copied, but every byte has a
+//! defined value. Payload can therefore be checksummed, changed on the path, written to a capture
+//! and checked for corruption.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A sequence of bytes, cheap to clone and to slice. Two are equal if their bytes are.
+/// A sequence of bytes that is cheap to clone and to slice. Payloads are equal if their bytes are.
 #[derive(Clone, Debug)]
 pub struct Payload(Rope);
 
-/// The longest payload in bytes.
+/// The largest length of a payload in bytes.
 pub const MAX_LEN: usize = u32::MAX as usize;
 
-/// Pieces beyond holes that are kept in any case, and one more for so many bytes of window.
+/// Limits of an out-of-order queue: a base number of pieces, plus one piece per this many bytes of
+/// the window.
 const MIN_PIECES: u64 = 256;
 const WINDOW_BYTES_PER_PIECE: u64 = 256;
 
-/// How many pieces are kept beyond holes of a window: tiny ones cannot take much more memory than full segments.
+/// Returns how many pieces an out-of-order queue holds for a window of `window_bytes`. The limit
+/// keeps tiny pieces from using much more memory than full segments.
 pub(crate) fn most_pieces(window_bytes: u64) -> usize {
     (MIN_PIECES + window_bytes / WINDOW_BYTES_PER_PIECE) as usize
 }
 
-/// Bytes of a stream that are worked out at once.
+/// Bytes of a stream that are generated at once.
 const STREAM_CHUNK_LEN: usize = 512;
 
 #[derive(Clone, Debug)]
@@ -47,32 +51,33 @@ enum Piece {
 }
 
 impl Payload {
-    /// No bytes.
+    /// A payload without bytes.
     pub const EMPTY: Self = Self(Rope::One(Piece::Stream {
         offset: 0,
         seed: 0,
         len: 0,
     }));
 
-    /// `len` bytes from `offset` of the stream with that seed.
+    /// Creates a payload of `len` bytes from `offset` of the generated stream with `seed`.
     pub fn stream(seed: u32, offset: u64, len: u32) -> Self {
         Self(Rope::One(Piece::Stream { offset, seed, len }))
     }
 
-    /// Bytes in memory, at most [`MAX_LEN`].
+    /// Creates a payload of bytes in memory, at most [`MAX_LEN`].
     ///
     /// # Panics
-    /// There are more.
+    /// Panics if there are more bytes.
     pub fn literal(bytes: impl Into<Arc<[u8]>>) -> Self {
         let bytes = bytes.into();
         let all = 0..bytes.len();
         Self::shared(&bytes, all)
     }
 
-    /// The bytes of a range of memory, which are not copied; the memory is not kept for none of them.
+    /// Creates a payload that shares `range` of `bytes` without copying. An empty payload keeps no
+    /// reference to `bytes`.
     ///
     /// # Panics
-    /// The range does not lie within, or ends beyond [`MAX_LEN`].
+    /// Panics if the range is out of bounds or ends beyond [`MAX_LEN`].
     pub fn shared(bytes: &Arc<[u8]>, range: Range<usize>) -> Self {
         let len = bytes[range.clone()].len() as u32;
         assert!(range.end <= MAX_LEN, "at most MAX_LEN bytes");
@@ -84,7 +89,7 @@ impl Payload {
         Self(Rope::One(Piece::Literal { bytes, start, len }))
     }
 
-    /// How many bytes.
+    /// Returns the number of bytes.
     pub fn len(&self) -> u32 {
         match &self.0 {
             Rope::One(piece) => piece.len(),
@@ -92,15 +97,15 @@ impl Payload {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes in `range`.
+    /// Returns the bytes in `range`, without copying.
     ///
     /// # Panics
-    /// The range does not lie within.
+    /// Panics if the range is out of bounds.
     pub fn slice(&self, range: Range<u32>) -> Self {
         assert!(range.start <= range.end && range.end <= self.len());
         let len = range.end - range.start;
@@ -128,10 +133,10 @@ impl Payload {
         taken
     }
 
-    /// Takes away the first `bytes`.
+    /// Removes the first `bytes` bytes.
     ///
     /// # Panics
-    /// There are fewer.
+    /// Panics if there are fewer.
     pub fn cut_front(&mut self, bytes: u32) {
         match &mut self.0 {
             Rope::One(piece) => piece.cut_front(bytes),
@@ -139,8 +144,8 @@ impl Payload {
         }
     }
 
-    /// Takes in what follows if it can be done without memory: both are of one stream, or of one place in memory. Whether it
-    /// was done.
+    /// Appends `next` if that needs no memory: if both belong to the same stream or are adjacent in
+    /// memory. Returns whether it was appended.
     pub(crate) fn extend_in_place(&mut self, next: &Self) -> bool {
         match (&mut self.0, &next.0) {
             (Rope::One(piece), Rope::One(next)) => piece.extend(next),
@@ -148,7 +153,8 @@ impl Payload {
         }
     }
 
-    /// Takes in what follows, by copying both where it cannot be done without: many small pieces hold far more memory than bytes.
+    /// Appends `next`, copying both if necessary. Many small pieces would use far more memory than
+    /// their bytes.
     pub(crate) fn unite(&mut self, next: &Self) {
         if !self.extend_in_place(next) {
             let mut bytes = self.to_vec();
@@ -157,7 +163,7 @@ impl Payload {
         }
     }
 
-    /// Appends the bytes of `other`; neighbours become one piece where they can.
+    /// Appends the bytes of `other`. Adjacent pieces are merged where possible.
     pub fn append(&mut self, other: Self) {
         match other.0 {
             Rope::One(piece) => self.push(piece),
@@ -165,20 +171,20 @@ impl Payload {
         }
     }
 
-    /// The byte at that index.
+    /// Returns the byte at `index`.
     ///
     /// # Panics
-    /// There is none.
+    /// Panics if `index` is out of bounds.
     pub fn byte(&self, index: u32) -> u8 {
         let mut byte = [0];
         self.slice(index..index + 1).copy_to(&mut byte);
         byte[0]
     }
 
-    /// Writes all bytes to `to`.
+    /// Copies all bytes to `to`.
     ///
     /// # Panics
-    /// `to` is not [`Payload::len`] bytes long.
+    /// Panics if `to` is not [`Payload::len`] bytes long.
     pub fn copy_to(&self, to: &mut [u8]) {
         assert_eq!(to.len(), self.len() as usize, "as long as the payload");
         let mut rest = to;
@@ -189,7 +195,7 @@ impl Payload {
         }
     }
 
-    /// Calls `take` with all bytes, part after part. What stands in memory is not copied.
+    /// Calls `take` with all bytes, part by part. Bytes in memory are not copied.
     pub fn for_each_chunk(&self, mut take: impl FnMut(&[u8])) {
         for piece in self.pieces() {
             piece.for_each_chunk(&mut take);
@@ -208,7 +214,7 @@ impl Payload {
         }
     }
 
-    /// All bytes, copied.
+    /// Returns a copy of all bytes.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.append_to(&mut bytes);
@@ -294,7 +300,7 @@ impl Piece {
         }
     }
 
-    /// Takes in the piece that follows; whether it could.
+    /// Appends the following piece if it is adjacent. Returns whether it was appended.
     fn extend(&mut self, next: &Self) -> bool {
         match (self, next) {
             (
@@ -326,7 +332,7 @@ impl Piece {
         }
     }
 
-    /// Whether both show the same place of the same stream or memory.
+    /// Returns whether both are the same range of the same stream or memory.
     fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (
@@ -367,7 +373,7 @@ impl Piece {
         }
     }
 
-    /// The bytes that stand in memory; none if they are those of a stream.
+    /// Returns the bytes in memory; none if the piece belongs to a stream.
     fn literal(&self) -> &[u8] {
         match self {
             Self::Stream { .. } => &[],
@@ -393,7 +399,7 @@ impl Piece {
     }
 }
 
-/// Writes the bytes from `offset` of the stream with that seed to `to`.
+/// Writes the bytes from `offset` of the stream with `seed` to `to`.
 fn fill_from_stream(seed: u32, offset: u64, to: &mut [u8]) {
     let before = (offset.wrapping_neg() % 8) as usize;
     let (first, rest) = to.split_at_mut(before.min(to.len()));
@@ -411,7 +417,8 @@ fn fill_from_stream(seed: u32, offset: u64, to: &mut [u8]) {
     last.copy_from_slice(&stream_word(seed, index)[..last.len()]);
 }
 
-/// Eight bytes of a stream: the output function of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+/// Returns eight bytes of a stream: the output function of SplitMix64 (Steele, Lea and Flood,
+/// OOPSLA 2014).
 fn stream_word(seed: u32, index: u64) -> [u8; 8] {
     let counter = index.wrapping_add(u64::from(seed) << 32);
     let mut word = counter.wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -1,9 +1,9 @@
-//! Queues that mostly hold one thing or nothing, of which each subflow and each connection has several.
+//! Queues that usually hold at most one item. Every subflow and connection has several of them.
 
 use std::collections::VecDeque;
 
-/// Appends to a queue. It takes room for one at first: the standard library would make room for four at once, and most
-/// queues of an idle connection never held two.
+/// Appends `item`. An empty queue first allocates room for one item. The standard library would
+/// allocate room for four, and most queues of an idle connection never hold two.
 pub(crate) fn push<T>(queue: &mut VecDeque<T>, item: T) {
     if queue.capacity() == 0 {
         queue.reserve_exact(1);

@@ -1,9 +1,10 @@
-//! Sequence numbers of a subflow (32 bits, RFC 9293, section 3.4) and of a connection (64 bits, RFC 8684, section 3.3).
+//! Sequence numbers of subflows (32 bits, RFC 9293, section 3.4) and of connections (64 bits, RFC
+//! 8684, section 3.3).
 
 use std::ops::{Add, AddAssign, Sub};
 
-/// A number of `$bits` bits whose comparison is modulo 2^`$bits`, which means anything only for numbers less than half of that
-/// apart; so there is no `Ord`.
+/// Defines a number of `$bits` bits that is compared modulo 2^`$bits`. Comparison is meaningful
+/// only for numbers less than half of that apart, so the type has no `Ord`.
 macro_rules! sequence_number {
     ($(#[$doc:meta])* $name:ident, $bits:ty, $distance:ty) => {
         $(#[$doc])*
@@ -11,37 +12,37 @@ macro_rules! sequence_number {
         pub struct $name(pub $bits);
 
         impl $name {
-            /// How far `self` lies after `other`; negative if before.
+            /// Returns how far `self` lies after `other`. Negative if it lies before.
             pub fn distance_from(self, other: Self) -> $distance {
                 self.0.wrapping_sub(other.0) as $distance
             }
 
-            /// `self < other`.
+            /// Returns whether `self < other`.
             pub fn is_before(self, other: Self) -> bool {
                 self.distance_from(other) < 0
             }
 
-            /// `self > other`.
+            /// Returns whether `self > other`.
             pub fn is_after(self, other: Self) -> bool {
                 self.distance_from(other) > 0
             }
 
-            /// `self <= other`.
+            /// Returns whether `self <= other`.
             pub fn is_at_or_before(self, other: Self) -> bool {
                 self.distance_from(other) <= 0
             }
 
-            /// `self >= other`.
+            /// Returns whether `self >= other`.
             pub fn is_at_or_after(self, other: Self) -> bool {
                 self.distance_from(other) >= 0
             }
 
-            /// The later of the two.
+            /// Returns the later of the two numbers.
             pub fn max(self, other: Self) -> Self {
                 if self.is_after(other) { self } else { other }
             }
 
-            /// The earlier of the two.
+            /// Returns the earlier of the two numbers.
             pub fn min(self, other: Self) -> Self {
                 if self.is_before(other) { self } else { other }
             }
@@ -72,27 +73,30 @@ macro_rules! sequence_number {
 }
 
 sequence_number!(
-    /// A subflow's sequence number. Comparison wraps: ask [`SeqNr::is_before`] and its kin.
+    /// A sequence number of a subflow (RFC 9293, section 3.4). It wraps around: compare with
+    /// [`SeqNr::is_before`] and the related methods.
     SeqNr,
     u32,
     i32
 );
 
 sequence_number!(
-    /// A data sequence number, full length. It starts at a random value and wraps like a subflow's.
+    /// A full 64-bit data sequence number (RFC 8684, section 3.3). It starts at a random value and
+    /// wraps around like [`SeqNr`].
     DataSeq,
     u64,
     i64
 );
 
 impl DataSeq {
-    /// The full number whose low half is `low` and which is nearest to `self` (RFC 8684, section 3.3.1).
+    /// Returns the full number closest to `self` whose lower 32 bits are `low` (RFC 8684, section
+    /// 3.3.1).
     pub fn expand(self, low: u32) -> Self {
         let ahead = low.wrapping_sub(self.0 as u32) as i32;
         Self(self.0.wrapping_add_signed(i64::from(ahead)))
     }
 
-    /// The low half, as it is sent in the short form.
+    /// Returns the lower 32 bits, as sent in the short form.
     pub fn low(self) -> u32 {
         self.0 as u32
     }

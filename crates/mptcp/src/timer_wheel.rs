@@ -1,34 +1,36 @@
-//! The timers of Linux: they expire with the ticks of a clock, and the later, the coarser.
+//! The timer wheel of Linux: timers expire at clock ticks, and the later they are, the coarser.
 //!
-//! Since 4.8 a timer is put into one of several levels of a wheel by how far away it is, and stays there. Each level has 64 places,
-//! and a place of the next is as long as eight of this one. A timer never expires early: not before its place is over.
+//! Since 4.8, a timer is put into one of several levels of a wheel by its distance, and stays
+//! there. Each level has 64 slots. A slot of the next level is eight times as long. A timer never
+//! expires before the end of its slot, so it never expires early.
 
 use crate::time::{MILLISECOND, Nanos};
 
-/// The clock ticks 250 times a second (`CONFIG_HZ`), the default of Linux's configuration and Debian's.
+/// Length of a clock tick: 250 ticks per second (`CONFIG_HZ`), the default of Linux and Debian.
 pub const TICK: Nanos = 4 * MILLISECOND;
 
-/// Places of a level, less the one that is just under way.
+/// Slots of a level, without the current one.
 const PLACES: u64 = 63;
-/// A place of a level is as long as 2^3 of the level below.
+/// A slot is 2^3 times as long as a slot of the level below.
 const LEVEL_BITS: u32 = 3;
-/// The coarsest level of nine (with 250 ticks a second).
+/// The coarsest of nine levels (with 250 ticks per second).
 const LAST_LEVEL: u32 = 8;
 
-/// The wheel of a host.
+/// The timer wheel of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimerWheel {
-    /// How long before the origin of time its clock began to tick. Hosts that began at other instants round differently.
+    /// How long before the origin of time the host's clock started. Hosts with different values
+    /// round differently.
     pub running_for: Nanos,
 }
 
 impl TimerWheel {
-    /// A duration in whole ticks.
+    /// Rounds a duration up to whole ticks.
     pub fn in_ticks(duration: Nanos) -> Nanos {
         duration.div_ceil(TICK) * TICK
     }
 
-    /// When a timer that is set at `now` for `at` expires.
+    /// Returns when a timer that is set at `now` for the time `at` expires.
     pub fn expiry(self, now: Nanos, at: Nanos) -> Nanos {
         let set = (now + self.running_for) / TICK;
         let ticks = at.saturating_sub(now).div_ceil(TICK);
@@ -48,7 +50,8 @@ mod tests {
 
     #[test]
     fn a_timer_expires_at_the_end_of_its_place() {
-        // Below 252 ms places are of one tick; then of 32 ms, from 2.016 s on of 256 ms, from 16.128 s on of 2.048 s.
+        // Below 252 ms, slots are one tick long; from there on 32 ms, from 2.016 s on 256 ms, and
+        // from 16.128 s on 2.048 s.
         let expiries = [0, 1, 40, 248, 252, 500, 2_000, 2_016, 16_127, 16_128].map(|ms| {
             let expiry = WHEEL.expiry(0, ms * MILLISECOND);
             expiry / MILLISECOND

@@ -1,4 +1,5 @@
-//! Two path managers and a network between them in which anything may go wrong: what always holds, and what holds in the end.
+//! Two path managers with an arbitrarily faulty network between them: what always holds, and what
+//! holds in the end.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -12,19 +13,19 @@ use proptest::prelude::*;
 const LINKS: u8 = 3;
 const PORT: u16 = 5001;
 
-/// Something outside that happens.
+/// An event outside the path managers.
 #[derive(Clone, Debug)]
 enum Incident {
     AddressDown(usize, u8),
     AddressUp(usize, u8),
     /// The subflow over a link is reset.
     Reset(u8),
-    /// From now on, subflows over a link cannot be opened, or can.
+    /// Sets whether subflows over a link are refused from now on.
     Refuse(u8, bool),
     Backup(usize, u8, bool),
-    /// From now on, announcements are lost, or not.
+    /// Sets whether announcements are lost from now on.
     Deafen(bool),
-    /// From now on, nobody hears of a subflow that the other side has closed on a link that was down, or they do.
+    /// Sets whether a host learns that the peer has closed a subflow on a link that was down.
     Mute(bool),
     Wait(Nanos),
 }
@@ -63,21 +64,23 @@ fn turned(subflow: FourTuple) -> FourTuple {
     }
 }
 
-/// Two hosts; side 0 is the opener. Subflows are as it sees them, with the IDs that its and the other's address have.
+/// Two hosts; side 0 is the opener. Subflows are as it sees them, with the IDs of its own and the
+/// peer's address.
 struct World {
     policies: Vec<Box<dyn PathManager>>,
     now: Nanos,
     up: [BTreeSet<u8>; 2],
     refused: BTreeSet<u8>,
     subflows: BTreeMap<FourTuple, [AddressId; 2]>,
-    /// IDs that the acceptor's stack has given.
+    /// IDs that the acceptor's stack has assigned.
     given: BTreeMap<IpAddr, AddressId>,
     backup: BTreeSet<IpAddr>,
     is_backup: BTreeSet<FourTuple>,
     pending: VecDeque<(usize, Event)>,
     is_deaf: bool,
     is_mute: bool,
-    /// Subflows that only this side still has, because the other could not tell; it hears when the link works again.
+    /// Subflows that only this side still has, because the peer could not report their end. It
+    /// learns of it when the link works again.
     left_over: BTreeMap<(usize, FourTuple), [AddressId; 2]>,
     next_port: u16,
 }
@@ -171,7 +174,7 @@ impl World {
         self.pending.push_back((side, event));
     }
 
-    /// Until nothing is on the way any more.
+    /// Runs until no event is pending.
     fn settle(&mut self) {
         let mut steps = 0;
         while let Some((side, event)) = self.pending.pop_front() {
@@ -281,7 +284,7 @@ impl World {
         }
     }
 
-    /// Both ends know that it is closed.
+    /// Closes a subflow at both ends.
     fn close(&mut self, subflow: FourTuple) {
         if self.subflows.remove(&subflow).is_some() {
             for (side, subflow) in [(0, subflow), (1, turned(subflow))] {
@@ -290,7 +293,7 @@ impl World {
         }
     }
 
-    /// One end closes it; the other hears of it if the link works.
+    /// Closes a subflow at one end. The other learns of it if the link works.
     fn close_at(&mut self, side: usize, subflow: FourTuple) {
         self.tell(side, Event::SubflowClosed { subflow });
         let seen = if side == 0 { subflow } else { turned(subflow) };
@@ -310,7 +313,7 @@ impl World {
         }
     }
 
-    /// What one side still has is reset by the other, once the link works.
+    /// Resets what one side still has on a link, if the link works.
     fn clear_left_over(&mut self, link: u8) {
         if self.is_mute || !self.up.iter().all(|up| up.contains(&link)) {
             return;
@@ -323,7 +326,8 @@ impl World {
         }
     }
 
-    /// The peer hears of it if there is another way, and closes what it has to that address.
+    /// Withdraws an address. The peer learns of it if there is another path, and closes its
+    /// subflows to that address.
     fn remove(&mut self, side: usize, id: AddressId) {
         if self.subflows.values().all(|ids| ids[side] == id) {
             return;
@@ -342,7 +346,7 @@ impl World {
         }
     }
 
-    /// All is well again, and long enough for what was to be tried again.
+    /// Repairs everything, for long enough that all retries are made.
     fn recover(&mut self) {
         self.is_deaf = false;
         for link in 1..=LINKS {
@@ -353,7 +357,7 @@ impl World {
         }
         self.wait_until(self.now + 60_000_000_000);
         if self.subflows.is_empty() {
-            // What is left over notices in the end, by its own timeouts.
+            // A host notices the end of such subflows at last by its own timeouts.
             self.is_mute = false;
             (1..=LINKS).for_each(|link| self.clear_left_over(link));
             self.settle();
@@ -366,7 +370,7 @@ impl World {
         links.collect()
     }
 
-    /// Every subflow has the priority that was asked for last, at both ends.
+    /// Checks that every subflow has the priority that was requested last, at both ends.
     fn check_priorities(&self) {
         for subflow in self.subflows.keys().flat_map(|&one| [one, turned(one)]) {
             let expected = self.backup.contains(&subflow.local.ip());
@@ -398,7 +402,7 @@ proptest! {
             world.happen(incident);
             let links = world.links();
             for link in &links {
-                // The acceptor, which can open none, keeps its last one.
+                // The acceptor cannot open subflows, so it keeps its last one.
                 let [opener, acceptor] = world.up.each_ref().map(|up| up.contains(link));
                 prop_assert!(opener && (acceptor || links == [*link]));
             }
@@ -441,7 +445,8 @@ proptest! {
     }
 }
 
-/// What happens to an opener's subflows, each named by its place among those opening or present.
+/// An event of an opener's subflows, each identified by its index among those that are opening or
+/// present.
 #[derive(Clone, Debug)]
 enum Happening {
     Announced(u8),
@@ -511,7 +516,7 @@ impl Opener {
             let Command::OpenSubflow { local, remote, .. } = command else {
                 panic!("found {command:?}");
             };
-            // Ports only tell those apart that are established.
+            // Only established subflows are told apart by their ports.
             let local = SocketAddr::new(local, 0);
             self.opening.push(FourTuple { local, remote });
         }

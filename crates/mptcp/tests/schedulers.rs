@@ -1,12 +1,12 @@
-//! What holds for every scheduler, on any subflows, and what each of them is for.
+//! Invariants of every scheduler on any subflows, and the purpose of each.
 
 mod views;
 
 use std::collections::BTreeMap;
 
 use mptcp::sched::{
-    Decision, Parameters, Range, Reason, SCHEDULERS, Scheduler, SubflowView, View, by_name,
-    penalized,
+    Decision, Entry, Parameters, Range, Reason, SCHEDULERS, Scheduler, SubflowView, View, by_name,
+    names, penalized,
 };
 use mptcp::time::{MILLISECOND, SECOND};
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ use views::{MSS_BYTES, new_data, subflow};
 /// More decisions than any of these connections has data for.
 const ENDLESS: usize = 20_000;
 
-/// A connection that carries out what a scheduler decides.
+/// A connection that carries out a scheduler's decisions.
 #[derive(Clone, Debug)]
 struct Connection {
     now: u64,
@@ -24,14 +24,15 @@ struct Connection {
     assigned: u64,
     written: u64,
     window: u64,
-    /// What the scheduler is asked about, unless it is new data.
+    /// The data that the scheduler is asked about, unless it is new.
     old: Option<(Reason, Range)>,
-    /// Pieces of the stream, by subflow.
+    /// Pieces of the byte stream, by subflow.
     carried: BTreeMap<u32, Vec<Range>>,
 }
 
 impl Connection {
-    /// With so much to send, and a peer's window that takes all of it.
+    /// Creates a connection with `written` bytes to send, and a peer's window that takes all of
+    /// them.
     fn new(subflows: Vec<SubflowView>, written: u64) -> Self {
         Self {
             now: SECOND,
@@ -68,12 +69,12 @@ impl Connection {
         }
     }
 
-    /// Whether there is anything to ask about.
+    /// Returns whether there is data to schedule.
     fn asks(&self) -> bool {
         self.view().head.len > 0
     }
 
-    /// Asks until the scheduler waits; how often it decided something.
+    /// Asks the scheduler until it waits. Returns the number of its decisions.
     fn run(&mut self, scheduler: &mut dyn Scheduler) -> usize {
         let mut decisions = 0;
         while self.asks() {
@@ -143,7 +144,7 @@ impl Connection {
         self.carried.entry(subflow.id).or_default().push(range);
     }
 
-    /// The subflows have delivered all they had; the connection has not acknowledged it.
+    /// Delivers everything on the subflows, without an acknowledgment of the connection.
     fn deliver(&mut self) {
         self.now += SECOND;
         for subflow in &mut self.subflows {
@@ -244,16 +245,17 @@ proptest! {
     fn nobody_gives_what_is_not_there_or_cannot_be_carried_and_all_wait_in_the_end(
         connection in any_connection(),
     ) {
-        for (name, construct) in SCHEDULERS {
+        for Entry { description, make, .. } in SCHEDULERS {
+            let name = description.name;
             let mut connection = connection.clone();
-            let mut scheduler = construct(&Parameters::default());
+            let mut scheduler = make(&Parameters::default());
             for _ in 0..3 {
                 connection.run(&mut *scheduler);
                 connection.deliver();
             }
             for subflow in connection.subflows.iter().filter(|subflow| subflow.is_stale) {
-                // Mainline repeats data on any idle subflow.
-                let may = *name == "kernel_default";
+                // Mainline reinjects on any idle subflow.
+                let may = name == "kernel_default";
                 prop_assert!(may || !connection.carried.contains_key(&subflow.id), "{name}");
             }
         }
@@ -263,11 +265,15 @@ proptest! {
     fn only_the_kernels_own_puts_more_on_a_subflow_than_its_window_takes(
         connection in any_connection(),
     ) {
-        for (name, construct) in SCHEDULERS.iter().filter(|(name, _)| *name != "kernel_default") {
+        for Entry { description, make, .. } in SCHEDULERS {
+            let name = description.name;
+            if name == "kernel_default" {
+                continue;
+            }
             let mut connection = connection.clone();
             let room = |subflow: &SubflowView| (subflow.id, u64::from(subflow.room_bytes()));
             let rooms: Vec<_> = connection.subflows.iter().map(room).collect();
-            connection.run(&mut *construct(&Parameters::default()));
+            connection.run(&mut *make(&Parameters::default()));
             for (id, room) in rooms {
                 prop_assert!(connection.bytes_on(id) <= room, "{name}");
             }
@@ -282,9 +288,10 @@ proptest! {
         (subflow.is_usable, subflow.is_stale, subflow.in_loss) = (true, false, false);
         subflow.pacing_rate += 1.0;
         prop_assume!(subflow.has_window());
-        for (name, construct) in SCHEDULERS {
+        for Entry { description, make, .. } in SCHEDULERS {
+            let name = description.name;
             let mut connection = Connection::new(vec![subflow.clone()], written);
-            let decisions = connection.run(&mut *construct(&Parameters::default()));
+            let decisions = connection.run(&mut *make(&Parameters::default()));
             prop_assert!(decisions > 0, "{name}");
         }
     }
@@ -339,7 +346,7 @@ proptest! {
     }
 }
 
-/// On which subflows new data goes that fills all of them; subflow 1 is a backup one.
+/// Returns the subflows that carry new data when it fills all of them. Subflow 1 is a backup.
 fn used_beside_backup(name: &str, regular: SubflowView) -> Vec<u32> {
     let backup = SubflowView {
         is_backup: true,
@@ -352,7 +359,7 @@ fn used_beside_backup(name: &str, regular: SubflowView) -> Vec<u32> {
 
 #[test]
 fn backup_subflows_are_used_when_no_regular_one_may_be() {
-    for (name, _) in SCHEDULERS {
+    for name in names() {
         let stale = SubflowView {
             is_stale: true,
             ..subflow(0)
@@ -369,8 +376,8 @@ fn busy_regular_subflows_are_waited_for_except_in_turns_that_ignore_backup() {
         buffer_bytes: 10 * MSS_BYTES,
         ..subflow(0)
     };
-    for (name, _) in SCHEDULERS {
-        let expected: &[u32] = if *name == "round_robin" { &[1] } else { &[] };
+    for name in names() {
+        let expected: &[u32] = if name == "round_robin" { &[1] } else { &[] };
         assert_eq!(used_beside_backup(name, busy.clone()), expected, "{name}");
     }
 }
@@ -400,7 +407,7 @@ fn a_window_below_a_segment_is_used_only_when_nothing_is_on_its_way() {
     }
 }
 
-/// A fast free subflow 0 and a slow full subflow 1, which has the head of the stream.
+/// Returns a fast free subflow 0 and a slow full subflow 1, which has the head of the byte stream.
 fn blocked(reason: Reason) -> Connection {
     let slow = SubflowView {
         srtt: 100 * MILLISECOND,
@@ -444,7 +451,7 @@ fn a_second_penalty_takes_a_round_trip_of_the_fast_subflow() {
 
 #[test]
 fn what_all_have_carried_is_carried_again() {
-    for (name, _) in SCHEDULERS {
+    for name in names() {
         let carriers = [0, 1].map(|id| SubflowView {
             has_carried_head: true,
             ..subflow(id)

@@ -1,4 +1,4 @@
-//! What a back-end can do: its table of features, and what an experiment asks for that is not in it.
+//! Capabilities of a back-end, and the features of an experiment that a back-end lacks.
 
 use std::borrow::Cow;
 
@@ -8,17 +8,17 @@ use crate::resolved::{
     Loss, OWN_CLASS, OWN_OBJECT, Transport,
 };
 
-/// Something that a description can ask for.
+/// A feature that a description can use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capability {
-    /// What kind of thing and which, as in `transport udp`.
+    /// The kind and name of the feature, as in `transport udp`.
     pub feature: Cow<'static, str>,
-    /// Why the back-end does not have it; `None` if it has.
+    /// Why the back-end lacks the feature; `None` if it has it.
     pub missing_because: Option<Cow<'static, str>>,
 }
 
 impl Capability {
-    /// A feature that is there.
+    /// Creates a feature that the back-end has.
     pub const fn has(feature: &'static str) -> Self {
         Self {
             feature: Cow::Borrowed(feature),
@@ -26,7 +26,7 @@ impl Capability {
         }
     }
 
-    /// A feature that is not.
+    /// Creates a feature that the back-end lacks.
     pub const fn lacks(feature: &'static str, why: &'static str) -> Self {
         Self {
             feature: Cow::Borrowed(feature),
@@ -35,28 +35,28 @@ impl Capability {
     }
 }
 
-/// A feature that an experiment asks for and a back-end does not have.
+/// A feature that an experiment uses and a back-end lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// Where it is asked for, and what.
+    /// The place in the experiment and the feature.
     pub feature: String,
-    /// Why it is not there.
+    /// Why the back-end lacks it.
     pub why: String,
 }
 
-/// The features of a back-end. What the table does not name it does not have.
+/// The features of a back-end. A back-end lacks all features that its table does not name.
 #[derive(Clone, Copy, Debug)]
 pub struct Capabilities<'a> {
     table: &'a [Capability],
 }
 
 impl<'a> Capabilities<'a> {
-    /// Those of a table.
+    /// Creates the capabilities of a table.
     pub fn new(table: &'a [Capability]) -> Self {
         Self { table }
     }
 
-    /// Why the back-end does not have a feature; `None` if it has.
+    /// Returns why the back-end lacks a feature; `None` if it has it.
     fn missing_because(&self, feature: &str) -> Option<&'a str> {
         let named = self
             .table
@@ -68,7 +68,7 @@ impl<'a> Capabilities<'a> {
         }
     }
 
-    /// The feature `kind name`, asked for at `place`, if it is not there.
+    /// Returns the feature `kind name` at `place` if the back-end lacks it.
     fn unless_there(&self, place: &str, kind: &str, name: &str) -> Option<Missing> {
         let why = self.missing_because(&format!("{kind} {name}"))?;
         Some(Missing {
@@ -77,7 +77,7 @@ impl<'a> Capabilities<'a> {
         })
     }
 
-    /// A feature without a name of its own, asked for at `place`, if it is not there.
+    /// Returns the feature `kind`, which has no name, at `place` if the back-end lacks it.
     fn unless_possible(&self, place: String, kind: &str) -> Option<Missing> {
         let why = self.missing_because(kind)?.to_owned();
         Some(Missing {
@@ -86,8 +86,8 @@ impl<'a> Capabilities<'a> {
         })
     }
 
-    /// Everything in a valid experiment that is not in the table; empty if the back-end can run it.
-    /// Of a list of preference the first counts.
+    /// Returns everything in a valid experiment that the back-end lacks; empty if it can run the
+    /// experiment. In a list of algorithms in order of preference, only the first counts.
     pub fn check(&self, experiment: &Experiment) -> Vec<Missing> {
         let mut missing = Vec::new();
         for host in &experiment.hosts {
@@ -201,7 +201,7 @@ impl<'a> Capabilities<'a> {
             });
             return;
         }
-        // What a class takes only that knows.
+        // Only the class knows which parameters it takes.
         if algorithm.origin() == Some(OWN_CLASS) {
             return;
         }
@@ -212,7 +212,8 @@ impl<'a> Capabilities<'a> {
         }
     }
 
-    /// Why an algorithm is not there. The table may say it of all of a user's own at once.
+    /// Returns why an algorithm is missing. One entry of the table may stand for all algorithms of
+    /// a user.
     fn why_lacking(&self, kind: Kind, algorithm: &Algorithm) -> Option<&'a str> {
         let why = self.missing_because(&format!("{} {}", kind.field(), algorithm.name))?;
         match algorithm.origin() {
@@ -224,7 +225,7 @@ impl<'a> Capabilities<'a> {
         }
     }
 
-    /// What is not there to carry out an action that stands at `place`.
+    /// Returns what the back-end lacks for `action` at `place`.
     pub fn check_action(
         &self,
         experiment: &Experiment,
@@ -249,7 +250,8 @@ impl<'a> Capabilities<'a> {
     }
 }
 
-/// Between two hosts there is no port that could go down.
+/// Returns an error for `port_down` between two hosts, because hosts have no port that could go
+/// down.
 fn check_port(experiment: &Experiment, place: &str, link: &str, by: LinkDownBy) -> Option<Missing> {
     let is_host = |node: &String| experiment.hosts.iter().any(|host| host.id == *node);
     let mut ends = experiment

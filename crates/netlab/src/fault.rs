@@ -1,20 +1,21 @@
-//! What a user's own algorithm did wrong.
+//! Failures of a user's own algorithms.
 
 use std::sync::{Arc, OnceLock};
 
-/// The first thing that went wrong in a user's own algorithms. All copies are one.
+/// The first failure of a user's own algorithms. All clones share it.
 ///
-/// Hooks have no way to fail: one that does notes why here and answers that nothing is to be done, and the simulation ends.
+/// Hooks cannot return an error. A hook that fails records the reason here and returns a result
+/// that does nothing. The simulation then ends.
 #[derive(Clone, Debug, Default)]
 pub struct Fault(Arc<OnceLock<String>>);
 
 impl Fault {
-    /// Notes what went wrong; only the first time counts.
+    /// Records a failure. Only the first one is kept.
     pub fn note(&self, why: String) {
         self.0.get_or_init(|| why);
     }
 
-    /// What went wrong, if anything did.
+    /// Returns the failure, if there is one.
     pub fn why(&self) -> Option<&str> {
         self.0.get().map(String::as_str)
     }

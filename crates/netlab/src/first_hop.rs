@@ -1,4 +1,5 @@
-//! Hosts that feel their own first link (`first_hop: host`): what waits for it waits in them, and they know when it has left.
+//! Hosts with a queue for their first link (`first_hop: host`). Packets wait in the host, and the
+//! host learns when they have left.
 
 use std::collections::VecDeque;
 
@@ -9,10 +10,11 @@ use crate::lookup::Lookup;
 use crate::resolved::{Experiment, FirstHop, HopDirection};
 use crate::time::Nanos;
 
-/// No queue of a host.
+/// Marks a direction without a host queue.
 const NONE: u32 = u32::MAX;
 
-/// The directions that begin with the queue of a host; those of link k are 2k, forward, and 2k + 1.
+/// Returns the directions that begin with the queue of a host. Directions 2k and 2k + 1 are forward
+/// and backward of link k.
 pub fn host_directions(experiment: &Experiment) -> Vec<usize> {
     let lookup = Lookup::new(experiment);
     let begins_in_host = |interface: &str| {
@@ -29,7 +31,8 @@ pub fn host_directions(experiment: &Experiment) -> Vec<usize> {
         .collect()
 }
 
-/// Where it is not known any more whose packet is in the queue of a host: a middlebox stands before it that may have changed it.
+/// Returns the middleboxes that stand between a host and its queue. The owner of a packet in the
+/// queue is then unknown, because the middlebox may have changed the packet.
 pub fn check_middleboxes(experiment: &Experiment) -> Vec<Missing> {
     let links = &experiment.links;
     let begins = host_directions(experiment).into_iter();
@@ -48,19 +51,19 @@ pub fn check_middleboxes(experiment: &Experiment) -> Vec<Missing> {
         .collect()
 }
 
-/// What waits in the hosts, packet by packet in the order in which their links take it. The packets themselves are in the queues of
-/// the links; here is what is to be told when they leave.
+/// The packets that wait in hosts, in the order in which their links send them. The packets
+/// themselves are in the queues of the links. This type holds what a host is told when they leave.
 #[derive(Debug, Default)]
 pub struct HostQueues<W> {
-    /// The directions that they belong to.
+    /// The direction of each queue.
     directions: Vec<usize>,
-    /// By direction: the place of its queue.
+    /// Index of the queue, by direction.
     place_of: Vec<u32>,
     queues: Vec<VecDeque<W>>,
 }
 
 impl<W> HostQueues<W> {
-    /// Empty ones for these directions.
+    /// Returns empty queues for `directions`.
     pub fn new(directions: Vec<usize>) -> Self {
         let last = directions.last().map_or(0, |last| last + 1);
         let mut place_of = vec![NONE; last];
@@ -74,17 +77,17 @@ impl<W> HostQueues<W> {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of queues.
     pub fn count(&self) -> usize {
         self.queues.len()
     }
 
-    /// The directions that they belong to, ascending.
+    /// Returns the directions of the queues, ascending.
     pub fn directions(&self) -> &[usize] {
         &self.directions
     }
 
-    /// The place of the queue of a direction, if it begins with one.
+    /// Returns the index of the queue of a direction, if it begins with one.
     #[inline]
     pub fn place(&self, direction: usize) -> Option<usize> {
         let place = self.place_of.get(direction).copied();
@@ -93,7 +96,7 @@ impl<W> HostQueues<W> {
             .map(|place| place as usize)
     }
 
-    /// Its link has taken a packet; gives whether that waits.
+    /// Handles a packet that the link accepted. Returns whether the packet waits.
     pub fn enter<P: Packet>(
         &mut self,
         now: Nanos,
@@ -109,7 +112,7 @@ impl<W> HostQueues<W> {
         waits
     }
 
-    /// The next that has left, or is gone.
+    /// Removes and returns the next entry whose packet has left or was dropped.
     pub fn leave<P: Packet>(
         &mut self,
         now: Nanos,
@@ -123,7 +126,8 @@ impl<W> HostQueues<W> {
             .flatten()
     }
 
-    /// When it must be asked for the next that leaves; before that none does. `None`: not before something else happens.
+    /// Returns when `leave` must be called next; no packet leaves earlier. `None` means not before
+    /// another input.
     pub fn next_leave<P: Packet>(
         &self,
         now: Nanos,
@@ -138,7 +142,7 @@ impl<W> HostQueues<W> {
         }
     }
 
-    /// Forgets all that waits.
+    /// Removes all entries.
     pub fn clear(&mut self) {
         self.queues.iter_mut().for_each(VecDeque::clear);
     }

@@ -1,4 +1,5 @@
-//! What flows are to whoever carries them out: ports, pairs of addresses, which end sends, and whether they end by themselves.
+//! Properties of flows that every back-end needs: ports, address pairs, the sending end, data
+//! streams, and start times.
 
 use std::net::IpAddr;
 
@@ -10,34 +11,36 @@ use crate::resolved::{Application, Experiment, Flow, FlowEnd, Interface, Path, T
 use crate::rng::Generator;
 use crate::time::Nanos;
 
-/// The port of the first flow; the others follow, and then probes.
+/// The port of the first flow. The other flows follow, and then the probes.
 const FIRST_PORT: u16 = 5001;
 
-/// The port at which flow `index` is accepted; `None` if there are more flows than ports.
+/// Returns the port at which flow `index` is accepted. `None` if there are more flows than ports.
 pub fn port_of_flow(index: usize) -> Option<u16> {
     u16::try_from(index)
         .ok()
         .and_then(|index| FIRST_PORT.checked_add(index))
 }
 
-/// The flow that is accepted at a port, if there are as many.
+/// Returns the index of the flow that would be accepted at `port`. The experiment may have fewer
+/// flows.
 pub fn flow_at_port(port: u16) -> Option<usize> {
     port.checked_sub(FIRST_PORT).map(usize::from)
 }
 
-/// How many flows can have a port.
+/// The largest number of flows that can have a port.
 pub const MOST_FLOWS: usize = (u16::MAX - FIRST_PORT) as usize + 1;
 
-/// One end of a stream of data.
+/// One end of a data stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamEnd {
-    /// It sends the flow's data.
+    /// Sends the data of the flow.
     Sender,
-    /// It receives them.
+    /// Receives the data of the flow.
     Receiver,
 }
 
-/// Which end of a flow sends its data. The data of requests and responses are the responses: they go to `from`.
+/// Returns which end of the data stream a side of a flow is. The data of a request-response flow
+/// are the responses, which go to `from`.
 pub fn stream_end(app: &Application, side: FlowEnd) -> StreamEnd {
     let asks = matches!(app, Application::RequestResponse { .. });
     match (side, asks) {
@@ -46,7 +49,7 @@ pub fn stream_end(app: &Application, side: FlowEnd) -> StreamEnd {
     }
 }
 
-/// The host at an end of a flow.
+/// Returns the host at an end of a flow.
 pub fn host_at(flow: &Flow, side: FlowEnd) -> &str {
     match side {
         FlowEnd::From => &flow.from,
@@ -54,7 +57,7 @@ pub fn host_at(flow: &Flow, side: FlowEnd) -> &str {
     }
 }
 
-/// The opposite end.
+/// Returns the opposite end.
 pub fn other_end(side: FlowEnd) -> FlowEnd {
     match side {
         FlowEnd::From => FlowEnd::To,
@@ -62,17 +65,17 @@ pub fn other_end(side: FlowEnd) -> FlowEnd {
     }
 }
 
-/// How a stream is cut, and how much of it there is.
+/// The units of a stream and its length.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// Bytes of a unit; the last one may be shorter.
+    /// Bytes of a unit. The last unit may be shorter.
     pub unit_bytes: u64,
-    /// Bytes in all; `None` is without end.
+    /// Bytes of the whole stream. `None` is without end.
     pub bytes: Option<u64>,
 }
 
 impl Shape {
-    /// All of it is one unit.
+    /// Returns the shape of a stream that is a single unit.
     pub fn of_one_unit(bytes: u64) -> Self {
         Self {
             unit_bytes: bytes,
@@ -80,26 +83,27 @@ impl Shape {
         }
     }
 
-    /// Where the unit with the byte at `offset` ends.
+    /// Returns the offset at which the unit with the byte at `offset` ends.
     pub fn end_of_unit(self, offset: u64) -> u64 {
         let end = (offset / self.unit_bytes + 1).saturating_mul(self.unit_bytes);
         self.bytes.map_or(end, |bytes| end.min(bytes))
     }
 }
 
-/// A stream of data that goes from one end to the other, and when it is handed over.
+/// A data stream from one end to the other, and when its data is handed to the transport.
 #[derive(Clone, Copy, Debug)]
 pub struct DataStream {
     /// Its units.
     pub shape: Shape,
-    /// How long after the flow's start data are handed over; `None` is without end.
+    /// How long after the start of the flow data is handed over. `None` is without end.
     pub duration: Option<Nanos>,
-    /// When units are handed over; `None` is as soon as they fit.
+    /// When units are handed over. `None` is as soon as they fit.
     pub pace: Option<Pace>,
 }
 
 impl DataStream {
-    /// What an application sends, in units of that size where it has none of its own; `None` if it is no such stream.
+    /// Returns the data stream of an application. `unit_bytes` is the size of a unit where the
+    /// application does not set one. `None` if the application sends no such stream.
     pub fn of(app: &Application, unit_bytes: u64) -> Option<Self> {
         let cut = |unit_bytes, bytes| Self {
             shape: Shape { unit_bytes, bytes },
@@ -142,7 +146,7 @@ impl DataStream {
         }
     }
 
-    /// One unit, handed over at once.
+    /// Returns a stream of one unit that is handed over at once.
     pub fn of_one_unit(bytes: u64) -> Self {
         Self {
             shape: Shape::of_one_unit(bytes),
@@ -151,7 +155,7 @@ impl DataStream {
         }
     }
 
-    /// How many bytes may be handed over so long after the start.
+    /// Returns how many bytes may be handed over `after_start` nanoseconds after the start.
     pub fn released(self, after_start: Nanos) -> u64 {
         let end = self.shape.bytes.unwrap_or(u64::MAX);
         match self.pace {
@@ -164,7 +168,7 @@ impl DataStream {
     }
 }
 
-/// Whether a flow ends by itself.
+/// Returns whether a flow ends by itself.
 pub fn is_finite(app: &Application) -> bool {
     match app {
         Application::Bulk { bytes, duration_ns } => bytes.is_some() || duration_ns.is_some(),
@@ -182,7 +186,7 @@ pub fn is_finite(app: &Application) -> bool {
     }
 }
 
-/// Why no back-end can carry out a flow as it is described; `None` if that does not forbid it.
+/// Returns why no back-end can carry out a flow as described. `None` if it is possible.
 pub fn why_impossible(flow: &Flow) -> Option<String> {
     let not_zero =
         |what: &str, value: u64| (value == 0).then(|| format!("{what} must be more than 0"));
@@ -212,28 +216,28 @@ pub fn why_impossible(flow: &Flow) -> Option<String> {
     }
 }
 
-/// When a flow starts in the run with that seed.
+/// Returns when a flow starts in the run with `seed`.
 pub fn start_of(experiment: &Experiment, flow: &Flow, seed: u64) -> Nanos {
     let later = Generator::new(seed, &format!("start/{}", flow.id)).below(experiment.vary.start_ns);
     flow.start_ns + later
 }
 
-/// Times between the starts of short flows.
+/// The intervals between the starts of short flows.
 #[derive(Clone, Debug)]
 pub enum Intervals {
-    /// Always the same.
+    /// A fixed interval.
     Fixed(Nanos),
-    /// Exponentially distributed.
+    /// Exponentially distributed intervals.
     Poisson {
         /// Their mean.
         mean: Nanos,
-        /// Whence they come.
+        /// The source of randomness.
         generator: Generator,
     },
 }
 
 impl Intervals {
-    /// Those of a flow of short flows; `None` if it is none.
+    /// Returns the intervals of a flow. `None` if its application is not `short_flows`.
     pub fn of(flow: &Flow, seed: u64) -> Option<Self> {
         let Application::ShortFlows {
             every_ns,
@@ -252,7 +256,7 @@ impl Intervals {
         })
     }
 
-    /// The time until the next start.
+    /// Returns the time until the next start.
     pub fn draw(&mut self) -> Nanos {
         match self {
             Self::Fixed(every) => *every,
@@ -261,12 +265,13 @@ impl Intervals {
     }
 }
 
-/// The pairs of addresses that the paths of a flow route, as seen from one of its ends: of each path those of both families.
+/// The address pairs that the paths of a flow route, seen from one of its ends. Each path has its
+/// pairs of both families.
 #[derive(Clone, Debug)]
 pub struct PathPairs(Vec<Vec<AddressPair>>);
 
 impl PathPairs {
-    /// Those of some paths.
+    /// Returns the pairs of `paths`, seen from `end`.
     pub fn new(lookup: &Lookup<'_>, paths: &[Path], end: FlowEnd) -> Self {
         let between = |path: &Path| match end {
             FlowEnd::From => pairs_between(lookup, &path.local, &path.remote),
@@ -275,21 +280,22 @@ impl PathPairs {
         paths.iter().map(between).collect()
     }
 
-    /// All of them; several ways between the same two are one.
+    /// Returns all pairs without duplicates, because several paths may join the same two addresses.
     pub fn all(&self) -> Vec<AddressPair> {
         unique(self.0.iter().flatten())
     }
 
-    /// Between which addresses a connection begins: those of the first path, over IPv4 if both ends have it.
+    /// Returns the pair on which a connection begins: that of the first path, over IPv4 if both
+    /// ends have it.
     ///
     /// # Panics
-    /// There is no path.
+    /// Panics if there is no path.
     pub fn initial(&self) -> AddressPair {
         self.0[0][0]
     }
 
-    /// What a connection uses that begins at that address: each path in the same family, or in the other one where an end
-    /// has no address of it.
+    /// Returns the pairs of a connection that begins at `initial`: each path in the same family, or
+    /// in the other family where an end has no address of this one.
     pub fn of_connection(&self, initial: IpAddr) -> Vec<AddressPair> {
         let is_alike = |pair: &&AddressPair| pair.local.is_ipv4() == initial.is_ipv4();
         unique(
@@ -301,13 +307,13 @@ impl PathPairs {
 }
 
 impl FromIterator<Vec<AddressPair>> for PathPairs {
-    /// From those of each path.
+    /// Collects the pairs of each path.
     fn from_iter<T: IntoIterator<Item = Vec<AddressPair>>>(paths: T) -> Self {
         Self(paths.into_iter().collect())
     }
 }
 
-/// Whether the connections of a flow use both families.
+/// Returns whether the connections of a flow use both families.
 pub fn mixes_families(lookup: &Lookup<'_>, flow: &Flow) -> bool {
     let pairs = PathPairs::new(lookup, &flow.paths, FlowEnd::From);
     let initial = pairs.initial().local;
@@ -325,13 +331,13 @@ fn unique<'a>(pairs: impl Iterator<Item = &'a AddressPair>) -> Vec<AddressPair> 
     known
 }
 
-/// The pairs of addresses of two interfaces, those of IPv4 first.
+/// Returns the address pairs of two interfaces, IPv4 first.
 pub fn pairs_between(lookup: &Lookup<'_>, near: &str, far: &str) -> Vec<AddressPair> {
     pairs_of(&lookup.addresses(near), &lookup.addresses(far))
 }
 
-/// The pairs of addresses that packets between two interfaces have on their way: those of the interfaces, and those behind which
-/// NATs hide them.
+/// Returns the address pairs that packets between two interfaces can carry on the way: those of the
+/// interfaces, and the outside addresses of NATs that hide them.
 pub fn pairs_on_the_way(lookup: &Lookup<'_>, near: &str, far: &str) -> Vec<AddressPair> {
     let [near, far] = [near, far].map(|end| {
         let mut addresses = lookup.addresses(end);
@@ -341,7 +347,7 @@ pub fn pairs_on_the_way(lookup: &Lookup<'_>, near: &str, far: &str) -> Vec<Addre
     pairs_of(&near, &far)
 }
 
-/// The pairs of the same family, in the order of the near ones.
+/// Returns all pairs of the same family, in the order of `near`.
 pub(crate) fn pairs_of(near: &[IpAddr], far: &[IpAddr]) -> Vec<AddressPair> {
     let mut pairs = Vec::new();
     for &local in near {
@@ -353,7 +359,7 @@ pub(crate) fn pairs_of(near: &[IpAddr], far: &[IpAddr]) -> Vec<AddressPair> {
     pairs
 }
 
-/// The addresses of an interface, that of IPv4 first.
+/// Returns the addresses of an interface, IPv4 first.
 pub fn addresses_at(interface: &Interface) -> Vec<IpAddr> {
     let texts = [&interface.ipv4, &interface.ipv6].into_iter().flatten();
     let addresses = texts.filter_map(|text| text.split('/').next()?.parse().ok());

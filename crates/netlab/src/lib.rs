@@ -1,6 +1,6 @@
-//! The world around the protocol engine: the link model and the simulator.
+//! The simulator, and the link model and experiment model that all back-ends share.
 //!
-//! Everything here runs in virtual time: time and randomness are arguments.
+//! Everything here runs in virtual time. Time and randomness are arguments.
 
 pub mod capabilities;
 pub mod fault;

@@ -1,4 +1,4 @@
-//! The links of an experiment: which channels carry them, and what happens to them.
+//! The links of an experiment: the channels that carry them, and changes to them during a run.
 //!
 //! Directions 2k and 2k + 1 are forward and backward of link k, in the order of the experiment.
 
@@ -9,47 +9,47 @@ use crate::resolved::{self, Direction, Experiment, HopDirection, InvalidDirectio
 use crate::rng::Generator;
 use crate::time::Nanos;
 
-/// What became of a packet that a link had taken.
+/// The fate of a packet that a link had accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrival<P> {
-    /// It reached the end of the direction.
+    /// The packet reached the end of the direction.
     Delivered {
-        /// The direction it took.
+        /// The direction the packet took.
         direction: usize,
         /// The packet.
         packet: P,
-        /// When it arrived.
+        /// When the packet arrived.
         at: Nanos,
     },
-    /// It was dropped on the way.
+    /// The packet was dropped on the way.
     Dropped {
-        /// The direction it took.
+        /// The direction the packet took.
         direction: usize,
         /// The packet.
         packet: P,
-        /// Why.
+        /// Why the packet was dropped.
         reason: DropReason,
     },
 }
 
-/// What a link direction has counted, and what it holds.
+/// Counters and gauges of a link direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkState {
-    /// Bytes, overhead counted, that left the serializer.
+    /// Bytes that left the serializer, overhead included.
     pub wire_bytes: u64,
     /// Packets that left the serializer.
     pub wire_packets: u64,
-    /// Bytes that wait.
+    /// Bytes queued.
     pub queue_bytes: u64,
-    /// Packets that wait.
+    /// Packets queued.
     pub queue_packets: u64,
-    /// Packets given to the link.
+    /// Packets offered to the link.
     pub offered_packets: u64,
-    /// Packets that arrived.
+    /// Packets that arrived at the far end.
     pub delivered_packets: u64,
-    /// In the order of [`DropReason::ALL`].
+    /// Packets dropped for each reason, in the order of [`DropReason::ALL`].
     pub dropped: [u64; DropReason::ALL.len()],
-    /// Packets in service or on the wire.
+    /// Packets in service or in the delay line.
     pub in_flight_packets: u64,
 }
 
@@ -69,7 +69,7 @@ impl LinkState {
         "in_flight_packets",
     ];
 
-    /// The values of [`Self::METRICS`].
+    /// Returns the values of [`Self::METRICS`].
     pub fn values(&self) -> [f64; 11] {
         let [queue_full, aqm, loss, link_down] = self.dropped;
         [
@@ -98,7 +98,7 @@ struct Lane {
 }
 
 struct Link {
-    /// What the seed makes of its delay, in millionths.
+    /// The factor that the seed applies to the delay, in millionths.
     delay_ppm: u64,
 }
 
@@ -107,17 +107,18 @@ pub struct Links<P> {
     links: Vec<Link>,
     lanes: Vec<Lane>,
     channels: Vec<Channel<P>>,
-    /// By medium, whose channels come first, and by station: the direction that it is.
+    /// Direction by medium and station. The channels of media come first.
     on_media: Vec<Vec<u32>>,
-    /// By channel behind these: its only direction.
+    /// Direction by channel, for the channels after those of media.
     on_no_medium: Vec<u32>,
 }
 
 impl<P: Packet> Links<P> {
-    /// The links of a valid experiment, as the seed varies them: one channel per medium, then one per direction of every other link.
+    /// Returns the links of a valid experiment, varied by `seed`. There is one channel per medium,
+    /// then one per direction of every other link.
     ///
     /// # Errors
-    /// A direction that the link model refuses.
+    /// Fails if the link model refuses a direction.
     pub fn new(experiment: &Experiment, seed: u64) -> Result<Self, InvalidDirection> {
         let vary = |link| varied(link, experiment.vary.rtt_ppm, seed);
         let mut links = Self {
@@ -147,7 +148,7 @@ impl<P: Packet> Links<P> {
         Ok(links)
     }
 
-    /// A channel for the next direction alone.
+    /// Adds a channel for the next direction alone.
     fn add_channel(&mut self) -> usize {
         self.on_no_medium.push(self.lanes.len() as u32);
         self.channels.push(Channel::point_to_point());
@@ -183,12 +184,12 @@ impl<P: Packet> Links<P> {
         direction as usize
     }
 
-    /// Number of channels.
+    /// Returns the number of channels.
     pub fn channel_count(&self) -> usize {
         self.channels.len()
     }
 
-    /// The channel that carries a direction.
+    /// Returns the channel that carries a direction.
     pub fn channel_of(&self, direction: usize) -> usize {
         self.lanes[direction].channel as usize
     }
@@ -203,12 +204,12 @@ impl<P: Packet> Links<P> {
         self.channels[lane.channel as usize].enqueue(now, lane.station, packet)
     }
 
-    /// Whether the next departure of a channel stays as it is when a packet is offered.
+    /// Returns whether the next departure of a channel is unaffected by a packet offered now.
     pub fn is_settled(&self, channel: usize) -> bool {
         self.channels[channel].is_settled()
     }
 
-    /// Packets that wait in a direction at `now`.
+    /// Returns the number of packets queued in a direction at `now`.
     pub fn waiting_packets(&mut self, now: Nanos, direction: usize) -> u64 {
         let lane = &self.lanes[direction];
         let channel = &mut self.channels[lane.channel as usize];
@@ -216,19 +217,20 @@ impl<P: Packet> Links<P> {
         channel.queue_packets(lane.station)
     }
 
-    /// When the next packet that waits in a direction may leave its queue, from the last time that its channel was called on: on a
-    /// medium another one's turn may come first. `None` if none waits.
+    /// Returns when the next packet queued in a direction may leave its queue, as of the last call
+    /// to its channel. On a medium another direction may be served first. `None` if no packet is
+    /// queued.
     pub fn next_start(&self, direction: usize) -> Option<Nanos> {
         let lane = &self.lanes[direction];
         self.channels[lane.channel as usize].next_start(lane.station)
     }
 
-    /// When a channel must be polled next; `None`: not before the next input.
+    /// Returns when a channel must be polled next. `None` means not before the next input.
     pub fn next_departure(&self, channel: usize) -> Option<Nanos> {
         self.channels[channel].next_departure()
     }
 
-    /// The next packet that leaves a channel up to `now`.
+    /// Returns the next packet that leaves a channel up to `now`.
     pub fn poll(&mut self, now: Nanos, channel: usize) -> Option<Arrival<P>> {
         let output = self.channels[channel].poll(now)?;
         Some(match output {
@@ -254,7 +256,8 @@ impl<P: Packet> Links<P> {
         })
     }
 
-    /// Cuts a link or mends it: both directions, with all that is queued or on the wire.
+    /// Cuts or restores both directions of a link. A cut drops all packets that are queued, in
+    /// service or in the delay line.
     pub fn set_up(&mut self, now: Nanos, link: usize, up: bool) {
         for direction in [2 * link, 2 * link + 1] {
             let lane = &self.lanes[direction];
@@ -262,17 +265,18 @@ impl<P: Packet> Links<P> {
         }
     }
 
-    /// Lets a rule drop all that is offered to a link, or ends that.
+    /// Adds or removes a rule that drops all packets offered to a link.
     pub fn set_drop_rule(&mut self, link: usize, on: bool) {
         for direction in [2 * link, 2 * link + 1] {
             self.lanes[direction].has_drop_rule = on;
         }
     }
 
-    /// Gives a link new values, varied as it was; what waits or is on the wire stays.
+    /// Gives a link new values, with its delay varied as before. Packets queued or in the delay
+    /// line stay.
     ///
     /// # Errors
-    /// A direction that the link model refuses.
+    /// Fails if the link model refuses a direction.
     pub fn reconfigure(
         &mut self,
         now: Nanos,
@@ -289,14 +293,15 @@ impl<P: Packet> Links<P> {
         Ok(())
     }
 
-    /// Brings counters and gauges to `now`, without any packet leaving.
+    /// Brings counters and gauges to `now`. No packet leaves.
     pub fn advance(&mut self, now: Nanos) {
         for channel in &mut self.channels {
             channel.advance(now);
         }
     }
 
-    /// Back to time 0: all links empty and up with their first values, counters at 0, generators at their start.
+    /// Returns all links to time 0: empty and up with their initial values, counters at 0,
+    /// generators at their start.
     pub fn reset(&mut self) {
         for channel in &mut self.channels {
             channel.reset();
@@ -307,7 +312,7 @@ impl<P: Packet> Links<P> {
         }
     }
 
-    /// State of a direction, as of the last time its channel was called.
+    /// Returns the state of a direction, as of the last call to its channel.
     pub fn state(&self, direction: usize) -> LinkState {
         let lane = &self.lanes[direction];
         let channel = &self.channels[lane.channel as usize];
@@ -328,7 +333,7 @@ impl<P: Packet> Links<P> {
 }
 
 impl Link {
-    /// The direction with the delay that it has under this seed.
+    /// Returns `direction` with the delay it has under this seed.
     fn varied(&self, direction: &Direction) -> Direction {
         let delay = u128::from(direction.delay_ns) * u128::from(self.delay_ppm) / 1_000_000;
         Direction {

@@ -1,4 +1,4 @@
-//! The parts of an experiment by their ids.
+//! The parts of an experiment by id.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -6,20 +6,20 @@ use std::net::IpAddr;
 use crate::flows::addresses_at;
 use crate::resolved::{Experiment, Interface, Path};
 
-/// An experiment, and where in it the part with an id stands.
+/// An experiment with an index of its parts by id.
 pub struct Lookup<'a> {
     /// The experiment.
     pub experiment: &'a Experiment,
     hosts: HashMap<&'a str, usize>,
     interfaces: HashMap<&'a str, usize>,
-    /// By link.
+    /// Smallest MTU by link.
     mtu_bytes: HashMap<&'a str, u32>,
-    /// The smallest MTU of the links that have no host at their ends.
+    /// The smallest MTU of the links without a host at either end.
     mtu_between_nodes: Option<u32>,
 }
 
 impl<'a> Lookup<'a> {
-    /// The parts of a valid experiment.
+    /// Indexes a valid experiment.
     pub fn new(experiment: &'a Experiment) -> Self {
         let hosts = experiment.hosts.iter().map(|host| host.id.as_str());
         let interfaces = &experiment.interfaces;
@@ -44,30 +44,30 @@ impl<'a> Lookup<'a> {
         lookup
     }
 
-    /// The place of a host among the hosts.
+    /// Returns the index of a host.
     pub fn host(&self, id: &str) -> Option<usize> {
         self.hosts.get(id).copied()
     }
 
-    /// The place of an interface among the interfaces.
+    /// Returns the index of an interface.
     pub fn interface_index(&self, id: &str) -> Option<usize> {
         self.interfaces.get(id).copied()
     }
 
-    /// The interface with an id.
+    /// Returns the interface with an id.
     pub fn interface(&self, id: &str) -> Option<&'a Interface> {
         let index = self.interface_index(id)?;
         Some(&self.experiment.interfaces[index])
     }
 
-    /// The addresses of an interface, that of IPv4 first.
+    /// Returns the addresses of an interface, IPv4 first.
     pub fn addresses(&self, interface: &str) -> Vec<IpAddr> {
         self.interface(interface)
             .map(addresses_at)
             .unwrap_or_default()
     }
 
-    /// The addresses behind which NATs hide an interface.
+    /// Returns the outside addresses of the NATs that hide an interface.
     pub fn outside_addresses(&self, interface: &str) -> Vec<IpAddr> {
         let index = self.interface_index(interface);
         let middleboxes = self.experiment.middleboxes.iter();
@@ -78,7 +78,8 @@ impl<'a> Lookup<'a> {
             .collect()
     }
 
-    /// The smallest MTU on a path, of all its possible links if routers choose them; `None` if it has no links.
+    /// Returns the smallest MTU on a path, over all possible links if routers choose them. `None`
+    /// if the path has no links.
     pub fn path_mtu_bytes(&self, path: &Path) -> Option<u32> {
         let hops = path.hops.iter();
         let listed = hops.filter_map(|hop| self.mtu_bytes.get(hop.link.as_str()).copied());

@@ -1,4 +1,5 @@
-//! Which of several equal next hops a router takes: hashes of a packet's ends, and shares of what a hash can be.
+//! The choice among equal next hops: hashes of the addresses and ports of a packet, and the share
+//! of hash values of each next hop.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,24 +8,24 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::resolved::NextHop;
 use crate::rng::Generator;
 
-/// What routers look at: the ends of a packet, and what lies between them.
+/// The fields by which routers choose.
 #[derive(Clone, Copy, Debug)]
 pub struct FiveTuple {
     /// Address and port of the sender.
     pub source: SocketAddr,
     /// Address and port of the receiver.
     pub destination: SocketAddr,
-    /// The number of the transport protocol, 6 for TCP and 17 for UDP.
+    /// Protocol number of the transport: 6 for TCP, 17 for UDP.
     pub protocol: u8,
 }
 
 impl FiveTuple {
-    /// FNV-1a with 32 bits over the two addresses in network order.
+    /// Returns the 32-bit FNV-1a hash of the two addresses in network order.
     pub fn hash_l3(&self) -> u32 {
         fnv1a(&self.addresses())
     }
 
-    /// FNV-1a with 32 bits over addresses, protocol and ports in network order.
+    /// Returns the 32-bit FNV-1a hash of addresses, protocol and ports in network order.
     pub fn hash_l4(&self) -> u32 {
         fnv1a(&self.bytes())
     }
@@ -48,13 +49,14 @@ impl FiveTuple {
     }
 }
 
-/// <http://www.isthe.com/chongo/tech/comp/fnv/>
+/// Returns the FNV-1a hash (<http://www.isthe.com/chongo/tech/comp/fnv/>).
 fn fnv1a(bytes: &[u8]) -> u32 {
     let next = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
     bytes.iter().fold(0x811c_9dc5, next)
 }
 
-/// The last value of each next hop's share of 31 bits, as large as its weight is (hash-threshold, RFC 2992; Linux's rounding).
+/// Returns the largest 31-bit value of the share of each next hop. Shares are proportional to the
+/// weights (hash-threshold, RFC 2992, with the rounding of Linux).
 pub fn upper_bounds(weights: &[u32]) -> Vec<u32> {
     let total: u64 = weights.iter().copied().map(u64::from).sum();
     let mut sum = 0;
@@ -65,31 +67,32 @@ pub fn upper_bounds(weights: &[u32]) -> Vec<u32> {
     weights.iter().map(bound).collect()
 }
 
-/// The next hop whose share a hash falls into; only its upper 31 bits count.
+/// Returns the index of the next hop whose share contains `hash`. Only the upper 31 bits count.
 pub fn by_threshold(hash: u32, bounds: &[u32]) -> usize {
     bounds.partition_point(|bound| *bound < hash >> 1)
 }
 
-/// How one router chooses.
+/// The rule by which one router chooses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chooser {
     rule: NextHop,
     seed: u64,
 }
 
-/// What a router chooses among.
+/// The options of a router.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Choice {
-    /// How many equal next hops there are.
+    /// Number of equal next hops.
     pub(crate) next_hops: usize,
-    /// In how many ways the routers before may have chosen.
+    /// Number of ways in which the routers before may have chosen.
     pub(crate) ways_before: usize,
 }
 
 impl Chooser {
-    /// The rule of a router in the run with `seed`.
+    /// Returns the rule of `router` in the run with `seed`.
     pub(crate) fn new(rule: NextHop, router: &str, seed: u64) -> Self {
-        // Routers that choose by ECMP hash in the same way in every run, each in its own.
+        // A router with ECMP hashes in the same way in every run, and differently from other
+        // routers.
         let seed = if rule == NextHop::Random { seed } else { 0 };
         Self {
             rule,
@@ -97,7 +100,7 @@ impl Chooser {
         }
     }
 
-    /// The place of the next hop of a packet.
+    /// Returns the index of the next hop of a packet.
     pub(crate) fn choose(&self, tuple: &FiveTuple, choice: Choice) -> usize {
         let hash = match self.rule {
             NextHop::EcmpL3 => mixed(tuple.hash_l3() ^ self.seed as u32),
@@ -112,7 +115,7 @@ impl Chooser {
     }
 }
 
-/// The last step of MurmurHash3: each bit of the seed and of the hash bears on each bit of the result.
+/// The finalizer of MurmurHash3: every bit of hash and seed affects every bit of the result.
 fn mixed(hash: u32) -> u32 {
     let hash = (hash ^ hash >> 16).wrapping_mul(0x85eb_ca6b);
     let hash = (hash ^ hash >> 13).wrapping_mul(0xc2b2_ae35);

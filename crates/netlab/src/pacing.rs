@@ -1,20 +1,20 @@
-//! When pieces of a stream, or datagrams, may be sent.
+//! Pacing: when pieces of a stream, or datagrams, may be sent.
 
 use crate::time::{NANOS_PER_SECOND, Nanos};
 
-/// Equal pieces at a constant rate, some of them ahead of time. Rounding never adds up.
+/// Equal pieces at a constant rate, some of them ahead of time. Rounding errors do not accumulate.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// Payload of a piece.
+    /// Payload of a piece in bytes.
     pub piece_bytes: u64,
-    /// Payload rate.
+    /// Payload rate in bit/s.
     pub rate_bps: u64,
-    /// Pieces due within this time from the start are due at the start.
+    /// Pieces due within this time after the start are due at the start.
     pub ahead: Nanos,
 }
 
 impl Pace {
-    /// One piece after the other at a constant bit rate, the first at the start.
+    /// Returns a pace of one piece after another at a constant rate, the first at the start.
     pub fn constant(rate_bps: u64, size_bytes: u32) -> Self {
         Self {
             piece_bytes: size_bytes.into(),
@@ -23,9 +23,9 @@ impl Pace {
         }
     }
 
-    /// When piece `number` is due, counted from the start.
+    /// Returns when piece `number` is due, counted from the start.
     pub fn due(&self, number: u64) -> Nanos {
-        // Divisions of 128 bits are slow, and seldom needed.
+        // 128-bit divisions are slow and rarely needed.
         let narrow = u64::try_from(self.work()).ok();
         let at = match narrow.and_then(|work| number.checked_mul(work)) {
             Some(work) => work / self.rate_bps,
@@ -37,20 +37,20 @@ impl Pace {
         at.saturating_sub(self.ahead)
     }
 
-    /// How many pieces are due at `after_start`.
+    /// Returns how many pieces are due at `after_start`.
     pub fn due_by(&self, after_start: Nanos) -> u64 {
         let elapsed = u128::from(after_start) + u128::from(self.ahead);
-        // The largest number with due(number) <= after_start, and piece 0.
+        // The largest number with due(number) <= after_start. Pieces count from 0.
         let last = ((elapsed + 1) * u128::from(self.rate_bps) - 1) / self.work();
         u64::try_from(last).map_or(u64::MAX, |last| last.saturating_add(1))
     }
 
-    /// How many pieces are due before `duration`.
+    /// Returns how many pieces are due before `duration`.
     pub fn within(&self, duration: Nanos) -> u64 {
         duration.checked_sub(1).map_or(0, |last| self.due_by(last))
     }
 
-    /// Bits of a piece, times the nanoseconds of a second.
+    /// Returns the bits of a piece times the nanoseconds of a second.
     fn work(&self) -> u128 {
         u128::from(self.piece_bytes) * 8 * u128::from(NANOS_PER_SECOND)
     }

@@ -1,4 +1,4 @@
-//! From addresses to interfaces, links and hosts of the description.
+//! Maps addresses to the interfaces, links and hosts of the description.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -6,37 +6,37 @@ use std::net::{IpAddr, SocketAddr};
 use crate::flows::{addresses_at, host_at, port_of_flow};
 use crate::resolved::{Experiment, Flow};
 
-/// Where the flows of an experiment run.
+/// The interfaces, links and flows of an experiment, by address.
 pub struct Places {
     interface_of: HashMap<IpAddr, String>,
     link_of_interface: HashMap<String, String>,
     flows: Vec<Flow>,
 }
 
-/// The two ends of a subflow: the data sender's, then the data receiver's.
+/// The two ends of a subflow: the data sender's and the data receiver's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ends {
-    /// The data sender's address and port.
+    /// Address and port of the data sender.
     pub local: SocketAddr,
-    /// The data receiver's address and port.
+    /// Address and port of the data receiver.
     pub remote: SocketAddr,
 }
 
-/// A subflow in the words of the description.
+/// A subflow in terms of the description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place<'a> {
     /// Id of the interface of the data sender.
     pub interface: Option<&'a str>,
     /// Id of the interface of the data receiver.
     pub remote_interface: Option<&'a str>,
-    /// Id of the first link between them.
+    /// Id of the first link of the path.
     pub link: Option<&'a str>,
-    /// Id of the host that opened it.
+    /// Id of the host that opened the subflow.
     pub opened_by: &'a str,
 }
 
 impl Places {
-    /// Those of an experiment.
+    /// Returns the places of an experiment.
     pub fn new(experiment: &Experiment) -> Self {
         let mut interface_of = HashMap::new();
         let mut link_of_interface = HashMap::new();
@@ -58,12 +58,12 @@ impl Places {
         }
     }
 
-    /// Id of the host that sends a flow's data.
+    /// Returns the id of the host that sends the data of a flow.
     pub fn sender(&self, flow: usize) -> &str {
         &self.flows[flow].from
     }
 
-    /// Where a subflow of a flow runs.
+    /// Returns the place of a subflow of a flow.
     pub fn place(&self, flow: usize, ends: Ends) -> Place<'_> {
         let interface = self.interface_of.get(&ends.local.ip());
         let remote_interface = self.interface_of.get(&ends.remote.ip());
@@ -75,7 +75,8 @@ impl Places {
         }
     }
 
-    /// The first link of the path; what is no path of the description leaves by the interface's own link.
+    /// Returns the first link of the path. If the ends belong to no path of the description,
+    /// returns the link of the local interface.
     fn link(&self, flow: usize, local: Option<&String>, remote: Option<&String>) -> Option<&str> {
         let paths = &self.flows[flow].paths;
         let path = paths
@@ -87,7 +88,8 @@ impl Places {
             .map(String::as_str)
     }
 
-    /// Who opened it did not do so from the flow's port, at which the other listens.
+    /// Returns the id of the opener: the end whose port is not the port at which the flow is
+    /// accepted.
     fn opener(&self, flow: usize, ends: Ends) -> &str {
         let described = &self.flows[flow];
         let port = port_of_flow(flow);

@@ -1,9 +1,12 @@
-//! A simulator with algorithms of a user's own, as a program that `mptcplab run --on PROGRAM` starts.
+//! Turns a simulator with a user's own algorithms into a program for `mptcplab run --on PROGRAM`.
 //!
-//! `PROGRAM capabilities` prints what it can do; `PROGRAM check` reads a resolved experiment and prints what it lacks of it;
-//! `PROGRAM run SEED DIRECTORY` reads one, on a line of its own, and writes its tables into the directory. Every further line
-//! that it reads lets it go on for an interval of the samples, and it answers each with a line; at the end of its input it
-//! finishes and prints the summary. All of it is JSON.
+//! - `PROGRAM capabilities` prints the capabilities.
+//! - `PROGRAM check` reads a resolved experiment and prints the features it lacks for it.
+//! - `PROGRAM run SEED DIRECTORY` reads a resolved experiment on one line and writes its tables
+//!   into the directory. Each further line it reads advances the run by one sample interval, and is
+//!   answered with a line. At the end of the input it finishes the run and prints the summary.
+//!
+//! All input and output is JSON.
 
 use std::io::{self, BufRead, Read, Write};
 use std::path::Path;
@@ -23,13 +26,13 @@ use crate::sim::{QueueKind, Simulation, SimulationError, capabilities, check};
 use crate::time::Nanos;
 
 const USAGE: &str = "usage: PROGRAM capabilities | check | run SEED DIRECTORY; mptcplab run SPEC --on PROGRAM calls it so";
-/// The exit status for what was asked wrongly.
+/// The exit status for wrong input.
 const WRONG_INPUT: u8 = 2;
 /// The exit status of a run that failed.
 const FAILED: u8 = 4;
-/// How far a run goes between two signs of life.
+/// Simulated time between two signs of life, in nanoseconds.
 const STEP: Nanos = 1_000_000;
-/// For how long of real time simulated time may stand still.
+/// Real time for which simulated time may stand still.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Error)]
@@ -46,7 +49,7 @@ enum ProgramError {
     Json(#[from] serde_json::Error),
 }
 
-/// Does what the command line says, with the engine's algorithms and those that were added.
+/// Executes the command line, with the algorithms in `registry`.
 pub fn main(registry: Registry) -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -117,8 +120,8 @@ fn advance(
     Ok(ended)
 }
 
-/// Ends the program when a step of the simulation does not end. The count that it gives grows with every sign of life, and is
-/// odd while a step is under way.
+/// Starts a thread that ends the program when a step of the simulation does not end. The returned
+/// count grows with every sign of life and is odd during a step.
 fn watch() -> Arc<AtomicU64> {
     let life = Arc::new(AtomicU64::new(0));
     let seen = life.clone();

@@ -1,7 +1,8 @@
-//! All algorithms by name: those of the engine, and those that a user adds.
+//! All algorithms by name: those of the engine, and those added by a user.
 //!
-//! What makes an algorithm gets the parameters of the engine, and those that the description gives as they stand there: the
-//! engine's algorithms take them from the former, a user's own takes what it wants from the latter.
+//! The function that creates an algorithm gets two sets of parameters: those of the engine, and the
+//! raw parameters of the description. Algorithms of the engine use the former, a user's own
+//! algorithms read the latter.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,18 +17,18 @@ use crate::fault::Fault;
 use crate::parameters::Kind;
 use crate::resolved::Parameters;
 
-/// Makes a congestion control for a connection.
+/// Creates a congestion control for a connection.
 pub type MakeControl =
     Arc<dyn Fn(&cc::Parameters, &Parameters) -> Box<dyn CongestionControl> + Send + Sync>;
-/// Makes a scheduler for a connection.
+/// Creates a scheduler for a connection.
 pub type MakeScheduler =
     Arc<dyn Fn(&sched::Parameters, &Parameters) -> Box<dyn Scheduler> + Send + Sync>;
-/// Makes a path manager for a connection.
+/// Creates a path manager for a connection.
 pub type MakePathManager = Arc<
     dyn Fn(&pm::Connection, &pm::Parameters, &Parameters) -> Box<dyn PathManager> + Send + Sync,
 >;
 
-/// A name that is taken.
+/// The error for a name that is already taken.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("there is a {kind} named {name} already; choose another name")]
 pub struct NameTaken {
@@ -46,29 +47,29 @@ pub struct Registry {
 }
 
 impl Default for Registry {
-    /// The engine's own.
+    /// Returns the algorithms of the engine.
     fn default() -> Self {
         let controls = cc::CONGESTION_CONTROLS.iter();
         let schedulers = sched::SCHEDULERS.iter();
         let path_managers = pm::PATH_MANAGERS.iter();
         Self {
             controls: controls
-                .map(|(name, make)| {
-                    let made: MakeControl = Arc::new(|given, _| make(given));
-                    ((*name).to_owned(), made)
+                .map(|control| {
+                    let made: MakeControl = Arc::new(|given, _| (control.make)(given));
+                    (control.description.name.to_owned(), made)
                 })
                 .collect(),
             schedulers: schedulers
-                .map(|(name, make)| {
-                    let made: MakeScheduler = Arc::new(|given, _| make(given));
-                    ((*name).to_owned(), made)
+                .map(|entry| {
+                    let made: MakeScheduler = Arc::new(|given, _| (entry.make)(given));
+                    (entry.description.name.to_owned(), made)
                 })
                 .collect(),
             path_managers: path_managers
-                .map(|(name, make)| {
+                .map(|entry| {
                     let made: MakePathManager =
-                        Arc::new(|connection, given, _| make(connection, given));
-                    ((*name).to_owned(), made)
+                        Arc::new(|connection, given, _| (entry.make)(connection, given));
+                    (entry.description.name.to_owned(), made)
                 })
                 .collect(),
             parameters: Kind::ALL.into_iter().flat_map(parameters_of).collect(),
@@ -78,10 +79,10 @@ impl Default for Registry {
 }
 
 impl Registry {
-    /// Adds a congestion control, and the parameters that a description can give it.
+    /// Adds a congestion control and the names of the parameters that a description can set.
     ///
     /// # Errors
-    /// The name is taken.
+    /// Fails if the name is taken.
     pub fn add_control(
         &mut self,
         name: &str,
@@ -93,10 +94,10 @@ impl Registry {
         Ok(())
     }
 
-    /// Adds a scheduler, and the parameters that a description can give it.
+    /// Adds a scheduler and the names of the parameters that a description can set.
     ///
     /// # Errors
-    /// The name is taken.
+    /// Fails if the name is taken.
     pub fn add_scheduler(
         &mut self,
         name: &str,
@@ -108,10 +109,10 @@ impl Registry {
         Ok(())
     }
 
-    /// Adds a path manager, and the parameters that a description can give it.
+    /// Adds a path manager and the names of the parameters that a description can set.
     ///
     /// # Errors
-    /// The name is taken.
+    /// Fails if the name is taken.
     pub fn add_path_manager(
         &mut self,
         name: &str,
@@ -129,32 +130,33 @@ impl Registry {
         self.parameters.extend(own);
     }
 
-    /// What algorithms can be given: kind, name of the algorithm, name of the parameter.
+    /// Returns all parameters: kind, name of the algorithm, name of the parameter.
     pub fn parameters(&self) -> &[(Kind, String, String)] {
         &self.parameters
     }
 
-    /// The congestion control of that name.
+    /// Returns the congestion control with a name.
     pub fn control(&self, name: &str) -> Option<&MakeControl> {
         self.controls.get(name)
     }
 
-    /// The scheduler of that name.
+    /// Returns the scheduler with a name.
     pub fn scheduler(&self, name: &str) -> Option<&MakeScheduler> {
         self.schedulers.get(name)
     }
 
-    /// The path manager of that name.
+    /// Returns the path manager with a name.
     pub fn path_manager(&self, name: &str) -> Option<&MakePathManager> {
         self.path_managers.get(name)
     }
 
-    /// Where the algorithms that were added note what goes wrong; that ends a run. A registry is for one run.
+    /// Returns the fault that added algorithms report to. A fault ends the run, so use a registry
+    /// for one run only.
     pub fn fault(&self) -> &Fault {
         &self.fault
     }
 
-    /// What flows can name, each with the kind of thing it is.
+    /// Returns the names of all algorithms, with their kinds.
     pub fn names(&self) -> impl Iterator<Item = (Kind, &str)> {
         let controls = self.controls.keys().map(|name| (Kind::Control, name));
         let schedulers = self.schedulers.keys().map(|name| (Kind::Scheduler, name));
@@ -165,11 +167,11 @@ impl Registry {
     }
 }
 
-/// What the engine's algorithms of one kind can be given.
+/// Returns the parameters of the engine's algorithms of one kind.
 fn parameters_of(kind: Kind) -> impl Iterator<Item = (Kind, String, String)> {
-    kind.parameters().into_iter().flat_map(move |parameter| {
-        let algorithms = parameter.algorithms.iter();
-        algorithms.map(move |algorithm| (kind, (*algorithm).to_owned(), parameter.name.to_owned()))
+    kind.algorithms().into_iter().flat_map(move |algorithm| {
+        let parameters = algorithm.parameters.into_iter();
+        parameters.map(move |one| (kind, algorithm.name.to_owned(), one.name.to_owned()))
     })
 }
 

@@ -1,4 +1,5 @@
-//! The resolved experiment, exactly as its JSON: integers in named units, no defaults, no unknown keys.
+//! The resolved experiment. The types mirror its JSON exactly: integers in named units, no
+//! defaults, no unknown keys.
 
 mod action;
 mod algorithm;

@@ -1,6 +1,7 @@
 //! Random generators, one per label, all derived from the seed of the run.
 //!
-//! A label names who draws ("loss/wifi/forward"), so that adding a host or a link never changes what another one draws.
+//! A label names the user of the numbers, such as "loss/wifi/forward". Adding a host or link
+//! therefore never changes the numbers of another.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -8,12 +9,12 @@ use sha2::{Digest, Sha256};
 
 use crate::time::Nanos;
 
-/// A stream of random numbers that depends on nothing but the seed and the label.
+/// A stream of random numbers that depends only on the seed and the label.
 #[derive(Clone, Debug)]
 pub struct Generator(Xoshiro256PlusPlus);
 
 impl Generator {
-    /// The generator of `label` in the run with `seed`.
+    /// Returns the generator of `label` in the run with `seed`.
     pub fn new(seed: u64, label: &str) -> Self {
         let mut hash = Sha256::new();
         hash.update(seed.to_le_bytes());
@@ -21,33 +22,34 @@ impl Generator {
         Self(Xoshiro256PlusPlus::from_seed(hash.finalize().into()))
     }
 
-    /// 64 uniform bits.
+    /// Returns 64 uniform bits.
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// The stream itself, for who draws from the interface of `rand_core`.
+    /// Returns the stream itself, for use through the traits of `rand_core`.
     pub fn into_bits(self) -> impl Rng + Send + 'static {
         self.0
     }
 
-    /// Uniform in [0, 1), with 53 bits.
+    /// Returns a uniform number in [0, 1) with 53 bits.
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// True with the given probability; 0 is never, 1 is always.
+    /// Returns true with the given probability: never for 0, always for 1.
     pub fn chance(&mut self, probability: f64) -> bool {
         self.unit() < probability
     }
 
-    /// Uniform in [0, bound); 0 if the bound is 0.
+    /// Returns a uniform integer in [0, bound), or 0 if the bound is 0.
     pub fn below(&mut self, bound: Nanos) -> Nanos {
-        // The high half of the product is uniform up to 2^-64 x bound: far below what any experiment resolves.
+        // The high half of the product is uniform up to 2^-64 x bound, far below what any
+        // experiment resolves.
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as Nanos
     }
 
-    /// Exponentially distributed with the given mean.
+    /// Returns an exponentially distributed number with the given mean.
     pub fn exponential(&mut self, mean: Nanos) -> Nanos {
         (-libm::log(1.0 - self.unit()) * mean as f64) as Nanos
     }

@@ -1,4 +1,4 @@
-//! The schedule: events of the description, and those injected while the run goes on.
+//! The schedule: events of the description, and events injected during the run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,34 +9,34 @@ use crate::resolved::{Action, Event, Experiment};
 use crate::rng::Generator;
 use crate::time::Nanos;
 
-/// An event as it happened.
+/// An event that happened.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EventRecord {
-    /// Its id; injected ones are `injected.1`, `injected.2` and so on.
+    /// Its id. Injected events are `injected.1`, `injected.2` and so on.
     pub id: String,
-    /// The event of the description that it is part of.
+    /// Id of the event in the description from which this one was made.
     pub parent: Option<String>,
-    /// When it was to happen in this run.
+    /// When it was due in this run.
     pub asked_ns: Nanos,
     /// When it happened.
     pub actual_ns: Nanos,
-    /// Whether it was not in the description.
+    /// Whether it was injected, not described.
     pub injected: bool,
-    /// What it did, if the description does not say it.
+    /// Its action, if it was injected.
     pub action: Option<Action>,
 }
 
-/// An injected action that changes nothing.
+/// An injected action that would change nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("action: {name} {already}")]
 pub struct NoChange {
     /// The interface or link.
     name: String,
-    /// The state in which it is.
+    /// The state it already has.
     already: &'static str,
 }
 
-/// What can be switched of an interface or link.
+/// The states of an interface or link that actions switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Switch {
     InterfaceIsUp,
@@ -45,7 +45,8 @@ enum Switch {
 }
 
 impl Switch {
-    /// Whose switch an action sets, and to what; `None` for actions that may be repeated.
+    /// Returns the interface or link, the switch and the state that an action sets. `None` for
+    /// actions that may be repeated.
     fn set_by(action: &Action) -> Option<(&str, Self, bool)> {
         Some(match action {
             Action::InterfaceDown { interface } => (interface, Self::InterfaceIsUp, false),
@@ -68,12 +69,14 @@ impl Switch {
     }
 }
 
-/// The time between two events is never changed by more than this.
+/// The largest change of the time between two events, in nanoseconds.
 pub const MOST_MOVED_NS: Nanos = 1_000_000_000;
 
-/// The events of a run: the times between them are those of the description, plus or minus up to `vary.events_ppm`.
+/// Returns the events of a run. The times between them are those of the description, plus or minus
+/// up to `vary.events_ppm`.
 ///
-/// Their order is kept, and so are instants that several share; none falls out of the run.
+/// Their order is kept, and events of the same instant stay together. No event moves beyond the end
+/// of the run.
 pub fn events_of(experiment: &Experiment, seed: u64) -> Vec<Event> {
     let mut events = experiment.events.clone();
     let (mut described, mut moved_to) = (0, 0);
@@ -91,19 +94,19 @@ pub fn events_of(experiment: &Experiment, seed: u64) -> Vec<Event> {
     events
 }
 
-/// Events to come, and the record of those that happened.
+/// The events to come, and a record of those that happened.
 pub struct Schedule {
     events: Vec<Event>,
     next: usize,
     taken_ids: BTreeSet<String>,
     injected: u64,
-    /// By interface or link; what is absent is on.
+    /// State by interface or link. Absent entries are on.
     switches: BTreeMap<(String, Switch), bool>,
     record: Vec<EventRecord>,
 }
 
 impl Schedule {
-    /// Of an experiment with a seed at time 0.
+    /// Returns the schedule of an experiment with `seed`, at time 0.
     pub fn new(experiment: &Experiment, seed: u64) -> Self {
         let events = events_of(experiment, seed);
         let interfaces = experiment.interfaces.iter();
@@ -118,12 +121,12 @@ impl Schedule {
         }
     }
 
-    /// When the next event of the description happens.
+    /// Returns when the next event of the description happens.
     pub fn next_at(&self) -> Option<Nanos> {
         self.events.get(self.next).map(|event| event.at_ns)
     }
 
-    /// Records the next event as happening now, and gives what it does.
+    /// Records the next event as happening now and returns its action. `None` if no event is due.
     pub fn take_due(&mut self, now: Nanos) -> Option<Action> {
         let event = self
             .events
@@ -143,10 +146,11 @@ impl Schedule {
         Some(action)
     }
 
-    /// An event that is not in the description, with its id: to be carried out and then given to [`Self::record_injected`].
+    /// Returns an event for an injected action, with its id. Carry it out and then pass it to
+    /// [`Self::record_injected`].
     ///
     /// # Errors
-    /// It would change nothing.
+    /// Fails if the action would change nothing.
     pub fn injection(&mut self, now: Nanos, action: &Action) -> Result<EventRecord, NoChange> {
         if let Some((name, switch, on)) = Switch::set_by(action)
             && self.is_on(name, switch) == on
@@ -167,7 +171,7 @@ impl Schedule {
         })
     }
 
-    /// Records an injected event as having happened.
+    /// Records that an injected event happened.
     pub fn record_injected(&mut self, event: EventRecord) {
         if let Some(action) = &event.action {
             self.set_switch(action);
@@ -196,7 +200,7 @@ impl Schedule {
         }
     }
 
-    /// All events that happened, in order.
+    /// Returns all events that happened, in order.
     pub fn record(&self) -> &[EventRecord] {
         &self.record
     }

@@ -1,4 +1,5 @@
-//! What an experiment asks of the protocol engine of its hosts, in the engine's words: for whoever runs it, in virtual or real time.
+//! Translates an experiment into the configuration of the engine at its hosts. Used in virtual and
+//! in real time.
 
 mod profile;
 
@@ -16,7 +17,7 @@ use crate::time::Nanos;
 
 pub use profile::profile;
 
-/// By host: what the network offers it at the start.
+/// Returns for each host its view of the network at the start.
 pub fn network_views(lookup: &Lookup<'_>) -> Vec<NetworkView> {
     let hosts = lookup.experiment.hosts.iter();
     let views = pairs_of_hosts(lookup)
@@ -33,7 +34,7 @@ pub fn network_views(lookup: &Lookup<'_>) -> Vec<NetworkView> {
         .collect()
 }
 
-/// By host: all pairs of addresses that its flows route, in the order of the flows.
+/// Returns for each host all address pairs that its MPTCP flows route, in the order of the flows.
 fn pairs_of_hosts(lookup: &Lookup<'_>) -> Vec<Vec<AddressPair>> {
     let experiment = lookup.experiment;
     let mut known = vec![BTreeSet::new(); experiment.hosts.len()];
@@ -50,7 +51,7 @@ fn pairs_of_hosts(lookup: &Lookup<'_>) -> Vec<Vec<AddressPair>> {
     all
 }
 
-/// By host: its addresses that are down at the start.
+/// Returns for each host the addresses that are down at the start.
 fn addresses_that_are_down(lookup: &Lookup<'_>) -> Vec<BTreeSet<IpAddr>> {
     let mut down = vec![BTreeSet::new(); lookup.experiment.hosts.len()];
     let interfaces = lookup.experiment.interfaces.iter();
@@ -62,7 +63,8 @@ fn addresses_that_are_down(lookup: &Lookup<'_>) -> Vec<BTreeSet<IpAddr>> {
     down
 }
 
-/// The ways that a connection of a flow starts on, the primary one first. Local ports are not chosen yet.
+/// Returns the four-tuples on which a connection of a flow starts, the primary one first. Local
+/// ports are 0, because they are not chosen yet.
 pub fn ways(lookup: &Lookup<'_>, flow: &Flow, port: u16) -> Vec<FourTuple> {
     let pairs = PathPairs::new(lookup, &flow.paths, flow.opened_by);
     let first = pairs.initial();
@@ -77,10 +79,10 @@ pub fn ways(lookup: &Lookup<'_>, flow: &Flow, port: u16) -> Vec<FourTuple> {
     ways.collect()
 }
 
-/// What an action does to the addresses of a host.
+/// The effect of an action on the addresses of a host.
 #[derive(Clone, Debug)]
 pub struct AddressChange {
-    /// Place of the interface that has them among the experiment's.
+    /// Index of the interface that has the addresses.
     pub interface: usize,
     addresses: Vec<IpAddr>,
     kind: Change,
@@ -93,7 +95,7 @@ enum Change {
 }
 
 impl AddressChange {
-    /// That of an action; `None` if it concerns no addresses.
+    /// Returns the effect of an action. `None` if it affects no addresses.
     pub fn of(experiment: &Experiment, action: &Action) -> Option<Self> {
         let (id, kind) = match action {
             Action::InterfaceDown { interface } | Action::AddressRemove { interface } => {
@@ -114,12 +116,12 @@ impl AddressChange {
         })
     }
 
-    /// The addresses.
+    /// Returns the addresses.
     pub fn addresses(&self) -> &[IpAddr] {
         &self.addresses
     }
 
-    /// Whether they can be used from now on; `None` if that stays as it is.
+    /// Returns whether the addresses become usable or unusable. `None` if that does not change.
     pub fn is_usable(&self) -> Option<bool> {
         match self.kind {
             Change::Usable(is_usable) => Some(is_usable),
@@ -127,7 +129,7 @@ impl AddressChange {
         }
     }
 
-    /// Tells the engine of the host.
+    /// Reports the change to the engine of the host.
     pub fn tell(&self, now: Nanos, endpoint: &mut Endpoint) {
         for &address in &self.addresses {
             match self.kind {
@@ -138,7 +140,7 @@ impl AddressChange {
     }
 }
 
-/// Why a connection ended, for people.
+/// Returns why a connection ended, as a message for people.
 pub fn why_closed(reason: CloseReason) -> &'static str {
     match reason {
         CloseReason::Finished => "the connection was closed",

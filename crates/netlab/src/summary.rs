@@ -1,4 +1,4 @@
-//! What the results of all back-ends have in common.
+//! The parts of a result that all back-ends share.
 
 use serde::Serialize;
 
@@ -11,21 +11,21 @@ use crate::time::Nanos;
 /// The result of a flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FlowSummary {
-    /// Its id.
+    /// Id of the flow.
     pub id: String,
-    /// When its first connection was opened, or its first datagram sent.
+    /// When its first connection was opened or its first datagram was sent.
     pub start_ns: Nanos,
-    /// When its first connection stood; none of datagrams.
+    /// When its first connection was established. `None` for datagrams.
     pub established_ns: Option<Nanos>,
-    /// When its last byte arrived; none if it was not done when the run ended.
+    /// When its last byte arrived. `None` if the flow was not done at the end of the run.
     pub end_ns: Option<Nanos>,
-    /// Payload delivered in order.
+    /// Payload bytes delivered in order.
     pub bytes: u64,
     /// The path of its first subflow.
     pub path: PathSummary,
-    /// Why it could not go on.
+    /// Why it could not continue.
     pub error: Option<String>,
-    /// Why it was plain TCP although it was meant to be Multipath TCP.
+    /// Why it used plain TCP although MPTCP was requested.
     pub fallback: Option<&'static str>,
     /// Its subflows, in the order in which they were established.
     pub subflows: Vec<SubflowResult>,
@@ -34,32 +34,34 @@ pub struct FlowSummary {
 /// A subflow in the result of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SubflowResult {
-    /// Its number.
+    /// Number of the subflow.
     pub id: usize,
-    /// The data sender's address and port.
+    /// Address and port of the data sender.
     pub local: String,
-    /// The data receiver's address and port.
+    /// Address and port of the data receiver.
     pub remote: String,
-    /// Id of the interface that has `local`.
+    /// Id of the interface with address `local`.
     pub interface: Option<String>,
-    /// Id of the interface that has `remote`.
+    /// Id of the interface with address `remote`.
     pub remote_interface: Option<String>,
-    /// Id of the first link between them.
+    /// Id of the first link of the path.
     pub link: Option<String>,
-    /// When it was established; on the kernel the first sample in which it was.
+    /// When it was established. On the kernel back-end, the first sample in which it was, where
+    /// no event tells.
     pub opened_ns: Nanos,
-    /// When it was closed, if that was before the end; on the kernel the last sample in which it was open.
+    /// When it was closed, if before the end. On the kernel back-end, the last sample in which it
+    /// was open, where no event tells.
     pub closed_ns: Option<Nanos>,
-    /// Payload that it carried in the direction of the flow's data.
+    /// Payload bytes that it carried in the direction of the flow's data.
     pub bytes: u64,
-    /// Payload sent again on it.
+    /// Payload bytes retransmitted on it.
     pub retransmitted_bytes: u64,
     /// Id of the host that opened it.
     pub opened_by: String,
 }
 
 impl SubflowResult {
-    /// The subflow with that number between these ends, of a flow; nothing is known of it yet.
+    /// Returns subflow `id` of a flow between `ends`, with all counters at 0.
     pub fn new(places: &Places, flow: usize, id: usize, ends: Ends) -> Self {
         let place = places.place(flow, ends);
         Self {
@@ -78,19 +80,19 @@ impl SubflowResult {
     }
 }
 
-/// A path.
+/// A path in the result of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PathSummary {
-    /// Interface of the sender.
+    /// Id of the interface of the sender.
     pub local: String,
-    /// Interface of the receiver.
+    /// Id of the interface of the receiver.
     pub remote: String,
-    /// The first link.
+    /// Id of the first link.
     pub link: String,
 }
 
 impl PathSummary {
-    /// The ends of a path of the description, which has at least one hop.
+    /// Returns the summary of a path of the description, which has at least one hop.
     pub fn new(path: &Path) -> Self {
         Self {
             local: path.local.clone(),
@@ -107,26 +109,26 @@ pub struct LinkSummary {
     pub id: String,
     /// `forward` or `backward`.
     pub direction: &'static str,
-    /// Bytes, overhead counted, that left the serializer.
+    /// Bytes that left the serializer, overhead included.
     pub wire_bytes: u64,
     /// Packets that left the serializer.
     pub wire_packets: u64,
-    /// Packets given to the link.
+    /// Packets offered to the link.
     pub offered_packets: u64,
-    /// Packets that arrived.
+    /// Packets that arrived at the far end.
     pub delivered_packets: u64,
-    /// Packets that found the queue full.
+    /// Packets dropped because the queue was full.
     pub dropped_queue_full: u64,
-    /// Packets that active queue management dropped.
+    /// Packets dropped by active queue management.
     pub dropped_aqm: u64,
-    /// Packets that the loss model dropped.
+    /// Packets dropped by the loss model.
     pub dropped_loss: u64,
     /// Packets dropped because the link was out of service.
     pub dropped_link_down: u64,
 }
 
 impl LinkSummary {
-    /// Both directions of a link, in the order of [`HopDirection::BOTH`].
+    /// Returns the summaries of both directions of a link, in the order of [`HopDirection::BOTH`].
     pub fn of_link(link: &Link, states: [LinkState; 2]) -> [Self; 2] {
         let [forward, backward] = states;
         let [one, other] = HopDirection::BOTH;

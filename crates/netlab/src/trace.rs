@@ -1,4 +1,4 @@
-//! Capture files: written, read, and what Multipath TCP did in them.
+//! Capture files: writing them, reading them, and analysing the MPTCP connections in them.
 
 pub mod analysis;
 mod capture_file;

@@ -1,4 +1,5 @@
-//! Runs the test vectors of what routers do, as `crates/mptcp/tests/vectors` does those of the engine; `make vectors` adds up.
+//! Runs the test vectors of routers, as `crates/mptcp/tests/vectors` runs those of the engine.
+//! `make vectors` adds up both.
 
 #[path = "../../mptcp/tests/vectors/comparison.rs"]
 mod comparison;
@@ -16,7 +17,7 @@ use family::{Family, Inputs, Vector, longest_prefix};
 
 const FAMILIES: &[Family] = &[("ecmp.bounds", bounds), ("ecmp.fnv", hash)];
 
-/// The shares of next hops, and what hashes choose at the borders of eighths.
+/// Returns the shares of next hops, and the selections for hashes at the borders of eighths.
 fn bounds(inputs: &Inputs) -> Result<Value, String> {
     let bounds = upper_bounds(&inputs.get::<Vec<u32>>("weights")?);
     let hashes = (0..8_u32).flat_map(|eighth| [eighth << 28, (eighth << 28) + (1 << 28) - 1]);

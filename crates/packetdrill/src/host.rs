@@ -1,5 +1,5 @@
-//! A host with sockets over the engine, in virtual time. Calls answer with an error number where the system's would; one that
-//! would block answers EAGAIN.
+//! A host with sockets over the engine, in virtual time. Calls return the error number that the
+//! system call would return. A call that would block returns EAGAIN.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -24,34 +24,34 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::options::Options;
 
-/// What the system's `errno` would be.
+/// A value of `errno`.
 pub type Errno = i32;
 
-/// The protocol of sockets that speak Multipath TCP on Linux.
+/// The protocol number of MPTCP sockets on Linux.
 pub const IPPROTO_MPTCP: i32 = 262;
 
-/// Ports that sockets get who do not ask for one, below those of the engine.
+/// The first port for sockets that do not request one, below the ports of the engine.
 const FIRST_PORT: u16 = 32_768;
 
-/// Headers of IP and TCP, without options.
+/// Bytes of the IP and TCP headers without options.
 const IPV4_HEADERS_BYTES: u16 = 40;
 const IPV6_HEADERS_BYTES: u16 = 60;
 
-/// The host.
+/// A host.
 pub struct Host {
     options: Arc<Options>,
     now: Nanos,
     pub(crate) endpoint: Endpoint,
     pub(crate) sockets: BTreeMap<i32, Socket>,
     progress: BTreeMap<ConnectionId, Progress>,
-    /// What it has sent and nobody has taken yet.
+    /// Packets sent and not yet taken.
     sent: VecDeque<(Nanos, Packet)>,
     next_port: u16,
 }
 
 /// A socket.
 pub(crate) struct Socket {
-    /// Those of the host.
+    /// The options of the host.
     options: Arc<Options>,
     pub(crate) config: Config,
     pub(crate) congestion_control: String,
@@ -59,26 +59,27 @@ pub(crate) struct Socket {
     is_blocking: bool,
     local: Option<SocketAddr>,
     pub(crate) state: State,
-    /// Closing it resets its connection (SO_LINGER of 0 s).
+    /// Whether closing it resets its connection (SO_LINGER with 0 s).
     pub(crate) aborts: bool,
-    /// The longest segment that it takes (TCP_MAXSEG).
+    /// The largest segment it sends or receives (TCP_MAXSEG).
     pub(crate) max_segment_bytes: Option<u16>,
-    /// Probes of a silent connection as they are set, and whether they are wanted (SO_KEEPALIVE).
+    /// Keepalive parameters (TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT). They apply if SO_KEEPALIVE
+    /// is set.
     pub(crate) keepalive: Keepalive,
-    /// How long calls wait that read, and that write or connect (SO_RCVTIMEO, SO_SNDTIMEO).
+    /// How long calls wait, by [`Waiting`] (SO_RCVTIMEO, SO_SNDTIMEO).
     pub(crate) patience: [Option<Nanos>; 2],
 }
 
-/// For what a call waits, by [`Socket::patience`].
+/// What a call waits for. Selects a timeout of [`Socket::patience`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
-    /// For bytes, or a connection.
+    /// Bytes, or a connection to accept.
     ToRead,
-    /// For room, or the answer to a SYN.
+    /// Room in the send buffer, or the answer to a SYN.
     ToWrite,
 }
 
-/// Probes of a silent connection, with Linux's defaults.
+/// Linux's defaults.
 const KEEPALIVE: Keepalive = Keepalive {
     idle: 7200 * SECOND,
     interval: 75 * SECOND,
@@ -91,17 +92,17 @@ pub(crate) enum State {
     Connected(Stream),
 }
 
-/// What a program has of a connection.
+/// The state of a connection at its socket.
 pub(crate) struct Stream {
     pub(crate) id: ConnectionId,
-    /// Taken from the connection, and not yet read.
+    /// Bytes taken from the connection and not yet read.
     waiting: Payload,
-    /// Which directions the program has ended.
+    /// Whether the program has shut down each direction.
     reads_no_more: bool,
     writes_no_more: bool,
 }
 
-/// What the engine told of a connection.
+/// What the engine has reported about a connection.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Progress {
     is_connected: bool,
@@ -109,19 +110,19 @@ pub(crate) struct Progress {
     pub(crate) closed: Option<CloseReason>,
 }
 
-/// Which directions of a stream are ended.
+/// The directions of a stream that are shut down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shutdown {
-    /// Nothing is read any more.
+    /// Nothing more is read.
     Read,
-    /// Ours is at its end.
+    /// Nothing more is written.
     Write,
-    /// Both.
+    /// Both directions.
     Both,
 }
 
 impl Host {
-    /// A host at time 0.
+    /// Returns a host whose clock stands at 1 s.
     pub fn new(options: Options) -> Self {
         let rng = Box::new(Xoshiro256PlusPlus::seed_from_u64(1));
         Self {
@@ -135,17 +136,17 @@ impl Host {
         }
     }
 
-    /// The time.
+    /// Returns the time.
     pub fn now(&self) -> Nanos {
         self.now
     }
 
-    /// When its next timer expires.
+    /// Returns when the next timer expires.
     pub fn next_timer(&self) -> Option<Nanos> {
         self.endpoint.poll_timeout()
     }
 
-    /// Lets time pass until then, or does nothing if it has.
+    /// Advances the clock to `until`. Does nothing if that has passed.
     pub fn advance_to(&mut self, until: Nanos) {
         while let Some(at) = self.next_timer().filter(|at| *at <= until) {
             self.now = self.now.max(at);
@@ -155,7 +156,7 @@ impl Host {
         self.now = self.now.max(until);
     }
 
-    /// Lets time pass until the next timer; false if there is none.
+    /// Advances the clock to the next timer. Returns false if there is none.
     pub fn advance_to_next(&mut self) -> bool {
         let next = self.next_timer();
         if let Some(at) = next {
@@ -164,7 +165,7 @@ impl Host {
         next.is_some()
     }
 
-    /// A packet arrives. What is neither TCP nor ICMP about it is ignored.
+    /// Handles an arriving packet. Ignores packets that are neither TCP nor ICMP errors about it.
     pub fn receive(&mut self, bytes: &[u8]) {
         if let Ok((packet, _)) = Packet::parse(&Arc::from(bytes)) {
             self.suit_listener_to(&packet);
@@ -176,7 +177,8 @@ impl Host {
         }
     }
 
-    /// A socket of IPv6 takes connections of both families, and their segments are not of one length.
+    /// Adapts the profile of a listener to the family of a SYN. An IPv6 socket accepts connections
+    /// of both families, whose MSS differs.
     fn suit_listener_to(&mut self, packet: &Packet) {
         let (flags, port) = (packet.segment.flags, packet.segment.destination_port);
         if !flags.contains(Flags::SYN) || flags.contains(Flags::ACK) {
@@ -192,7 +194,7 @@ impl Host {
         }
     }
 
-    /// The first packet that was sent and not yet taken, and when.
+    /// Removes and returns the first packet sent, with the time at which it was sent.
     pub fn take_sent(&mut self) -> Option<(Nanos, Vec<u8>)> {
         let (at, packet) = self.sent.pop_front()?;
         let mut bytes = Vec::with_capacity(packet.wire_len());
@@ -200,7 +202,7 @@ impl Host {
         Some((at, bytes))
     }
 
-    /// Takes up what the engine has to send and to tell.
+    /// Collects the packets and events of the engine.
     pub(crate) fn settle(&mut self) {
         while let Some(packet) = self.endpoint.poll_transmit(self.now) {
             self.sent.push_back((self.now, packet));
@@ -216,7 +218,7 @@ impl Host {
         }
     }
 
-    /// A new socket.
+    /// Creates a socket and returns its descriptor.
     pub fn socket(&mut self, domain: i32, kind: i32, protocol: i32) -> Result<i32, Errno> {
         let is_ipv6 = match domain {
             libc::AF_INET => false,
@@ -256,7 +258,8 @@ impl Host {
         })
     }
 
-    /// Its descriptor is one of the process, as packetdrill closes what is left at the end by itself.
+    /// Adds a socket under a real descriptor of the process, because packetdrill closes descriptors
+    /// that are left at the end.
     fn add(&mut self, socket: Socket) -> Result<i32, Errno> {
         let opened = File::open("/dev/null").map_err(|_| EMFILE)?;
         let descriptor = opened.into_raw_fd();
@@ -268,25 +271,25 @@ impl Host {
         self.sockets.get_mut(&descriptor).ok_or(EBADF)
     }
 
-    /// Whether calls on a socket wait for what they ask for.
+    /// Returns whether calls on a socket block.
     pub fn blocks(&self, descriptor: i32) -> bool {
         let socket = self.sockets.get(&descriptor);
         socket.is_some_and(|socket| socket.is_blocking)
     }
 
-    /// How long such a call on it waits, if not for ever.
+    /// Returns how long a blocking call waits. `None` is forever.
     pub fn patience(&self, descriptor: i32, waiting: Waiting) -> Option<Nanos> {
         let socket = self.sockets.get(&descriptor)?;
         socket.patience[waiting as usize]
     }
 
-    /// Whether they are to.
+    /// Sets whether calls on a socket block.
     pub fn set_blocking(&mut self, descriptor: i32, blocks: bool) -> Result<(), Errno> {
         self.of(descriptor)?.is_blocking = blocks;
         Ok(())
     }
 
-    /// Where a socket is to be reached, or where it starts.
+    /// Sets the local address of a socket.
     pub fn bind(&mut self, descriptor: i32, local: SocketAddr) -> Result<(), Errno> {
         let socket = self.of(descriptor)?;
         if socket.is_ipv6 != local.is_ipv6() {
@@ -299,7 +302,7 @@ impl Host {
         Ok(())
     }
 
-    /// Takes connections.
+    /// Lets a socket accept connections.
     pub fn listen(&mut self, descriptor: i32, backlog: i32) -> Result<(), Errno> {
         let socket = self.of(descriptor)?;
         let local = socket.local.ok_or(EINVAL)?;
@@ -313,7 +316,7 @@ impl Host {
         Ok(())
     }
 
-    /// The next connection of a socket that listens, and its peer.
+    /// Returns a socket for the next connection of a listening socket, and the address of the peer.
     pub fn accept(&mut self, descriptor: i32) -> Result<(i32, SocketAddr), Errno> {
         let listener = self.of(descriptor)?;
         let port = listener
@@ -344,7 +347,8 @@ impl Host {
         Ok((descriptor, as_told(ends.remote, is_ipv6)))
     }
 
-    /// Ends the connection of a socket with a reset, and makes it fresh (`connect` with AF_UNSPEC).
+    /// Resets the connection of a socket and makes the socket unconnected (`connect` with
+    /// AF_UNSPEC).
     pub fn disconnect(&mut self, descriptor: i32) -> Result<(), Errno> {
         let socket = self.of(descriptor)?;
         let State::Connected(stream) = &socket.state else {
@@ -357,7 +361,7 @@ impl Host {
         Ok(())
     }
 
-    /// Opens a connection: EINPROGRESS for the first call.
+    /// Opens a connection. The first call returns EINPROGRESS.
     pub fn connect(&mut self, descriptor: i32, remote: SocketAddr) -> Result<(), Errno> {
         let socket = self.sockets.get(&descriptor).ok_or(EBADF)?;
         match &socket.state {
@@ -378,7 +382,7 @@ impl Host {
         Err(EINPROGRESS)
     }
 
-    /// What a further call of `connect` says.
+    /// Returns the result of a further call of `connect`.
     fn connected(&self, id: ConnectionId) -> Result<(), Errno> {
         match self.progress(id) {
             Progress {
@@ -392,7 +396,8 @@ impl Host {
         }
     }
 
-    /// How a connection that was opened came out, for a call that waits for it.
+    /// Returns the result of opening a connection, for a call that waits for it. EAGAIN means that
+    /// it is not known yet.
     pub fn outcome(&mut self, descriptor: i32) -> Result<(), Errno> {
         let id = self.stream(descriptor)?.id;
         match self.connected(id) {
@@ -429,7 +434,8 @@ impl Host {
         self.progress.get(&id).copied().unwrap_or_default()
     }
 
-    /// Why a connection ended, as far as Linux tells programs: not that nobody was left to wait for.
+    /// Returns the reason that Linux reports to programs for the end of a connection. It reports
+    /// none for a regular close, and none when an MPTCP connection times out.
     fn told(&self, id: ConnectionId, reason: CloseReason) -> Option<CloseReason> {
         let mode = self.endpoint.connection(id).map(|it| it.mode());
         match reason {
@@ -446,7 +452,8 @@ impl Host {
         }
     }
 
-    /// Up to so many bytes of the peer; none at the end of its stream. What is only looked at stays.
+    /// Reads up to `most` bytes. Returns no bytes at the end of the stream. With `peeks` the bytes
+    /// stay readable.
     pub fn read(&mut self, descriptor: i32, most: usize, peeks: bool) -> Result<Vec<u8>, Errno> {
         if most == 0 {
             return Ok(Vec::new());
@@ -486,7 +493,7 @@ impl Host {
         }
     }
 
-    /// Gives the connection as many of these bytes as it takes.
+    /// Writes as many bytes as the connection accepts and returns their number.
     pub fn write(&mut self, descriptor: i32, bytes: &[u8]) -> Result<usize, Errno> {
         let stream = self.stream(descriptor)?;
         let (id, is_shut) = (stream.id, stream.writes_no_more);
@@ -514,7 +521,7 @@ impl Host {
         }
     }
 
-    /// Ends directions of a stream.
+    /// Shuts down directions of a stream.
     pub fn shutdown(&mut self, descriptor: i32, how: Shutdown) -> Result<(), Errno> {
         let stream = self.stream(descriptor)?;
         let id = stream.id;
@@ -527,8 +534,8 @@ impl Host {
         Ok(())
     }
 
-    /// Closes a socket, and leaves its descriptor to the caller. What nobody read, and SO_LINGER of 0 s, reset its connection (RFC 9293, section 3.10.4; RFC 2525,
-    /// section 2.17).
+    /// Closes a socket. The caller closes its descriptor. Unread data, or SO_LINGER with 0 s,
+    /// resets the connection (RFC 9293, section 3.10.4; RFC 2525, section 2.17).
     pub fn close(&mut self, descriptor: i32) -> Result<(), Errno> {
         let socket = self.sockets.remove(&descriptor).ok_or(EBADF)?;
         if let State::Connected(stream) = socket.state {
@@ -547,7 +554,7 @@ impl Host {
         Ok(())
     }
 
-    /// Which of these events a socket has (`poll`).
+    /// Returns the events of a socket among `asked` (`poll`).
     pub fn events(&mut self, descriptor: i32, asked: i16) -> i16 {
         let always = libc::POLLERR | libc::POLLHUP;
         let Some(socket) = self.sockets.get(&descriptor) else {
@@ -583,7 +590,7 @@ impl Host {
         found & (asked | always)
     }
 
-    /// Bytes that can be read (SIOCINQ).
+    /// Returns the number of bytes that can be read (SIOCINQ).
     pub fn unread_bytes(&mut self, descriptor: i32) -> Result<u64, Errno> {
         let (id, waiting) = self
             .stream(descriptor)
@@ -592,7 +599,7 @@ impl Host {
         Ok(connection.map_or(0, |it| it.unread_bytes()) + u64::from(waiting))
     }
 
-    /// Bytes that were written and the peer has not acknowledged (SIOCOUTQ).
+    /// Returns the number of bytes written and not acknowledged by the peer (SIOCOUTQ).
     pub fn unacked_bytes(&mut self, descriptor: i32) -> Result<u64, Errno> {
         let id = self.stream(descriptor)?.id;
         Ok(self
@@ -603,7 +610,7 @@ impl Host {
 }
 
 impl Socket {
-    /// For connections of that family.
+    /// Returns the profile for connections of a family.
     fn profile(&self, is_ipv4: bool) -> Profile {
         let name = self.congestion_control.clone();
         let mut config = self.config.clone();
@@ -630,7 +637,8 @@ impl Socket {
         }
     }
 
-    /// What fits into a packet of the device beside the headers (RFC 9293, section 3.7.1).
+    /// Returns the MSS: the space in a packet of the device after the headers (RFC 9293, section
+    /// 3.7.1).
     pub(crate) fn mss_bytes(&self, is_ipv4: bool) -> u16 {
         let headers_bytes = match is_ipv4 {
             true => IPV4_HEADERS_BYTES,
@@ -641,7 +649,7 @@ impl Socket {
             .map_or(most, |wanted| wanted.min(most))
     }
 
-    /// The family of its packets, as far as it is known.
+    /// Returns whether its packets are IPv4, as far as that is known.
     pub(crate) fn is_ipv4(&self) -> bool {
         self.local.map_or(!self.is_ipv6, |local| local.is_ipv4())
     }
@@ -658,12 +666,12 @@ impl Stream {
     }
 }
 
-/// An address of IPv4 in the form of IPv6 is one of IPv4 (RFC 4291, section 2.5.5.2).
+/// Converts an IPv4-mapped IPv6 address to IPv4 (RFC 4291, section 2.5.5.2).
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// What a socket of that family calls the address of a peer.
+/// Returns the address of a peer in the form that a socket of a family shows.
 fn as_told(address: SocketAddr, is_ipv6: bool) -> SocketAddr {
     match address.ip() {
         IpAddr::V4(ip) if is_ipv6 => SocketAddr::new(ip.to_ipv6_mapped().into(), address.port()),

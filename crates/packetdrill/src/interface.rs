@@ -1,7 +1,8 @@
-//! packetdrill's table of functions (`packetdrill.h`), and what stands behind each of them.
+//! The table of functions for packetdrill (`packetdrill.h`) and their implementations.
 //!
-//! All of them get the `userdata` that [`packetdrill_interface_init`] made. They answer as system calls do: -1 and `errno`.
-//! What the engine has nothing for answers ENOSYS.
+//! All functions receive the `userdata` created by [`packetdrill_interface_init`]. They return like
+//! system calls: -1 with `errno` on failure. Functions that the engine does not support fail with
+//! ENOSYS.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_int, c_long, c_longlong, c_uint, c_ulong, c_void};
@@ -57,7 +58,7 @@ pub struct Interface {
         socklen_t,
     ) -> ssize_t,
     pub sendmsg: unsafe extern "C" fn(*mut c_void, c_int, *const msghdr, c_int) -> ssize_t,
-    /// Variadic in C: the third argument is passed as a fixed one would be.
+    /// Variadic in C. The third argument is passed as a fixed one would be.
     pub fcntl: unsafe extern "C" fn(*mut c_void, c_int, c_int, c_long) -> c_int,
     /// Variadic in C, too.
     pub ioctl: unsafe extern "C" fn(*mut c_void, c_int, c_ulong, *mut c_int) -> c_int,
@@ -96,10 +97,11 @@ pub struct Interface {
     ) -> c_int,
 }
 
-/// Fills the table for a new host. `flags` are those of `--so_flags`, see [`Options`]; wrong ones end the process with status 2.
+/// Fills the table for a new host. `flags` is the value of `--so_flags`, see [`Options`]. Invalid
+/// flags end the process with status 2.
 ///
 /// # Safety
-/// `flags` is null or a C string, `interface` points to the table.
+/// `flags` is null or points to a C string, and `interface` points to the table.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn packetdrill_interface_init(
     flags: *const c_char,
@@ -107,7 +109,7 @@ pub unsafe extern "C" fn packetdrill_interface_init(
 ) {
     let flags = match flags.is_null() {
         true => String::new(),
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         false => unsafe { CStr::from_ptr(flags) }
             .to_string_lossy()
             .into_owned(),
@@ -117,7 +119,7 @@ pub unsafe extern "C" fn packetdrill_interface_init(
         process::exit(2);
     });
     let turns = Box::new(Turns::new(Host::new(options)));
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it.
     unsafe { interface.write(table(turns)) };
 }
 
@@ -160,16 +162,16 @@ fn table(turns: Box<Turns>) -> Interface {
 }
 
 /// # Safety
-/// `userdata` is what [`table`] made, and not freed; so it is for all functions below, whose pointers are as those of the
-/// system calls with their names.
+/// `userdata` was created by [`table`] and is not freed. This holds for all functions below. Their
+/// other pointers are as for the system calls of the same names.
 unsafe fn turns<'a>(userdata: *mut c_void) -> &'a Turns {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it.
     unsafe { &*userdata.cast::<Turns>() }
 }
 
-/// -1 with `errno`.
+/// Sets `errno` and returns -1.
 fn failed(error: Errno) -> c_int {
-    // SAFETY: the place of this thread's errno.
+    // SAFETY: it points to the errno of this thread.
     unsafe { *libc::__errno_location() = error };
     -1
 }
@@ -186,7 +188,7 @@ fn count(answer: Result<usize, Errno>) -> ssize_t {
 }
 
 unsafe extern "C" fn free(userdata: *mut c_void) {
-    // SAFETY: nobody uses it afterwards.
+    // SAFETY: it is not used afterwards.
     drop(unsafe { Box::from_raw(userdata.cast::<Turns>()) });
 }
 
@@ -254,7 +256,7 @@ unsafe extern "C" fn connect(
     }
 }
 
-/// Where bytes go to, or come from: pieces one after the other.
+/// The buffers of a call, one after another.
 type Pieces<'a> = &'a [iovec];
 
 fn one_piece(base: *const c_void, len: size_t) -> [iovec; 1] {
@@ -271,7 +273,8 @@ unsafe fn pieces<'a>(first: *const iovec, count: usize) -> Pieces<'a> {
     unsafe { slice::from_raw_parts(first, count) }
 }
 
-/// Nothing is at null; what is at another wrong address ends the process, as in any program.
+/// Fails if a non-empty buffer is null. Another invalid address ends the process, as in any
+/// program.
 fn must_be_there(pieces: Pieces<'_>) -> Result<(), Errno> {
     let is_missing = |piece: &iovec| piece.iov_base.is_null() && piece.iov_len > 0;
     match pieces.iter().any(is_missing) {
@@ -328,7 +331,7 @@ unsafe fn write_from(
     if flags & libc::MSG_DONTWAIT != 0 {
         return turns.call(|host| host.write(fd, &bytes));
     }
-    // A socket that blocks takes all.
+    // A blocking socket writes all bytes.
     let mut written = 0;
     turns.wait(fd, Waiting::ToWrite, |host| {
         written += host.write(fd, &bytes[written..])?;
@@ -376,7 +379,7 @@ unsafe extern "C" fn recvfrom(
     _from: *mut sockaddr,
     _from_len: *mut socklen_t,
 ) -> ssize_t {
-    // A stream does not say whom its bytes are from.
+    // A stream does not report the sender of its bytes.
     count(unsafe { read_to(userdata, fd, &one_piece(to, len), flags) })
 }
 
@@ -432,7 +435,8 @@ unsafe extern "C" fn sendto(
     _to: *const sockaddr,
     _to_len: socklen_t,
 ) -> ssize_t {
-    // A stream knows whom its bytes are for. With MSG_FASTOPEN, which opens one, it is refused.
+    // A stream knows the receiver of its bytes. MSG_FASTOPEN, which would open a connection, is
+    // refused.
     count(unsafe { write_from(userdata, fd, &one_piece(from, len), flags) })
 }
 
@@ -490,7 +494,7 @@ unsafe extern "C" fn ioctl(
 unsafe extern "C" fn close(userdata: *mut c_void, fd: c_int) -> c_int {
     let turns = unsafe { turns(userdata) };
     let closed = turns.call(|host| host.close(fd));
-    // SAFETY: the host made it, and has forgotten it now.
+    // SAFETY: the host created the descriptor and has forgotten it now.
     status(closed.map(|()| drop(unsafe { OwnedFd::from_raw_fd(fd) })))
 }
 
@@ -646,7 +650,7 @@ unsafe extern "C" fn splice(
     failed(ENOSYS)
 }
 
-/// Whether an address is of no family.
+/// Returns whether an address has the family AF_UNSPEC.
 unsafe fn says_unspecified(address: *const sockaddr, len: socklen_t) -> bool {
     let is_there = !address.is_null() && len as usize >= mem::size_of::<sockaddr>();
     is_there && c_int::from(unsafe { (*address).sa_family }) == libc::AF_UNSPEC

@@ -1,12 +1,13 @@
-//! The engine as the stack that [packetdrill](https://github.com/google/packetdrill) tests: a shared object for its
-//! `--so_filename`, which needs neither root nor a device, and in which time passes only as the script asks for it.
+//! Lets [packetdrill](https://github.com/google/packetdrill) test the engine: a shared object for
+//! its `--so_filename`. It needs neither root nor a device. Time passes only as the script
+//! requests.
 //!
-//! - [`host`]: sockets over an [`Endpoint`](mptcp::endpoint::Endpoint), in virtual time, as programs see them;
-//! - [`options`]: what `--so_flags` says;
-//! - `socket_options`: what sockets can be told and asked;
+//! - [`host`]: sockets over an [`Endpoint`](mptcp::endpoint::Endpoint), in virtual time;
+//! - [`options`]: the flags of `--so_flags`;
+//! - `socket_options`: getting and setting socket options;
 //! - `tcp_info`: the answer to `TCP_INFO`;
-//! - [`turns`]: calls that block, while another thread runs the script;
-//! - [`interface`]: the table of C functions that packetdrill is given. All unsafe code is there.
+//! - [`turns`]: blocking calls, while another thread runs the script;
+//! - [`interface`]: the table of C functions for packetdrill. It holds all unsafe code.
 
 pub mod host;
 pub mod interface;

@@ -1,4 +1,4 @@
-//! What `--so_flags` says: words `name=value` with commas between.
+//! Parses `--so_flags`: `name=value` pairs separated by commas.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,8 @@ use mptcp::time::{Nanos, SECOND};
 
 const ETHERNET_MTU_BYTES: u16 = 1500;
 
-/// What every link of IPv4 takes, and what a header of IPv6 with a segment needs (RFC 791, section 3.1).
+/// The MTU that every IPv4 link supports, and that holds an IPv6 header with a segment (RFC 791,
+/// section 3.1).
 const LEAST_MTU_BYTES: u16 = 68;
 
 const ALLOWED: &str = "local, wscale, cc, ecn, timestamps, mtu, endpoint, subflows, add_addr_accepted, close_timeout, syn_retries, syn_linear_timeouts";
@@ -17,21 +18,21 @@ const ALLOWED: &str = "local, wscale, cc, ecn, timestamps, mtu, endpoint, subflo
 /// Parameters of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Its addresses: the first of a family is where connections of that family start.
+    /// The addresses of the host. Connections start from the first address of their family.
     pub local: Vec<IpAddr>,
-    /// The window scale that is offered.
+    /// The window scale offered.
     pub window_scale: u8,
-    /// Congestion control of new sockets.
+    /// The congestion control of new sockets.
     pub congestion_control: String,
-    /// Whether connections ask for ECN, and agree to it.
+    /// Whether connections request ECN and agree to it.
     pub ecn: bool,
-    /// Whether connections offer timestamps, and take those of a peer.
+    /// Whether connections offer timestamps and accept those of a peer.
     pub timestamps: bool,
-    /// The longest packets of the device.
+    /// The MTU of the device in bytes.
     pub mtu_bytes: u16,
-    /// What `ip mptcp endpoint` sets, in order: the first has ID 1.
+    /// The endpoints, as set by `ip mptcp endpoint`. The first has ID 1.
     pub endpoints: Vec<Endpoint>,
-    /// What `ip mptcp limits` sets.
+    /// The limits, as set by `ip mptcp limits`.
     pub limits: Limits,
     /// `net.mptcp.close_timeout`.
     pub close_timeout: Nanos,
@@ -49,7 +50,7 @@ impl Default for Options {
             timestamps: true,
             mtu_bytes: ETHERNET_MTU_BYTES,
             endpoints: Vec::new(),
-            // Those of a kernel that nobody has set.
+            // The defaults of the kernel.
             limits: Limits {
                 subflows: 2,
                 add_addr_accepted: 0,
@@ -61,10 +62,11 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Reads the flags.
+    /// Parses the flags.
     ///
     /// # Errors
-    /// A word is not known, or its value is none: the message says which, and what is allowed.
+    /// Fails if a name is unknown or its value is invalid. The message names it and what is
+    /// allowed.
     pub fn parse(flags: &str) -> Result<Self, String> {
         let mut options = Self::default();
         for word in flags.split(',').filter(|word| !word.is_empty()) {
@@ -132,7 +134,7 @@ fn switch(value: &str) -> Option<bool> {
 
 const LIMITS: &str = "a number from 0 to 8";
 
-/// The kernel takes no larger one.
+/// Parses a limit. The kernel accepts at most 8.
 fn limit(value: &str) -> Option<usize> {
     value.parse().ok().filter(|limit| *limit <= 8)
 }

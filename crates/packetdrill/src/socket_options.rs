@@ -1,4 +1,4 @@
-//! The options of sockets that the engine has a counterpart for.
+//! Socket options that the engine supports.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use mptcp::time::{Nanos, SECOND};
 use crate::host::{Errno, Host, Socket, State, Stream, Waiting, error_of};
 use crate::tcp_info;
 
-/// Of Linux 5.16 and newer.
+/// Defined since Linux 5.16.
 const TCP_IS_MPTCP: i32 = 43;
 
 impl Host {
-    /// The value of an option.
+    /// Returns the value of an option.
     pub fn option(&mut self, descriptor: i32, level: i32, name: i32) -> Result<Vec<u8>, Errno> {
         let number = |value: i32| Ok(value.to_ne_bytes().to_vec());
         let socket = self.sockets.get(&descriptor).ok_or(EBADF)?;
@@ -75,7 +75,7 @@ impl Host {
         let socket = self.of(descriptor)?;
         let number = value.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes));
         match (level, name) {
-            // A socket is bound to any address, and to a port that others use, whatever these say.
+            // A socket may bind to any address and to a port in use, regardless of these options.
             (libc::SOL_SOCKET, libc::SO_REUSEADDR) | (libc::IPPROTO_IP, libc::IP_FREEBIND) => {
                 Ok(())
             }
@@ -106,7 +106,8 @@ impl Host {
         }
     }
 
-    /// Options that a connection takes while it runs, and others before.
+    /// Sets a numeric option: on a connection one that can change while it runs, otherwise a
+    /// parameter of the socket.
     fn set_number(
         &mut self,
         descriptor: i32,
@@ -181,7 +182,8 @@ impl Socket {
     }
 }
 
-/// Linux doubles what is asked for, for what it keeps beside the payload. A size that grows by itself has no one value.
+/// Returns the size of a buffer as Linux reports it: doubled, for the memory beside the payload. A
+/// buffer that grows has no fixed size.
 fn told_bytes(buffer: &Buffer) -> Result<Vec<u8>, Errno> {
     let Buffer::Fixed(bytes) = buffer else {
         return Err(ENOPROTOOPT);
@@ -195,7 +197,7 @@ fn seconds(value: i32) -> Result<Nanos, Errno> {
     value.map(|value| value * SECOND).ok_or(EINVAL)
 }
 
-/// A `struct timeval`, of which zero is no end.
+/// Parses a `struct timeval`. Zero means no timeout.
 fn duration(value: &[u8]) -> Result<Option<Nanos>, Errno> {
     let field = |at: usize| {
         let bytes = value.get(at..).and_then(<[u8]>::first_chunk);

@@ -1,11 +1,12 @@
-//! The answer to `TCP_INFO`: the beginning of Linux's `struct tcp_info`, with what the engine tells of a subflow. The rest is 0.
+//! The answer to `TCP_INFO`: the beginning of Linux's `struct tcp_info`, with the values that the
+//! engine has for a subflow. All other fields are 0.
 
 use mptcp::connection::SubflowState;
 
 /// Bytes of the structure up to `tcpi_segs_in`.
 const LEN: usize = 144;
 
-/// Places of fields (`include/uapi/linux/tcp.h`).
+/// Offsets of fields (`include/uapi/linux/tcp.h`).
 const RTT: usize = 68;
 const SSTHRESH: usize = 76;
 const CWND: usize = 80;
@@ -19,7 +20,7 @@ const SND_MSS: usize = 16;
 /// `TCP_INFINITE_SSTHRESH`.
 const NO_SSTHRESH: u32 = 0x7fff_ffff;
 
-/// The states of a recovery as `tcpi_ca_state` has them: open, and repairing.
+/// Values of `tcpi_ca_state`: open and recovery.
 const CA_OPEN: u8 = 0;
 const CA_RECOVERY: u8 = 3;
 

@@ -1,5 +1,5 @@
-//! Calls that block. packetdrill makes them on a thread of their own, while its first thread runs the script and lets the
-//! time pass.
+//! Blocking calls. packetdrill makes them on a separate thread, while its first thread runs the
+//! script and lets time pass.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
@@ -9,40 +9,43 @@ use mptcp::time::{Nanos, SECOND};
 
 use crate::host::{Errno, Host, Waiting};
 
-/// The longest, in real time, that the script waits for the thread of a call that has just ended to look at the clock.
+/// The longest real time that the script waits for the thread of a call that has just returned to
+/// read the clock.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// How long, in real time, the script does nothing before a call that waits lets time pass itself: at its end packetdrill waits
-/// one second for the last call.
+/// The real time without script activity after which a waiting call advances the clock itself.
+/// packetdrill waits one second for the last call at its end.
 const SCRIPT_SILENCE: Duration = Duration::from_millis(300);
 
-/// The longest wait for a packet, in virtual time: the longest retransmission timeout.
+/// The longest wait for a packet in virtual time, equal to the longest RTO.
 const LONGEST_SILENCE: Nanos = 120 * SECOND;
 
-/// A clock that stands still would hang a script that spins on it.
+/// The advance of the clock at each reading, because a clock that stands still would hang a script
+/// that polls it.
 const TICK: Nanos = 1000;
 
-/// The host, and whose turn it is.
+/// The host, shared by the script and blocking calls.
 pub struct Turns {
     state: Mutex<State>,
-    /// Something happened to the host.
+    /// Signalled when something happened to the host.
     changed: Condvar,
-    /// A thread that waited has looked at it.
+    /// Signalled when a waiting thread has examined the host.
     looked: Condvar,
     script: ThreadId,
 }
 
 struct State {
     host: Host,
-    /// Calls that wait, and how many of them have not looked since something happened.
+    /// Number of waiting calls. `to_look` counts those that have not examined the host since
+    /// something happened.
     waiting: u32,
     to_look: u32,
-    /// A call has returned whose thread has not yet asked for the time.
+    /// Whether a call has returned whose thread has not yet read the clock.
     has_returned: bool,
 }
 
 impl Turns {
-    /// The calling thread is the one that runs the script.
+    /// Returns the turns of a host. The calling thread must be the one that runs the script.
     pub fn new(host: Host) -> Self {
         Self {
             state: Mutex::new(State {
@@ -65,8 +68,9 @@ impl Turns {
         answer
     }
 
-    /// Makes a call on a socket until it has an answer other than EAGAIN, unless the socket does not block, or not so long. On the
-    /// thread of the script nobody else lets time pass: there it does so itself.
+    /// Repeats a call on a socket until it returns something other than EAGAIN. Returns EAGAIN if
+    /// the socket does not block or its timeout expires. On the thread of the script the call
+    /// advances the clock itself, because no other thread does.
     pub fn wait<T>(
         &self,
         socket: i32,
@@ -83,7 +87,7 @@ impl Turns {
         })
     }
 
-    /// Asks until the answer is more than 0, or so much time has passed; without a duration there is no end.
+    /// Repeats `ask` until it returns more than 0 or `duration` has passed. `None` is forever.
     pub fn poll(&self, duration: Option<Nanos>, mut ask: impl FnMut(&mut Host) -> i32) -> i32 {
         self.block(duration, |host| match ask(host) {
             0 => Err(0),
@@ -91,8 +95,8 @@ impl Turns {
         })
     }
 
-    /// Tries until there is an answer, so much time has passed, or nothing can happen any more; then the last one that made it
-    /// wait is the answer.
+    /// Repeats `attempt` until it succeeds, `duration` has passed, or nothing more can happen. Then
+    /// returns the last result.
     fn block<T>(
         &self,
         duration: Option<Nanos>,
@@ -139,7 +143,7 @@ impl Turns {
         answer
     }
 
-    /// Also says whether the script has been silent for long.
+    /// Waits for a change. Also returns whether the script was silent for `SCRIPT_SILENCE`.
     fn await_change<'a>(&self, mut state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
         state.to_look = state.to_look.saturating_sub(1);
         self.looked.notify_all();
@@ -148,7 +152,7 @@ impl Turns {
         (state, timeout.timed_out())
     }
 
-    /// The time, in nanoseconds; it goes on a little each time that it is asked for.
+    /// Returns the time in nanoseconds. It advances slightly at each call.
     pub fn now(&self) -> Nanos {
         let mut state = self.lock();
         state.has_returned = false;
@@ -159,7 +163,7 @@ impl Turns {
         at
     }
 
-    /// Lets so much time pass. A call that ends meanwhile ends at its own time.
+    /// Lets `duration` pass. A call that completes meanwhile completes at its own time.
     pub fn sleep(&self, duration: Nanos) {
         let mut state = self.lock();
         let until = state.host.now() + duration;
@@ -175,7 +179,8 @@ impl Turns {
         drop(self.let_others_look(state));
     }
 
-    /// Who waits looks at what happened, and who has returned may ask for the time before it changes.
+    /// Waits until waiting calls have examined the host and returned calls may have read the clock,
+    /// before time changes.
     fn let_others_look<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         let is_busy = |state: &mut State| state.to_look > 0 || state.has_returned;
         let waited = self.looked.wait_timeout_while(state, PATIENCE, is_busy);
@@ -184,7 +189,8 @@ impl Turns {
         state
     }
 
-    /// The next packet that the host sends and when it did, if it sends one before long.
+    /// Returns the next packet that the host sends, with its time. `None` if it sends none within
+    /// `LONGEST_SILENCE`.
     pub fn next_packet(&self) -> Option<(Nanos, Vec<u8>)> {
         let mut state = self.lock();
         let deadline = state.host.now() + LONGEST_SILENCE;

@@ -1,4 +1,4 @@
-//! What `--so_flags` and the family of a socket make of packets.
+//! The effects of `--so_flags` and of the family of a socket on packets.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ fn listener(host: &mut Host, domain: i32, local: IpAddr) -> i32 {
     fd
 }
 
-/// A segment to the host from the same network.
+/// Delivers a segment from the same network to the host.
 fn arrives(host: &mut Host, to: IpAddr, seq: u32, ack: u32, flags: Flags, mptcp: MptcpOption) {
     let source = match to {
         IpAddr::V4(_) => PEER.into(),
@@ -76,7 +76,7 @@ fn syn() -> MptcpOption {
     })
 }
 
-/// The MSS that a SYN to that address is answered with.
+/// Returns the MSS in the answer to a SYN to an address.
 fn offered_mss(host: &mut Host, to: IpAddr) -> Option<u16> {
     arrives(host, to, 0, 0, Flags::SYN, syn());
     sent(host).unwrap().segment.options.mss

@@ -1,4 +1,4 @@
-//! The table of C functions, called as packetdrill does.
+//! Calls the table of C functions as packetdrill does.
 #![allow(unsafe_code)]
 
 use std::ffi::{CString, c_int, c_void};
@@ -19,10 +19,10 @@ const REMOTE: [u8; 4] = [192, 0, 2, 1];
 const PORT: u16 = 8080;
 const PEER_PORT: u16 = 40_000;
 
-/// The table with its host, and the peer's script.
+/// The table with its host, and the script of the peer.
 struct Script(Interface);
 
-// The functions may be called from several threads, and packetdrill does so.
+// The functions may be called from several threads, as packetdrill does.
 unsafe impl Sync for Script {}
 
 impl Drop for Script {
@@ -60,7 +60,7 @@ impl Script {
         unsafe { (self.0.accept)(self.0.userdata, fd, ptr::null_mut(), ptr::null_mut()) }
     }
 
-    /// Towards the peer: 0, or -1 and the error.
+    /// Connects to the peer. Returns 0, or -1 with the error.
     fn connect(&self, fd: c_int) -> (c_int, Option<c_int>) {
         let (remote, len) = address(REMOTE, PEER_PORT);
         let remote = ptr::from_ref(&remote).cast();
@@ -100,7 +100,7 @@ impl Script {
         assert_eq!(sent, 0);
     }
 
-    /// The next packet, and when it was sent in microseconds; none if nothing comes.
+    /// Returns the next packet with its time in microseconds. `None` if none follows.
     fn sniff(&self) -> Option<(i64, Segment)> {
         let (mut bytes, mut at) = ([0_u8; 2000], 0);
         let mut len = bytes.len();
@@ -138,7 +138,8 @@ impl Script {
         assert_eq!(unsafe { (self.0.usleep)(self.0.userdata, duration) }, 0);
     }
 
-    /// A peer opens a connection without options; what it acknowledges from then on.
+    /// Opens a connection without options from the peer. Returns the acknowledgment number that the
+    /// peer uses from then on.
     fn handshake(&self) -> u32 {
         self.inject(segment(0, 0, Flags::SYN, b""));
         let (_, answer) = self.sniff().unwrap();
@@ -206,7 +207,7 @@ fn time_passes_only_as_the_script_lets_it() {
     script.listener(libc::IPPROTO_TCP);
     script.inject(segment(0, 0, Flags::SYN, b""));
     let times: Vec<_> = (0..3).map(|_| script.sniff().unwrap().0).collect();
-    // An unanswered SYN/ACK is repeated after one second, and after two more.
+    // An unanswered SYN/ACK is retransmitted after one second, and again after two more.
     assert_eq!(
         [times[1] - times[0], times[2] - times[1]],
         [1_000_000, 2_000_000]

@@ -1,4 +1,4 @@
-//! The fluids of congestion controls.
+//! Fluid models of congestion controls.
 
 use mptcp::cc::Parameters;
 use mptcp::cc::fluid::{self, LossyPath};
@@ -9,9 +9,10 @@ use pyo3::prelude::*;
 
 use crate::parameters_of;
 
-/// Why a congestion control with these parameters (JSON) has no fluid, None if it has one.
+/// Returns why a congestion control with these parameters (JSON) has no fluid model, or None if it
+/// has one.
 ///
-/// Raises ValueError if it does not take the parameters.
+/// Raises ValueError if it does not accept the parameters.
 #[pyfunction]
 #[pyo3(signature = (control, parameters = "{}"))]
 pub(crate) fn why_no_fluid(control: String, parameters: &str) -> PyResult<Option<String>> {
@@ -19,10 +20,12 @@ pub(crate) fn why_no_fluid(control: String, parameters: &str) -> PyResult<Option
     Ok(fluid::of(&control, &given).err().map(|why| why.to_string()))
 }
 
-/// The windows in packets at which a congestion control settles as a fluid, one for each path: (loss rate, round-trip time in
-/// seconds). `parameters` (JSON) are those that a description can give it.
+/// Returns the windows in packets at which the fluid model of a congestion control settles, one for
+/// each path. A path is (loss rate, round-trip time in seconds). `parameters` (JSON) are those that
+/// a description can set.
 ///
-/// Raises ValueError if it has no fluid or does not take the parameters, and for a path without loss.
+/// Raises ValueError if it has no fluid model, if it does not accept the parameters, or if a path
+/// has no loss.
 #[pyfunction]
 #[pyo3(signature = (control, paths, parameters = "{}"))]
 pub(crate) fn equilibrium(
@@ -38,14 +41,14 @@ pub(crate) fn equilibrium(
     fluid::equilibrium(&control, &given, &paths).map_err(|error| wrong(&error))
 }
 
-/// What the engine makes of the parameters of a control.
+/// Converts the parameters of a control to those of the engine.
 fn given(control: &str, parameters: &str) -> PyResult<Parameters> {
     let algorithm = Algorithm {
         name: control.to_owned(),
         parameters: parameters_of(parameters)?,
     };
     parameters::check(Kind::Control, &algorithm).map_err(|refusal| wrong(&refusal))?;
-    // The seed is for controls that draw, which have no fluid.
+    // The seed matters only to controls with randomness, which have no fluid model.
     Ok(parameters::control(&algorithm, 0))
 }
 

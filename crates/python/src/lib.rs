@@ -1,4 +1,4 @@
-//! `mptcplab._core`: thin bindings of `netlab`, `live` and the fluids of `mptcp` for Python.
+//! `mptcplab._core`: thin Python bindings of `netlab`, `live` and the fluid models of `mptcp`.
 
 mod fluid;
 #[cfg(target_os = "linux")]
@@ -27,7 +27,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<run::Simulation>()?;
     module.add_function(wrap_pyfunction!(capabilities, module)?)?;
     module.add_function(wrap_pyfunction!(check, module)?)?;
-    module.add_function(wrap_pyfunction!(parameters, module)?)?;
+    module.add_function(wrap_pyfunction!(algorithms, module)?)?;
     module.add_function(wrap_pyfunction!(check_parameters, module)?)?;
     module.add_function(wrap_pyfunction!(fluid::why_no_fluid, module)?)?;
     module.add_function(wrap_pyfunction!(fluid::equilibrium, module)?)?;
@@ -48,16 +48,16 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// All that a description can ask for: (feature, whether the simulator has it, why not).
+/// Returns the capabilities of the simulator: (feature, whether it is supported, why not).
 #[pyfunction]
 fn capabilities() -> Vec<(String, bool, String)> {
     as_rows(&netlab::sim::capabilities(&Registry::default()))
 }
 
-/// What the simulator cannot do of a resolved experiment: (feature, why), empty if it can run it. `classes` are a user's own,
-/// by field and name.
+/// Returns the features of a resolved experiment that the simulator lacks: (feature, why). Empty if
+/// it can run it. `classes` are a user's own algorithms, by field and name.
 ///
-/// Raises ValueError if the JSON is not of the schema.
+/// Raises ValueError if the JSON does not match the schema.
 #[pyfunction]
 #[pyo3(signature = (resolved, classes = Classes::new()))]
 fn check(resolved: &str, classes: Classes) -> PyResult<Vec<(String, String)>> {
@@ -67,39 +67,42 @@ fn check(resolved: &str, classes: Classes) -> PyResult<Vec<(String, String)>> {
     )))
 }
 
-/// The parameters of the engine's algorithms of each kind: (kind, name, algorithms, unit, what it may be, default, meaning).
+/// Returns the engine's algorithms: (field of a flow, name, aliases, summary, source, parameters).
+/// A parameter is (name, unit, allowed values, default, meaning).
 #[pyfunction]
-fn parameters() -> Vec<ParameterRow> {
+fn algorithms() -> Vec<AlgorithmRow> {
     let rows = Kind::ALL.into_iter().flat_map(|kind| {
-        let parameters = kind.parameters().into_iter();
-        parameters.map(move |one| {
-            let values = one.values.to_string();
-            let field = kind.field();
+        let algorithms = kind.algorithms().into_iter();
+        algorithms.map(move |one| {
+            let parameters = one.parameters.into_iter();
+            let parameters = parameters
+                .map(|it| (it.name, it.unit, it.values, it.default, it.meaning))
+                .collect();
             (
-                field,
+                kind.field(),
                 one.name,
-                one.algorithms,
-                one.unit,
-                values,
-                one.default,
-                one.meaning,
+                one.aliases,
+                one.summary,
+                one.source,
+                parameters,
             )
         })
     });
     rows.collect()
 }
 
-type ParameterRow = (
+type AlgorithmRow = (
     &'static str,
     &'static str,
     &'static [&'static str],
     &'static str,
-    String,
     &'static str,
-    &'static str,
+    Vec<ParameterRow>,
 );
+type ParameterRow = (&'static str, &'static str, String, String, &'static str);
 
-/// What is wrong with the parameters (JSON) of an algorithm: (parameter, found, allowed), None if nothing is.
+/// Checks the parameters (JSON) of an algorithm. Returns (parameter, found, allowed), or None if
+/// they are valid.
 #[pyfunction]
 fn check_parameters(
     kind: &str,
@@ -147,7 +150,8 @@ fn wrong(error: &ResolvedError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// Files are the machine's matter (OSError), all else is the caller's (ValueError).
+/// Converts errors: OSError for files, because the machine causes them, and ValueError for all
+/// else, because the caller does.
 fn simulation_error(error: &SimulationError) -> PyErr {
     match error {
         SimulationError::Table(_) | SimulationError::Captures(_) => {

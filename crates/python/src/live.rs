@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use classes::{Classes, registry};
+use live::programs::Caller;
 use live::{Kernel, LiveError, LiveRun as Live, OwnStack, congestion};
 use netlab::registry::Registry;
 use netlab::resolved::Action;
@@ -15,7 +16,8 @@ use pyo3::prelude::*;
 use crate::run::{Backend, Run, json};
 use crate::{as_pairs, as_rows, read_experiment};
 
-/// Files are OSError, what the caller asks wrongly ValueError, what the machine does RuntimeError.
+/// Converts errors: OSError for files, ValueError for wrong requests, RuntimeError for failures of
+/// the machine.
 fn live_error(error: &LiveError) -> PyErr {
     match error {
         LiveError::Table(_) => PyOSError::new_err(error.to_string()),
@@ -47,35 +49,47 @@ impl Backend for Live {
     }
 }
 
-/// A run in real time on this machine's kernel.
+/// User, group, further groups, environment.
+type Identity = (u32, u32, Vec<u32>, BTreeMap<String, String>);
+
+/// A run in real time on the kernel of this machine.
 #[pyclass(module = "mptcplab._core", extends = Run)]
 pub(crate) struct LiveRun;
 
 #[pymethods]
 impl LiveRun {
-    /// Builds the hosts and their network, verifies them, and starts at time 0. Creates samples.arrows and units.arrows. `classes` are
-    /// algorithms of a user's own for our own stack, by field and name.
+    /// Builds the hosts and their network, verifies them, and starts at time 0. Creates
+    /// samples.arrows and units.arrows. `classes` are a user's own algorithms for the userspace
+    /// stack, by field and name. Programs run as `caller`: user, group, further groups and
+    /// environment. Without one they run as this process.
     ///
-    /// Raises ValueError if it is not of the schema, OSError if a file cannot be written, RuntimeError for the rest.
+    /// Raises ValueError if the JSON does not match the schema, OSError if a file cannot be
+    /// written, RuntimeError otherwise.
     #[new]
-    #[pyo3(signature = (resolved, seed, directory, classes = Classes::new()))]
+    #[pyo3(signature = (resolved, seed, directory, classes = Classes::new(), *, caller = None))]
     fn new(
         py: Python<'_>,
         resolved: &str,
         seed: u64,
         directory: PathBuf,
         classes: Classes,
+        caller: Option<Identity>,
     ) -> PyResult<PyClassInitializer<Self>> {
+        let caller = caller.map(|(uid, gid, groups, environment)| {
+            Caller::new(uid, gid, &groups, environment.into_iter().collect())
+        });
+        let caller = caller.transpose().map_err(PyValueError::new_err)?;
         let experiment = read_experiment(resolved)?;
         let registry = registry(classes)?;
-        let run = py.detach(|| Live::start(experiment, seed, &directory, &registry));
+        let run = py.detach(|| Live::start(experiment, seed, &directory, &registry, caller));
         let run = run.map_err(|error| live_error(&error))?;
         Ok(PyClassInitializer::from(Run::new(run)).add_subclass(Self))
     }
 }
 
-/// All that a description can ask for: (feature, whether it is there, why not). Of this machine, or of any with a
-/// mainline kernel of today; with our own stack in hosts, or without.
+/// Returns the capabilities: (feature, whether it is supported, why not). They are those of this
+/// machine, or of any machine with a current mainline kernel. With `own_stack`, hosts may run the
+/// userspace stack.
 #[pyfunction]
 #[pyo3(signature = (*, on_any_machine = false, own_stack = false))]
 pub(crate) fn live_capabilities(
@@ -89,10 +103,11 @@ pub(crate) fn live_capabilities(
     })
 }
 
-/// What cannot be run of a resolved experiment: (feature, why), empty if all can. On this machine, or on any with a
-/// mainline kernel of today; with our own stack in hosts, and a user's own `classes` for it, or without.
+/// Returns the features of a resolved experiment that are not supported: (feature, why). Empty if
+/// all are. The check is for this machine, or for any machine with a current mainline kernel. With
+/// `own_stack`, hosts may run the userspace stack with a user's own `classes`.
 ///
-/// Raises ValueError if the JSON is not of the schema.
+/// Raises ValueError if the JSON does not match the schema.
 #[pyfunction]
 #[pyo3(signature = (resolved, *, on_any_machine = false, own_stack = false, classes = Classes::new()))]
 pub(crate) fn live_check(
@@ -109,7 +124,7 @@ pub(crate) fn live_check(
     }))
 }
 
-/// The congestion controls that the kernel has or could be given: (name, its state).
+/// Returns the congestion controls that the kernel has or could be given: (name, state).
 #[pyfunction]
 pub(crate) fn live_controls() -> Vec<(String, &'static str)> {
     let all = congestion::list().into_iter();
@@ -117,22 +132,22 @@ pub(crate) fn live_controls() -> Vec<(String, &'static str)> {
         .collect()
 }
 
-/// Registers one of the congestion controls that come along under its plain name, until it is removed.
+/// Registers one of the shipped congestion controls under its plain name, until it is removed.
 ///
-/// Raises ValueError for another name or one that is taken, PermissionError if rights are missing, RuntimeError if the
-/// machine refuses.
+/// Raises ValueError if the name is unknown or taken, PermissionError if rights are missing,
+/// RuntimeError if the machine refuses.
 #[pyfunction]
 pub(crate) fn install_control(name: &str) -> PyResult<()> {
     congestion::install(name).map_err(|error| machine_error(&error))
 }
 
-/// Takes an installed congestion control back. Raises as `install_control`.
+/// Removes an installed congestion control. Raises as `install_control`.
 #[pyfunction]
 pub(crate) fn remove_control(name: &str) -> PyResult<()> {
     congestion::remove(name).map_err(|error| machine_error(&error))
 }
 
-/// As [`live_error`], and PermissionError if this machine or this user cannot do it.
+/// Converts errors as [`live_error`], and to PermissionError if this machine or user cannot do it.
 pub(crate) fn machine_error(error: &LiveError) -> PyErr {
     match error {
         LiveError::Machine { .. } => PyPermissionError::new_err(error.to_string()),

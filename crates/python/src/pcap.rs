@@ -1,4 +1,4 @@
-//! Captures explained.
+//! Explains captures.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,8 @@ use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use serde::Serialize;
 
-/// Files are the machine's matter (OSError), their names and content are the caller's (ValueError).
+/// Converts errors: OSError for failures of the machine, ValueError for names and content of files,
+/// because the caller chooses them.
 fn explain_error(error: &ExplainError) -> PyErr {
     let is_callers = match error {
         ExplainError::Read(ReadError::NoCapture { .. }) => true,
@@ -31,7 +32,8 @@ fn explain_error(error: &ExplainError) -> PyErr {
 /// Captures made at one place, read step by step.
 #[pyclass(module = "mptcplab._core")]
 pub(crate) struct Captures {
-    /// Never locked: the mutex makes it shareable, and Python's borrow rules do the rest.
+    /// Never locked: the mutex only makes it shareable, and Python's borrow rules prevent
+    /// conflicts.
     explained: Mutex<Explained>,
 }
 
@@ -45,7 +47,7 @@ impl Captures {
 
 #[pymethods]
 impl Captures {
-    /// Opens them; `series` is a Parquet file that gets a row for every TCP packet.
+    /// Opens captures. `series` is a Parquet file that receives a row for every TCP packet.
     #[new]
     #[pyo3(signature = (files, series = None))]
     fn new(files: Vec<PathBuf>, series: Option<PathBuf>) -> PyResult<Self> {
@@ -56,14 +58,15 @@ impl Captures {
         })
     }
 
-    /// Reads so many frames; False when there are no more.
+    /// Reads up to `frames` frames. Returns False when there are no more.
     fn advance(&mut self, py: Python<'_>, frames: u64) -> PyResult<bool> {
         let explained = self.explained();
         py.detach(|| explained.advance(frames))
             .map_err(|error| explain_error(&error))
     }
 
-    /// The packet with that number, which lies ahead, with its options (JSON); None if there is no TCP packet of that number.
+    /// Returns packet `number` with its options (JSON). The number must lie ahead. None if there is
+    /// no TCP packet with it.
     fn decode(&mut self, py: Python<'_>, number: u64) -> PyResult<Option<String>> {
         let explained = self.explained();
         let decoded = py.detach(|| explained.decode(number));
@@ -71,13 +74,13 @@ impl Captures {
         decoded.map(|decoded| as_json(&decoded)).transpose()
     }
 
-    /// Bytes read of the files.
+    /// Bytes read from the files.
     #[getter]
     fn bytes_read(&mut self) -> u64 {
         self.explained().bytes_read()
     }
 
-    /// What is known by now (JSON, mptcplab/pcap/1).
+    /// Returns the result so far (JSON, mptcplab/pcap/1).
     fn summary(&mut self) -> PyResult<String> {
         as_json(&self.explained().document())
     }
@@ -90,7 +93,7 @@ impl Captures {
     }
 }
 
-/// What captures of one end and the capture of the other say together (JSON).
+/// Compares the captures of one end with the capture of the other (JSON).
 #[pyfunction]
 pub(crate) fn one_way(py: Python<'_>, here: Vec<PathBuf>, there: PathBuf) -> PyResult<String> {
     let here: Vec<&Path> = here.iter().map(PathBuf::as_path).collect();

@@ -1,4 +1,4 @@
-//! Any TCP program over our stack.
+//! Runs any TCP program over the userspace stack.
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
@@ -11,23 +11,26 @@ use pyo3::prelude::*;
 use crate::live::machine_error;
 use crate::run::json;
 
-/// A proxy that works in a thread of its own, until its command has ended or it is stopped.
+/// A proxy or gateway on its own thread. It works until its command has ended or it is stopped.
 #[pyclass(module = "mptcplab._core", frozen)]
 pub(crate) struct Proxy(Mutex<Live>);
 
 #[pymethods]
 impl Proxy {
-    /// Runs a command whose TCP goes over these interfaces, to its destinations or all of it to a gateway; or, without a command, is
-    /// a gateway at a port.
+    /// Runs a command whose TCP connections use these interfaces, to their destinations or all to a
+    /// gateway. Without a command, runs a gateway at a port.
     ///
-    /// Raises ValueError for what is asked wrongly, PermissionError if rights are missing, RuntimeError if the machine refuses.
+    /// Raises ValueError for wrong requests, PermissionError if rights are missing, RuntimeError if
+    /// the machine refuses.
     #[new]
-    #[pyo3(signature = (interfaces, *, cc, scheduler, path_manager, command = Vec::new(), to = None, gateway_port = None))]
+    #[allow(clippy::too_many_arguments, reason = "Python gives them by name")]
+    #[pyo3(signature = (interfaces, *, cc, scheduler, path_manager, give_up_after_s, command = Vec::new(), to = None, gateway_port = None))]
     fn new(
         interfaces: Vec<String>,
         cc: String,
         scheduler: String,
         path_manager: String,
+        give_up_after_s: u32,
         command: Vec<String>,
         to: Option<&str>,
         gateway_port: Option<u16>,
@@ -39,6 +42,7 @@ impl Proxy {
                 scheduler,
                 path_manager,
             },
+            give_up_after_s,
         };
         let wrong = |_| PyValueError::new_err("a gateway is an address and a port");
         let to = to
@@ -53,7 +57,8 @@ impl Proxy {
         Ok(Self(Mutex::new(proxy)))
     }
 
-    /// Waits for its end, at most so many seconds: what it has done (JSON), None if it goes on.
+    /// Waits for its end, at most `seconds`. Returns its report (JSON), or None if it is still
+    /// working.
     ///
     /// Raises as the constructor.
     fn wait(&self, py: Python<'_>, seconds: f64) -> PyResult<Option<String>> {
@@ -64,7 +69,7 @@ impl Proxy {
         report.map(|report| json(&report)).transpose()
     }
 
-    /// Ends it: what it has started is killed, its connections are reset.
+    /// Stops it: kills the processes it started and resets its connections.
     fn stop(&self) {
         self.locked().stop();
     }

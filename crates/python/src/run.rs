@@ -1,4 +1,4 @@
-//! Runs: the class `Run`, and what makes one of the simulator and one in real time.
+//! Runs: the class `Run`, the back-ends behind it, and the class `Simulation`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::{read_experiment, simulation_error};
 
-/// What carries out an experiment: the simulator, or hosts in real time.
+/// Executes an experiment: the simulator, or hosts in real time.
 pub(crate) trait Backend: Send {
     fn now(&self) -> Nanos;
     fn advance(&mut self, until: Nanos) -> PyResult<bool>;
@@ -27,7 +27,8 @@ pub(crate) trait Backend: Send {
 /// A run of a resolved experiment.
 #[pyclass(module = "mptcplab._core", subclass)]
 pub(crate) struct Run {
-    /// `None` once it is finished. Never locked: the mutex makes it shareable, and Python's borrow rules do the rest.
+    /// `None` once finished. Never locked: the mutex only makes it shareable, and Python's borrow
+    /// rules prevent conflicts.
     backend: Mutex<Option<Box<dyn Backend>>>,
 }
 
@@ -49,7 +50,8 @@ impl Run {
     }
 }
 
-/// Threads of the backend may wait for the interpreter, and its end for them.
+/// Drops the back-end without holding the interpreter, because threads of the back-end may wait for
+/// the interpreter while the drop waits for them.
 impl Drop for Run {
     fn drop(&mut self) {
         let backend = self.slot().take();
@@ -63,19 +65,19 @@ fn finished() -> PyErr {
 
 #[pymethods]
 impl Run {
-    /// Carries out everything before `until_ns`; True when the run has ended.
+    /// Executes everything before `until_ns`. Returns True when the run has ended.
     fn advance(&mut self, py: Python<'_>, until_ns: u64) -> PyResult<bool> {
         let backend = self.backend()?;
         py.detach(|| backend.advance(until_ns))
     }
 
-    /// The present instant of the run.
+    /// The current time of the run in nanoseconds.
     #[getter]
     fn now_ns(&mut self) -> PyResult<u64> {
         Ok(self.backend()?.now())
     }
 
-    /// Carries out an action (JSON) now; returns the event as recorded (JSON).
+    /// Executes an action (JSON) now. Returns the recorded event (JSON).
     fn inject(&mut self, py: Python<'_>, action: &str) -> PyResult<String> {
         let action: Action = serde_json::from_str(action)
             .map_err(|error| PyValueError::new_err(format!("not an action: {error}")))?;
@@ -83,19 +85,20 @@ impl Run {
         json(&py.detach(|| backend.inject(&action))?)
     }
 
-    /// Entity to metric to value, as of the last sample.
+    /// Returns the values of the last sample, by entity and metric.
     fn latest(&mut self) -> PyResult<BTreeMap<String, BTreeMap<&'static str, f64>>> {
         Ok(self.backend()?.latest())
     }
 
-    /// Ends the run where it is, writes the Parquet files, removes the streams, and returns the summary (JSON).
+    /// Ends the run now, writes the Parquet files, removes the streams, and returns the summary
+    /// (JSON).
     fn finish(&mut self, py: Python<'_>) -> PyResult<String> {
         let backend = self.slot().take().ok_or_else(finished)?;
         py.detach(|| backend.finish())
     }
 }
 
-/// The JSON of something.
+/// Serializes a value to JSON.
 pub(crate) fn json(value: &impl Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|error| PyValueError::new_err(error.to_string()))
 }
@@ -131,11 +134,12 @@ pub(crate) struct Simulation;
 
 #[pymethods]
 impl Simulation {
-    /// A run at time 0. Creates samples.arrows and units.arrows in `directory`.
+    /// Creates a run at time 0. Creates samples.arrows and units.arrows in `directory`.
     ///
-    /// `event_queue` is "calendar" or "heap", None the faster one; the result is the same.
-    /// `classes` are a user's own, by field and name. Raises ValueError if the simulator cannot run it, OSError if a file
-    /// cannot be written.
+    /// `event_queue` is "calendar" or "heap", or None for the faster one. The result is the same.
+    /// `classes` are a user's own algorithms, by field and name.
+    ///
+    /// Raises ValueError if the simulator cannot run it, OSError if a file cannot be written.
     #[new]
     #[pyo3(signature = (resolved, seed, directory, event_queue = None, classes = Classes::new()))]
     fn new(

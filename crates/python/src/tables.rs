@@ -7,7 +7,8 @@ use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyDict};
 
-/// Files are the machine's matter (OSError), their content is the caller's (ValueError).
+/// Converts errors: OSError for access to files, because the machine causes them, and ValueError
+/// for their content.
 fn table_error(error: &TableError) -> PyErr {
     match error {
         TableError::Io { .. } => PyOSError::new_err(error.to_string()),
@@ -15,9 +16,11 @@ fn table_error(error: &TableError) -> PyErr {
     }
 }
 
-/// Reads a table: .parquet, or an .arrows stream, of which all complete batches are read if it was cut off.
+/// Reads a table from .parquet or from an .arrows stream. All complete batches of a truncated
+/// stream are read.
 ///
-/// Numeric columns become numpy arrays (int64, float64), columns of words (codes as int32 array, list of words).
+/// Numeric columns become numpy arrays (int64, float64). Columns of words become (codes as an int32
+/// array, list of words).
 #[pyfunction]
 pub(crate) fn read_table<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound<'py, PyDict>> {
     let table = py
@@ -43,7 +46,7 @@ pub(crate) fn read_table<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound<
     Ok(columns)
 }
 
-/// A writable array over a copy of the bytes.
+/// Returns a writable array over a copy of the bytes.
 fn array<'py>(py: Python<'py>, bytes: &[u8], dtype: &str) -> PyResult<Bound<'py, PyAny>> {
     let numpy = py.import("numpy")?;
     if bytes.is_empty() {
@@ -52,7 +55,7 @@ fn array<'py>(py: Python<'py>, bytes: &[u8], dtype: &str) -> PyResult<Bound<'py,
     numpy.call_method1("frombuffer", (PyByteArray::new(py, bytes), dtype))
 }
 
-/// Writes an .arrows stream, cut off or not, as .parquet beside it.
+/// Writes an .arrows stream, truncated or not, as .parquet beside it.
 #[pyfunction]
 pub(crate) fn write_parquet(py: Python<'_>, path: PathBuf) -> PyResult<()> {
     py.detach(|| samples::write_parquet(&path))
@@ -60,7 +63,8 @@ pub(crate) fn write_parquet(py: Python<'_>, path: PathBuf) -> PyResult<()> {
     Ok(())
 }
 
-/// Writes columns, each (name, "int64", "float64" or "text", values or None), as a Parquet file.
+/// Writes columns as a Parquet file. A column is (name, "int64", "float64" or "text", values or
+/// None).
 #[pyfunction]
 pub(crate) fn write_columns(
     py: Python<'_>,

@@ -1,6 +1,6 @@
-"""The back-ends: one protocol, and the table of those that this version has.
+"""The back-ends: their protocol, and the table of those in this version.
 
-A back-end takes a resolved experiment and gives samples; nothing else in the house knows how it does it.
+A back-end runs a resolved experiment and supplies samples. No other module depends on how it does so.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Values = Mapping[str, Mapping[str, float]]
 
-#: Every back-end and the module that has it as ``BACKEND``, and as ``ON_ANY_MACHINE`` what it can do elsewhere.
+#: Every back-end and its module, which has ``BACKEND``, and ``ON_ANY_MACHINE`` for a machine with all it needs.
 BACKENDS: dict[str, str] = {
     "sim": "mptcplab.backends.sim",
     "userspace": "mptcplab.backends.userspace",
@@ -28,17 +28,17 @@ BACKENDS: dict[str, str] = {
 ON_KERNEL = "kernel"
 SIMULATOR = "sim"
 
-#: The feature under which a back-end tells whether this user may do what its runs need.
+#: The feature by which a back-end reports whether the user has the privileges for its runs.
 PRIVILEGES = "privileges"
 
-#: The features under which a back-end tells whether it runs algorithms of a user's own: a class in a file, an eBPF
-#: object, and one of a simulator of their own.
+#: The features by which a back-end reports whether it runs user-defined algorithms: a class in a file, an eBPF object,
+#: and an algorithm of the user's own simulator.
 OWN_CLASS, OWN_OBJECT, OWN_SIMULATOR = "own class", "own object", "own simulator"
 
 
 @dataclass(frozen=True)
 class Capability:
-    """One thing that a description can ask for, and whether this back-end does it; ``why`` says why not."""
+    """A feature of descriptions, and whether the back-end has it; if not, `why` is the reason."""
 
     feature: str
     available: bool
@@ -47,22 +47,22 @@ class Capability:
 
 @dataclass(frozen=True)
 class Tick:
-    """A moment of a run at which samples were taken."""
+    """An instant of a run at which samples were taken."""
 
     time_ns: int
-    #: Reads the samples from the back-end, which costs as much as taking them: few look at them.
+    #: Reads the samples from the back-end. Called on demand, because it costs as much as taking them.
     read: Callable[[], Values]
 
     @property
     def values(self) -> Values:
-        """``values[entity][metric]``, in the units of the metric table; of now, so look before the next tick."""
+        """``values[entity][metric]``, in the units of the table of metrics. Read them before the next tick."""
         return self.read()
 
 
 class Run(Protocol):
-    """An experiment that is running. ``samples`` drives it; the other methods may be called between two ticks.
+    """A running experiment. `samples` drives it; the other methods may be called between two ticks.
 
-    Each may raise RunFailed.
+    All methods may raise RunFailed.
     """
 
     @property
@@ -70,18 +70,18 @@ class Run(Protocol):
         """``running``, ``ended`` (by itself) or ``stopped``."""
 
     def samples(self) -> Iterator[Tick]:
-        """Let the run go on, a tick at least at every ``measure.every``, until it ends or is stopped."""
+        """Runs until the end or `stop`. Yields a tick at least once in every `measure.every`."""
 
     def inject(self, action: Mapping[str, Any]) -> dict[str, Any]:
-        """Apply an action of the resolved form now; gives the event as it was recorded."""
+        """Applies an action of the resolved form now and returns the recorded event."""
 
     def stop(self, reason: str) -> None:
-        """End the run early."""
+        """Ends the run early."""
 
     def result(self) -> dict[str, Any]:
-        """Close the sample files and give what the run came to: its end, events, flows, links, trace hash.
+        """Closes the sample files and returns the result: end, events, flows, links, trace hash.
 
-        In real time also ``status`` and ``why``: a run may have failed, or be invalid as a measurement.
+        In real time it also has `status` and `why`, because a run can fail or be invalid as a measurement.
         """
 
 
@@ -89,60 +89,64 @@ class Backend(Protocol):
     """A way to run experiments."""
 
     name: str
-    #: Whether a run takes as long as it says; such runs disturb each other and go one at a time.
+    #: Whether runs take real time. Such runs disturb each other, so they run one at a time.
     in_real_time: bool
 
     def ready(self) -> None:
-        """Raise what keeps it from running anything here: Unsupported, or PrivilegeError with the remedy."""
+        """Raises Unsupported, or PrivilegeError with the remedy, if it cannot run anything here."""
 
     def probe(self) -> list[Capability]:
-        """What this back-end can do on this machine. Raises Unsupported where it can do nothing."""
+        """Returns its capabilities on this machine. Raises Unsupported if it can run nothing."""
 
     def check(self, experiment: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """What it cannot do of a resolved experiment: (feature, why), empty if it can run it."""
+        """Returns the unsupported parts of a resolved experiment as (feature, reason)."""
 
     def start(self, experiment: Mapping[str, Any], seed: int, directory: Path) -> Run:
-        """Start a run that writes its samples into ``directory``. Raises RunFailed if the machine refuses."""
+        """Starts a run that writes its samples into `directory`. Raises RunFailed if it cannot start."""
 
 
 @runtime_checkable
 class TwoStacks(Protocol):
-    """A back-end of which some hosts have our own stack and others the kernel's."""
+    """A back-end in which some hosts have the engine and others the kernel's stack."""
 
     def of_kernel_hosts(self) -> Backend:
-        """The back-end that says what hosts with the kernel's stack can do."""
+        """Returns the back-end whose capabilities hosts with the kernel's stack have."""
 
     def kernel_hosts(self, experiment: Mapping[str, Any]) -> set[str]:
-        """The ids of those hosts in a resolved experiment."""
+        """Returns the ids of hosts with the kernel's stack in a resolved experiment."""
 
 
 def sender(flow: Mapping[str, Any]) -> str:
-    """The host that sends a flow's data; those of requests and responses are the responses."""
+    """Returns the host that sends the data of a flow. With requests and responses, it is the host that
+    sends the responses.
+    """
     return str(flow["to" if flow["app"]["kind"] == "request_response" else "from"])
 
 
 def feature_of(missing: str) -> str:
-    """What is missing without whose it is: ``flows.bulk.transport: mptcp`` is ``transport: mptcp``."""
+    """Returns a missing feature without the name of its flow or host: `flows.bulk.transport: mptcp`
+    becomes `transport: mptcp`.
+    """
     field, colon, value = missing.partition(": ")
     name = field.rpartition(".")[2]
     return name if field.startswith("measure.") else f"{name}{colon}{value}"
 
 
 def backend(name: str) -> Backend:
-    """The back-end of that name, or the program at that path.
+    """Returns the back-end with this name, or the program at this path.
 
     Raises UsageError for an unknown name.
     """
     if "/" in name or os.sep in name:
-        from mptcplab.backends.program import Program  # which needs this module
+        from mptcplab.backends.program import Program  # imports this module
 
         return Program(Path(name).expanduser())
     if name in BACKENDS:
         return import_module(BACKENDS[name]).BACKEND  # type: ignore[no-any-return]
-    allowed = f"{', '.join(BACKENDS)}, or the path of a simulator of your own, as in ./my-sim"
-    raise UsageError(f"no back-end is called {name!r}; allowed: {allowed}")
+    allowed = f"{', '.join(BACKENDS)}, or the path of your own simulator, as in ./my-sim"
+    raise UsageError(f"unknown back-end {name!r}; allowed: {allowed}")
 
 
 def all_on_any_machine() -> list[Backend]:
-    """Every back-end as it is on a machine that has all that it needs; for ``check`` and ``probe`` only."""
+    """Returns every back-end as on a machine with all it needs, for `check` and `probe` only."""
     return [import_module(module).ON_ANY_MACHINE for module in BACKENDS.values()]

@@ -1,6 +1,7 @@
-"""Between the engine and classes in Python: plain values become the views of `mptcplab.hooks`, answers are checked.
+"""Adapters between the engine and user-defined classes: plain values become views of `mptcplab.hooks`, and answers are
+checked.
 
-What a class does wrong is raised here, and ends the run with the reason.
+An error of a class is raised here and ends the run with the reason.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from typing import Any, TypeAlias
 
 from mptcplab import hooks
 
-#: The largest window, in bytes, and rate, in bytes per second, that an answer may have.
+#: The largest window, in bytes, and the largest rate, in bytes per second, of an answer.
 MOST = 2.0**40
-#: So often may a scheduler be asked at one instant; each time it decides at least for a byte, or waits.
+#: Largest number of calls of a scheduler at one instant. Each call assigns at least a byte, or ends the calls.
 MOST_QUESTIONS = 100_000
 NO_SOCKET = ("0.0.0.0", 0)
 CONTROL_HOOKS = (
@@ -38,18 +39,18 @@ _CommandFields: TypeAlias = "tuple[str, int, hooks.Socket, hooks.Socket, bool]"
 
 
 class WrongAnswer(ValueError):
-    """A hook answered what makes no sense."""
+    """A hook returned an invalid answer."""
 
 
 def told(error: BaseException, lines_above: TracebackType | None) -> str:
-    """An exception as Python tells it; of a wrong answer only what is wrong."""
+    """Returns an exception with its traceback; of a WrongAnswer, only the message."""
     if isinstance(error, WrongAnswer):
         return str(error)
     return "\n" + "".join(traceback.format_exception(type(error), error, _of_the_class(lines_above))).rstrip()
 
 
 def _of_the_class(lines_above: TracebackType | None) -> TracebackType | None:
-    """A traceback from where the adapter calls the class."""
+    """Returns the part of a traceback that begins where the adapter calls the class."""
     inner = lines_above
     while inner is not None and inner.tb_frame.f_code.co_filename == __file__:
         inner = inner.tb_next
@@ -57,7 +58,7 @@ def _of_the_class(lines_above: TracebackType | None) -> TracebackType | None:
 
 
 def _number(name: str, value: Any, least: float) -> float | None:
-    """A number within bounds, or None."""
+    """Returns a number within bounds, or None. Raises WrongAnswer for other values."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, Real) or not least <= float(value) <= MOST:
@@ -72,17 +73,17 @@ def _whole(name: str, value: Any, least: int, most: int) -> int:
 
 
 class Control:
-    """A congestion control around a user's."""
+    """Adapter of a user-defined congestion control."""
 
     def __init__(self, own: type, parameters: str, _seen: object) -> None:
         self._own = own(**json.loads(parameters))
 
     def hooks(self) -> list[str]:
-        """The hooks that the class has."""
+        """Returns the hooks that the class has."""
         return [name for name in CONTROL_HOOKS if getattr(self._own, name, False)]
 
     def change(self, hook: str, now_ns: int, which: int, windows: Sequence[Any], given: Sequence[Any]) -> Any:
-        """The new cwnd and ssthresh, in bytes; None leaves one as it is."""
+        """Returns the new cwnd and ssthresh, in bytes. None leaves a value unchanged."""
         answer = getattr(self._own, hook)(_context(now_ns, which, windows), *_arguments(hook, given))
         if answer is None:
             return None, None
@@ -92,11 +93,11 @@ class Control:
         return _number("cwnd_bytes", cwnd, 0), _number("ssthresh_bytes", ssthresh, 0)
 
     def removed(self, which: int) -> None:
-        """A subflow goes."""
+        """Called when a subflow is removed."""
         self._own.subflow_removed(which)
 
     def pacing_rate(self, now_ns: int, which: int, windows: Sequence[Any]) -> float | None:
-        """Bytes per second, or None."""
+        """Returns the pacing rate in bytes per second, or None."""
         return _number("the answer", self._own.pacing_rate(_context(now_ns, which, windows)), 1)
 
 
@@ -113,7 +114,7 @@ def _arguments(hook: str, given: Sequence[Any]) -> Sequence[Any]:
 
 
 class Scheduler:
-    """A scheduler around a user's."""
+    """Adapter of a user-defined scheduler."""
 
     def __init__(self, own: type, parameters: str, _seen: object) -> None:
         self._own = own(**json.loads(parameters))
@@ -123,11 +124,13 @@ class Scheduler:
     def next(
         self, now_ns: int, reason: Any, subflows: Sequence[Any], head: Any, counts: Any, derived: Any
     ) -> tuple[int, int | None, int | None] | None:
-        """The place of a subflow, the first byte if not the head's, how many bytes, or None to penalize it."""
+        """Returns the index of a subflow, the first byte (None: that of the head), and the number of bytes
+        (None: penalize the subflow). None ends the calls.
+        """
         self._questions = self._questions + 1 if now_ns == self._now_ns else 0
         self._now_ns = now_ns
         if self._questions > MOST_QUESTIONS:
-            raise WrongAnswer(f"asked {MOST_QUESTIONS} times at one instant, and each answer left something to ask")
+            raise WrongAnswer(f"called {MOST_QUESTIONS} times at one instant, and no answer was None")
         seen = tuple(hooks.SubflowView(*(value for part in one for value in part)) for one in subflows)
         view = hooks.View(now_ns, reason, seen, hooks.Range(*head), *counts, *derived)
         return _decision(self._own.next(view), view)
@@ -140,7 +143,7 @@ def _decision(answer: Any, view: hooks.View) -> tuple[int, int | None, int | Non
         raise WrongAnswer(f"the answer is {answer!r}, allowed are None, Assign(..), AssignRange(..) and Penalize(..)")
     ids = [one.id for one in view.subflows]
     if answer.subflow not in ids:
-        raise WrongAnswer(f"there is no subflow {answer.subflow!r}, allowed are the ids {', '.join(map(str, ids))}")
+        raise WrongAnswer(f"unknown subflow {answer.subflow!r}, allowed are the ids {', '.join(map(str, ids))}")
     place = ids.index(answer.subflow)
     if isinstance(answer, hooks.Penalize):
         return place, None, None
@@ -154,7 +157,7 @@ def _decision(answer: Any, view: hooks.View) -> tuple[int, int | None, int | Non
 
 
 class PathManager:
-    """A path manager around a user's."""
+    """Adapter of a user-defined path manager."""
 
     def __init__(self, own: type, parameters: str, seen: Any) -> None:
         role, initial, pairs, down, backup = seen
@@ -166,12 +169,12 @@ class PathManager:
         self._own = own(connection, **json.loads(parameters))
 
     def commands(self, hook: str, now_ns: int, event: Sequence[Any]) -> tuple[list[_CommandFields], int | None]:
-        """What is to be done after an event or a timeout, and when the next timeout is."""
+        """Returns the commands after an event or a timeout, and the time of the next timeout."""
         arguments = [now_ns, *([self._noted(*event)] if event else [])]
         answer = getattr(self._own, hook)(*arguments)
         if answer is not None and not isinstance(answer, (list, tuple)):
             raise WrongAnswer(f"the answer is {answer!r}, allowed are None and a list of commands")
-        # What was due is done; at an event it may be due at the same instant.
+        # After `handle_timeout` the next timeout must be later. After an event it may be at the same instant.
         least_ns = now_ns + 1 if hook == "handle_timeout" else 0
         return [self._checked(command) for command in answer or ()], self._timeout(least_ns)
 
@@ -203,7 +206,7 @@ class PathManager:
                 return name, 0, *self._known(subflow), False
             case hooks.SetBackup(subflow, backup):
                 return name, 0, *self._known(subflow), bool(backup)
-        raise WrongAnswer(f"{command!r} is no command: allowed are {hooks.Command}")
+        raise WrongAnswer(f"unknown command {command!r}, allowed are {hooks.Command}")
 
     def _local(self, address: Any) -> str:
         if address not in self._locals:
@@ -212,12 +215,12 @@ class PathManager:
 
     def _known(self, subflow: Any) -> hooks.FourTuple:
         if subflow not in self._subflows:
-            raise WrongAnswer(f"there is no subflow {subflow!r}")
+            raise WrongAnswer(f"unknown subflow {subflow!r}")
         return hooks.FourTuple(*subflow)
 
 
 def _named(name: str, fields: Sequence[Any]) -> Sequence[Any]:
-    """The fields of an event, those that are pairs as the types of `hooks`."""
+    """Returns the fields of an event, with pairs converted to the types of `hooks`."""
     if name.startswith("Subflow"):
         return hooks.FourTuple(*fields[0]), *fields[1:]
     return (hooks.AddressPair(*fields[0]),) if name in ("Unfit", "OpenFailed") else fields
@@ -232,5 +235,5 @@ def _socket(given: Any) -> hooks.Socket:
         raise WrongAnswer(f"remote is {given!r}, allowed is {allowed}") from None
 
 
-#: By the field of a flow that names the class.
+#: The adapter for each field of a flow that names a class.
 ADAPTERS = {"cc": Control, "scheduler": Scheduler, "path_manager": PathManager}

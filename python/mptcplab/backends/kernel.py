@@ -1,11 +1,11 @@
-"""The Linux kernel's own MPTCP as a back-end: real hosts in network namespaces, emulated links, real time, root."""
+"""The kernel back-end: Linux's MPTCP in network namespaces, with emulated links, in real time, as root."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
 
-from mptcplab import _core
+from mptcplab import _core, callers, consent
 from mptcplab.backends import PRIVILEGES, Capability, Tick, user_code
 from mptcplab.errors import PrivilegeError, RunFailed, SpecError, Unsupported
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from mptcplab.backends.user_code import Classes
 
-#: A run that is to be stopped notices within this time, however seldom it takes samples.
+#: A run notices `stop` within this time, whatever its interval of samples.
 HEED_STOP_NS = 200_000_000
-#: How the kernel meets failures; `stale_intervals` is a setting of its own, and what the path manager does is ours.
+#: How the kernel handles failures. `stale_intervals` can be set, and mptcplab runs the path manager.
 MAINLINE = {
     "failed_after": "stale",
     "reinjection": "on_stale",
@@ -29,12 +29,15 @@ ELSEWHERE = "needs Linux 6.1 or newer with MPTCP: run it there, or use --on sim"
 
 
 class KernelRun:
-    """A run in real time. Nothing waits for who takes its samples."""
+    """A run in real time. It does not wait for its samples to be taken."""
 
     def __init__(
         self, experiment: Mapping[str, Any], seed: int, directory: Path, classes: Classes | None = None
     ) -> None:
-        self._live = _told(_live().LiveRun, json.dumps(experiment), seed, str(directory), classes or {})
+        consent.require(experiment, in_real_time=True)
+        found = callers.caller()
+        rights = {"caller": found.identity} if found is not None else {}
+        self._live = _told(_live().LiveRun, json.dumps(experiment), seed, str(directory), classes or {}, **rights)
         self._step_ns: int = min(experiment["measure"]["every_ns"], HEED_STOP_NS)
         self._state = "running"
 
@@ -52,7 +55,7 @@ class KernelRun:
         try:
             return bool(_told(self._live.advance, self._live.now_ns + self._step_ns))
         except RunFailed as failure:
-            # Our stack has not answered: a hook of the user's own may hold it up.
+            # The engine has not answered. A user-defined hook may block it.
             if where := user_code.interrupt_hooks():
                 raise RunFailed(f"{failure}; user code was here:\n{where}") from failure
             raise
@@ -70,11 +73,13 @@ class KernelRun:
 
 
 class Kernel:
-    """Runs experiments on this machine's kernel; or tells what any machine with a mainline kernel of today could."""
+    """Runs experiments on the kernel of this machine. With `on_any_machine` it reports what a current
+    mainline kernel can run.
+    """
 
     name = "kernel"
     in_real_time = True
-    #: Whether hosts may run our own stack.
+    #: Whether hosts may run the engine.
     has_own_stack = False
 
     def __init__(self, *, on_any_machine: bool = False) -> None:
@@ -101,7 +106,7 @@ class Kernel:
                 classes=classes,
             )
         except ValueError as error:
-            raise SpecError(f"{experiment['name']}: not an experiment that can be run: {error}") from error
+            raise SpecError(f"{experiment['name']}: cannot be run: {error}") from error
         for feature, why in missing:
             if feature == PRIVILEGES:
                 raise PrivilegeError(self.name, why)
@@ -112,7 +117,7 @@ class Kernel:
 
 
 def _other_behaviour(experiment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Parameters of how hosts meet failures that are not the kernel's own."""
+    """Yields the parameters of behaviours that differ from the kernel's."""
     flows = [flow for flow in experiment["flows"] if flow["transport"] == "mptcp"]
     ends = {flow[end] for flow in flows for end in ("from", "to")}
     for host in experiment["hosts"]:
@@ -127,16 +132,16 @@ def _other_behaviour(experiment: Mapping[str, Any]) -> Iterator[tuple[str, str]]
 
 
 def _live() -> Any:
-    """The compiled part, if it has what runs in real time: that is only built on Linux."""
+    """Returns the compiled part. Raises Unsupported if it lacks real time, which is only built on Linux."""
     if not hasattr(_core, "LiveRun"):
         raise Unsupported(Kernel.name, [("the back-end itself", ELSEWHERE)])
     return _core
 
 
-def _told(call: Any, *arguments: Any) -> Any:
-    """Call the compiled part; what the machine refuses is a failed run with the reason."""
+def _told(call: Any, *arguments: Any, **named: Any) -> Any:
+    """Calls the compiled part. Raises RunFailed with the reason if the machine refuses."""
     try:
-        return call(*arguments)
+        return call(*arguments, **named)
     except RuntimeError as error:
         raise RunFailed(str(error)) from error
 

@@ -1,8 +1,8 @@
-"""Lists of preference: from each, the first choice that all back-ends concerned have; all else is a substitution.
+"""Lists of preference: reduces each to the first choice that all back-ends support.
 
-A list stands in ``flows.*.cc``, ``scheduler``, ``path_manager`` and ``hosts.*.behaviour``. Only where the transport
-makes use of it is it looked at, and a single name is never substituted. Where hosts differ in their stack, that of who
-sends the data has the say; a path manager has to be there at both ends.
+Lists are in ``flows.*.cc``, ``scheduler``, ``path_manager`` and ``hosts.*.behaviour``. Using another choice than the
+first is a substitution. Lists that the transport does not use are ignored, and a single name is never substituted.
+If the stacks of hosts differ, that of the sender of the data decides; both hosts must support a path manager.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-#: Which lists of a flow its transport makes use of.
+#: The lists of a flow that each transport uses.
 OF_TRANSPORT: dict[str, tuple[str, ...]] = {"tcp": ("cc",), "mptcp": ("cc", "scheduler", "path_manager")}
 
 
 @dataclass(frozen=True)
 class Choice:
-    """An experiment whose lists hold one choice each.
+    """An experiment whose lists have one choice each.
 
-    ``substitutions`` names every choice that was not the first: ``where``, ``asked``, ``used``, ``why``.
-    ``missing`` has (list and its choices, why) for each list of which nothing is there; it is left as it was.
+    `substitutions` has every choice that was not the first: `where`, `asked`, `used`, `why`. `missing`
+    has (list and choice, reason) for each list without a supported choice, which stays unchanged.
     """
 
     experiment: Json
@@ -38,22 +38,22 @@ class Choice:
 
     @property
     def substitute(self) -> Json | None:
-        """The experiment that runs, if it is not what was asked for first."""
+        """The experiment that runs, if it has substitutions; otherwise None."""
         return self.experiment if self.substitutions else None
 
 
 @dataclass(frozen=True)
 class Offer:
-    """What a back-end has here: each feature that it names, with why it is not there, None if it is."""
+    """The features of a back-end on this machine: each with the reason that it is missing, or None."""
 
     backend: str
     features: Mapping[str, str | None]
-    #: What those hosts of an experiment have that run the kernel's stack beside others with ours, and which they are.
+    #: The offer of hosts with the kernel's stack, if others have the engine, and a function that returns these hosts.
     beside: tuple[Offer, Callable[[Mapping[str, Any]], set[str]]] | None = None
 
     @classmethod
     def of(cls, backend: Backend) -> Offer:
-        """Ask a back-end. That may take a while: once is enough for many experiments."""
+        """Returns the offer of a back-end. It can take a while, so call it once for many experiments."""
         features = {one.feature: None if one.available else one.why for one in backend.probe()}
         beside = None
         if isinstance(backend, TwoStacks):
@@ -61,14 +61,14 @@ class Offer:
         return cls(backend.name, features, beside)
 
     def at(self, host: str | None, experiment: Mapping[str, Any]) -> Offer:
-        """What a host of an experiment has."""
+        """Returns the offer of a host of an experiment."""
         if self.beside is None:
             return self
         kernel, hosts = self.beside
         return kernel if host in hosts(experiment) else self
 
     def why_not(self, feature: str) -> str | None:
-        """Why it is not there; None if it is."""
+        """Returns the reason that a feature is missing, or None if it is available."""
         _, _, name = feature.partition(" ")
         if feature not in self.features and algorithms.is_users(name):
             feature = _origin(name)
@@ -76,7 +76,7 @@ class Offer:
 
 
 def _origin(name: str) -> str:
-    """The feature that running a user's own algorithm is."""
+    """Returns the feature that a user-defined algorithm needs."""
     if algorithms.is_in_crate(name):
         return OWN_SIMULATOR
     return OWN_OBJECT if algorithms.is_object(name) else OWN_CLASS
@@ -84,19 +84,19 @@ def _origin(name: str) -> str:
 
 @dataclass(frozen=True)
 class _List:
-    """A list of preference at its place in an experiment: ``flows.bulk.cc`` with two names."""
+    """A list of preference at its place in an experiment, such as `flows.bulk.cc` with two names."""
 
     where: str
     kind: str
     choices: Sequence[Any]
-    #: Whose stacks have the say; None where they make no difference.
+    #: The hosts whose stacks decide; None if the stack makes no difference.
     hosts: Sequence[str | None]
 
 
 def first_choices(experiment: Mapping[str, Any], offers: Sequence[Offer]) -> Choice:
-    """Reduce every list of a resolved experiment to the first choice that all back-ends offer.
+    """Reduces every list of a resolved experiment to the first choice that all back-ends offer.
 
-    The experiment that is given stays as it is.
+    Does not change `experiment` itself.
     """
     substitutions: list[Json] = []
     missing: list[tuple[str, str]] = []
@@ -111,14 +111,16 @@ def first_choices(experiment: Mapping[str, Any], offers: Sequence[Offer]) -> Cho
             continue
         chosen[listed.where] = listed.choices[at]
         if at > 0:
-            # Each choice that was passed over had a reason; the first is what was asked for.
+            # The recorded reason is that of the first choice.
             why = reasons[0]
             substitutions.append({"where": listed.where, "asked": names[0], "used": names[at], "why": why})
     return Choice(_reduced(experiment, chosen), substitutions, missing)
 
 
 def as_recorded(experiment: Mapping[str, Any], substitutions: Sequence[Json]) -> Choice:
-    """What a run ran as, by the substitutions in its record: from each list what was used, else its first choice."""
+    """Returns the choices of a run by the substitutions in its record. Lists without one had their
+    first choice.
+    """
     used = {one["where"]: one["used"] for one in substitutions}
     chosen: dict[str, Any] = {}
     for listed in _lists(experiment, ()):
@@ -128,7 +130,9 @@ def as_recorded(experiment: Mapping[str, Any], substitutions: Sequence[Json]) ->
 
 
 def _lists(experiment: Mapping[str, Any], offers: Sequence[Offer]) -> Iterator[_List]:
-    """The lists that matter. Where the transport itself is not there, ``check`` refuses it, and nothing is chosen."""
+    """Yields the lists that the transports use. A flow whose transport is missing has none, because
+    `check` refuses it.
+    """
     multipath: set[str] = set()
     senders: set[str] = set()
     for flow in experiment["flows"]:
@@ -143,19 +147,21 @@ def _lists(experiment: Mapping[str, Any], offers: Sequence[Offer]) -> Iterator[_
             senders.add(sender(flow))
     for host in experiment["hosts"]:
         if host["id"] in multipath:
-            # Who only receives has no failures to meet.
+            # The behaviour of a host that only receives has no effect.
             who = host["id"] if host["id"] in senders else None
             yield _List(f"hosts.{host['id']}.behaviour", "behaviour", host["behaviour"], [who])
 
 
 def _why_not(kind: str, choice: Any, offers: Sequence[Offer]) -> str | None:
-    """Why one of the back-ends does not have a choice; None if all have it."""
+    """Returns the reason that one of the back-ends lacks a choice, or None if all have it."""
     reasons = (offer.why_not(feature) for feature in _features(kind, choice) for offer in offers)
     return next((why for why in reasons if why is not None), None)
 
 
 def _features(kind: str, choice: Any) -> Iterator[str]:
-    """A choice, and each parameter of an algorithm; what one of a user's own takes only that knows."""
+    """Yields the features of a choice: its name, and each parameter. The parameters of a user-defined
+    algorithm are excluded, because only it knows them.
+    """
     name = choice if isinstance(choice, str) else choice["name"]
     yield f"{kind} {name}"
     if (
@@ -167,7 +173,7 @@ def _features(kind: str, choice: Any) -> Iterator[str]:
 
 
 def _name(kind: str, choice: Any) -> str:
-    """A choice as people write it, with the parameter that tells two of one name apart."""
+    """Returns a choice as written by people, with the parameter that distinguishes equal names."""
     if isinstance(choice, str):
         return choice
     delay_ns = choice.get("path_manager_delay_ns")
@@ -177,7 +183,7 @@ def _name(kind: str, choice: Any) -> str:
 
 
 def _reduced(experiment: Mapping[str, Any], chosen: Mapping[str, Any]) -> Json:
-    """The experiment with lists of one choice where one was made."""
+    """Returns the experiment with each decided list reduced to its choice."""
 
     def with_choices(group: str, fields: Sequence[str]) -> list[Json]:
         return [

@@ -1,4 +1,4 @@
-"""A simulator of a user's own as a back-end: the program that `netlab::main` makes of a crate with algorithms."""
+"""A user's simulator as a back-end: the program that `netlab::main` makes of a crate with algorithms."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from typing import IO, Any
 from mptcplab.backends import Capability, Tick
 from mptcplab.errors import RunFailed, SpecError, Unsupported, UsageError
 
-#: The exit status of a program that was asked wrongly.
+#: The exit status of a program for wrong input.
 WRONG_INPUT = 2
-#: What is not answered by then is no answer; a large experiment takes a second.
+#: Time limit for an answer. A large experiment takes a second.
 PATIENCE_S = 60.0
 
 
 class ProgramRun:
-    """A run in a process of its own; it moves on by an interval of the samples for each line that it is sent."""
+    """A run in its own process. It advances by one interval of samples for each line sent to it."""
 
     def __init__(self, program: Path, experiment: Mapping[str, Any], seed: int, directory: Path) -> None:
         self._program = program
@@ -85,11 +85,11 @@ class ProgramRun:
         self._said.seek(0)
         said = self._said.read().strip()
         self._said.close()
-        return RunFailed(f"{self._program} ended with status {status}: {said or 'it said nothing'}")
+        return RunFailed(f"{self._program} ended with status {status}: {said or 'no message'}")
 
 
 class Program:
-    """A program that simulates, with algorithms that mptcplab does not have."""
+    """A simulator with algorithms that mptcplab does not have."""
 
     in_real_time = False
 
@@ -97,11 +97,11 @@ class Program:
         self._path = path
         if not path.is_file() or not os.access(path, os.X_OK):
             raise UsageError(f"--on {path}: there is no such program; build it, or use --on sim")
-        # Results of the same program as it was built before are kept apart.
+        # Results of different builds of a program have different names.
         self.name = f"{path.stem}-{hashlib.sha256(path.read_bytes()).hexdigest()[:8]}"
 
     def ready(self) -> None:
-        """It runs wherever it was built for."""
+        """Does nothing: the program needs no privileges."""
 
     def probe(self) -> list[Capability]:
         return [Capability(feature, available, why) for feature, available, why in self._ask("capabilities")]
@@ -127,7 +127,7 @@ class Program:
             return json.loads(done.stdout)
         except (OSError, ValueError, subprocess.TimeoutExpired) as error:
             allowed = "a program with netlab::main, of this version"
-            raise UsageError(f"--on {self._path}: is no simulator of mptcplab: {error}; allowed: {allowed}") from error
+            raise UsageError(f"--on {self._path}: not a simulator of mptcplab: {error}; allowed: {allowed}") from error
 
 
 def _pipe(stream: IO[str] | None) -> IO[str]:

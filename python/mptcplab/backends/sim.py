@@ -1,4 +1,4 @@
-"""The simulator as a back-end: virtual time, no privileges, the same bytes for the same seed."""
+"""The simulator as a back-end: virtual time, no privileges, equal results for equal seeds."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class SimulatedRun:
-    """A run of the simulator; it only moves while somebody takes its samples."""
+    """A run of the simulator. It advances only while its samples are taken."""
 
     def __init__(self, experiment: Mapping[str, Any], seed: int, directory: Path) -> None:
         classes = user_code.load(experiment)
         self._simulation = _core.Simulation(json.dumps(experiment), seed, str(directory), classes=classes)
-        # Only classes of a user's own can hang.
+        # Only user-defined classes can hang.
         self._advance = user_code.Watched(self._simulation).advance if classes else self._simulation.advance
         self._every_ns: int = experiment["measure"]["every_ns"]
         self._state = "running"
@@ -54,7 +54,7 @@ class Simulator:
     in_real_time = False
 
     def ready(self) -> None:
-        """The simulator runs wherever it can be loaded."""
+        """Does nothing: the simulator runs wherever it can be loaded."""
 
     def probe(self) -> list[Capability]:
         compiled = [Capability(feature, available, why) for feature, available, why in _core.capabilities()]
@@ -64,7 +64,7 @@ class Simulator:
         try:
             return _core.check(json.dumps(experiment), classes=user_code.load(experiment))
         except ValueError as error:
-            raise SpecError(f"{experiment['name']}: not an experiment that can be run: {error}") from error
+            raise SpecError(f"{experiment['name']}: cannot be run: {error}") from error
 
     def start(self, experiment: Mapping[str, Any], seed: int, directory: Path) -> SimulatedRun:
         return SimulatedRun(experiment, seed, directory)

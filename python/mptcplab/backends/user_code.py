@@ -1,4 +1,4 @@
-"""Classes in Python as algorithms of the engine: loading them, and a watch over runs that use them."""
+"""User-defined classes as algorithms of the engine: loads them, and watches runs that use them."""
 
 from __future__ import annotations
 
@@ -16,33 +16,35 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from mptcplab import algorithms
+from mptcplab import algorithms, consent
 from mptcplab.backends.adapters import ADAPTERS
 from mptcplab.errors import RunFailed, SpecError
 
-#: What makes the adapter of a class, from its parameters (JSON) and what it sees of its connection.
+#: Makes the adapter of a class from its parameters (JSON) and from the view of its connection.
 Make = Callable[[str, object], object]
 Classes = dict[str, dict[str, Make]]
 
-#: How the names of modules begin that files make.
+#: Prefix of the names of modules made from files.
 MODULE = "user_code_"
-#: The hooks that a class must have, by the field of a flow that names it.
+#: The required hooks of a class, by the field of a flow that names it.
 REQUIRED = {"cc": ("acked", "congestion"), "scheduler": ("next",), "path_manager": ("handle",)}
-#: Those that belong together.
+#: Hooks that need another one.
 TOGETHER = {"poll_timeout": "handle_timeout"}
-#: A run whose simulated time stands still for so long in real time does not come back.
+#: Real time without progress of simulated time after which a hook counts as hanging.
 PATIENCE_S = 10.0
-#: How long a hook has to end after it was told to.
+#: Time that an interrupted hook has to end.
 GRACE_S = 2.0
-#: Simulated time is looked at so often.
+#: Interval of simulated time at which progress is checked.
 STEP_NS = 1_000_000
 
 
 def load(experiment: Mapping[str, Any]) -> Classes:
-    """The classes that the flows of a resolved experiment name, by field and name.
+    """Returns the classes that the flows of a resolved experiment name, by field and name.
 
-    Raises SpecError for a file that does not run, a class that is not there, and one that cannot be used.
+    Raises SpecError for a file that does not run, a class that is not there, and one that cannot be used, NotAllowed
+    for code that was not allowed.
     """
+    consent.require(experiment, in_real_time=False)
     modules = {
         code["file"]: _module(code["file"], code["source"])
         for code in experiment.get("user_code", ())
@@ -67,9 +69,10 @@ def load(experiment: Mapping[str, Any]) -> Classes:
 
 
 def fields_of(name: str) -> list[str]:
-    """The fields of a flow that could name this class, `./FILE.py:CLASS` from the working directory, by its hooks.
+    """Returns the fields of a flow that can name a class, by its hooks. `name` is `./FILE.py:CLASS`,
+    relative to the working directory.
 
-    Raises SpecError for a file that cannot be read or does not run, and a class that is not there.
+    Raises SpecError for a file that cannot be read or does not run, and for an unknown class.
     """
     file, _, class_name = name.rpartition(":")
     try:
@@ -81,14 +84,14 @@ def fields_of(name: str) -> list[str]:
 
 
 def _module(file: str, source: str) -> ModuleType:
-    """The module that a file makes, anew for each run so that none sees what another has left."""
+    """Makes the module of a file. Each run gets a new one, so runs do not share state."""
     module = ModuleType(f"{MODULE}{hashlib.sha256(source.encode()).hexdigest()[:16]}")
     module.__file__ = file
-    # Standard output belongs to results.
+    # Standard output is for results.
     vars(module)["print"] = partial(print, file=sys.stderr)
-    # Tracebacks show the lines that ran, wherever the file is by now.
+    # Tracebacks show the source lines even if the file has changed or moved.
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    sys.modules[module.__name__] = module  # dataclasses look their module up
+    sys.modules[module.__name__] = module  # dataclasses look up their module
     try:
         exec(compile(source, file, "exec"), module.__dict__)
     except Exception as error:
@@ -118,7 +121,9 @@ def _check_hooks(found: type, field: str, place: str) -> None:
 
 
 def _check_parameters(found: type, field: str, parameters: Mapping[str, Any], place: str) -> None:
-    """Whether an object can be made with these parameters; a path manager gets its connection before them."""
+    """Checks that an object can be made with these parameters. A path manager also gets its
+    connection, as the first argument.
+    """
     signature = inspect.signature(found)
     try:
         signature.bind(*([None] if field == "path_manager" else []), **parameters)
@@ -127,7 +132,7 @@ def _check_parameters(found: type, field: str, parameters: Mapping[str, Any], pl
 
 
 class Watched:
-    """A simulation in a thread of its own, so that a hook that never ends does not hold up who waits for the run."""
+    """A simulation in its own thread, so a hook that never ends does not block the caller."""
 
     def __init__(self, simulation: Any) -> None:
         self._simulation = simulation
@@ -136,7 +141,7 @@ class Watched:
         self._outcome: Callable[[], bool] = lambda: False
 
     def advance(self, until_ns: int) -> bool:
-        """Whether the run has ended. Raises RunFailed if a hook does not come back."""
+        """Advances to `until_ns` and returns whether the run has ended. Raises RunFailed if a hook hangs."""
         self._done.clear()
         self._beat = time.monotonic()
         thread = threading.Thread(target=self._work, args=(until_ns,), daemon=True)
@@ -152,7 +157,7 @@ class Watched:
             ended = self._step_to(until_ns)
             self._outcome = lambda: ended
         except BaseException as error:
-            # The hook may have ended just before it was told to.
+            # The hook may have ended just before it was interrupted.
             failure = RunFailed(str(error)) if isinstance(error, HangingHook) else error
 
             def raised() -> bool:
@@ -170,7 +175,9 @@ class Watched:
         return False
 
     def _interrupt(self, thread: threading.Thread) -> None:
-        """End the hook that hangs, which ends the run with its traceback; if that does not help, give the run up."""
+        """Interrupts the hanging hook, which ends the run with its traceback. If the hook does not end,
+        raises RunFailed.
+        """
         hanging = sys._current_frames().get(thread.ident or 0)
         where = "".join(traceback.format_stack(hanging)) if hanging is not None else ""
         identity, interrupt = ctypes.c_ulong(thread.ident or 0), ctypes.py_object(HangingHook)
@@ -181,7 +188,7 @@ class Watched:
 
 
 def interrupt_hooks() -> str:
-    """End all hooks that are at work in any thread, as far as that helps; where they were, "" if there are none."""
+    """Interrupts the running hooks of all threads. Returns where they were, or "" if none was running."""
     where = ""
     for identity, frame in sys._current_frames().items():
         if any(inner.f_globals.get("__name__", "").startswith(MODULE) for inner, _ in traceback.walk_stack(frame)):

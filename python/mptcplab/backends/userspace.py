@@ -1,4 +1,4 @@
-"""Our own stack in real time: the kernel's back-end, where the TCP of some hosts is the protocol engine."""
+"""The userspace stack: the kernel back-end, in which some hosts have the engine as their TCP."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 class Userspace(Kernel):
-    """Runs our stack in hosts that ask for it, and in those that send MPTCP and leave the choice to the back-end."""
+    """Runs the engine on hosts with `stack: userspace`, and on hosts that send MPTCP and leave the
+    choice to the back-end.
+    """
 
     name = "userspace"
     has_own_stack = True
@@ -35,7 +37,9 @@ class Userspace(Kernel):
 
 
 def with_stacks(experiment: Mapping[str, Any]) -> dict[str, Any]:
-    """The experiment with a stack for hosts that leave it to the back-end: ours if they send MPTCP, or the kernel's."""
+    """Returns the experiment with a stack for each host that leaves it to the back-end: the engine if
+    it sends MPTCP, otherwise the kernel's.
+    """
     senders = {sender(flow) for flow in experiment["flows"] if flow["transport"] == "mptcp"}
 
     def stack_of(host: Mapping[str, Any]) -> str:

@@ -1,8 +1,8 @@
-"""The command line: one file per command, and the one place where errors become messages and exit statuses.
+"""The command line: one file per command. Converts errors to messages and exit statuses.
 
 Exit status: 0 done; 1 an expectation did not hold; 2 wrong usage or description; 3 this machine or back-end cannot
-do it; 4 a run failed or was invalid; 130 interrupted; 141 nobody reads the output any more; of ``proxy`` that of its
-command.
+do it; 4 a run failed or was invalid; 130 interrupted; 141 the reader of standard output has closed it. ``proxy`` ends
+with the exit status of its command.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FAULT = 4
 
 app = typer.Typer(
     name="mptcplab",
-    help="The laboratory for Multipath TCP: describe hosts, links, flows and failures once; run, see and compare.",
+    help="A laboratory for Multipath TCP: describe hosts, links, flows and failures; run, view and compare them.",
     epilog="Start here: mptcplab list; mptcplab show SPEC; mptcplab run SPEC; mptcplab report BUNDLE",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -70,13 +70,13 @@ def _options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Options that stand before the command."""
+    """Options before the command."""
 
 
 def main() -> None:
-    """Entry point of ``mptcplab``: an error of ours becomes one message on standard error and its exit status."""
+    """Entry point of ``mptcplab``. An error of mptcplab becomes one message on standard error and an exit status."""
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character shows another; that must not end the program.
+        # A terminal that cannot show a character shows another, instead of ending the program with an error.
         cast("TextIOWrapper", stream).reconfigure(errors="replace")
     heed_closed_pipe()
     try:
@@ -85,7 +85,7 @@ def main() -> None:
         _end(str(error), error.exit_status)
     except SystemExit as end:
         if end.code == INTERRUPTED:
-            _end("interrupted; the same command without --fresh goes on with what is not done yet", INTERRUPTED)
+            _end("interrupted; the same command without --fresh continues with the runs that are not done", INTERRUPTED)
         sys.stdout.flush()
         raise
     except Exception:

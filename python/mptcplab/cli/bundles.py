@@ -1,4 +1,4 @@
-"""From the directories of a command line to bundles."""
+"""Finds the bundles in the directories of a command line."""
 
 from __future__ import annotations
 
@@ -15,15 +15,21 @@ if TYPE_CHECKING:
 
 
 def bundles_in(directory: Path) -> list[Bundle]:
-    """All bundles at or under a directory, perhaps none. Raises UsageError if it is none."""
+    """Returns all bundles at or under a directory, possibly none. Raises UsageError if it is not a
+    directory.
+    """
     if not directory.is_dir():
         problem = "is not a directory" if directory.exists() else "there is no such directory"
-        raise UsageError(f"{directory}: {problem}; give one that holds bundles, as `mptcplab run` leaves in results/")
+        raise UsageError(
+            f"{directory}: {problem}; allowed: a directory with bundles, such as results/ of `mptcplab run`"
+        )
     return list(find(directory))
 
 
 def bundles_under(directories: Iterable[Path]) -> list[Bundle]:
-    """All bundles at or under some directories, each once. Raises UsageError where there is none."""
+    """Returns all bundles at or under the directories, each once. Raises UsageError if one of them has
+    none.
+    """
     found: dict[Path, Bundle] = {}
     for directory in directories:
         here = bundles_in(directory)
@@ -34,7 +40,7 @@ def bundles_under(directories: Iterable[Path]) -> list[Bundle]:
 
 
 def one_bundle(directory: Path) -> Bundle:
-    """The bundle at or under a directory. Raises UsageError if there is none or if there are several."""
+    """Returns the bundle at or under a directory. Raises UsageError if there is none or more than one."""
     found = bundles_under([directory])
     if len(found) > 1:
         named = first_few([str(bundle.path) for bundle in found], "\n  ")

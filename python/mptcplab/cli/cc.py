@@ -1,4 +1,4 @@
-"""``mptcplab cc``: the coupled congestion controls for other programs on this machine."""
+"""``mptcplab cc``: makes coupled congestion controls available to all programs on this machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STATES = {"in_kernel": "of this kernel", "installed": "installed", "not_installe
 
 
 class Action(StrEnum):
-    """What is to be done."""
+    """Action of the command."""
 
     list = "list"
     install = "install"
@@ -21,10 +21,12 @@ class Action(StrEnum):
 
 def command(
     action: Annotated[Action, typer.Argument(help="What to do.")],
-    names: Annotated[list[str] | None, typer.Argument(help="Which ones; without names all that it can be.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Names of congestion controls; default all possible.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Install coupled congestion controls into this kernel, where any program can use them, or take them back."""
+    """Install coupled congestion controls into this kernel, where any program can use them, or remove them."""
     from mptcplab import congestion
     from mptcplab.cli.output import print_json, print_line
 

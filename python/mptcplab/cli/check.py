@@ -1,4 +1,4 @@
-"""``mptcplab check``: did what was expected hold? For continuous integration."""
+"""``mptcplab check``: checks whether expectations held, for continuous integration."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ EXAMPLE = "Example: mptcplab check results --junit expectations.xml"
 
 
 def command(
-    directory: Annotated[Path, typer.Argument(help="Where bundles are.")] = Path("results"),
+    directory: Annotated[Path, typer.Argument(help="Directory with bundles.")] = Path("results"),
     junit: Annotated[Path | None, typer.Option(help="Write the verdicts as JUnit XML into this file.")] = None,
     ktap: Annotated[
-        Path | None, typer.Option(help="Write the verdicts as KTAP into this file, - for the terminal.")
+        Path | None, typer.Option(help="Write the verdicts as KTAP into this file; - for standard output.")
     ] = None,
     as_json: As_json = False,
 ) -> None:
@@ -46,5 +46,5 @@ def command(
     else:
         print_not_done(bundles)
         print_expectations(done)
-        print_line(f"{len(done)} of {len(bundles)} runs done, their checksums right")
+        print_line(f"{len(done)} of {len(bundles)} runs done, with correct checksums")
     end_with_status_of(bundles)

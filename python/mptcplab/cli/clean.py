@@ -1,4 +1,4 @@
-"""``mptcplab clean``: remove what unfinished runs left."""
+"""``mptcplab clean``: removes the bundles of unfinished runs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ EXAMPLE = "Example: mptcplab clean results --dry-run"
 
 
 def command(
-    directory: Annotated[Path, typer.Argument(help="Where results are.")] = Path("results"),
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+    directory: Annotated[Path, typer.Argument(help="Directory of results.")] = Path("results"),
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be removed.")] = False,
 ) -> None:
-    """Remove what unfinished runs left.
+    """Remove the bundles of unfinished runs.
 
-    Runs in progress, bundles of other status and files of others stay.
+    Runs in progress, bundles of other status and other files stay.
     """
     import shutil
 

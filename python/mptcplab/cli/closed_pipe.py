@@ -1,4 +1,4 @@
-"""Standard output whose reader may go away: ``mptcplab list | head`` ends as programs that a signal tells so."""
+"""Standard output whose reader closes it: ``mptcplab list | head`` ends like a program that SIGPIPE ends."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ import os
 import sys
 from typing import cast
 
-#: 128 + SIGPIPE, what a shell gives for a program that wrote into a closed pipe.
+#: 128 + SIGPIPE: the exit status in a shell of a program that wrote into a closed pipe.
 CLOSED_PIPE = 141
 
 
 class _Output(io.FileIO):
-    """Ends the program where others raise BrokenPipeError, which click and rich turn into exit status 1."""
+    """Ends the program instead of raising BrokenPipeError, which click and rich turn into exit status 1."""
 
     def write(self, content: bytes, /) -> int | None:  # type: ignore[override]
         try:
             return super().write(content)
         except BrokenPipeError:
-            # What is still to be flushed goes nowhere.
+            # Discards what is still to be flushed.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
             raise SystemExit(CLOSED_PIPE) from None
 
 
 def heed_closed_pipe() -> None:
-    """Let a write to standard output end the program with status 141 once nobody reads it."""
+    """Makes a write to a closed standard output end the program with status 141."""
     if sys.stdout.isatty():
         return
     old = cast("io.TextIOWrapper", sys.stdout)

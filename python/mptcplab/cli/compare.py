@@ -1,4 +1,4 @@
-"""``mptcplab compare``: several runs side by side."""
+"""``mptcplab compare``: shows several runs side by side."""
 
 from __future__ import annotations
 
@@ -7,40 +7,60 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mptcplab.cli.options import As_json, Jobs, Out, Repeat, Seed, Settings, html_only
+from mptcplab.cli.options import (
+    Allow_programs,
+    As_json,
+    Jobs,
+    Out,
+    Repeat,
+    Root_programs,
+    Seed,
+    Settings,
+    html_only,
+    rights,
+)
 
 if TYPE_CHECKING:
     from mptcplab.results import Bundle
 
-#: Up to the ratio; its interval is on the page, where there is room.
+#: Columns up to the ratio. The page also has its interval.
 SHOWN_COLUMNS = 7
 EXAMPLE = "Example: mptcplab compare examples/aqm-comparison.yaml --repeat 10"
 
 
 def command(
     what: Annotated[
-        list[str], typer.Argument(help="Directories of bundles, or SPECs to run now; the first is the reference.")
+        list[str], typer.Argument(help="Directories of bundles, or SPECs to run; the first is the reference.")
     ],
-    on: Annotated[str, typer.Option("--on", help="Back-ends to run SPECs on, with commas.", metavar="sim,..")] = "sim",
+    on: Annotated[
+        str, typer.Option("--on", help="Back-ends to run SPECs on, separated by commas.", metavar="sim,..")
+    ] = "sim",
     settings: Settings = None,
     seed: Seed = 1,
     repeat: Repeat = 1,
     out: Out = Path("results"),
     jobs: Jobs = None,
     native: Annotated[
-        bool, typer.Option("--native", help="From lists, each back-end's first choice, not the first that all have.")
+        bool,
+        typer.Option(
+            "--native",
+            help="Of lists of preference, use the first choice of each back-end, not the first that all have.",
+        ),
     ] = False,
     band: Annotated[
-        float, typer.Option(min=0, max=1, help="Back-ends are equivalent if means differ by no more than this part.")
+        float, typer.Option(min=0, max=1, help="Back-ends are equivalent if means differ by at most this fraction.")
     ] = 0.05,
-    report: Annotated[Path, typer.Option(help="The page.", callback=html_only)] = Path("comparison.html"),
+    report: Annotated[Path, typer.Option(help="File of the page.", callback=html_only)] = Path("comparison.html"),
+    allow_programs: Allow_programs = False,
+    root_programs: Root_programs = False,
     as_json: As_json = False,
 ) -> None:
-    """Compare runs: medians and ratios, and a page.
+    """Compare runs: print medians and ratios, and write a page.
 
-    SPECs are run first, in turns; a page with overlays is written. Of several back-ends it says how far they agree.
+    SPECs are run first, in turns. The page has overlays. With several back-ends it says how far they agree.
     """
-    bundles = _bundles(what, on.split(","), settings, seed, repeat, out, jobs, native=native)
+    with rights(allow=allow_programs, root=root_programs):
+        bundles = _bundles(what, on.split(","), settings, seed, repeat, out, jobs, native=native)
 
     from rich.markup import escape
 
@@ -78,7 +98,7 @@ def _bundles(
     *,
     native: bool,
 ) -> list[Bundle]:
-    """The bundles of the directories named, and those of the SPECs, run where they are not there yet."""
+    """Returns the bundles of the given directories and of the SPECs. Runs that are not done are run."""
     from mptcplab.cli.bundles import bundles_under
     from mptcplab.cli.progress import progress
     from mptcplab.cli.specs import resolved

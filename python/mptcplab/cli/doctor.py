@@ -1,4 +1,4 @@
-"""``mptcplab doctor``: what this machine can do."""
+"""``mptcplab doctor``: reports what this machine can do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MARKS = {"ok": "[green]ok[/]", "warning": "[yellow]note[/]", "problem": "[red]pr
 
 
 def command(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False) -> None:
-    """Say what this machine can do, or how it could."""
+    """Report what this machine can do, and what it lacks."""
     from mptcplab import doctor
     from mptcplab.cli.output import print_json
 

@@ -1,4 +1,4 @@
-"""A resolved experiment in words: its head, topology, ceilings, schedule and the origin of every value."""
+"""Prints a resolved experiment: its head, topology, capacities, schedule, and the origin of every value."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from mptcplab.experiment import Resolved
 
-#: A generated topology can have hundreds of flows; --resolved has them all.
+#: Number of rows printed. A generated topology can have hundreds of flows; --resolved has all.
 MOST_ROWS = 40
-#: What is said elsewhere on the page, or is about the family and not about this experiment.
+#: Fields that are printed elsewhere, or that describe the family instead of this experiment.
 SAID_ELSEWHERE = {
     "name",
     "title",
@@ -33,7 +33,7 @@ ENTITIES = ("hosts", "nodes", "media", "links", "flows", "events")
 
 
 def print_head(experiment: Mapping[str, Any]) -> None:
-    """Name, title, duration and what sets this member of a family apart."""
+    """Prints the name, title, duration, and the parameters of a member of a family."""
     RESULTS.print(f"[bold]{escape(experiment['name'])}[/]  {escape(experiment['title'] or '')}")
     if experiment["description"]:
         RESULTS.print(escape(experiment["description"]))
@@ -48,14 +48,14 @@ def print_head(experiment: Mapping[str, Any]) -> None:
 
 
 def print_topology(experiment: Mapping[str, Any]) -> None:
-    """The links as a picture in text."""
+    """Prints the links as a text picture."""
     _title("topology")
     for line in as_text(experiment):
         RESULTS.print(line, markup=False, soft_wrap=True)
 
 
 def print_middleboxes(experiment: Mapping[str, Any]) -> None:
-    """What stands at the ends of links, if anything does."""
+    """Prints the middleboxes, if there are some."""
     if "middleboxes" not in experiment:
         return
     _title("middleboxes")
@@ -72,8 +72,8 @@ def print_middleboxes(experiment: Mapping[str, Any]) -> None:
 
 
 def print_ceilings(experiment: Mapping[str, Any]) -> None:
-    """What each flow can carry at most, headers of its transport and of the links counted."""
-    _title("flows and their payload ceilings")
+    """Prints the payload capacity of each flow, less the headers of its transport and of the links."""
+    _title("flows and their payload capacities")
     rows = [
         (
             escape(flow["id"]),
@@ -90,7 +90,7 @@ def print_ceilings(experiment: Mapping[str, Any]) -> None:
 
 
 def print_schedule(experiment: Mapping[str, Any]) -> None:
-    """Events in the order in which they will happen."""
+    """Prints the events in order of time."""
     if not experiment["events"]:
         return
     _title("schedule")
@@ -107,7 +107,7 @@ def print_schedule(experiment: Mapping[str, Any]) -> None:
 
 
 def _difference(new: Mapping[str, Any], links: Mapping[str, Mapping[str, Any]]) -> str:
-    """What a set event changes, per direction where they differ."""
+    """Returns the changes of a `set` event, per direction where they differ."""
     old = links[new["link"]]
     changes = {side: _changed(old[side], new[side]) for side in ("forward", "backward")}
     if changes["forward"] == changes["backward"]:
@@ -120,7 +120,7 @@ def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
 
 
 def print_published(resolved: Resolved) -> None:
-    """What the paper says came out: from the description, or from the paper's table of claims."""
+    """Prints the results that the paper published, from the description and from its table of claims."""
     from mptcplab.reproduction import claims_about
 
     said = [
@@ -135,8 +135,10 @@ def print_published(resolved: Resolved) -> None:
 
 
 def print_origins(resolved: Resolved) -> None:
-    """Every value of the description, defaults filled in, and where it came from; a heading per host, link, flow."""
-    _title("every value and where it came from")
+    """Prints every value of the description, defaults included, with its origin, under a heading for
+    each host, link or flow.
+    """
+    _title("every value and its origin")
     rows: list[tuple[str, str, str]] = []
     entity = None
     description = {key: value for key, value in resolved.description.items() if key not in SAID_ELSEWHERE}
@@ -152,7 +154,7 @@ def print_origins(resolved: Resolved) -> None:
 
 
 def _origin(origins: Mapping[str, str], path: str) -> str:
-    """That of a value, or of the list that it stands in."""
+    """Returns the origin of a value, or of the list that contains it."""
     while path and path not in origins:
         path = path.rpartition(".")[0]
     return origins.get(path, "")
@@ -163,7 +165,7 @@ def _shown(value: Any) -> str:
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Paths and values of all scalars, as in ``links.wifi.rate``."""
+    """Yields the paths and values of all scalars, as in ``links.wifi.rate``."""
     if isinstance(value, dict) and value:
         for key, inner in value.items():
             yield from _leaves(inner, f"{path}.{key}" if path else str(key))

@@ -1,4 +1,4 @@
-"""``mptcplab list``: the experiments of the catalogue or of a file."""
+"""``mptcplab list``: lists the experiments of the catalogue or of a file."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: The back-end that runs what no ``--on`` is said for.
+#: The back-end without ``--on``.
 DEFAULT = "sim"
 
 EXAMPLE = "Example: mptcplab list alenazi2019"
 
 
 def command(
-    spec: Annotated[str | None, typer.Argument(help="Only what a name, a prefix or a file means.")] = None,
+    spec: Annotated[str | None, typer.Argument(help="Only the experiments of this name, prefix or file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """List experiments, and what each still waits for."""
+    """List experiments, and the features that each still needs."""
     from rich.markup import escape
 
     from mptcplab.catalogue import listing
@@ -35,7 +35,7 @@ def command(
 
 
 def _remark(entry: Mapping[str, Any]) -> str:
-    """How to run it, unless it runs by itself."""
+    """Returns how to run an experiment that needs --on, or the features that back-ends lack for it."""
     from rich.markup import escape
 
     waits = {name: escape(", ".join(features)) for name, features in entry["waits"].items()}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -11,7 +13,7 @@ from mptcplab.errors import UsageError
 
 
 def html_only(parameter: typer.CallbackParam, page: Path | None) -> Path | None:
-    """Refuse a page that would not be what its name says, before anything is run."""
+    """Refuses a page whose name does not end in .html, before anything runs."""
     if page is not None and page.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"{parameter.opts[0]} {page}: the page is HTML; allowed: a name that ends in .html")
     return page
@@ -19,7 +21,7 @@ def html_only(parameter: typer.CallbackParam, page: Path | None) -> Path | None:
 
 As_json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 On: TypeAlias = Annotated[
-    str, typer.Option("--on", help="Back-end, or the path of your own.", metavar="sim|kernel|PROGRAM")
+    str, typer.Option("--on", help="Back-end, or the path of your own simulator.", metavar="sim|kernel|PROGRAM")
 ]
 Settings: TypeAlias = Annotated[
     list[str] | None,
@@ -27,6 +29,25 @@ Settings: TypeAlias = Annotated[
 ]
 Seed: TypeAlias = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of the first repetition.")]
 Repeat: TypeAlias = Annotated[int, typer.Option(min=1, help="Repetitions, each with the next seed.")]
-Out: TypeAlias = Annotated[Path, typer.Option(file_okay=False, help="Where results go.")]
-Jobs: TypeAlias = Annotated[int | None, typer.Option(min=1, help="Runs at a time; default one per core, live one.")]
-Fresh: TypeAlias = Annotated[bool, typer.Option("--fresh", help="Run again what is done already.")]
+Out: TypeAlias = Annotated[Path, typer.Option(file_okay=False, help="Directory for results.")]
+Jobs: TypeAlias = Annotated[
+    int | None, typer.Option(min=1, help="Runs at a time; default one per core, in real time one.")
+]
+Allow_programs: TypeAlias = Annotated[
+    bool, typer.Option("--allow-programs", help="Run programs and classes of the description without asking.")
+]
+Root_programs: TypeAlias = Annotated[
+    bool, typer.Option("--root-programs", help="Under sudo, run them as root and not as its caller.")
+]
+Fresh: TypeAlias = Annotated[bool, typer.Option("--fresh", help="Run again what is already done.")]
+
+
+@contextmanager
+def rights(*, allow: bool, root: bool = False) -> Iterator[None]:
+    """What a description may run inside: what is allowed, was allowed before, or is at the terminal now."""
+    from mptcplab import callers, consent
+
+    if root:
+        callers.keep_root()
+    with consent.policy("allow" if allow else "ask"):
+        yield

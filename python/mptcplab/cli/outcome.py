@@ -1,4 +1,4 @@
-"""What a run came to, for people: a table of flows, a chart of throughput, expectations that did not hold."""
+"""Results of runs for people: a table of flows, a chart of throughput, expectations that did not hold."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from mptcplab.metrics.arrays import Floats
     from mptcplab.results import Bundle, RunData
 
-#: A run of a hundred flows prints its totals and the first of them; the report has all.
+#: Number of flows printed. --json has all.
 MOST_FLOWS = 12
 NARROWEST_CHART, WIDEST_CHART = 10, 100
 BARS, ARROW = " ▁▂▃▄▅▆▇█", "↑"
-#: For terminals that have nothing but ASCII.
+#: For terminals that only have ASCII.
 ASCII_BARS, ASCII_ARROW = " .:-=+*%#", "^"
 
 COLUMNS = ("experiment", "flow", "goodput", "of ceiling", "lost", "delay p50", "recovery", "full rate again")
@@ -37,7 +37,7 @@ METRICS = (
 
 
 def print_outcome(bundles: Sequence[Bundle]) -> None:
-    """A row per flow of each experiment: the value of a single run, or the median of several."""
+    """Prints a row per flow of each experiment: the value of a single run, or the median of several."""
     by_experiment: dict[str, list[Bundle]] = {}
     for bundle in bundles:
         by_experiment.setdefault(bundle.record["experiment"], []).append(bundle)
@@ -46,21 +46,21 @@ def print_outcome(bundles: Sequence[Bundle]) -> None:
 
 
 def print_substitutions(bundles: Sequence[Bundle]) -> None:
-    """A line for each choice that was not the first of its list, once for all runs in which it was made."""
+    """Prints a line for each choice that was not the first of its list, once for all runs with it."""
     told = (substituted(entry) for bundle in bundles for entry in bundle.record["substitutions"])
     for line in dict.fromkeys(told):
         RESULTS.print(f"[yellow]substituted[/] {escape(line)}", soft_wrap=True)
 
 
 def print_user_code(bundles: Sequence[Bundle]) -> None:
-    """A line for each algorithm of a user's own, once for all runs that it was used in."""
+    """Prints a line for each user-defined algorithm, once for all runs with it."""
     told = (user_code(entry) for bundle in bundles for entry in bundle.record.get("user_code", ()))
     for line in dict.fromkeys(told):
         RESULTS.print(f"[yellow]user code[/] {escape(line)}", soft_wrap=True)
 
 
 def print_fallbacks(bundles: Sequence[Bundle]) -> None:
-    """A line for each connection that was plain TCP although Multipath TCP was asked for."""
+    """Prints a line for each connection that fell back to TCP."""
     for bundle in bundles:
         for flow in bundle.record["flows"]:
             if flow.get("fallback"):
@@ -69,7 +69,7 @@ def print_fallbacks(bundles: Sequence[Bundle]) -> None:
 
 
 def print_flow_errors(bundles: Sequence[Bundle]) -> None:
-    """A line for each flow that could not go on."""
+    """Prints a line for each flow that ended with an error."""
     for bundle in bundles:
         for flow in (bundle.record["result"] or {}).get("flows", []):
             if flow.get("error"):
@@ -80,7 +80,7 @@ def print_flow_errors(bundles: Sequence[Bundle]) -> None:
 
 
 def print_not_done(bundles: Sequence[Bundle]) -> None:
-    """A line for each run that is not done, and why."""
+    """Prints a line for each run that is not done, with the reason."""
     for bundle in bundles:
         if bundle.status != "done":
             why = f": {bundle.record['why']}" if bundle.record["why"] else ""
@@ -88,7 +88,7 @@ def print_not_done(bundles: Sequence[Bundle]) -> None:
 
 
 def print_expectations(bundles: Sequence[Bundle]) -> None:
-    """Each expectation that did not hold, and how many did."""
+    """Prints each expectation that did not hold, and the number of those that held."""
     verdicts = [(bundle, verdict) for bundle in bundles for verdict in bundle.record["expectations"]]
     failed = [(bundle, verdict) for bundle, verdict in verdicts if not verdict["held"]]
     for bundle, verdict in failed:
@@ -100,7 +100,7 @@ def print_expectations(bundles: Sequence[Bundle]) -> None:
 
 
 def print_family_metrics(entries: Sequence[Json]) -> None:
-    """Ratios, best values and crossings over the families that were run."""
+    """Prints the ratios, best values and crossings of the families that were run."""
     if not entries:
         return
     RESULTS.print()
@@ -117,7 +117,7 @@ def _subject(entry: Json) -> str:
 
 
 def _family_values(entry: Json) -> tuple[str, str]:
-    """What was found, and its interval; or why there is none."""
+    """Returns the value and its interval, or the reason that there is none."""
     if entry["why"]:
         return quantity(None, ""), escape(entry["why"])
     value = quantity(entry["median"], "") if entry["value"] is None else str(entry["value"])
@@ -126,7 +126,7 @@ def _family_values(entry: Json) -> tuple[str, str]:
 
 
 def print_chart(bundle: Bundle) -> None:
-    """Throughput of each flow over time, each against its own peak, with the events below."""
+    """Prints the throughput of each flow over time, relative to its peak, with the events below."""
     run = bundle.load()
     flows = list(run.flows)[:MOST_FLOWS]
     if not flows or run.end_s == 0:
@@ -176,7 +176,9 @@ def _value(repetitions: Sequence[Bundle], flow: str, metric: str, unit: str) -> 
 
 
 def _reached(repetitions: Sequence[Bundle], flow: str, metric: str) -> str:
-    """A time after events, the longest of a run, and in how many of the runs the flow came so far."""
+    """Returns the longest time after an event of a run, and the number of runs in which the flow
+    reached the target.
+    """
     path = f"flows.{flow}"
     known = [bundle.record["metrics"].get(path, {}).get(metric) for bundle in repetitions]
     found = [value for value in known if value is not None]
@@ -193,7 +195,7 @@ def _median(values: list[float], unit: str) -> str:
 
 
 def _binned_rates(run: RunData, flow: str, columns: int) -> Floats:
-    """Mean rate of delivery in bit/s in each column of the chart."""
+    """Returns the mean rate of delivery, in bit/s, of each column of the chart."""
     series = run.samples.series(f"flows.{flow}", "bytes_in_order")
     if series is None:
         return np.zeros(columns)
@@ -202,7 +204,7 @@ def _binned_rates(run: RunData, flow: str, columns: int) -> Floats:
 
 
 def _marks(run: RunData, columns: int) -> str:
-    """A line with an arrow and the name at the time of each event, as far as they fit side by side."""
+    """Returns a line with an arrow and the name at the time of each event, as far as they fit."""
     line = ""
     for happening in run.happenings:
         column = int(happening.actual_s / run.end_s * columns)

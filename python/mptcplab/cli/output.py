@@ -1,4 +1,4 @@
-"""What commands print: one JSON document, or tables for people."""
+"""Output of commands: one JSON document, or tables for people."""
 
 from __future__ import annotations
 
@@ -17,28 +17,30 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-#: What goes into a file or to another program is not folded: a name in a table stays one word.
+#: Output into a file or to another program is not folded, so a name in a table stays one word.
 UNFOLDED_COLUMNS = 1000
 FOLDED = sys.stdout.isatty() or "COLUMNS" in os.environ
 
-#: Where progress and remarks go, so that standard output holds results only.
+#: The console for progress and remarks. Standard output has results only.
 REMARKS = Console(stderr=True, highlight=False)
 RESULTS = Console(highlight=False, width=None if FOLDED else UNFOLDED_COLUMNS)
 
 
 def print_json(document: Any) -> None:
-    """Print one JSON document and nothing else."""
+    """Prints one JSON document and nothing else."""
     json.dump(document, sys.stdout, indent=1, ensure_ascii=RESULTS.options.ascii_only)
     sys.stdout.write("\n")
 
 
 def print_line(text: str) -> None:
-    """Print a line as it is, without markup."""
+    """Prints a line as it is, without markup."""
     RESULTS.print(text, markup=False, soft_wrap=True)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[int] = ()) -> None:
-    """Print rows of console markup under column titles; columns whose index is in ``right`` are right-aligned."""
+    """Prints rows of console markup under column titles. Columns whose index is in `right` are
+    right-aligned.
+    """
     table = Table(box=None, pad_edge=False, header_style="bold")
     aligned = set(right)
     for index, title in enumerate(columns):
@@ -50,7 +52,9 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right:
 
 
 def print_outline(rows: Sequence[tuple[str, str]]) -> None:
-    """Print names at the left edge and markup beside them, folded there on a terminal and a line each elsewhere."""
+    """Prints names at the left edge with markup beside them: folded on a terminal, otherwise one line
+    each.
+    """
     width = max((len(name) for name, _ in rows), default=0)
     if FOLDED:
         grid = Table.grid(padding=(0, 2))
@@ -65,12 +69,12 @@ def print_outline(rows: Sequence[tuple[str, str]]) -> None:
 
 
 def print_remark(text: str) -> None:
-    """Print a line about what can be done next."""
+    """Prints a line about what can be done next."""
     RESULTS.print(text, style="dim", markup=False, soft_wrap=True)
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file that a command was asked for. Raises UsageError if it cannot be written."""
+    """Writes an output file of a command. Raises UsageError if it cannot be written."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

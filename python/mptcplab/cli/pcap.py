@@ -1,4 +1,4 @@
-"""``mptcplab pcap``: what Multipath TCP did in a capture file."""
+"""``mptcplab pcap``: explains Multipath TCP in a capture file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 EXAMPLE = "Example: mptcplab pcap capture.pcapng --report capture.html"
 PIPE = Path("-")
 STANDARD_INPUT = Path("/dev/stdin")
-#: Of many connections and events the terminal shows the first.
+#: Number of connections and events that are printed.
 MOST_CONNECTIONS = 20
 MOST_EVENTS = 60
 
@@ -29,21 +29,23 @@ def command(
     peer: Annotated[Path | None, typer.Argument(help="The same traffic, captured at the other end.")] = None,
     interfaces: Annotated[
         list[Path] | None,
-        typer.Option("--interface", help="FILE of a further interface of the same host; may be given again."),
+        typer.Option("--interface", help="Capture of a further interface of the same host; may be given again."),
     ] = None,
-    decode: Annotated[int | None, typer.Option(min=1, help="Show the options of this packet, nothing else.")] = None,
+    decode: Annotated[int | None, typer.Option(min=1, help="Show only the options of this packet.")] = None,
     report: Annotated[
-        Path | None, typer.Option(help="Write a page with pictures that can be zoomed.", callback=html_only)
+        Path | None, typer.Option(help="Write a page with charts that can be zoomed.", callback=html_only)
     ] = None,
-    series: Annotated[Path | None, typer.Option(help="Write a row for every TCP packet, as .parquet or .csv.")] = None,
+    series: Annotated[
+        Path | None, typer.Option(help="Write one row per TCP packet into this .parquet or .csv file.")
+    ] = None,
     follow: Annotated[
-        str | None, typer.Option(help="Explain what goes over this interface now, until an interrupt.")
+        str | None, typer.Option(help="Explain the traffic of this interface, until interrupted.")
     ] = None,
     as_json: As_json = False,
 ) -> None:
-    """Explain a capture: its connections and subflows, what they carried, and what happened to them.
+    """Explain a capture: its connections and subflows, the data they carried, and their events.
 
-    Any capture of TCP will do, of Multipath TCP version 1 or 0; it may begin or end in the middle of a connection.
+    Reads captures of TCP and of Multipath TCP version 1 or 0, which may begin or end in the middle of a connection.
     """
     if follow is not None:
         _follow(follow, as_json=as_json)
@@ -101,7 +103,7 @@ def _one_way(files: list[Path], peer: Path) -> dict[str, Any]:
     from mptcplab.captures import one_way
 
     if STANDARD_INPUT in files:
-        raise UsageError("a capture and that of its other end are read twice: a pipe cannot be one of them")
+        raise UsageError("two captures of the same traffic are read twice, so neither can be a pipe")
     return one_way(files, peer)
 
 
@@ -148,7 +150,7 @@ def _print(document: dict[str, Any], written: list[Path]) -> None:
             print_line("")
             _print_grid(capture_tables.event_grid(connection), most=MOST_EVENTS)
     if len(connections) > MOST_CONNECTIONS:
-        print_remark(f"and {len(connections) - MOST_CONNECTIONS} connections more: --json has them all")
+        print_remark(f"and {len(connections) - MOST_CONNECTIONS} more connections: --json has all")
     if "one_way" in document:
         print_line("")
         for sentence in capture_tables.clock_sentences(document["one_way"]):
@@ -166,4 +168,4 @@ def _print_grid(grid: Grid, most: int | None = None) -> None:
     rows = [[escape(cell) for cell in row] for row in grid.rows[:most]]
     print_table(grid.heads, rows, right=grid.numeric)
     if len(rows) < len(grid.rows):
-        print_remark(f"and {len(grid.rows) - len(rows)} more: --json has them all")
+        print_remark(f"and {len(grid.rows) - len(rows)} more: --json has all")

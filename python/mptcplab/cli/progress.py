@@ -1,4 +1,4 @@
-"""How runs go on, on a terminal: done, in progress, time left. Nothing where standard error is not a terminal."""
+"""Progress of runs on a terminal: runs done, in progress, time left. Prints nothing if standard error is not one."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from mptcplab.runner import Job, Observer
 
 
-#: What is over sooner needs no bar.
+#: Shorter work has no bar.
 PATIENCE_S = 2.0
 
 
 class _Bar:
-    """One bar over all runs, in runs and parts of runs. It appears when somebody may have begun to wait."""
+    """A bar over all runs, counted in runs and fractions of runs. It appears after `PATIENCE_S`."""
 
     def __init__(self, bar: Progress, jobs: int) -> None:
         self._bar = bar
@@ -38,7 +38,7 @@ class _Bar:
             self._running[job.experiment["name"], job.seed] = fraction
             self._draw(job.experiment["name"])
 
-    def finished(self, job: Job, bundle: Bundle) -> None:  # noqa: ARG002  (the bar counts, it does not judge)
+    def finished(self, job: Job, bundle: Bundle) -> None:  # noqa: ARG002  (the bar only counts)
         with self._lock:
             self._running.pop((job.experiment["name"], job.seed), None)
             self._ended += 1
@@ -53,7 +53,7 @@ class _Bar:
 
 @contextmanager
 def progress(jobs: Sequence[Job]) -> Iterator[Observer]:
-    """An observer for ``execute`` that draws a bar with the time left."""
+    """Yields an observer for `execute` that draws a bar with the time left."""
     bar = _bar()
     try:
         yield _Bar(bar, len(jobs))
@@ -63,7 +63,9 @@ def progress(jobs: Sequence[Job]) -> Iterator[Observer]:
 
 @contextmanager
 def bytes_progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A function that draws how many of ``total`` bytes are done; of an unknown total (0), only that it goes on."""
+    """Yields a function that draws how many of `total` bytes are done. With an unknown total (0) it
+    only shows activity.
+    """
     bar = _bar()
     task = bar.add_task(what, total=total or None)
     begun = time.monotonic()

@@ -1,4 +1,4 @@
-"""``mptcplab proxy``: any TCP program over our Multipath TCP."""
+"""``mptcplab proxy``: runs any TCP program over Multipath TCP of the engine."""
 
 from __future__ import annotations
 
@@ -10,20 +10,25 @@ EXAMPLE = "Example: sudo mptcplab proxy --over wlan0,eth0 --scheduler blest -- c
 
 
 def command(
-    over: Annotated[str, typer.Option(help="Interfaces, the one to begin with first.", metavar="NAME,NAME")],
-    program: Annotated[list[str] | None, typer.Argument(help="The command, behind --.", metavar="COMMAND")] = None,
-    to: Annotated[str | None, typer.Option(help="A gateway for all connections.", metavar="HOST:PORT")] = None,
+    over: Annotated[str, typer.Option(help="Interfaces, that of the initial subflow first.", metavar="NAME,NAME")],
+    program: Annotated[list[str] | None, typer.Argument(help="The command, after --.", metavar="COMMAND")] = None,
+    to: Annotated[str | None, typer.Option(help="Gateway for all connections.", metavar="HOST:PORT")] = None,
     gateway: Annotated[
-        int | None, typer.Option(help="Be a gateway at this port, instead of a command.", min=1, max=65535)
+        int | None, typer.Option(help="Run a gateway at this port instead of a command.", min=1, max=65535)
     ] = None,
     cc: Annotated[str, typer.Option(help="Congestion control.")] = "cubic",
     scheduler: Annotated[str, typer.Option(help="Scheduler.")] = "kernel_default",
     path_manager: Annotated[str, typer.Option(help="Path manager.")] = "full_mesh",
-    report: Annotated[typer.FileTextWrite | None, typer.Option(help="Write what was done as JSON.", lazy=False)] = None,
+    give_up_after: Annotated[
+        int, typer.Option(help="Seconds of silence after which a peer counts as gone.", min=10, max=86400)
+    ] = 300,
+    report: Annotated[
+        typer.FileTextWrite | None, typer.Option(help="Write a report as JSON into this file.", lazy=False)
+    ] = None,
 ) -> None:
-    """Run a command whose TCP goes over several interfaces by our Multipath TCP; or be the gateway for servers without.
+    """Run a command whose TCP uses several interfaces by Multipath TCP, or run a gateway to servers without it.
 
-    Ends with the exit status of the command.
+    Exit status: that of the command.
     """
     import json
 
@@ -31,13 +36,13 @@ def command(
     from mptcplab.errors import UsageError
 
     if bool(program) == bool(gateway):
-        raise UsageError("what is to be done is either a COMMAND, behind --, or --gateway PORT")
+        raise UsageError("needs either a COMMAND, after --, or --gateway PORT")
     if to and gateway:
-        raise UsageError("--to is for a command; a gateway is told by each connection where to")
+        raise UsageError("--to is for a command; at a gateway each connection names its destination")
     interfaces = over.split(",")
     if not all(interfaces) or len(set(interfaces)) < len(interfaces):
-        raise UsageError(f"--over is {over!r}; allowed: names of interfaces with commas between, each once")
-    settings = proxy.Settings(interfaces, cc=cc, scheduler=scheduler, path_manager=path_manager)
+        raise UsageError(f"--over: found {over!r}; allowed: names of interfaces separated by commas, each once")
+    settings = proxy.Settings(interfaces, cc, scheduler, path_manager, give_up_after)
     if gateway:
         done = proxy.serve(gateway, settings, ready=lambda: typer.echo(f"taking connections at port {gateway}"))
     else:

@@ -1,4 +1,4 @@
-"""``mptcplab report``: the page and the figures of a run."""
+"""``mptcplab report``: writes the page and the figures of a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mptcplab.cli.options import html_only
+from mptcplab.cli.options import Allow_programs, html_only, rights
 
 if TYPE_CHECKING:
     from mptcplab.report import Beside
@@ -21,23 +21,26 @@ EXAMPLE = "Example: mptcplab report results/failing-link --export figures"
 
 
 def command(
-    bundle: Annotated[Path, typer.Argument(help="A bundle, or a directory that holds just one.")],
+    bundle: Annotated[Path, typer.Argument(help="A bundle, or a directory with exactly one.")],
     out: Annotated[
-        Path | None, typer.Option(help="The page; default report.html in the bundle's directory.", callback=html_only)
+        Path | None, typer.Option(help="File of the page; default report.html in the bundle.", callback=html_only)
     ] = None,
-    export: Annotated[Path | None, typer.Option(help="Also write every figure as PNG, SVG and CSV here.")] = None,
+    export: Annotated[
+        Path | None, typer.Option(help="Also write every figure as PNG, SVG and CSV into this directory.")
+    ] = None,
     simulate: Annotated[
         bool | None,
         typer.Option(
             "--simulate/--no-simulate",
-            help="Simulate the same and lay it beside; default only if a paper published something about it.",
+            help="Simulate the same experiment and show it beside; default only if a paper published values of it.",
         ),
     ] = None,
+    allow_programs: Allow_programs = False,
 ) -> None:
-    """Write the report of a run: one HTML page, and one for each host of which it made captures.
+    """Write the report of a run: one HTML page, and one for each host with captures.
 
-    Each is complete in itself. Of an experiment of a paper it has what was published, and the simulator beside a run
-    in real time. Several runs side by side: mptcplab compare.
+    Each page is complete in itself. The report of an experiment of a paper has the published values, and the simulator
+    beside a run in real time. For several runs side by side, see mptcplab compare.
     """
     from mptcplab.cli.bundles import one_bundle
 
@@ -54,7 +57,8 @@ def command(
     page = out or found.path / "report.html"
     publication = Publication.about(found.record["experiment"])
     with tempfile.TemporaryDirectory(prefix="mptcplab-") as scratch:
-        sides = _sides(found, publication, simulate, Path(scratch))
+        with rights(allow=allow_programs):
+            sides = _sides(found, publication, simulate, Path(scratch))
         published = Published.of(publication, found, sides) if publication else None
         beside = _beside(found, sides)
         captured = captured_hosts(found.record, found.path, Path(scratch))
@@ -70,18 +74,20 @@ def command(
     for line in published.tally if published else ():
         print_line(f"published values, {line}")
     if beside is None and simulate is None and found.record["backend"] != SIMULATOR:
-        print_remark(f"beside the simulator: mptcplab report {shlex.quote(str(found.path))} --simulate")
+        print_remark(f"compare with the simulator: mptcplab report {shlex.quote(str(found.path))} --simulate")
 
 
 def _sides(bundle: Bundle, publication: Publication | None, simulate: bool | None, scratch: Path) -> list[Side]:
-    """A run, with those of its back-end that what is published asks for; and the same simulated, if that is wanted."""
+    """Returns the run with the runs of its back-end that the published values need and, if wanted, the
+    same runs in the simulator.
+    """
     from mptcplab.backends import SIMULATOR
     from mptcplab.errors import UsageError
     from mptcplab.reproduction import Side
 
     is_simulated = bundle.record["backend"] == SIMULATOR
     if simulate and is_simulated:
-        raise UsageError(f"{bundle.path}: is the simulator's own; --simulate is for runs of other back-ends")
+        raise UsageError(f"{bundle.path}: is a run of the simulator; --simulate is for runs of other back-ends")
     compared = publication if publication is not None and publication.is_about(bundle) else None
     ran = compared.beside(bundle) if compared else Side.of(bundle, {}, {})
     wanted = compared is not None and not is_simulated if simulate is None else simulate
@@ -90,7 +96,7 @@ def _sides(bundle: Bundle, publication: Publication | None, simulate: bool | Non
 
 
 def _simulated(ran: Side, needed: dict[str, Json], seed: int, scratch: Path) -> Side:
-    """The twins of runs, simulated now."""
+    """Simulates the same experiments and returns their runs."""
     from mptcplab.cli.progress import progress
     from mptcplab.reproduction import Twins
     from mptcplab.runner import execute
@@ -102,7 +108,7 @@ def _simulated(ran: Side, needed: dict[str, Json], seed: int, scratch: Path) -> 
 
 
 def _beside(bundle: Bundle, sides: list[Side]) -> Beside | None:
-    """The run beside its twin; None if nothing was simulated."""
+    """Returns the run beside the simulated one, or None if nothing was simulated."""
     from mptcplab.report import Beside
 
     name = bundle.record["experiment"]

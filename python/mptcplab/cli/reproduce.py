@@ -1,4 +1,4 @@
-"""``mptcplab reproduce``: a paper's claims, published against measured."""
+"""``mptcplab reproduce``: compares the claims of a paper with measurements."""
 
 from __future__ import annotations
 
@@ -22,31 +22,35 @@ if TYPE_CHECKING:
 EXAMPLE = "Example: mptcplab reproduce alenazi2019 --only fig9 --quick"
 PAGE, COMPARISONS = "reproduction.html", "comparisons.csv"
 COLOURS = {"reproduced": "green", "refuted": "red"}
-#: In real time so many runs go on at once at first; those that were not on time again with half as many, down to one.
+#: Number of runs at a time in real time. Runs that were late are repeated with half as many at a time, down to one.
 AT_ONCE = 8
 
 
 def command(
     paper: Annotated[str, typer.Argument(help="A paper with a table of claims: alenazi2019.")],
-    on: Annotated[str, typer.Option("--on", help="Back-ends, with commas.", metavar="sim,kernel")] = "sim",
+    on: Annotated[str, typer.Option("--on", help="Back-ends, separated by commas.", metavar="sim,kernel")] = "sim",
     only: Annotated[
-        str | None, typer.Option(help="A figure, an experiment, a claim or a ranking.", metavar="fig9")
+        str | None, typer.Option(help="Only this figure, experiment, claim or ranking.", metavar="fig9")
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="6 repetitions (in real time 3) and no other assumptions: provisional.")
+        bool, typer.Option("--quick", help="Provisional: 6 repetitions (in real time 3), no variants of assumptions.")
     ] = False,
     seed: Seed = 1,
     out: Out = Path("results"),
     jobs: Annotated[
-        int | None, typer.Option(min=1, help=f"Runs at a time; default one per core, live {AT_ONCE} while on time.")
+        int | None,
+        typer.Option(
+            min=1, help=f"Runs at a time; default one per core, in real time {AT_ONCE} while they are on time."
+        ),
     ] = None,
     fresh: Fresh = False,
-    export: Annotated[Path | None, typer.Option(help="Also write every figure and number here.")] = None,
+    export: Annotated[Path | None, typer.Option(help="Also write every figure and number into this directory.")] = None,
     as_json: As_json = False,
 ) -> None:
-    """Reproduce a paper: each claim against measurements.
+    """Reproduce a paper: compare each claim with measurements.
 
-    Two verdicts each: on the stack of then, and on today's. Runs in --out only what is not done, and writes a page.
+    Each claim has a verdict on the stack of its time and one on today's. Runs that are already in --out are not
+    repeated. Writes a page.
     """
     from mptcplab.backends import backend
     from mptcplab.reproduction import Outcome, load, study
@@ -88,7 +92,7 @@ def _cores() -> int:
 
 
 def _carried_out(work: Sequence[Job], pool: Executor, observer: Observer, jobs: int | None) -> list[Bundle]:
-    """The bundles of all runs of one back-end."""
+    """Returns the bundles of all runs of a back-end."""
     from dataclasses import replace
 
     from mptcplab.backends import backend
@@ -107,7 +111,7 @@ def _carried_out(work: Sequence[Job], pool: Executor, observer: Observer, jobs: 
 
 
 def _observed(planned: Study, bundles: Sequence[Bundle], pool: Executor, seed: int, out: Path) -> Observations:
-    """What the done runs of each cell left, in order of the seeds."""
+    """Returns the observations of the done runs of each cell, in the order of the seeds."""
     from mptcplab.reproduction import AS_DESCRIBED, observe
 
     done = {bundle.path for bundle in bundles if bundle.status == "done"}
@@ -121,7 +125,7 @@ def _observed(planned: Study, bundles: Sequence[Bundle], pool: Executor, seed: i
 
 
 def _write(outcome: Outcome, bundles: Sequence[Bundle], pool: Executor, page: Path, export: Path | None) -> Path:
-    """Write the page, and with ``export`` figures and numbers."""
+    """Writes the page, and with `export` the figures and numbers."""
     import shlex
 
     from mptcplab.cli.output import write_text
@@ -138,7 +142,9 @@ def _write(outcome: Outcome, bundles: Sequence[Bundle], pool: Executor, page: Pa
 
 
 def _export(outcome: Outcome, directory: Path) -> None:
-    """Every comparison as a row: claim, arm, back-end, and what the document has of it. A file for each ranking."""
+    """Writes each comparison as a row of a file (claim, arm, back-end, and its entry in the document),
+    and each ranking as a file.
+    """
     from mptcplab.report import rankings
     from mptcplab.reproduction import document
 
@@ -179,7 +185,9 @@ def _show(outcome: Outcome, bundles: Sequence[Bundle]) -> None:
 
 
 def _told(outcome: Outcome, claim: Claim) -> Iterator[tuple[str, str]]:
-    """A claim as lines of an outline: what the paper says, and of each stack the verdict and why."""
+    """Yields the lines of an outline for a claim: the statement of the paper, and for each stack the
+    verdict and its reason.
+    """
     from rich.markup import escape
 
     from mptcplab.report import judged

@@ -1,4 +1,4 @@
-"""``mptcplab run``: run experiments and say what came of them."""
+"""``mptcplab run``: runs experiments and prints their results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mptcplab.cli.options import As_json, Fresh, Jobs, On, Out, Repeat, Seed, Settings
+from mptcplab.cli.options import (
+    Allow_programs,
+    As_json,
+    Fresh,
+    Jobs,
+    On,
+    Out,
+    Repeat,
+    Root_programs,
+    Seed,
+    Settings,
+    rights,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,9 +43,11 @@ def command(
     out: Out = Path("results"),
     jobs: Jobs = None,
     fresh: Fresh = False,
+    allow_programs: Allow_programs = False,
+    root_programs: Root_programs = False,
     as_json: As_json = False,
 ) -> None:
-    """Run experiments, in --out only what is not done.
+    """Run experiments. Runs that are already in --out are not repeated.
 
     Exit status 1: an expectation did not hold.
     """
@@ -42,7 +56,7 @@ def command(
     members = members_of(spec, settings)
     experiments = [member.resolve() for member in members]
 
-    # A wrong description is told before the rest of the house is loaded.
+    # Errors of the description come before the other modules are loaded, which takes time.
     from mptcplab import families
     from mptcplab.cli.output import print_json
     from mptcplab.cli.progress import progress
@@ -51,7 +65,9 @@ def command(
 
     for member, experiment in zip(members, experiments, strict=True):
         families.check(member, experiment)
-    work = plan([experiment.data for experiment in experiments], on, seed=seed, repeat=repeat, out=out, fresh=fresh)
+    resolved = [experiment.data for experiment in experiments]
+    with rights(allow=allow_programs, root=root_programs):
+        work = plan(resolved, on, seed=seed, repeat=repeat, out=out, fresh=fresh)
     with progress(work) as observer:
         bundles = execute(work, observer, workers=jobs)
     over_families = families.evaluate(members, bundles)
@@ -64,7 +80,7 @@ def command(
 
 
 def tell_stated_repetitions(work: Sequence[tuple[Member | Recorded, Resolved]], repeat: int) -> None:
-    """Say, on standard error, where more repetitions are stated, and not only assumed, than were asked for now."""
+    """Prints, on standard error, which experiments state (not assume) more repetitions than were run."""
     from mptcplab.cli.output import REMARKS
     from mptcplab.errors import first_few
     from mptcplab.experiment import Member
@@ -78,10 +94,9 @@ def tell_stated_repetitions(work: Sequence[tuple[Member | Recorded, Resolved]], 
     }
     if stated:
         most, asked = max(stated.values()), "once" if repeat == 1 else f"{repeat} times"
-        who = f"{first_few(list(stated))} {'is' if len(stated) == 1 else 'are'}"
+        names = f"{first_few(list(stated))} {'was' if len(stated) == 1 else 'were'}"
         REMARKS.print(
-            f"{who} said to have been repeated {most} times, and {'was' if len(stated) == 1 else 'were'} run {asked}: "
-            f"--repeat {most}",
+            f"{names} run {asked}; the source states {most} repetitions: --repeat {most}",
             style="dim",
             markup=False,
             soft_wrap=True,
@@ -89,7 +104,7 @@ def tell_stated_repetitions(work: Sequence[tuple[Member | Recorded, Resolved]], 
 
 
 def end_with_status_of(bundles: list[Bundle]) -> None:
-    """Exit 4 if a run failed or was invalid, 1 if an expectation did not hold."""
+    """Exits with 4 if a run failed or was invalid, and with 1 if an expectation did not hold."""
     if any(bundle.status != "done" for bundle in bundles):
         raise typer.Exit(4)
     if any(not verdict["held"] for bundle in bundles for verdict in bundle.record["expectations"]):

@@ -1,4 +1,4 @@
-"""``mptcplab show``: a description as it was understood."""
+"""``mptcplab show``: shows the resolved form of a description."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def command(
     spec: Annotated[str, typer.Argument(help="A .yaml file, or a name or prefix from `mptcplab list`.")],
     settings: Settings = None,
     as_resolved: Annotated[
-        bool, typer.Option("--resolved", help="Print what back-ends get: JSON, one document.")
+        bool, typer.Option("--resolved", help="Print the resolved form that back-ends read, as one JSON document.")
     ] = False,
     svg: Annotated[Path | None, typer.Option(help="Write the topology as SVG into this file.")] = None,
 ) -> None:
-    """Show a description as it was understood.
+    """Show what a description was resolved to.
 
-    The topology, middleboxes, payload ceilings, the schedule, and every value with its origin.
+    Prints the topology, middleboxes, payload capacities, the schedule, and every value with its origin.
     """
     from mptcplab.cli.output import REMARKS, print_json
     from mptcplab.cli.specs import resolved
@@ -48,7 +48,7 @@ def _write_svg(members: list[Resolved], svg: Path) -> None:
     from mptcplab.picture import as_svg
 
     if len(members) > 1:
-        raise UsageError(f"--svg draws one experiment, this SPEC means {len(members)}; name one of them")
+        raise UsageError(f"--svg draws one experiment, and this SPEC has {len(members)}; name one of them")
     write_text(svg, as_svg(members[0].data))
 
 

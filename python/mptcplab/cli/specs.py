@@ -1,4 +1,4 @@
-"""From the SPECs of a command line to resolved experiments."""
+"""Finds and resolves the experiments of the SPECs of a command line."""
 
 from __future__ import annotations
 
@@ -13,24 +13,28 @@ if TYPE_CHECKING:
 
 
 def members_of(specs: list[str], settings: list[str] | None) -> list[Member | Recorded]:
-    """All experiments that the SPECs mean, with the values of ``--set`` in place. Raises SpecError or UsageError."""
+    """Returns all experiments of the SPECs, with the values of ``--set``. Raises SpecError or
+    UsageError.
+    """
     changes = overrides(settings)
     return [member for spec in dict.fromkeys(specs) for member in find(spec, changes)]
 
 
 def resolved(specs: list[str], settings: list[str] | None) -> list[Resolved]:
-    """The same, resolved."""
+    """Returns all experiments of the SPECs, resolved."""
     return [member.resolve() for member in members_of(specs, settings)]
 
 
 def overrides(settings: list[str] | None) -> dict[str, str]:
-    """The keys of ``--set`` and what is written behind the equals sign. Raises UsageError."""
+    """Returns the keys and values of ``--set KEY=VALUE``. Raises UsageError."""
     found = {}
     for setting in settings or []:
         key, equals, value = setting.partition("=")
         if not equals or not key:
             raise UsageError(f"--set {setting}: not of the form KEY=VALUE, for example --set links.wifi.delay=20ms")
         if key in found:
-            raise UsageError(f"--set {key}: given twice; run each value with a command of its own, then compare them")
+            raise UsageError(
+                f"--set {key}: given twice; use one command for each value, then compare, or mptcplab sweep"
+            )
         found[key] = value
     return found

@@ -1,4 +1,4 @@
-"""``mptcplab sweep``: all combinations of some values."""
+"""``mptcplab sweep``: runs all combinations of values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mptcplab.cli.options import As_json, Fresh, Jobs, On, Out, Repeat, Seed, Settings
+from mptcplab.cli.options import (
+    Allow_programs,
+    As_json,
+    Fresh,
+    Jobs,
+    On,
+    Out,
+    Repeat,
+    Root_programs,
+    Seed,
+    Settings,
+    rights,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,9 +35,9 @@ EXAMPLE = (
     "--set flows.file.transport=tcp,mptcp --find crossover:flows.file.fct_s --repeat 6"
 )
 TABLE, PAGE = "runs.parquet", "sweep.html"
-#: What is drawn and listed unless something else is asked for.
+#: The metric that is drawn and listed by default.
 USUAL_METRIC = "run.goodput_bps"
-#: A longer table is on the page only.
+#: Number of rows printed. The page has all.
 MOST_ROWS = 40
 
 
@@ -41,21 +53,23 @@ def command(
         str | None, typer.Option(help="Run on the workers of a Dask scheduler.", metavar="tcp://HOST:PORT")
     ] = None,
     metric: Annotated[
-        str | None, typer.Option(help=f"What is drawn and listed; default that of --find, else {USUAL_METRIC}.")
+        str | None, typer.Option(help=f"Metric to draw and list; default that of --find, else {USUAL_METRIC}.")
     ] = None,
     find: Annotated[
         list[str] | None,
         typer.Option(
-            help="The best combination, or where two arms cross; may be given again.",
+            help="Find the best combination, or where two arms cross; may be given again.",
             metavar="max|min|crossover:METRIC",
         ),
     ] = None,
     fresh: Fresh = False,
+    allow_programs: Allow_programs = False,
+    root_programs: Root_programs = False,
     as_json: As_json = False,
 ) -> None:
     """Run all combinations of values: --set KEY=V1,V2.
 
-    In --out only what is not done. Writes a table, figures and a page.
+    Runs that are already in --out are not repeated. Writes a table, figures and a page.
     """
     from mptcplab.cli.specs import overrides
     from mptcplab.errors import UsageError
@@ -64,9 +78,12 @@ def command(
     finds = [Find.parse(text) for text in find or []]
     shown = metric or (finds[0].metric if finds else USUAL_METRIC)
     if cluster is not None and jobs is not None:
-        raise UsageError("--jobs: a cluster has as many runs at a time as its workers have threads")
+        raise UsageError(
+            "--jobs: has no effect with --cluster, which has as many runs at a time as its workers have threads"
+        )
     metrics = dict.fromkeys([shown, *(one.metric for one in finds)])
-    swept = combinations_of(spec, overrides(settings), on, list(metrics))
+    with rights(allow=allow_programs, root=root_programs):
+        swept = combinations_of(spec, overrides(settings), on, list(metrics))
     if any(one.kind == "crossover" for one in finds):
         crossing_axis(swept.factors)
 
@@ -90,7 +107,7 @@ def command(
 
 
 def _carried_out(work: Sequence[Job], directory: Path, jobs: int | None, cluster: str | None) -> list[Bundle]:
-    """The bundles of all runs, in the order of the work."""
+    """Returns the bundles of all runs, in the order of the work."""
     from mptcplab.backends import backend
     from mptcplab.cli.progress import progress
     from mptcplab.errors import UsageError
@@ -101,7 +118,9 @@ def _carried_out(work: Sequence[Job], directory: Path, jobs: int | None, cluster
 
     open_jobs = [job for job in work if job.done is None]
     if cluster is not None and any(backend(job.backend).in_real_time for job in work):
-        raise UsageError("--cluster: runs in real time go one at a time, each would disturb the others; leave it out")
+        raise UsageError(
+            "--cluster: runs in real time go one at a time, because they would disturb each other; omit it"
+        )
     pool: AbstractContextManager[Executor]
     pool = processes(min(jobs or usual_workers(work), len(open_jobs) or 1)) if cluster is None else cluster_of(cluster)
     with pool as executor, held(directory), progress(open_jobs) as observer:
@@ -109,7 +128,7 @@ def _carried_out(work: Sequence[Job], directory: Path, jobs: int | None, cluster
 
 
 def _write(outcome: Outcome, directory: Path, out: Path) -> dict[str, Any]:
-    """Write table, figures and page; their paths."""
+    """Writes the table, the figures and the page, and returns their paths."""
     from mptcplab.cli.output import write_text
     from mptcplab.plots import export, sweep_drawings
     from mptcplab.report import sweep_page
@@ -133,7 +152,7 @@ def _show(outcome: Outcome, bundles: Sequence[Bundle], files: dict[str, Any], *,
     rows = [[escape(cell) for cell in row] for row in medians.rows]
     print_table(medians.heads, rows[:MOST_ROWS], right=medians.numeric)
     if len(rows) > MOST_ROWS:
-        print_remark(f"and {len(rows) - MOST_ROWS} more, which are on the page")
+        print_remark(f"and {len(rows) - MOST_ROWS} more, on the page")
     print_substitutions(bundles)
     print_not_done(bundles)
     for line in findings(outcome):

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def as_junit(bundles: Sequence[Bundle]) -> str:
-    """A test suite per bundle, a test case per expectation; a run that did not finish is an error."""
+    """Returns JUnit XML: a test suite per bundle, and a test case per expectation. A run that did not
+    finish is an error.
+    """
     suites = Xml.Element("testsuites", {"name": "mptcplab"})
     for bundle, name in zip(bundles, names_of(bundles), strict=True):
         verdicts = bundle.record["expectations"]
@@ -38,7 +40,9 @@ def as_junit(bundles: Sequence[Bundle]) -> str:
 
 
 def as_ktap(bundles: Sequence[Bundle]) -> str:
-    """KTAP version 1, as the kernel's own tests print it: a test per bundle, its expectations as subtests."""
+    """Returns KTAP version 1, the format of the kernel's tests: a test per bundle, with its expectations
+    as subtests.
+    """
     lines = ["KTAP version 1", f"1..{len(bundles)}"]
     for number, (bundle, name) in enumerate(zip(bundles, names_of(bundles), strict=True), 1):
         verdicts = bundle.record["expectations"]
@@ -55,7 +59,9 @@ def as_ktap(bundles: Sequence[Bundle]) -> str:
 
 
 def names_of(bundles: Sequence[Bundle]) -> list[str]:
-    """A name for each bundle that no other has: with what ``--set`` changed, and its directory if need be."""
+    """Returns a unique name for each bundle, with the changes of ``--set``, and its directory if names
+    would be equal.
+    """
     names = [_name(bundle) for bundle in bundles]
     alike = Counter(names)
     return [
@@ -75,5 +81,5 @@ def _ok(held: bool) -> str:
 
 
 def _plain(text: object) -> str:
-    """Text that stays one line and a description: a # would start a directive."""
+    """Returns the text on one line and without #, which would start a directive."""
     return " ".join(str(text).replace("#", "").split())

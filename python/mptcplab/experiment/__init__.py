@@ -1,7 +1,7 @@
-"""Experiments: the human form, its families, and the resolved form that every back-end gets.
+"""Experiments: descriptions, their families, and the resolved form that back-ends read.
 
-`members(path)` lists the experiments of a description file, `Member.resolve()` and `resolve(experiment)` give the
-resolved form; `Experiment` is the description as a Python object.
+`Experiment` is a description as a Python object. `members(path)` lists the experiments of a description file.
+`Member.resolve()` and `resolve(experiment)` return the resolved form.
 """
 
 from mptcplab.experiment.description import Experiment

@@ -1,4 +1,4 @@
-"""What all parts of a description share: the base model, values that differ per direction, one-line forms, names."""
+"""The parts that all models of a description share: the base model, values per direction, short forms and names."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ Name = Annotated[
 
 
 def described(problem: str, allowed: str | None = None, *, field: str | None = None) -> PydanticCustomError:
-    """An error of ours about `field` of what is validated; the loader gives it its place."""
+    """Makes an error about `field` of the validated model. The loader adds the place in the file."""
     return PydanticCustomError("described", "{problem}", {"problem": problem, "allowed": allowed, "field": field})
 
 
 class Model(BaseModel):
-    """A mapping of a description: unknown fields are refused with the nearest known one."""
+    """A mapping in a description. Refuses unknown fields and names the nearest known one."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True, defer_build=True)
 
@@ -59,12 +59,13 @@ class Model(BaseModel):
             except ValidationError as error:
                 raise _wrong_in_python(error, type(self), fields) from None
 
-        # Validation of what contains a model then goes on without `__init__`, and keeps the whole path of an error.
+        # The validation of a model inside another one then does not call `__init__`, which would lose the path above an
+        # error.
         __init__.__pydantic_base_init__ = True
 
     @classmethod
     def field_names(cls) -> list[str]:
-        """The fields as they are written in a description."""
+        """The names of the fields as written in a description."""
         return [field.alias or name for name, field in cls.model_fields.items()]
 
     @model_validator(mode="before")
@@ -88,19 +89,19 @@ class Model(BaseModel):
         return reference
 
     def dumped(self) -> dict[str, Any]:
-        """What was given, as plain data."""
+        """Returns the given values as plain data."""
         return self.model_dump(by_alias=True, exclude_unset=True)
 
 
 def _wrong_in_python(error: ValidationError, model: type[Model], fields: Mapping[str, Any]) -> SpecError:
-    """What is wrong with a model that was made in Python: there is no file, but a field, as `Link.rate`."""
-    from mptcplab.experiment.validation import first_problem  # which needs this module
+    """Returns the error of a model made in Python. It has no file, but a field, as in `Link.rate`."""
+    from mptcplab.experiment.validation import first_problem  # imports this module
 
     return first_problem(error, given(plain(fields)), (model.__name__,))
 
 
 def plain(value: object) -> Any:
-    """Python values (models and quantities among them) as the data of a description."""
+    """Converts Python values, models and quantities included, to the data of a description."""
     if isinstance(value, (Model, Quantity)):
         return value.dumped()
     if isinstance(value, Mapping):
@@ -110,7 +111,9 @@ def plain(value: object) -> Any:
 
 @cache
 def field_texts(model: type[Model]) -> dict[str, str]:
-    """The docstrings under the fields of a model; read from the source, so only when a schema is asked for."""
+    """Returns the docstrings of the fields of a model. They are read from the source, so only a
+    schema needs that time.
+    """
     texts: dict[str, str] = {}
     for origin in reversed(model.__mro__):
         if issubclass(origin, Model) and "[" not in origin.__name__:
@@ -126,7 +129,7 @@ def field_texts(model: type[Model]) -> dict[str, str]:
 
 
 class Shorthand(Model):
-    """A mapping that may be written as just the value of its main field, named by `shorthand`."""
+    """A mapping that may be written as the value of its main field, which `shorthand` names."""
 
     shorthand: ClassVar[str]
 
@@ -155,7 +158,7 @@ class Shorthand(Model):
 
 
 class Directions(Model, Generic[T]):
-    """A value for each direction of a link; a direction left out keeps the default."""
+    """A value for each direction of a link. A direction that is left out keeps the default."""
 
     forward: T | None = None
     """From the first end of `between` to the second."""
@@ -164,7 +167,7 @@ class Directions(Model, Generic[T]):
 
 
 class _OneOrMore:
-    """Marks a list that may be written as its only item."""
+    """Marks a list that may be written as its only item, without brackets."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_before_validator_function(self._listed, handler(source))
@@ -186,7 +189,7 @@ def _direction_form(value: object) -> str:
     return "<each>" if each else "<same>"
 
 
-# The two forms of a value per direction. `validation` leaves tags in angle brackets out of a field's path.
+# The two forms of a value per direction. `validation` omits tags in angle brackets from the path of a field.
 SAME, EACH = Tag("<same>"), Tag("<each>")
 BY_DIRECTION = Discriminator(_direction_form)
 
@@ -197,7 +200,9 @@ TextPerDirection = Annotated[Annotated[str, SAME] | Annotated[Directions[str], E
 
 
 def one_of(model: Model, fields: list[str], what: str) -> str:
-    """The one field of `fields` that is given; the error says what the choice is for."""
+    """Returns the one field of `fields` that is given. Raises an error that begins with `what` if it
+    is not exactly one.
+    """
     chosen = [name for name in fields if getattr(model, name) is not None]
     if len(chosen) != 1:
         found = " and ".join(name.rstrip("_") for name in chosen) or "none"
@@ -208,6 +213,6 @@ def one_of(model: Model, fields: list[str], what: str) -> str:
 
 
 def nearest_hint(name: str, known: list[str]) -> str:
-    """`; did you mean 'x'?` or nothing."""
+    """Returns `, did you mean 'x'?`, or an empty text if no known name is close to `name`."""
     close = nearest(name, known)
     return f", did you mean '{close}'?" if close else ""

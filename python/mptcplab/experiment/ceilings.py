@@ -1,4 +1,4 @@
-"""The most payload a flow can carry: its links' rates, less the headers of its transport."""
+"""Capacity of flows: the largest rate of payload, from the rates of links and the headers of the transport."""
 
 from __future__ import annotations
 
@@ -11,24 +11,26 @@ IPV6_HEADER = 40
 UDP_HEADER = 8
 TCP_HEADER = 20
 TIMESTAMP_OPTION = 12
-# DSS with data sequence number, subflow offset, length and data acknowledgment: what full segments of Linux carry.
+# DSS with data sequence number, subflow sequence number, length and DATA_ACK, as in full segments of Linux.
 DSS_OPTION = 24
 
 
 @dataclass(frozen=True)
 class Packets:
-    """The full packets of a flow: payload and headers in bytes."""
+    """The full packets of a flow: bytes of payload and headers."""
 
     payload: int
     headers: int
 
     def ceiling(self, rate_bps: int, overhead_bytes: int) -> int:
-        """Payload bits per second at a rate that counts `overhead_bytes` beyond IP."""
+        """Returns the payload bits per second at a rate that counts `overhead_bytes` beyond IP."""
         return rate_bps * self.payload // (self.payload + self.headers + overhead_bytes)
 
 
 def full_packets(transport: str, mtu_bytes: int, datagram_bytes: int | None, *, is_ipv6: bool) -> Packets:
-    """The packets of a transport: of 1500 bytes IPv4, TCP carries 1448, MPTCP 1424, UDP what the application sends."""
+    """Returns the full packets of a transport. Of 1500 bytes with IPv4, TCP carries 1448 and MPTCP
+    1424; UDP carries the datagrams of the application.
+    """
     ip_header = IPV6_HEADER if is_ipv6 else IPV4_HEADER
     if transport == "udp":
         headers = ip_header + UDP_HEADER
@@ -39,21 +41,25 @@ def full_packets(transport: str, mtu_bytes: int, datagram_bytes: int | None, *, 
 
 @dataclass(frozen=True)
 class Capacity:
-    """What a path needs of one serializer: a direction of a link, or a medium."""
+    """The capacity of one serializer for a path: of a direction of a link, or of a medium."""
 
     resource: str
     payload_bps: int
 
 
 def path_ceiling(capacities: Iterable[Capacity]) -> int | None:
-    """The tightest on a path; a medium that is crossed twice has half for each. None without any limit."""
+    """Returns the smallest capacity on a path, or None without a limit. A medium that a path crosses
+    twice counts half.
+    """
     listed = list(capacities)
     crossings = Counter(capacity.resource for capacity in listed)
     return min((capacity.payload_bps // crossings[capacity.resource] for capacity in listed), default=None)
 
 
 def flow_ceiling(paths: Sequence[Sequence[Capacity]]) -> int | None:
-    """The most that all paths carry together; what two paths share counts once. None if some path has no limit."""
+    """Returns the capacity of all paths together, or None if some path has no limit. Serializers that
+    paths share count once.
+    """
     ceilings = [path_ceiling(path) for path in paths]
     limits = [ceiling for ceiling in ceilings if ceiling is not None]
     if len(limits) < len(ceilings):
@@ -67,7 +73,7 @@ def flow_ceiling(paths: Sequence[Sequence[Capacity]]) -> int | None:
 
 
 def _maximum_flow(paths: Sequence[Sequence[Capacity]], limits: Sequence[int]) -> int:
-    """Maximum flow with every serializer as a vertex that holds its rate."""
+    """Returns the maximum flow through a graph in which each serializer is an edge with its capacity."""
     import networkx  # only where paths share links
 
     graph: networkx.DiGraph[str] = networkx.DiGraph()

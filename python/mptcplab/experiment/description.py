@@ -26,32 +26,34 @@ from mptcplab.experiment.references import substituted
 from mptcplab.experiment.validation import first_problem, validated
 from mptcplab.units import Duration
 
-# These describe the family, not a member: references in them stay as they are.
+# These fields describe the family, not a member, so references in them are not replaced.
 _OF_THE_FAMILY = ("parameters", "exclude", "reference", "family")
 
 
 class Published(Model):
-    """A number or statement that a paper published about this experiment."""
+    """A number or statement that a paper published about the experiment."""
 
     metric: str
-    """What is published."""
+    """The published quantity."""
     value: float | str | list[float] | None = None
-    """The number, the numbers of several like things, or the statement in words."""
+    """The number, the numbers of several similar things, or the statement in words."""
     unit: str | None = None
-    """Its unit."""
+    """The unit of the value."""
     op: str | None = None
-    """How the paper states it: =, ~, <, >."""
+    """The relation that the paper states: =, ~, <, >."""
     source: str | None = None
-    """Where: the figure, table or section."""
+    """The figure, table or section."""
     quote: str | None = None
-    """The paper's words."""
+    """The words of the paper."""
     note: str | None = None
-    """What to know about it."""
+    """A remark on the value."""
 
 
 @dataclass(frozen=True)
 class MemberOf:
-    """One member of a family before it is validated: the family, its parameters' values, and changes to this member."""
+    """A member of a family before validation: the family, the values of its parameters, and changes
+    to this member.
+    """
 
     template: Node
     combination: Combination
@@ -59,12 +61,14 @@ class MemberOf:
 
     @classmethod
     def first(cls, data: object) -> MemberOf:
-        """The first member of the family that `data` describes: a tree, or Python values."""
+        """Returns the first member of the family that `data`, a tree or Python values, describes."""
         template = data if isinstance(data, Node) else document.given(plain(data))
         return cls(template, combinations(template)[0])
 
     def tree(self) -> Node:
-        """The filled-in description: references replaced, changes made, topology generated, profiles applied."""
+        """Returns the filled-in description: with references replaced, changes made, the topology
+        generated and profiles applied.
+        """
         of_the_family = {key: node for key, node in self.template.mapping.items() if key in _OF_THE_FAMILY}
         of_the_member = {key: node for key, node in self.template.mapping.items() if key not in _OF_THE_FAMILY}
         tree = substituted(Node(of_the_member, self.template.source), self.combination.bindings)
@@ -87,33 +91,38 @@ def _generated(tree: Node) -> Node:
 
 
 class Experiment(Model):
-    """An experiment: hosts, links, flows, events and what to measure; with `parameters`, a family of them.
+    """An experiment: hosts, links, flows, events and measurements; with `parameters`, a family of
+    experiments.
 
-    The fields hold the filled-in description (profiles and generated topology included) of the first member. The
-    description itself, with its references, is what is compared and written to YAML. Change it with `override`, which
-    gives a new experiment.
+    The fields hold the filled-in description of the first member, profiles and generated topology
+    included. Comparison and `to_yaml` use the description itself, with its references. To change an
+    experiment, call `override`, which returns a new one.
     """
 
     name: str
-    """Its name, as a path: `alenazi2019/fig9/n3`."""
+    """Name of the experiment, as a path: `alenazi2019/fig9/n3`."""
     title: str = ""
-    """One line for people."""
+    """One line that says what the experiment is about."""
     description: str = ""
     """What the experiment shows, and how."""
     notes: str | list[str] = ""
-    """Remarks; they have no effect."""
+    """Remarks, without effect."""
     profile: str | list[str] | None = Field(
-        None, description="named defaults; of a list the later ones win", examples=["alenazi2019"]
+        None, description="named defaults; in a list, later ones win", examples=["alenazi2019"]
     )
     parameters: dict[str, Any] = Field(
-        {}, description="values that make a family: lists, or named values", examples=[{"n": [1, 2, 3]}]
+        {},
+        description="the parameters of a family and their values: lists, or named values",
+        examples=[{"n": [1, 2, 3]}],
     )
-    exclude: list[dict[str, Any]] = Field([], description="combinations left out", examples=[[{"n": 3, "cc": "bbr"}]])
+    exclude: list[dict[str, Any]] = Field(
+        [], description="combinations of values that are left out", examples=[[{"n": 3, "cc": "bbr"}]]
+    )
     reference: dict[str, Any] | None = Field(
-        None, description="the member that ratios are taken to", examples=[{"transport": "tcp"}]
+        None, description="the member that ratios are relative to", examples=[{"transport": "tcp"}]
     )
     family: list[FamilyMetric] = []
-    """Metrics over the family, worked out after its runs."""
+    """Metrics over the members of the family, computed after its runs."""
     topology: Topology | None = None
     """Hosts, nodes and links from a generator."""
     hosts: dict[Name, Host] = {}
@@ -121,29 +130,33 @@ class Experiment(Model):
     nodes: dict[Name, NetworkNode] = {}
     """Routers, switches and access points, by name."""
     media: dict[Name, Medium] = {}
-    """Channels that links share, by name."""
+    """Media, channels that links share, by name."""
     links: dict[Name, Link] = {}
-    """Links, by name; their ends declare the interfaces."""
+    """Links, by name. Their ends declare the interfaces."""
     middleboxes: list[Middlebox] = []
-    """What stands at the ends of links; what leaves an interface passes those before it in this order."""
+    """Elements at the ends of links that change TCP. Packets that leave an interface pass its
+    middleboxes in this order, arriving packets in the opposite order."""
     reachability: Literal["declared", "all_pairs"] = "declared"
-    """`declared`: a route exists only where the description has a path. `all_pairs`: any interface of a host is reached
-    over each of its links; eight parallel links then make 64 pairs and not 8."""
+    """`declared`: a route exists only where the description has a path. `all_pairs`: each interface of
+    a host can be reached over each of its links, so eight parallel links make 64 address pairs
+    instead of 8."""
     flows: dict[Name, Flow] = {}
-    """What is sent, by name."""
+    """Flows between hosts, by name."""
     events: list[Event] = []
-    """What happens while it is sent."""
+    """Changes during the run."""
     measure: Measure = Measure()
-    """What is measured."""
+    """What is recorded during the run."""
     vary: Vary | Literal["none"] = Vary()
-    """What differs between seeds; `none` makes repetitions copies."""
-    expect: list[str] = Field([], description="conditions on metrics", examples=[["flows.bulk.goodput_bps > 6.8e6"]])
+    """What differs between seeds. With `none`, repetitions are equal unless something else is random."""
+    expect: list[str] = Field(
+        [], description="conditions on metrics that a run must satisfy", examples=[["flows.bulk.goodput_bps > 6.8e6"]]
+    )
     duration: Duration = Duration("60s")
-    """When the run ends, if its flows are not done before."""
+    """Length of the run, which ends earlier if all flows have ended."""
     repetitions: Annotated[int, Field(ge=1)] | None = None
-    """How often the paper repeated it."""
+    """Number of repetitions in the paper."""
     published: list[Published] = []
-    """What a paper found; kept as given."""
+    """Findings of a paper, kept as given."""
     contradictions: list[str] = Field([], description="known contradictions of the paper", examples=[["C01"]])
 
     _template: Node = PrivateAttr()
@@ -173,16 +186,20 @@ class Experiment(Model):
 
     @classmethod
     def from_yaml(cls, source: str | Path) -> Experiment:
-        """From the text of a description, or from the file at a Path. SpecError with the place of what is wrong."""
+        """Reads the text of a description, or the file at a `Path`. Raises SpecError with the place of
+        the first error.
+        """
         tree = document.read(source) if isinstance(source, Path) else document.parse(source)
         return cls.model_validate(tree)
 
     def to_yaml(self) -> str:
-        """The description as YAML: what was given, with its references."""
+        """Returns the description as YAML, as given, with its references."""
         return document.write(self._template.plain())
 
     def override(self, changes: Mapping[str, object]) -> Experiment:
-        """A new experiment with other values at the given description paths: `{"links.wifi.delay": "20ms"}`."""
+        """Returns a new experiment with other values at these description paths:
+        `{"links.wifi.delay": "20ms"}`.
+        """
         template = self._template
         for key, value in changes.items():
             change = overrides.Change(key, document.given(plain(value)))
@@ -192,15 +209,15 @@ class Experiment(Model):
         return type(self).model_validate(template)
 
     def member(self, assignment: Mapping[str, object]) -> Experiment:
-        """The member of the family with these parameters; those not given take their first value."""
+        """Returns the member of the family with these parameters. Others take their first value."""
         return type(self).model_validate(MemberOf(self._template, chosen(self._template, assignment)))
 
     @property
     def tree(self) -> Node:
-        """The filled-in description with the place or profile each value came from."""
+        """The filled-in description, with the place or profile of each value."""
         return self._tree
 
     @property
     def assignment(self) -> dict[str, object]:
-        """The parameters' values of the member that the fields hold."""
+        """The parameter values of the member that the fields hold."""
         return self._assignment

@@ -1,4 +1,4 @@
-"""One direction of a link as integers: what the contract calls a Direction."""
+"""One direction of a link in the resolved form (`Direction` there)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Side: TypeAlias = Literal["forward", "backward"]
 SIDES: tuple[Side, Side] = ("forward", "backward")
 Direction: TypeAlias = dict[str, Any]
 
-# What waits for the first link of a host with first_hop: host, which holds back its senders before anything is dropped.
+# The queue for the first link of a host with first_hop: host. It has no limit, because the host stops its senders.
 HOST_QUEUE: Direction = {"kind": "drop_tail", "limit_packets": None, "limit_bytes": None}
 
 _OVERHEADS = {"frame": 14, "ethernet": 38, "ip": 0}
@@ -23,7 +23,7 @@ _MOST_OPPORTUNITIES = 5_000_000
 
 
 def pick(value: Any, side: Side, default: Any = None) -> Any:
-    """The value of one direction; the default where that direction was left out."""
+    """Returns the value of one direction, or the default if it was left out."""
     if not isinstance(value, Directions):
         return value
     chosen = getattr(value, side)
@@ -33,8 +33,10 @@ def pick(value: Any, side: Side, default: Any = None) -> Any:
 def resolved(
     link: Link, side: Side, medium: tuple[Rate | None, int] | None, base: Path, host: str | None = None
 ) -> Direction:
-    """One direction of a link. `medium` is the shared rate and overhead, if any. Trace files are beside `base`. Packets
-    wait in `host`, if it has first_hop: host.
+    """Returns the resolved form of one direction of a link.
+
+    `medium` is the shared rate and overhead, if the link is on a medium. Trace files are relative to
+    `base`. `host` is the host in which packets wait, if it has `first_hop: host`.
     """
     rate = pick(link.rate, side)
     trace = pick(link.trace, side)
@@ -62,29 +64,29 @@ def resolved(
 
 
 def is_for_side(value: Any, side: Side) -> bool:
-    """Whether a value was given for one direction by its name."""
+    """Returns whether a value was given for this direction by its name."""
     return isinstance(value, Directions) and getattr(value, side) is not None
 
 
 def in_host(host: str) -> str:
-    """Why a direction has no queue of its own."""
+    """Returns the reason that a direction has no queue of its own."""
     return f"packets wait in {host} (first_hop: host)"
 
 
 def overhead_bytes(overhead: str | int) -> int:
-    """Bytes that `rate` counts per packet beyond the IP packet."""
+    """Returns the bytes that `rate` counts per packet beyond the IP packet."""
     return overhead if isinstance(overhead, int) else _OVERHEADS[overhead]
 
 
 def _delay(link: LinkSettings, side: Side) -> int:
     if link.rtt is not None:
-        # An odd number of nanoseconds must not be lost.
+        # The two halves of an odd number of nanoseconds add up to it.
         return int(link.rtt) // 2 if side == "forward" else int(link.rtt) - int(link.rtt) // 2
     return int(pick(link.delay, side, Duration(0)))
 
 
 def loss(loss: Loss) -> dict[str, Any]:
-    """The loss model of one direction."""
+    """Returns the loss model of one direction."""
     if loss.gilbert_elliott is not None:
         chain = loss.gilbert_elliott
         names = ("good_to_bad", "bad_to_good", "loss_good", "loss_bad")
@@ -97,7 +99,7 @@ def loss(loss: Loss) -> dict[str, Any]:
 
 
 def queue(queue: Queue, rate_bps: int | None, round_trip_ns: int, packet_bytes: int) -> dict[str, Any]:
-    """The queue of one direction; a limit in `bdp` becomes bytes, at least 10 full packets."""
+    """Returns the queue of one direction. A limit in `bdp` becomes bytes, at least 10 full packets."""
     limit = queue.limit
     limit_bytes = None if limit.bytes is None else int(limit.bytes)
     if limit.products is not None:
@@ -137,7 +139,9 @@ def _with_unit(name: str, value: Any) -> tuple[str, int | float]:
 
 
 def read_trace(name: str, base: Path) -> dict[str, Any]:
-    """A file of delivery opportunities: one integer millisecond per line, ascending; the last one is the period."""
+    """Reads a file of delivery opportunities: one integer per line, the millisecond, ascending. The
+    last one is the period.
+    """
     path = base / name
     try:
         lines = path.read_text("ascii").split()
@@ -150,7 +154,7 @@ def read_trace(name: str, base: Path) -> dict[str, Any]:
     if any(later < earlier for earlier, later in itertools.pairwise(times)) or times[-1] == 0:
         raise described(f"trace {name} goes back in time or ends at 0", "ascending milliseconds")
     period = times[-1] * 1_000_000
-    # The opportunity at the end of the period is the one at the start of the next.
+    # The opportunity at the end of the period is at the start of the next period.
     opportunities = sorted(time * 1_000_000 % period for time in times)
     return {"opportunities_ns": opportunities, "period_ns": period, "opportunity_bytes": 1500}
 
@@ -162,7 +166,7 @@ def _millisecond(name: str, number: int, line: str) -> int:
 
 
 def capacity_bps(direction: Direction) -> int | None:
-    """The rate, or the mean rate of the trace; None without either."""
+    """Returns the rate, or the mean rate of the trace, or None without either."""
     if direction["trace"] is None:
         rate: int | None = direction["rate_bps"]
         return rate

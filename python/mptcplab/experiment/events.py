@@ -1,4 +1,4 @@
-"""Events: what happens to interfaces, links and addresses while the flows run."""
+"""Events: changes of interfaces, links and addresses during a run."""
 
 from __future__ import annotations
 
@@ -23,25 +23,27 @@ Names = Annotated[list[str], ONE_OR_MORE, Field(min_length=1)]
 
 
 class Handover(Model):
-    """Break before make: one interface goes down, another comes up later and gets its address later still."""
+    """A handover, break before make: one interface goes down, then another comes up, then it gets its
+    address."""
 
     from_: str = Field(alias="from", description="the interface that goes down", examples=["client.wlan0"])
     to: str = Field(description="the interface that comes up", examples=["client.wwan0"])
     gap: Duration = Field(Duration(0), examples=["200ms"])
-    """From the one going down to the other coming up."""
+    """Time from `from` going down to `to` coming up."""
     detect: Duration = Field(Duration(0), examples=["100ms"])
-    """From coming up until the host notices."""
+    """Time from coming up until the host notices."""
     address: Duration = Field(Duration(0), examples=["1s"])
-    """From noticing, the time to get an address."""
+    """Time to get an address, after detection and authentication."""
     auth: Duration = Field(Duration(0), examples=["3.5s"])
-    """And the time to authenticate."""
+    """Time to authenticate, after detection."""
 
 
 class Sequence(Model):
-    """Interfaces or links fail one after the other, and come back one after the other."""
+    """Interfaces or links that fail one after another, and come back one after another."""
 
     down: Names = Field(
-        description="what fails, in this order; ranges expand", examples=["eth[1-3]", ["client.wlan0", "client.wwan0"]]
+        description="the interfaces or links that fail, in this order; ranges expand",
+        examples=["eth[1-3]", ["client.wlan0", "client.wwan0"]],
     )
     on: list[str] | None = Field(
         None, description="hosts whose interfaces of these names fail together", examples=[["client", "server"]]
@@ -49,24 +51,27 @@ class Sequence(Model):
     every: Duration = Field(examples=["2s"])
     """Time between two steps."""
     then: Literal["restore", "restore_in_reverse", "nothing"] = "nothing"
-    """`restore`: one comes back `every` after the last failed, the others follow in the same order; or in reverse."""
+    """`restore`: they come back in the order in which they failed, `pause` after the last failure;
+    `restore_in_reverse`: in reverse order; `nothing`: they stay down."""
     pause: Duration | None = Field(None, examples=["10s"])
     """Time from the last failure to the first return; default `every`."""
 
 
 class Event(Model):
-    """One thing that happens at one time. Events of one instant happen in the order of the file."""
+    """One action at one time. Events of one instant happen in the order of the file."""
 
     id: Name | None = None
-    """Its name in metrics and results; default e1, e2 .."""
+    """Name in metrics and results; default e1, e2 .."""
     at: Duration = Field(examples=["10s"])
-    """When, from the start of the run."""
+    """Time of the event, from the start of the run."""
     down: Names | None = Field(
-        None, description="interfaces (one side only) or links (cut, seen by nobody)", examples=["client.wlan0"]
+        None,
+        description="interfaces (only their host notices) or links (a cut, which no host notices)",
+        examples=["client.wlan0"],
     )
     up: Names | None = Field(None, description="interfaces or links that come back", examples=["client.wlan0"])
     set: str | None = Field(
-        None, description="the link whose settings change; the new values stand beside it", examples=["wifi"]
+        None, description="the link whose settings change; the new values are fields beside it", examples=["wifi"]
     )
     rate: RatePerDirection | None = None
     """With `set`: the new rate."""
@@ -79,16 +84,17 @@ class Event(Model):
     loss: LossPerDirection | None = None
     """With `set`: the new loss."""
     queue: QueuePerDirection | None = None
-    """With `set`: the new queue. In `bdp` it counts with the new rate and delay."""
+    """With `set`: the new queue. A limit in `bdp` is computed with the new rate and delay."""
     outage: str | None = Field(None, description="the link that is interrupted `for` a time", examples=["wifi"])
     for_: Duration | None = Field(None, alias="for", description="with `outage`: how long", examples=["300ms"])
     by: Literal["cut", "drop_rule", "port_down"] | None = None
-    """With `outage`: how the link is interrupted. `cut` (default) also loses what is queued or on the wire, `drop_rule`
-    only what is offered, `port_down` takes down the ports of routers, switches and access points on it."""
+    """With `outage`: how the link is interrupted. `cut` (default) also drops packets in the queue and
+    on the link, `drop_rule` only packets offered to it, and `port_down` takes down the ports of
+    routers, switches and access points on it."""
     handover: Handover | None = None
-    """From one interface to another, with the time that takes."""
+    """Moves from one interface to another, with the time that takes."""
     sequence: Sequence | None = None
-    """Failures one after the other."""
+    """Failures one after another."""
     add_address: str | None = Field(
         None, description="the interface that gets its address back", examples=["client.wlan0"]
     )
@@ -106,7 +112,7 @@ class Event(Model):
 
     @property
     def action(self) -> str:
-        """Which action it is."""
+        """The name of the action."""
         return next(name for name in ACTIONS if getattr(self, name) is not None)
 
     @model_validator(mode="after")
@@ -129,7 +135,7 @@ class Event(Model):
 
 LINK_CHANGES = ("rate", "delay", "jitter", "reorder", "loss", "queue")
 
-# Each action with the fields it needs and those it may have.
+# The required and the optional fields of each action.
 ACTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "down": ((), ()),
     "up": ((), ()),

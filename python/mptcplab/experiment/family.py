@@ -1,4 +1,4 @@
-"""Families: one description, one experiment per combination of its parameters' values."""
+"""Families: descriptions with one experiment for each combination of parameter values."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Combination:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Each parameter's label."""
+        """The label of each parameter."""
         return {name: binding.label for name, binding in self.bindings.items()}
 
     @property
     def values(self) -> dict[str, object]:
-        """Each parameter's value as it is recorded: scalars as they are, a named value by its name, or number."""
+        """The recorded value of each parameter: a scalar as it is, a named value by its name or number."""
         return {name: _recorded(binding) for name, binding in self.bindings.items()}
 
 
@@ -39,7 +39,9 @@ def _recorded(binding: Binding) -> object:
 
 
 def families(document: Node) -> list[Node]:
-    """The families of a file: itself, or one for each entry of `experiments`, merged over the file's other keys."""
+    """Returns the families of a file: the file itself, or each entry of `experiments` merged over the
+    other keys of the file.
+    """
     listed = document.child("experiments")
     if listed is None:
         return [document]
@@ -53,7 +55,7 @@ def families(document: Node) -> list[Node]:
 
 
 def merged(below: Node, above: Node) -> Node:
-    """`above` over `below`: mappings merge key by key, anything else replaces."""
+    """Merges `above` over `below`. Mappings are merged key by key; other values are replaced."""
     if not isinstance(below.value, dict) or not isinstance(above.value, dict):
         return above
     both = {key: merged(below.value[key], node) if key in below.value else node for key, node in above.value.items()}
@@ -61,7 +63,7 @@ def merged(below: Node, above: Node) -> Node:
 
 
 def _named(shared: Node, family: Node) -> Node:
-    """Entries continue the file's name: `alenazi2019` and `fig9` make `alenazi2019/fig9`."""
+    """Prefixes the name of an entry with that of the file: `alenazi2019/fig9`."""
     prefix, name = shared.child("name"), family.child("name")
     if prefix is None or name is None or prefix is name or str(name.value).startswith(f"{prefix.value}/"):
         return family
@@ -69,7 +71,7 @@ def _named(shared: Node, family: Node) -> Node:
 
 
 def combinations(family: Node) -> list[Combination]:
-    """All members of a family, in the order of the file, without those that `exclude` names."""
+    """Returns the members of a family in the order of the file, without those that `exclude` names."""
     axes = _axes(family)
     count = 1
     for values in axes.values():
@@ -94,10 +96,10 @@ def _axes(family: Node) -> dict[str, list[Binding]]:
 
 
 def _axis(family: Node, name: str, node: Node) -> list[Binding]:
-    """The values of one parameter: a list, named values, or a single scalar."""
+    """Returns the values of a parameter, given as a list, as named values, or as a single scalar."""
     path: FieldPath = ("parameters", name)
     if not _PARAMETER.fullmatch(name):
-        raise wrong(family, path, f"'{name}' is no name of a parameter", "letters, digits and _")
+        raise wrong(family, path, f"invalid parameter name '{name}'", "letters, digits and _, not a digit first")
     if isinstance(node.value, dict):
         values = [Binding(label, value) for label, value in node.value.items()]
     elif isinstance(node.value, list):
@@ -112,7 +114,7 @@ def _axis(family: Node, name: str, node: Node) -> list[Binding]:
 
 def _binding(family: Node, path: FieldPath, node: Node) -> Binding:
     if isinstance(node.value, (dict, list)):
-        raise wrong(family, path, f"found {kind_of(node.plain())} without a name", "NAME: value for what is no scalar")
+        raise wrong(family, path, f"found {kind_of(node.plain())} without a name", "NAME: value for a list or mapping")
     return Binding(label_of(node), node)
 
 
@@ -126,7 +128,9 @@ def _partial_assignments(family: Node, key: str, axes: Mapping[str, list[Binding
 
 
 def partial_assignment(family: Node, path: FieldPath, axes: Mapping[str, list[Binding]]) -> dict[str, str]:
-    """Some parameters' labels at `path`; SpecError if there is no such parameter or value."""
+    """Returns the labels of the parameters given at `path`. Raises SpecError for an unknown parameter
+    or value.
+    """
     node = family.find(path)
     if node is None or not isinstance(node.value, dict) or not node.value:
         raise wrong(
@@ -152,7 +156,9 @@ def _matches(bindings: Mapping[str, Binding], labels: Mapping[str, str]) -> bool
 
 
 def with_values(family: Node, name: str, values: Node) -> Node:
-    """The family with other values of a parameter, without what `exclude` and `reference` say of lost values."""
+    """Returns the family with other values of a parameter. Entries of `exclude`, and a `reference`, that
+    name a removed value are removed.
+    """
     changed = family.replaced(("parameters", name), values)
     lost = _labels(family, name) - _labels(changed, name)
     excluded = family.child("exclude")
@@ -174,7 +180,9 @@ def _names_one(assignment: Node | None, parameter: str, labels: set[str]) -> boo
 
 
 def member_name(family: Node, combination: Combination) -> str:
-    """The name of one member; a parameter with several values that the name does not mention is appended."""
+    """Returns the name of a member. Parameters with several values that the name does not mention are
+    appended.
+    """
     template = family.child("name")
     if template is None or not isinstance(template.value, str):
         problem = f"found {kind_of(template.plain())}" if template else "is missing"
@@ -188,12 +196,14 @@ def member_name(family: Node, combination: Combination) -> str:
 
 
 def member_title(family: Node, combination: Combination) -> str:
-    """The title of one member, empty if the description has none."""
+    """Returns the title of a member, empty if the description has none."""
     return _substituted_text(family, "title", combination) or ""
 
 
 def _substituted_text(family: Node, key: str, combination: Combination) -> str | None:
-    """One top-level text, without expanding the rest: listing a catalogue needs no more."""
+    """Returns one top-level text without expanding the rest, because a listing needs only names and
+    titles.
+    """
     node = family.child(key)
     if node is None:
         return None
@@ -203,7 +213,9 @@ def _substituted_text(family: Node, key: str, combination: Combination) -> str |
 
 
 def reference_labels(family: Node, combination: Combination, members: list[Combination]) -> dict[str, str] | None:
-    """The labels of the member that ratios of this one are taken to; SpecError if no member is that."""
+    """Returns the labels of the member that ratios of this one are relative to. Raises SpecError if
+    there is no such member.
+    """
     reference = family.child("reference")
     if reference is None or reference.value is None:
         return None
@@ -215,7 +227,7 @@ def reference_labels(family: Node, combination: Combination, members: list[Combi
 
 
 def chosen(family: Node, assignment: Mapping[str, object]) -> Combination:
-    """The first member with the given labels or values."""
+    """Returns the first member with these labels or values."""
     data = Node({name: Node(str(value), family.source) for name, value in assignment.items()}, family.source)
     with_choice = family.replaced(("assignment",), data)
     labels = partial_assignment(with_choice, ("assignment",), _axes(family)) if assignment else {}

@@ -1,4 +1,4 @@
-"""Metrics over the members of a family: what the description says of them, and whether it makes sense."""
+"""Metrics over the members of a family: their description, and its validation."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class FamilyMetric(Model):
     """A metric over the members of a family: exactly one of `ratio`, `argmax` and `crossover`."""
 
     id: Name
-    """Its name in results."""
+    """Name in results."""
     ratio: str | None = Field(
-        None, description="this metric, over the reference member's", examples=["flows.bulk.goodput_bps"]
+        None, description="this metric, divided by that of the reference member", examples=["flows.bulk.goodput_bps"]
     )
     argmax: str | None = Field(
         None,
@@ -32,11 +32,13 @@ class FamilyMetric(Model):
         description="the value of `over` at which the first metric passes the second",
         examples=[["flows.a.goodput_bps", "flows.b.goodput_bps"]],
     )
-    over: str | None = Field(None, description="argmax and crossover: the parameter that varies", examples=["n"])
+    over: str | None = Field(
+        None, description="with `argmax` and `crossover`: the parameter that varies", examples=["n"]
+    )
 
     @property
     def kind(self) -> Kind:
-        """Which metric it is."""
+        """The kind of the metric."""
         return next(kind for kind in KINDS if getattr(self, kind) is not None)
 
     @model_validator(mode="after")
@@ -50,7 +52,9 @@ class FamilyMetric(Model):
 
 
 def family_metrics(family: Node) -> list[FamilyMetric]:
-    """The metrics of a family; SpecError for a wrong one, two of one name, or one over what is no parameter."""
+    """Returns the metrics of a family. Raises SpecError for a wrong metric, for two with one name, and
+    for one over an unknown parameter.
+    """
     listed = family.child("family")
     if listed is None:
         return []
@@ -69,8 +73,8 @@ def _check(family: Node, place: int, metric: FamilyMetric, taken: list[str]) -> 
     parameters = family.child("parameters")
     known = list(parameters.mapping) if parameters is not None else []
     if metric.over is not None and metric.over not in known:
-        problem = f"there is no parameter '{metric.over}'{nearest_hint(metric.over, known)}"
+        problem = f"unknown parameter '{metric.over}'{nearest_hint(metric.over, known)}"
         raise wrong(family, ("family", place, "over"), problem, ", ".join(known) or "declare it under parameters")
-    # `reference: null` is one that `--set` has taken away.
+    # `reference: null` is accepted, because `--set` writes it if it removes the reference member.
     if metric.kind == "ratio" and family.child("reference") is None:
         raise wrong(family, ("family", place, "ratio"), "needs a reference", "reference: {PARAMETER: VALUE} beside it")

@@ -1,4 +1,4 @@
-"""A flow's paths through the network, and what they can carry."""
+"""The paths of flows through the network, and their capacity."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ _LEAST_IPV6_MTU = 1280
 
 
 class _Between(NamedTuple):
-    """The best of the ways that routers choose from, in each respect; the rate is infinite where nothing limits it."""
+    """The best value of each quantity over the routes that routers choose from. The rate is infinite
+    without a limit.
+    """
 
     rtt_ns: int
     rate_bps: float
@@ -32,17 +34,19 @@ class _Between(NamedTuple):
 
 @dataclass(frozen=True)
 class _Path:
-    """A path of a flow: over the links of `route`, or over its first and last and those that routers choose from."""
+    """A path of a flow: over the links of `route`, or over its first and last link and links between
+    them that routers choose.
+    """
 
     local: Port
     remote: Port
     route: Route
     between: _Between | None = None
-    """What is best on the ways that routers choose from; None where `route` is the whole path."""
+    """Best values over the routes that routers choose from, or None if `route` is the whole path."""
 
     @property
     def is_possible(self) -> bool:
-        """Whether its ends have addresses of one family."""
+        """Whether both ends have addresses of one family."""
         return self.local.family_towards(self.remote) is not None
 
     @property
@@ -61,7 +65,7 @@ class FlowPaths:
         self._all_pairs = experiment.reachability == "all_pairs"
 
     def with_paths(self, single: SingleFlow) -> dict[str, Any]:
-        """The resolved flow; raises (with `described`) where there is no path."""
+        """Returns the resolved flow. Raises an error of `described` if there is no path."""
         flow = single.settings
         found = self._ordered(self._found(single), flow)
         used = found if flow.transport == "mptcp" else found[:1]
@@ -77,7 +81,7 @@ class FlowPaths:
         return ceilings.full_packets(flow.transport, mtu, int(datagram.size) if datagram else None, is_ipv6=is_ipv6)
 
     def _path_mtu(self, path: _Path) -> int:
-        """The smallest MTU on a path; where routers choose, of all links between nodes."""
+        """Returns the smallest MTU on a path. If routers choose, all links between nodes count."""
         listed = [self._mtu[hop.link] for hop in path.route]
         return min(listed if path.between is None else [*listed, *self._mtu_between_nodes])
 
@@ -90,7 +94,7 @@ class FlowPaths:
     # ---- which paths ----
 
     def _found(self, single: SingleFlow) -> list[_Path]:
-        """Those between addresses of one family; raises where there is none."""
+        """Returns the paths between addresses of one family. Raises an error if there is none."""
         joined = list(self._joined(single))
         found = [path for path in joined if path.is_possible]
         if not found:
@@ -117,7 +121,7 @@ class FlowPaths:
                     yield from self._paths(single, local, remote)
 
     def _via(self, single: SingleFlow) -> dict[str, set[str]] | None:
-        """The interfaces that may be used, by host; a host that `via` does not name may use all."""
+        """Returns the interfaces that `via` allows, by host. A host that `via` does not name may use all."""
         if single.settings.via is None:
             return None
         allowed: dict[str, set[str]] = {}
@@ -126,7 +130,7 @@ class FlowPaths:
             if port is None or port.node not in (single.sender, single.receiver):
                 known = [port.id for end in (single.sender, single.receiver) for port in self._network.ports_of(end)]
                 raise described(
-                    f"'{name}' is no interface of this flow's hosts{nearest_hint(name, known)}",
+                    f"unknown interface '{name}' of the hosts of this flow{nearest_hint(name, known)}",
                     ", ".join(known),
                     field="via",
                 )
@@ -140,7 +144,7 @@ class FlowPaths:
             return [_Path(local, remote, route) for route in given if route is not None]
         routes = self._network.routes(local, remote)
         if routes is None and self._all_pairs:
-            # The peer answers to any of its addresses on the link that the packet arrives on.
+            # A host accepts packets for any of its addresses on each of its links.
             family = local.family_towards(remote)
             entrances = [port for port in self._network.ports_of(remote.node) if family in (None, *port.families)]
             others = (self._network.routes(local, other) for other in entrances)
@@ -149,20 +153,20 @@ class FlowPaths:
             return []
         if routes.are_chosen:
             return [_Path(local, remote, routes.ends, self._between(routes))]
-        # Equal routes are shared out by a hash of the flow, as ECMP does; n_diff_ports gets as many as it has subflows.
+        # A hash of the flow selects among equal routes, as in ECMP. n_diff_ports gets one route per subflow.
         count = len(routes)
         first = zlib.crc32(f"{single.id}/{local.id}/{remote.id}".encode()) % count
         used = range(first, first + min(count, _subflows_per_pair(flow)))
         return [_Path(local, remote, routes[number % count]) for number in used]
 
     def _ordered(self, found: list[_Path], flow: Flow) -> list[_Path]:
-        """The primary path first."""
+        """Returns the paths with the primary path first."""
         if flow.primary is None:
             return found
         if flow.primary not in self._links and flow.primary not in self._network.ports:
             known = [*self._links, *self._network.ports]
             raise described(
-                f"there is no link or interface '{flow.primary}'{nearest_hint(flow.primary, known)}",
+                f"unknown link or interface '{flow.primary}'{nearest_hint(flow.primary, known)}",
                 ", ".join(known),
                 field="primary",
             )
@@ -198,12 +202,16 @@ class FlowPaths:
         }
 
     def _rtt(self, hop: Hop) -> int:
-        """Propagation there and back: answers take the same links, also those of another address (all_pairs)."""
+        """Returns the propagation delay of both directions of a link. Answers take the same links, also
+        with another address (`all_pairs`).
+        """
         both = (self._direction(hop)["delay_ns"], self._direction(Hop(hop.link, not hop.forward))["delay_ns"])
         return sum(both)
 
     def _between(self, routes: Routes) -> _Between:
-        """The shortest delay and the largest of the smallest rates on the ways that routers choose from."""
+        """Returns the smallest delay, and the largest of the bottleneck rates, over the routes that
+        routers choose from.
+        """
 
         def extended(so_far: _Between, hop: Hop) -> _Between:
             rate = self._rate(hop)
@@ -228,7 +236,9 @@ class FlowPaths:
         return directions.capacity_bps(self._direction(hop))
 
     def _capacities(self, path: _Path, packets: Packets, subflows: int) -> list[Capacity]:
-        """What the links of a path carry; subflows may take as many ways, where routers choose."""
+        """Returns the capacities of the links of a path. Where routers choose, each of `subflows` can take
+        another route.
+        """
         found = [
             Capacity(self._resource(hop), packets.ceiling(rate, self._direction(hop)["overhead_bytes"]))
             for hop in path.route
@@ -240,7 +250,7 @@ class FlowPaths:
         return found
 
     def _resource(self, hop: Hop) -> str:
-        """What is shared: a medium with a rate of its own, or one direction of a link."""
+        """Returns the name of the serializer: a medium with its own rate, or one direction of a link."""
         medium = self._links[hop.link]["medium"]
         if medium is not None and self._media[medium] is not None:
             return f"medium {medium}"
@@ -256,7 +266,7 @@ def _side(hop: Hop) -> str:
 
 
 def _subflows_per_pair(flow: Flow) -> int:
-    """Subflows between one pair of addresses."""
+    """Returns the number of subflows between one address pair."""
     if flow.transport != "mptcp":
         return 1
     return max(_subflows_of(manager) for manager in flow.path_manager)

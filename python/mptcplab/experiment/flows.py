@@ -16,13 +16,13 @@ from mptcplab.units import Duration, Rate, Size
 
 
 class Bulk(Model):
-    """Data as fast as it goes."""
+    """Sends data as fast as possible."""
 
     bytes: Size | None = Field(
-        None, description="how much; without bytes and duration, until the run ends", examples=["15MB"]
+        None, description="amount of data; without bytes and duration, until the run ends", examples=["15MB"]
     )
     duration: Duration | None = None
-    """How long, from the start of the flow."""
+    """Length, from the start of the flow."""
 
     @model_validator(mode="after")
     def _one_end(self) -> Bulk:
@@ -34,49 +34,49 @@ class Bulk(Model):
 
 
 class Cbr(Model):
-    """Datagrams at a constant rate."""
+    """Sends datagrams at a constant rate."""
 
     rate: Rate = Field(examples=["4mbit"])
-    """Payload bits per second."""
+    """Payload rate, in bits per second."""
     size: Size = Size(1472)
     """Payload of a datagram."""
     duration: Duration | None = None
-    """How long; without it until the run ends."""
+    """Length, from the start of the flow; by default until the run ends."""
 
 
 class Probe(Model):
-    """Datagrams that the other side echoes: round-trip time and loss."""
+    """Sends datagrams that the receiver echoes, to measure round-trip time and loss."""
 
     every: Duration = Duration("1ms")
     """Time between two probes."""
     size: Size = Size(64)
     """Payload of a datagram."""
     duration: Duration | None = None
-    """How long; without it until the run ends."""
+    """Length, from the start of the flow; by default until the run ends."""
 
 
 class RequestResponse(Model):
-    """One request after the other, each sent when the response to the one before is complete."""
+    """Sends one request after another, each when the response to the one before is complete."""
 
     request: Size = Field(examples=["200B"])
-    """Bytes of a request."""
+    """Size of a request."""
     response: Size = Field(examples=["64kB"])
-    """Bytes of a response."""
+    """Size of a response."""
     count: Annotated[int, Field(ge=1)] | None = None
-    """How many; without count and duration, until the run ends."""
+    """Number of requests; without count and duration, until the run ends."""
     duration: Duration | None = None
-    """How long, from the start of the flow."""
+    """Length, from the start of the flow."""
 
 
 class ShortFlows(Model):
-    """New connections of a fixed size, at fixed or random intervals."""
+    """Opens connections that carry a fixed amount of data, at fixed or random intervals."""
 
     bytes: Size = Field(examples=["64kB"])
     """Data of each connection."""
     every: Duration | None = Field(None, examples=["100ms"])
     """Time between two starts."""
     poisson: Duration | None = Field(None, examples=["100ms"])
-    """Mean time between two starts, exponentially distributed."""
+    """Mean time between two starts; the times are exponentially distributed."""
 
     @model_validator(mode="after")
     def _one_arrival(self) -> ShortFlows:
@@ -85,27 +85,28 @@ class ShortFlows(Model):
 
 
 class Streaming(Model):
-    """Data at the rate of a stream, after a start-up buffer as fast as it goes."""
+    """Sends a start-up buffer as fast as possible, and then data at the rate of a stream."""
 
     bitrate: Rate = Field(examples=["5mbit"])
-    """Bits per second of the stream."""
+    """Rate of the stream, in bits per second."""
     startup: Duration = Duration("2s")
     """Playing time that is buffered first."""
 
 
 class Video(Model):
-    """A video in segments, whose bit rate the receiving player chooses by what is in its buffer (BBA-0)."""
+    """Sends a video in segments. The player at the receiver chooses the bit rate of each by the
+    playing time in its buffer (BBA-0)."""
 
     bitrates: Annotated[list[Rate], Field(min_length=1)] = Field(examples=[["1mbit", "2.5mbit", "5mbit"]])
-    """The bit rates that there are, ascending."""
+    """The available bit rates, ascending."""
     segment: Duration = Duration("4s")
     """Playing time of a segment."""
     buffer: Duration = Duration("30s")
-    """Playing time that the player keeps at most."""
+    """Largest playing time that the player buffers."""
     startup: Duration = Duration("4s")
-    """Playing time in the buffer with which it plays, at first and after it stood still."""
+    """Playing time in the buffer at which the player starts, and resumes after a stall."""
     length: Duration | None = None
-    """Playing time of the whole; without it until the run ends."""
+    """Playing time of the whole video; by default until the run ends."""
 
     @model_validator(mode="after")
     def _can_be_played(self) -> Video:
@@ -124,33 +125,34 @@ class Video(Model):
 
 
 class Iperf3(Model):
-    """The iperf3 program (kernel back-end)."""
+    """Runs the program iperf3 (kernel back-end)."""
 
     args: list[str] = []
-    """Arguments of the client, beyond addresses and port."""
+    """Further arguments of the iperf3 client, in addition to addresses and port."""
 
 
 class App(Model):
-    """The application of a flow: exactly one of these. One that needs no settings may be just its name: `app: bulk`."""
+    """The application of a flow: exactly one of these. An application without required settings may be
+    written as its name: `app: bulk`."""
 
     bulk: Bulk | None = None
-    """Data as fast as it goes."""
+    """Data as fast as possible."""
     cbr: Cbr | None = None
     """Datagrams at a constant rate."""
     probe: Probe | None = None
-    """Echoed datagrams."""
+    """Datagrams that the receiver echoes."""
     request_response: RequestResponse | None = None
     """Requests and responses in turn."""
     short_flows: ShortFlows | None = None
     """Many short connections."""
     streaming: Streaming | None = None
-    """A paced stream."""
+    """Data at the rate of a stream."""
     video: Video | None = None
     """A video that adapts its bit rate."""
     iperf3: Iperf3 | None = None
     """The iperf3 program."""
     command: Annotated[list[str], Field(min_length=1)] | None = Field(None, examples=[["curl", "http://server/"]])
-    """Any program, run at the sending host: its argument vector."""
+    """The arguments of any program, which runs on the sending host (kernel back-end)."""
 
     @model_validator(mode="before")
     @classmethod
@@ -163,7 +165,7 @@ class App(Model):
         full = handler.resolve_ref_schema(reference)
         whole = dict(full)
         full.clear()
-        full.update({"anyOf": [{"enum": ["bulk", "probe", "iperf3"]}, whole]})  # those that need no settings
+        full.update({"anyOf": [{"enum": ["bulk", "probe", "iperf3"]}, whole]})  # without required settings
         return reference
 
     @model_validator(mode="after")
@@ -173,7 +175,7 @@ class App(Model):
 
     @property
     def kind(self) -> str:
-        """Which application it is."""
+        """The name of the application."""
         return next(name for name in type(self).model_fields if getattr(self, name) is not None)
 
 
@@ -236,23 +238,20 @@ class Algorithm(Model):
     @classmethod
     def __get_pydantic_json_schema__(cls, _schema: CoreSchema, _handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         """Any text is allowed (aliases, user code); the known names and their parameters are offered for completion."""
-        parameters = cls.family.parameters()
         with_parameters = {
-            name: {
+            algorithm.name: {
                 "type": "object",
                 "properties": {
-                    one.name: {"description": f"{one.meaning}; {one.values}"}
-                    for one in parameters
-                    if name in one.algorithms
+                    one.name: {"description": f"{one.meaning}; {one.values}"} for one in algorithm.parameters
                 },
                 "additionalProperties": False,
-                "description": f"parameters of {name}",
+                "description": f"parameters of {algorithm.name}",
             }
-            for name in cls.family.names
+            for algorithm in cls.family.algorithms
         }
         return {
             "anyOf": [
-                {"enum": list(cls.family.names)},
+                {"oneOf": [{"const": one.name, "description": one.summary} for one in cls.family.algorithms]},
                 {"type": "string"},
                 {
                     "type": "object",
@@ -284,50 +283,52 @@ class PathManager(Algorithm):
 
 
 class Flow(Model):
-    """Data from one host to another, or many such by a pattern."""
+    """A flow of data from one host to another, or several flows made by a pattern."""
 
     profile: str | list[str] | None = Field(None, description="defaults for this flow")
     from_: str | None = Field(None, alias="from", description="the host that sends")
     to: str | None = None
-    """The host that receives; with `pattern: incast` the one that all send to."""
+    """The host that receives; with `pattern: incast`, the host that all others send to."""
     pattern: Literal["all_to_all", "permutation", "incast", "stride"] | None = None
-    """Instead of `from` and `to`: flows between `hosts`, named NAME.A-B."""
+    """In place of `from` and `to`: makes flows between `hosts`, named NAME.A-B."""
     hosts: list[str] | None = Field(None, description="the hosts of the pattern; ranges expand", examples=[["h[1-16]"]])
     stride: Annotated[int, Field(ge=1)] | None = None
     """With `pattern: stride`: host i sends to host i + stride."""
     opened_by: Literal["from", "to"] = "from"
-    """Which side connects; only that side opens subflows."""
+    """The end of the flow that opens the connection. Only that host opens subflows."""
     transport: Literal["udp", "tcp", "mptcp"] = "mptcp"
     """The transport protocol."""
     app: App = App(bulk=Bulk())
-    """What the flow carries."""
+    """The application that sends the data."""
     cc: Annotated[list[CongestionControl], ONE_OR_MORE, Field(min_length=1)] = [CongestionControl(name="cubic")]
-    """Congestion control: one, or a list in order of preference. A substitution is recorded."""
+    """Congestion control: one, or a list in order of preference. Using another than the first is
+    recorded as a substitution."""
     scheduler: Annotated[list[Scheduler], ONE_OR_MORE, Field(min_length=1)] = [Scheduler(name="kernel_default")]
     """Packet scheduler: one, or a list in order of preference."""
     path_manager: Annotated[list[PathManager], ONE_OR_MORE, Field(min_length=1)] = [
         PathManager(name="kernel_endpoints")
     ]
-    """Path manager: which subflows are opened. One, or a list in order of preference."""
+    """Path manager, which decides which subflows are opened: one, or a list in order of preference."""
     handshake: Literal["primary", "race"] = "primary"
-    """Where a connection starts: on the primary path, or on all at once, and the first answer wins."""
+    """Where a connection starts: `primary` on the primary path, `race` on all paths at once, where
+    the first answer wins."""
     primary: str | None = Field(
-        None, description="link or interface of the first subflow; default the first path", examples=["wifi"]
+        None, description="link or interface of the initial subflow; default the first path", examples=["wifi"]
     )
     via: Annotated[list[str], ONE_OR_MORE] | None = Field(
-        None, description="only these interfaces", examples=[["client.wlan0"]]
+        None, description="the interfaces that may be used; default all", examples=[["client.wlan0"]]
     )
     routes: list[list[str]] | None = Field(
         None,
-        description="instead of shortest paths: the nodes between the two hosts, in order",
+        description="in place of shortest paths: for each path, the nodes between the two hosts, in order",
         examples=[[["uk", "hr", "de"]]],
     )
     start: Duration = Duration(0)
-    """When it starts, from the start of the run."""
+    """Start of the flow, from the start of the run."""
     parallel: Annotated[int, Field(ge=1, le=1000)] = 1
-    """Number of such flows: NAME.1, NAME.2 .."""
+    """Number of copies of the flow, named NAME.1, NAME.2 .."""
     direction: Literal["one_way", "both"] = "one_way"
-    """`both`: NAME.up as given and NAME.down the other way."""
+    """`both`: NAME.up as given, and NAME.down in the opposite direction."""
 
     @model_validator(mode="after")
     def _ends(self) -> Flow:
@@ -359,6 +360,12 @@ class Flow(Model):
                     f"with {' or '.join(transports)}",
                     field=name,
                 )
+        if self.app.kind == CHOOSES_ITS_CC and "cc" in self.model_fields_set:
+            raise described(
+                f"'cc' has no effect on a {CHOOSES_ITS_CC}: a program asks for its own, or has its host's default",
+                "none with this app",
+                field="cc",
+            )
         if self.transport == "udp" and self.app.kind in (
             "bulk",
             "request_response",
@@ -375,7 +382,10 @@ class Flow(Model):
         return self
 
 
-# Settings that only some transports have.
+# The application whose connections mptcplab does not open.
+CHOOSES_ITS_CC = "command"
+
+# The transports that a setting has an effect on. Other settings have an effect on all.
 MEANINGFUL: dict[str, tuple[str, ...]] = {
     "cc": ("tcp", "mptcp"),
     "scheduler": ("mptcp",),

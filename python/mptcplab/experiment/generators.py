@@ -1,4 +1,4 @@
-"""`topology:` in a description: settings of the generators, and what they make."""
+"""`topology` in a description: the settings of the generators, and the nodes and links that they make."""
 
 from __future__ import annotations
 
@@ -14,17 +14,20 @@ from mptcplab.experiment.links import RIVALS, LinkSettings
 
 
 class FatTree(LinkSettings):
-    """A fat tree: hosts h1 .., routers edgeP-I, aggP-I, core1 .., links named by their ends."""
+    """A fat tree of hosts h1 .. and routers edgeP-I, aggP-I and core1 .., with links named by their
+    ends."""
 
     k: Annotated[int, Field(ge=2, le=32, multiple_of=2)]
-    """Ports per router; k^3/4 hosts."""
+    """Number of ports per router; makes k^3/4 hosts."""
     homes: Literal[1, 2] = 1
-    """2: a host's eth1 is at the next edge router of its pod. As many hosts; each edge router has twice the links to
-    them."""
+    """Interfaces per host. With 2, eth1 of a host is at the next edge router of its pod, so each edge
+    router has twice the links to hosts. The number of hosts is the same."""
     next_hop: NextHop | None = None
-    """How its routers choose one of several equal next hops; without it packets follow the path of their flow."""
+    """How routers choose one of several equal next hops. By default packets follow the path of their
+    flow."""
     hash: HeaderHash | None = None
-    """With `next_hop: ecmp`, what is hashed: `l4` addresses and ports (the default), `l3` addresses alone."""
+    """With `next_hop: ecmp`, the hashed fields: `l4` addresses and ports (the default), `l3` addresses
+    only."""
 
     @model_validator(mode="after")
     def _settings_fit(self) -> FatTree:
@@ -38,7 +41,7 @@ class ParallelLinks(LinkSettings):
     """Two hosts joined by link1 .. linkN, from eth1 .. ethN."""
 
     n: Annotated[int, Field(ge=1, le=200)]
-    """How many links."""
+    """Number of links."""
     between: list[Name] = Field(["client", "server"], min_length=2, max_length=2, description="the two hosts")
 
 
@@ -46,31 +49,31 @@ class Dumbbell(Model):
     """Hosts left1 .. and right1 .. on routers west and east, joined by the link `bottleneck`."""
 
     left: Annotated[int, Field(ge=1, le=200)]
-    """Hosts on the left."""
+    """Number of hosts on the left."""
     right: Annotated[int, Field(ge=1, le=200)]
-    """Hosts on the right."""
+    """Number of hosts on the right."""
     bottleneck: LinkSettings
     """The link in the middle."""
     access: LinkSettings = LinkSettings()
-    """The links of the hosts, named like them."""
+    """The links of the hosts, which have the names of the hosts."""
 
 
 class Star(LinkSettings):
-    """Hosts h1 .. hN on the switch `hub`, by link1 .. linkN."""
+    """Hosts h1 .. hN at the switch `hub`, joined by link1 .. linkN."""
 
     n: Annotated[int, Field(ge=2, le=250)]
-    """How many hosts."""
+    """Number of hosts."""
 
 
 class FullMesh(LinkSettings):
     """Hosts h1 .. hN, each pair joined by a link hA-hB; ethB of host A leads to host B."""
 
     n: Annotated[int, Field(ge=2, le=50)]
-    """How many hosts."""
+    """Number of hosts."""
 
 
 class Topology(Model):
-    """Hosts, nodes and links made by a generator: exactly one of these. Hand-written ones may stand beside them."""
+    """Hosts, nodes and links made by exactly one of these generators. The description may add others."""
 
     fattree: FatTree | None = None
     """A k-ary fat tree."""
@@ -81,7 +84,7 @@ class Topology(Model):
     star: Star | None = None
     """Hosts on a switch."""
     full_mesh: FullMesh | None = None
-    """Each host joined to each."""
+    """A link between each pair of hosts."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Topology:
@@ -89,7 +92,7 @@ class Topology(Model):
         return self
 
     def blueprint(self) -> topology.Blueprint:
-        """What the generator makes."""
+        """Returns the hosts, nodes and links that the generator makes."""
         if self.fattree:
             return topology.fattree(self.fattree.k, self.fattree.homes)
         if self.parallel_links:
@@ -108,7 +111,9 @@ _OWN_FIELDS = (*_NODE_FIELDS, "k", "homes", "n", "between", "left", "right", "bo
 
 
 def expanded(tree: Node, settings: Topology, section: Node) -> Node:
-    """The tree with the generator's hosts, nodes and links, under what the description says of one of them by name."""
+    """Returns the tree with the hosts, nodes and links of the generator. Fields that the description
+    gives for one of them by its name come first.
+    """
     generator = next(iter(section.mapping.values()))
     plan = settings.blueprint()
     empty = Node({}, section.source)
@@ -143,7 +148,7 @@ def _node(generator: Node, kind: str) -> Node:
 
 
 def _link(generator: Node, link: topology.PlannedLink) -> Node:
-    """A link with the settings of its role; they keep their places in the file."""
+    """Returns a link with the settings of its role, which keep their places in the file."""
     settings = generator.child(link.role) or generator
     if link.role == "access" and settings is generator:
         settings = Node({}, generator.source)

@@ -1,4 +1,4 @@
-"""Hosts and the nodes between them."""
+"""Hosts, and the nodes between them."""
 
 from __future__ import annotations
 
@@ -13,38 +13,42 @@ NextHop = Literal["ecmp", "random", "by_port"]
 HeaderHash = Literal["l3", "l4"]
 
 
-#: The least that Linux gives a TCP socket: the first number of net.ipv4.tcp_rmem and tcp_wmem, one page.
+#: The smallest buffer of a TCP socket on Linux: the first number of net.ipv4.tcp_rmem and tcp_wmem, one page.
 LEAST_BUFFER = Size("4KiB")
 
 
 class Behaviour(Shorthand):
-    """How the stack meets failures: a preset, and each of its parameters where it differs."""
+    """How the stack handles failures: a preset, and the parameters that differ from it."""
 
     shorthand = "preset"
 
     preset: Literal["mainline", "oot"] = "mainline"
-    """`mainline` is today's Linux; `oot` the out-of-tree kernel of the papers."""
+    """`mainline` is the mainline kernel, `oot` the out-of-tree kernel of older papers."""
     failed_after: Literal["first_rto", "stale"] | None = None
-    """When a subflow is taken for failed: at its first retransmission timeout, or after `stale_intervals` more."""
+    """When a subflow counts as failed: `first_rto` at its first retransmission timeout, `stale` after
+    more than `stale_intervals` missed intervals."""
     stale_intervals: Annotated[int, Field(ge=0, le=1000)] | None = None
-    """Intervals without progress until a subflow is stale."""
+    """Number of missed intervals beyond which a subflow is stale, if another subflow has missed
+    clearly fewer; 0: never."""
     reinjection: Literal["none", "on_rto", "on_stale", "on_close", "opportunistic"] | None = None
-    """When data of one subflow is sent again over others."""
+    """When data of a subflow is reinjected on others."""
     reinject_whole_queue: bool | None = None
-    """Whether the whole queue is sent again, or only what the failed subflow carried."""
+    """Whether all data assigned to a failed subflow is reinjected, or only the data it sent."""
     path_manager_delay: Duration | None = None
-    """How long after an address event the path manager acts."""
+    """Time from an address event until the path manager acts."""
     recreation: Literal["never", "backoff"] | None = None
-    """Whether `full_mesh` and `n_diff_ports` open a subflow again that failed or was closed by others, while its
-    addresses are there."""
+    """Whether `full_mesh` and `n_diff_ports` re-create a subflow that failed or was reset while its
+    addresses exist."""
     recreation_first: Duration | None = None
-    """With `recreation: backoff`, how long they wait before the first try; waits double."""
+    """With `recreation: backoff`, the wait before the first attempt. Each further wait is twice as
+    long."""
     recreation_longest: Duration | None = None
-    """Up to which waits double."""
+    """Upper limit of these waits."""
     subflow_order: Literal["newest_first", "oldest_first"] | None = None
-    """The order in which the scheduler sees subflows: it breaks ties."""
+    """The order in which the scheduler goes through subflows, which breaks ties."""
     timers: Literal["wheel", "exact"] | None = None
-    """Whether timers expire late with the ticks of Linux's timer wheel, or when they are due."""
+    """When timers expire: `wheel` at the ticks of Linux's timer wheel, and so late; `exact` when they
+    are due."""
 
     @model_validator(mode="after")
     def _waits_have_effect(self) -> Behaviour:
@@ -94,25 +98,28 @@ class Interface(Model):
     """Settings of an interface that a link declares."""
 
     address: str | list[str] | None = Field(
-        None, description="instead of the next free one; IPv4, IPv6 or both", examples=["10.9.0.1/24", "fd00:9::1/64"]
+        None,
+        description="addresses in place of the next free ones; IPv4, IPv6 or both",
+        examples=["10.9.0.1/24", "fd00:9::1/64"],
     )
     family: Literal["both", "ipv4", "ipv6"] = "both"
-    """Of which families it has addresses. A path goes over IPv4 where both of its ends have it."""
+    """Address families of the interface. A path uses IPv4 if both of its ends have it."""
     up: bool = True
-    """Whether it is up at the start."""
+    """Whether the interface is up at the start of the run."""
 
 
 class HostJitter(Model):
-    """Times that a host takes, by their quantiles, linear in between; in order per host."""
+    """Random times that a host takes to handle packets, given by their quantiles and linear between
+    them. A host handles packets in order."""
 
     p50: Duration
-    """Half of the times are at most this."""
+    """Median of the times."""
     p90: Duration
-    """Nine of ten."""
+    """90 % of the times are at most this."""
     p99: Duration
-    """99 of 100."""
+    """99 % of the times are at most this."""
     max: Duration
-    """All of them; at most 1 s."""
+    """Largest time; at most 1 s."""
 
     @model_validator(mode="after")
     def _quantiles_ascend(self) -> HostJitter:
@@ -123,49 +130,52 @@ class HostJitter(Model):
         return self
 
 
-#: What a host takes on Linux 6.18, beyond the least, from the arrival of data to the departure of their acknowledgment
+#: Times from the arrival of data to the departure of its acknowledgment on Linux 6.18, less the smallest time
 #: (docs/description/hosts-and-nodes.md#hosts-take-time). `max` is the 99.9th percentile.
 LINUX_JITTER = HostJitter(p50=Duration("20us"), p90=Duration("50us"), p99=Duration("140us"), max=Duration("350us"))
 
 
 class Host(Model):
-    """An end of flows. It does not forward."""
+    """A host: an end of flows. Hosts do not forward packets."""
 
     profile: str | list[str] | None = Field(None, description="defaults for this host")
     stack: Literal["backend", "kernel", "userspace"] = "backend"
-    """Whose TCP it runs: the back-end's own, the kernel's, or ours."""
+    """The stack of the host: that of the back-end, Linux (`kernel`), or the engine (`userspace`)."""
     mptcp: bool = True
-    """Whether it speaks MPTCP; an mptcp flow to a host that does not falls back to TCP."""
+    """Whether MPTCP is enabled. An mptcp flow to a host without it falls back to TCP."""
     one_at_a_time: bool = False
-    """Only one interface is used at a time, as on a phone."""
+    """Whether only one interface is used at a time, as on a phone."""
     syn_retries: Annotated[int, Field(ge=0, le=255)] = 3
-    """SYNs with MP_CAPABLE that go unanswered before it falls back to TCP."""
+    """Number of unanswered SYN retransmissions with MP_CAPABLE before the host falls back to TCP."""
     syn_linear_timeouts: Annotated[int, Field(ge=0, le=255)] = 4
-    """SYN retransmissions at the initial timeout, before it doubles."""
+    """Number of SYN retransmissions at the initial timeout before the timeout doubles."""
     checksum: bool = False
-    """DSS checksums."""
+    """Whether DSS checksums are used."""
     fallback: Literal["rfc", "strict"] = "rfc"
-    """When MPTCP breaks in mid-stream on the only subflow: TCP where the RFC allows it, or a reset rather than a byte
-    that was not sent."""
+    """What happens if MPTCP breaks in mid-stream on the only subflow: `rfc` continues as TCP where
+    RFC 8684 allows it, `strict` resets the subflow rather than deliver a byte that was not sent."""
     rcvbuf: Size = Size("6MiB")
-    """Receive buffer, up to which autotuning goes, at least 4 KiB. It is memory: of 6 MiB Linux offers a window of
-    3.9 MB."""
+    """Upper limit of autotuning for the receive buffer, at least 4 KiB. The buffer counts memory: with
+    6 MiB Linux offers a receive window of 3.9 MB."""
     sndbuf: Size = Size("4MiB")
-    """Send buffer, up to which autotuning goes, at least 4 KiB."""
+    """Upper limit of autotuning for the send buffer, at least 4 KiB."""
     initial_window: Annotated[int, Field(ge=1, le=1000)] = 10
-    """Initial congestion window, in segments."""
+    """Initial cwnd, in segments."""
     first_hop: Literal["network", "host"] = "network"
-    """Where the first queue is: in the network, or in the host, whose senders then wait instead of losing packets."""
+    """Where packets wait for the host's links: `network` in the queue of the link, `host` in the host,
+    so senders wait and no packet is dropped."""
     host_jitter: Annotated[
         Annotated[Literal["linux", "none"], Tag("<word>")] | Annotated[HostJitter, Tag("<quantiles>")],
         Discriminator(lambda value: "<word>" if isinstance(value, str) else "<quantiles>"),
     ] = "linux"
-    """How long it takes to handle what arrives and how late its timers fire, at random: as hosts on Linux, not at all,
-    or with quantiles of your own. In real time `linux` is whatever the machine takes, and the others are refused."""
+    """Random time that the host takes to handle a packet, and by which its timers fire late: `linux`
+    as hosts on Linux, `none`, or given quantiles. In real time `linux` is the time of the machine,
+    and the others are refused."""
     behaviour: Annotated[list[Behaviour], ONE_OR_MORE, Field(min_length=1)] = [Behaviour(preset="mainline")]
-    """How it meets failures: one, or a list in order of preference. A substitution is recorded."""
+    """How the stack handles failures: one behaviour, or a list in order of preference. Using another
+    than the first is recorded as a substitution."""
     interfaces: dict[Name, Interface] = {}
-    """Addresses and initial states of interfaces; they are declared by the links that name them."""
+    """Addresses and initial states of interfaces. Links declare the interfaces by naming them."""
 
     @model_validator(mode="after")
     def _buffers_hold_a_segment(self) -> Host:
@@ -176,14 +186,16 @@ class Host(Model):
 
 
 class NetworkNode(Model):
-    """What stands between hosts: a router joins subnets, a switch or access point extends one."""
+    """A node between hosts: a router joins subnets, a switch or access point extends one."""
 
     kind: Literal["router", "switch", "ap"]
-    """Routers forward packets, switches and access points frames."""
+    """Kind of node. Routers forward packets; switches and access points forward frames."""
     next_hop: NextHop | None = None
-    """Routers: how one of several equal next hops is chosen; without it packets follow the path of their flow."""
+    """For routers: how one of several equal next hops is chosen. By default packets follow the path
+    of their flow."""
     hash: HeaderHash | None = None
-    """With `next_hop: ecmp`, what is hashed: `l4` addresses and ports (the default), `l3` addresses alone."""
+    """With `next_hop: ecmp`, the hashed fields: `l4` addresses and ports (the default), `l3` addresses
+    only."""
 
     @model_validator(mode="after")
     def _choice_has_effect(self) -> NetworkNode:
@@ -194,6 +206,6 @@ class NetworkNode(Model):
 
 
 def check_hash(next_hop: NextHop | None, header_hash: HeaderHash | None) -> None:
-    """Refuses a hash where nobody hashes."""
+    """Refuses `hash` without `next_hop: ecmp`."""
     if header_hash is not None and next_hop != "ecmp":
         raise described("'hash' has no effect without next_hop ecmp", "next_hop: ecmp", field="hash")

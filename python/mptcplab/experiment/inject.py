@@ -1,4 +1,4 @@
-"""Actions for a running experiment, in the words of its description."""
+"""Actions for a running experiment, written as the events of a description."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from mptcplab.experiment.validation import at, validated
 
 
 def parse_action(words: str | Mapping[str, object], resolved: Resolved, now_ns: int = 0) -> Action:
-    """The action that `down: client.wlan0` or `set: wifi, delay: 20ms` stands for at `now_ns` of the experiment.
+    """Parses an action such as `down: client.wlan0` or `set: wifi, delay: 20ms`, at `now_ns` of the
+    experiment.
 
-    SpecError if the words are wrong, or stand for more than one action (a list, a handover, a sequence).
+    Raises SpecError if the text is wrong, or if it stands for several actions (a list, a handover, a
+    sequence).
     """
     tree = _tree(words)
     event = validated(Event, Node({"at": Node("0s", tree.source), **tree.mapping}, tree.source))
@@ -25,7 +27,7 @@ def parse_action(words: str | Mapping[str, object], resolved: Resolved, now_ns: 
     if len(steps) != 1:
         raise wrong(tree, (event.action,), f"stands for {len(steps)} actions", "one action at a time")
     step = steps[0]
-    # Whether an interface is up by now is known to who runs the experiment, not here.
+    # Whether an interface is up now is known only to the back-end.
     if step.action["kind"] != "set_link":
         return step.action
     with at(tree):
@@ -43,7 +45,7 @@ def _tree(words: str | Mapping[str, object]) -> Node:
 
 
 def _links_at(resolved: Resolved, now_ns: int) -> dict[str, object]:
-    """The resolved experiment with its links as the schedule has left them at `now_ns`."""
+    """Returns the resolved experiment with the settings of its links at `now_ns` by the schedule."""
     links = {link["id"]: link for link in resolved.data["links"]}
     for event in resolved.data["events"]:
         action = event["action"]

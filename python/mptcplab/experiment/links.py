@@ -24,7 +24,7 @@ from mptcplab.units import Duration, Probability, QueueLimit, Rate, Size
 
 Discipline = Literal["drop_tail", "codel", "fq_codel", "red", "pie"]
 
-# Which queue settings each discipline has; anything else would be silently without effect.
+# The settings of each discipline with their defaults. Others are refused, because they would have no effect.
 DISCIPLINE_SETTINGS: dict[str, dict[str, object]] = {
     "drop_tail": {},
     "codel": {"target": Duration("5ms"), "interval": Duration("100ms")},
@@ -36,18 +36,19 @@ _SETTINGS = ("target", "interval", "flows", "quantum", "min", "max", "max_probab
 
 
 class Queue(Shorthand):
-    """The queue before the serializer of a link. It excludes the packet in service and what is on the wire."""
+    """The queue before the serializer of a link. It excludes the packet in service and the packets in
+    the delay line."""
 
     shorthand = "limit"
 
     limit: QueueLimit = QueueLimit("100p")
-    """How much it holds: packets, bytes, or a multiple of rate x 2 x delay (at least 10 packets)."""
+    """Capacity in packets, in bytes, or as a multiple of rate x 2 x delay (at least 10 packets)."""
     discipline: Discipline = "drop_tail"
-    """What is dropped, and when."""
+    """Queue discipline: which packets are dropped, and when."""
     target: Duration | None = None
     """CoDel, FQ-CoDel (5ms), PIE (15ms): acceptable standing delay."""
     interval: Duration | None = None
-    """CoDel, FQ-CoDel: the time in which the delay must fall below the target (100ms)."""
+    """CoDel, FQ-CoDel: time within which the delay must fall below the target (100ms)."""
     flows: Annotated[int, Field(ge=1, le=65536)] | None = None
     """FQ-CoDel: number of hash buckets (1024)."""
     quantum: Size | None = None
@@ -63,7 +64,7 @@ class Queue(Shorthand):
     update: Duration | None = None
     """PIE: how often the drop probability is computed (15ms)."""
     max_burst: Duration | None = None
-    """PIE: a burst of this length passes untouched (150ms)."""
+    """PIE: length of a burst that passes without drops (150ms)."""
 
     @model_validator(mode="after")
     def _settings_have_effect(self) -> Queue:
@@ -76,12 +77,12 @@ class Queue(Shorthand):
 
 
 class GilbertElliott(Model):
-    """Loss in bursts: a chain of a good and a bad state, stepped at each packet."""
+    """Loss in bursts: a Markov chain of a good and a bad state, with one step per packet."""
 
     good_to_bad: Probability = Field(examples=["1%"])
     """Probability at each packet to enter the bad state."""
     bad_to_good: Probability = Field(examples=["30%"])
-    """Probability at each packet to leave it."""
+    """Probability at each packet to leave the bad state."""
     loss_good: Probability = Probability(0)
     """Probability of loss in the good state."""
     loss_bad: Probability = Probability(1)
@@ -89,18 +90,18 @@ class GilbertElliott(Model):
 
 
 class Loss(Shorthand):
-    """Which packets are lost: independently, in bursts, or exactly these."""
+    """Packets that are lost: independently of each other, in bursts, or by their numbers."""
 
     shorthand = "probability"
 
     probability: Probability | None = Field(None, examples=["0.1%"])
-    """Each packet is lost with this probability, independently."""
+    """Probability with which each packet is lost, independently of the others."""
     gilbert_elliott: GilbertElliott | None = None
     """Loss in bursts."""
     packets: Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=100_000)] | None = Field(
         None, examples=[[3, 7]]
     )
-    """Exactly these packets are lost, counted from 0 at the place of loss."""
+    """The packets that are lost, counted from 0 at the place of loss."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Loss:
@@ -118,45 +119,52 @@ PlacePerDirection = Annotated[Annotated[Place, SAME] | Annotated[Directions[Plac
 
 
 class Medium(Model):
-    """A channel that several links share: their packets take turns, both directions alike."""
+    """A channel that several links share. Packets of all links and both directions take turns."""
 
     profile: str | list[str] | None = Field(None, description="defaults for this medium", examples=["wifi_n"])
     rate: Rate | None = Field(None, examples=["47mbit"])
-    """The rate of the shared serializer; without it each link's own rate is used for its packets."""
+    """Rate of the shared serializer. By default each packet is sent at the rate of its link."""
     overhead: Overhead = "frame"
     """What `rate` counts per packet beyond the IP bytes: frame +14, ethernet +38, ip 0, or a number."""
 
 
 class LinkSettings(Model):
-    """What a link does to packets. Every value may be given per direction: `{forward: .., backward: ..}`."""
+    """What a link does to packets. Fields marked *per direction* also take
+    `{forward: .., backward: ..}`."""
 
     profile: str | list[str] | None = Field(None, description="defaults for this link", examples=["lte"])
     rate: RatePerDirection | None = Field(None, examples=["12mbit", {"forward": "12mbit", "backward": "40mbit"}])
-    """Bits per second; without rate, trace and medium the link takes no time to serialise."""
+    """Rate of the serializer, in bits per second. Without rate, trace and medium, packets take no
+    time to serialize."""
     delay: DurationPerDirection = Field(Duration(0), examples=["30ms"])
     """One-way propagation delay."""
     rtt: Duration | None = Field(None, examples=["60ms"])
-    """Instead of `delay`: half of it each way."""
+    """In place of `delay`: round-trip propagation delay, half of it in each direction."""
     jitter: DurationPerDirection = Field(Duration(0), examples=["2ms"])
-    """Added to the delay, uniform from 0; order is kept unless `reorder`."""
+    """Random delay added to each packet, uniform from 0 to this value. Packets stay in order unless
+    `reorder` is true."""
     reorder: BoolPerDirection = False
     """Whether jitter may change the order of packets."""
     loss: LossPerDirection = Field(Loss(probability=Probability(0)), examples=["0.1%"])
-    """Random loss that no queue causes."""
+    """Random loss, in addition to drops of the queue."""
     loss_at: PlacePerDirection | None = None
-    """Before the queue, or after the serializer: the packet has then used the link. Default ingress; on a medium, and
-    behind a host with first_hop: host, egress."""
+    """Place of the loss: `ingress` is before the queue; `egress` is after the serializer, so a lost
+    packet has used the link. Default `ingress`; on a medium and after a host with
+    `first_hop: host`, `egress`."""
     queue: QueuePerDirection = Field(Queue(), examples=["1bdp", {"limit": "100p", "discipline": "codel"}])
-    """The queue before the serializer; without effect where packets wait in a host with first_hop: host."""
+    """The queue before the serializer. It has no effect in a direction that begins at a host with
+    `first_hop: host`, because packets wait in that host."""
     bdp_rtt: Duration | None = None
-    """The round-trip time of `1bdp` in `queue`; default 2 x delay of this link."""
+    """Round-trip time that `1bdp` means in `queue`; default 2 x delay of this link."""
     overhead: OverheadPerDirection = "frame"
     """What `rate` counts per packet beyond the IP bytes: frame +14, ethernet +38, ip 0, or a number."""
     trace: TextPerDirection | None = Field(
-        None, description="file of delivery opportunities, one millisecond per line", examples=["lte.trace"]
+        None,
+        description="file of delivery opportunities: one integer per line, the millisecond",
+        examples=["lte.trace"],
     )
     medium: str | None = Field(None, examples=["air"])
-    """The medium whose serializer this link uses, by its name under `media`."""
+    """Name, under `media`, of the medium whose serializer this link uses."""
     mtu: Size = Size(1500)
     """Largest IP packet, in bytes."""
 
@@ -177,12 +185,12 @@ class Link(LinkSettings):
     between: list[str] = Field(
         min_length=2,
         max_length=2,
-        description="the two ends: HOST.INTERFACE, or the name of a node, whose port is then named p1, p2 ..",
+        description="the two ends: HOST.INTERFACE, or the name of a node, whose ports are named p1, p2 ..",
         examples=[["client.wlan0", "server.eth0"]],
     )
 
 
-# Where one is given the others are not filled in.
+# If a field is given, profiles and generators do not fill in its rivals.
 RIVALS: dict[str, tuple[str, ...]] = {
     "delay": ("rtt",),
     "rtt": ("delay",),

@@ -1,4 +1,4 @@
-"""Description files: their families and members."""
+"""Reads description files: their families and members."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ from mptcplab.experiment.resolve import Resolved, resolve
 
 @dataclass(frozen=True)
 class FamilyOf:
-    """What all members of a family share."""
+    """Data that all members of a family share."""
 
     name: str
     metrics: list[FamilyMetric]
 
 
 class Member:
-    """One experiment of a file. Name and title cost little; the rest is read and resolved when it is asked for."""
+    """An experiment of a file. Only name and title are computed at once; the rest is validated and
+    resolved on demand.
+    """
 
     def __init__(self, wanted: MemberOf, name: str, title: str, family: FamilyOf, reference: str | None) -> None:
         self._wanted = wanted
@@ -34,21 +36,23 @@ class Member:
         self.name = name
         self.title = title
         self.reference = reference
-        """The name of the member that ratios are taken to; None where `why_no_reference` says why."""
+        """Name of the member that ratios are relative to, or None; then `why_no_reference` has the reason."""
 
     @property
     def family(self) -> str:
-        """The name of its family: what the names of the members begin with. No two families of a file have the same."""
+        """The name of its family, the common beginning of the names of the members. It is unique in a
+        file.
+        """
         return self._family.name
 
     @property
     def family_metrics(self) -> list[FamilyMetric]:
-        """The metrics over its family."""
+        """The metrics over the members of its family."""
         return self._family.metrics
 
     @property
     def why_no_reference(self) -> str | None:
-        """Why there is no reference member; None if there is one."""
+        """The reason that there is no reference member, or None if there is one."""
         if self.reference is not None:
             return None
         node = self._wanted.template.child("reference")
@@ -58,16 +62,16 @@ class Member:
 
     @property
     def assignment(self) -> Mapping[str, object]:
-        """The parameters' values."""
+        """The values of the parameters."""
         return self._wanted.combination.values
 
     @cached_property
     def experiment(self) -> Experiment:
-        """The filled-in description; SpecError if something in it is wrong."""
+        """The filled-in description. Raises SpecError if it is wrong."""
         return Experiment.model_validate(self._wanted)
 
     def resolve(self) -> Resolved:
-        """What every back-end gets; SpecError if something in the description is wrong."""
+        """Returns the resolved form. Raises SpecError if the description is wrong."""
         return resolve(self.experiment)
 
     def __repr__(self) -> str:
@@ -75,10 +79,10 @@ class Member:
 
 
 def members(path: str | Path, changes: Mapping[str, str] | None = None) -> list[Member]:
-    """All experiments of a description file, `changes` (path or parameter -> YAML) made; lazily.
+    """Returns all experiments of a description file, with `changes` (path or parameter -> YAML) made.
 
-    Only names and titles are worked out yet: the rest when a member is asked for it.
-    SpecError where the file cannot be read, a parameter is wrong, or two members have one name.
+    Only names and titles are computed; the rest is validated on demand. Raises SpecError if the file
+    cannot be read, a parameter is wrong, or two members have the same name.
     """
     document = read(Path(path))
     wanted = [Change.parse(key, text) for key, text in (changes or {}).items()]
@@ -89,7 +93,7 @@ def members(path: str | Path, changes: Mapping[str, str] | None = None) -> list[
 
 
 def load(path: str | Path, changes: Mapping[str, str] | None = None) -> list[Member]:
-    """All experiments of a description file, each of them validated."""
+    """Returns all experiments of a description file, each validated."""
     found = members(path, changes)
     for member in found:
         member.experiment  # noqa: B018 (validates)
@@ -98,7 +102,9 @@ def load(path: str | Path, changes: Mapping[str, str] | None = None) -> list[Mem
 
 @dataclass(frozen=True)
 class _Family:
-    """A family with the changes to its parameters made, those to its members still to be made, and its names."""
+    """A family after changes to its parameters, with the changes to its members that are still to be
+    made, and its names.
+    """
 
     template: Node
     changes: tuple[Change, ...]
@@ -118,12 +124,12 @@ class _Family:
 
     @property
     def folder(self) -> str:
-        """What the names of all members begin with, up to a slash; the name itself if there is only one."""
+        """The common beginning of the names of all members, up to a slash. With one member, its name."""
         steps = zip(*(name.split("/") for name in self.names), strict=False)
         return "/".join(step[0] for step in itertools.takewhile(lambda step: len(set(step)) == 1, steps))
 
     def members(self, *, unique: bool) -> list[Member]:
-        """The members. A family whose folder is not unique is named after its first and last member."""
+        """Returns the members. A family whose folder is not unique is named by its first and last member."""
         last = self.names[-1].removeprefix(f"{self.folder}/")
         name = self.folder if unique and self.folder else f"{self.names[0]}..{last}"
         family = FamilyOf(name, family_metrics(self.template))
@@ -132,7 +138,7 @@ class _Family:
     def _member(self, place: int, family: FamilyOf) -> Member:
         one = self.combinations[place]
         labels = reference_labels(self.template, one, self.combinations)
-        # The combination of a reference is one of the family's: `reference_labels` has made sure.
+        # `reference_labels` has checked that the reference is a combination of the family.
         reference = next((n for c, n in zip(self.combinations, self.names, strict=True) if c.labels == labels), None)
         wanted = MemberOf(self.template, one, self.changes)
         return Member(wanted, self.names[place], member_title(self.template, one), family, reference)

@@ -11,7 +11,7 @@ from mptcplab.units import Duration, Probability, Size
 
 
 class ProbeSettings(Model):
-    """Probes beside the flows."""
+    """Probes in addition to the flows."""
 
     rtt: Duration = Field(examples=["100ms"])
     """Time between two round-trip probes of each path."""
@@ -21,22 +21,24 @@ class Measure(Model):
     """What is measured."""
 
     every: Duration = Duration("100ms")
-    """Interval of the table of samples: one row per entity and metric."""
+    """Interval of the table of samples, with one row per entity and metric."""
     captures: Annotated[list[str], ONE_OR_MORE] = Field(
         [], description="interfaces whose packets are captured", examples=[["client.wlan0"]]
     )
     units: Size = Size("64kB")
-    """Size of the data units whose delivery times are recorded."""
+    """Size of the data units of a stream, whose delivery times are recorded."""
     probe: ProbeSettings | None = None
-    """Probes beside the flows."""
+    """Probes on every path of every flow."""
 
 
 class Vary(Model):
-    """What differs between seeds, so that repetitions are samples and not copies."""
+    """What differs between seeds, so that repetitions are independent samples."""
 
     start: Duration = Duration("10ms")
-    """Starts of flows are drawn from 0 to this."""
+    """Starts of flows are delayed by a random time from 0 to this value."""
     rtt: Probability = Probability(0.01)
-    """The delays of each link are scaled by 1 +- this, both directions alike."""
+    """The delays of each link are multiplied by a random factor of 1 ± this value, the same in both
+    directions."""
     events: Probability = Probability(0.05)
-    """The times between events, and that to the first, are scaled by 1 +- this, and changed by 1 s at most."""
+    """The times between events, and the time to the first, are multiplied by a random factor of
+    1 ± this value, and changed by at most 1 s."""

@@ -1,4 +1,4 @@
-"""Middleboxes: what stands at the ends of links and does not leave TCP as it is."""
+"""Middleboxes: elements at the ends of links that change TCP."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OptionName = Literal[
 ]
 SegmentKind = Literal["syn", "syn_ack", "non_syn"]
 
-#: Where NATs have the addresses that others see: shared address space (RFC 6598) and a unique local prefix.
+#: The outside addresses of NATs: shared address space (RFC 6598) and a unique local prefix.
 _OUTSIDE_IPV4 = ipaddress.IPv4Network("100.64.0.0/10")
 _OUTSIDE_IPV6 = ipaddress.IPv6Network("fd64::/64")
 
@@ -34,7 +34,7 @@ AnyNetwork: TypeAlias = "ipaddress.IPv4Network | ipaddress.IPv6Network"
 
 
 def _up_to(most: int) -> AfterValidator:
-    """A size of at least a byte."""
+    """Accepts sizes from 1 to `most` bytes."""
 
     def check(size: Size) -> Size:
         if not 1 <= size <= most:
@@ -45,50 +45,51 @@ def _up_to(most: int) -> AfterValidator:
 
 
 class Selection(Model):
-    """Options of MPTCP, and the segments in which they are meant."""
+    """Selects MPTCP options in segments."""
 
     options: Annotated[list[OptionName], ONE_OR_MORE, Field(min_length=1)] | None = None
-    """Which options; without it all."""
+    """The options; all by default."""
     segments: Annotated[list[SegmentKind], ONE_OR_MORE, Field(min_length=1)] | None = None
-    """In which segments; without it in all."""
+    """The segments; all by default."""
     after: Size = Size(0)
-    """How much data a connection has carried, one way or the other, before it begins."""
+    """Data that the connection must have carried in one direction before the selection applies."""
 
 
 class RewriteSequence(Model):
-    """Other sequence numbers than the sender's, by a random amount for each connection."""
+    """Shifts sequence numbers by a random amount for each connection."""
 
 
 class Nat(Model):
-    """Other addresses and ports than the host's."""
+    """Translates the addresses and ports of a host."""
 
 
 class Split(Model):
-    """Segments cut into smaller ones."""
+    """Splits segments."""
 
     largest: Annotated[Size, _up_to(65_535)] = Size(536)
-    """The most payload of a piece."""
+    """Largest payload of a piece."""
     options: Literal["all", "first"] = "all"
-    """Which pieces have the options of MPTCP."""
+    """The pieces that keep the MPTCP options."""
 
 
 class Coalesce(Model):
-    """Segments joined to larger ones. The options of the first are kept."""
+    """Joins consecutive segments and keeps the options of the first."""
 
-    # What an IP packet carries beside the longest headers.
+    # Fits into an IP packet with the longest headers.
     largest: Annotated[Size, _up_to(65_000)] = Size(4096)
-    """The most payload of what comes of it."""
+    """Largest payload of the joined segment."""
     hold: Duration = Duration("1ms")
     """How long a segment waits for the next one."""
 
 
 class ChangeBytes(Model):
-    """A bit of a byte is changed."""
+    """Changes one bit of a byte and adjusts the TCP checksum."""
 
     after: Size | None = Field(None, examples=["8kB"])
-    """The byte behind that many others of each connection, whenever it comes."""
+    """Changes the byte after this many bytes of each direction of a connection, whenever it is
+    sent."""
     probability: Probability | None = Field(None, examples=["1%"])
-    """Some byte of each segment with this probability."""
+    """Changes one byte of each segment with this probability."""
 
     @model_validator(mode="after")
     def _one_place(self) -> ChangeBytes:
@@ -97,57 +98,60 @@ class ChangeBytes(Model):
 
 
 class InsertBytes(Model):
-    """Bytes between the data. Later sequence numbers are shifted, so that TCP notices nothing."""
+    """Inserts bytes once in each direction of a connection. Later sequence numbers are shifted, so
+    TCP does not notice."""
 
-    # What any packet has room for.
+    # Fits into any packet.
     bytes: Annotated[Size, _up_to(400)] = Size(3)
-    """How many."""
+    """Number of bytes inserted."""
     after: Size = Field(examples=["8kB"])
-    """Behind that many bytes of each connection."""
+    """Inserts after this many bytes of each direction of a connection."""
 
 
 class Duplicate(Model):
-    """Packets are sent twice."""
+    """Sends packets twice."""
 
     probability: Probability = Field(examples=["1%"])
-    """Probability for each packet."""
+    """Probability for each packet to be sent twice."""
 
 
 class AcknowledgeEarly(Model):
-    """A proxy that acknowledges data before the receiver has them, and sends them again if they are lost behind it."""
+    """Acknowledges data before the receiver has it, and retransmits it if it is lost on the way on
+    (RFC 3135)."""
 
     buffer: Annotated[Size, _up_to(2**53)] = Size("64kB")
-    """The most data of a connection that it keeps; what comes beyond is left to the receiver."""
+    """Largest amount of data kept in each direction of a connection. The receiver acknowledges data
+    beyond that itself."""
 
 
 class Middlebox(Model):
-    """What stands between an interface and its link, and does exactly one of these things to TCP."""
+    """An element between an interface and its link that changes TCP in exactly one of these ways."""
 
     at: Annotated[list[str], ONE_OR_MORE] = Field(examples=["client.wlan0", "client.eth[1-8]"])
-    """The interface before which it stands; at several there is one before each."""
+    """The interface before which it stands. A list places one middlebox before each interface."""
     direction: Literal["leaving", "arriving", "both"] | None = None
-    """Whose packets it works on: those that leave the interface, those that arrive, or `both`, the default. A NAT hides
-    who sends them: `leaving`, its default, or `arriving`."""
+    """The packets that it changes: those `leaving` the interface, those `arriving`, or `both`, the
+    default. A NAT hides the host that sends them: `leaving`, its default, or `arriving`."""
     strip_options: Selection | None = None
-    """Takes options of MPTCP out."""
+    """Removes MPTCP options."""
     drop_options: Selection | None = None
-    """Drops segments with such options."""
+    """Drops segments with MPTCP options."""
     rewrite_sequence: RewriteSequence | None = None
-    """Shifts sequence numbers."""
+    """Rewrites sequence numbers."""
     nat: Nat | None = None
-    """Translates addresses and ports."""
+    """Hides a host behind other addresses and ports."""
     split: Split | None = None
-    """Cuts segments."""
+    """Splits segments into smaller ones."""
     coalesce: Coalesce | None = None
-    """Joins segments."""
+    """Joins segments to larger ones."""
     change_bytes: ChangeBytes | None = None
-    """Changes data."""
+    """Changes bytes of the data."""
     insert_bytes: InsertBytes | None = None
-    """Inserts data."""
+    """Inserts bytes into the data."""
     duplicate: Duplicate | None = None
-    """Sends packets twice."""
+    """Duplicates packets."""
     acknowledge_early: AcknowledgeEarly | None = None
-    """Acknowledges in the receiver's place."""
+    """Acknowledges data before the receiver does."""
 
     @model_validator(mode="after")
     def _one_element(self) -> Middlebox:
@@ -158,19 +162,23 @@ class Middlebox(Model):
 
 
 def check_place(middlebox: Middlebox, interface: str, network: Network) -> None:
-    """Refuses a NAT that hides no host, or stands where link-layer addresses are asked for."""
+    """Refuses a NAT that hides no host, and a NAT on a link of a switch or access point, where hosts
+    resolve link-layer addresses.
+    """
     if middlebox.nat is None:
         return
     ends = {port.id: port.node for port in network.links[network.ports[interface].link]}
     hidden = interface if middlebox.direction != "arriving" else next(end for end in ends if end != interface)
     if network.kinds[ends[hidden]] != "host":
-        raise described(f"a NAT here would hide {ends[hidden]}, which is no host", "the link of the host that it hides")
+        raise described(
+            f"a NAT here would hide {ends[hidden]}, which is not a host", "the link of the host that it hides"
+        )
     if any(network.is_layer2(node) for node in ends.values()):
-        raise described("a NAT stands on no link of a switch or access point", "a link between hosts and routers")
+        raise described("a NAT cannot be on a link of a switch or access point", "a link between hosts and routers")
 
 
 def outside_addresses(taken: Iterable[AnyNetwork]) -> Iterator[tuple[Address, Address]]:
-    """Addresses for one NAT after the other, in no network that is taken."""
+    """Yields an IPv4 and an IPv6 address for each NAT, outside of all networks in `taken`."""
     networks = list(taken)
 
     def free(pool: AnyNetwork) -> Iterator[Address]:
@@ -180,7 +188,7 @@ def outside_addresses(taken: Iterable[AnyNetwork]) -> Iterator[tuple[Address, Ad
 
 
 def element(middlebox: Middlebox, outside: Iterator[tuple[Address, Address]]) -> dict[str, Any]:
-    """What a middlebox does, as integers; a NAT takes the next addresses of `outside`."""
+    """Returns the resolved form of a middlebox. A NAT takes the next addresses of `outside`."""
     box = middlebox
     if selection := box.strip_options or box.drop_options:
         kind = "strip_options" if box.strip_options else "drop_options"

@@ -1,4 +1,4 @@
-"""Names that stand for several: `client.eth[1-8]`."""
+"""Ranges in names: `client.eth[1-8]` stands for eight names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST = 10_000
 
 
 def expanded(names: Iterable[str]) -> list[str]:
-    """The names with their ranges written out."""
+    """Returns the names with their ranges expanded."""
     return [name for pattern in names for name in _expand(pattern)]
 
 
@@ -20,7 +20,7 @@ def _expand(pattern: str) -> list[str]:
     match = _RANGE.search(pattern)
     if match is None:
         if "[" in pattern or "]" in pattern:
-            raise described(f"'{pattern}' is no range", "numbers in brackets, as in eth[1-8]")
+            raise described(f"invalid range in '{pattern}'", "numbers in brackets, as in eth[1-8]")
         return [pattern]
     first, last = int(match[1]), int(match[2])
     if not first <= last < first + _MOST:

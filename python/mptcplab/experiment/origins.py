@@ -1,4 +1,4 @@
-"""Where each value of a filled-in description came from."""
+"""The origin of each value of a filled-in description."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ _DEFAULT = "default"
 
 
 def origins_of(filled_in: dict[str, Any], tree: Node) -> dict[str, str]:
-    """Description path -> `FILE:LINE`, the profile and its ground, `--set`, `given`, `derived from rtt`, `default`."""
+    """Maps each description path to its origin: `FILE:LINE`, a profile with its source, `--set`, `given`,
+    `derived from rtt`, or `default`.
+    """
     return dict(_walk(filled_in, tree, ()))
 
 
@@ -29,7 +31,9 @@ def _walk(value: Any, node: Node | None, path: FieldPath) -> Iterator[tuple[str,
 
 
 def _below(node: Node | None, key: str | int) -> Node | None:
-    """The node of one part. Of a link, the delay may stem from its rtt; a behaviour's parts from its preset."""
+    """Returns the node of one part. The delay of a link can derive from its rtt, and the parts of a
+    behaviour from its preset.
+    """
     if node is None:
         return None
     if isinstance(key, int) and not isinstance(node.value, list):
@@ -43,6 +47,6 @@ def _below(node: Node | None, key: str | int) -> Node | None:
     if below is None and key == "delay" and "rtt" in node.mapping:
         return Node(None, replace(node.mapping["rtt"].source, note="derived from rtt"))
     if below is None and not isinstance(node.value, (dict, list)):
-        # A short form: the mapping it stands for has one part that was given.
+        # A short form: only the main field of its mapping was given.
         return node if key in ("preset", "limit", "probability") else None
     return below

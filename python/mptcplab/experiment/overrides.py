@@ -1,4 +1,4 @@
-"""`--set KEY=VALUE`: other values for parameters and fields."""
+"""`--set KEY=VALUE`: new values of parameters and fields."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mptcplab.experiment.family import with_values
 from mptcplab.experiment.links import RIVALS
 
 _ENTITIES = ("hosts", "nodes", "media", "links", "flows")
-# Fields with a short form, and what the short form is the value of.
+# Fields with a short form, and the field whose value the short form is.
 _SHORT_FORMS = {"queue": "limit", "loss": "probability", "behaviour": "preset"}
 _DIRECTIONS = ("forward", "backward")
 
@@ -25,17 +25,17 @@ class Change:
 
     @classmethod
     def parse(cls, key: str, text: str) -> Change:
-        """From the two sides of `--set KEY=VALUE`, the value in YAML."""
+        """Parses the two sides of `--set KEY=VALUE`. The value is YAML."""
         return cls(key, _noted(parse_value(text, f"--set {key}"), Source(f"--set {key}", note=f"--set {key}={text}")))
 
     def is_parameter(self, family: Node) -> bool:
-        """Whether it changes a parameter of this family."""
+        """Returns whether it changes a parameter of this family."""
         parameters = family.child("parameters")
         return parameters is not None and self._parameter in parameters.mapping
 
     @property
     def is_of_topology(self) -> bool:
-        """Whether it changes what the generator makes, and so comes before it."""
+        """Whether it changes the settings of a generator, so it is applied before the generator runs."""
         return self.key.partition(".")[0] == "topology"
 
     @property
@@ -43,7 +43,9 @@ class Change:
         return self.key.removeprefix("parameters.")
 
     def on_family(self, family: Node) -> Node:
-        """The family with other values of the parameter: one, or a list. Of named values the names are given."""
+        """Returns the family with another value, or a list of values, of the parameter. Named values are
+        given by their names.
+        """
         name = self._parameter
         declared = family.find(("parameters", name))
         if declared is not None and isinstance(declared.value, dict) and not isinstance(self.value.value, dict):
@@ -60,7 +62,7 @@ class Change:
         return Node({label: node for label, node in chosen.items() if node is not None}, self.value.source)
 
     def on_member(self, written: Node, filled_in: Node) -> Node:
-        """`written` with the new value; the names on the way must exist in `filled_in`."""
+        """Returns `written` with the new value. The names in the path must exist in `filled_in`."""
         path = self._path(filled_in)
         tree = self._without_rivals(self._lifted(written, path), path)
         return tree.replaced(path, self.value)
@@ -76,14 +78,14 @@ class Change:
             if steps[1] not in known:
                 hint = nearest_hint(str(steps[1]), known)
                 raise self._wrong(
-                    f"there is no '{steps[1]}' in {steps[0]}{hint}", ", ".join(known) or "nothing is there"
+                    f"unknown name '{steps[1]}' in {steps[0]}{hint}", ", ".join(known) or "nothing: it is empty"
                 )
         if len(steps) > 1 and steps[0] in ("events", "expect"):
             steps[1] = self._index(tree, str(steps[0]), str(steps[1]))
         return tuple(steps)
 
     def _index(self, tree: Node, group: str, name: str) -> int:
-        """The place in a list, from its number or an event's id."""
+        """Returns the index in a list, from a number or the id of an event."""
         listed = tree.child(group)
         items = listed.value if listed is not None and isinstance(listed.value, list) else []
         ids = [str(node.value) if (node := item.child("id")) else str(index) for index, item in enumerate(items)]
@@ -91,12 +93,12 @@ class Change:
             return int(name)
         if name not in ids:
             raise self._wrong(
-                f"there is no '{name}' in {group}{nearest_hint(name, ids)}", ", ".join(ids) or "nothing is there"
+                f"unknown name '{name}' in {group}{nearest_hint(name, ids)}", ", ".join(ids) or "nothing: it is empty"
             )
         return ids.index(name)
 
     def _lifted(self, tree: Node, path: FieldPath) -> Node:
-        """Short forms on the way written out, so that only the part that is meant changes."""
+        """Expands the short forms on the path, so only the named part changes."""
         for depth in range(1, len(path)):
             node, key = tree.find(path[:depth]), path[depth]
             if node is not None and isinstance(node.value, list):
@@ -114,14 +116,14 @@ class Change:
         return tree
 
     def _check_index(self, key: str | int, path: FieldPath) -> None:
-        """A list is changed as a whole, but for the events and expectations in theirs."""
+        """Refuses to change an item of a list other than events and expectations."""
         if not isinstance(key, int):
             name = field_name(path)
             raise self._wrong(f"{name} is a list", f"--set {name}= with the whole of it")
 
     @staticmethod
     def _without_rivals(tree: Node, path: FieldPath) -> Node:
-        """`rtt` takes the place of `delay`, and so on."""
+        """Removes the rivals of the new value: `rtt` replaces `delay`, and so on."""
         entity = tree.find(path[:-1])
         rivals = RIVALS.get(str(path[-1]), ())
         if entity is None or not any(rival in entity.mapping for rival in rivals):

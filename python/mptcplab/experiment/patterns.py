@@ -1,4 +1,4 @@
-"""Flows one by one: patterns, parallel flows and both directions written out."""
+"""Expands patterns, parallel flows and flows in both directions to single flows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SingleFlow:
 
 
 def single_flows(name: str, flow: Flow, hosts: Sequence[str]) -> Iterator[SingleFlow]:
-    """The flows that one entry of `flows` stands for."""
+    """Yields the flows that one entry of `flows` stands for."""
     for pair_id, sender, receiver in _pairs(name, flow, hosts):
         ways = [(pair_id, sender, receiver)]
         if flow.direction == "both":
@@ -60,13 +60,16 @@ def _pattern(name: str, flow: Flow, members: list[str], hosts: Sequence[str]) ->
         step = (flow.stride or 1) % len(members)
         if step == 0:
             raise described(
-                f"stride {flow.stride} leads each of {len(members)} hosts to itself", "no multiple of their number"
+                f"stride {flow.stride} leads each of {len(members)} hosts to itself",
+                "a stride that is not a multiple of their number",
             )
         yield from ((host, members[(place + step) % len(members)]) for place, host in enumerate(members))
 
 
 def _derangement(name: str, members: list[str]) -> list[str]:
-    """Each host sends to another: one cycle through all of them, in an order drawn from the flow's name."""
+    """Returns the receiver of each host: a single cycle through all hosts, in an order derived from the
+    name of the flow.
+    """
     cycle = sorted(members, key=lambda host: hashlib.sha256(f"{name}/{host}".encode()).digest())
     following = dict(zip(cycle, [*cycle[1:], cycle[0]], strict=True))
     return [following[host] for host in members]
@@ -74,7 +77,5 @@ def _derangement(name: str, members: list[str]) -> list[str]:
 
 def _known(host: str, hosts: Sequence[str], field: str) -> str:
     if host not in hosts:
-        raise described(
-            f"there is no host '{host}'{nearest_hint(host, list(hosts))}", ", ".join(hosts[:20]), field=field
-        )
+        raise described(f"unknown host '{host}'{nearest_hint(host, list(hosts))}", ", ".join(hosts[:20]), field=field)
     return host

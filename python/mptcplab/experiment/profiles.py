@@ -1,4 +1,4 @@
-"""Profiles: named sets of defaults, every value with its source."""
+"""Profiles: named sets of defaults, in which each value has a source."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mptcplab.document import FieldPath, Node, Source, field_name, kind_of, read, wrong
 from mptcplab.experiment.base import nearest_hint
-from mptcplab.experiment.flows import MEANINGFUL
+from mptcplab.experiment.flows import CHOOSES_ITS_CC, MEANINGFUL
 from mptcplab.experiment.links import RIVALS
 
 DIRECTORY = Path(__file__).parent.parent / "profiles"
@@ -17,12 +17,14 @@ _KEYS = ("profile", "source", "title", "defaults")
 
 
 def shipped() -> list[str]:
-    """The names of the profiles that come with mptcplab."""
+    """Returns the names of the profiles that are part of mptcplab."""
     return sorted(path.stem for path in DIRECTORY.glob("*.yaml"))
 
 
 def applied(tree: Node) -> Node:
-    """The tree with what profiles give where it says nothing: first those of an entity, then the experiment's."""
+    """Returns the tree with missing values filled in from profiles: first those of an entity, then
+    those of the experiment.
+    """
     general = [_loaded(tree, path) for path in _references(tree, ())]
     result = tree
     for group in _ENTITIES:
@@ -37,7 +39,7 @@ def applied(tree: Node) -> Node:
 
 
 def _entity(tree: Node, group: str, name: str, node: Node, general: list[Node]) -> Node:
-    """One host, link, medium or flow; later profiles win, so they are asked first."""
+    """Fills in a host, link, medium or flow. Later profiles win, so they are applied first."""
     own = [_loaded(tree, path) for path in _references(tree, (group, name))]
     for defaults in [*reversed(own), *reversed(general)]:
         values = defaults.child(group)
@@ -47,7 +49,7 @@ def _entity(tree: Node, group: str, name: str, node: Node, general: list[Node]) 
 
 
 def _filled(node: Node, defaults: Node, group: str) -> Node:
-    """`node` with the defaults it lacks; mappings are filled inside."""
+    """Returns `node` with missing defaults filled in, also inside mappings."""
     fields = dict(node.mapping)
     for key, default in defaults.mapping.items():
         present = fields.get(key)
@@ -60,17 +62,19 @@ def _filled(node: Node, defaults: Node, group: str) -> Node:
 
 
 def _is_pointless(node: Node, key: str, group: str) -> bool:
-    """Whether a default would contradict what the entity says."""
+    """Returns whether a default would contradict a value of the entity, or have no effect on it."""
     if any(rival in node.mapping for rival in RIVALS.get(key, ())):
         return True
     if group != "flows" or key not in MEANINGFUL:
         return False
+    if key == "cc" and node.find(("app", CHOOSES_ITS_CC)) is not None:
+        return True
     transport = node.child("transport")
     return (transport.value if transport else "mptcp") not in MEANINGFUL[key]
 
 
 def _references(tree: Node, path: FieldPath) -> Iterator[FieldPath]:
-    """The places of the profile names of one entity, or of the experiment."""
+    """Yields the places of the profile names of an entity, or of the experiment."""
     place = (*path, "profile")
     node = tree.find(place)
     if node is not None and isinstance(node.value, list):
@@ -80,7 +84,7 @@ def _references(tree: Node, path: FieldPath) -> Iterator[FieldPath]:
 
 
 def _loaded(tree: Node, path: FieldPath) -> Node:
-    """The defaults of the profile named at `path`."""
+    """Returns the defaults of the profile named at `path`."""
     node = tree.find(path)
     name = node.value if node else None
     if node is None or not isinstance(name, str):
@@ -88,7 +92,7 @@ def _loaded(tree: Node, path: FieldPath) -> Node:
     if name.endswith((".yaml", ".yml")):
         file = Path(node.source.file or ".").parent / name
         if not file.is_file():
-            raise wrong(tree, path, f"there is no profile file {name}", "a file, relative to the description")
+            raise wrong(tree, path, f"profile file {name} does not exist", "a file, relative to the description")
         return _defaults(file)
     if name not in shipped():
         known = shipped()
@@ -102,12 +106,12 @@ def _read(path: Path, _changed_ns: int) -> Node:
 
 
 def _defaults(path: Path) -> Node:
-    """The defaults of a profile file; read again only if it changed."""
+    """Returns the defaults of a profile file, which is read again only if it changed."""
     return _read(path, path.stat().st_mtime_ns)
 
 
 def _checked(profile: Node) -> Node:
-    """The defaults with their origins; SpecError if the file is no profile."""
+    """Returns the defaults with their origins. Raises SpecError if the file is not a profile."""
     for key in profile.mapping:
         if key not in _KEYS:
             raise wrong(profile, (key,), f"unknown field '{key}'{nearest_hint(key, list(_KEYS))}", ", ".join(_KEYS))

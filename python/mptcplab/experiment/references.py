@@ -1,4 +1,4 @@
-"""`$name` and `$name.field`: parameters in a description."""
+"""References in a description: `$name` and `$name.field`, replaced by the values of parameters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WHOLE = re.compile(rf"\$(?:\{{({_NAME}(?:\.{_NAME})*)\}}|({_NAME}(?:\.{_NAME})*
 
 
 class Binding:
-    """A parameter's value in one member: its label, and the node it stands for."""
+    """The value of a parameter in one member: its label, and the node that replaces references."""
 
     __slots__ = ("label", "node")
 
@@ -27,13 +27,13 @@ Bindings = Mapping[str, Binding]
 
 
 def substituted(tree: Node, bindings: Bindings) -> Node:
-    """The tree with all references replaced by the parameters' values; SpecError on an unknown parameter."""
+    """Returns the tree with all references replaced. Raises SpecError for an unknown parameter."""
     result = _Substitution(tree, bindings).node(tree, ())
     return result if result is not None else Node(None, tree.source)
 
 
 def mentions(text: str) -> set[str]:
-    """The parameters that a text refers to."""
+    """Returns the names of the parameters that a text refers to."""
     found = (match[2] or match[3] for match in _REFERENCE.finditer(text))
     return {reference.partition(".")[0] for reference in found if reference}
 
@@ -44,7 +44,9 @@ class _Substitution:
         self._bindings = bindings
 
     def node(self, node: Node, path: FieldPath) -> Node | None:
-        """The node with its references replaced; None removes its key. Untouched parts are shared, not copied."""
+        """Returns the node with its references replaced, or None to remove its key. Parts without
+        references are shared, not copied.
+        """
         value = node.value
         if isinstance(value, str):
             return self._text(node, value, path) if "$" in value else node
@@ -75,7 +77,7 @@ class _Substitution:
         name, *fields = reference.split(".")
         binding = self._binding(name, path)
         if not fields:
-            # A mapping is named by its label: $scenario is "A.1", its parts are $scenario.flows.
+            # A mapping is replaced by its label: $scenario is "A.1", and $scenario.flows is a part of it.
             return Node(binding.label, binding.node.source) if isinstance(binding.node.value, dict) else binding.node
         return binding.node.find(fields)
 
@@ -90,7 +92,7 @@ class _Substitution:
         if not rest:
             return binding.label
         if not isinstance(binding.node.value, dict):
-            # In `$n.pcap` the dot belongs to the text around the parameter.
+            # In `$n.pcap` the dot is part of the text around the parameter.
             return f"{binding.label}.{rest}"
         found = binding.node.find(rest.split("."))
         if found is None or isinstance(found.value, (dict, list)):
@@ -100,6 +102,6 @@ class _Substitution:
 
 
 def label_of(node: Node) -> str:
-    """A scalar as it is written in a name."""
+    """Returns a scalar as it is written in a name."""
     value = node.value
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""Resolution: from a description to what every back-end gets."""
+"""Resolution: from a description to the resolved form that back-ends read."""
 
 from __future__ import annotations
 
@@ -33,25 +33,29 @@ from mptcplab.units import Duration, Rate
 
 @dataclass(frozen=True)
 class Resolved:
-    """An experiment in integers: `data` is the JSON of the schema, `description` the human form with all defaults."""
+    """A resolved experiment: `data` follows the JSON schema, `description` is the description with all
+    defaults.
+    """
 
     data: dict[str, Any]
     description: dict[str, Any]
 
     @property
     def origins(self) -> dict[str, str]:
-        """Description path -> where its value came from."""
+        """Maps each description path to the origin of its value."""
         origins: dict[str, str] = self.data["origins"]
         return origins
 
     def json(self, *, origins: bool = True) -> str:
-        """The JSON text; without origins it identifies the experiment."""
+        """Returns the JSON text. The text without origins identifies the experiment."""
         data = self.data if origins else {key: value for key, value in self.data.items() if key != "origins"}
         return json.dumps(data, ensure_ascii=False, allow_nan=False)
 
 
 def resolve(experiment: Experiment, assignment: Mapping[str, object] | None = None) -> Resolved:
-    """The experiment (of a family, the member with these parameters) as back-ends get it; SpecError if it cannot be."""
+    """Returns the resolved form of an experiment, or of the member of a family with these parameters.
+    Raises SpecError if the description is wrong.
+    """
     return _Resolution(experiment.member(assignment) if assignment else experiment).resolved()
 
 
@@ -98,7 +102,9 @@ class _Resolution:
         return Resolved(data, filled_in)
 
     def _places_of_expectations(self) -> dict[str, str]:
-        """Where each expectation stands, to the column: it is judged when the description has long been read."""
+        """Returns the place of each expectation, with its column, for errors when it is evaluated after
+        the run.
+        """
         places = {}
         for number in range(len(self._experiment.expect)):
             node = self._tree.find(("expect", number))
@@ -109,7 +115,7 @@ class _Resolution:
     # ---- network ----
 
     def _wired(self) -> Network:
-        """The graph of the description; refuses ends that are not there and interfaces on two links."""
+        """Returns the graph of the network. Refuses unknown ends of links, and interfaces on two links."""
         kinds: dict[str, NodeKind] = dict.fromkeys(self._experiment.hosts, "host")
         for name, node in self._experiment.nodes.items():
             if name in kinds:
@@ -144,7 +150,7 @@ class _Resolution:
         return ends[0], ends[1]
 
     def _settings_of(self, port: Port) -> InterfaceSettings | None:
-        """What the description sets of an interface of a host."""
+        """Returns the settings of an interface of a host, if the description has some."""
         host = self._experiment.hosts.get(port.node)
         return host.interfaces.get(port.id.partition(".")[2]) if host else None
 
@@ -207,7 +213,7 @@ class _Resolution:
         result = []
         for name, link in self._experiment.links.items():
             if link.medium is not None and link.medium not in media:
-                problem = f"there is no medium '{link.medium}'{nearest_hint(link.medium, list(media))}"
+                problem = f"unknown medium '{link.medium}'{nearest_hint(link.medium, list(media))}"
                 raise wrong(
                     self._tree, ("links", name, "medium"), problem, ", ".join(media) or "declare it under media"
                 )
@@ -220,12 +226,14 @@ class _Resolution:
         return result
 
     def _holding_host(self, beginning: Port) -> str | None:
-        """The host in which packets of a direction wait, if they do."""
+        """Returns the host in which packets of a direction wait, if it has `first_hop: host`."""
         host = self._experiment.hosts.get(beginning.node)
         return beginning.node if host is not None and host.first_hop == "host" else None
 
     def _check_behind_hosts(self, name: str, link: Link, hosts: Mapping[Side, str | None]) -> None:
-        """Refuses what has no effect where packets wait in hosts. A profile gives queues to all links that have one."""
+        """Refuses settings without effect where packets wait in hosts. A queue from a profile is not
+        refused, because a profile gives queues to all links.
+        """
         for side, host in hosts.items():
             if host is not None and directions.is_for_side(link.queue, side):
                 problem = f"queue of {side}: {directions.in_host(host)}"
@@ -251,7 +259,7 @@ class _Resolution:
             return directions.resolved(link, side, media.get(link.medium or ""), base, host)
 
     def _middleboxes(self) -> list[dict[str, Any]]:
-        """One before each interface that is named, and addresses for NATs that no subnet has."""
+        """Returns one middlebox for each named interface. NATs get addresses outside of all subnets."""
         result = []
         subnets = (network for both in self._addresses().networks for network in both)
         outside = middleboxes.outside_addresses(subnets)
@@ -265,12 +273,12 @@ class _Resolution:
         return result
 
     def _known_interfaces(self, names: Sequence[str]) -> list[str]:
-        """The interfaces that are named, ranges written out; refuses what is none."""
+        """Returns the named interfaces, with ranges expanded. Refuses unknown interfaces."""
         interfaces = expanded(names)
         for name in interfaces:
             if name not in self._network.ports:
                 known = list(self._network.ports)
-                raise described(f"there is no interface '{name}'{nearest_hint(name, known)}", ", ".join(known))
+                raise described(f"unknown interface '{name}'{nearest_hint(name, known)}", ", ".join(known))
         return interfaces
 
     # ---- flows ----
@@ -295,7 +303,7 @@ class _Resolution:
             )
 
     def _user_code(self) -> list[UserCode]:
-        """The files of users' own algorithms, each once; refuses one that cannot be read."""
+        """Returns the files of user-defined algorithms, each once. Refuses a file that cannot be read."""
         found: dict[str, str] = {}
         for name, flow in self._experiment.flows.items():
             for field in ("cc", "scheduler", "path_manager"):
@@ -305,12 +313,14 @@ class _Resolution:
                         path: FieldPath = ("flows", name, field, place)
                         source = self._source_of(file, path)
                         if found.setdefault(file, source) != source:
-                            allowed = "one file of that name: the descriptions that name it lie in different folders"
+                            allowed = "one file with this name: the descriptions that name it are in different folders"
                             raise wrong(self._tree, path, f"{file} means two files", allowed)
         return [{"file": file, "source": source} for file, source in found.items()]
 
     def _source_of(self, file: str, path: FieldPath) -> str:
-        """The text of a file that stands beside the description, or where `--set` was written; an object in base64."""
+        """Returns the text of a file, or an object file in base64. The path is relative to the
+        description, or to the current directory for `--set`.
+        """
         node, _ = self._tree.deepest(path)
         base = Path(node.source.file).parent if node.source.file else Path()
         try:
@@ -318,7 +328,7 @@ class _Resolution:
                 return b64encode((base / file).read_bytes()).decode()
             return (base / file).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+            reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
             kind = "an eBPF object" if algorithms.is_object(file) else "a Python file"
             allowed = f"{kind} beside the description"
             raise wrong(self._tree, path, f"{file} cannot be read: {reason}", allowed) from None
@@ -370,7 +380,7 @@ class _Resolution:
         return self._experiment.events[number].id or f"e{number + 1}"
 
     def _numbered(self, walked: list[tuple[schedule.Step, dict[str, Any]]]) -> list[dict[str, Any]]:
-        """Ids: an event's own if it is one action, else ID.1, ID.2 .. in order of time."""
+        """Assigns ids: that of the event if it is one action, else ID.1, ID.2 .. in order of time."""
         self._check_ids()
         counts = Counter(step.event for step, _ in walked)
         seen: Counter[int] = Counter()
@@ -411,18 +421,20 @@ class _Resolution:
 
 
 def _port(end: str, link: str, kinds: Mapping[str, NodeKind], numbers: Counter[str]) -> Port:
-    """The port that one end of `between` names; nodes get p1, p2 .. where none is named."""
+    """Returns the port that one end of `between` names. Without a name, ports of nodes are named p1,
+    p2 ..
+    """
     node, dot, interface = end.partition(".")
     if node not in kinds:
         known = list(kinds)
-        raise described(f"there is no host or node '{node}'{nearest_hint(node, known)}", ", ".join(known))
+        raise described(f"unknown host or node '{node}'{nearest_hint(node, known)}", ", ".join(known))
     if not dot and kinds[node] == "host":
         raise described(f"'{node}' is a host: its interface is missing", f"HOST.INTERFACE, as in {node}.eth0")
     if not dot:
         numbers[node] += 1
         interface = f"p{numbers[node]}"
     if not interface.replace("_", "").replace("-", "").isalnum() or len(interface) > 15 or not interface.isascii():
-        raise described(f"'{interface}' is no name of an interface", "1 to 15 letters, digits, _ and -")
+        raise described(f"invalid interface name '{interface}'", "1 to 15 letters, digits, _ and -")
     return Port(f"{node}.{interface}", node, link)
 
 
@@ -430,12 +442,15 @@ def _address(text: str, family: str) -> ipaddress.IPv4Interface | ipaddress.IPv6
     try:
         address = ipaddress.ip_interface(text)
     except ValueError:
-        raise described(f"'{text}' is no address", "an address with prefix length, as in 10.9.0.1/24") from None
+        raise described(f"invalid address '{text}'", "an address with prefix length, as in 10.9.0.1/24") from None
     if "/" not in text or address.network.num_addresses < 4 or address.ip == address.network.network_address:
-        raise described(f"'{text}' is no address of a subnet", "an address with prefix length, as in 10.9.0.1/24")
+        raise described(
+            f"'{text}' is not the address of an interface in a subnet",
+            "an address with prefix length, as in 10.9.0.1/24",
+        )
     if family not in ("both", f"ipv{address.version}"):
-        problem = f"'{text}' is an address of ipv{address.version}, and the interface has family: {family}"
-        raise described(problem, f"an address of {family}, or family: both")
+        problem = f"'{text}' is an ipv{address.version} address, and the interface has family: {family}"
+        raise described(problem, f"an {family} address, or family: both")
     return address
 
 
@@ -452,7 +467,9 @@ def _medium(name: str, rate: Rate | None, overhead: int) -> Medium:
 
 
 def _node(name: str, node: NetworkNode) -> dict[str, Any]:
-    """Only a node that chooses next hops says how, `ecmp` with what is hashed."""
+    """Returns the resolved form of a node. Only routers with `next_hop` have that key, which for `ecmp`
+    includes the hashed fields.
+    """
     resolved: dict[str, Any] = {"id": name, "kind": node.kind}
     if node.next_hop is None:
         return resolved
@@ -460,7 +477,7 @@ def _node(name: str, node: NetworkNode) -> dict[str, Any]:
 
 
 def _host(name: str, host: Host) -> dict[str, Any]:
-    """Only a host that is strict says how it falls back."""
+    """Returns the resolved form of a host. The key `fallback` exists only with `fallback: strict`."""
     same = ("stack", "mptcp", "one_at_a_time", "syn_retries", "syn_linear_timeouts", "checksum", "first_hop")
     return {
         "id": name,
@@ -475,7 +492,9 @@ def _host(name: str, host: Host) -> dict[str, Any]:
 
 
 def _host_jitter(jitter: str | HostJitter) -> dict[str, Any]:
-    """`linux` with its quantiles, so that who reads it need not know them."""
+    """Returns the resolved form of `host_jitter`. `linux` includes its quantiles, so readers need not
+    know them.
+    """
     if jitter == "none":
         return {"kind": "none"}
     times = LINUX_JITTER if isinstance(jitter, str) else jitter
@@ -484,7 +503,7 @@ def _host_jitter(jitter: str | HostJitter) -> dict[str, Any]:
 
 
 def _behaviour(behaviour: Behaviour) -> dict[str, Any]:
-    """The preset's parameters, and what differs from it."""
+    """Returns the parameters of the preset, with the values that differ from it."""
     values: dict[str, Any] = dict(PRESETS[behaviour.preset])
     given = {name: getattr(behaviour, name) for name in values}
     values |= {name: value for name, value in given.items() if value is not None}
@@ -494,9 +513,9 @@ def _behaviour(behaviour: Behaviour) -> dict[str, Any]:
 
 
 def filled_description(experiment: Experiment) -> dict[str, Any]:
-    """The human form with every default written out; what has no value is left out."""
+    """Returns the description with all defaults. Fields without a value are omitted."""
     filled: dict[str, Any] = experiment.model_dump(by_alias=True, exclude_none=True)
-    filled.pop("topology", None)  # what it made stands among hosts, nodes and links
+    filled.pop("topology", None)  # its hosts, nodes and links are in their sections
     for name, link in experiment.links.items():
         if link.rtt is not None:
             half, rest = (int(link.rtt) // 2, int(link.rtt) - int(link.rtt) // 2)
@@ -510,7 +529,7 @@ def filled_description(experiment: Experiment) -> dict[str, Any]:
 
 
 def _filled_behaviour(behaviour: Behaviour) -> dict[str, Any]:
-    """The human form with the preset's parameters written out."""
+    """Returns the description of a behaviour with the parameters of its preset."""
     preset = PRESETS[behaviour.preset]
     given = behaviour.model_dump(exclude_none=True)
     given = given if isinstance(given, dict) else {"preset": given}

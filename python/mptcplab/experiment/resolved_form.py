@@ -1,7 +1,7 @@
-"""The resolved form, `mptcplab/experiment/1`, as types: what every back-end gets, and its JSON Schema.
+"""The resolved form, `mptcplab/experiment/1`, that back-ends read: its types and its JSON Schema.
 
-Integers with their unit in the name; every key is there, null where there is no value; lists keep the order of
-declaration. Numbers of packets are counted from 0.
+Quantities are integers with their unit in the name. Every key is present unless it is `NotRequired`, and null where
+there is no value. Lists keep the order of the description. Packets are numbered from 0.
 """
 
 from __future__ import annotations
@@ -27,46 +27,48 @@ class Vary(TypedDict):
     """What differs between seeds."""
 
     start_ns: Count
-    """Starts of flows are drawn from 0 to this."""
+    """Starts of flows are delayed by a random time below this value."""
     rtt_ppm: Count
-    """The delays of each link are scaled by 1 +- this, in millionths; both directions alike."""
+    """The delays of each link are multiplied by a random factor of 1 ± this value, in millionths, the
+    same in both directions."""
     events_ppm: Count
-    """The times between events, and that to the first, are scaled by 1 +- this, in millionths, by 1 s at most."""
+    """The times between events, and the time to the first, are multiplied by a random factor of
+    1 ± this value, in millionths, and changed by at most 1 s."""
 
 
 @_strict
 class Behaviour(TypedDict):
-    """How a host's stack meets failures."""
+    """How the stack of a host handles failures."""
 
     name: Literal["mainline", "oot"]
-    """The preset that the other values started from."""
+    """The preset that the other values are based on."""
     failed_after: Literal["first_rto", "stale"]
     stale_intervals: Count
     reinjection: Literal["none", "on_rto", "on_stale", "on_close", "opportunistic"]
     reinject_whole_queue: bool
     path_manager_delay_ns: Count
     recreation: Literal["never", "backoff"]
-    """Whether the path manager opens a subflow again that failed."""
+    """Whether the path manager re-creates failed subflows."""
     recreation_first_ns: Count
     recreation_longest_ns: Count
     subflow_order: Literal["newest_first", "oldest_first"]
     timers: NotRequired[Literal["exact", "wheel"]]
-    """When timers expire; without it exactly."""
+    """When timers expire; `exact` by default."""
 
 
 @_strict
 class NoHostJitter(TypedDict):
-    """It takes no time."""
+    """The host takes no time."""
 
     kind: Literal["none"]
 
 
 @_strict
 class HostJitter(TypedDict):
-    """Quantiles of the times that it takes, linear in between."""
+    """Quantiles of the times that the host takes, linear between them."""
 
     kind: Literal["linux", "quantiles"]
-    """`linux`: in real time the machine's own."""
+    """With `linux`, real-time back-ends use the times of the machine."""
     p50_ns: Count
     p90_ns: Count
     p99_ns: Count
@@ -75,7 +77,7 @@ class HostJitter(TypedDict):
 
 @_strict
 class Host(TypedDict):
-    """An end of flows."""
+    """A host: an end of flows."""
 
     id: str
     stack: Literal["backend", "kernel", "userspace"]
@@ -85,26 +87,28 @@ class Host(TypedDict):
     syn_linear_timeouts: Count
     checksum: bool
     fallback: NotRequired[Literal["strict"]]
-    """A reset where MPTCP breaks in mid-stream on the only subflow; without it what the RFC says."""
+    """Resets the subflow if MPTCP breaks in mid-stream on the only subflow. By default the connection
+    continues as TCP where RFC 8684 allows it."""
     rcvbuf_bytes: Count
     sndbuf_bytes: Count
     initial_window_segments: Count
     first_hop: Literal["network", "host"]
     host_jitter: NotRequired[Annotated[NoHostJitter | HostJitter, Field(discriminator="kind")]]
-    """How long it takes to handle what arrives, and how late its timers fire. Without it, in descriptions from before
-    there was one: no time in the simulator, in real time the machine's own."""
+    """Random time that the host takes to handle packets, and by which its timers fire late. It is
+    absent in experiments older than this field: then hosts take no time in the simulator, and the
+    time of the machine in real time."""
     behaviour: Annotated[list[Behaviour], Field(min_length=1)]
     """In order of preference."""
 
 
 @_strict
 class Node(TypedDict):
-    """What stands between hosts."""
+    """A node between hosts."""
 
     id: str
     kind: Literal["router", "switch", "ap"]
     next_hop: NotRequired[Literal["ecmp_l3", "ecmp_l4", "random", "by_port"]]
-    """Routers that choose among equal next hops themselves: how."""
+    """How a router chooses among equal next hops; absent if packets follow the path of their flow."""
 
 
 @_strict
@@ -117,17 +121,17 @@ class Interface(TypedDict):
     link: str
     subnet: Count
     ipv4: str | None
-    """With prefix length."""
+    """IPv4 address with prefix length."""
     ipv6: str | None
-    """With prefix length."""
+    """IPv6 address with prefix length."""
     mtu_bytes: Count
     up: bool
-    """At the start."""
+    """Whether it is up at the start of the run."""
 
 
 @_strict
 class Subnet(TypedDict):
-    """Interfaces joined by links and switches with no router between."""
+    """Interfaces that are joined by links and switches without a router between them."""
 
     id: Count
     ipv4: str
@@ -140,13 +144,13 @@ class Medium(TypedDict):
 
     id: str
     rate_bps: Count | None
-    """Null: each link's own rate is used for its packets."""
+    """Null: each packet is sent at the rate of its link."""
     overhead_bytes: Count
 
 
 @_strict
 class NoLoss(TypedDict):
-    """Nothing is lost."""
+    """No packet is lost."""
 
     kind: Literal["none"]
 
@@ -172,11 +176,11 @@ class GilbertElliott(TypedDict):
 
 @_strict
 class LossList(TypedDict):
-    """Exactly these packets are lost."""
+    """Loss of given packets."""
 
     kind: Literal["list"]
     packets: list[Count]
-    """Counted from 0 at the place of loss, ascending."""
+    """Numbers of the lost packets, counted from 0 at the place of loss, ascending."""
 
 
 Loss: TypeAlias = Annotated[NoLoss | Bernoulli | GilbertElliott | LossList, Field(discriminator="kind")]
@@ -184,7 +188,7 @@ Loss: TypeAlias = Annotated[NoLoss | Bernoulli | GilbertElliott | LossList, Fiel
 
 @_strict
 class DropTail(TypedDict):
-    """A plain queue."""
+    """Drop-tail."""
 
     kind: Literal["drop_tail"]
     limit_packets: Count | None
@@ -245,7 +249,7 @@ Queue: TypeAlias = Annotated[DropTail | Codel | FqCodel | Red | Pie, Field(discr
 
 @_strict
 class Trace(TypedDict):
-    """Delivery opportunities, repeated."""
+    """Delivery opportunities, repeated without end."""
 
     opportunities_ns: list[Count]
     """Ascending, below the period."""
@@ -258,12 +262,12 @@ class Direction(TypedDict):
     """One direction of a link."""
 
     rate_bps: Count | None
-    """Null: takes no time, or follows the trace."""
+    """Null: packets take no time, or follow the trace."""
     overhead_bytes: Count
-    """What the rate counts per packet beyond its IP bytes."""
+    """Bytes that the rate counts per packet beyond the IP packet."""
     delay_ns: Count
     jitter_ns: Count
-    """Added to the delay, uniform from 0 to below this."""
+    """Random delay added to each packet, uniform from 0 to below this value."""
     reorder: bool
     loss: Loss
     loss_at: Literal["ingress", "egress"]
@@ -280,32 +284,32 @@ class Link(TypedDict):
     b: str
     medium: str | None
     layer: Literal[2, 3]
-    """2 if one of its ends is a switch or access point."""
+    """2 if an end of the link is at a switch or access point."""
     forward: Direction
     backward: Direction
 
 
 @_strict
 class OptionsOfMptcp(TypedDict):
-    """Options are taken out, or their segments are dropped."""
+    """Removes MPTCP options, or drops the segments that have them."""
 
     kind: Literal["strip_options", "drop_options"]
     options: list[OptionName]
     segments: list[SegmentKind]
     after_bytes: Count
-    """Data that a connection has carried, one way or the other, before it begins."""
+    """Bytes that the connection must have carried in one direction before this applies."""
 
 
 @_strict
 class RewriteSequence(TypedDict):
-    """Sequence numbers are shifted at random."""
+    """Shifts sequence numbers by a random amount for each connection."""
 
     kind: Literal["rewrite_sequence"]
 
 
 @_strict
 class Nat(TypedDict):
-    """A host is hidden behind these addresses."""
+    """Hides a host behind these addresses."""
 
     kind: Literal["nat"]
     ipv4: str
@@ -314,17 +318,17 @@ class Nat(TypedDict):
 
 @_strict
 class Split(TypedDict):
-    """Segments are cut."""
+    """Splits segments."""
 
     kind: Literal["split"]
     largest_bytes: Count
     options: Literal["all", "first"]
-    """Which pieces have the options of MPTCP."""
+    """The pieces that keep the MPTCP options."""
 
 
 @_strict
 class Coalesce(TypedDict):
-    """Segments are joined."""
+    """Joins segments."""
 
     kind: Literal["coalesce"]
     largest_bytes: Count
@@ -333,7 +337,7 @@ class Coalesce(TypedDict):
 
 @_strict
 class ChangeBytes(TypedDict):
-    """Bytes are changed: at one place, or at random."""
+    """Changes bytes, at one place in each direction of a connection or at random."""
 
     kind: Literal["change_bytes"]
     after_bytes: Count | None
@@ -342,7 +346,7 @@ class ChangeBytes(TypedDict):
 
 @_strict
 class InsertBytes(TypedDict):
-    """Bytes are inserted."""
+    """Inserts bytes once in each direction of a connection."""
 
     kind: Literal["insert_bytes"]
     bytes: Count
@@ -351,7 +355,7 @@ class InsertBytes(TypedDict):
 
 @_strict
 class Duplicate(TypedDict):
-    """Packets are sent twice."""
+    """Sends packets twice."""
 
     kind: Literal["duplicate"]
     probability: Share
@@ -359,7 +363,7 @@ class Duplicate(TypedDict):
 
 @_strict
 class AcknowledgeEarly(TypedDict):
-    """Data is acknowledged in the receiver's place."""
+    """Acknowledges data before the receiver does."""
 
     kind: Literal["acknowledge_early"]
     buffer_bytes: Count
@@ -381,17 +385,17 @@ Element: TypeAlias = Annotated[
 
 @_strict
 class Middlebox(TypedDict):
-    """What stands between an interface and its link."""
+    """An element between an interface and its link."""
 
     at: str
     direction: Literal["leaving", "arriving", "both"]
-    """Seen from the interface."""
+    """The packets that it changes, seen from the interface."""
     element: Element
 
 
 @_strict
 class Bulk(TypedDict):
-    """Data as fast as it goes; without bytes and duration until the run ends."""
+    """Data as fast as possible; without bytes and duration, until the run ends."""
 
     kind: Literal["bulk"]
     bytes: Count | None
@@ -410,7 +414,7 @@ class Cbr(TypedDict):
 
 @_strict
 class Probe(TypedDict):
-    """Datagrams that the peer echoes."""
+    """Datagrams that the receiver echoes."""
 
     kind: Literal["probe"]
     every_ns: Count
@@ -431,7 +435,7 @@ class RequestResponse(TypedDict):
 
 @_strict
 class ShortFlows(TypedDict):
-    """New connections, at fixed or random intervals."""
+    """Short connections, at fixed or random intervals."""
 
     kind: Literal["short_flows"]
     bytes: Count
@@ -441,7 +445,7 @@ class ShortFlows(TypedDict):
 
 @_strict
 class Streaming(TypedDict):
-    """A paced stream."""
+    """Data at the rate of a stream."""
 
     kind: Literal["streaming"]
     bitrate_bps: Count
@@ -450,11 +454,11 @@ class Streaming(TypedDict):
 
 @_strict
 class Video(TypedDict):
-    """Segments that a player asks for, each with a bit rate of its choice."""
+    """Segments of a video, requested by a player that chooses the bit rate of each."""
 
     kind: Literal["video"]
     bitrates_bps: Annotated[list[Count], Field(min_length=1)]
-    """Ascending."""
+    """The available bit rates, ascending."""
     segment_ns: Count
     buffer_ns: Count
     startup_ns: Count
@@ -471,7 +475,7 @@ class Iperf3(TypedDict):
 
 @_strict
 class Command(TypedDict):
-    """Any program, run at the sending host."""
+    """Any program, which runs on the sending host."""
 
     kind: Literal["command"]
     argv: list[str]
@@ -485,7 +489,7 @@ App: TypeAlias = Annotated[
 
 @with_config(ConfigDict(extra="allow", use_attribute_docstrings=True))
 class Algorithm(TypedDict):
-    """An algorithm and its parameters, which stand beside its name."""
+    """An algorithm; its parameters are keys beside its name."""
 
     name: str
 
@@ -500,30 +504,30 @@ class Hop(TypedDict):
 
 @_strict
 class Path(TypedDict):
-    """A way from the sender to the receiver."""
+    """A path from the sender to the receiver."""
 
     local: str
-    """Interface of the sender."""
+    """The interface of the sender."""
     remote: str
-    """Interface of the receiver."""
+    """The interface of the receiver."""
     hops: list[Hop]
     routed: NotRequired[Literal[True]]
-    """Where routers choose the links: `hops` are then the first and the last."""
+    """Whether routers choose the links; `hops` are then the first and the last only."""
     rate_bps: Count | None
-    """The tightest rate on the way."""
+    """The smallest rate of a link on the path."""
     ceiling_bps: Count | None
-    """Payload bits per second at that rate."""
+    """Capacity of the path, in payload bits per second."""
     rtt_ns: Count
-    """Propagation there and back."""
+    """Propagation delay of both directions."""
 
 
-# `from` is a keyword, so this part cannot be written as a class.
+# `from` is a keyword, so a class cannot have a field of this name.
 _Ends = TypedDict("_Ends", {"from": str, "to": str})
 
 
 @_strict
 class Flow(_Ends):
-    """Data from one host to another."""
+    """A flow of data from one host to another."""
 
     id: str
     group: str
@@ -532,23 +536,24 @@ class Flow(_Ends):
     transport: Literal["udp", "tcp", "mptcp"]
     app: App
     cc: list[str | Algorithm]
-    """In order of preference, as `scheduler` and `path_manager`. Without parameters it is the name alone."""
+    """In order of preference, like `scheduler` and `path_manager`. An algorithm without parameters is
+    its name."""
     scheduler: list[str | Algorithm]
     path_manager: list[Algorithm]
     handshake: NotRequired[Literal["race"]]
-    """On all paths at once; without it on the first."""
+    """Connections start on all paths at once; by default on the first."""
     start_ns: Count
     via: list[str] | None
-    """Only these interfaces; null: any."""
+    """The interfaces that may be used; null: all."""
     paths: list[Path]
-    """The first is the primary one; udp uses no other."""
+    """The first is the primary path. UDP uses only that one."""
     ceiling_bps: Count | None
-    """The most payload that all paths carry together."""
+    """Capacity of all paths together, in payload bits per second."""
 
 
 @_strict
 class OnInterface(TypedDict):
-    """Something happens to an interface."""
+    """A change of an interface."""
 
     kind: Literal["interface_down", "interface_up", "address_add", "address_remove"]
     interface: str
@@ -556,7 +561,7 @@ class OnInterface(TypedDict):
 
 @_strict
 class OnLink(TypedDict):
-    """A link is interrupted, or comes back."""
+    """Interrupts a link, or restores it."""
 
     kind: Literal["link_down", "link_up"]
     link: str
@@ -565,7 +570,7 @@ class OnLink(TypedDict):
 
 @_strict
 class SetLink(TypedDict):
-    """A link gets new settings: whole, not only what changes."""
+    """Gives a link new settings: all settings, not only those that change."""
 
     kind: Literal["set_link"]
     link: str
@@ -575,7 +580,7 @@ class SetLink(TypedDict):
 
 @_strict
 class SetBackup(TypedDict):
-    """The subflows of an interface become backup, or regular again."""
+    """Makes the subflows of an interface backup, or regular again."""
 
     kind: Literal["set_backup"]
     interface: str
@@ -584,7 +589,7 @@ class SetBackup(TypedDict):
 
 @_strict
 class Exec(TypedDict):
-    """A program is run at a host."""
+    """Runs a program on a host."""
 
     kind: Literal["exec"]
     host: str
@@ -597,7 +602,7 @@ class Event(TypedDict):
 
     id: str
     parent: str | None
-    """The event of the description, where that stands for several."""
+    """The event of the description, if it stands for several actions."""
     at_ns: Count
     action: Annotated[OnInterface | OnLink | SetLink | SetBackup | Exec, Field(discriminator="kind")]
 
@@ -608,19 +613,19 @@ class Measure(TypedDict):
 
     every_ns: Count
     captures: list[str]
-    """Interfaces."""
+    """The interfaces whose packets are captured."""
     unit_bytes: Count
     probe_rtt_ns: Count | None
 
 
 @_strict
 class UserCode(TypedDict):
-    """A file with users' own algorithms."""
+    """A file with user-defined algorithms."""
 
     file: str
-    """As flows name it, before the colon if there is one."""
+    """The file as flows name it, without a colon and what follows."""
     source: str
-    """Its text; of an eBPF object its bytes in base64."""
+    """The text of the file; of an eBPF object, its bytes in base64."""
 
 
 @_strict
@@ -633,7 +638,7 @@ class Experiment(TypedDict):
     description: str
     profiles: list[str]
     parameters: dict[str, Any]
-    """This member's values; empty without a family."""
+    """The parameter values of this member; empty without a family."""
     duration_ns: Count
     vary: Vary
     hosts: list[Host]
@@ -643,19 +648,19 @@ class Experiment(TypedDict):
     media: list[Medium]
     links: list[Link]
     middleboxes: NotRequired[list[Middlebox]]
-    """Only where there are some; leaving packets pass those before one interface in this order."""
+    """Absent if there are none. Packets that leave an interface pass its middleboxes in this order."""
     flows: list[Flow]
     events: list[Event]
-    """Ascending in time; those of one instant in order of the description."""
+    """In order of time, and at one instant in the order of the description."""
     measure: Measure
     expect: list[str]
-    """Conditions on metrics."""
+    """Conditions on metrics that a run must satisfy."""
     user_code: NotRequired[list[UserCode]]
-    """Only where flows name such algorithms."""
+    """Absent if no flow names a user-defined algorithm."""
     origins: dict[str, str]
-    """Description path -> where the value came from."""
+    """Maps each description path to the origin of its value."""
 
 
 def resolved_schema() -> Schema:
-    """JSON Schema (2020-12) of the resolved form."""
+    """Returns the JSON Schema (2020-12) of the resolved form."""
     return {"$schema": DIALECT} | TypeAdapter(Experiment).json_schema() | {"title": SCHEMA}

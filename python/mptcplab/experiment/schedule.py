@@ -1,4 +1,4 @@
-"""Events as primitive actions in order of time, with the states they lead through."""
+"""Events as primitive actions in order of time, and the states of interfaces and links they cause."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ Action: TypeAlias = "dict[str, Any]"
 
 @dataclass(frozen=True)
 class Step:
-    """One primitive action. `settles`: as a part of a handover or sequence it is left out where it changes nothing."""
+    """A primitive action. If `settles` is true, it is a part of a handover or sequence and is omitted
+    where it would change nothing.
+    """
 
     at_ns: int
     event: int
@@ -29,11 +31,13 @@ class Step:
 
 @dataclass
 class World:
-    """The names that events may use, and the settings of links as they stand. Built from a resolved experiment."""
+    """The names that events may use, and the current settings of links. Made from a resolved
+    experiment.
+    """
 
     hosts: set[str]
     holding_hosts: set[str]
-    """Those in which packets wait for their first link."""
+    """Hosts in which packets wait for their first link (`first_hop: host`)."""
     interfaces: dict[str, bool]
     links: dict[str, dict[str, Any]]
     mtu_bytes: dict[str, int]
@@ -42,7 +46,7 @@ class World:
 
     @classmethod
     def of(cls, data: Mapping[str, Any], bdp_rtt_ns: Mapping[str, int] | None = None) -> World:
-        """The world of a resolved experiment."""
+        """Returns the world of a resolved experiment."""
         return cls(
             {host["id"] for host in data["hosts"]},
             {host["id"] for host in data["hosts"] if host["first_hop"] == "host"},
@@ -54,31 +58,33 @@ class World:
         )
 
     def interface(self, name: str) -> str:
-        """The name, if there is such an interface."""
+        """Returns the name of an interface. Raises an error if it is unknown."""
         return _known("interface", name, list(self.interfaces))
 
     def link(self, name: str) -> str:
-        """The name, if there is such a link."""
+        """Returns the name of a link. Raises an error if it is unknown."""
         return _known("link", name, list(self.links))
 
     def host(self, name: str) -> str:
-        """The name, if there is such a host."""
+        """Returns the name of a host. Raises an error if it is unknown."""
         return _known("host", name, sorted(self.hosts))
 
     def holding_host(self, link: str, side: directions.Side) -> str | None:
-        """The host in which packets of a direction wait, if they do."""
+        """Returns the host in which packets of a direction wait, if it has `first_hop: host`."""
         host: str = self.links[link]["a" if side == "forward" else "b"].partition(".")[0]
         return host if host in self.holding_hosts else None
 
     def joins_hosts(self, link: str) -> bool:
-        """Whether both ends of a link are at hosts, so that no port of a node is on it."""
+        """Returns whether both ends of a link are at hosts, so that no port of a node is on it."""
         return {self.links[link][end].partition(".")[0] for end in ("a", "b")} <= self.hosts
 
 
 def _known(kind: str, name: str, known: list[str]) -> str:
     if name not in known:
         shown = ", ".join(known[:20]) + (", .." if len(known) > 20 else "")
-        raise described(f"there is no {kind} '{name}'{nearest_hint(name, known)}", shown or f"there are no {kind}s")
+        raise described(
+            f"unknown {kind} '{name}'{nearest_hint(name, known)}", shown or f"nothing: there are no {kind}s"
+        )
     return name
 
 
@@ -86,14 +92,16 @@ def _known(kind: str, name: str, known: list[str]) -> str:
 
 
 def steps(event: Event, number: int, world: World) -> list[Step]:
-    """The primitive actions of one event."""
+    """Returns the primitive actions of an event."""
     return [
         Step(int(event.at) + later, number, action, settles, event) for later, action, settles in _parts(event, world)
     ]
 
 
 def _parts(event: Event, world: World) -> Iterator[tuple[int, Action, bool]]:
-    """Offset from the event's time, action, and whether it is left out where it would change nothing."""
+    """Yields the offset from the time of the event, the action, and whether it is omitted where it
+    would change nothing.
+    """
     match event.action:
         case "down" | "up" as way:
             for name in expanded(event.down or event.up or []):
@@ -111,7 +119,7 @@ def _parts(event: Event, world: World) -> Iterator[tuple[int, Action, bool]]:
 
 
 def _switch(name: str, way: str, world: World) -> Action:
-    """Up or down of an interface (a name with a dot) or a link."""
+    """Returns the action that sets an interface (a name with a dot) or a link up or down."""
     if "." in name:
         return {"kind": f"interface_{way}", "interface": world.interface(name)}
     known = name if name in world.links else _known("link or interface", name, [*world.links, *world.interfaces])
@@ -138,7 +146,9 @@ def _address_or_program(event: Event, world: World) -> Action:
 
 
 def _handover(event: Event, world: World) -> Iterator[tuple[int, Action, bool]]:
-    """Break, then make: the new interface comes up without an address when it takes time to get one."""
+    """Yields the actions of a handover, break before make. The new interface comes up without an
+    address if getting one takes time.
+    """
     handover = event.handover
     if handover is None:
         return
@@ -178,7 +188,9 @@ def _sequence(event: Event, world: World) -> Iterator[tuple[int, Action, bool]]:
 
 
 class ContradictionError(Exception):
-    """An event changes nothing: its number, what is wrong, and the event that came before it (None: the start)."""
+    """An event would change nothing. Holds its number, the problem, and the event that caused the
+    current state (None: the state at the start).
+    """
 
     def __init__(self, event: int, problem: str, before: int | None, word: str = "since") -> None:
         super().__init__(problem)
@@ -188,7 +200,7 @@ class ContradictionError(Exception):
         self.word = word
 
 
-# Kind of action -> (what it acts on, the state it sets, the word for being in that state already).
+# Kind of action -> (key of the object, state that the action sets, its value, text if it has this value already).
 _SWITCHES = {
     "interface_down": ("interface", "up", False, "is already down"),
     "interface_up": ("interface", "up", True, "is already up"),
@@ -200,20 +212,22 @@ _SWITCHES = {
 
 
 class Walk:
-    """The states of interfaces and links while time goes on."""
+    """The states of interfaces and links over time."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._links = {link: {side: settings[side] for side in SIDES} for link, settings in world.links.items()}
-        # (what, which state) -> the state and the event that caused it; absent: as at the start, up with an address.
+        # (object, kind of state) -> the state, and the event that caused it. Absent: true from the start.
         self._states: dict[tuple[str, str], tuple[bool, int | None]] = {
             (name, "up"): (up, None) for name, up in world.interfaces.items()
         }
-        # When each was changed last, and by which event.
+        # The time of the last change of each state, and the event that caused it.
         self._changed_at: dict[tuple[str, str], tuple[int, int]] = {}
 
     def take(self, step: Step) -> Action | None:
-        """The step's action with whole new values, None if it is left out; ContradictionError if it changes nothing."""
+        """Returns the action of a step with complete new values, or None if it is omitted. Raises
+        ContradictionError if it changes nothing.
+        """
         kind = step.action["kind"]
         if kind == "set_link":
             return step.action | self._set(step)
@@ -228,7 +242,7 @@ class Walk:
             raise ContradictionError(step.event, f"{name} {already}", cause)
         before = self._changed_at.get((name, state))
         if before is not None and before[0] == step.at_ns and not step.settles:
-            undone = f"{name} changes twice at {Duration(step.at_ns)}, so that nobody sees it: it was changed then"
+            undone = f"{name} changes twice at {Duration(step.at_ns)}, which has no effect: it was changed then"
             raise ContradictionError(step.event, undone, before[1], "by")
         self._changed_at[name, state] = (step.at_ns, step.event)
         self._states[name, state] = (wanted, step.event)
@@ -249,7 +263,9 @@ class Walk:
     def _changed(
         self, now: directions.Direction, event: Event, side: directions.Side, link: str
     ) -> directions.Direction:
-        """The settings of one direction with the event's changes; `bdp` counts with the new rate and delay."""
+        """Returns the settings of a direction with the changes of an event. A queue in `bdp` is computed
+        with the new rate and delay.
+        """
         new = dict(now)
         rate = directions.pick(event.rate, side)
         if rate is not None:
@@ -276,5 +292,5 @@ class Walk:
 
 
 def in_order(planned: Sequence[Step]) -> list[Step]:
-    """Ascending in time; events of one instant stay in the order of the file."""
+    """Sorts steps by time. Steps of one instant stay in the order of the file."""
     return sorted(planned, key=lambda step: step.at_ns)

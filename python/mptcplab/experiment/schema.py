@@ -20,14 +20,16 @@ _EXPERIMENTS: Schema = {
     "type": "array",
     "items": {"$ref": "#"},
     "minItems": 1,
-    "description": "Several descriptions; each is merged over the other keys of the file and continues its name.",
+    "description": "Several descriptions. Each is merged over the other keys of the file and continues its name.",
 }
-# What is said to people: editors look for it beside a choice, not inside.
+# Keywords shown to people. Editors read them beside `anyOf`, not inside it.
 _SPOKEN = ("description", "default", "examples")
 
 
 def json_schema() -> Schema:
-    """JSON Schema (2020-12) of a description file: any value may be a `$parameter`, `experiments` may hold several."""
+    """Returns the JSON Schema (2020-12) of a description file. Any value may be a `$parameter`, and
+    `experiments` may hold several descriptions.
+    """
     schema = Experiment.model_json_schema(by_alias=True, mode="validation")
     definitions: dict[str, Schema] = schema.pop("$defs")
     for part in [schema, *(definitions[name] for name in _merged(schema, definitions))]:
@@ -40,7 +42,9 @@ def json_schema() -> Schema:
 
 
 def _merged(schema: Schema, definitions: dict[str, Schema]) -> set[str]:
-    """The definitions that profiles, generators and `experiments` may complete: those that are no items of lists."""
+    """Returns the definitions that profiles, generators and `experiments` can complete: all but those
+    of list items.
+    """
     found: set[str] = set()
     waiting = list(_references(schema))
     while waiting:
@@ -52,7 +56,7 @@ def _merged(schema: Schema, definitions: dict[str, Schema]) -> set[str]:
 
 
 def _references(part: Any) -> Iterator[str]:
-    """The definitions that a schema refers to, except in items of lists."""
+    """Yields the definitions that a schema refers to, except in items of lists."""
     if isinstance(part, dict):
         if "$ref" in part:
             yield part["$ref"].rpartition("/")[2]
@@ -70,7 +74,7 @@ def _without_required(part: Schema) -> None:
 
 
 def _open_to_references(part: Schema) -> None:
-    """Lets every value in a schema be a reference; the values of `parameters` are what references stand for."""
+    """Lets every value in a schema be a reference, except the values of `parameters`."""
     for choice in (*part.get("anyOf", []), *part.get("oneOf", [])):
         _open_to_references(choice)
     for keyword in ("properties", "patternProperties"):

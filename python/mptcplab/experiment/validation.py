@@ -1,4 +1,4 @@
-"""From pydantic's errors to one SpecError with place, field, what was found and what is allowed."""
+"""Converts errors of pydantic to a SpecError with the place, the field, what was found and what is allowed."""
 
 from __future__ import annotations
 
@@ -27,14 +27,16 @@ _KINDS = {
 _LIMITS = {
     "greater_than_equal": ("is less than {ge}", "at least {ge}"),
     "less_than_equal": ("is more than {le}", "at most {le}"),
-    "multiple_of": ("is no multiple of {multiple_of}", "multiples of {multiple_of}"),
+    "multiple_of": ("is not a multiple of {multiple_of}", "multiples of {multiple_of}"),
     "string_too_long": ("is longer than {max_length}", "at most {max_length} characters"),
-    "string_pattern_mismatch": ("is no name", "letters, digits, _ and -"),
+    "string_pattern_mismatch": ("is not a valid name", "letters, digits, _ and -"),
 }
 
 
 def validated(model: type[M], tree: Node, path: FieldPath = ()) -> M:
-    """The model of the tree (which stands at `path` of the description); SpecError for the first thing wrong in it."""
+    """Validates a tree, which is at `path` of the description. Raises SpecError for the first error in
+    it.
+    """
     try:
         return model.model_validate(tree.plain())
     except ValidationError as error:
@@ -42,7 +44,7 @@ def validated(model: type[M], tree: Node, path: FieldPath = ()) -> M:
 
 
 def first_problem(error: ValidationError, tree: Node, path: FieldPath = ()) -> SpecError:
-    """The error that stands first in the file."""
+    """Returns the error that comes first in the file."""
     problems = [_spec_error(details, tree, path) for details in error.errors(include_url=False)]
     return min(problems, key=lambda problem: (problem.where.line or 0, problem.where.column or 0))
 
@@ -54,7 +56,7 @@ def _spec_error(details: Any, tree: Node, above: FieldPath) -> SpecError:
         steps = (*steps, *context["field"].split("."))
     steps = _as_written(tree, steps)
     node, reached = tree.deepest(steps)
-    # A short form has no node for its main field: the error is at the short form itself.
+    # A short form has no node for its main field, so the error is at the short form itself.
     shown = steps if details["type"] in ("unknown_field", "missing") else reached
     parent = tree.deepest(steps[:-1])[0] if details["type"] == "unknown_field" else node
     problem, allowed = _explained(details, context, parent)
@@ -65,7 +67,7 @@ def _spec_error(details: Any, tree: Node, above: FieldPath) -> SpecError:
 
 
 def _as_written(tree: Node, steps: FieldPath) -> FieldPath:
-    """The path without the index of a list that is written as its only item."""
+    """Returns the path without the index of a list that is written as its only item."""
     written: FieldPath = ()
     for step in steps:
         node, reached = tree.deepest(written)
@@ -75,14 +77,14 @@ def _as_written(tree: Node, steps: FieldPath) -> FieldPath:
 
 
 def _is_tag(step: object) -> bool:
-    """Whether a step of pydantic's location names a branch of a union and no field."""
+    """Returns whether a step of a location of pydantic names a branch of a union instead of a field."""
     return isinstance(step, str) and (
         step.startswith(("<", "literal[", "constrained-", "function-")) or step in ("int", "str", "[key]")
     )
 
 
 def _explained(details: Any, context: dict[str, Any], node: Node) -> tuple[str, str | None]:
-    """What is wrong, and what is allowed."""
+    """Returns the problem and what is allowed."""
     kind = details["type"]
     found = kind_of(details["input"])
     if kind == "described":
@@ -110,7 +112,9 @@ def _explained(details: Any, context: dict[str, Any], node: Node) -> tuple[str, 
 
 
 def _decimal_comma(node: Node, field: str) -> str | None:
-    """What `delay: 10,5ms` in braces was to be: YAML reads the field `5ms` behind the number 10."""
+    """Returns the error for a decimal comma, as in `{delay: 10,5ms}`. YAML reads the field `5ms` after
+    the number 10.
+    """
     names = list(node.mapping)
     after = names.index(field) if field in names else 0
     if not after or not re.fullmatch(r"[0-9]+ ?[A-Za-z/]*%?", field) or node.mapping[field].value is not None:
@@ -124,7 +128,7 @@ def _decimal_comma(node: Node, field: str) -> str | None:
 
 @contextmanager
 def at(tree: Node, *path: str | int) -> Iterator[None]:
-    """Gives errors of ours that arise inside their place in the description."""
+    """Adds the place in the description to errors of `described` that arise inside."""
     try:
         yield
     except PydanticCustomError as error:

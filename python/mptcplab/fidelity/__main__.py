@@ -1,4 +1,4 @@
-"""``make fidelity``: the simulator against recorded results of a kernel, and as root against this one.
+"""``make fidelity``: compares the simulator with recorded results of a kernel and, as root, with this kernel.
 
 python -m mptcplab.fidelity FOLDER: descriptions are in FOLDER/cases, bounds in FOLDER/bounds.toml, what was recorded in
 FOLDER/recorded.json. Exit status 1: a measure misses its bound.
@@ -21,7 +21,7 @@ from mptcplab.fidelity.runs import AT_ONCE, Wanted, on_this_kernel, simulated
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run, judge, tell; the exit status."""
+    """Runs and judges the cases, prints the result, and returns the exit status."""
     asked = _asked(arguments)
     try:
         return _carried_out(asked)
@@ -66,7 +66,7 @@ def _carried_out(asked: Namespace) -> int:
 
 
 def _tell(kernel: str, cases: Sequence[Case], rows: Sequence[Row]) -> None:
-    """One line for all, one for each measure that is not within its bound."""
+    """Prints one line for all measures, and one for each measure outside its bound."""
     counts = {
         verdict: sum(row.verdict == verdict for row in rows) for verdict in dict.fromkeys(r.verdict for r in rows)
     }

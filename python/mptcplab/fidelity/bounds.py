@@ -1,4 +1,4 @@
-"""How far measures may be apart, and where they are known to be further, with the mechanism."""
+"""Bounds on differences between back-ends, and the exemptions from them with their mechanisms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mptcplab.errors import UsageError
 
 Interval = tuple[float, float]
 
-#: By the metric of a measure: its kind, of which the table has a bound.
+#: The kind of each metric. The table has one bound per kind.
 KINDS = {
     "goodput_bps": "goodput",
     "share": "share",
@@ -22,13 +22,15 @@ KINDS = {
     "delay_p99_s": "delay",
     "jain_index": "fairness",
 }
-#: Kinds whose differences are bounded; of the others ratios are.
+#: Kinds with a bound on the difference. The others have a bound on the ratio.
 DIFFERENCES = ("share", "fairness")
 
 
 @dataclass(frozen=True)
 class Exemption:
-    """Measures of cases that are known to be apart: what is expected instead, and why."""
+    """An exemption: measures of cases that are known to differ, with the expected range and the
+    mechanism.
+    """
 
     cases: str
     measures: str
@@ -41,14 +43,14 @@ class Exemption:
 
 @dataclass(frozen=True)
 class Bounds:
-    """By kind how far a measure may be off, and what is exempt."""
+    """The bound of each kind of measure, and the exemptions."""
 
     bounds: Mapping[str, float]
     exemptions: Sequence[Exemption]
 
     @classmethod
     def read(cls, path: Path) -> Bounds:
-        """Raises UsageError for a table that is not complete."""
+        """Reads a table. Raises UsageError if it is incomplete."""
         document = tomllib.loads(path.read_text(encoding="utf-8"))
         missing = sorted(set(KINDS.values()) ^ set(document.get("bounds", {})))
         if missing:
@@ -60,15 +62,15 @@ class Bounds:
         return cls(document["bounds"], exemptions)
 
     def kind(self, measure: str) -> str:
-        """``bulk share wifi`` is a share."""
+        """Returns the kind of a measure: that of ``bulk share wifi`` is share."""
         return KINDS[measure.split()[1]]
 
     def allowed(self, measure: str) -> Interval:
-        """The range of a ratio, or of a difference, of a measure."""
+        """Returns the allowed range of the ratio, or of the difference, of a measure."""
         kind = self.kind(measure)
         bound = self.bounds[kind]
         return (-bound, bound) if kind in DIFFERENCES else (1 - bound, 1 + bound)
 
     def exemption(self, case: str, measure: str) -> Exemption | None:
-        """The first that concerns a measure."""
+        """Returns the first exemption that concerns a measure."""
         return next((one for one in self.exemptions if one.concerns(case, measure)), None)

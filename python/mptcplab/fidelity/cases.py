@@ -1,4 +1,4 @@
-"""The cases of a folder: descriptions, each one experiment or a family."""
+"""The cases of a folder: descriptions, each of one experiment or a family."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from mptcplab.errors import UsageError
 from mptcplab.experiment import members
 
-#: What the links of cases that run side by side in real time carry at most; a case beyond it runs alone.
+#: Largest total rate of the links of a case that runs beside others in real time. A case above it runs alone.
 MOST_AT_ONCE_BPS = 60_000_000
 
 
@@ -27,7 +27,7 @@ class Case:
 
     @property
     def is_heavy(self) -> bool:
-        """Whether it should run alone in real time."""
+        """Whether the case runs alone in real time."""
         rates = [link[side]["rate_bps"] or 0 for link in self.experiment["links"] for side in ("forward", "backward")]
         flows = self.experiment["flows"]
         return max(rates, default=0) > MOST_AT_ONCE_BPS and any(
@@ -36,9 +36,9 @@ class Case:
 
 
 def cases_of(folder: Path, only: str | None = None) -> Sequence[Case]:
-    """The cases of a folder in order of their files; ``only``: a pattern of names, or what one contains.
+    """Returns the cases of a folder in the order of their files. `only` is a pattern, or a part, of names.
 
-    Raises UsageError where there is none, and SpecError for a wrong description.
+    Raises UsageError if there is none, and SpecError for a wrong description.
     """
     files = sorted(folder.glob("*.yaml"))
     found = [

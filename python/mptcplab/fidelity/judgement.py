@@ -1,4 +1,4 @@
-"""Simulator against kernel, seed by seed: a row for each measure of each case."""
+"""Compares the simulator with the kernel, seed by seed: one row for each measure of each case."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Literal
 from mptcplab import metrics
 from mptcplab.fidelity.bounds import DIFFERENCES, Bounds, Exemption, Interval
 
-#: How likely a miss may be by chance.
+#: Probability of a miss by chance.
 LEVEL = 0.05
-#: Fewer pairs tell nothing.
+#: Smallest number of pairs that are compared.
 FEWEST = 3
-#: A recovery is told by samples, and often is 0: what is shorter counts as this.
+#: Shorter recoveries count as this long, because recovery has the resolution of the samples and is often 0.
 SHORTEST_RECOVERY_S = 0.1
 
 Verdict = Literal["holds", "undecided", "misses", "exempt", "exempt no longer"]
@@ -24,7 +24,9 @@ BySeed = Mapping[int, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class Row:
-    """A measure of a case on both sides: medians of the pairs, their median ratio or difference, its interval."""
+    """A measure of a case on both sides: medians, the median ratio or difference of the pairs, and its
+    interval.
+    """
 
     case: str
     measure: str
@@ -44,12 +46,13 @@ class Row:
 def judged(
     simulated: Mapping[str, BySeed], measured: Mapping[str, BySeed], bounds: Bounds, *, together: bool
 ) -> list[Row]:
-    """The rows of all cases that both sides have.
+    """Returns the rows of all cases that both sides have.
 
-    A measure holds where the median of its pairs is within its bound. Beyond it misses if chance is not likely to have
-    put it there, else it is undecided. What is exempt must be where the exemption says, by the same rule. ``together``:
-    whether probabilities are adjusted for the number of rows (Holm), as for runs that are new each time; what is on
-    record stays as it is, and a miss there is looked at, not drawn again.
+    A measure holds if the median of its pairs is within its bound. Otherwise it misses if chance is an unlikely cause,
+    and is undecided if not. An exempt measure must be in the range of its exemption, by the same rule.
+
+    With `together`, probabilities are adjusted for the number of rows (Holm). This is for new runs. Recorded results
+    do not change, so a miss there is examined instead of drawn again.
     """
     rows = [
         row
@@ -70,7 +73,7 @@ def _measures(runs: BySeed, others: BySeed) -> Iterator[str]:
 
 
 def _row(case: str, measure: str, runs: BySeed, others: BySeed, bounds: Bounds) -> Row | None:
-    """None where neither side has the measure in enough runs."""
+    """Returns the row of a measure, or None if neither side has it in enough runs."""
     common = [seed for seed in runs if seed in others]
     is_share = bounds.kind(measure) == "share"
     both = [seed for seed in common if is_share or (measure in runs[seed] and measure in others[seed])]
@@ -107,5 +110,5 @@ def _verdict(row: Row, p_value: float, bounds: Bounds) -> Verdict:
 
 
 def misses(rows: Sequence[Row]) -> list[Row]:
-    """The rows for which a check fails."""
+    """Returns the rows that make the check fail."""
     return [row for row in rows if row.verdict == "misses"]

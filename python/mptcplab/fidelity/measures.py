@@ -1,4 +1,4 @@
-"""What of a run is held against a kernel's: goodput, shares of links, delays, fairness, recovery."""
+"""The measures of a run that are compared with a kernel: goodput, shares of links, delays, fairness, recovery."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DELAYS = ("delay_p50_s", "delay_p95_s", "delay_p99_s")
 
 
 def measures_of(bundle: Bundle) -> dict[str, float]:
-    """The measures of a run by their names: ``bulk goodput_bps``, ``bulk share wifi``, ``cut.2 recovery_s``."""
+    """Returns the measures of a run by name: ``bulk goodput_bps``, ``bulk share wifi``, ``cut.2 recovery_s``."""
     return {name: value for name, value in _measures(bundle) if value is not None}
 
 
@@ -34,7 +34,9 @@ def _measures(bundle: Bundle) -> Iterator[tuple[str, float | None]]:
 
 
 def _crowds(bundle: Bundle) -> list[str]:
-    """Groups of flows to one host, among which it is chance who comes first: they are looked at together."""
+    """Returns groups of flows to one host. They are compared together, because chance decides which
+    of them comes first.
+    """
     flows = bundle.resolved["flows"]
     groups = dict.fromkeys(flow["group"] for flow in flows if flow["group"])
     members = {group: [flow for flow in flows if flow["group"] == group] for group in groups}

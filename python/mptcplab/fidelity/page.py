@@ -1,4 +1,4 @@
-"""The page of results: every row of every case, and what is known beside it."""
+"""The page of results: every row of every case, with known causes of differences."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ WORDS = {
 
 
 def page(cases: Sequence[Case], rows: Sequence[Row], bounds: Bounds, recorded: Recorded) -> str:
-    """The page as Markdown. Its fixed parts stand in ``page.md`` beside this file, each fact with where it is from."""
+    """Returns the page as Markdown. Its fixed parts are in ``page.md`` beside this file, with the source
+    of each fact.
+    """
     titles = {case.name: case.title for case in cases}
     seeds = {seed for case in cases for seed in recorded.cases[case.name]}
     template = Template((files("mptcplab.fidelity") / TEMPLATE).read_text(encoding="utf-8"))
@@ -44,7 +46,7 @@ def page(cases: Sequence[Case], rows: Sequence[Row], bounds: Bounds, recorded: R
 
 
 def _summary(rows: Sequence[Row], bounds: Bounds) -> str:
-    """How many measures of each kind hold."""
+    """Returns the number of measures of each kind within their bounds."""
     lines = ["| | within | measures | hold | undecided | exempt | miss |", "|---|---|---|---|---|---|---|"]
     for kind, word in WORDS.items():
         of = [row.verdict for row in rows if row.kind == kind]

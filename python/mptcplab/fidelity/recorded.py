@@ -1,4 +1,4 @@
-"""Results of a kernel on file: what was measured in each case with each seed, so that nobody needs that kernel."""
+"""Recorded results of a kernel: the measures of each case and seed, for comparisons without that kernel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Measures = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Recorded:
-    """Measures by case and seed, with the kernel they come from and the day."""
+    """Measures by case and seed, with their kernel and date."""
 
     kernel: str
     day: str
@@ -27,12 +27,12 @@ class Recorded:
 
     @property
     def release(self) -> str:
-        """The kernel without its build."""
+        """The version of the kernel without its build."""
         return self.kernel.partition(" #")[0]
 
     @classmethod
     def read(cls, path: Path) -> Recorded:
-        """Raises UsageError for a file that holds something else."""
+        """Reads a file. Raises UsageError for other content."""
         document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if document.get("schema") != SCHEMA:
             raise UsageError(f"{path}: found schema {document.get('schema')!r}; allowed: {SCHEMA!r}")
@@ -44,7 +44,7 @@ class Recorded:
         return cls(document["kernel"], document["day"], cases, descriptions)
 
     def write(self, path: Path) -> None:
-        """Six digits tell more than two runs of a kernel have in common."""
+        """Writes the file with six digits, more than two runs of a kernel agree in."""
         cases = {
             name: {
                 "description_sha256": self.descriptions[name],
@@ -58,7 +58,7 @@ class Recorded:
         path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
     def check(self, cases: Sequence[Case]) -> None:
-        """Raises UsageError where a case was recorded as another description, or not at all."""
+        """Raises UsageError if a case is missing, or was recorded with another description."""
         others = [case.name for case in cases if self.descriptions.get(case.name) != case.description_sha256]
         if others:
             raise UsageError(
@@ -67,7 +67,7 @@ class Recorded:
             )
 
     def joined(self, other: Recorded) -> Recorded:
-        """These results, with the cases of newer ones in the place of older."""
+        """Returns these results with the cases of newer ones replaced."""
         return Recorded(
             other.kernel, other.day, {**self.cases, **other.cases}, {**self.descriptions, **other.descriptions}
         )

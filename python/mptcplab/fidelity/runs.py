@@ -1,4 +1,4 @@
-"""The runs of cases: simulated, or on this kernel."""
+"""Runs cases in the simulator or on this kernel."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from mptcplab.fidelity.recorded import Measures, Recorded
 from mptcplab.results import Bundle
 from mptcplab.runner import Nobody, execute, plan
 
-#: How many cases go side by side in real time: they wait most of it, and runs judge whether they were disturbed.
+#: Number of cases at a time in real time. Runs wait most of the time, and detect whether they were disturbed.
 AT_ONCE = 6
-#: How often what a busy machine spoiled is run again.
+#: Number of repetitions of runs that a busy machine disturbed.
 TRIES = 3
 
 BySeed = dict[int, Measures]
@@ -25,7 +25,7 @@ BySeed = dict[int, Measures]
 
 @dataclass(frozen=True)
 class Wanted:
-    """Cases, seeds from 1 on, and where bundles go."""
+    """Cases, the number of seeds (from 1), and the directory of bundles."""
 
     cases: Sequence[Case]
     seeds: int
@@ -33,17 +33,19 @@ class Wanted:
 
 
 def simulated(wanted: Wanted) -> dict[str, BySeed]:
-    """The measures of simulated runs by case and seed."""
+    """Returns the measures of simulated runs by case and seed."""
     return _measures(_run(wanted.cases, SIMULATOR, wanted, fresh=True))
 
 
 def on_this_kernel(wanted: Wanted, *, jobs: int = AT_ONCE) -> Recorded:
-    """The measures of runs on this machine's kernel. Raises RunFailed if some are spoiled again and again."""
+    """Returns the measures of runs on the kernel of this machine. Raises RunFailed if some are disturbed
+    every time.
+    """
     light = [case for case in wanted.cases if not case.is_heavy]
     heavy = [case for case in wanted.cases if case.is_heavy]
     bundles: list[Bundle] = []
     for cases, workers in ((light, jobs), (heavy, 1)):
-        # What is done is not run again, unless this is the first try; the rest goes again with fewer at once.
+        # After the first attempt only disturbed runs are repeated, with fewer at a time.
         tries = (
             _run(cases, ON_KERNEL, wanted, fresh=number == 0, workers=max(1, workers >> number))
             for number in range(TRIES)

@@ -1,7 +1,7 @@
-"""Definitions of the laboratory's metrics: pure functions over numpy arrays.
+"""Definitions of mptcplab's metrics: pure functions over numpy arrays.
 
-A function returns ``None`` where the quantity does not exist for its input: nothing is ever replaced by 0.
-Times are in seconds unless a name says otherwise; rates are in bit/s.
+A function returns ``None`` if the quantity does not exist for its input. Missing values are never
+replaced by 0. Times are in seconds unless a name says otherwise; rates are in bit/s.
 """
 
 from mptcplab.metrics.comparison import (

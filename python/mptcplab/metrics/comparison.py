@@ -1,4 +1,4 @@
-"""Two samples held against each other: ratios and differences with intervals, tests, runs that stand apart."""
+"""Compares two samples: ratios and differences with intervals, tests, and outliers."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ import numpy as np
 from mptcplab.metrics.arrays import Floats, Numbers
 
 APART = 5.0
-"""A value beyond this many median deviations from the median stands apart; of n values, 4/n more of it."""
+"""An outlier is this many median deviations from the median; of n values, by a factor 1 + 4/n more."""
 FEWEST = 5
-"""The deviations of fewer values tell nothing of one of them."""
+"""With fewer values, deviations do not identify an outlier."""
 
 Interval = tuple[float, float]
 Estimate = tuple[float, Interval]
-#: A mean, the square of its standard error, degrees of freedom.
+#: A mean, the square of its standard error, and its degrees of freedom.
 Deviation = tuple[float, float, float]
 
 
 def ratio_of_means(first: Numbers, second: Numbers, confidence: float = 0.9) -> Estimate | None:
-    """Mean of ``first`` over mean of ``second``, two independent samples, and its interval by Fieller's theorem.
+    """Returns the ratio of the means of two independent samples, and its interval by Fieller's theorem.
 
-    Variances may differ: the degrees of freedom are Welch's. None below two values of either, and where the second mean
-    is not told from 0, for then the ratio has no interval.
+    Variances may differ: the degrees of freedom are Welch's. Returns None if a sample has fewer
+    than two values, or if the second mean cannot be told from 0, because the ratio then has no
+    interval.
     """
     if min(len(first), len(second)) < 2:
         return None
@@ -35,7 +36,7 @@ def ratio_of_means(first: Numbers, second: Numbers, confidence: float = 0.9) -> 
     ratio = above / below
     if above_square == below_square == 0:
         return ratio, (ratio, ratio)
-    # Of the difference above - ratio * below, whose mean is 0.
+    # The degrees of freedom of above - ratio * below, whose mean is 0.
     df = _welch_df((above_square, above_df), (ratio**2 * below_square, below_df))
     t_square = _student_t(confidence, df) ** 2
     a = below**2 - t_square * below_square
@@ -46,9 +47,9 @@ def ratio_of_means(first: Numbers, second: Numbers, confidence: float = 0.9) -> 
 
 
 def difference_of_means(first: Numbers, second: Numbers, confidence: float = 0.9) -> Estimate | None:
-    """Mean of ``first`` less mean of ``second``, two independent samples, and its interval by Welch's t.
+    """Returns the difference of the means of two independent samples, and its interval by Welch's t.
 
-    None below two values of either.
+    Returns None if a sample has fewer than two values.
     """
     if min(len(first), len(second)) < 2:
         return None
@@ -62,9 +63,9 @@ def difference_of_means(first: Numbers, second: Numbers, confidence: float = 0.9
 
 
 def ratio_of_pairs(first: Numbers, second: Numbers, confidence: float = 0.9) -> Estimate | None:
-    """Geometric mean of the ratios of pairs, and its interval by Student's t on their logarithms.
+    """Returns the geometric mean of the ratios of pairs, and its interval by Student's t on their logarithms.
 
-    None below two pairs, and where a value is not above 0.
+    Returns None for fewer than two pairs, or if a value is not above 0.
     """
     logs = _log_ratios(first, second)
     found = None if logs is None else _interval_of_mean(logs, confidence)
@@ -75,14 +76,15 @@ def ratio_of_pairs(first: Numbers, second: Numbers, confidence: float = 0.9) -> 
 
 
 def difference_of_pairs(first: Numbers, second: Numbers, confidence: float = 0.9) -> Estimate | None:
-    """Mean difference of pairs and its interval by Student's t; None below two pairs."""
+    """Returns the mean difference of pairs and its interval by Student's t; None for fewer than two pairs."""
     return _interval_of_mean(np.subtract(first, second), confidence)
 
 
 def ratio_outside(first: Numbers, second: Numbers, allowed: Interval) -> float | None:
-    """How likely a ratio of means so far outside ``allowed`` is while the true one is not: one-sided Welch's t.
+    """Returns the probability of a ratio of means this far outside ``allowed`` if the true one is inside.
 
-    1 within; None where `ratio_of_means` has none.
+    The test is a one-sided Welch's t. Returns 1 for a ratio inside, and None if `ratio_of_means`
+    does.
     """
     found = ratio_of_means(first, second)
     if found is None:
@@ -97,7 +99,7 @@ def ratio_outside(first: Numbers, second: Numbers, allowed: Interval) -> float |
 
 
 def difference_outside(first: Numbers, second: Numbers, allowed: Interval) -> float | None:
-    """The same of a difference of means; None below two values of either."""
+    """Returns the same as `ratio_outside` for a difference of means; None if a sample has fewer than two values."""
     if min(len(first), len(second)) < 2:
         return None
     (one, one_square, one_df), (other, other_square, other_df) = _mean(first), _mean(second)
@@ -106,7 +108,7 @@ def difference_outside(first: Numbers, second: Numbers, allowed: Interval) -> fl
 
 
 def paired_ratio_outside(first: Numbers, second: Numbers, allowed: Interval) -> float | None:
-    """The same of ratios of pairs, on their logarithms; None where `ratio_of_pairs` has none."""
+    """Returns the same as `ratio_outside` for ratios of pairs, by their logarithms; None if there is no ratio."""
     logs = _log_ratios(first, second)
     if logs is None or len(logs) < 2:
         return None
@@ -116,7 +118,7 @@ def paired_ratio_outside(first: Numbers, second: Numbers, allowed: Interval) -> 
 
 
 def paired_difference_outside(first: Numbers, second: Numbers, allowed: Interval) -> float | None:
-    """The same of differences of pairs; None below two pairs."""
+    """Returns the same as `ratio_outside` for differences of pairs; None for fewer than two pairs."""
     if len(first) < 2:
         return None
     middle, square, df = _mean(np.subtract(first, second))
@@ -124,7 +126,7 @@ def paired_difference_outside(first: Numbers, second: Numbers, allowed: Interval
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Probabilities of several tests, adjusted so that together they err no oftener than one (Holm 1979)."""
+    """Adjusts p-values so that several tests together err no more often than one (Holm 1979)."""
     order = sorted(range(len(p_values)), key=lambda index: p_values[index])
     adjusted = [1.0] * len(p_values)
     largest = 0.0
@@ -135,10 +137,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def standing_apart(values: Numbers, least: float) -> list[int]:
-    """Which values are beyond `APART` median deviations from the median, and further from it than ``least``.
+    """Returns the indices of outliers: beyond `APART` median deviations from the median, and beyond ``least``.
 
-    The deviations are those from the median (MAD), which of few values happen to be small: so the bound is wider there,
-    and in 5 to 10 % of normal samples one value stands apart. None of less than `FEWEST` values does.
+    The median deviation (MAD) is the median of the distances from the median. It can be small by
+    chance if there are few values, so the bound is wider then. In 5 to 10 % of normal samples one
+    value is an outlier. Fewer than `FEWEST` values have none.
     """
     if len(values) < FEWEST:
         return []
@@ -149,7 +152,7 @@ def standing_apart(values: Numbers, least: float) -> list[int]:
 
 
 def largest_unseen(n: int, confidence: float = 0.95) -> float:
-    """The part of runs that something may befall which befell none of ``n``."""
+    """Returns the largest share of all runs that an effect can have if none of ``n`` runs shows it."""
     return float(1 - (1 - confidence) ** (1 / n))
 
 
@@ -169,7 +172,7 @@ def _interval_of_mean(values: Numbers, confidence: float) -> Estimate | None:
 
 
 def _outside(value: float, allowed: Interval, less: Callable[[float], Deviation]) -> float:
-    """One-sided probability of an estimate beyond an end of ``allowed``; ``less``: the estimate less that end."""
+    """Returns the one-sided p-value of an estimate outside ``allowed``. ``less`` returns the estimate minus a bound."""
     if allowed[0] <= value <= allowed[1]:
         return 1.0
     difference, square, df = less(allowed[0] if value < allowed[0] else allowed[1])
@@ -177,14 +180,14 @@ def _outside(value: float, allowed: Interval, less: Callable[[float], Deviation]
 
 
 def _welch_df(*means: tuple[float, float]) -> float:
-    """Degrees of freedom of a sum of means (Welch 1947), each by its squared standard error and its degrees."""
+    """Returns the degrees of freedom of a sum of means (Welch 1947), each a squared standard error and degrees."""
     terms = sum(square**2 / df for square, df in means)
     return sum(square for square, _ in means) ** 2 / terms if terms else 1.0
 
 
 @cache
 def _student_t(confidence: float, df: float) -> float:
-    """The value within which Student's t stays with ``confidence``, on both sides of 0."""
+    """Returns the value whose range on both sides of 0 contains Student's t with probability ``confidence``."""
     from mpmath import findroot
 
     start = NormalDist().inv_cdf((1 + confidence) / 2)
@@ -192,7 +195,7 @@ def _student_t(confidence: float, df: float) -> float:
 
 
 def _tail(value: float, df: float) -> float:
-    """How likely Student's t is above a value."""
+    """Returns the probability that Student's t is above a value."""
     from mpmath import betainc
 
     # Abramowitz and Stegun, 26.5.27.
@@ -200,6 +203,6 @@ def _tail(value: float, df: float) -> float:
 
 
 def _mean(values: Numbers) -> Deviation:
-    """Mean, square of its standard error, degrees of freedom."""
+    """Returns the mean, the square of its standard error, and the degrees of freedom."""
     sample = np.asarray(values, dtype=np.float64)
     return float(sample.mean()), float(sample.var(ddof=1)) / len(sample), len(sample) - 1

@@ -1,4 +1,4 @@
-"""What an event does to a flow: recovery time, silence, what is left."""
+"""The effect of an event on a flow: recovery time, silence, and the remaining rate."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ import numpy as np
 from mptcplab.metrics.arrays import Numbers
 
 FRACTION = 0.9
-"""A flow has recovered at this share of its target rate."""
+"""A flow has recovered when it reaches this share of its target rate..."""
 
 HOLD_BINS = 3
-"""...in so many successive bins."""
+"""...in this number of successive bins."""
 
 BASELINE_S = 5.0
-"""Time before the event whose mean rate is what the flow had."""
+"""The time before the event whose mean rate is the rate before the event."""
 
 
 def recovery_time(
     bin_starts_s: Numbers, rates: Numbers, event_s: float, target: float, *, bins_apart: int = 1, hold: int = HOLD_BINS
 ) -> float | None:
-    """Seconds from the event to the first of ``hold`` successive bins at ``target`` or above; None if there is none.
+    """Returns the seconds from the event to the first of ``hold`` successive bins at or above ``target``, or None.
 
-    ``bins_apart``: how many entries lie between a bin and the next that does not overlap it (1: the bins are disjoint).
+    ``bins_apart`` is the distance in entries between a bin and the next that does not overlap it.
+    It is 1 if the bins are disjoint.
     """
     starts = np.asarray(bin_starts_s, dtype=np.float64)
     reached = np.asarray(rates, dtype=np.float64) >= target
@@ -33,7 +34,7 @@ def recovery_time(
 
 
 def longest_silence(deliveries_s: Numbers, event_s: float, window_s: float) -> float | None:
-    """Longest time in seconds between deliveries that overlaps ``[event, event + window]``; None if none does."""
+    """Returns the longest time in seconds between deliveries that overlaps ``[event, event + window]``, or None."""
     deliveries = np.asarray(deliveries_s, dtype=np.float64)
     before, after = deliveries[:-1], deliveries[1:]
     overlapping = (after > event_s) & (before < event_s + window_s)
@@ -41,5 +42,5 @@ def longest_silence(deliveries_s: Numbers, event_s: float, window_s: float) -> f
 
 
 def unaffected_fraction(rate_before: float, rate_during: float) -> float | None:
-    """Mean rate during an outage over the mean rate before it; None if nothing was there before."""
+    """Returns the mean rate during an outage over the mean rate before it; None if the rate before was 0."""
     return rate_during / rate_before if rate_before > 0 else None

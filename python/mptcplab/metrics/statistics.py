@@ -10,13 +10,13 @@ import numpy as np
 from mptcplab.metrics.arrays import Floats, Numbers
 
 SMALLEST_SAMPLE = 6
-"""From this many runs on, the range covers the median with 95 %; below, the range stands for the interval."""
+"""From this number of runs on, the range contains the median with 95 %. With fewer, the range replaces the interval."""
 
 
 def median_interval(values: Numbers, confidence: float = 0.95) -> tuple[float, float, float] | None:
-    """Median and the order statistics between which it lies with at least ``confidence``; None without values.
+    """Returns the median and the order statistics that enclose it with at least ``confidence``; None without values.
 
-    The interval is the narrowest symmetric one; below six values it is the range.
+    The interval is the narrowest symmetric one. Below six values it is the range.
     """
     if len(values) == 0:
         return None
@@ -26,7 +26,10 @@ def median_interval(values: Numbers, confidence: float = 0.95) -> tuple[float, f
 
 
 def _interval_rank(n: int, confidence: float) -> int:
-    """Largest k (from 0) so that the k-th smallest and k-th largest enclose the median with ``confidence``."""
+    """Returns the largest k (from 0) for which the k-th smallest and largest values enclose the median.
+
+    The probability is at least ``confidence``.
+    """
     rank, outside = 0, 2 * 0.5**n
     while rank + 1 < n / 2:
         outside += 2 * comb(n, rank + 1) * 0.5**n
@@ -37,9 +40,9 @@ def _interval_rank(n: int, confidence: float) -> int:
 
 
 def crossover(parameter: Numbers, first: Numbers, second: Numbers) -> tuple[float, tuple[float, float]] | None:
-    """Where two curves over a parameter cross: the value by linear interpolation and the two parameters around it.
+    """Returns where two curves over a parameter cross, by linear interpolation, and the two parameters around it.
 
-    ``parameter`` ascends. The first crossing counts; None if the curves do not cross.
+    ``parameter`` ascends. The first crossing counts. Returns None if the curves do not cross.
     """
     difference = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
     points = list(zip(np.asarray(parameter, dtype=np.float64).tolist(), difference.tolist(), strict=True))
@@ -53,7 +56,7 @@ def crossover(parameter: Numbers, first: Numbers, second: Numbers) -> tuple[floa
 
 
 def rank_correlation(first: Numbers, second: Numbers) -> float | None:
-    """Spearman's rank correlation of two series of equal length; None where one of them does not vary."""
+    """Returns Spearman's rank correlation of two series of equal length; None if one of them is constant."""
     ranks = [_ranks(values) for values in (first, second)]
     deviations = [one - one.mean() for one in ranks]
     squares = [float(np.sum(one**2)) for one in deviations]
@@ -63,7 +66,7 @@ def rank_correlation(first: Numbers, second: Numbers) -> float | None:
 
 
 def _ranks(values: Numbers) -> Floats:
-    """Ranks from 0; equal values share the mean of theirs."""
+    """Returns the ranks from 0. Equal values share the mean of their ranks."""
     _, places, counts = np.unique(np.asarray(values, dtype=np.float64), return_inverse=True, return_counts=True)
     last = np.cumsum(counts) - 1
     means: Floats = last - (counts - 1) / 2

@@ -16,12 +16,12 @@ from mptcplab.results import RunData, Spread
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Of each arm, in a cloud of points.
+#: The largest number of points of an arm in a scatter plot.
 MOST_DOTS = 800
 
 
 def overlay(name: str, arms: Mapping[str, Sequence[RunData]], flow: str) -> Drawing | None:
-    """Goodput of one flow in several arms: the median over an arm's repetitions and the band of their range."""
+    """Draws the goodput of one flow in several arms: the median of an arm's repetitions and the band of their range."""
     runs = [run for repetitions in arms.values() for run in repetitions if run.in_order(flow) is not None]
     if not runs:
         return None
@@ -33,7 +33,7 @@ def overlay(name: str, arms: Mapping[str, Sequence[RunData]], flow: str) -> Draw
         drawn = [_medians(plot, panel, flow, end_s, width) for plot, panel in zip(axes.flat, panels, strict=True)]
         lines = [line for of_panel in drawn for line, _ in of_panel]
         axes.flat[0].set(xlim=(0, end_s), ylim=(0, None))
-        # Only now the axes, which are shared, have their limits.
+        # The shared axes have their limits only after all panels are drawn.
         for plot, of_panel in zip(axes.flat, drawn, strict=True):
             label_line_ends(plot, [(float(line.y[-1]), line.label, colour) for line, colour in of_panel])
         for number, (plot, panel) in enumerate(zip(axes.flat, panels, strict=True)):
@@ -55,9 +55,9 @@ def overlay(name: str, arms: Mapping[str, Sequence[RunData]], flow: str) -> Draw
 
 
 def arrivals_of(name: str, arms: Mapping[str, Sequence[RunData]], flow: str) -> Drawing | None:
-    """When the data units of one flow were delivered in each arm, and what waited for those before them.
+    """Draws when the data units of one flow were delivered in each arm, and which units waited for earlier ones.
 
-    Of each arm one run, the first: order is that of a run.
+    Each arm shows its first run, because the order of units differs between runs.
     """
     firsts = {arm: runs[0] for arm, runs in arms.items() if runs and len(runs[0].units.of(flow))}
     if not firsts:
@@ -85,7 +85,7 @@ def arrivals_of(name: str, arms: Mapping[str, Sequence[RunData]], flow: str) -> 
 
 
 def _panels(arms: Mapping[str, Sequence[RunData]]) -> list[dict[str, Sequence[RunData]]]:
-    """All arms, if there are colours enough; else the arms of each experiment, or as many as there are colours."""
+    """Returns all arms together if there are enough colours, or else the arms of each experiment in groups that fit."""
     groups: dict[str, list[str]] = {}
     for arm, (run, *_) in arms.items():
         groups.setdefault(run.resolved["name"], []).append(arm)
@@ -99,7 +99,7 @@ def _panels(arms: Mapping[str, Sequence[RunData]]) -> list[dict[str, Sequence[Ru
 def _medians(
     plot: Axes, arms: Mapping[str, Sequence[RunData]], flow: str, end_s: float, width_s: float
 ) -> list[tuple[Line, str]]:
-    """Draw the median and the range of each arm; the medians and their colours."""
+    """Draws the median and the range of each arm. Returns the medians and their colours."""
     drawn = []
     for (arm, repetitions), colour in zip(arms.items(), PALETTE, strict=False):
         rates = _rates(repetitions, flow, end_s, width_s)
@@ -116,9 +116,9 @@ def _medians(
 
 
 def bars(name: str, title: str, unit: str, spreads: Mapping[str, Spread], marked: str | None = None) -> Drawing:
-    """A metric of several arms: medians as dots on a common scale from 0, intervals as lines, values written beside.
+    """Draws a metric of several arms: medians as dots on a scale from 0, intervals as lines, values as text.
 
-    The arm ``marked`` has a colour of its own.
+    The arm ``marked`` has its own colour.
     """
     with style():
         figure, axes = new_figure(height=0.8 + 0.38 * len(spreads))
@@ -149,7 +149,7 @@ def bars(name: str, title: str, unit: str, spreads: Mapping[str, Spread], marked
 def _rates(
     repetitions: Sequence[RunData], flow: str, end_s: float, width_s: float
 ) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """Rates in Mbit/s, one row for each run; a flow that ended is at 0 from there on."""
+    """Returns rates in Mbit/s with one row for each run. After its end, a flow has the rate 0."""
     rows = []
     for run in repetitions:
         counter = run.in_order(flow)

@@ -1,4 +1,4 @@
-"""A figure with what belongs to it: name, words for those who do not see it, and the numbers in it."""
+"""A figure with its name, a description for people who cannot see it, and its numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# The palette of Okabe and Ito, told apart by people with any colour vision; most different first.
+# The palette of Okabe and Ito, distinguishable with any colour vision, in order of contrast.
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7f6000", "#5b4fa0")
 INK, FAINT, GRID, BAND = "#202428", "#6b7278", "#dfe3e6", "#f6e7d8"
 VARIABLES = {
@@ -34,7 +34,7 @@ LABEL_HEIGHT_POINTS = 13
 FORMATS = ("png", "svg", "csv")
 
 _SETTINGS: Any = {
-    "text.parse_math": False,  # names are text, whatever signs they hold
+    "text.parse_math": False,  # names are text, even with special characters
     "font.family": "sans-serif",
     "font.size": 10,
     "svg.fonttype": "none",
@@ -70,7 +70,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure, its title, a description in words, and its numbers with the names of their coordinates."""
+    """A figure, its title, its description in words, and its numbers with the names of their coordinates."""
 
     name: str
     title: str
@@ -85,12 +85,12 @@ class Drawing:
             raise ValueError(f"{self.name!r} names files and elements: only letters, digits, - and _ are allowed")
 
     def svg(self) -> str:
-        """The figure as an SVG element for a page: colours are CSS variables, ids are unique to this drawing."""
+        """Returns the figure as an SVG element of a page. Colours are CSS variables. Ids are unique to the drawing."""
         from matplotlib.backends.backend_svg import FigureCanvasSVG
 
         buffer = io.StringIO()
         with style():
-            # Not by savefig, which draws everything twice.
+            # Does not use savefig, which draws everything twice.
             canvas: Any = FigureCanvasSVG(self.figure)
             canvas.print_svg(buffer, metadata={"Date": None, "Creator": None})
         svg = buffer.getvalue()
@@ -103,7 +103,7 @@ class Drawing:
         return svg
 
     def write_csv(self, path: Path) -> None:
-        """Write the numbers as rows of series, x and y."""
+        """Writes the numbers as rows of series, x and y."""
         with path.open("w", newline="", encoding="utf-8") as file:
             rows = csv.writer(file)
             rows.writerow(["series", self.x_name, self.y_name])
@@ -112,7 +112,7 @@ class Drawing:
 
 
 def export(drawings: Iterable[Drawing], directory: Path) -> list[Path]:
-    """Write each drawing as PNG, SVG and CSV; the paths written. Raises MptcplabError if that is not possible."""
+    """Writes each drawing as PNG, SVG and CSV, and returns the paths. Raises MptcplabError if that fails."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         return [path for drawing in drawings for path in _export(drawing, directory)]
@@ -132,14 +132,14 @@ def _export(drawing: Drawing, directory: Path) -> Iterator[Path]:
 
 
 def style() -> Any:
-    """The settings of all figures, as a context that leaves matplotlib's own as they were."""
+    """Returns the settings of all figures, as a context that restores matplotlib's own settings."""
     import matplotlib as mpl
 
     return mpl.rc_context(_SETTINGS)
 
 
 def new_figure(rows: int = 1, columns: int = 1, *, height: float = 3.3, **options: Any) -> tuple[Figure, Any]:
-    """A figure 9 inches wide and its axes as a two-dimensional array. Call within ``style()``."""
+    """Makes a figure 9 inches wide, with its axes as a two-dimensional array. Call it within ``style()``."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, height), layout="constrained")
@@ -147,7 +147,7 @@ def new_figure(rows: int = 1, columns: int = 1, *, height: float = 3.3, **option
 
 
 def thinned(x: Numbers, y: Numbers, most: int = MOST_POINTS) -> tuple[Any, Any]:
-    """Smallest and largest value of each stretch of a long series, so that what is drawn looks the same."""
+    """Returns the smallest and largest value of each part of a long series, so that the drawing looks the same."""
     xs, ys = np.asarray(x), np.asarray(y)
     if len(xs) <= most:
         return xs, ys
@@ -159,7 +159,7 @@ def thinned(x: Numbers, y: Numbers, most: int = MOST_POINTS) -> tuple[Any, Any]:
 
 
 def sampled(x: Numbers, y: Numbers, most: int) -> tuple[Any, Any]:
-    """Points of a long cloud chosen at random, always the same ones, and its highest: even strides would alias."""
+    """Returns a random but reproducible selection of points, with the highest one. Even strides would alias."""
     xs, ys = np.asarray(x), np.asarray(y)
     if len(xs) <= most:
         return xs, ys
@@ -168,7 +168,7 @@ def sampled(x: Numbers, y: Numbers, most: int) -> tuple[Any, Any]:
 
 
 def label_line_ends(axes: Axes, labels: list[tuple[float, str, str]]) -> None:
-    """Write labels (y, text, colour) at the right edge, moved apart where they would overlap."""
+    """Writes labels (y, text, colour) at the right edge, and moves them apart if they would overlap."""
     low, high = axes.get_ylim()
     apart = LABEL_HEIGHT_POINTS / axes.get_window_extent().height * 100 / 72 * (high - low)
     ordered = sorted(labels)
@@ -186,7 +186,7 @@ def label_line_ends(axes: Axes, labels: list[tuple[float, str, str]]) -> None:
 
 
 def _spread_out(places: list[float], apart: float, low: float, high: float) -> list[float]:
-    """Ascending places moved at least ``apart``: upwards, and where that leads over the top, down again."""
+    """Moves ascending places at least ``apart``: upwards, and then down again if they exceed the top."""
     moved: list[float] = []
     for place in places:
         moved.append(max(place, moved[-1] + apart if moved else low))

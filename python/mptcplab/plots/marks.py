@@ -20,7 +20,7 @@ LABEL_ROWS = 3
 
 @dataclass(frozen=True)
 class Mark:
-    """A moment, or a stretch of time in which something was down."""
+    """A moment, or a period in which something was down."""
 
     label: str
     start_s: float
@@ -28,7 +28,7 @@ class Mark:
 
 
 def marks_of(run: RunData) -> list[Mark]:
-    """The events of a run: outages as stretches, others as moments; members of a compound event under its name."""
+    """Returns the events of a run: outages as periods, others as moments. Parts of a compound event share its name."""
     parents = {event["id"]: event["parent"] for event in run.resolved["events"]}
     outages = [(happening, repair_of(run, happening)) for happening in run.happenings if _fails(happening)]
     repairs = {repair.id for _, repair in outages if repair is not None}
@@ -47,7 +47,7 @@ def marks_of(run: RunData) -> list[Mark]:
 
 
 def are_alike(marks: Sequence[Mark], others: Sequence[Mark], within_s: float) -> bool:
-    """Whether they are the same events at the same times, but for what runs in real time differ by."""
+    """Returns whether the events are the same, at times that differ by at most ``within_s``."""
     pairs = list(zip(marks, others, strict=False))
     times = [(getattr(mark, end), getattr(other, end)) for mark, other in pairs for end in ("start_s", "end_s")]
     return [mark.label for mark in marks] == [mark.label for mark in others] and all(
@@ -56,7 +56,7 @@ def are_alike(marks: Sequence[Mark], others: Sequence[Mark], within_s: float) ->
 
 
 def in_words(action: Json) -> str:
-    """An action in a few words."""
+    """Describes an action in a few words."""
     what = action.get("interface") or action.get("link") or action.get("host", "")
     words = {
         "interface_down": "down",
@@ -74,7 +74,7 @@ def in_words(action: Json) -> str:
 
 
 def draw_marks(axes: Axes, marks: list[Mark], *, labels: bool = True) -> None:
-    """Draw bands and lines; labels stand above the axes, in rows so that close ones do not overlap."""
+    """Draws bands and lines. Labels are above the axes, in rows so that adjacent ones do not overlap."""
     left, right = axes.get_xlim()
     free_from = [left] * LABEL_ROWS
     written: set[str] = set()
@@ -104,6 +104,6 @@ def _fails(happening: Happening) -> bool:
 
 
 def _label(happening: Happening, parent: str | None) -> str:
-    """The name that the description gave, or what happens where it gave none."""
+    """Returns the name in the description, or the action if there is no name."""
     name = parent or happening.id
     return in_words(happening.action) if re.fullmatch(r"e\d+(\.\d+)?", name) else name

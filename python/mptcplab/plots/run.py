@@ -28,12 +28,12 @@ FORWARD, BACKWARD = "→", "←"
 MOST_LINES = 6
 MOST_PANELS = 12
 BUSY = 0.05
-"""Links that carry less than this share of the busiest are not drawn."""
+"""Links with less than this share of the busiest link's traffic are not drawn."""
 MOST_DOTS = 2400
 
 
 def drawings_of(run: RunData) -> list[Drawing]:
-    """All figures for which the run has data."""
+    """Returns all figures for which the run has data."""
     drawn: list[Callable[[RunData], Drawing | None]] = [
         throughput,
         stacked,
@@ -52,7 +52,7 @@ def drawings_of(run: RunData) -> list[Drawing]:
 
 
 def throughput(run: RunData) -> Drawing | None:
-    """Goodput of each flow over time, with its ceiling and the events."""
+    """Draws the goodput of each flow over time, with its ceiling and the events."""
     width = bin_width(run)
     lines = [line for flow in run.flows if (line := _rate_line(run, flow, f"flows.{flow}", "bytes_in_order", width))]
     if not lines:
@@ -78,7 +78,7 @@ def throughput(run: RunData) -> Drawing | None:
 
 
 def link_rates(run: RunData) -> Drawing | None:
-    """Wire rate of each link direction in small panels on one scale."""
+    """Draws the rate of each link direction in small panels on one scale."""
     width = bin_width(run)
     paths = sorted(run.samples.entities("links."), key=lambda path: -(run.samples.last(path, "wire_bytes") or 0))
     paths = [path for path in paths if run.samples.last(path, "wire_bytes")]
@@ -108,7 +108,7 @@ def link_rates(run: RunData) -> Drawing | None:
 
 
 def queues(run: RunData) -> Drawing | None:
-    """Queue length of the link directions that queued most."""
+    """Draws the queue length of the link directions with the longest queues."""
     series = {path: run.samples.series(path, "queue_bytes") for path in run.samples.entities("links.")}
     used = {path: s for path, s in series.items() if s is not None and s.values.max() > 0}
     order = sorted(used, key=lambda path: -float(used[path].values.mean()))
@@ -118,7 +118,7 @@ def queues(run: RunData) -> Drawing | None:
 
 
 def probe_rtt(run: RunData) -> Drawing | None:
-    """Round-trip times of the probes."""
+    """Draws the round-trip times of the probes."""
     found = {path: run.samples.series(path, "rtt_s") for path in run.samples.entities("probes.")}
     lines = [
         Line(path.removeprefix("probes."), s.times_s, s.values * 1000) for path, s in found.items() if s is not None
@@ -128,7 +128,7 @@ def probe_rtt(run: RunData) -> Drawing | None:
 
 
 def delay(run: RunData) -> Drawing | None:
-    """One-way delay of data units, over time and as a distribution."""
+    """Draws the one-way delay of data units, over time and as a distribution."""
     units = _largest_units(run)
     if not units:
         return None
@@ -156,7 +156,7 @@ def delay(run: RunData) -> Drawing | None:
 
 
 def drops(run: RunData) -> Drawing | None:
-    """Packets dropped per bin on all links and at all interfaces, stacked by reason."""
+    """Draws the packets dropped per bin on all links and at all interfaces, stacked by reason."""
     width = bin_width(run)
     counts: dict[str, Floats] = {}
     starts = width * np.arange(max(1, int(run.end_s / width + 1e-9)))
@@ -185,7 +185,7 @@ def drops(run: RunData) -> Drawing | None:
 
 
 def arrivals(run: RunData) -> Drawing | None:
-    """Data units in order of arrival; those overtaken by later ones stand out."""
+    """Draws data units in order of arrival. Units that later ones overtook are marked."""
     units = _largest_units(run)
     if not units:
         return None
@@ -219,7 +219,7 @@ def arrivals(run: RunData) -> Drawing | None:
 def _overlaid(
     run: RunData, name: str, title: str, lines: list[Line], ylabel: str, alt: str, *, dots: bool = False
 ) -> Drawing | None:
-    """Lines of several entities over time in one panel."""
+    """Draws lines of several entities over time in one panel."""
     if not lines:
         return None
     figure, axes = new_figure(height=2.8)
@@ -250,20 +250,20 @@ def _per_bin(series: Series, starts: Floats, width_s: float) -> Floats:
 
 
 def _common_ceiling(run: RunData, flows: list[str]) -> float | None:
-    """The largest ceiling of the flows shown, in Mbit/s."""
+    """Returns the largest ceiling of the flows shown, in Mbit/s."""
     ceilings = [run.flows[flow]["ceiling_bps"] for flow in flows]
     known = [ceiling for ceiling in ceilings if ceiling is not None]
     return max(known) / 1e6 if known else None
 
 
 def _largest_units(run: RunData) -> dict[str, UnitTimes]:
-    """Units of the flows that have most of them."""
+    """Returns the units of the flows that have most of them."""
     found = {flow: run.units.of(flow) for flow in run.flows}
     order = sorted((flow for flow in found if len(found[flow])), key=lambda flow: -len(found[flow]))
     return {flow: found[flow] for flow in order[:MOST_LINES]}
 
 
 def _short(path: str) -> str:
-    """``wifi`` with an arrow for the direction, of ``links.wifi.forward``."""
+    """Shortens ``links.wifi.forward`` to ``wifi`` with an arrow for the direction."""
     name, direction = path.removeprefix("links.").rsplit(".", 1)
     return f"{name} {FORWARD if direction == 'forward' else BACKWARD}"

@@ -1,4 +1,4 @@
-"""The figures of subflows: what each carried, when it was alive, its congestion window and round-trip time."""
+"""The figures of subflows: payload, lifetime, congestion window and round-trip time of each."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from mptcplab.results.subflows import tells_arrivals
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Beyond these only the subflows that carried most are drawn.
+#: If there are more subflows than this, only those with the most payload are drawn.
 MOST_SUBFLOWS = 24
 MOST_PANELS = 12
 MOST_LANES = 24
-#: Opacity of a second and third round through the palette.
+#: The opacity in each round through the palette.
 ROUNDS = (0.9, 0.55, 0.3)
 ALIVE, BACKUP, STALE = PALETTE[0], PALETTE[4], PALETTE[5]
 
 
 @dataclass(frozen=True)
 class Lane:
-    """A row of the timeline: subflows between two addresses of which each is over before the next begins."""
+    """A row of the timeline: successive subflows between two addresses."""
 
     label: str
     subflows: list[Subflow]
 
 
 def stacked(run: RunData) -> Drawing | None:
-    """What arrived on each subflow of the largest connection over time, on top of one another, and the flow's goodput.
+    """Draws the arrivals on each subflow of the largest connection over time, stacked, and the goodput of the flow.
 
-    Where the back-end does not tell what arrived, what was sent, and the title says so.
+    If the back-end does not report arrivals, it draws the bytes sent, and the title says so.
     """
     flow, shown, more = _largest(run, MOST_SUBFLOWS)
     if not shown:
@@ -58,7 +58,7 @@ def stacked(run: RunData) -> Drawing | None:
         colour, opacity = colours[subflow.addresses]
         edges = np.append(starts, starts[-1] + width) if len(starts) else starts
         of_pair = pairs[subflow.addresses]
-        # One entry of the legend for all between two addresses, which look the same.
+        # Subflows between the same addresses look the same and share an entry of the legend.
         name = f"{', '.join(str(s.id) for s in of_pair)}: {_between(subflow)}" if subflow is of_pair[0] else None
         plot.stairs(floor + rates, edges, baseline=floor, fill=True, color=colour, alpha=opacity, label=name)
         floor = floor + rates
@@ -77,7 +77,7 @@ def stacked(run: RunData) -> Drawing | None:
 
 
 def timeline(run: RunData) -> Drawing | None:
-    """When each subflow of the largest connection was alive, backup or stale, and what path managers did."""
+    """Draws when each subflow of the largest connection was open, backup or stale, and the actions of path managers."""
     flow, _, _ = _largest(run, MOST_SUBFLOWS)
     lanes = lanes_of(subflows_of(run, flow)) if flow else []
     shown = lanes[:MOST_LANES]
@@ -110,17 +110,17 @@ def timeline(run: RunData) -> Drawing | None:
 
 
 def congestion_windows(run: RunData) -> Drawing | None:
-    """Congestion window of each subflow, a panel for each pair of addresses."""
+    """Draws the congestion window of each subflow, with a panel for each pair of addresses."""
     return _panels(run, "cwnd", "Congestion window", "cwnd_bytes", 1e-3, "kB")
 
 
 def round_trip_times(run: RunData) -> Drawing | None:
-    """Smoothed round-trip time of each subflow, a panel for each pair of addresses."""
+    """Draws the smoothed round-trip time of each subflow, with a panel for each pair of addresses."""
     return _panels(run, "srtt", "Smoothed round-trip time", "srtt_s", 1e3, "ms")
 
 
 def lanes_of(subflows: Sequence[Subflow]) -> list[Lane]:
-    """Subflows in rows: one that replaces another between the same addresses stands behind it."""
+    """Returns subflows in rows. A subflow that replaces another between the same addresses follows it in its row."""
     lanes: list[Lane] = []
     of_pair: dict[frozenset[str], list[Lane]] = {}
     for subflow in subflows:
@@ -140,7 +140,7 @@ def _over_before(earlier: Subflow, later: Subflow) -> bool:
 
 
 def _largest(run: RunData, most: int) -> tuple[str, list[Subflow], str]:
-    """The connection with most subflows, those of them with samples that carried most, and words if that is not all."""
+    """Returns the connection with most subflows, its sampled subflows with most payload, and a note on omissions."""
     found = {flow: [s for s in subflows_of(run, flow) if carried(run, s)] for flow in run.flow_results}
     flow = max(found, key=lambda name: (len(found[name]), sum(s.bytes for s in found[name])), default="")
     several = found.get(flow, [])
@@ -152,7 +152,7 @@ def _largest(run: RunData, most: int) -> tuple[str, list[Subflow], str]:
 
 
 def _rate(run: RunData, subflow: Subflow, width_s: float) -> tuple[Floats, Floats]:
-    """Left edges of bins and rates in Mbit/s; before its first sample a subflow had carried nothing."""
+    """Returns the left edges of bins and rates in Mbit/s. Before its first sample, a subflow had carried nothing."""
     counter = carried(run, subflow)
     assert counter is not None
     opened_s = counter.times_s[0] if subflow.opened_s is None else min(subflow.opened_s, counter.times_s[0])
@@ -162,7 +162,7 @@ def _rate(run: RunData, subflow: Subflow, width_s: float) -> tuple[Floats, Float
 
 
 def _colours(subflows: Sequence[Subflow]) -> dict[frozenset[str], tuple[str, float]]:
-    """Colour and opacity by pair of addresses: a subflow that replaces another looks the same."""
+    """Returns colour and opacity by pair of addresses, so that a replacement looks like the subflow it replaces."""
     pairs = list(dict.fromkeys(subflow.addresses for subflow in subflows))
     return {
         pair: (PALETTE[index % len(PALETTE)], ROUNDS[min(index // len(PALETTE), len(ROUNDS) - 1)])
@@ -210,7 +210,7 @@ def _repeated(colours: Sequence[str]) -> Iterator[str]:
 
 
 def _draw_lane(plot: Axes, run: RunData, lane: Lane, place: float) -> Iterator[str]:
-    """Draw the bars of a lane; gives what was drawn, for the legend."""
+    """Draws the bars of a lane, and yields what was drawn, for the legend."""
     for number, subflow in enumerate(lane.subflows):
         since, until = _life(run, subflow)
         yield "alive"
@@ -228,7 +228,7 @@ def _draw_lane(plot: Axes, run: RunData, lane: Lane, place: float) -> Iterator[s
 
 
 def _draw_path_events(plot: Axes, run: RunData, flow: str, places: dict[frozenset[str], float]) -> bool:
-    """Small marks below the bar of the addresses concerned, or at the bottom; whether there are any."""
+    """Draws small marks below the bar of the addresses, or at the bottom. Returns whether there are any."""
     events = [event for event in run.result.get("path_events") or [] if event["flow"] in (flow, None)]
     for event in events:
         ends = frozenset(end.rpartition(":")[0].strip("[]") for end in (event["local"], event["remote"]) if end)
@@ -252,7 +252,7 @@ def _legend(drawn: dict[str, None]) -> list[object]:
 
 
 def _stretches(series: Series | None, until_s: float) -> Iterator[tuple[float, float]]:
-    """The times from and to which a gauge is 1."""
+    """Yields the start and end of each period in which a gauge is 1."""
     if series is None:
         return
     edges = np.flatnonzero(np.diff(np.concatenate([[0.0], series.values > 0.5, [0.0]]).astype(float)))
@@ -271,7 +271,7 @@ def _said(run: RunData, subflow: Subflow) -> str:
 
 
 def _between(subflow: Subflow) -> str:
-    """The two interfaces without their hosts, or the addresses where they are not known."""
+    """Returns the two interfaces without their hosts, or the addresses if the interfaces are unknown."""
     ends = (subflow.interface or subflow.local, subflow.remote_interface or subflow.remote)
     return "-".join(end.rpartition(".")[2] if end[:1].isalpha() else end for end in ends)
 

@@ -1,4 +1,4 @@
-"""Figures over the combinations of a sweep: a line or bars over one factor, heat maps over two, panels over more."""
+"""Figures of a sweep: a line or bars over one factor, heat maps over two, panels over more."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 MOST_PANELS = 12
 MOST_COLUMNS = 3
-#: Beyond these a cell has no room for its number.
+#: Cells of larger heat maps have no room for their numbers.
 MOST_NUMBERED_COLUMNS, MOST_NUMBERED_ROWS = 16, 30
 COLOURS = "cividis"
-#: Text on cells, which look the same on any page.
+#: Colours of text on cells, which look the same on any page.
 ON_DARK, ON_LIGHT = "#ffffff", "#000000"
 DARK_BELOW = 0.5
-#: Units of metrics that are drawn in another.
+#: Units of metrics that are converted for figures.
 SCALED = {"bit/s": (1e-6, "Mbit/s"), "B": (1e-6, "MB")}
 
 #: The spread of a metric at each combination, by the values of the factors in their order.
@@ -35,14 +35,14 @@ Spreads = Mapping[tuple[str, ...], Spread]
 
 
 def sweep_drawings(outcome: Outcome) -> list[Drawing]:
-    """The medians of its metric over all combinations, and a figure for each crossing that was looked for."""
+    """Returns the medians of the metric over all combinations, and a figure for each crossing that was searched."""
     wanted = dict.fromkeys(entry["metric"] for entry in outcome.found if entry["kind"] == "crossover")
     drawn = [_surface(outcome), *(_crossings(outcome, number, metric) for number, metric in enumerate(wanted, 1))]
     return [drawing for drawing in drawn if drawing is not None]
 
 
 def _surface(outcome: Outcome) -> Drawing | None:
-    """Lines or bars of one factor, else heat maps of the first two; None without values."""
+    """Draws lines or bars of one factor, or else heat maps of the first two. Returns None without values."""
     factors, metric = outcome.sweep.factors, outcome.metric
     spreads, unit = _spreads(outcome, metric)
     if not spreads:
@@ -62,7 +62,7 @@ def _surface(outcome: Outcome) -> Drawing | None:
 
 
 def _crossings(outcome: Outcome, number: int, metric: str) -> Drawing | None:
-    """Both arms over the numeric factor, with where they cross and its interval; panels for the other factors."""
+    """Draws both arms over the numeric factor, their crossing and its interval, with panels for the other factors."""
     factors, axis = outcome.sweep.factors, crossing_axis(outcome.sweep.factors)
     spreads, unit = _spreads(outcome, metric)
     panels = [entry for entry in outcome.found if (entry["kind"], entry["metric"]) == ("crossover", metric)]
@@ -84,7 +84,7 @@ def _crossings(outcome: Outcome, number: int, metric: str) -> Drawing | None:
             ends.append([(float(line.y[-1]), line.label, colour) for line, colour in drawn])
             plot.set_title(in_words(entry["at"]))
             lines += [Line(_panel(line.label, entry["at"]), line.x, line.y) for line, _ in drawn]
-        # Only now the axes, which are shared, have their limits.
+        # The shared axes have their limits only after all panels are drawn.
         for plot, labels in zip(axes.flat, ends, strict=False):
             label_line_ends(plot, labels)
         _finish(figure, axes, len(shown), _title(axis.over), _with_unit(metric, unit))
@@ -93,7 +93,7 @@ def _crossings(outcome: Outcome, number: int, metric: str) -> Drawing | None:
 
 
 def _spreads(outcome: Outcome, metric: str) -> tuple[Spreads, str]:
-    """The spread of a metric at each combination that has one, and the unit that they are drawn in."""
+    """Returns the spread of a metric at each combination that has one, and the unit of the figure."""
     unit = outcome.unit(metric)
     scale, drawn_unit = SCALED.get(unit, (1.0, unit))
     factors = outcome.sweep.factors
@@ -143,7 +143,7 @@ def _heat_map(plot: Axes, cells: Floats, limits: tuple[float, float]) -> Any:
 
 
 def _cells(factors: Sequence[Factor], across: Factor, up: Factor, at: Mapping[str, str], spreads: Spreads) -> Floats:
-    """Medians, a row for each value of ``up``; nan where there is none."""
+    """Returns medians with a row for each value of ``up``, and nan for a missing one."""
 
     def median(x: str, y: str) -> float:
         found = spreads.get(_key(factors, {**at, across.name: x, up.name: y}))
@@ -153,7 +153,7 @@ def _cells(factors: Sequence[Factor], across: Factor, up: Factor, at: Mapping[st
 
 
 def _curve(plot: Axes, over: Factor, of_values: Mapping[str, Spread], colour: str, label: str) -> Line:
-    """Draw medians with their intervals over a numeric factor."""
+    """Draws medians with their intervals over a numeric factor."""
     number = dict(zip(over.values, over.numbers or (), strict=True))
     ordered = sorted(of_values, key=number.__getitem__)
     x = [number[value] for value in ordered]
@@ -187,7 +187,7 @@ def _finish(figure: Any, axes: Any, panels: int, x_title: str, y_title: str) -> 
 
 
 def _in_order(factor: Factor) -> list[str]:
-    """Values that are numbers ascend; others stay in the order given."""
+    """Returns the values of a factor: numbers ascending, others in the order given."""
     if factor.numbers is None:
         return list(factor.values)
     return [value for _, value in sorted(zip(factor.numbers, factor.values, strict=True))]

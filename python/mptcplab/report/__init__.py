@@ -1,4 +1,4 @@
-"""The report: one HTML page, complete in itself, for one run, several side by side, a sweep, or a paper."""
+"""Reports: self-contained HTML pages for a run, several runs side by side, a sweep, or a paper."""
 
 from mptcplab.report.agreement import metrics_grid, notes, shares_grid
 from mptcplab.report.beside import Beside

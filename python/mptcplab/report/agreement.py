@@ -1,4 +1,4 @@
-"""Tables of how far back-ends agree."""
+"""Tables of the agreement between back-ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_ROWS = 200
 
 
 def metrics_grid(agreement: Json) -> Grid:
-    """Means of metrics and their ranges side by side, their ratio, its interval, the reference alone, the verdict."""
+    """Returns the table of metrics: means with ranges, their ratio, its interval, the reference alone, the verdict."""
     reference = agreement["reference"]
     heads = ["flow", "metric", "back-end", "n", "mean", f"{reference} n", f"{reference} mean"]
     heads += ["ratio", "90 % interval", f"{reference} against itself", "of", "verdict"]
@@ -29,7 +29,7 @@ def metrics_grid(agreement: Json) -> Grid:
 
 
 def shares_grid(agreement: Json) -> Grid:
-    """Shares of links side by side, in percent, their difference in points, and as above."""
+    """Returns the table of link shares: percentages, their difference in points, and further columns as for metrics."""
     reference = agreement["reference"]
     heads = ["flow", "link", "back-end", "share", f"{reference} share"]
     heads += ["points", "90 % interval", f"{reference} against itself", "of", "verdict"]
@@ -48,7 +48,7 @@ def shares_grid(agreement: Json) -> Grid:
 
 
 def notes(agreement: Json) -> list[str]:
-    """What to know of the tables: how pairs were made, what chance does among so many, what so few runs may miss."""
+    """Returns notes on the tables: how runs were paired, the effect of chance, and what few runs can miss."""
     reference, count = agreement["reference"], agreement["comparisons"]
     entries = [*agreement["metrics"], *agreement["shares"]]
     said = [_pairing(entries, reference)]
@@ -72,7 +72,7 @@ def notes(agreement: Json) -> list[str]:
 
 
 def _pairing(entries: list[Json], reference: str) -> str:
-    """Which rows are of pairs, and why others are not."""
+    """Returns a sentence that says which rows compare pairs, and why other rows do not."""
     pairs = sum(entry["method"] == "pairs" for entry in entries)
     how = "the ratio is the geometric mean of the ratios seed by seed, the interval Student's t on their logarithms"
     if pairs == len(entries):
@@ -83,14 +83,14 @@ def _pairing(entries: list[Json], reference: str) -> str:
 
 
 def _mean(entry: Json, side: str, unit: str) -> str:
-    """A mean, and the range of the runs where they differ."""
+    """Returns a mean, with the range of the runs if they differ."""
     low, high = (quantity(end, unit) for end in entry[f"{side}range"])
     mean = quantity(entry[f"{side}mean"], unit)
     return mean if low == high else f"{mean} ({low} to {high})"
 
 
 def metrics_side_by_side(agreement: Json, other: str) -> Grid:
-    """Metrics of single runs, of which no interval is known: the reference's, those of ``other``, their ratio."""
+    """Returns a table of metrics of single runs, without intervals: the reference, ``other``, and their ratio."""
     rows = [
         [entry["flow"], head(entry["metric"]), *_values(entry, METRICS["flow", entry["metric"]].unit)]
         for entry in agreement["metrics"]
@@ -100,7 +100,7 @@ def metrics_side_by_side(agreement: Json, other: str) -> Grid:
 
 
 def links_side_by_side(agreement: Json, other: str) -> Grid:
-    """The same of each link: windows with their ratio, shares with their difference."""
+    """Returns a table of links in single runs: windows with their ratio, shares with their difference."""
     rows = [
         [entry["flow"], entry["link"], head(entry["metric"]), *_values(entry, METRICS["subflow", entry["metric"]].unit)]
         for entry in agreement["metrics"]
@@ -110,7 +110,7 @@ def links_side_by_side(agreement: Json, other: str) -> Grid:
         shares = [f"{100 * entry[key]:.1f} %" for key in ("reference_mean", "mean")]
         rows.append([entry["flow"], entry["link"], "share", *shares, f"{100 * entry['difference']:+.1f} points"])
     heads = ["flow", "link", "", *_of_two(agreement, other)]
-    # Numbered links in order of their numbers.
+    # Sorts numbered links by their numbers.
     rows.sort(key=lambda row: (row[0], len(row[1]), row[1]))
     return Grid(heads, rows[:MOST_ROWS], frozenset({3, 4, 5}))
 
@@ -139,7 +139,7 @@ def _interval(ends: list[float] | None, factor: float, digits: int) -> str:
 
 
 def _verdict(entry: Json) -> str:
-    """The verdict, with why there is none, how far it can be trusted, and which runs stand apart."""
+    """Returns the verdict, with the reason if there is none, its reliability, and the outliers."""
     seeds = ", ".join(dict.fromkeys(str(one["seed"]) for one in entry["apart"]))
     apart = f"; apart: seed {seeds}" if seeds else ""
     if entry["why"] is not None:

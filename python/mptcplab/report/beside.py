@@ -1,4 +1,4 @@
-"""A run beside its twin in the simulator: a section of the page of the run."""
+"""A run beside the same run in the simulator: a section of the page of the run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IN_SIMULATOR = "simulator"
 
 @dataclass(frozen=True)
 class Beside:
-    """What the section says: what was simulated, or why it cannot be; figures and tables of both."""
+    """The section: what was simulated, or why it cannot be simulated, with figures and tables of both."""
 
     says: str
     drawings: Sequence[Drawing] = ()
@@ -27,7 +27,7 @@ class Beside:
 
     @classmethod
     def of(cls, bundle: Bundle, twin: Bundle) -> Beside:
-        """A run and its twin. Raises BundleError if one of them is unfinished or damaged."""
+        """Makes the section of both runs. Raises BundleError if one of them is unfinished or damaged."""
         arms = {bundle.record["backend"]: [bundle], IN_SIMULATOR: [twin]}
         runs = {name: [one.load()] for name, (one,) in arms.items()}
         flows = [flow["id"] for flow in bundle.record["flows"]][:MOST_FLOWS]
@@ -48,7 +48,7 @@ class Beside:
 
     @classmethod
     def missing(cls, why: str) -> Beside:
-        """Of a run that has no twin."""
+        """Makes the section of a run that was not simulated."""
         return cls(f"There is nothing to compare with: {why}.")
 
 
@@ -59,5 +59,5 @@ def _says(record: Json) -> str:
 
 
 def second_choices(record: Json) -> str:
-    """``olia instead of olia-oot``, for each choice that was not the first; empty if all were."""
+    """Returns ``olia instead of olia-oot`` for each substitution, or an empty text."""
     return ", ".join(dict.fromkeys(f"{one['used']} instead of {one['asked']}" for one in record["substitutions"]))

@@ -1,4 +1,4 @@
-"""The page of a capture: what Multipath TCP did in it, with charts that can be zoomed."""
+"""The page of a capture: what MPTCP did in it, with charts that can be zoomed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from mptcplab.report.page import Grid, render
 from mptcplab.report.quantities import quantity
 from mptcplab.results.entities import Json
 
-#: Of more connections, packets, subflows and events the page says how many there are.
+#: Limits of the page. If there are more connections, packets, subflows or events, it says how many.
 MOST_CONNECTIONS = 24
 MOST_PACKETS = 4_000_000
 MOST_LANES = 24
 MOST_ROWS = 500
-#: What is wrong with a connection, and marked so.
+#: Events that are marked as problems of a connection.
 TROUBLE = {"mp_fail", "mp_fastclose", "reset", "fallback", "timeout", "violation"}
 DATA_HEADS = [
     "sender",
@@ -38,7 +38,7 @@ DATA_HEADS = [
 
 @dataclass(frozen=True)
 class Section:
-    """What the page says of a connection. ``described`` and ``points`` are for its charts; None without them."""
+    """The section of a connection. ``described`` and ``points`` are the data of its charts; None without charts."""
 
     id: int
     title: str
@@ -54,7 +54,7 @@ class Section:
 
 
 def capture_page(document: Json, series: Path) -> str:
-    """The page of a capture as HTML, from what `mptcplab.captures.explain` gave and the Parquet file that it wrote.
+    """Returns the page of a capture as HTML, from the result of `mptcplab.captures.explain` and its Parquet file.
 
     Raises RunFailed if the file cannot be read.
     """
@@ -125,7 +125,7 @@ def _first(grid: Grid) -> Grid:
 
 
 def _data(connection: Json) -> Grid:
-    """A row for each side that sent data."""
+    """Returns a row for each host that sent data."""
     rows = [_data_row(side, connection["data"][side]) for side in capture_tables.SIDES if _sent(connection, side)]
     return Grid(DATA_HEADS, rows, frozenset(range(1, len(DATA_HEADS))))
 
@@ -153,7 +153,7 @@ def _data_row(side: str, data: Json) -> list[str]:
 
 
 def _described(connection: Json, points: Points) -> Json:
-    """What the charts are told of a connection beside its points."""
+    """Returns the data of the charts of a connection besides its points."""
     place = {subflow["id"]: place for place, subflow in enumerate(connection["subflows"])}
     return {
         "start_s": connection["start_s"],

@@ -1,4 +1,4 @@
-"""The packets of a capture as points for the charts of its page: columns, quantised, compressed, as text."""
+"""The packets of a capture as points for the charts of its page: quantised, compressed columns in text form."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import numpy as np
 from mptcplab.metrics.arrays import Integers, Numbers
 from mptcplab.results.entities import Json
 
-#: What is seen of time: captures rarely know better.
+#: The resolution of time, because captures rarely have a better one.
 TIME_UNIT_S = 1e-6
-#: Steps in which windows and bytes under way are told: finer than any chart is high.
+#: The number of steps of windows and of bytes in flight, more than the height of a chart in pixels.
 STEPS = 1 << 15
-#: In a stream of segments with more than these, neighbours become one point.
+#: In a stream with more segments than this, neighbours are merged into one point.
 MOST_POINTS = 1_000_000
-#: Fast, and within a tenth of the smallest that zlib makes of these columns.
+#: Fast; the result is at most a tenth larger than zlib's smallest for these columns.
 COMPRESSION_LEVEL = 4
 KINDS = ("new", "reinjection", "retransmission", "unmapped")
 SIDES = ("client", "server")
 
-#: Columns of one length by name.
+#: Columns of equal length, by name.
 Columns = dict[str, Any]
 
 
@@ -32,23 +32,24 @@ Columns = dict[str, Any]
 class Points:
     """The points of a connection.
 
-    ``series`` says, by sender of the data and by what the points are, how many ``points`` there are and for each of
-    the ``columns`` its ``unit``, its ``width`` in bytes and its ``start`` in ``text``, which is zlib in base64.
-    A column is the differences from one value to the next in units, modulo 2^(8 width), all low bytes first, all high
-    bytes last; the largest value of its width means that none is known.
+    ``series`` holds, by the sender of the data and by the kind of points, the number of ``points``
+    and the layout of each of the ``columns``: ``unit``, ``width`` in bytes, and ``start`` in
+    ``text``, which is zlib in base64. A column holds the differences of successive values in units,
+    modulo 2^(8 width): first all low bytes, last all high bytes. The largest value of a width means
+    "unknown".
     """
 
     series: Json
     text: str
-    #: Packets for which a point stands, at most.
+    #: The largest number of packets that a point stands for.
     merged: int
 
 
 def rows_by_connection(series: Mapping[str, Any], connections: Sequence[Json]) -> list[Columns]:
-    """For each of these connections the rows of a capture's series that are of its subflows.
+    """Returns, for each connection, the rows of a capture's series that belong to its subflows.
 
-    ``subflow`` is then the place in its list of subflows; ``from`` and ``kind`` are places in SIDES and KINDS, -1 for
-    packets without payload.
+    ``subflow`` becomes the index in the connection's list of subflows. ``from`` and ``kind`` become
+    indices into SIDES and KINDS, with -1 for packets without payload.
     """
     columns = dict(series)
     columns["from"] = _places(columns["from"], SIDES)
@@ -60,14 +61,15 @@ def rows_by_connection(series: Mapping[str, Any], connections: Sequence[Json]) -
         for place, subflow in enumerate(connection["subflows"]):
             connection_of[subflow["id"]] = number
             place_of[subflow["id"]] = place
-    # Rows tell the connection of their moment; a part that joined another later is found by its subflow.
+    # Each row has the connection of its time. A subflow that joined another connection later is
+    # found by its id.
     connection = connection_of[columns["subflow"]]
     columns["subflow"] = place_of[columns["subflow"]]
     return [_rows(columns, np.flatnonzero(connection == number)) for number in range(len(connections))]
 
 
 def points_of(rows: Columns, *, most: int = MOST_POINTS) -> Points:
-    """The points of a connection from its rows (see `rows_by_connection`)."""
+    """Returns the points of a connection from its rows (see `rows_by_connection`)."""
     described: Json = {}
     packed = bytearray()
     merged = 1
@@ -86,13 +88,13 @@ def points_of(rows: Columns, *, most: int = MOST_POINTS) -> Points:
 
 
 def _series(sent: Columns, answers: Columns, every: int) -> list[tuple[str, dict[str, tuple[Numbers, float]]]]:
-    """What is shown of the data of one side: columns with their units."""
+    """Returns the series that show the data of one host: columns with their units."""
     knowing = {
         name: _rows(answers, np.flatnonzero(~np.isnan(answers[name]))[::every])
         for name in ("data_ack", "rtt_s", "data_rtt_s", "window_bytes")
     }
     progress = knowing["data_ack"]
-    # Acknowledgments that say nothing new are not drawn.
+    # Acknowledgments without progress are not drawn.
     progress = _rows(progress, np.flatnonzero(np.diff(np.maximum.accumulate(progress["data_ack"]), prepend=-1) > 0))
     windows = knowing["window_bytes"]
     windows = _rows(windows, np.flatnonzero(np.diff(windows["window_bytes"], prepend=-1) != 0))
@@ -125,18 +127,18 @@ def _with_time(rows: Columns, name: str, unit: float, *others: str) -> dict[str,
 
 
 def _time_unit(rows: Columns) -> float:
-    """In 32 bits."""
+    """Returns the unit with which all times fit into 32 bits."""
     return max(TIME_UNIT_S, float(rows["time_s"].max(initial=0)) / ((1 << 32) - 2))
 
 
 def _byte_unit(values: Numbers, steps: int) -> float:
-    """Whole bytes, as few as that many steps to the largest value allow."""
+    """Returns the smallest whole number of bytes with which the largest value needs at most ``steps`` steps."""
     known = np.asarray(values)[~np.isnan(values)]
     return float(max(1, -(-int(known.max(initial=0)) // (steps - 2))))
 
 
 def _merged(sent: Columns, every: int) -> Columns:
-    """So many neighbours of a subflow that are of one kind as one, with all their payload."""
+    """Merges each ``every`` neighbours of one subflow and kind into one row with their total payload."""
     if every == 1:
         return sent
     stream = sent["subflow"] * len(KINDS) + sent["kind"]
@@ -150,7 +152,7 @@ def _merged(sent: Columns, every: int) -> Columns:
 
 
 def _packed(values: Numbers, unit: float, into: bytearray) -> Json:
-    """Adds the bytes of a column; how they are to be read."""
+    """Appends the bytes of a column to ``into`` and returns its layout."""
     array = np.asarray(values, dtype=np.float64)
     known = ~np.isnan(array) & (array >= 0)
     units = np.rint(np.where(known, array, 0) / unit).astype(np.int64)

@@ -1,4 +1,4 @@
-"""What a capture says, as sentences and tables: for the terminal and for its page."""
+"""The content of a capture as sentences and tables, for the terminal and for its page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mptcplab.report.quantities import MISSING, quantity
 Json = dict[str, Any]
 
 SIDES = ("client", "server")
-#: How events are called, by the names of RFC 8684.
+#: The names of events, in the words of RFC 8684.
 EVENT_NAMES = {
     "syn": "SYN",
     "mp_capable": "MP_CAPABLE",
@@ -52,12 +52,12 @@ SUBFLOW_NUMERIC = frozenset({0, 4, 5, 6, 7, 8, 9, 10})
 
 
 def size(count: float) -> str:
-    """``23 kB``."""
+    """Formats a number of bytes: ``23 kB``."""
     return quantity(count, "B")
 
 
 def capture_sentences(document: Json) -> list[str]:
-    """What the files hold, and what of them could not be read."""
+    """Returns sentences about the content of the files and the parts that could not be read."""
     frames, connections = document["frames"], document["connections"]
     multipath = sum(connection["version"] is not None for connection in connections)
     plain = len(connections) - multipath
@@ -84,7 +84,7 @@ def capture_sentences(document: Json) -> list[str]:
 
 
 def connection_title(connection: Json) -> str:
-    """Which connection it is: its ends, version and token."""
+    """Returns the title of a connection: its addresses, version and token."""
     sides = connection["sides"]
     kind = "plain TCP" if connection["version"] is None else f"Multipath TCP version {connection['version']}"
     token = f", token {connection['token']}" if connection["token"] else ""
@@ -95,7 +95,7 @@ def connection_title(connection: Json) -> str:
 
 
 def connection_sentences(connection: Json) -> list[str]:
-    """What happened in a connection."""
+    """Returns sentences about the events of a connection."""
     lasted = connection["end_s"] - connection["start_s"]
     begun = f"{_count(len(connection['subflows']), 'subflow')} in {quantity(lasted, 's')}"
     second = connection["second_subflow_usable_after_s"]
@@ -150,14 +150,14 @@ def _gap_sentence(gap: Json) -> str:
 
 
 def subflow_grid(connection: Json) -> Grid:
-    """A row for every subflow."""
+    """Returns a row for each subflow."""
     subflows = connection["subflows"]
     sent = {side: sum(subflow["directions"][side]["bytes"] for subflow in subflows) for side in SIDES}
     return Grid(SUBFLOW_HEADS, [_subflow_row(subflow, sent) for subflow in subflows], SUBFLOW_NUMERIC)
 
 
 def _payload(subflow: Json, sent: dict[str, int]) -> list[str]:
-    """What each side sent on a subflow, and its share of what that side sent on all."""
+    """Returns the payload that each host sent on a subflow, and its share of the host's total."""
     cells = []
     for side in SIDES:
         found = subflow["directions"][side]["bytes"]
@@ -194,7 +194,7 @@ def _end(ended: Json | None) -> str:
 
 
 def event_grid(connection: Json) -> Grid:
-    """A row for everything that happened besides data."""
+    """Returns a row for each event other than data."""
     rows = [
         [
             f"{event['at_s']:.6f}",
@@ -214,7 +214,7 @@ def _count(number: int, thing: str) -> str:
 
 
 def overview(document: Json, most: int = 5) -> str:
-    """The largest connections in a few lines, for a display that is drawn again and again."""
+    """Returns a few lines about the largest connections, for a display that is redrawn often."""
     lines = capture_sentences(document)
     for connection in sorted(document["connections"], key=importance)[:most]:
         lines += ["", connection_title(connection)]
@@ -226,12 +226,12 @@ def overview(document: Json, most: int = 5) -> str:
 
 
 def importance(connection: Json) -> tuple[bool, int]:
-    """Sorts connections: Multipath TCP first, then those that carried more."""
+    """Returns the key by which connections are sorted: MPTCP first, then those with more payload."""
     return connection["version"] is None, -connection["bytes"]
 
 
 def clock_sentences(one_way: Json) -> list[str]:
-    """How the clocks of both ends were brought together."""
+    """Returns sentences about the alignment of the clocks of both hosts."""
     offset = one_way["clock_offset_s"]
     if offset is None:
         return ["No subflow has packets both ways in both captures: the clocks cannot be compared."]
@@ -244,7 +244,7 @@ def clock_sentences(one_way: Json) -> list[str]:
 
 
 def one_way_grid(one_way: Json) -> Grid:
-    """A row for each direction of each subflow that both captures show."""
+    """Returns a row for each direction of each subflow that both captures show."""
     rows = [
         [
             way["source"],
@@ -261,7 +261,7 @@ def one_way_grid(one_way: Json) -> Grid:
 
 
 def packet_sentences(packet: Json) -> list[str]:
-    """Which packet it is."""
+    """Returns sentences that identify a packet."""
     flags = ", ".join(packet["flags"]) or "no flags"
     sentences = [
         f"Packet {packet['packet']} at {packet['at_s']:.6f} s, from the {packet['from']} on subflow "
@@ -276,7 +276,7 @@ def packet_sentences(packet: Json) -> list[str]:
 
 
 def packet_grid(packet: Json) -> Grid:
-    """A row for every field of every option."""
+    """Returns a row for each field of each option."""
     rows = []
     for option in packet["options"]:
         rows.append([option["name"], f"{option['bytes']} bytes", option["hex"], option["source"]])

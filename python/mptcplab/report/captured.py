@@ -1,4 +1,4 @@
-"""What the captures of a run say, beside what the run counted itself."""
+"""The captures of a run, with the run's own counters."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HEADS = [
 
 @dataclass(frozen=True)
 class CapturedHost:
-    """The captures of one host's interfaces, explained together. ``series`` has a row for every TCP packet."""
+    """The captures of one host's interfaces, analysed together. ``series`` has a row for every TCP packet."""
 
     host: str
     files: list[Path]
@@ -39,20 +39,20 @@ class CapturedHost:
 
     @property
     def page(self) -> str:
-        """The file name of its page, beside the report of the run."""
+        """The file name of the host's page, in the directory of the run's report."""
         return f"captures-{self.host}.html"
 
     @property
     def sentences(self) -> list[str]:
-        """What happened, for the largest connection of Multipath TCP."""
+        """Returns sentences about the largest MPTCP connection."""
         largest = sorted(self.document["connections"], key=importance)[:1]
         return [line for one in largest for line in (connection_title(one), *connection_sentences(one))]
 
 
 def captured_hosts(record: Json, directory: Path, scratch: Path) -> list[CapturedHost]:
-    """Every host of which the run made captures; the series of their packets go into the directory ``scratch``.
+    """Returns every host that the run captured. The series of the packets are written to the directory ``scratch``.
 
-    Raises UsageError if one of them is no capture any more.
+    Raises UsageError if a file is not a capture any more.
     """
     files: defaultdict[str, list[Path]] = defaultdict(list)
     for path in sorted((directory / DIRECTORY).glob("*.pcapng")):
@@ -75,7 +75,7 @@ def _captured(host: str, files: list[Path], counted: dict[tuple[str, str], Json]
 
 
 def _counted(counted: dict[tuple[str, str], Json], subflow: Json) -> Json | None:
-    """What the run counted of a subflow, whose sender may be on either side."""
+    """Returns the counters of the run for a subflow, whose sender can be on either side."""
     ends = subflow["local"], subflow["remote"]
     return counted.get(ends) or counted.get((ends[1], ends[0]))
 
@@ -96,5 +96,5 @@ def _row(connection: Json, subflow: Json, counted: Json | None) -> list[str]:
 
 
 def host_page(host: CapturedHost) -> str:
-    """The page of a host's captures as HTML."""
+    """Returns the page of the captures of a host as HTML."""
     return capture_page(host.document, host.series)

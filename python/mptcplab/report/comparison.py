@@ -1,4 +1,4 @@
-"""The page that lays several runs side by side."""
+"""The page that shows several runs side by side."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def arms_of(bundles: Sequence[Bundle]) -> Arms:
 
 
 def in_order(bundles: Iterable[Bundle]) -> list[Bundle]:
-    """Bundles as people would list them: experiments in order of their numbers, each first as it is described."""
+    """Sorts bundles: experiments by their numbers, and for each first the run without changes."""
     return sorted(bundles, key=_place)
 
 
@@ -94,7 +94,7 @@ def _place(bundle: Bundle) -> tuple[list[tuple[str, int]], list[str], str, int]:
 
 
 def _changes_of_variants(bundles: Sequence[Bundle]) -> dict[str, str]:
-    """By digest what was changed on the command line, if not in all; the digest too where the files differ."""
+    """Returns, by digest, the changes on the command line that not all runs have, and the digest if files differ."""
     variants = {bundle.record["digest"]: bundle for bundle in bundles}
     changes = {digest: changes_of(bundle) for digest, bundle in variants.items()}
     everywhere = set.intersection(*(set(changed) for changed in changes.values()))
@@ -121,7 +121,7 @@ def _shortened(changed: Sequence[str], variants: Iterable[Sequence[str]]) -> lis
 
 
 def _by_name(changes: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Keys and new values by the last name in the key."""
+    """Returns keys and new values by the last name in the key."""
     found: dict[str, dict[str, str]] = {}
     for change in changes:
         key, _, value = change.partition("=")
@@ -130,7 +130,7 @@ def _by_name(changes: Iterable[str]) -> dict[str, dict[str, str]]:
 
 
 def _choices(bundles: Sequence[Bundle]) -> dict[str, list[str]]:
-    """By path of the bundle what was used from lists of preference, where runs of the same differ in that."""
+    """Returns, by path of the bundle, the choices from lists of preference in which equal experiments differ."""
     used = {
         str(bundle.path): ", ".join(f"{s['where']}={s['used']}" for s in bundle.record["substitutions"])
         or "all first choices"
@@ -147,13 +147,13 @@ def _same(bundle: Bundle) -> tuple[str, str, str]:
 
 
 def _shared_folder(experiments: set[str]) -> str:
-    """The folders that all ids begin with, with the slash after them."""
+    """Returns the folders that all ids begin with, with a final slash."""
     folder = commonpath([experiment.rpartition("/")[0] for experiment in experiments])
     return f"{folder}/" if folder else ""
 
 
 def page_of(arms: Arms, data: dict[str, RunData], agreement: Json | None = None) -> str:
-    """The comparison from its arms and the data of each bundle by path."""
+    """Returns the comparison from its arms and the data of each bundle by path."""
     loaded = {name: [data[str(bundle.path)] for bundle in bundles] for name, bundles in arms.items()}
     flows = list(dict.fromkeys(flow for runs in loaded.values() for run in runs for flow in run.flows))[:MOST_FLOWS]
     drawn = [(overlay(f"overlay-{n}", loaded, flow), _bars(f"goodput-{n}", arms, flow)) for n, flow in enumerate(flows)]
@@ -177,7 +177,7 @@ def page_of(arms: Arms, data: dict[str, RunData], agreement: Json | None = None)
 
 
 def _user_code_of(arms: Arms) -> list[str]:
-    """The algorithms of users' own in each arm that has some."""
+    """Returns the user-defined algorithms of each arm that has some."""
     found = []
     for name, bundles in arms.items():
         told = dict.fromkeys(user_code(entry) for one in bundles for entry in one.record.get("user_code", ()))
@@ -196,7 +196,7 @@ def _bars(name: str, arms: Arms, flow: str) -> Drawing | None:
 
 
 def table_of(arms: Arms, flows: list[str] | None = None) -> Grid:
-    """Medians, intervals and ratios to the first arm, for each flow (default: of all arms) and compared metric."""
+    """Returns medians, intervals and ratios to the first arm, for each flow (default: of all arms) and metric."""
     (_, reference), *_ = arms.items()
     if flows is None:
         flows = _flows_of(bundle.record for bundles in arms.values() for bundle in bundles)
@@ -247,7 +247,7 @@ def _told(bundles: Sequence[Bundle], event: str, metric: str, found: Spread | No
 
 
 def _telling(arms: Arms, flow: str) -> list[str]:
-    """Metrics of a flow that are not 0 in every run."""
+    """Returns the metrics of a flow that are not 0 in every run."""
     records = [bundle.record["metrics"].get(f"flows.{flow}", {}) for bundles in arms.values() for bundle in bundles]
     return [metric for metric in COMPARED if any(record.get(metric) for record in records)]
 

@@ -1,4 +1,4 @@
-"""The page of an algorithm beside all others of its kind."""
+"""The page that compares an algorithm with all others of its kind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHOWN = {"bit/s": ("Mbit/s", 1e-6), "s": ("ms", 1e3)}
 
 
 def contest_page(document: Json) -> str:
-    """The page, as HTML, of what `benchmark.document` gives."""
+    """Returns the page of `benchmark.document` as HTML."""
     algorithms = [value["algorithm"] for value in document["measures"][0]["values"]]
     return render(
         "contest.html.j2",
@@ -32,7 +32,7 @@ def _known(measure: Json) -> dict[str, Json]:
 
 
 def _places(document: Json) -> Grid:
-    """A row for each measure: the newcomer, the best of the others, and the newcomer's place."""
+    """Returns a row for each measure: the newcomer, the best of the others, and the rank of the newcomer."""
     rows = []
     for measure in document["measures"]:
         known = _known(measure)
@@ -45,7 +45,7 @@ def _places(document: Json) -> Grid:
 
 
 def _values(document: Json, algorithms: list[str]) -> Grid:
-    """A row for each algorithm, a column for each measure."""
+    """Returns a row for each algorithm and a column for each measure."""
     heads = [f"{measure['scenario']}: {measure['metric'].rpartition('.')[2]}" for measure in document["measures"]]
     columns = [
         {name: quantity(value["median"], measure["unit"]) for name, value in _known(measure).items()}

@@ -1,4 +1,4 @@
-"""Where congestion controls should have settled, beside where they did: a section of the page of a run."""
+"""The section of a run's page that compares the shares of subflows with the equilibrium of their congestion control."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from mptcplab.results.entities import Json
 from mptcplab.results.run_data import NotConcerned
 
 MOST_FLOWS = 20
-#: The part of the samples above which something is the rule.
+#: A condition is mentioned if it holds in more than this part of the samples.
 MOSTLY = 0.5
-#: The width of a range of shares from which on the losses do not tell which path is better.
+#: From this width of a range of shares on, the losses do not decide which path is better.
 UNDECIDED = 0.5
 HEADS = ["subflow", "link", "loss", "round-trip time", "share", "share in equilibrium", "if losses differ by chance"]
 
 
 @dataclass(frozen=True)
 class Settling:
-    """A flow with its control: both shares of each subflow, and why they may differ; no table where there is none."""
+    """A flow with its control, a table of both shares of each subflow, and remarks on why they may differ."""
 
     flow: str
     control: str
@@ -31,7 +31,7 @@ class Settling:
 
 
 def settlings(record: Json, run: RunData) -> list[Settling]:
-    """Of each connection whose control has a fluid, and of which two subflows or more carried data."""
+    """Returns an entry for each connection whose control has a fluid model and whose data used two or more subflows."""
     used = {one["where"]: one["used"] for one in record["substitutions"]}
     flows = [flow for flow in run.resolved["flows"] if flow["transport"] == "mptcp"][:MOST_FLOWS]
     controls = {flow["id"]: _used(flow["cc"], used.get(f"flows.{flow['id']}.cc")) for flow in flows}
@@ -44,7 +44,7 @@ def settlings(record: Json, run: RunData) -> list[Settling]:
 
 
 def _used(preferred: Sequence[Control], used: str | None) -> Control:
-    """Of controls in order of preference the one that ran; the first, if there was no substitution."""
+    """Returns the control that ran, from a list in order of preference; the first if none was substituted."""
     return next((one for one in preferred if control_name(one) == used), preferred[0])
 
 
@@ -57,7 +57,7 @@ def _settling(flow: str, control: Control, found: Equilibrium | Absent, run: Run
 
 
 def _label(control: Control) -> str:
-    """``semicoupled (a 2.0)``."""
+    """Returns the name and parameters of a control: ``semicoupled (a 2.0)``."""
     given = {} if isinstance(control, str) else {key: control[key] for key in control if key != "name"}
     of = ", ".join(f"{key} {value}" for key, value in given.items())
     return f"{control_name(control)} ({of})" if of else control_name(control)
@@ -88,7 +88,7 @@ def _since(found: Equilibrium) -> str:
 
 
 def _limits(found: Equilibrium) -> Iterator[str]:
-    """What bounded windows other than losses, as far as the samples tell."""
+    """Yields what limited windows other than losses, as far as the samples show it."""
     least = [one.subflow.id for one in found.subflows if _or(one.smallest_cwnd_ratio, 0.0) > MOSTLY]
     if least:
         yield f"{_subflows(least)}: the window was at its least most of the time, where losses cannot make it smaller."
@@ -103,7 +103,7 @@ def _limits(found: Equilibrium) -> Iterator[str]:
 
 
 def _changes(found: Equilibrium, run: RunData) -> Iterator[str]:
-    """What changed while it was measured."""
+    """Yields the events of the network and the changes of subflows during the measurement."""
     events = [one.id for one in run.happenings if found.since_s <= one.actual_s <= found.until_s]
     if events:
         yield f"Meanwhile there was {', '.join(events)}: it is the mean of different states."

@@ -1,4 +1,4 @@
-"""What only a run on a real kernel tells: its subflows, hosts, path managers, programs, and how late packets were."""
+"""Sections of real-time runs only: subflows, hosts, path managers, programs, and lateness."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_TEXT = 20_000
 
 @dataclass(frozen=True)
 class Text:
-    """Something that was printed, under a head."""
+    """Printed output, with a heading."""
 
     head: str
     text: str
@@ -26,7 +26,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Live:
-    """The sections of the page; each is empty for a run that does not tell."""
+    """The sections of the page. A section is empty if the run has no data for it."""
 
     subflows: Grid | None = None
     path_events: Grid | None = None
@@ -39,7 +39,7 @@ class Live:
 
     @classmethod
     def of(cls, run: RunData) -> Live:
-        """What a run tells."""
+        """Returns the sections of a run."""
         hosts = run.result.get("hosts") or []
         return cls(
             _subflows(run),
@@ -54,12 +54,12 @@ class Live:
 
     @property
     def has_hosts(self) -> bool:
-        """Whether there is anything to say of hosts."""
+        """Whether the run has data of hosts."""
         return self.settings is not None or self.counters is not None or bool(self.routing)
 
 
 def _subflows(run: RunData) -> Grid | None:
-    """A row for each subflow of each connection."""
+    """Returns a row for each subflow of each connection."""
     heads = ["flow", "subflow", "local", "remote", "interfaces", "link", "bytes", "share", "retransmitted", "opened"]
     heads += ["closed", ""]
     rows = []
@@ -89,7 +89,7 @@ def _subflow(subflow: Subflow, of_flow: Sequence[Subflow], carried: int) -> list
 
 
 def _replaced(of_flow: Sequence[Subflow], subflow: Subflow) -> list[Subflow]:
-    """Earlier subflows between the same addresses that were over when this one was opened."""
+    """Returns earlier subflows between the same addresses that had ended when this one was opened."""
     return [
         earlier
         for earlier in before_it(of_flow, subflow)
@@ -114,13 +114,13 @@ def _path_events(events: list[Json]) -> Grid | None:
 
 
 def _what(event: Json) -> str:
-    """What happened in words, with its reason."""
+    """Returns an event in words, with its reason."""
     what = event["what"].replace("_", " ") + (" (backup)" if event.get("backup") else "")
     return f"{what}: {event['why']}" if event.get("why") else str(what)
 
 
 def _lateness(result: Json) -> Grid | None:
-    """How much later than the model says packets were delivered on each link."""
+    """Returns the lateness of each link."""
     late = {f"{link['id']}.{link['direction']}": link["late"] for link in result["links"] if link.get("late")}
     if not late:
         return None
@@ -133,7 +133,7 @@ def _lateness(result: Json) -> Grid | None:
 
 
 def _by_host(head: str, hosts: list[Json], key: str) -> Grid | None:
-    """A row for each name, a column for each host; counters that stood still are left out."""
+    """Returns a row for each counter and a column for each host. Counters that did not change are omitted."""
     names = sorted({name for host in hosts for name, value in host[key].items() if value != 0 or key != "counters"})
     rows = [[name, *(str(host[key].get(name, MISSING)) for host in hosts)] for name in names]
     return Grid([head, *(host["id"] for host in hosts)], rows) if rows else None
@@ -144,7 +144,7 @@ def _routing(host: Json) -> Text:
 
 
 def _program(program: Json) -> Text:
-    """What a program printed; that of a flow or an event, at a host."""
+    """Returns the output of a program of a flow or an event."""
     cause = f"flow {program['flow']}" if program.get("flow") else f"event {program.get('event')}"
     head = f"{cause} at {program['host']}: {shlex.join(program['argv'])} ({_end(program)})"
     printed = [program["stdout"], *(["standard error:", program["stderr"]] if program["stderr"] else [])]

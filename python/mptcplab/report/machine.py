@@ -1,4 +1,4 @@
-"""What a run depends on besides its description, for people."""
+"""The environment of a run, for people."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mptcplab.results.entities import Json
 
 
 def machine_rows(record: Json) -> list[list[str]]:
-    """Versions, kernel and machine of a run's record, each with its name."""
+    """Returns the versions, kernel and machine of a record, each with its name."""
     machine, versions = record["machine"], record["versions"]
     memory = quantity(machine["memory_bytes"], "B") if machine["memory_bytes"] else None
     return [

@@ -1,4 +1,4 @@
-"""What both pages share: the template environment and the form of tables."""
+"""Code that all pages share: the template environment and the form of tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mptcplab.report.quantities import quantity
 
 @dataclass(frozen=True)
 class Grid:
-    """A table of a page: heads, rows, and which columns hold numbers."""
+    """A table of a page: heads, rows, and the columns with numbers."""
 
     heads: list[str]
     rows: list[list[str]]
@@ -37,7 +37,7 @@ class Picture:
 
 
 def render(template: str, **values: Any) -> str:
-    """A page from its template; everything but figures is escaped."""
+    """Renders a page from its template. Everything but figures is escaped."""
     return _environment().get_template(template).render(**values)
 
 

@@ -19,7 +19,7 @@ from mptcplab.results.bundle import changes_of
 
 @dataclass(frozen=True)
 class Value:
-    """A measured value, and whether it is inside the tolerance; or why there is none."""
+    """A measured value, and whether it is inside the tolerance, or the reason that there is none."""
 
     text: str
     inside: bool | None
@@ -27,7 +27,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Row:
-    """A comparison: what is measured, what was published, which values go together with that, what was found."""
+    """A comparison: the measured quantity, the published value, the tolerance, and the measured values."""
 
     measured: str
     published: str
@@ -114,7 +114,7 @@ def _quantity(comparison: Comparison, value: float) -> str:
 
 
 def _tally(said: Sequence[Said], heads: Sequence[str], causes: Sequence[str]) -> Iterator[str]:
-    """How many of the comparisons are inside the tolerance, and what may have put those of the run outside."""
+    """Yields, for each side, the number of comparisons inside the tolerance and causes for those outside."""
     for number, head in enumerate(heads):
         values = [row.values[number] for one in said for row in one.rows]
         known = [value for value in values if value.inside is not None]
@@ -126,13 +126,13 @@ def _tally(said: Sequence[Said], heads: Sequence[str], causes: Sequence[str]) ->
 
 
 def _stack(bundle: Bundle) -> str | None:
-    """That what ran is not what the paper had."""
+    """Returns that the run had another stack than the paper."""
     chosen = second_choices(bundle.record)
     return f"Not on {ARMS['then']}, but on {ARMS['today']}: {chosen}." if chosen else None
 
 
 def _why_not_compared(publication: Publication, bundle: Bundle) -> str | None:
-    """Why there is nothing to compare: another description, or claims that look at other experiments alone."""
+    """Returns the reason that nothing is compared: another description, or only claims about other experiments."""
     if not publication.is_about(bundle):
         changes = ", ".join(changes_of(bundle)) or "the description is another"
         return f"It is about {publication.name} as the catalogue has it. This run is not compared with it: {changes}."

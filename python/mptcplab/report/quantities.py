@@ -22,7 +22,7 @@ def quantity(value: float | None, unit: str) -> str:
 
 
 def head(name: str) -> str:
-    """A metric's name as a column head: without its unit, which the values carry."""
+    """Returns the name of a metric as a column head, without its unit, which is beside the values."""
     for suffix in ("_bps", "_bytes", "_packets", "_s"):
         name = name.removesuffix(suffix)
     return name.replace("_", " ")
@@ -40,7 +40,7 @@ def _with_unit(value: float, unit: str) -> str:
 
 
 def _digits(value: float) -> str:
-    """Three significant digits, whole numbers in full."""
+    """Returns a number with three significant digits, or a whole number in full."""
     if value == int(value) and abs(value) < 1e9:
         return f"{int(value):,}".replace(",", "\u202f")
     if abs(value) >= 1000:

@@ -1,4 +1,4 @@
-"""The page of a paper reproduced: published against measured, claim by claim, and figures as the paper draws them."""
+"""The page of a reproduced paper: published and measured values of each claim, and the figures of the paper."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Sheet:
 
 
 def sheets(outcome: Outcome) -> list[Sheet]:
-    """The figures of which something was run, in the paper's order, each in both arms."""
+    """Returns the figures with runs, in the order of the paper, each in both arms."""
     found = [_sheet(outcome, figure, arm) for figure in outcome.study.paper.figures for arm in outcome.study.arms]
     return [sheet for sheet in found if sheet.lines]
 
@@ -96,7 +96,7 @@ def _of_run(run: RunData, place: str, where: str) -> Iterator[Drawing]:
 
 
 def reproduction_page(outcome: Outcome, pictures: Sequence[Picture], records: Sequence[Json], command: str) -> str:
-    """The page as HTML; ``records`` are those of all runs."""
+    """Returns the page as HTML. `records` are those of all runs."""
     study = outcome.study
     return render(
         "reproduction.html.j2",
@@ -118,7 +118,7 @@ def reproduction_page(outcome: Outcome, pictures: Sequence[Picture], records: Se
 
 
 def tally(outcome: Outcome) -> Iterator[str]:
-    """How many claims came out how, a sentence for each arm."""
+    """Yields a sentence for each arm with the number of claims of each verdict."""
     for arm in outcome.study.arms if outcome.study.claims else ():
         if arm not in outcome.able:
             reasons = (part.why_not for one in outcome.verdicts if one.arm == arm for part in one.compared)
@@ -131,7 +131,7 @@ def tally(outcome: Outcome) -> Iterator[str]:
 
 
 def _claims(outcome: Outcome) -> Grid:
-    """A row for each claim and arm: what the paper says, the verdict, and the sentence why."""
+    """Returns a row for each claim and arm: the statement of the paper, the verdict, and its reason."""
     heads = ["claim", "what the paper says", "stack", "verdict", "why"]
     rows = []
     for claim in outcome.study.claims:
@@ -143,7 +143,7 @@ def _claims(outcome: Outcome) -> Grid:
 
 
 def judged(outcome: Outcome, claim: Claim) -> list[list[str]]:
-    """The stacks that a claim was tested on: name, verdict, and the sentence why."""
+    """Returns the stacks that a claim was tested on: name, verdict, and reason."""
     if claim.untested is not None:
         return [["", NOT_TESTED, claim.untested]]
     of_claim = [one for one in outcome.verdicts if one.claim is claim and one.arm in outcome.able]
@@ -162,7 +162,7 @@ def _words(verdict: Verdict) -> str:
 
 @dataclass(frozen=True)
 class RankingTable:
-    """A ranking in one arm: its name in files, what it is, and its combinations, best first."""
+    """A ranking in one arm: its name in files, its title, and its combinations, best first."""
 
     name: str
     title: str
@@ -171,7 +171,7 @@ class RankingTable:
 
 
 def rankings(outcome: Outcome) -> list[RankingTable]:
-    """The rankings of which something was run."""
+    """Returns the rankings with runs."""
     found = []
     for ranking in outcome.study.rankings:
         scale, unit = (1e-6, "Mbit/s") if ranking.unit == "bit/s" else (1.0, ranking.unit)

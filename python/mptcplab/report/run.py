@@ -67,7 +67,7 @@ def page_of(
     published: Published | None = None,
     beside: Beside | None = None,
 ) -> str:
-    """The report of a run from its record, its data, the directory of its bundle, and what else there is about it."""
+    """Returns the report of a run from its record, its data, the directory of its bundle, and further sections."""
     return render(
         "run.html.j2",
         record=record,
@@ -99,13 +99,13 @@ def page_of(
 
 
 def _command(record: Json, directory: Path) -> str:
-    """What runs exactly this again, into another directory."""
+    """Returns the command that runs exactly this again, into another directory."""
     again = ["mptcplab", "run", str(directory / EXPERIMENT), "--on", place(record), "--seed", str(record["seed"])]
     return shlex.join([*again, "--out", "reproduced"])
 
 
 def _warnings(record: Json) -> list[str]:
-    """What a reader must know before the numbers."""
+    """Returns what a reader must know before the numbers."""
     found = []
     if record["status"] != "done":
         found.append(f"This run is {record['status']}: {record['why'] or 'no reason was recorded'}.")
@@ -118,7 +118,7 @@ def _warnings(record: Json) -> list[str]:
 
 
 def _resolved(resolved: Json) -> str:
-    """The resolved experiment as text, unless it would outweigh the page."""
+    """Returns the resolved experiment as text, unless it is too long for the page."""
     text = json.dumps({key: value for key, value in resolved.items() if key != "origins"}, indent=1, ensure_ascii=False)
     return text if len(text) <= MOST_TEXT else f"It has {len(text)} characters: see experiment.json in the bundle."
 
@@ -159,7 +159,7 @@ def _links(record: Json, run: RunData) -> Grid:
 
 
 def _all_metrics(record: Json, run: RunData) -> Grid:
-    """Every metric of every entity, with the reason where there is no value."""
+    """Returns every metric of every entity, with the reason if it has no value."""
     known = Evaluation(run).entities
     rows = []
     for path, values in record["metrics"].items():
@@ -175,7 +175,7 @@ def _all_metrics(record: Json, run: RunData) -> Grid:
 
 
 def _settings(resolved: Json) -> Grid:
-    """The network as it was resolved, a row for each direction of a link."""
+    """Returns the resolved network, with a row for each direction of a link."""
     rows = []
     for link in resolved["links"][:MOST_ROWS]:
         for name in ("forward", "backward"):

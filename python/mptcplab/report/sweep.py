@@ -1,4 +1,4 @@
-"""The page of a sweep: what was found, figures, and the medians of one metric over all combinations."""
+"""The page of a sweep: findings, figures, and the medians of one metric for all combinations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def sweep_page(outcome: Outcome, drawings: Sequence[Drawing], table_name: str) -> str:
-    """The page as HTML; the file ``table_name`` lies beside it."""
+    """Returns the page as HTML. The file `table_name` is beside it."""
     return render(
         "sweep.html.j2",
         title=f"Sweep of {outcome.sweep.name}",
@@ -32,7 +32,7 @@ def sweep_page(outcome: Outcome, drawings: Sequence[Drawing], table_name: str) -
 
 
 def medians_of(outcome: Outcome) -> Grid:
-    """A row for each combination: its values, done runs, median and interval of the metric."""
+    """Returns a row for each combination: values, done runs, and the median and interval of the metric."""
     names = [factor.name for factor in outcome.sweep.factors]
     unit = outcome.unit(outcome.metric)
     rows = []
@@ -45,7 +45,7 @@ def medians_of(outcome: Outcome) -> Grid:
 
 
 def findings(outcome: Outcome) -> list[str]:
-    """What was looked for and found, each in a sentence."""
+    """Returns a sentence for each finding."""
     return [_finding(entry, outcome.unit(entry["metric"])) for entry in outcome.found]
 
 

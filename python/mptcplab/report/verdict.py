@@ -1,4 +1,4 @@
-"""What happened in a run, in sentences."""
+"""The verdict on a run, in sentences."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from mptcplab.report.quantities import quantity
 from mptcplab.results import why_busy
 from mptcplab.results.entities import Json
 
-BACKENDS = {"sim": "in the simulator", "userspace": "on our own stack", "kernel": "on the Linux kernel"}
-#: What a flow can be asked for: see ``recovery_s`` in the metric table.
+BACKENDS = {"sim": "in the simulator", "userspace": "on the userspace stack", "kernel": "on the Linux kernel"}
+#: The target of recovery: see ``recovery_s`` in the table of metrics.
 CARRIED = "nine tenths of what the network could carry"
-#: What a kernel counts of its own fault, by which it drops what it has acknowledged.
+#: The kernel's counter of segments that it drops although TCP has acknowledged them, which is a fault of the kernel.
 BEYOND_WINDOW = "MPTcpExtNoDSSInWindow"
 MOST_FLOWS = 4
 MOST_EVENTS = 6
 
 
 def sentences(record: Json, duration_s: float) -> list[str]:
-    """The verdict at the top of a report, most important first."""
+    """Returns the sentences at the top of a report, most important first."""
     where = BACKENDS.get(record["backend"], record["backend"])
     ran = f"Ran {where} for {quantity(duration_s, 's')} with seed {record['seed']}."
     said = [ran, *(_flow(flow) for flow in record["flows"][:MOST_FLOWS])]
@@ -30,22 +30,24 @@ def sentences(record: Json, duration_s: float) -> list[str]:
 
 
 def place(record: Json) -> str:
-    """What ``--on`` takes for the back-end of a run; where a program of a user's own lies, only the user knows."""
+    """Returns the value of ``--on`` for the back-end of a run. The path of a user's simulator is not
+    recorded.
+    """
     return record["backend"] if record["backend"] in BACKENDS else "PROGRAM"
 
 
 def substituted(substitution: Json) -> str:
-    """What was used instead of the first choice of a list, and why."""
+    """Returns what was used instead of the first choice of a list, with the reason."""
     return "{where}: {used} instead of {asked} ({why})".format(**substitution)
 
 
 def user_code(entry: Json) -> str:
-    """An algorithm of a user's own, and what of: ``./mine.py:MyControl (SHA-256 1a2b3c4d..)``."""
+    """Returns the name and digest of a user-defined algorithm: ``./mine.py:MyControl (SHA-256 1a2b3c4d..)``."""
     return f"{entry['name']} (SHA-256 {entry['sha256'][:8]}..)" if entry["sha256"] else str(entry["name"])
 
 
 def fell_back(flow: Json) -> str:
-    """That a connection was plain TCP although Multipath TCP was asked for, and why."""
+    """Returns that a connection fell back to TCP, with the reason."""
     return f"{flow['id']} fell back to TCP: {flow['fallback']}."
 
 
@@ -60,7 +62,9 @@ def _flow(flow: Json) -> str:
 
 
 def _event(record: Json, name: str, duration_s: float) -> str | None:
-    """How the worst flow got over all that an event heads; nothing for events that neither take nor give capacity."""
+    """Returns how the worst flow recovered from an event and its parts, or None for events that change
+    no capacity.
+    """
     metrics = record["metrics"].get(f"events.{name}", {})
     start = f"{name} {_when(record, name)}"
     if metrics.get("mean_before_bps") is None:
@@ -82,14 +86,14 @@ def _event(record: Json, name: str, duration_s: float) -> str | None:
 
 
 def _when(record: Json, name: str) -> str:
-    """When an event happened, or from when to when a sequence."""
+    """Returns the time of an event, or the first and last time of a sequence."""
     times = [event["actual_s"] for event in record["events"] if name in (event["parent"], event["id"])]
     first, last = min(times), max(times)
     return f"at {quantity(first, 's')}" if first == last else f"from {quantity(first, 's')} to {quantity(last, 's')}"
 
 
 def _shortfall(metrics: Json, duration_s: float) -> str:
-    """How long a flow had less than it could have had, from the first failure to the last repair."""
+    """Returns how long a flow was below the target, from the first failure to the last repair."""
     shortfall, outage = metrics.get("shortfall_s"), metrics.get("outage_actual_s")
     if not shortfall:
         return ""
@@ -98,33 +102,35 @@ def _shortfall(metrics: Json, duration_s: float) -> str:
 
 
 def _subflows(metrics: Json) -> str:
-    """What became of the subflows that an outage hit."""
+    """Returns how many of the subflows hit by an outage continued or were re-created."""
     counts = {"went on": metrics.get("subflows_reused"), "re-created": metrics.get("subflows_recreated")}
     known = [f"{count:.0f} {what}" for what, count in counts.items() if count is not None]
     return f"; of the subflows hit, {' and '.join(known)}" if known else ""
 
 
 def _lateness(record: Json) -> list[str]:
-    """How far the emulated network was from the model, for runs in real time."""
+    """Returns the lateness of the emulator, for runs in real time."""
     links = (record["result"] or {}).get("links", [])
     late = [link["late"] for link in links if link.get("late") and link["late"]["deliveries"]]
     if not late:
         return []
     mean_s = sum(one["mean_s"] * one["deliveries"] for one in late) / sum(one["deliveries"] for one in late)
     mean, most = quantity(mean_s, "s"), quantity(max(one["max_s"] for one in late), "s")
-    return [f"Packets came {mean} later than the link model says in the mean, {most} at most."]
+    return [f"Packets were delivered {mean} later than the link model says in the mean, {most} at most."]
 
 
 def busy(record: Json, resolved: Json) -> list[str]:
-    """That the machine may have had a part in what was measured; and what the kernel let go by a fault of its own."""
+    """Returns whether the load of the machine may have influenced the results, and how many segments
+    the kernel dropped by its own fault.
+    """
     why = why_busy(record, resolved)
-    told = [f"{why[0].upper()}{why[1:]}. What was measured may be the machine's."] if why else []
+    told = [f"{why[0].upper()}{why[1:]}. The load of the machine may have influenced the results."] if why else []
     hosts = (record["result"] or {}).get("hosts") or []
     dropped = sum((host.get("counters") or {}).get(BEYOND_WINDOW, 0) for host in hosts)
     if dropped:
         told.append(
-            f"The kernel dropped {dropped} segments that TCP had acknowledged, as they lay beyond the connection's"
-            " window: a fault of its own, which the simulator does not have. Each waits for a timer, so such runs"
-            " carry less."
+            f"The kernel dropped {dropped} segments that TCP had acknowledged, because they were beyond the"
+            " connection's window. This is a fault of the kernel that the simulator does not have. Each such segment"
+            " waits for a timer, so the run carries less."
         )
     return told

@@ -1,4 +1,4 @@
-"""A paper reproduced: its claims as a table, the runs that they need, and a verdict for each from the samples."""
+"""Reproduction of a paper: its claims as a table, the runs that they need, and a verdict for each claim."""
 
 from mptcplab.reproduction.arms import Arm
 from mptcplab.reproduction.claims import Claim, Comparison, Figure, Paper, Ranking, load, papers

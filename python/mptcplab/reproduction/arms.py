@@ -1,7 +1,8 @@
-"""The two arms of a reproduction: the stack of the paper's time, and today's.
+"""The two arms of a reproduction: the stack of the paper's time, and the stack of today.
 
-Experiments of papers list, in order of preference, what the paper had and what a mainline kernel has. ``then`` is what
-stands first, ``today`` the first that a mainline kernel has, on whatever back-end.
+Experiments of papers list choices in order of preference: what the paper had, then what a mainline
+kernel has. The arm ``then`` uses the first choice. The arm ``today`` uses the first choice that a
+mainline kernel has, on any back-end.
 """
 
 from __future__ import annotations
@@ -28,20 +29,20 @@ class Arm:
 
     @property
     def label(self) -> str:
-        """``then (sim)``."""
+        """The label of the arm: ``then (sim)``."""
         return f"{self.name} ({self.backend})"
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """What an experiment runs as in an arm, or why it cannot."""
+    """The form in which an experiment runs in an arm, or the reason why it cannot."""
 
     choice: Choice | None
     why_not: str | None
 
 
 def chosen(arm: Arm, experiment: Json) -> Chosen:
-    """What an experiment of a paper runs as. A stack that is not the arm's own is never put in its place."""
+    """Returns the form in which an experiment runs in an arm. A stack of another arm is never substituted."""
     try:
         offers = [_offer(arm.backend), *([_mainline()] if arm.name == "today" and arm.backend != ON_KERNEL else [])]
     except Unsupported as error:
@@ -68,5 +69,5 @@ def _offer(backend_name: str) -> Offer:
 
 @cache
 def _mainline() -> Offer:
-    """What a mainline kernel of today has, with what comes along for it, whichever kernel this machine runs."""
+    """Returns what a mainline kernel of today has, whichever kernel this machine runs."""
     return next(Offer.of(one) for one in all_on_any_machine() if one.name == ON_KERNEL)

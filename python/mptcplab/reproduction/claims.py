@@ -1,4 +1,4 @@
-"""The table of a paper: its claims with what was published, its contradictions, and what had to be assumed."""
+"""The table of a paper: its claims with published values, its contradictions, and the assumptions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mptcplab.errors import SpecError, UsageError, Where
 from mptcplab.reproduction.notation import Measure, Range
 
 TABLE = "claims.toml"
-#: Repetitions where the paper states none, and of a quick look: in virtual time, in real time.
+#: Repetitions if the paper states none, and with --quick: in virtual time, in real time.
 REPETITIONS, QUICK, QUICK_IN_REAL_TIME = 10, 6, 3
 
 
@@ -39,17 +39,17 @@ class _Model(BaseModel):
 
 
 class Comparison(_Model):
-    """A measured number against what was published: all of a claim's have to hold."""
+    """A comparison of a measured number with a published one. All comparisons of a claim must hold."""
 
     of: MeasureText
-    #: What it is divided by; without an experiment of its own, that of the same run.
+    #: The quantity that it is divided by; of the same run, unless it names an experiment.
     over: MeasureText | None = None
-    #: Instead of the numbers themselves, their rank correlation (Spearman) with this parameter over the experiments.
+    #: Compares the rank correlation (Spearman) with this parameter over the experiments instead of the numbers.
     trend: str | None = None
-    #: What the paper says, in its words or numbers; None where only the order counts.
+    #: The words or numbers of the paper; None if only the order counts.
     published: str | None = None
     unit: str = ""
-    #: With which values the statement holds; all others refute it.
+    #: The values with which the statement holds. All others refute it.
     holds: RangeText
 
     @cached_property
@@ -66,7 +66,7 @@ class Comparison(_Model):
 
 
 class Claim(_Model):
-    """A statement of the paper, as a conjunction of comparisons."""
+    """A statement of the paper, which holds if all its comparisons hold."""
 
     id: str
     says: str
@@ -74,9 +74,9 @@ class Claim(_Model):
     source: str
     quote: str | None = None
     compare: list[Comparison] = []
-    #: What of the source the ranges of its comparisons follow from.
+    #: The part of the source from which the ranges of its comparisons follow.
     tolerance: str | None = None
-    #: Why it is not put to the test.
+    #: The reason that it is not tested.
     untested: str | None = None
 
     @model_validator(mode="after")
@@ -89,14 +89,16 @@ class Claim(_Model):
 
 
 class Alternative(_Model):
-    """Other values of descriptions, as ``--set`` takes them."""
+    """Other values of descriptions, as in ``--set``."""
 
     label: str
     set: dict[str, str]
 
 
 class Assumption(_Model):
-    """What the paper does not say, what is assumed and why, and what else it is tried with on which claims."""
+    """An assumption where the paper is silent: its reason, and the alternatives that claims are tested
+    with.
+    """
 
     id: str
     says: str
@@ -106,7 +108,7 @@ class Assumption(_Model):
 
 
 class Contradiction(_Model):
-    """Two statements of the paper that cannot both be meant, and the reading that was chosen."""
+    """A contradiction: two statements of the paper that cannot both be true, and the chosen reading."""
 
     id: str
     says: str
@@ -116,7 +118,7 @@ class Contradiction(_Model):
 
 
 class Factor(_Model):
-    """What a ranking varies: the key of ``--set``, and its values by the words for them."""
+    """A factor of a ranking: the key of ``--set``, and its values by their names."""
 
     name: str
     key: str
@@ -132,11 +134,11 @@ class Ranking(_Model):
     of: MeasureText
     unit: str = ""
     among: list[Factor] = Field(min_length=1)
-    #: The experiments, by the words for what happens in them.
+    #: The experiments, by names of what happens in them.
     under: dict[str, str] = Field(min_length=1)
 
     def combinations(self) -> Iterator[tuple[tuple[str, ...], dict[str, str]]]:
-        """The words of each combination, and its values as ``--set`` takes them."""
+        """Returns the name of each combination, and its values as in ``--set``."""
         for words in product(*(factor.values for factor in self.among)):
             yield words, {factor.key: factor.values[word] for factor, word in zip(self.among, words, strict=True)}
 
@@ -144,7 +146,7 @@ class Ranking(_Model):
 class Figure(_Model):
     """A figure as the paper draws it: the experiments of a pattern, one line for each value of a parameter.
 
-    ``examples`` are experiments of which the first run is shown subflow by subflow.
+    `examples` are experiments whose first run is shown subflow by subflow.
     """
 
     id: str
@@ -156,7 +158,7 @@ class Figure(_Model):
 
 
 class Paper(_Model):
-    """The whole table. ``repetitions`` is what the paper states."""
+    """The whole table. `repetitions` is the number that the paper states."""
 
     id: str
     title: str
@@ -178,24 +180,26 @@ class Paper(_Model):
         for one in open_questions:
             for name in one.concerns:
                 if name not in known:
-                    raise ValueError(f"{one.id} concerns {name}, which is no claim")
+                    raise ValueError(f"{one.id} concerns unknown claim {name}")
         return self
 
 
 def papers() -> list[str]:
-    """The papers that have a table of claims."""
+    """Returns the papers with a table of claims."""
     return sorted(path.parent.name for path in PAPERS.glob(f"*/{TABLE}"))
 
 
 def load(paper: str) -> Paper:
-    """The table of a paper by its folder's name. Raises UsageError for another, SpecError for a wrong table."""
+    """Returns the table of a paper by the name of its folder. Raises UsageError for an unknown paper and
+    SpecError for a wrong table.
+    """
     if paper not in papers():
         raise UsageError(f"no claims of a paper are called {paper!r}; allowed: {', '.join(papers())}")
     return read(PAPERS / paper / TABLE)
 
 
 def read(path: Path) -> Paper:
-    """A table of claims from a file. Raises SpecError."""
+    """Reads a table of claims from a file. Raises SpecError."""
     try:
         data: Any = tomllib.loads(path.read_text(encoding="utf-8"))
         return Paper.model_validate(data)

@@ -1,4 +1,4 @@
-"""What ``reproduce --json`` has of the claims, for programs."""
+"""The claims in the output of ``reproduce --json``."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ Json = dict[str, Any]
 
 
 def document(outcome: Outcome) -> Json:
-    """Keys ``paper claims rankings disagreements``.
+    """Returns the document with the keys ``paper claims rankings disagreements``.
 
-    A claim has ``id says figure source tolerance``, and ``then`` and ``today`` with the verdict of the back-end that
-    stands for the arm: ``verdict provisional why backend depends_on tried compared``; ``on`` has those of every one.
+    A claim has ``id says figure source tolerance``. Its ``then`` and ``today`` hold the verdict of
+    the arm's representative back-end: ``verdict provisional why backend depends_on tried
+    compared``. Its ``on`` holds the verdicts of all back-ends.
     """
     return {
         "paper": outcome.study.paper.id,
@@ -93,5 +94,5 @@ def _spread(spread: Spread) -> Json:
 
 
 def _finite(value: float) -> float | None:
-    """JSON has no infinity: a ratio to nothing is null."""
+    """Returns a number, or None for infinity, because JSON has no infinity."""
     return value if isfinite(value) else None

@@ -1,4 +1,4 @@
-"""The two notations of a table of claims: what is measured where, and which values a claim allows."""
+"""The notations of a table of claims: for measured quantities, and for the values that a claim allows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers from ``low`` to ``high``, ends included unless open: ``>= 0.95``, ``< 1``, ``6.8..8.0``, ``== 9``."""
+    """A range from `low` to `high`, ends included unless open: ``>= 0.95``, ``< 1``, ``6.8..8.0``, ``== 9``."""
 
     low: float = -math.inf
     high: float = math.inf
@@ -49,7 +49,7 @@ class Range:
 
     @classmethod
     def parse(cls, text: str) -> Range:
-        """Raises ValueError."""
+        """Parses a range. Raises ValueError."""
         if band := _BAND.fullmatch(text):
             low, high = float(band[1]), float(band[2])
             if low > high:
@@ -57,7 +57,7 @@ class Range:
             return cls(low, high)
         bound = _BOUND.fullmatch(text)
         if bound is None:
-            raise ValueError(f"{text!r} is no range; allowed: >= 0.95, < 1, == 9, or 6.8..8.0")
+            raise ValueError(f"invalid range {text!r}; allowed: >= 0.95, < 1, == 9, or 6.8..8.0")
         sign, number = bound[1], float(bound[2])
         if sign == "==":
             return cls(number, number)
@@ -66,7 +66,7 @@ class Range:
         return cls(low=number, low_open=sign == ">")
 
     def holds_all(self, low: float, high: float) -> bool:
-        """Whether all from ``low`` to ``high`` lie within."""
+        """Returns whether the range contains everything from `low` to `high`."""
         above = low > self.low if self.low_open else low >= self.low
         below = high < self.high if self.high_open else high <= self.high
         return above and below

@@ -1,4 +1,4 @@
-"""What claims and figures need of a run: its metrics, and of its samples the few series that are looked at."""
+"""The parts of a run that claims and figures use: its metrics, and a few series of its samples."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mptcplab.backends import SIMULATOR
 from mptcplab.results import Bundle, RunData, read_data, why_busy
 
 Json = dict[str, Any]
-#: What quantities are taken from, and what figures and the fates of subflows need beside it.
+#: Series of flows that quantities, figures and the fates of subflows use.
 OF_FLOWS = ("bytes_in_order", "out_of_order_bytes")
 OF_SUBFLOWS = ("bytes_received",)
 TOLD_OF_SUBFLOWS = ("bytes_sent", "stale", "backup", "alive", "rto_count")
@@ -18,14 +18,14 @@ TOLD_OF_SUBFLOWS = ("bytes_sent", "stale", "backup", "alive", "rto_count")
 
 @dataclass(frozen=True)
 class Observation:
-    """One done run, of whose samples ``run`` has only what is looked at."""
+    """One done run. ``run`` holds only the samples that are used."""
 
     seed: int
     bundle: str
     metrics: dict[str, dict[str, float | None]]
     absent: dict[str, dict[str, str]]
     run: RunData
-    #: Why what was measured may be the machine's doing.
+    #: The reason why the machine may have disturbed the measurement; None if it did not.
     busy: str | None = None
 
     @property
@@ -35,12 +35,15 @@ class Observation:
         return parameters
 
     def of(self, experiment: Json) -> Observation:
-        """The same with the resolved experiment, which all runs of it share."""
+        """Returns this observation with the resolved experiment, which all its runs share."""
         return replace(self, run=replace(self.run, resolved=experiment))
 
 
 def observe(path: Path, *, quantities_only: bool = False) -> Observation:
-    """Read a done bundle, without its experiment: small enough for another process. Raises BundleError if damaged."""
+    """Reads a done bundle without its experiment, so that the result is small enough to send to another process.
+
+    Raises BundleError if the bundle is damaged.
+    """
     bundle = Bundle.open(path)
     bundle.verify()
     record = bundle.record

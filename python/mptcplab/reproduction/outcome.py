@@ -1,4 +1,4 @@
-"""What came of a study: each claim judged in each arm, with what decided it."""
+"""The outcome of a study: the verdict of each claim in each arm, with the values that decided it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mptcplab.reproduction.verdict import Judged, Kind, flips, judge, together
 from mptcplab.results import Absent
 
 Json = dict[str, Any]
-#: Values whose largest is no more than this times the smallest have no order.
+#: Values are equal, without an order, if the largest is at most this times the smallest.
 ALIKE = 1.05
 #: The observations of each cell.
 Observations = Mapping[tuple[Arm, str, str], Sequence[Observation]]
@@ -27,60 +27,60 @@ Observations = Mapping[tuple[Arm, str, str], Sequence[Observation]]
 
 @dataclass(frozen=True)
 class Compared:
-    """A comparison in one experiment, or over several of a trend: its verdict, or why there are no values."""
+    """A comparison in one experiment, or in all experiments of a trend: its verdict, or why it has no values."""
 
     comparison: Comparison
     on: str
     judged: Judged
-    #: The experiment that has what it is divided by, where that is another.
+    #: The experiment of the divisor, if it is another one.
     over: str | None = None
     why_not: str | None = None
-    #: How many of the done runs have no value, and why the last of them.
+    #: The number of done runs without a value, and the reason for the last of them.
     without: int = 0
     why_without: str | None = None
 
     @property
     def is_inside(self) -> bool | None:
-        """Whether the median is inside the tolerance, which of a single run is its value; None without values."""
+        """Whether the median, or the value of a single run, is inside the tolerance; None without values."""
         spread = self.judged.spread
         return None if spread is None else self.comparison.allowed.holds_all(spread.median, spread.median)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim in an arm. ``flipped`` has the labels of assumptions under which the opposite holds."""
+    """The verdict of a claim in an arm. ``flipped`` lists the assumptions under which the opposite verdict holds."""
 
     claim: Claim
     arm: Arm
     kind: Kind
     compared: Sequence[Compared]
     flipped: Sequence[str] = ()
-    #: The verdict of each other assumption or reading that was tried.
+    #: The verdict under each other assumption or reading that was tried.
     tried: Mapping[str, Kind] = field(default_factory=dict)
-    #: Of a quick look, which tries no other assumptions.
+    #: Whether it is from a quick study, which tries no other assumptions.
     quick: bool = False
 
     @property
     def provisional(self) -> bool:
-        """Whether it comes of a quick look, or rests on fewer repetitions than an interval of 95 % needs."""
+        """Whether the study was quick, or has fewer repetitions than an interval of 95 % needs."""
         if self.as_described == "cannot be run":
             return False
         return self.quick or any(one.judged.provisional for one in self.compared)
 
     @property
     def decisive(self) -> Compared | None:
-        """The comparison that decided: the first of the claim's kind."""
+        """The comparison that decided: the first whose verdict is that of the claim."""
         return next((one for one in self.compared if one.judged.kind == self.as_described), None)
 
     @property
     def as_described(self) -> Kind:
-        """The verdict without what other assumptions would make of it."""
+        """The verdict under the assumptions as described, whatever other assumptions give."""
         return _kind(self.compared)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A study after its runs."""
+    """A study with the results of its runs."""
 
     study: Study
     observations: Observations
@@ -88,26 +88,26 @@ class Outcome:
 
     @classmethod
     def of(cls, study: Study, observations: Observations) -> Outcome:
-        """Judge every claim in every arm."""
+        """Judges every claim in every arm."""
         verdicts = [_verdict(study, observations, claim, arm) for claim in study.claims for arm in study.arms]
         return cls(study, observations, verdicts)
 
     def verdict(self, claim: Claim, name: str) -> Verdict:
-        """The verdict of an arm that stands for it: the kernel's where it ran, else that of the first back-end."""
+        """Returns the verdict for an arm's name: the kernel's if it ran, else that of the first back-end."""
         found = [one for one in self.verdicts if one.claim is claim and one.arm.name == name]
         able = [one for one in found if one.kind != "cannot be run"] or found
         return next((one for one in able if one.arm.backend == ON_KERNEL), able[0])
 
     @property
     def able(self) -> list[Arm]:
-        """The arms in which some claim could be put to the test."""
+        """Returns the arms in which at least one claim could be tested."""
         return [arm for arm in self.study.arms if self._tested(arm)]
 
     def _tested(self, arm: Arm) -> bool:
         return any(part.why_not is None for one in self.verdicts if one.arm == arm for part in one.compared)
 
     def disagreements(self) -> list[tuple[Verdict, Verdict]]:
-        """Pairs of back-ends that both decide a claim in the same arm, differently."""
+        """Returns pairs of verdicts in which two back-ends contradict each other in the same arm."""
         pairs = []
         for claim in self.study.claims:
             for name in NAMES:
@@ -139,7 +139,7 @@ def _labels(study: Study, claim: Claim, arm: Arm) -> list[str]:
 
 
 def compare(study: Study, observations: Observations, claim: Claim, arm: Arm, variant: str) -> list[Compared]:
-    """Every comparison of a claim, once for each experiment that it means."""
+    """Returns every comparison of a claim, once for each experiment that its pattern matches."""
     return [
         one
         for comparison in claim.compare
@@ -165,7 +165,7 @@ def _one(study: Study, observations: Observations, comparison: Comparison, cell:
     divisors, why_not = _divisors(comparison, divisor, _by_seed(observations, divisor))
     values, absent = _values(comparison.above, runs)
     if runs and all(run.busy for run in runs.values()):
-        # They say nothing of the claim, not even that it cannot be run.
+        # Disturbed runs say nothing about the claim, not even that it cannot be tested.
         return Compared(comparison, cell.name, judge([], comparison.allowed), over, None, len(runs), absent)
     why_not = why_not or (absent if not values else None)
     if why_not is not None:
@@ -177,7 +177,7 @@ def _one(study: Study, observations: Observations, comparison: Comparison, cell:
 
 
 def _other(comparison: Comparison, cell: Cell) -> str | None:
-    """The experiment that has what this one is divided by; None where that is itself, or there is nothing."""
+    """Returns the experiment of the divisor; None if it is the same one, or if there is no divisor."""
     on = None if comparison.below is None else comparison.below.on
     return None if on is None else on.format(**cell.experiment["parameters"])
 
@@ -189,7 +189,7 @@ def _by_seed(observations: Observations, cell: Cell) -> dict[int, Observation]:
 def _divisors(
     comparison: Comparison, cell: Cell, runs: Mapping[int, Observation]
 ) -> tuple[dict[int, float], str | None]:
-    """What the values are divided by, seed by seed, and why there is nothing."""
+    """Returns the divisors by seed, and the reason if there are none."""
     if comparison.below is None:
         return dict.fromkeys(runs, 1.0), None
     if cell.chosen.why_not is not None:
@@ -199,7 +199,7 @@ def _divisors(
 
 
 def _trend(study: Study, observations: Observations, comparison: Comparison, arm: Arm, variant: str) -> Compared:
-    """The rank correlation with a parameter, within each seed that all the experiments have."""
+    """Compares the rank correlation with a parameter, over each seed that all the experiments have."""
     pattern, parameter = comparison.above.on or "", comparison.trend or ""
     cells = study.experiments(pattern, arm, variant)
     why_not = next((cell.chosen.why_not for cell in cells if cell.chosen.why_not is not None), None)
@@ -218,14 +218,14 @@ def _trend(study: Study, observations: Observations, comparison: Comparison, arm
 
 
 def _rank_correlation(parameters: Sequence[float], values: Sequence[float]) -> float:
-    """Values that are all alike follow nothing."""
+    """Returns the rank correlation; 0 if all values are equal within ``ALIKE``."""
     if max(values) <= ALIKE * min(values):
         return 0.0
     return metrics.rank_correlation(parameters, values) or 0.0
 
 
 def _values(measure: Measure, runs: Mapping[int, Observation]) -> tuple[dict[int, float], str | None]:
-    """The values by seed, and why the last of those that are missing is."""
+    """Returns the values by seed, and why the last missing value is missing."""
     values: dict[int, float] = {}
     why: str | None = "no run was done" if not runs else None
     for seed, run in sorted(runs.items()):
@@ -238,7 +238,10 @@ def _values(measure: Measure, runs: Mapping[int, Observation]) -> tuple[dict[int
 
 
 def _ratio(value: float, divisor: float) -> float | None:
-    """Anything over nothing is more than any number: leaving that run out would flatter the other."""
+    """Returns the ratio: infinity for a divisor of 0, None if both numbers are 0.
+
+    A run with infinity counts, because to omit it would favour the divisor.
+    """
     if divisor:
         return value / divisor
     return math.inf if value else None

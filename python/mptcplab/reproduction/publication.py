@@ -1,4 +1,4 @@
-"""What a paper says about one of its experiments, for those who ran it once: its claims and what single runs say."""
+"""The statements of a paper about one of its experiments, judged by single runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Statement:
-    """A claim, and those of its comparisons that concern one experiment."""
+    """A claim, with its comparisons that concern one experiment."""
 
     claim: Claim
     compared: Sequence[Compared]
@@ -31,17 +31,17 @@ class Statement:
 
 @dataclass(frozen=True)
 class Publication:
-    """The claims about an experiment. ``experiments`` are it and all that they look at, resolved."""
+    """The claims about an experiment. ``experiments`` holds it and those that the claims refer to, resolved."""
 
     paper: Paper
-    #: In the catalogue.
+    #: The name in the catalogue.
     name: str
     claims: Sequence[Claim]
     experiments: Mapping[str, Json]
 
     @classmethod
     def about(cls, name: str) -> Publication | None:
-        """What is published about an experiment of the catalogue; None if that is nothing, or if it has none."""
+        """Returns the publication about an experiment of the catalogue; None if there are no claims about it."""
         claims = claims_about(name)
         folder = name.partition("/")[0]
         members = {member.name: member for member in catalogue(folder)} if claims else {}
@@ -51,12 +51,12 @@ class Publication:
         return cls(load(folder), name, claims, {one: members[one].resolve().data for one in looked_at})
 
     def is_about(self, bundle: Bundle) -> bool:
-        """Whether a run had the description of the catalogue, with nothing changed."""
+        """Returns whether a run used the description of the catalogue without changes."""
         return bool(bundle.record["digest"] == digest(self.experiments[self.name]))
 
     @cached_property
     def needed(self) -> dict[str, Json]:
-        """The experiments without which a comparison that concerns this one has no value, resolved."""
+        """Returns the resolved experiments that comparisons with this one need."""
         nothing = Side(Arm("then", SIMULATOR), {}, {})
         every = [one for statement in self.statements(nothing) for one in statement.compared]
         return {
@@ -66,18 +66,18 @@ class Publication:
         }
 
     def beside(self, bundle: Bundle) -> Side:
-        """A run of this, with those of the other experiments needed that are done and lie in the same results."""
+        """Returns a run of this experiment with done runs of the other needed experiments from the same directory."""
         found = {name: self._like(bundle, name) for name in self.needed if name != self.name}
         others = {name: other for name, other in found.items() if other is not None}
         return Side.of(bundle, others, {name: f"run {name} too" for name in found if name not in others})
 
     def _like(self, bundle: Bundle, name: str) -> Bundle | None:
-        """The latest run of another experiment that lies beside one and is on the same stack."""
+        """Returns the latest run of another experiment in the same directory and on the same stack."""
         arm, others = arm_of(bundle), done_beside(bundle, self.experiments[name])
         return next((other for other in others if arm_of(other) == arm), None)
 
     def statements(self, side: Side) -> list[Statement]:
-        """What the runs of a side say to each claim."""
+        """Returns the result of a side's runs for each claim."""
         cells = {name: self._cell(name, side) for name in self.experiments}
         of_key = {cell.key: cell for cell in cells.values()}
         study = Study(self.paper, self.claims, [side.arm], of_key, [], quick=True, rankings=[], ranked_in=[])
@@ -98,5 +98,5 @@ class Publication:
 
 
 def _concerns(one: Compared, name: str) -> bool:
-    """Whether a comparison needs an experiment; that of a trend stands for several."""
+    """Returns whether a comparison needs an experiment. A comparison of a trend needs several."""
     return name == one.over or fnmatchcase(name, one.on)

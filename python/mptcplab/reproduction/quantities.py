@@ -1,4 +1,4 @@
-"""What claims measure in a run: a metric of an entity, or a quantity of a part of the run."""
+"""The quantities that claims measure in a run: a metric of an entity, or a quantity over part of the run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARAMETER = "parameters."
 
 
 def measured(measure: Measure, observation: Observation) -> Value:
-    """The value in one run. Raises KeyError for a name that is no quantity and no metric."""
+    """Returns the value in one run. Raises KeyError for a name that is neither a quantity nor a metric."""
     if measure.name.startswith(PARAMETER):
         return float(observation.parameters[measure.name.removeprefix(PARAMETER)])
     if "." not in measure.name:
@@ -51,10 +51,10 @@ def _of_rates(of: Callable[[list[float]], float], run: RunData, start_s: float, 
 
 
 def _arrived_bps(run: RunData, start_s: float, end_s: float, bin_s: float) -> list[float]:
-    """What arrives over all subflows in each bin, in any order, in first copies of each subflow."""
+    """Returns the rate of arrivals over all subflows in each bin, in any order, without duplicates on a subflow."""
     counters = [run.samples.series(one.entity, "bytes_received") for one in subflows_of(run, _flow(run))]
     of_each = [
-        # A subflow that came later had carried nothing before its first sample.
+        # A subflow that opened later had carried nothing before its first sample.
         metrics.binned_rate([0.0, *one.times_s], [0.0, *one.values], start_s, end_s, bin_s)[1]
         for one in counters
         if one is not None
@@ -71,7 +71,7 @@ def _mean_arrived_bps(run: RunData, start_s: float, end_s: float) -> Value:
 
 
 def _paths_used(run: RunData, start_s: float, end_s: float) -> Value:
-    """Between how many pairs of addresses new data arrive."""
+    """Returns the number of address pairs between which new data arrive."""
     flow = _flow(run)
     series = ((one.addresses, run.samples.series(one.entity, "bytes_received")) for one in subflows_of(run, flow))
     known = [(addresses, counter) for addresses, counter in series if counter is not None]
@@ -86,7 +86,7 @@ def _variation(rates: list[float]) -> float:
 
 
 def _gaps(run: RunData, start_s: float, end_s: float) -> list[float]:
-    """The times between deliveries of consecutive units, both of them within the window."""
+    """Returns the times between deliveries of consecutive units that are both within the window."""
     times = np.sort(run.units.of(_flow(run)).delivered_s)
     within = times[(times >= start_s) & (times <= end_s)]
     return [float(v) for v in np.diff(within)]
@@ -106,11 +106,11 @@ def _waiting_bytes(run: RunData, start_s: float, end_s: float) -> Value:
 
 
 def _flow(run: RunData) -> str:
-    """The flow that a paper's experiment is about: its first."""
+    """Returns the flow that a paper's experiment is about: its first flow."""
     return next(iter(run.flows))
 
 
-#: Quantities of the first flow from one second of the run to another.
+#: Quantities of the first flow between two times in seconds.
 QUANTITIES: dict[str, Callable[[RunData, float, float], Value]] = {
     "mean_bps": _mean_bps,
     "min_bps": partial(_of_rates, min),

@@ -1,4 +1,4 @@
-"""Rankings: what the combinations of a paper's choices are worth under its failures, best first."""
+"""Rankings: the values of combinations of a paper's choices under its failures, best first."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mptcplab.results import Absent, Spread
 
 @dataclass(frozen=True)
 class Ranked:
-    """A combination, in the words of the factors: its value in each experiment, and their mean, seed by seed."""
+    """A combination in the words of its factors, with its value in each experiment and their mean, seed by seed."""
 
     words: tuple[str, ...]
     under: Sequence[Spread]
@@ -26,7 +26,7 @@ class Ranked:
 
 
 def rank(observations: Observations, ranking: Ranking, arm: Arm) -> list[Ranked]:
-    """The combinations that were run in all experiments, the one with the largest mean first."""
+    """Returns the combinations that ran in all experiments, in descending order of the mean."""
     found = [_ranked(observations, ranking, arm, words) for words, _ in ranking.combinations()]
     return sorted((one for one in found if one is not None), key=lambda one: -one.mean.median)
 

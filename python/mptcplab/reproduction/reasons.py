@@ -1,4 +1,4 @@
-"""Why a claim was judged so, in one sentence: the numbers that decided, and what became of the subflows."""
+"""The reason for a verdict in one sentence: the numbers that decided, and what happened to the subflows."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from mptcplab.reproduction.quantities import measured
 from mptcplab.reproduction.study import AS_DESCRIBED
 from mptcplab.results import Absent, fates
 
-#: Counters of a kernel that tell of data that were carried in vain.
+#: Kernel counters of data that were transmitted needlessly.
 COUNTERS = {
     "MPTcpExtDuplicateData": "{} segments came twice",
     "MPTcpExtNoDSSInWindow": "{} segments that TCP had acknowledged were dropped beyond the connection's window",
 }
 
-#: What is measured, where its name does not say it.
+#: The words for a quantity whose name does not explain it.
 WORDS = {
     "mean_bps": "mean goodput",
     "min_bps": "smallest second of goodput",
@@ -37,7 +37,7 @@ WORDS = {
 
 
 def why(outcome: Outcome, verdict: Verdict) -> str:
-    """The sentence for a claim in an arm."""
+    """Returns the reason for the verdict of a claim in an arm."""
     if verdict.claim.untested is not None:
         return verdict.claim.untested
     one = verdict.decisive
@@ -59,7 +59,7 @@ def why(outcome: Outcome, verdict: Verdict) -> str:
 
 
 def numbers(one: Compared) -> str:
-    """``fig9/n3: 7.52 (7.51 to 7.53, n = 10) Mbit/s, published below 6.5 Mbit/s``."""
+    """Formats numbers: ``fig9/n3: 7.52 (7.51 to 7.53, n = 10) Mbit/s, published below 6.5 Mbit/s``."""
     spread, comparison = one.judged.spread, one.comparison
     said = f", published: {comparison.published}" if comparison.published else ""
     if spread is None:
@@ -74,7 +74,7 @@ def numbers(one: Compared) -> str:
 
 
 def what(one: Compared) -> str:
-    """What a comparison measures, without where."""
+    """Returns what a comparison measures, without its experiment."""
     comparison = one.comparison
     named = _named(comparison.above)
     if comparison.trend is not None:
@@ -93,9 +93,9 @@ def _named(measure: Measure) -> str:
 
 
 def subflows_told(runs: Sequence[Observation], window_s: tuple[float, float] | None = None) -> str | None:
-    """What became of the subflows that were hit, in the median of the runs.
+    """Returns what happened to the subflows that failures hit, as medians over the runs.
 
-    None where nothing had failed before the end of the window that is looked at.
+    Returns None if nothing failed before the end of ``window_s``.
     """
     of_runs = [fates(run.run, next(iter(run.run.flows))) for run in runs]
     every = [fate for of_run in of_runs for fate in of_run]
@@ -117,7 +117,7 @@ def subflows_told(runs: Sequence[Observation], window_s: tuple[float, float] | N
 
 
 def counters_told(runs: Sequence[Observation]) -> list[str]:
-    """What the hosts' counters say about data that did not count, in the median of the runs; only a kernel has them."""
+    """Returns the hosts' counters of needlessly transmitted data, as medians over the runs. Only a kernel has them."""
     told = []
     for name, words in COUNTERS.items():
         usual = median(_counted(run, name) for run in runs)
@@ -126,9 +126,10 @@ def counters_told(runs: Sequence[Observation]) -> list[str]:
 
 
 def apart(outcome: Outcome, verdict: Verdict) -> list[str]:
-    """What lies behind a verdict that another back-end does not share, from all runs of its decisive comparison.
+    """Returns the background of a verdict on which back-ends differ, from all runs of its decisive comparison.
 
-    What arrived over the subflows while the comparison looks, and how it goes together with data carried in vain.
+    This is the rate of arrivals over the subflows in the window of the comparison, and its relation
+    to counters of data transmitted needlessly.
     """
     one = verdict.decisive
     if one is None or one.comparison.above.window_s is None:
@@ -153,7 +154,7 @@ def apart(outcome: Outcome, verdict: Verdict) -> list[str]:
 
 
 def _thirds(counted: Sequence[tuple[int, float]]) -> list[str]:
-    """What arrived in the runs with the smallest counts and in those with the largest; nothing where all are alike."""
+    """Returns the median rates of the thirds of runs with the smallest and largest counts; none if all are equal."""
     third = len(counted) // 3
     if not third or counted[0][0] == counted[-1][0]:
         return []
@@ -165,7 +166,7 @@ def _thirds(counted: Sequence[tuple[int, float]]) -> list[str]:
 
 
 def _counted(run: Observation, name: str) -> int:
-    """A counter of all hosts; 0 where a back-end has none."""
+    """Returns the sum of a counter over all hosts; 0 if the back-end does not have it."""
     return sum((host.get("counters") or {}).get(name, 0) for host in run.run.result.get("hosts") or [])
 
 
@@ -179,12 +180,12 @@ def _median_time(done: str, since: str, delays_s: Iterable[float | None]) -> lis
 
 
 def _runs(outcome: Outcome, verdict: Verdict, one: Compared) -> list[Observation]:
-    """The runs that a comparison was made in; of a trend those of its last experiment."""
+    """Returns the runs of a comparison; of a trend, those of its last experiment."""
     cells = outcome.study.experiments(one.on, verdict.arm, AS_DESCRIBED)
     return list(outcome.observations.get(cells[-1].key, ())) if cells else []
 
 
 def _beside(verdict: Verdict) -> str:
-    """What was found in the parts of a claim that could be run."""
+    """Returns the results of the parts of a claim that could be tested."""
     able = [one for one in verdict.compared if one.why_not is None]
     return f"; {', '.join(f'{one.judged.kind} in {numbers(one)}' for one in able)}" if able else ""

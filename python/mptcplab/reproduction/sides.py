@@ -1,4 +1,4 @@
-"""Single runs laid side by side: a run with others of its back-end, and their twins in the simulator."""
+"""Compares single runs: a run with others of its back-end, and with their twins in the simulator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Side:
-    """Runs in one arm with one seed, by their experiments, and why there is none of others."""
+    """The runs of one arm and seed, by experiment, and the reason for each that is missing."""
 
     arm: Arm
     runs: Mapping[str, Bundle]
@@ -26,12 +26,12 @@ class Side:
 
     @classmethod
     def of(cls, bundle: Bundle, others: Mapping[str, Bundle], why_not: Mapping[str, str]) -> Side:
-        """A run and others like it."""
+        """Makes the side of a run and of similar runs."""
         return cls(arm_of(bundle), {bundle.record["experiment"]: bundle, **others}, why_not)
 
 
 def arm_of(bundle: Bundle) -> Arm:
-    """What ran on a kernel, or had second choices, is on the stack of today."""
+    """Returns the arm of a run. Runs on a kernel, or with second choices, belong to the stack of today."""
     record = bundle.record
     is_todays = record["backend"] == ON_KERNEL or bool(record["substitutions"])
     return Arm("today" if is_todays else "then", record["backend"])
@@ -39,7 +39,7 @@ def arm_of(bundle: Bundle) -> Arm:
 
 @dataclass(frozen=True)
 class Twins:
-    """What to simulate beside a side, by experiment, and why others cannot be."""
+    """The simulations to compare with a side, by experiment, and the reason for each that is not possible."""
 
     arm: Arm
     jobs: Mapping[str, Job]
@@ -47,7 +47,7 @@ class Twins:
 
     @classmethod
     def of(cls, side: Side, experiments: Mapping[str, Json], *, seed: int, out: Path) -> Twins:
-        """The twins of some experiments, resolved: each as it ran on the side, else as it would run in its arm."""
+        """Makes the twins of resolved experiments: each as it ran on the side, or else as it would run in its arm."""
         arm = Arm(side.arm.name, SIMULATOR)
         jobs, why_not = {}, {}
         for name, experiment in experiments.items():
@@ -59,7 +59,7 @@ class Twins:
         return cls(arm, jobs, why_not)
 
     def side(self, bundles: Sequence[Bundle]) -> Side:
-        """What has come of the jobs, whose bundles these are."""
+        """Returns the side of the bundles that the jobs produced."""
         made = dict(zip(self.jobs, bundles, strict=True))
         failed = {name: str(one.record["why"]) for name, one in made.items() if one.status != "done"}
         runs = {name: one for name, one in made.items() if name not in failed}
@@ -67,7 +67,7 @@ class Twins:
 
 
 def _plan(arm: Arm, experiment: Json, seed: int, out: Path) -> Job:
-    """The job of an experiment in an arm. Raises MptcplabError if it cannot be run there."""
+    """Returns the job of an experiment in an arm. Raises MptcplabError if the experiment cannot run there."""
     found = chosen(arm, experiment)
     if found.choice is None:
         raise MptcplabError(found.why_not or "")

@@ -1,4 +1,4 @@
-"""What has to be run for the claims of a paper: experiments, in both arms, as described and with other assumptions."""
+"""The runs that the claims of a paper need: experiments in both arms, as described and with other assumptions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ AS_DESCRIBED = ""
 
 @dataclass(frozen=True)
 class Cell:
-    """An experiment of the paper, by its name below the paper's, in an arm; ``variant`` labels another assumption."""
+    """An experiment in an arm, by its name below the paper's. ``variant`` labels another assumption."""
 
     arm: Arm
     variant: str
@@ -51,27 +51,28 @@ class Cell:
 
 @dataclass(frozen=True)
 class Study:
-    """The claims that are looked at and the cells that they need; ``quick`` ones leave out other assumptions."""
+    """The claims to test and the cells that they need. A ``quick`` study tries no other assumptions."""
 
     paper: Paper
     claims: Sequence[Claim]
     arms: Sequence[Arm]
     cells: Mapping[tuple[Arm, str, str], Cell]
-    #: Those that touch one of the experiments, or none in particular.
+    #: The contradictions that concern one of the experiments, or no particular experiment.
     contradictions: Sequence[Contradiction]
     quick: bool
     rankings: Sequence[Ranking]
-    #: The arms in which rankings are made: with the stack that has all that they vary, in virtual time.
+    #: The arms in which rankings are made: in virtual time, with the stack that supports all their
+    #: factors.
     ranked_in: Sequence[Arm]
 
     def repetitions(self, backend_name: str, variant: str) -> int:
-        """How many seeds a cell has: those the paper states, fewer for a quick look or another assumption."""
+        """Returns the number of seeds of a cell: as the paper states, or fewer if quick or with another assumption."""
         if self.quick:
             return QUICK_IN_REAL_TIME if backend(backend_name).in_real_time else QUICK
         return QUICK if variant else self.paper.repetitions or REPETITIONS
 
     def jobs(self, backend_name: str, *, seed: int, out: Path, fresh: bool = False) -> list[Job]:
-        """The runs on one back-end, arms in turns; what several cells mean is run once."""
+        """Returns the runs on one back-end, alternating between arms. A run that several cells need is made once."""
         found: dict[Path, Job] = {}
         for variants in (False, True):
             cells = [c for c in self.cells.values() if c.arm.backend == backend_name and bool(c.variant) == variants]
@@ -83,7 +84,7 @@ class Study:
         return list(found.values())
 
     def bundles(self, *, seed: int, out: Path) -> dict[tuple[Arm, str, str], list[Path]]:
-        """Where the runs of each cell are, once they are done, in order of their seeds."""
+        """Returns the paths of the bundles of each cell, in order of their seeds."""
         return {
             key: [
                 bundle_path(out, cell.experiment, backend(cell.arm.backend).name, number, cell.chosen.choice.substitute)
@@ -94,15 +95,15 @@ class Study:
         }
 
     def experiments(self, pattern: str, arm: Arm, variant: str) -> list[Cell]:
-        """The cells that a pattern of a comparison means, in the order of the catalogue."""
+        """Returns the cells that match a pattern of a comparison, in the order of the catalogue."""
         of_arm = (cell for cell in self.cells.values() if (cell.arm, cell.variant) == (arm, variant))
         return [cell for cell in of_arm if fnmatchcase(cell.name, pattern)]
 
 
 def study(paper: Paper, backends: Sequence[str], *, only: str | None = None, quick: bool = False) -> Study:
-    """What to run for the claims of a paper, or for those of one figure, experiment or claim.
+    """Returns the study of the claims of a paper, or of one figure, experiment or claim.
 
-    A ranking is made if ``only`` asks for it. Raises UsageError for an ``only`` that means nothing.
+    A ranking is included if ``only`` asks for it. Raises UsageError if ``only`` matches nothing.
     """
     claims = [claim for claim in paper.claims if only is None or _concerns(claim, only)]
     rankings = [ranking for ranking in paper.rankings if only == ranking.id]
@@ -134,9 +135,10 @@ def study(paper: Paper, backends: Sequence[str], *, only: str | None = None, qui
 
 
 def claims_about(experiment: str) -> list[Claim]:
-    """The claims that an experiment of the catalogue is run for, or else those about its figure.
+    """Returns the claims that need an experiment of the catalogue, or else the claims about its figure.
 
-    A figure may show the runs of another. None where the paper has no table of claims.
+    A figure may show the runs of another experiment. Returns none if the paper has no table of
+    claims.
     """
     paper, _, name = experiment.partition("/")
     claims = load(paper).claims if paper in papers() else []
@@ -145,7 +147,7 @@ def claims_about(experiment: str) -> list[Claim]:
 
 
 def alternatives(paper: Paper) -> Iterator[tuple[Alternative, list[str]]]:
-    """Every other reading and assumption, and the claims that it is tried on."""
+    """Yields every other reading and assumption, with the claims for which it is tried."""
     open_questions: list[Assumption | Contradiction] = [*paper.assumptions, *paper.contradictions]
     for one in open_questions:
         for alternative in one.instead:
@@ -162,7 +164,7 @@ def _variants(paper: Paper, claims: Iterable[Claim], arms: Sequence[Arm], names:
 
 
 def _combinations(paper: Paper, ranking: Ranking, arms: Sequence[Arm]) -> Iterator[Cell]:
-    """The cells of a ranking."""
+    """Yields the cells of a ranking."""
     for words, settings in ranking.combinations():
         for name in ranking.under.values():
             (member,) = find(f"{paper.id}/{name}", settings)
@@ -171,7 +173,7 @@ def _combinations(paper: Paper, ranking: Ranking, arms: Sequence[Arm]) -> Iterat
 
 
 def variant_of(words: Iterable[str]) -> str:
-    """The variant of a combination: ``OLIA, round robin, full_mesh``."""
+    """Returns the variant name of a combination: ``OLIA, round robin, full_mesh``."""
     return ", ".join(words)
 
 
@@ -184,12 +186,12 @@ def _concerns(claim: Claim, only: str) -> bool:
 
 
 def uses(claim: Claim, name: str) -> bool:
-    """Whether a claim is about an experiment."""
+    """Returns whether a claim is about an experiment."""
     return any(fnmatchcase(name, pattern) for pattern in patterns(claim))
 
 
 def patterns(claim: Claim) -> Iterator[str]:
-    """The patterns of experiments in a claim; one that follows another's parameter means all of them."""
+    """Yields the patterns of experiments in a claim. A parameter of another experiment matches any value."""
     for comparison in claim.compare:
         for measure in (comparison.above, comparison.below):
             if measure is not None and measure.on is not None:
@@ -197,5 +199,5 @@ def patterns(claim: Claim) -> Iterator[str]:
 
 
 def short(name: str) -> str:
-    """The name of an experiment below its paper's."""
+    """Returns the name of an experiment without its paper's prefix."""
     return name.partition("/")[2]

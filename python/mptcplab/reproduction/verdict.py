@@ -1,4 +1,4 @@
-"""Whether a claim holds: samples in, verdict out. Decided by the interval of the median, never by the median alone."""
+"""The verdict on a claim from the values of runs. The interval of the median decides, never the median alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FEWEST = 2
 
 @dataclass(frozen=True)
 class Judged:
-    """A verdict, the spread that it rests on, and whether more repetitions may still change its interval's meaning."""
+    """A verdict, the spread that it is based on, and whether it is provisional."""
 
     kind: Kind
     spread: Spread | None
@@ -25,9 +25,10 @@ class Judged:
 
 
 def judge(values: Sequence[float], allowed: Range) -> Judged:
-    """One comparison, a value per seed: reproduced if the whole interval is allowed, refuted if none of it is.
+    """Judges a comparison with one value per seed: reproduced if the whole interval is allowed, refuted
+    if none of it is.
 
-    Below six values the interval is their range, and the verdict provisional.
+    Below six values the interval is their range, and the verdict is provisional.
     """
     spread = Spread.of(list(values))
     if spread is None or spread.n < FEWEST:
@@ -41,7 +42,7 @@ def judge(values: Sequence[float], allowed: Range) -> Judged:
 
 
 def together(kinds: Sequence[Kind]) -> Kind:
-    """Of the comparisons of a claim: refuted as soon as one is, reproduced only if all are."""
+    """Judges a claim by its comparisons: refuted if one is, reproduced only if all are."""
     for kind in ("refuted", "cannot be run", "undecided"):
         if kind in kinds:
             return kind
@@ -49,5 +50,5 @@ def together(kinds: Sequence[Kind]) -> Kind:
 
 
 def flips(first: Kind, second: Kind) -> bool:
-    """Whether two verdicts contradict each other."""
+    """Returns whether two verdicts contradict each other."""
     return {first, second} == {"reproduced", "refuted"}

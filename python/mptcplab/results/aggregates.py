@@ -11,7 +11,7 @@ from mptcplab.errors import UsageError
 from mptcplab.results.bundle import Bundle
 from mptcplab.results.entities import Json
 
-#: A run that stands apart is off the median by more than this part of it.
+#: An outlier differs from the median by more than this fraction of it.
 LEAST_APART = 0.05
 
 
@@ -26,18 +26,18 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread | None:
-        """The spread of some values; None without values."""
+        """Returns the spread of values, or None without values."""
         found = metrics.median_interval(values)
         return None if found is None else cls(len(values), *found)
 
     def scaled(self, factor: float) -> Spread:
-        """The same in another unit; ``factor`` is positive."""
+        """Returns the spread in another unit. `factor` is positive."""
         return Spread(self.n, factor * self.median, factor * self.low, factor * self.high)
 
 
 @dataclass(frozen=True)
 class Crossing:
-    """Where two metrics cross over a parameter, and the two members between which they do."""
+    """The value of a parameter at which two metrics cross, between two members."""
 
     value: float
     low: float
@@ -66,18 +66,18 @@ def aggregates(records: Sequence[Json]) -> list[Json]:
 
 
 def spread(bundles: Sequence[Bundle], entity: str, metric: str) -> Spread | None:
-    """The spread of a metric over the done runs that have it; None if none does."""
+    """Returns the spread of a metric over the done runs that have it, or None."""
     return Spread.of(list(_by_seed(bundles, entity, metric).values()))
 
 
 def ratio(bundles: Sequence[Bundle], reference: Sequence[Bundle], entity: str, metric: str) -> Spread | None:
-    """A member's metric over the reference member's, seed by seed; None if no seed has both."""
+    """Returns the metric of a member / that of the reference, seed by seed, or None if no seed has both."""
     above, below = _by_seed(bundles, entity, metric), _by_seed(reference, entity, metric)
     return Spread.of([above[seed] / below[seed] for seed in above if below.get(seed)])
 
 
 def argmax(members: Sequence[Sequence[Bundle]], over: str, entity: str, metric: str) -> tuple[Any, Spread] | None:
-    """Value of the parameter ``over`` with the largest median, and that; None without values. Raises UsageError."""
+    """Returns the value of `over` with the largest median, and that median, or None. Raises UsageError."""
     found = [(_parameter(member, over), spread(member, entity, metric)) for member in members if member]
     known = [(value, s) for value, s in found if s is not None]
     return max(known, key=lambda item: item[1].median) if known else None

@@ -1,7 +1,8 @@
-"""How far back-ends agree on the same experiment: equivalence of means, beside the spread of the reference itself.
+"""How far back-ends agree on the same experiment: equivalence of means, with the spread of the reference.
 
-Two one-sided tests at 5 % (TOST): equivalent if the 90 % interval of the ratio lies within the band. Where both sides
-have run the same seeds these are paired, because losses and starts are then the same on both.
+Uses two one-sided tests at 5 % (TOST): results are equivalent if the 90 % interval of the ratio
+lies within the band. Runs with the same seeds on both back-ends are paired, because their losses
+and starts are then the same.
 """
 
 from __future__ import annotations
@@ -16,35 +17,37 @@ from mptcplab import metrics
 from mptcplab.results.bundle import Bundle
 from mptcplab.results.entities import Json
 
-#: What the others are held against, if it was asked.
+#: The back-end that others are compared with, if it is among them.
 REFERENCE = "kernel"
 #: Metrics of flows whose means are compared.
 COMPARED = ("goodput_bps", "fct_s", "delay_p50_s", "delay_p99_s", "jitter_s", "loss_ratio", "reordering_ratio")
-#: The same of subflows, by the link that they take.
+#: Metrics of subflows whose means are compared, by the link that the subflow takes.
 COMPARED_BY_LINK = ("cwnd_bytes",)
-#: By which part the ratio of two means may be off 1, and the difference of two shares off 0, unless somebody says.
+#: The default band: the largest allowed deviation of a ratio of means from 1, and of a difference
+#: of shares from 0.
 BAND = 0.05
-#: How likely a difference may be by chance, over all comparisons of a page together.
+#: The probability of a difference by chance, over all comparisons of a page together.
 LEVEL = 0.05
 TOO_FEW = "needs two done runs on either side"
 STANDS_APART = "a run stands apart"
 NOT_TOLD_FROM_0 = "the reference cannot be told from 0"
 
 Interval = tuple[float, float]
-#: Values of runs by their seeds, ascending.
+#: Values of runs by seed, in ascending order of the seeds.
 BySeed = Mapping[int, float]
 
 
 def agreement(bundles: Sequence[Bundle], band: float = BAND) -> Json | None:
-    """How far the back-ends agree; None unless several ran the same experiment.
+    """Compares the back-ends; None unless at least two of them ran the same experiment.
 
-    ``band``: by which part the ratio of two means may be off 1, and the difference of two shares off 0. Keys:
-    ``reference band comparisons different_by_chance metrics shares``. Of both lists an entry has ``experiment flow
-    backend method n reference_n mean reference_mean range reference_range apart ci90 self_ci90 p_different p_adjusted
-    verdict provisional why``; ``metrics`` also ``metric ratio``, and of subflows ``link``; ``shares`` also ``link
-    difference``. ``self_ci90`` is that of every other run of the reference against the rest of them. Verdicts:
-    ``equivalent``, ``different`` (the interval is outside the band, and still with all comparisons taken together) or
-    ``undecided``.
+    ``band`` is the allowed deviation of the ratio of two means from 1, and of the difference of two
+    shares from 0. Keys: ``reference band comparisons different_by_chance metrics shares``. An entry
+    of ``metrics`` or ``shares`` has ``experiment flow backend method n reference_n mean
+    reference_mean range reference_range apart ci90 self_ci90 p_different p_adjusted verdict
+    provisional why``. Entries of ``metrics`` also have ``metric ratio``, and for subflows ``link``.
+    Entries of ``shares`` also have ``link difference``. ``self_ci90`` is the interval of every
+    other run of the reference against its remaining runs. Verdicts: ``equivalent``, ``different``
+    (the interval is outside the band, also after correction for all comparisons) or ``undecided``.
     """
     done = [bundle for bundle in bundles if bundle.status == "done"]
     backends = list(dict.fromkeys(bundle.record["backend"] for bundle in done))
@@ -74,9 +77,9 @@ def agreement(bundles: Sequence[Bundle], band: float = BAND) -> Json | None:
 
 
 def adjust(entries: Sequence[Json]) -> int:
-    """Give comparisons that are judged together Holm's probabilities, and take back what they do not bear out.
+    """Sets Holm's adjusted p-values of comparisons judged together, and withdraws verdicts that they do not support.
 
-    Gives how many could be tested.
+    Returns how many comparisons could be tested.
     """
     tested = [entry for entry in entries if entry["p_different"] is not None]
     for entry, p_value in zip(tested, metrics.holm([entry["p_different"] for entry in tested]), strict=True):
@@ -87,7 +90,7 @@ def adjust(entries: Sequence[Json]) -> int:
 
 
 def _by_experiment(bundles: Sequence[Bundle]) -> dict[str, dict[str, list[Bundle]]]:
-    """Runs by what was asked for, whatever it ran as, and by back-end."""
+    """Groups runs by the digest of the experiment asked for, and by back-end."""
     found: dict[str, dict[str, list[Bundle]]] = {}
     for bundle in bundles:
         found.setdefault(bundle.record["digest"], {}).setdefault(bundle.record["backend"], []).append(bundle)
@@ -107,9 +110,9 @@ def _metrics(about: Json, runs: Sequence[Bundle], reference: Sequence[Bundle], b
 
 
 def compared_ratio(values: BySeed, others: BySeed, band: float) -> Json:
-    """The ratio of two samples and what is to be said of it: of pairs if all seeds of the smaller have one.
+    """Compares two samples by their ratio: of pairs if each seed of the smaller sample has one, else of means.
 
-    Values of which one is 0 have no ratios of pairs; then the ratio is that of means.
+    If a value of a pair is 0, the ratio of means is used.
     """
     allowed = (1 - band, 1 + band)
     itself = metrics.ratio_of_means(*_halves(others))
@@ -128,7 +131,7 @@ def compared_ratio(values: BySeed, others: BySeed, band: float) -> Json:
 
 
 def compared_difference(values: BySeed, others: BySeed, band: float) -> Json:
-    """The difference of two samples, likewise."""
+    """Compares two samples by their difference, with pairs as in ``compared_ratio``."""
     allowed = (-band, band)
     itself = metrics.difference_of_means(*_halves(others))
     seeds = _common(values, others)
@@ -148,7 +151,7 @@ def compared_difference(values: BySeed, others: BySeed, band: float) -> Json:
 
 @dataclass(frozen=True)
 class _Compared:
-    """Two samples, how they were held against each other, and what was found."""
+    """Two samples, the method of the comparison, and its result."""
 
     method: Literal["pairs", "means"]
     values: Sequence[float]
@@ -159,7 +162,7 @@ class _Compared:
     apart: Sequence[Json]
 
     def entry(self, allowed: Interval) -> Json:
-        """All but the ratio or difference."""
+        """Returns the entry of the comparison without the ratio or the difference."""
         smallest = min(len(self.values), len(self.others))
         verdict, why = self._judged(allowed)
         return {
@@ -181,7 +184,7 @@ class _Compared:
         }
 
     def _judged(self, allowed: Interval) -> tuple[str, str | None]:
-        """The verdict of the comparison by itself, and why there is none."""
+        """Returns the verdict of this comparison alone, and why it is undecided."""
         if self.found is None:
             return "undecided", TOO_FEW if min(len(self.values), len(self.others)) < 2 else NOT_TOLD_FROM_0
         low, high = self.found[1]
@@ -191,7 +194,7 @@ class _Compared:
 
 
 def _common(values: BySeed, others: BySeed) -> list[int]:
-    """The seeds of both; none unless all seeds of the smaller side are."""
+    """Returns the seeds that both samples have; none unless every seed of the smaller sample is in the other."""
     common = [seed for seed in values if seed in others]
     return common if len(common) == min(len(values), len(others)) else []
 
@@ -201,7 +204,7 @@ def _of(values: BySeed, seeds: Sequence[int]) -> list[float]:
 
 
 def _halves(values: BySeed) -> tuple[list[float], list[float]]:
-    """Every other value, and the rest."""
+    """Returns every other value, and the remaining values."""
     found = list(values.values())
     return found[::2], found[1::2]
 
@@ -215,7 +218,7 @@ def _middle(values: BySeed) -> float:
 
 
 def _apart(side: str, values: BySeed, least: float) -> list[Json]:
-    """What stands apart of some values, by more than ``least``."""
+    """Returns the outliers among ``values`` that are more than ``least`` from the median."""
     seeds, found = list(values), list(values.values())
     return [{"side": side, "seed": seeds[at], "value": found[at]} for at in metrics.standing_apart(found, least)]
 
@@ -243,7 +246,7 @@ def _in_order(runs: Sequence[Bundle]) -> list[Bundle]:
 
 
 def _values(runs: Sequence[Bundle], flow: str, metric: str) -> dict[int, float]:
-    """The values of the runs that have one."""
+    """Returns a metric of a flow by seed, without runs that do not have it."""
     found: Iterator[tuple[int, Any]] = (
         (run.record["seed"], run.record["metrics"].get(f"flows.{flow}", {}).get(metric)) for run in _in_order(runs)
     )
@@ -251,7 +254,7 @@ def _values(runs: Sequence[Bundle], flow: str, metric: str) -> dict[int, float]:
 
 
 def _values_on_link(runs: Sequence[Bundle], flow: str, link: str, metric: str) -> dict[int, float]:
-    """Of the runs that have subflows on a link, the mean of their values."""
+    """Returns the mean of a metric over the subflows on a link, by seed, without runs that have none."""
     found: dict[int, float] = {}
     for run in _in_order(runs):
         of_run: dict[str, Json] = run.record["metrics"]
@@ -264,13 +267,13 @@ def _values_on_link(runs: Sequence[Bundle], flow: str, link: str, metric: str) -
 
 
 def shares_of_links(runs: Sequence[Bundle], flow: str) -> dict[int, Mapping[str, float]]:
-    """Which part of a flow's payload went over which link, by seed; without runs in which none did."""
+    """Returns the share of a flow's payload on each link, by seed, without runs that carried none."""
     found = {run.record["seed"]: share_of_links(run, flow) for run in _in_order(runs)}
     return {seed: shares for seed, shares in found.items() if shares}
 
 
 def share_of_links(run: Bundle, flow: str) -> Mapping[str, float]:
-    """Which part of a flow's payload went over which link; empty if none did."""
+    """Returns the share of a flow's payload on each link; empty if it carried none."""
     carried: dict[str, int] = {}
     for subflow in _subflows(run, flow):
         carried[_link(subflow)] = carried.get(_link(subflow), 0) + subflow["bytes"]
@@ -283,7 +286,7 @@ def _links(runs: Sequence[Bundle], flow: str) -> list[str]:
 
 
 def _link(subflow: Json) -> str:
-    """The link that a subflow takes, or where the back-end does not know it its ends."""
+    """Returns the link that a subflow takes, or its two addresses if the back-end does not report the link."""
     return subflow["link"] or f"{subflow['local']}-{subflow['remote']}"
 
 

@@ -1,4 +1,4 @@
-"""The bundle of a run: a directory that holds what was asked, what happened, where, and checksums of it all."""
+"""The bundle of a run: a directory with the experiment, its results, the environment, and checksums of all files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from glob import escape
 from pathlib import Path
 from typing import Any, Literal
 
-from mptcplab import algorithms
+from mptcplab import algorithms, callers
 from mptcplab.errors import MptcplabError, SpecError
 from mptcplab.results.entities import Json
 from mptcplab.results.environment import environment
@@ -28,17 +28,17 @@ SCHEMA = "mptcplab/run/1"
 RUN, EXPERIMENT, SAMPLES, UNITS = "run.json", "experiment.json", "samples", "units"
 #: The files that every run writes beside its record.
 WRITTEN = (EXPERIMENT, *(f"{table}.{end}" for table in (SAMPLES, UNITS) for end in ("arrows", "parquet")))
-#: Folders of what only some runs write: captures of packets, what programs printed, files of a user's own algorithms.
+#: Folders that only some runs have: packet captures, output of programs, files of user code.
 FOLDERS = ("captures", "programs", CODE := "code")
 LONGEST_NAME_BYTES = 255
 #: The field of run.json that holds its own checksum.
 OWN_SUM = "record_sha256"
 
 Status = Literal["unfinished", "done", "invalid", "failed"]
-#: A bundle on its way to another disk: content by name of the file.
+#: A bundle in transfer to another disk: the content of each file, by file name.
 Packed = dict[str, bytes]
 
-#: What run.json says of a run that has not ended.
+#: Fields of run.json before a run has ended.
 NOTHING_YET: Json = {
     "status": "unfinished",
     "why": None,
@@ -53,7 +53,7 @@ NOTHING_YET: Json = {
     "expectations": [],
     "sha256": {},
 }
-#: What every run.json has.
+#: Fields that every run.json has.
 FIELDS = ("experiment", "digest", "backend", "seed", "repeat", "started", "versions", "machine", *NOTHING_YET)
 
 
@@ -70,22 +70,22 @@ class BundleDone(BundleError):
 
 
 def digest(resolved: Json) -> str:
-    """SHA-256 in hex of a resolved experiment without its origins, however it was written."""
+    """Returns the SHA-256 in hex of a resolved experiment without its origins; the order of keys does not matter."""
     asked = {key: value for key, value in resolved.items() if key != "origins"}
     return hashlib.sha256(json.dumps(asked, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def own_checksum(record: Json) -> str:
-    """SHA-256 in hex of a record without this checksum itself: of its JSON with sorted keys and no spaces."""
+    """Returns the SHA-256 in hex of a record, as JSON with sorted keys and no spaces, without the checksum field."""
     told = {key: value for key, value in record.items() if key != OWN_SUM}
     as_read = json.loads(json.dumps(told, allow_nan=False))
     return hashlib.sha256(json.dumps(as_read, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def bundle_path(out: Path, resolved: Json, backend: str, seed: int, substitute: Json | None = None) -> Path:
-    """Where the bundle of a run lies under an output directory. Raises SpecError for a name that leads out of it.
+    """Returns the directory of a run's bundle under ``out``. Raises SpecError if the name leads outside ``out``.
 
-    ``substitute``: the experiment that ran, where the back-end did not have all first choices.
+    ``substitute`` is the experiment that ran, if the back-end did not support all first choices.
     """
     parts = resolved["name"].split("/")
     if any(part in ("", ".", "..") or "\0" in part or len(part.encode()) > LONGEST_NAME_BYTES for part in parts):
@@ -98,9 +98,9 @@ def bundle_path(out: Path, resolved: Json, backend: str, seed: int, substitute: 
 
 
 class BundleWriter:
-    """A run being recorded. Its run.json says ``unfinished`` until ``finish`` replaces it at once.
+    """Writes the bundle of a run. Its run.json has the status ``unfinished`` until ``finish`` replaces it atomically.
 
-    As a context manager it holds the directory against other processes until the end of the block.
+    As a context manager, it locks the directory against other processes until the end of the block.
     """
 
     def __init__(self, path: Path, record: Json, lock: Lock) -> None:
@@ -126,9 +126,10 @@ class BundleWriter:
         fresh: bool = False,
         substitute: Json | None = None,
     ) -> BundleWriter:
-        """Start a bundle; what an earlier, unfinished attempt left there is removed, with ``fresh`` also a done one.
+        """Starts a bundle and removes the files of an earlier unfinished run, with ``fresh`` also those of a done run.
 
-        Raises BundleError if the disk is full or not writable, if somebody else is writing it, or if it is done.
+        Raises BundleError if the disk is full or not writable, if another process is writing the
+        bundle, or if the bundle is done and ``fresh`` is not set.
         """
         path = bundle_path(out, resolved, backend, seed, substitute)
         record = _first_record(resolved, backend, seed, repeat)
@@ -146,12 +147,12 @@ class BundleWriter:
 
     @property
     def machine(self) -> Json:
-        """What is known of the machine."""
+        """The description of the machine in the record."""
         machine: Json = self._record["machine"]
         return machine
 
     def finish(self, status: Status, **fields: Any) -> Bundle:
-        """Record the end: status, further fields of run.json, and the checksum of each file. Raises BundleError."""
+        """Records the status, further fields of run.json, and the checksum of each file. Raises BundleError."""
         try:
             sums = {name: _synced_checksum(self.path / name) for name in _written(self.path)}
         except OSError as error:
@@ -174,7 +175,7 @@ class Bundle:
 
     @classmethod
     def open(cls, path: Path) -> Bundle:
-        """Read a bundle's record, of whatever status. Raises BundleError if there is none of ours."""
+        """Reads the record of a bundle of any status. Raises BundleError if there is no bundle of this version."""
         path = Path(path)
         if not path.is_dir():
             raise BundleError(f"{path}: {'is not a directory' if path.exists() else 'there is no such directory'}")
@@ -190,7 +191,7 @@ class Bundle:
 
     @cached_property
     def resolved(self) -> Json:
-        """The resolved experiment. Raises BundleError if it is not the one that ran."""
+        """The resolved experiment. Raises BundleError if its digest is not the one in the record."""
         resolved = _read(self.path / EXPERIMENT)
         if digest(resolved) != self.record["digest"]:
             raise BundleError(f"{self.path / EXPERIMENT}: is not the experiment that ran: its digest differs")
@@ -204,14 +205,14 @@ class Bundle:
 
     @property
     def in_progress(self) -> bool:
-        """Whether a process is writing it now."""
+        """Whether a process is writing the bundle now."""
         return is_held(self.path)
 
     def verify(self) -> None:
-        """Compare all checksums. Raises BundleError that names each file that is missing or differs."""
+        """Compares all checksums. Raises BundleError, which names each file that is missing or differs."""
         if not self.record["sha256"]:
             raise BundleError(f"{self.path}: the run did not finish; there are no checksums to compare")
-        # A bundle of an earlier version has no checksum of its record.
+        # Bundles of earlier versions have no checksum of the record.
         own = self.record.get(OWN_SUM)
         damaged = [f"{RUN} was changed"] if own is not None and own != own_checksum(self.record) else []
         for name, expected in self.record["sha256"].items():
@@ -224,15 +225,15 @@ class Bundle:
             raise BundleError(f"{self.path}: damaged: {'; '.join(damaged)}")
 
     def packed(self) -> Packed:
-        """The content of all its files by name, for another disk."""
+        """Returns the content of all files by name, to transfer the bundle to another disk."""
         return {name: (self.path / name).read_bytes() for name in (*_written(self.path), RUN)}
 
     @classmethod
     def unpack(cls, out: Path, files: Packed, resolved: Json, substitute: Json | None = None) -> Bundle:
-        """Put a packed bundle into its place under ``out``, instead of what is there, whole or not at all.
+        """Replaces the bundle under ``out`` with a packed one. Writes run.json last, after all files are verified.
 
-        ``resolved`` and ``substitute`` as for ``bundle_path``. Raises BundleError if it is another run's, if it was
-        changed on the way, or if it cannot be written.
+        ``resolved`` and ``substitute`` are those of ``bundle_path``. Raises BundleError if the
+        bundle belongs to another run, if it was changed in transfer, or if it cannot be written.
         """
         record = json.loads(files[RUN])
         path = bundle_path(out, resolved, record["backend"], record["seed"], substitute)
@@ -249,9 +250,9 @@ class Bundle:
         return bundle
 
     def load(self, keep: Keep | None = None) -> RunData:
-        """The data of a run that came to an end, verified; with ``keep`` no samples but those that it wants.
+        """Verifies a finished run and returns its data. With ``keep``, only the samples for which it returns True.
 
-        Raises BundleError if the run did not come to an end or is damaged.
+        Raises BundleError if the run did not finish or if the bundle is damaged.
         """
         if self.record["result"] is None and self.status == "failed":
             raise BundleError(f"{self.path}: the run failed: {self.record['why']}")
@@ -262,16 +263,16 @@ class Bundle:
 
 
 def read_data(path: Path, resolved: Json, result: Json, backend: str, keep: Keep | None = None) -> RunData:
-    """The data of a run from the tables in its directory, as ``load``. Raises TableError if one cannot be read."""
+    """Reads the data of a run from the tables in its directory, as ``load`` does. Raises TableError."""
     samples, units = (Table.read(path / f"{name}.parquet") for name in (SAMPLES, UNITS))
-    # A simulator of a user's own supplies what ours does.
+    # A simulator of the user supplies the same metrics as the built-in one.
     supplier = backend if backend in SUPPLIERS else "sim"
     return RunData(resolved, result, Samples(samples, keep), Units(units), supplier)
 
 
 @contextmanager
 def held(directory: Path) -> Iterator[None]:
-    """Hold a directory, made if it is not there, against other processes. Raises BundleError if somebody has it."""
+    """Locks a directory against other processes and creates it if needed. Raises BundleError if it is locked."""
     lock = _locked(directory)
     try:
         yield
@@ -280,9 +281,9 @@ def held(directory: Path) -> Iterator[None]:
 
 
 def find(out: Path) -> Iterator[Bundle]:
-    """The bundles at or under a directory, in order of their paths; a run.json of other programs is passed over.
+    """Yields the bundles at or under a directory in order of their paths. Skips a run.json of other programs.
 
-    Raises BundleError if there is no such directory and for a damaged bundle.
+    Raises BundleError if the directory does not exist or if a bundle is damaged.
     """
     out = Path(out)
     if not out.is_dir():
@@ -295,7 +296,7 @@ def find(out: Path) -> Iterator[Bundle]:
 def done_bundles(
     out: Path, resolved: Json, backend: str, seeds: list[int], substitute: Json | None = None
 ) -> dict[int, Bundle]:
-    """The seeds of an experiment that need not run again, with their bundles."""
+    """Returns the done bundles of an experiment by seed. These seeds need not run again."""
     found = {}
     for seed in seeds:
         path = bundle_path(out, resolved, backend, seed, substitute)
@@ -307,10 +308,11 @@ def done_bundles(
 
 
 def done_beside(bundle: Bundle, resolved: Json) -> list[Bundle]:
-    """The done runs of an experiment in the output directory that a bundle lies in: same back-end, same seed.
+    """Returns the done runs of an experiment with the back-end, seed and output directory of ``bundle``.
 
-    Several, latest first, if it ran with different choices from its lists; none beside a bundle that was moved out of
-    its place. Raises BundleError for a damaged one.
+    There are several, latest first, if the experiment ran with different choices from its lists.
+    There is none if the bundle was moved away from its output directory. Raises BundleError if one
+    is damaged.
     """
     here = bundle.path.resolve()
     depth = len(bundle.record["experiment"].split("/"))
@@ -325,9 +327,18 @@ def done_beside(bundle: Bundle, resolved: Json) -> list[Bundle]:
 
 
 def changes_of(bundle: Bundle) -> list[str]:
-    """What ``--set`` changed of the description."""
+    """Returns the changes that ``--set`` made to the description."""
     origins = bundle.resolved["origins"].values()
     return list(dict.fromkeys(o.removeprefix("--set ") for o in origins if o.startswith("--set ")))
+
+
+def _unwritable(path: Path, error: OSError) -> BundleError:
+    why = f"{path}: cannot be written: {error.strerror}"
+    name = callers.became()
+    if name is None or not isinstance(error, PermissionError):
+        return BundleError(why)
+    rights = f"classes of a description run as {name}, who called sudo"
+    return BundleError(f"{why}; {rights}: choose another --out, give the directory to {name}, or use --root-programs")
 
 
 def _locked(path: Path) -> Lock:
@@ -337,22 +348,22 @@ def _locked(path: Path) -> Lock:
     except BlockingIOError as error:
         raise BundleHeld(f"{path}: another process is running this; wait for it, or choose another --out") from error
     except OSError as error:
-        raise BundleError(f"{path}: cannot be written: {error.strerror}") from error
+        raise _unwritable(path, error) from error
 
 
 def _clear(path: Path, *, even_done: bool) -> None:
-    """Remove what an earlier attempt left."""
+    """Removes the files of an earlier run."""
     if not even_done and (path / RUN).exists() and Bundle.open(path).status == "done":
         raise BundleDone(f"{path}: holds a done run; use it or choose another output directory")
     try:
         for name in (RUN, *_written(path)):
             (path / name).unlink(missing_ok=True)
     except OSError as error:
-        raise BundleError(f"{path}: cannot be written: {error.strerror}") from error
+        raise _unwritable(path, error) from error
 
 
 def _written(path: Path) -> list[str]:
-    """The files in a bundle that are a run's, relative and with slashes."""
+    """Returns the files of the run in a bundle, as relative paths with slashes."""
     in_folders = sorted(file for folder in FOLDERS for file in (path / folder).rglob("*") if file.is_file())
     always = [name for name in WRITTEN if (path / name).exists()]
     return [*always, *(file.relative_to(path).as_posix() for file in in_folders)]
@@ -374,7 +385,7 @@ def _first_record(resolved: Json, backend: str, seed: int, repeat: int) -> Json:
 
 
 def _user_code(resolved: Json) -> list[Json]:
-    """The algorithms of a user's own that flows use: each with its copy in the bundle, if it is in a file."""
+    """Returns the user's algorithms that flows use, each with the path of its copy if it comes from a file."""
     named = [
         choice if isinstance(choice, str) else choice["name"]
         for flow in resolved["flows"]
@@ -392,13 +403,13 @@ def _user_code(resolved: Json) -> list[Json]:
 
 
 def _content(code: Json) -> bytes:
-    """What a file of user code holds."""
+    """Returns the content of a file of user code."""
     source: str = code["source"]
     return b64decode(source) if algorithms.is_object(code["file"]) else source.encode()
 
 
 def _copies(resolved: Json) -> dict[str, str]:
-    """Where the bundle has each file of user code; of two with one name the second gets a folder of its own."""
+    """Returns the path in the bundle of each file of user code. If two share a name, the second gets its own folder."""
     copies: dict[str, str] = {}
     for number, code in enumerate(resolved.get("user_code", ())):
         name = f"{CODE}/{Path(code['file']).name}"
@@ -414,17 +425,17 @@ def _write_user_code(path: Path, resolved: Json) -> None:
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(_content(code))
         except OSError as error:
-            raise BundleError(f"{copy}: cannot be written: {error.strerror}") from error
+            raise _unwritable(copy, error) from error
 
 
 def _a_line_each(document: Json) -> str:
-    """A JSON object with a line for each key: indented all through, writing it takes as long as a tenth of the run."""
+    """Formats a JSON object with one line for each key. Full indentation would take a tenth of the run's time."""
     lines = (f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in document.items())
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def _write(path: Path, document: Json) -> None:
-    """Replace a JSON file at once: after a crash it is the old one or the new one. Raises BundleError."""
+    """Replaces a JSON file atomically: after a crash it is the old or the new version. Raises BundleError."""
     temporary = path.with_suffix(".new")
     try:
         with temporary.open("w", encoding="utf-8") as file:
@@ -435,11 +446,11 @@ def _write(path: Path, document: Json) -> None:
         _sync(path.parent)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise BundleError(f"{path}: cannot be written: {error.strerror}") from error
+        raise _unwritable(path, error) from error
 
 
 def _write_bytes(path: Path, content: bytes) -> None:
-    """Write a file to the disk. Raises BundleError."""
+    """Writes a file and syncs it to the disk. Raises BundleError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("wb") as file:
@@ -447,12 +458,12 @@ def _write_bytes(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        raise BundleError(f"{path}: cannot be written: {error.strerror}") from error
+        raise _unwritable(path, error) from error
 
 
 def _sync(path: Path) -> None:
     if sys.platform == "win32":
-        return  # a directory cannot be opened there
+        return  # directories cannot be opened on this system
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -473,7 +484,7 @@ def _read(path: Path) -> Json:
 
 
 def _synced_checksum(path: Path) -> str:
-    with path.open("r+b") as file:  # some systems sync only what may be written
+    with path.open("r+b") as file:  # some systems sync only files that are open for writing
         os.fsync(file.fileno())
     return _checksum(path)
 

@@ -1,4 +1,4 @@
-"""How much of a flow's payload ceiling the network can carry at a time of the run, given what failed until then."""
+"""The part of a flow's payload ceiling that the network can carry at a time of the run, after the failures so far."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from mptcplab.results.run_data import Happening, RunData, once_a_run
 
 @once_a_run
 def capacity_bps(run: RunData, flow: str, at_s: float) -> float | None:
-    """Payload in bit/s that the flow's usable paths carry right after ``at_s``; None where no rate limits it.
+    """Returns the payload in bit/s that the flow's usable paths carry right after ``at_s``; None without a rate limit.
 
-    The ceiling of the description, scaled by the max-flow over the usable paths to the one over all paths at the start.
+    The result is the ceiling of the description, scaled by the ratio of the max-flow over the
+    usable paths to the max-flow over all paths at the start.
     """
     described = run.flows[flow]
     ceiling: float | None = described["ceiling_bps"]
@@ -25,7 +26,7 @@ def capacity_bps(run: RunData, flow: str, at_s: float) -> float | None:
 
 
 def lowers_capacity(run: RunData, flow: str, happening: Happening) -> bool | None:
-    """Whether a change of a link takes capacity from a flow (True), gives some (False) or neither (None)."""
+    """Returns whether a link change takes capacity from a flow (True), adds capacity (False) or neither (None)."""
     before, after = (capacity_bps(run, flow, happening.actual_s - shift) for shift in (1e-9, 0.0))
     if before is None or after is None or before == after:
         return None
@@ -33,21 +34,21 @@ def lowers_capacity(run: RunData, flow: str, happening: Happening) -> bool | Non
 
 
 def _same(run: RunData, flow: Json, state: NetworkState, whole: NetworkState) -> bool:
-    """Whether nothing on the flow's paths differs from the whole network: common, and much cheaper than a max-flow."""
+    """Returns whether the flow's paths are as in the whole network. This is common and cheaper than a max-flow."""
     hops = {(hop["link"], hop["direction"]) for path in flow["paths"] for hop in path["hops"]}
     usable = all(_usable(path, run.links, state) for path in flow["paths"])
     return usable and all(state.rates[hop] == whole.rates[hop] for hop in hops)
 
 
 def _max_flow(run: RunData, flow: Json, state: NetworkState) -> float | None:
-    """Max-flow in bit/s over the usable paths; None if a usable path has no rate limit."""
+    """Returns the max-flow in bit/s over the usable paths; None if a usable path has no rate limit."""
     resolved, links = run.resolved, run.links
     interfaces = {interface["id"]: interface["node"] for interface in resolved["interfaces"]}
     media = {medium["id"]: medium["rate_bps"] for medium in resolved["media"]}
     paths = flow["paths"][:1] if flow["transport"] == "udp" else flow["paths"]
     if _disjoint(paths, links):
         return _sum_of_narrowest([path for path in paths if _usable(path, links, state)], state)
-    import networkx as nx  # takes as long to load as all else of the results, and few runs need it
+    import networkx as nx  # loads as slowly as the rest of the results together, and few runs need it
 
     graph: Any = nx.DiGraph()
     graph.add_nodes_from([flow["from"], flow["to"]])
@@ -55,7 +56,7 @@ def _max_flow(run: RunData, flow: Json, state: NetworkState) -> float | None:
         if not _usable(path, links, state):
             continue
         if path.get("routed"):
-            # Whatever lies between the first and the last link is not known to be narrower.
+            # The part between the first and the last link is not known to be narrower.
             first, last = (_nodes(links[hop["link"]], hop["direction"], interfaces) for hop in path["hops"])
             graph.add_edge(first[1], last[0])
         for hop in path["hops"]:
@@ -67,7 +68,7 @@ def _max_flow(run: RunData, flow: Json, state: NetworkState) -> float | None:
 
 
 def _disjoint(paths: list[Json], links: dict[str, Json]) -> bool:
-    """Whether no two of the paths share a serializer, as parallel links; then a max-flow is a sum."""
+    """Returns whether no two paths share a serializer, as with parallel links. Then the max-flow is a sum."""
     hops = [hop for path in paths for hop in path["hops"]]
     used = {(hop["link"], hop["direction"]) for hop in hops}
     on_media = any(links[hop["link"]]["medium"] is not None for hop in hops)
@@ -75,7 +76,7 @@ def _disjoint(paths: list[Json], links: dict[str, Json]) -> bool:
 
 
 def _sum_of_narrowest(paths: list[Json], state: NetworkState) -> float | None:
-    """What disjoint paths carry; None if one of them has no rate limit."""
+    """Returns the sum of the narrowest rates of disjoint paths; None if one of them has no rate limit."""
     rates = [[state.rates[hop["link"], hop["direction"]] for hop in path["hops"]] for path in paths]
     narrowest = [min((rate for rate in of_path if rate is not None), default=None) for of_path in rates]
     limited = [rate for rate in narrowest if rate is not None]
@@ -85,7 +86,7 @@ def _sum_of_narrowest(paths: list[Json], state: NetworkState) -> float | None:
 def _add_hop(
     graph: Any, link: Json, direction: str, interfaces: dict[str, str], media: dict[str, Any], state: NetworkState
 ) -> None:
-    """A link direction as an edge of its own; links of one medium share the edge, as they share the serializer."""
+    """Adds a direction of a link as an edge. Links of one medium share the edge because they share the serializer."""
     start, end = _nodes(link, direction, interfaces)
     rate = state.rates[link["id"], direction]
     name: tuple[str, ...] = (link["id"], direction)
@@ -98,7 +99,7 @@ def _add_hop(
 
 
 def _nodes(link: Json, direction: str, interfaces: dict[str, str]) -> tuple[str, str]:
-    """The nodes that a link leads from and to in this direction."""
+    """Returns the nodes from which and to which a link leads in a direction."""
     a, b = interfaces[link["a"]], interfaces[link["b"]]
     return (a, b) if direction == "forward" else (b, a)
 

@@ -40,7 +40,7 @@ def entities(resolved: Json, injected: Sequence[str] = ()) -> dict[str, Entity]:
 
 
 def flow_members(resolved: Json) -> dict[str, tuple[str, ...]]:
-    """Flow and group ids with the flows they stand for; a flow that bears its group's name is just itself."""
+    """Returns the flows of each flow id and group. A flow with the name of its group stands only for itself."""
     members: dict[str, tuple[str, ...]] = {flow["id"]: (flow["id"],) for flow in resolved["flows"]}
     groups: dict[str, list[str]] = {}
     for flow in resolved["flows"]:
@@ -49,7 +49,7 @@ def flow_members(resolved: Json) -> dict[str, tuple[str, ...]]:
 
 
 def event_members(resolved: Json) -> dict[str, tuple[str, ...]]:
-    """Ids of events and of the compound events they were resolved from, with the events they stand for."""
+    """Returns the primitive events of each event and compound event."""
     members: dict[str, tuple[str, ...]] = {}
     for event in resolved["events"]:
         parent = event["parent"]
@@ -72,7 +72,7 @@ def _links(resolved: Json) -> list[Entity]:
 
 
 def _probe_paths(resolved: Json) -> list[str]:
-    """Probe flows under their own name, the probes of ``measure`` under that of each path."""
+    """Returns the paths of probe flows by their names, and of the probes of `measure` by their paths."""
     found = [f"probes.{flow['id']}" for flow in resolved["flows"] if flow["app"]["kind"] == "probe"]
     if resolved["measure"]["probe_rtt_ns"] is not None:
         paths = [path for flow in resolved["flows"] for path in flow["paths"]]

@@ -1,4 +1,4 @@
-"""What a result depends on besides its description: versions, machine, command."""
+"""The environment that a result depends on: versions, machine, command."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mptcplab.results.entities import Json
 
 
 def environment() -> Json:
-    """Versions, kernel, machine and command line, and the git commit when running from a checkout."""
+    """Returns the versions, kernel, machine and command line, and the git commit of a checkout."""
     return {
         "versions": {"mptcplab": _package_version(), "python": platform.python_version(), "commit": _commit()},
         "kernel": f"{platform.system()} {platform.release()} {platform.version()}",
@@ -38,7 +38,7 @@ def _package_version() -> str | None:
 
 @cache
 def _commit() -> str | None:
-    """The checked-out commit, marked if files differ from it; None for an installed package."""
+    """Returns the checked-out commit, marked if files differ from it, or None for an installed package."""
     directory = Path(__file__).resolve().parents[3]
     if not (directory / ".git").exists():
         return None

@@ -1,4 +1,4 @@
-"""Evaluates any metric of any entity of a run."""
+"""Evaluates the metrics of a run's entities."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMBINE: dict[Grouping, Callable[[list[float]], float]] = {"sum": sum, "max": ma
 
 
 class Evaluation:
-    """The metrics of one run. A value that does not exist is an Absent with the reason, never 0."""
+    """The metrics of one run. A value that does not exist is an ``Absent`` with the reason, never 0."""
 
     def __init__(self, run: RunData) -> None:
         self.run = run
@@ -29,7 +29,7 @@ class Evaluation:
 
     @cached_property
     def entities(self) -> dict[str, Entity]:
-        """The entities of the run by path, subflows as far as there were any."""
+        """The entities of the run by path, including the subflows that were sampled or reported."""
         known = entities(self.run.resolved, [h.id for h in self.run.happenings if h.injected])
         sampled = self.run.samples.entities("flows.")
         reported = [subflow.entity for flow in self.run.flow_results for subflow in subflows_of(self.run, flow)]
@@ -37,7 +37,7 @@ class Evaluation:
         return known | {entity.path: entity for entity in subflows if entity is not None}
 
     def value(self, path: str, name: str) -> Value:
-        """A metric of an entity: a counter's value at the end, a gauge's mean, or what is derived.
+        """Returns a metric of an entity: the last value of a counter, the mean of a gauge, or a derived value.
 
         Raises KeyError for an entity or a metric that does not exist.
         """
@@ -53,7 +53,7 @@ class Evaluation:
         return self._known[path, name]
 
     def all_values(self) -> dict[str, dict[str, Value]]:
-        """Every scalar metric that back-ends supply, of every entity; events over all flows, not flow by flow."""
+        """Returns every scalar metric that the back-end supplies, of every entity. Event metrics cover all flows."""
         return {
             path: {
                 metric.name: self.value(path, metric.name)
@@ -93,7 +93,7 @@ class Evaluation:
                 return value
 
     def _grouped(self, entity: Entity, metric: Metric, of: Callable[[str, str], Value]) -> Value:
-        """The value of a single entity, or of the flows of a group combined."""
+        """Returns the value of a single entity, or the combined value of the flows of a group."""
         if entity.kind != "flow" or len(entity.members) == 1:
             flow = entity.members[0] if entity.members else ""
             return of(f"flows.{flow}" if entity.kind == "flow" else entity.path, flow)
@@ -127,12 +127,12 @@ class Evaluation:
 
     @staticmethod
     def _why_unknown(flow: Json, metric: Metric) -> str | None:
-        """What a flow would have to be for it to have this metric."""
+        """Returns why a flow of this kind cannot have a metric; None if it can."""
         if metric.name.startswith("video_") and flow:
             return "the video never played" if flow["app"]["kind"] == "video" else NO_VIDEO
         return NO_CONNECTION if flow.get("transport") == "udp" else None
 
     def _why_awaited(self, metric: Metric) -> str | None:
-        """Why the back-end of this run does not supply a metric; None if it does."""
+        """Returns why the back-end of this run does not supply a metric; None if it does."""
         why = metric.awaits.get(self.run.backend)
         return None if why is None else f"back-end {self.run.backend} does not supply it: {why}"

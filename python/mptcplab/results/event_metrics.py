@@ -21,7 +21,7 @@ NO_REPAIR = "nothing undoes the event before the run ends"
 
 @dataclass(frozen=True)
 class EventView:
-    """An event, or the primitive events that a compound one was resolved to, as seen by some flows."""
+    """An event, or the primitive events of a compound one, for some flows."""
 
     run: RunData
     happenings: tuple[Happening, ...]
@@ -29,12 +29,12 @@ class EventView:
 
     @cached_property
     def failures(self) -> list[Happening]:
-        """The members that take something from one of the flows."""
+        """The members that take capacity from one of the flows."""
         return [h for h in self.happenings if "failure" in self._effects(h)]
 
     @cached_property
     def outage_end(self) -> Happening | None:
-        """The last event that undoes a failure or, in a compound event, gives something new."""
+        """The last event that repairs a failure or, in a compound event, adds capacity."""
         ends = [h for h in self.happenings if "repair" in self._effects(h)]
         ends += [repair for f in self.failures if (repair := recovery.repair_of(self.run, f)) is not None]
         return max(ends, key=lambda h: h.actual_s, default=None)
@@ -43,28 +43,30 @@ class EventView:
         return {recovery.effect_of(self.run, flow, happening) for flow in self.flows}
 
     def concerned(self, happening: Happening) -> list[str]:
-        """The flows running at an event whose paths it acts on; all that run if it acts on none, as a command does."""
+        """Returns the running flows whose paths an event acts on. If it acts on none, like a command, returns
+        all running flows.
+        """
         at = happening.actual_s
         running = [flow for flow in self.flows if self.run.start_s(flow) < at < self.run.flow_end_s(flow)]
         return [flow for flow in running if recovery.touches(self.run, flow, happening)] or running
 
 
 def recovery_s(event: EventView) -> Value:
-    """Worst time over the flows and members until a flow has what the network can carry."""
+    """Returns the longest time, over flows and members, until a flow has what the network can carry."""
     return worst(
         (recovery.default_recovery(event.run, flow, h) for h in event.happenings for flow in event.concerned(h)), max
     )
 
 
 def full_rate_s(event: EventView) -> Value:
-    """Worst time over the flows from the failures until a flow has what it had before."""
+    """Returns the longest time, over flows, from the failures until a flow has its earlier rate."""
     if not event.failures:
         return Absent(NO_OUTAGE)
     return worst((recovery.full_rate_s(event.run, flow, h) for h in event.failures for flow in event.concerned(h)), max)
 
 
 def shortfall_s(event: EventView) -> Value:
-    """Most seconds of the outage in which a flow had less than the network could carry."""
+    """Returns the largest time of the outage in which a flow had less than the network could carry."""
     outage = _outage(event)
     if isinstance(outage, Absent):
         return outage
@@ -72,7 +74,7 @@ def shortfall_s(event: EventView) -> Value:
 
 
 def gap_s(event: EventView) -> Value:
-    """Longest silence over the flows, from the first member to 5 s after the last."""
+    """Returns the longest silence of the flows, from the first member to 5 s after the last."""
     until_s = max(h.actual_s for h in event.happenings) + recovery.GAP_WINDOW_S
     return worst(
         (recovery.gap_s(event.run, flow, h, until_s) for h in event.happenings for flow in event.concerned(h)), max
@@ -80,7 +82,7 @@ def gap_s(event: EventView) -> Value:
 
 
 def unaffected_fraction(event: EventView) -> Value:
-    """Smallest share of its rate that a flow kept during the outage."""
+    """Returns the smallest share of its rate that a flow kept during the outage."""
     outage = _outage(event)
     if isinstance(outage, Absent):
         return outage
@@ -89,19 +91,19 @@ def unaffected_fraction(event: EventView) -> Value:
 
 
 def mean_before_bps(event: EventView) -> Value:
-    """Mean rate of all flows before the first failure."""
+    """Returns the mean rate of all flows before the first failure."""
     outage = _outage(event)
     return outage if isinstance(outage, Absent) else _mean(event, max(0.0, outage[0] - BASELINE_S), outage[0])
 
 
 def mean_during_bps(event: EventView) -> Value:
-    """Mean rate of all flows during the outage."""
+    """Returns the mean rate of all flows during the outage."""
     outage = _outage(event)
     return outage if isinstance(outage, Absent) else _mean(event, *outage)
 
 
 def min_during_bps(event: EventView) -> Value:
-    """Smallest second of all flows together during the outage."""
+    """Returns the smallest rate of all flows together in a second of the outage."""
     outage = _outage(event)
     if isinstance(outage, Absent):
         return outage
@@ -111,14 +113,16 @@ def min_during_bps(event: EventView) -> Value:
 
 
 def mean_after_bps(event: EventView) -> Value:
-    """Mean rate of all flows from the end of the outage to the end of the run."""
+    """Returns the mean rate of all flows from the end of the outage to the end of the run."""
     if event.outage_end is None:
         return Absent(NO_REPAIR)
     return _mean(event, event.outage_end.actual_s, event.run.end_s)
 
 
 def full_recovery(event: EventView) -> Value:
-    """1 if the mean after the outage is at least 0.95 of the mean before it, or of what the links could carry then."""
+    """Returns 1 if the mean after the outage is at least 0.95 of the mean before it, or of what the links
+    could carry then; otherwise 0.
+    """
     outage, after = _outage(event), mean_after_bps(event)
     if isinstance(outage, Absent):
         return outage
@@ -130,7 +134,7 @@ def full_recovery(event: EventView) -> Value:
 
 
 def outage_s(event: EventView, *, asked: bool) -> Value:
-    """Length of the outage as described or as it happened."""
+    """Returns the length of the outage, as described or as carried out."""
     if not event.failures:
         return Absent(NO_OUTAGE)
     if event.outage_end is None:
@@ -142,7 +146,7 @@ def outage_s(event: EventView, *, asked: bool) -> Value:
 
 
 def outage_measured_s(event: EventView) -> Value:
-    """Longest silence of any probe around the outage, less the probes' usual interval."""
+    """Returns the longest silence of a probe around the outage, less the interval of the probes."""
     outage = _outage(event)
     if isinstance(outage, Absent):
         return outage
@@ -157,12 +161,12 @@ def outage_measured_s(event: EventView) -> Value:
 
 
 def subflows_reused(event: EventView) -> Value:
-    """Subflows of all flows that the event's outages hit and that went on after them."""
+    """Returns the number of subflows hit by the outages of the event that continued after them."""
     return total(reused(event.run, flow, event.happenings) for flow in event.flows)
 
 
 def subflows_recreated(event: EventView) -> Value:
-    """Subflows of all flows that came anew because of the event's failures."""
+    """Returns the number of subflows that were re-created because of the failures of the event."""
     return total(recreated_after(event.run, flow, event.happenings) for flow in event.flows)
 
 
@@ -172,7 +176,7 @@ def total(values: Iterable[Value]) -> Value:
 
 
 def _outage(event: EventView) -> tuple[float, float] | Absent:
-    """First failure to last repair, or to the end of the run."""
+    """Returns the time from the first failure to the last repair, or to the end of the run."""
     if not event.failures:
         return Absent(NO_OUTAGE)
     end = event.run.end_s if event.outage_end is None else event.outage_end.actual_s

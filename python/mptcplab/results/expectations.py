@@ -24,8 +24,9 @@ from mptcplab.units import NANOS_PER_SECOND, Duration, Rate, Size
 ROOTS = ("flows", "links", "interfaces", "hosts", "nodes", "probes", "events", "run")
 _PATH = re.compile(rf"(?<![\w.])(?:{'|'.join(ROOTS)})(?:\.[\w:@+]+(?:-[\w:@+]+)*)+")
 
-#: A number and a unit at once, or with a space before a letter; metrics have been replaced before. The number is taken
-#: whole (an atomic group): the ``e`` of ``1e-6`` is no unit.
+#: A number and a unit, adjacent or with a space before a letter, after metrics have been replaced.
+#: The number is matched whole (an atomic group), so that the ``e`` of ``1e-6`` is not read as a
+#: unit.
 _QUANTITY = re.compile(r"(?<![\w.])((?>[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?))[ ]?(%|[A-Za-z][A-Za-z/]*)(?![\w/])")
 
 _ARITHMETIC: dict[type[ast.operator], Callable[[float, float], float]] = {
@@ -50,7 +51,7 @@ ALLOWED = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether an expectation held. ``value``: left side of a single comparison; ``why``: what did not hold."""
+    """Whether an expectation held. ``value`` is the left side of a single comparison, ``why`` the part that failed."""
 
     text: str
     held: bool
@@ -58,7 +59,7 @@ class Verdict:
     why: str | None
 
     def as_json(self) -> Json:
-        """The form that the bundle stores."""
+        """Returns the form that the bundle stores."""
         return {"text": self.text, "held": self.held, "value": self.value, "why": self.why}
 
 
@@ -69,12 +70,12 @@ class _Parsed:
     text: str
     tree: ast.expr
     metrics: dict[str, tuple[str, str]]
-    #: Numbers with a unit, in that of metrics: value and unit.
+    #: Numbers with a unit: the value converted to the unit of metrics, and that unit.
     quantities: dict[str, tuple[float, str]]
 
 
 def check(expectations: Sequence[str], resolved: Json) -> None:
-    """Check expectations before anything runs. Raises SpecError: syntax, unknown entity, unknown metric."""
+    """Checks expectations before a run. Raises SpecError for bad syntax, an unknown entity or an unknown metric."""
     known = entities(resolved)
     for index, text in enumerate(expectations):
         where = _where(resolved, f"expect.{index}")
@@ -86,22 +87,23 @@ def check(expectations: Sequence[str], resolved: Json) -> None:
 
 
 def evaluate(expectations: Sequence[str], evaluation: Evaluation) -> list[Verdict]:
-    """Evaluate expectations over a run; one that needs a value that does not exist does not hold.
+    """Evaluates expectations over a run. An expectation that needs an absent value does not hold.
 
-    They were checked against the same experiment; raises SpecError or KeyError otherwise.
+    The expectations must have been checked against the same experiment. Raises SpecError or
+    KeyError otherwise.
     """
     resolved = evaluation.run.resolved
     return [_verdict(_parse(text, _where(resolved, f"expect.{i}")), evaluation) for i, text in enumerate(expectations)]
 
 
 def check_metric(metric: str, resolved: Json, field: str) -> Metric:
-    """The metric that ``ENTITY.METRIC``, named in a field of the description, means. Raises SpecError."""
+    """Returns the metric that ``ENTITY.METRIC`` in a field of the description names. Raises SpecError."""
     path, _, name = metric.rpartition(".")
     return _check_metric(path, name, entities(resolved), _where(resolved, field), resolved)
 
 
 def _where(resolved: Json, field: str) -> Where:
-    """Place of a field: the file and line that its origin names, if it came from a file."""
+    """Returns the place of a field, with file and line if the field comes from a file."""
     origin = re.fullmatch(r"(.+?):(\d+)(?::(\d+))?", resolved["origins"].get(field, ""))
     if origin is None:
         return Where(field=field)
@@ -142,7 +144,7 @@ def _is_unit(name: str) -> bool:
 
 
 def _in_unit_of_metrics(number: str, unit: str, text: str, where: Where) -> tuple[float, str]:
-    """A number with a unit in that of metrics, bit/s, s, B or none, and which that is."""
+    """Converts a number to the unit of metrics: bit/s, s, B or none. Returns the value and that unit."""
     if unit == "%":
         return float(number) / 100, ""
     for kind, base, smallest in ((Rate, "bit/s", 1), (Duration, "s", NANOS_PER_SECOND), (Size, "B", 1)):
@@ -156,7 +158,7 @@ def _in_unit_of_metrics(number: str, unit: str, text: str, where: Where) -> tupl
 
 
 def _check_units(parsed: _Parsed, units: dict[str, str], where: Where) -> None:
-    """What is compared with a number that has a unit is of that unit."""
+    """Checks that numbers with a unit are compared only with values of that unit. Raises SpecError."""
     for node in ast.walk(parsed.tree):
         operands = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
         named = [operand.id for operand in operands if isinstance(operand, ast.Name)]
@@ -178,7 +180,7 @@ def _syntax_problem(error: Exception) -> str:
 
 
 def _check_logical(node: ast.expr, named: dict[str, str], text: str, where: Where) -> None:
-    """An expectation, or an operand of and, or, not, is a comparison."""
+    """Checks that an expectation, or an operand of ``and``, ``or``, ``not``, is a comparison. Raises SpecError."""
     match node:
         case ast.BoolOp(values=operands):
             for operand in operands:
@@ -214,7 +216,7 @@ def _check_number(node: ast.expr, named: dict[str, str], text: str, where: Where
 
 
 def _shown(node: ast.expr, named: dict[str, str]) -> str:
-    """The source of a node, with what was written in place of the placeholders."""
+    """Returns the source of a node with the original text in place of the placeholders."""
     return re.sub(r"(?:metric|quantity)_\d+", lambda m: named.get(m[0], m[0]), ast.unparse(node))
 
 
@@ -236,7 +238,7 @@ def _check_metric(path: str, name: str, known: dict[str, Entity], where: Where, 
 
 
 def _refuse_entity(path: str, name: str, known: dict[str, Entity], where: Where) -> None:
-    """Raise SpecError for an entity that the experiment does not have."""
+    """Raises SpecError for an entity that the experiment does not have."""
     if f"{path}.{name}" in known:
         kind = known[f"{path}.{name}"].kind
         raise SpecError(f"{path}.{name} is {_a(kind)}, the metric is missing", where, allowed=_scalars(kind))
@@ -249,7 +251,7 @@ def _refuse_entity(path: str, name: str, known: dict[str, Entity], where: Where)
 
 
 def _refuse_metric(entity: Entity, name: str, where: Where) -> None:
-    """Raise SpecError for a metric that the entity does not have."""
+    """Raises SpecError for a metric that the entity does not have."""
     former = FORMER.get((entity.kind, name))
     if former is not None:
         raise SpecError(f"{entity.path}.{name} is called {former} now", where, allowed=f"{entity.path}.{former}")
@@ -264,7 +266,7 @@ def _refuse_metric(entity: Entity, name: str, where: Where) -> None:
 
 
 def _a(noun: str) -> str:
-    """`an event`, `a flow`."""
+    """Puts the article before a noun: ``an event``, ``a flow``."""
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
@@ -292,7 +294,7 @@ def _verdict(parsed: _Parsed, evaluation: Evaluation) -> Verdict:
 
 
 def _explanation(parsed: _Parsed, values: dict[str, Value]) -> str:
-    """The values of the metrics concerned, or why they do not exist."""
+    """Returns the values of the metrics of an expectation, or why they are absent."""
     parts = []
     for name, (path, metric) in parsed.metrics.items():
         value = values[name]
@@ -301,7 +303,7 @@ def _explanation(parsed: _Parsed, values: dict[str, Value]) -> str:
 
 
 def _truth(node: ast.expr, values: dict[str, Value]) -> bool | None:
-    """Three-valued truth: None where it hangs on a value that does not exist."""
+    """Returns the three-valued truth of a node: None if it depends on an absent value."""
     match node:
         case ast.UnaryOp(operand=operand):
             truth = _truth(operand, values)

@@ -1,4 +1,4 @@
-"""What became of each subflow that a failure hit: whether it went on or another took its place, and when."""
+"""What happened to each subflow that a failure hit: whether and when it resumed or was replaced."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from mptcplab.results.subflows import Subflow, before_it, carried, hit_by, subfl
 
 @dataclass(frozen=True)
 class Fate:
-    """A subflow that was alive when something on its path failed; times in seconds of the run.
+    """A subflow that was open when a part of its path failed. Times are in seconds of the run.
 
-    ``resumed_s``: when it, or the one that took its place (``recreated_s``), carried new data after ``back_s``, when
-    the path was whole again. ``stale_s``: when the scheduler first took it for failed. ``timeouts`` until it resumed.
+    ``resumed_s`` is when the subflow or its replacement (opened at ``recreated_s``) carried new
+    data after ``back_s``, when the path was whole again. ``stale_s`` is when the scheduler first
+    considered the subflow failed. ``timeouts`` counts timeouts until it resumed.
     """
 
     subflow: Subflow
@@ -31,7 +32,7 @@ class Fate:
 
 
 def fates(run: RunData, flow: str) -> list[Fate]:
-    """The fate of every subflow of a flow that was hit, once for its first failure; in the order of the failures."""
+    """Returns the fate of every subflow of a flow that was hit, for its first failure, in the order of the failures."""
     found = subflows_of(run, flow)
     hit = [(failure, one) for failure in run.happenings for one in found if _is_hit(run, one, failure)]
     first: dict[int, Happening] = {}
@@ -41,7 +42,7 @@ def fates(run: RunData, flow: str) -> list[Fate]:
 
 
 def _is_hit(run: RunData, subflow: Subflow, failure: Happening) -> bool:
-    # A subflow is seen in samples: the last one before the failure is what counts.
+    # Subflows are observed only in samples, so the last sample before the failure decides.
     every_s = run.resolved["measure"]["every_ns"] / 1e9
     return subflow.alive_at(failure.actual_s - every_s) and hit_by(run, subflow, failure)
 
@@ -72,7 +73,7 @@ def _fate(run: RunData, subflow: Subflow, failure: Happening, found: Sequence[Su
 
 
 def _carries_from(run: RunData, subflow: Subflow, at_s: float) -> float | None:
-    """The first sample after a time at which it had carried more than then."""
+    """Returns the time of the first sample after ``at_s`` whose counter exceeds the value at ``at_s``."""
     series = carried(run, subflow)
     if series is None:
         return None

@@ -1,4 +1,4 @@
-"""Derived metrics of flows: each a function of one flow of one run."""
+"""Derived metrics of flows. Each is a function of one flow of one run."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from mptcplab.results.tables import NANOS_PER_SECOND, UnitTimes
 
 NO_CONNECTION = "datagrams have no connection"
 NO_EVENT = "no event concerns the flow"
-NO_VIDEO = "the flow is no video"
-NO_STREAM = "the flow is no streaming"
-#: Units of a stream that are judged one by one: 80 MB of times.
+NO_VIDEO = "the flow is not a video"
+NO_STREAM = "the flow is not a stream of the application streaming"
+#: Largest number of units of a stream that are examined one by one: 80 MB of times.
 MOST_PLAYED_UNITS = 10_000_000
 PROGRAMS = ("iperf3", "command")
-IN_ORDER = "a stream is delivered in order; the order in which its subflows carried it is in captures (mptcplab pcap)"
+IN_ORDER = "a stream is delivered in order; captures show the order on its subflows (mptcplab pcap)"
 NO_UNITS = "no data unit was delivered"
 TOO_FEW_UNITS = "fewer than two data units were delivered"
 
@@ -43,7 +43,7 @@ class FlowView:
 
     @property
     def units(self) -> UnitTimes:
-        """The flow's data units in order of receipt."""
+        """The data units of the flow in order of receipt."""
         return self.run.units.of(self.id)
 
     @property
@@ -63,26 +63,26 @@ def _or_absent(value: float | None, why: str) -> Value:
 
 
 def goodput_bps(flow: FlowView) -> Value:
-    """Goodput from the flow's start to its end."""
+    """Returns the goodput from the start to the end of the flow."""
     delivered = flow.bytes
     if delivered is None:
-        return Absent("the back-end gave no samples of bytes_in_order")
+        return Absent("the back-end supplied no samples of bytes_in_order")
     start, end = flow.run.start_s(flow.id), flow.run.flow_end_s(flow.id)
     return _or_absent(metrics.goodput(delivered, start, end), "the flow had no time to run")
 
 
 def ceiling_bps(flow: FlowView) -> Value:
-    """Payload ceiling as resolved."""
+    """Returns the payload capacity of the resolved flow."""
     return _or_absent(flow.described["ceiling_bps"], "a path of the flow has no rate limit")
 
 
 def ceiling_ratio(flow: FlowView) -> Value:
-    """Goodput over ceiling."""
+    """Returns goodput / ceiling_bps."""
     return _quotient(goodput_bps(flow), ceiling_bps(flow))
 
 
 def fct_s(flow: FlowView) -> Value:
-    """Flow completion time of a finite flow."""
+    """Returns the flow completion time of a finite flow."""
     if flow.described["app"].get("bytes") is None:
         return Absent("the flow is not finite")
     if not flow.finished:
@@ -91,7 +91,7 @@ def fct_s(flow: FlowView) -> Value:
 
 
 def fct_no_handshake_s(flow: FlowView) -> Value:
-    """Completion time from the first byte sent."""
+    """Returns the completion time from the first byte sent."""
     units, whole = flow.units, fct_s(flow)
     if isinstance(whole, Absent):
         return whole
@@ -99,7 +99,7 @@ def fct_no_handshake_s(flow: FlowView) -> Value:
 
 
 def connect_time_s(flow: FlowView) -> Value:
-    """From the call of connect to the connection established."""
+    """Returns the time from the call of connect until the connection is established."""
     established_ns = _established_ns(flow)
     if isinstance(established_ns, Absent):
         return established_ns
@@ -109,13 +109,13 @@ def connect_time_s(flow: FlowView) -> Value:
 
 
 def connection_established(flow: FlowView) -> Value:
-    """1 if it was, else 0."""
+    """Returns 1 if the connection was established, else 0."""
     established_ns = _established_ns(flow)
     return established_ns if isinstance(established_ns, Absent) else float(established_ns is not None)
 
 
 def connection_survived(flow: FlowView) -> Value:
-    """1 if it was established and ended without an error, else 0."""
+    """Returns 1 if the connection was established and ended without an error, else 0."""
     established = connection_established(flow)
     if isinstance(established, Absent):
         return established
@@ -128,18 +128,18 @@ def _established_ns(flow: FlowView) -> int | Absent | None:
     result = flow.run.flow_results[flow.id]
     established_ns: int | None = result.get("established_ns")
     if established_ns is None and flow.described["app"]["kind"] in PROGRAMS:
-        return Absent("the program does not tell when it connected")
+        return Absent("the program does not report when it connected")
     return established_ns
 
 
 def recovery_s(flow: FlowView) -> Value:
-    """Longest time until the flow had what the network could carry, over the events that concern it."""
+    """Returns the longest recovery of the events that concern the flow."""
     happenings = flow.run.happenings
     return worst((_of_event(flow, h, recovery.default_recovery) for h in happenings), max, NO_EVENT)
 
 
 def full_rate_s(flow: FlowView) -> Value:
-    """Longest time until the flow had what it had before, over the failures that concern it."""
+    """Returns the longest time to the full rate of the failures that concern the flow."""
     return worst((_of_event(flow, h, recovery.full_rate_s) for h in flow.run.happenings), max, NO_EVENT)
 
 
@@ -149,7 +149,9 @@ def _of_event(flow: FlowView, happening: Happening, time_of: Callable[[RunData, 
 
 
 def redundancy_ratio(flow: FlowView) -> Value:
-    """Share of what the subflows carried beyond what the flow has; known when nothing is on its way any more."""
+    """Returns the bytes that the subflows carried / the bytes of the flow - 1. It is known only when
+    nothing is in flight any more.
+    """
     whole, delivered = fct_s(flow), flow.bytes
     if isinstance(whole, Absent):
         return whole
@@ -160,7 +162,7 @@ def redundancy_ratio(flow: FlowView) -> Value:
 
 
 def load_balance(flow: FlowView) -> Value:
-    """Smallest over largest number of bytes of the subflows."""
+    """Returns the smallest / the largest number of bytes of the subflows."""
     found = [subflow.bytes for subflow in subflows_of(flow.run, flow.id)]
     if len(found) < 2:
         return Absent("the flow had one subflow" if found else NO_SUBFLOWS)
@@ -168,59 +170,63 @@ def load_balance(flow: FlowView) -> Value:
 
 
 def fct_normalised(flow: FlowView) -> Value:
-    """Completion time over the time that the ceiling and one RTT take."""
+    """Returns the completion time / the time at capacity plus one RTT."""
     ceiling = ceiling_bps(flow)
     if isinstance(ceiling, Absent):
         return ceiling
     if not ceiling:
-        return Absent("the links round down to no bit of payload a second")
+        return Absent("the payload capacity of the links rounds down to 0 bit/s")
     rtt_s = min(path["rtt_ns"] for path in flow.described["paths"]) / 1e9
     return _quotient(fct_s(flow), 8 * (flow.described["app"].get("bytes") or 0) / ceiling + rtt_s)
 
 
 def jitter_s2(flow: FlowView) -> Value:
-    """Variance of the times between deliveries."""
+    """Returns the variance of the times between deliveries."""
     return _or_absent(metrics.interarrival_variance(np.sort(flow.units.delivered_s)), TOO_FEW_UNITS)
 
 
 def jitter_s(flow: FlowView) -> Value:
-    """Standard deviation of the times between deliveries."""
+    """Returns the standard deviation of the times between deliveries."""
     variance = jitter_s2(flow)
     return variance if isinstance(variance, Absent) else variance**0.5
 
 
 def jitter_rfc3550_s(flow: FlowView) -> Value:
-    """RFC 3550 jitter at the end of the flow."""
+    """Returns the jitter of RFC 3550 at the end of the flow."""
     units = flow.units
     return _or_absent(metrics.rfc3550_jitter(units.received_s - units.sent_s), TOO_FEW_UNITS)
 
 
 def delay_variance_s2(flow: FlowView) -> Value:
-    """Variance of unit delay."""
+    """Returns the variance of unit delay."""
     return _or_absent(metrics.delay_variance(flow.units.delays_s), NO_UNITS)
 
 
 def pdv_p99_s(flow: FlowView) -> Value:
-    """99th percentile of delay variation."""
+    """Returns the 99th percentile of delay variation."""
     return _or_absent(metrics.packet_delay_variation(flow.units.delays_s), NO_UNITS)
 
 
 def _in_order_of_arrival(flow: FlowView) -> UnitTimes | Absent:
-    """The units in order of arrival. Those of a stream are seen when they are delivered, which is in order."""
+    """Returns the units in order of arrival. Streams are excluded, because their units are observed at
+    delivery, which is in order.
+    """
     if flow.described["transport"] != "udp":
         return Absent(IN_ORDER)
     return flow.units if len(flow.units) else Absent(NO_UNITS)
 
 
 def hol_delay_p99_s(flow: FlowView) -> Value:
-    """99th percentile of the wait for earlier data."""
+    """Returns the 99th percentile of the wait for earlier data."""
     if isinstance(found := _in_order_of_arrival(flow), Absent):
         return found
     return _percentile(flow.units.delivered_s - flow.units.received_s, 99)
 
 
 def loss_ratio(flow: FlowView) -> Value:
-    """Share of the packets sent that never arrived, judged at the last sample that leaves the slowest time."""
+    """Returns the share of sent packets that never arrived. It counts those sent until the last sample
+    that leaves the slowest packet time to arrive.
+    """
     if flow.described["transport"] != "udp":
         return Absent("a reliable transport repairs its losses; see retransmitted_bytes")
     sent = flow.run.samples.series(f"flows.{flow.id}", "packets_sent")
@@ -230,20 +236,20 @@ def loss_ratio(flow: FlowView) -> Value:
     horizon = flow.run.end_s - (float((units.received_s - units.sent_s).max()) if len(units) else 0.0)
     tick = int(np.searchsorted(sent.times_s, horizon, side="right")) - 1
     if tick < 0 or sent.values[tick] == 0:
-        return Absent("the run was too short to tell lost packets from those on their way")
-    # Units are numbered in the order of sending, so the first ones sent are known however equal the times are.
+        return Absent("the run was too short to distinguish lost packets from packets in flight")
+    # Units are numbered in the order of sending, so the first ones are known even if times are equal.
     arrived = np.count_nonzero(units.unit < sent.values[tick])
     return float(max(0.0, 1.0 - arrived / sent.values[tick]))
 
 
 def reordering_ratio(flow: FlowView) -> Value:
-    """Share of reordered units."""
+    """Returns the share of reordered units."""
     found = _in_order_of_arrival(flow)
     return found if isinstance(found, Absent) else _or_absent(metrics.reordering_ratio(found.unit), NO_UNITS)
 
 
 def reorder_extent(flow: FlowView) -> Value:
-    """Largest extent of a reordered unit; 0 if all came in order."""
+    """Returns the largest extent of a reordered unit, or 0 if all arrived in order."""
     found = _in_order_of_arrival(flow)
     if isinstance(found, Absent):
         return found
@@ -251,7 +257,7 @@ def reorder_extent(flow: FlowView) -> Value:
 
 
 def n_reordering(flow: FlowView) -> Value:
-    """Largest n-reordering; 0 if all came in order."""
+    """Returns the largest n-reordering, or 0 if all units arrived in order."""
     found = _in_order_of_arrival(flow)
     if isinstance(found, Absent):
         return found
@@ -259,18 +265,18 @@ def n_reordering(flow: FlowView) -> Value:
 
 
 def aggregation_benefit(flow: FlowView) -> Value:
-    """Benefit of the further paths."""
+    """Returns the benefit of the further paths."""
     paths = [path["ceiling_bps"] for path in flow.described["paths"]]
     if flow.described["transport"] != "mptcp" or len(paths) < 2:
         return Absent("the flow uses one path")
     goodput = goodput_bps(flow)
     if isinstance(goodput, Absent) or None in paths:
         return goodput if isinstance(goodput, Absent) else Absent("a path of the flow has no rate limit")
-    return _or_absent(metrics.aggregation_benefit(goodput, paths), "the other paths add nothing to the best")
+    return _or_absent(metrics.aggregation_benefit(goodput, paths), "the other paths add nothing to the best one")
 
 
 def fair_share_ratio(flow: FlowView) -> Value:
-    """Goodput over an equal share of the flow's best path."""
+    """Returns goodput / an equal share of the best path of the flow."""
     paths = [path for path in flow.described["paths"] if path["ceiling_bps"] is not None]
     if not paths:
         return Absent("a path of the flow has no rate limit")
@@ -280,7 +286,7 @@ def fair_share_ratio(flow: FlowView) -> Value:
 
 
 def video_bitrate_bps(flow: FlowView) -> Value:
-    """Mean bit rate of a video's segments, of which each is a unit."""
+    """Returns the mean bit rate of the segments of a video. Each segment is a unit."""
     video = _segments(flow)
     if isinstance(video, Absent):
         return video
@@ -289,13 +295,15 @@ def video_bitrate_bps(flow: FlowView) -> Value:
 
 
 def video_switches(flow: FlowView) -> Value:
-    """How often a segment is of another size, and so bit rate, than the one before."""
+    """Returns the number of segments with another size, and so bit rate, than the one before."""
     video = _segments(flow)
     return video if isinstance(video, Absent) else float(np.count_nonzero(np.diff(video.bytes)))
 
 
 def stream_late_ratio(flow: FlowView, startup_s: float) -> Value:
-    """Share of a stream's units that come too late for a player that starts ``startup_s`` after the flow."""
+    """Returns the share of units that arrive too late for a player that starts `startup_s` after the
+    flow.
+    """
     lateness = _lateness_s(flow)
     if isinstance(lateness, Absent):
         return lateness
@@ -305,7 +313,7 @@ def stream_late_ratio(flow: FlowView, startup_s: float) -> Value:
 
 
 def stream_startup_s(flow: FlowView) -> Value:
-    """Start-up delay with which at most one unit in 10,000 comes too late."""
+    """Returns the start-up delay with which at most one unit in 10,000 is late."""
     lateness = _lateness_s(flow)
     if isinstance(lateness, Absent):
         return lateness
@@ -314,21 +322,23 @@ def stream_startup_s(flow: FlowView) -> Value:
 
 
 def stream_throughput_ratio(flow: FlowView) -> Value:
-    """What the transport carried over the bit rate."""
+    """Returns goodput / bit rate."""
     if flow.described["app"]["kind"] != "streaming":
         return Absent(NO_STREAM)
     return _quotient(goodput_bps(flow), flow.described["app"]["bitrate_bps"])
 
 
 def stream_ceiling_ratio(flow: FlowView) -> Value:
-    """What the flow's paths could carry at most over the bit rate."""
+    """Returns the capacity of the paths / bit rate."""
     if flow.described["app"]["kind"] != "streaming":
         return Absent(NO_STREAM)
     return _quotient(ceiling_bps(flow), flow.described["app"]["bitrate_bps"])
 
 
 def _lateness_s(flow: FlowView) -> Floats | Absent:
-    """Of each unit that is to be played before the run ends; one that never arrives counts as arriving at the end."""
+    """Returns the lateness of each unit that is due before the run ends. A unit that never arrives
+    counts as arriving at the end.
+    """
     if flow.described["app"]["kind"] != "streaming":
         return Absent(NO_STREAM)
     units, start_s = flow.units, flow.run.start_s(flow.id)
@@ -337,7 +347,7 @@ def _lateness_s(flow: FlowView) -> Floats | Absent:
     duration_s = flow.run.end_s - start_s
     played_count = int(duration_s / _unit_s(flow)) + 1
     if played_count > MOST_PLAYED_UNITS:
-        return Absent(f"more than {MOST_PLAYED_UNITS} units were to be played")
+        return Absent(f"more than {MOST_PLAYED_UNITS} units were due")
     arrivals_s = np.full(played_count, duration_s)
     played = units.unit < len(arrivals_s)
     arrivals_s[units.unit[played]] = units.delivered_s[played] - start_s
@@ -345,7 +355,7 @@ def _lateness_s(flow: FlowView) -> Floats | Absent:
 
 
 def _unit_s(flow: FlowView) -> float:
-    """Playing time of a unit of a stream."""
+    """Returns the playing time of a unit of a stream."""
     return 8 * float(flow.units.bytes.max()) / float(flow.described["app"]["bitrate_bps"])
 
 
@@ -414,4 +424,4 @@ FLOW_METRICS: dict[str, Callable[[FlowView], Value]] = {
     "stream_throughput_ratio": stream_throughput_ratio,
     "stream_ceiling_ratio": stream_ceiling_ratio,
 }
-"""Functions of the derived metrics of one flow; groups combine them as the metric table says."""
+"""Functions of the derived metrics of one flow. Groups combine them as the table of metrics says."""

@@ -1,4 +1,4 @@
-"""One process at a time writes into a bundle."""
+"""A lock on a bundle, so that one process at a time writes into it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ LOCK = ".lock"
 
 
 class Lock:
-    """A directory held by this process. The system ends it with the process, so that none is ever stale."""
+    """A lock on a directory. The system releases it when the process ends, so it never becomes stale."""
 
     def __init__(self, directory: Path) -> None:
-        """Raises BlockingIOError if somebody holds it, other OSErrors if it cannot be locked."""
+        """Raises BlockingIOError if another process holds the lock, and other OSErrors if it cannot lock."""
         self._file = (directory / LOCK).open("w")
         try:
             _lock(self._file.fileno())
@@ -21,12 +21,12 @@ class Lock:
             raise
 
     def release(self) -> None:
-        """Let others have it. The file stays: to remove it would take it from under one who is just locking it."""
+        """Releases the lock. The file stays, because another process may be locking it at this moment."""
         self._file.close()
 
 
 def is_held(directory: Path) -> bool:
-    """Whether somebody is writing there now."""
+    """Returns whether a process is writing there now."""
     try:
         with (directory / LOCK).open("r+") as file:
             _lock(file.fileno())

@@ -1,4 +1,4 @@
-"""How busy the machine was while a run went on in real time, and whether its numbers are then the run's own."""
+"""The load of the machine during a run in real time, and whether it may have influenced the results."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 from mptcplab.results.entities import Json
 
-#: From here on what was measured may be the machine's doing. Runs beyond the emulator's own, wider bounds are invalid.
+#: Bounds above which load may have influenced the results. Runs above the emulator's own, wider bounds are invalid.
 LATE_S, STANDSTILL_S, START_S, STOLEN = 0.001, 0.05, 0.05, 0.05
 NANOS_PER_SECOND = 1_000_000_000
 
 STAT = Path("/proc/stat")
-#: Places of the columns of /proc/stat (proc_stat(5)), after the word cpu.
+#: Indices of columns of /proc/stat (proc_stat(5)), after the word cpu.
 IDLE, IOWAIT, STEAL = 3, 4, 7
 
 
@@ -26,26 +26,28 @@ class CpuTimes:
 
     @classmethod
     def now(cls) -> CpuTimes | None:
-        """None where the system does not tell."""
+        """Returns the current times, or None if the system does not report them."""
         try:
             first = STAT.read_text(encoding="utf-8").splitlines()[0]
         except OSError:
             return None
         ticks = [int(word) for word in first.split()[1:]]
-        # The times of guests stand behind these, and are in them.
+        # The later columns, times of guests, are included in these.
         return cls(sum(ticks[: STEAL + 1]), ticks[IDLE] + ticks[IOWAIT], ticks[STEAL])
 
     def until(self, later: CpuTimes) -> Json:
-        """Which part of the time between was used, and which another machine had taken."""
+        """Returns the fraction of the time until `later` that was used, and that was stolen by other
+        virtual machines.
+        """
         ticks = max(1, later.total - self.total)
         stolen = (later.stolen - self.stolen) / ticks
         return {"used": 1 - (later.idle - self.idle) / ticks - stolen, "stolen": stolen}
 
 
 def why_busy(record: Json, resolved: Json) -> str | None:
-    """That the machine was too busy for its numbers to be the run's own, and by which sign; None if it was not.
+    """Returns by which signs the machine was too busy, or None if it was not.
 
-    ``record`` is run.json, ``resolved`` the experiment. Of runs in virtual time always None.
+    `record` is run.json, `resolved` the experiment. Always None for runs in virtual time.
     """
     result = record["result"] or {}
     late = [link["late"]["p99_s"] for link in result.get("links", []) if (link.get("late") or {}).get("deliveries")]
@@ -63,7 +65,7 @@ def why_busy(record: Json, resolved: Json) -> str | None:
 
 
 def _latest_start_s(result: Json, resolved: Json) -> float:
-    """By how much a flow started later than seeds let it."""
+    """Returns how much later than the seeds allow a flow started, at most."""
     asked = {flow["id"]: flow["start_ns"] + resolved["vary"]["start_ns"] for flow in resolved["flows"]}
     starts = {flow["id"]: flow["start_ns"] for flow in result.get("flows", [])}
     late = [starts[flow] - latest for flow, latest in asked.items() if starts.get(flow) is not None]

@@ -15,18 +15,18 @@ from mptcplab.results.run_data import Absent, RunData, Value
 
 @dataclass(frozen=True)
 class EntityView:
-    """A link direction, an interface or a probe of a run, by its path."""
+    """A link direction, an interface or a probe of a run, named by its path."""
 
     run: RunData
     path: str
 
     def last(self, metric: str) -> float | None:
-        """Last sample of a metric."""
+        """Returns the last sample of a metric."""
         return self.run.samples.last(self.path, metric)
 
 
 def dropped_packets(link: EntityView) -> Value:
-    """Drops for all reasons."""
+    """Returns the number of drops for all reasons."""
     reasons = [name for name in link.run.samples.metrics(link.path) if name.startswith("dropped_")]
     if not reasons:
         return Absent("the back-end gave no drop counters")
@@ -34,7 +34,7 @@ def dropped_packets(link: EntityView) -> Value:
 
 
 def wire_rate_bps(link: EntityView) -> Value:
-    """Mean rate on the wire."""
+    """Returns the mean rate of ``wire_bytes``."""
     sent = link.last("wire_bytes")
     if sent is None or link.run.end_s <= 0:
         return Absent("the back-end gave no samples of wire_bytes")
@@ -42,7 +42,7 @@ def wire_rate_bps(link: EntityView) -> Value:
 
 
 def utilisation(link: EntityView) -> Value:
-    """Share of what the link could have carried."""
+    """Returns the share of the bytes that the link could have carried."""
     sent, could = link.last("wire_bytes"), _rate_times_seconds(link)
     if sent is None or could is None:
         return Absent("the link has no rate limit of its own" if could is None else "no samples of wire_bytes")
@@ -51,13 +51,13 @@ def utilisation(link: EntityView) -> Value:
 
 
 def queue_bytes_max(link: EntityView) -> Value:
-    """Largest sample of the queue."""
+    """Returns the largest sample of the queue."""
     queue = link.run.samples.series(link.path, "queue_bytes")
     return Absent("the back-end gave no samples of queue_bytes") if queue is None else float(queue.values.max())
 
 
 def queue_delay_s(link: EntityView) -> Value:
-    """Mean time that the queue takes to drain."""
+    """Returns the mean time that the queue takes to drain."""
     queue, could = link.run.samples.series(link.path, "queue_bytes"), _rate_times_seconds(link)
     if queue is None or not could:
         return Absent("the link has no rate limit of its own")
@@ -65,7 +65,7 @@ def queue_delay_s(link: EntityView) -> Value:
 
 
 def _rate_times_seconds(link: EntityView) -> float | None:
-    """Bits that the link's rate, as the events change it, allows over the run; None without a rate."""
+    """Returns the bits that the link's rate allows over the run, after the changes by events; None without a rate."""
     _, name = link.path.split(".", 1)
     link_id, direction = name.rsplit(".", 1)
     edges = [0.0, *(h.actual_s for h in link.run.happenings if h.action["kind"] == "set_link"), link.run.end_s]
@@ -79,7 +79,7 @@ def _rate_times_seconds(link: EntityView) -> float | None:
 
 
 def probe_rtt(percent: float) -> Callable[[EntityView], Value]:
-    """The percentile of a probe's round-trip times."""
+    """Returns a function that computes the percentile of a probe's round-trip times."""
 
     def of(probe: EntityView) -> Value:
         answers = probe.run.samples.series(probe.path, "rtt_s")
@@ -90,13 +90,13 @@ def probe_rtt(percent: float) -> Callable[[EntityView], Value]:
 
 
 def probe_loss(probe: EntityView) -> Value:
-    """Share of the probes without an answer."""
+    """Returns the share of the probes without an answer."""
     sent, answered = probe.last("sent"), probe.last("answered")
     return 1.0 - (answered or 0.0) / sent if sent else Absent("no probe was sent")
 
 
 def jain_index(run: RunData, flows: tuple[str, ...]) -> Value:
-    """Fairness of the goodputs of some flows."""
+    """Returns Jain's fairness index of the goodputs of some flows."""
     if len(flows) < 2:
         return Absent("it compares several flows")
     goodputs = [value for flow in flows if not isinstance(value := goodput_bps(FlowView(run, flow)), Absent)]

@@ -1,4 +1,4 @@
-"""What of the network is usable, and at which rates, as events change it."""
+"""The usable parts of the network and their rates, as events change them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mptcplab.results.entities import Json
 
 @dataclass
 class NetworkState:
-    """Which interfaces, addresses and links are usable, and the rate of each link direction in bit/s."""
+    """The unusable interfaces, addresses and links, and the rate of each link direction in bit/s."""
 
     down: set[str] = field(default_factory=set)
     without_address: set[str] = field(default_factory=set)
@@ -18,7 +18,7 @@ class NetworkState:
 
     @classmethod
     def whole(cls, resolved: Json) -> NetworkState:
-        """The state with everything up, at the rates of the description."""
+        """Returns the state with everything up, at the rates of the description."""
         state = cls()
         for link in resolved["links"]:
             for direction in ("forward", "backward"):
@@ -27,19 +27,19 @@ class NetworkState:
 
     @classmethod
     def initial(cls, resolved: Json) -> NetworkState:
-        """The state before any event."""
+        """Returns the state before all events."""
         state = cls.whole(resolved)
         state.down = {interface["id"] for interface in resolved["interfaces"] if not interface["up"]}
         return state
 
     def after(self, action: Json) -> NetworkState:
-        """The state that an action leads to."""
+        """Returns the state after an action."""
         state = NetworkState(self.down.copy(), self.without_address.copy(), self.cut.copy(), self.rates.copy())
         state._apply(action)
         return state
 
     def _apply(self, action: Json) -> None:
-        """Actions that do not touch connectivity change nothing."""
+        """Applies an action. Actions that do not affect connectivity change nothing."""
         match action["kind"]:
             case "interface_down":
                 self.down.add(action["interface"])
@@ -59,7 +59,7 @@ class NetworkState:
 
 
 def _rate(direction: Json) -> float | None:
-    """Rate of a direction in bit/s; a trace of delivery opportunities counts as its mean rate."""
+    """Returns the rate of a direction in bit/s. A trace counts with its mean rate."""
     trace = direction["trace"]
     if trace is None:
         rate: float | None = direction["rate_bps"]

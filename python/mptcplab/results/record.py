@@ -1,4 +1,4 @@
-"""What run.json says about a finished run: events, flows, metrics and expectations, evaluated from its data."""
+"""The parts of run.json about a finished run: events, flows, metrics and expectations, evaluated from its data."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from mptcplab.results.tables import NANOS_PER_SECOND
 
 
 def evaluated(run: RunData) -> Json:
-    """The fields of run.json that follow from a run's data; ``BundleWriter.finish`` takes them.
+    """Returns the fields of run.json that follow from a run's data, for ``BundleWriter.finish``.
 
-    ``metrics`` holds a number or null for every scalar metric of every entity, ``absent`` the reason for each null.
+    ``metrics`` holds a number or null for every scalar metric of every entity. ``absent`` holds the
+    reason for each null.
     """
     evaluation = Evaluation(run)
     values = evaluation.all_values()
@@ -47,7 +48,7 @@ def _event(run: RunData, event: Json) -> Json:
 
 
 def _flow(evaluation: Evaluation, flow: str) -> Json:
-    """A flow as the summary shows it."""
+    """Returns a flow as the summary shows it."""
     run, path = evaluation.run, f"flows.{flow}"
 
     def of(metric: str) -> float | None:
@@ -68,7 +69,7 @@ def _flow(evaluation: Evaluation, flow: str) -> Json:
 
 
 def _subflows(run: RunData, flow: str) -> list[Json]:
-    """The subflows that the back-end reports; a flow on one path without them is its only subflow."""
+    """Returns the reported subflows. A flow on one path without subflows is its only subflow."""
     reported = subflows_of(run, flow)
     if reported:
         return [{name: value for name, value in asdict(one).items() if name != "flow"} for one in reported]
@@ -78,7 +79,7 @@ def _subflows(run: RunData, flow: str) -> list[Json]:
 
 
 def _address(run: RunData, interface: str) -> str:
-    """The address of an interface; what is none of the description's is an address already."""
+    """Returns the address of an interface of the description. Any other string is an address already."""
     addresses = {i["id"]: i["ipv4"] or i["ipv6"] for i in run.resolved["interfaces"]}
     return str(addresses.get(interface) or interface).split("/")[0]
 

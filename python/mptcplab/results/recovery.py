@@ -1,4 +1,4 @@
-"""How a flow gets over an event: recovery times, silence, and the rates before, during and after."""
+"""How a flow recovers from an event: recovery times, silence, and the rates before, during and after."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LATE_EFFECT_S = 3.0
 
 @dataclass(frozen=True)
 class Recovery:
-    """One recovery time of a flow: from which moment of which event, to which target."""
+    """A recovery time of a flow: the event, whether it counts from the failure or the repair, and the target."""
 
     event: str
     since: Effect
@@ -38,7 +38,7 @@ class Recovery:
 
 @once_a_run
 def effect_of(run: RunData, flow: str, happening: Happening) -> Effect | None:
-    """Whether an event takes connectivity or capacity from a flow's paths, or gives it back; None if neither."""
+    """Returns whether an event takes connectivity or capacity from a flow's paths or restores it; None if neither."""
     kind = happening.action["kind"]
     if not touches(run, flow, happening):
         return None
@@ -51,13 +51,13 @@ def effect_of(run: RunData, flow: str, happening: Happening) -> Effect | None:
 
 
 def touches(run: RunData, flow: str, happening: Happening) -> bool:
-    """Whether an event acts on a link of the flow's paths or on an interface at its ends."""
+    """Returns whether an event acts on a link of the flow's paths or on an interface at the ends of such a link."""
     return subject_of(happening.action) in run.parts_of_paths[flow]
 
 
 @once_a_run
 def repair_of(run: RunData, failure: Happening) -> Happening | None:
-    """The first later event that undoes a failure: of the same interface, address or link."""
+    """Returns the first later event that undoes a failure of the same interface, address or link."""
     undo = {"interface_down": "interface_up", "link_down": "link_up", "address_remove": "address_add"}
     wanted = undo.get(failure.action["kind"], failure.action["kind"])
     subject = subject_of(failure.action)
@@ -68,14 +68,14 @@ def repair_of(run: RunData, failure: Happening) -> Happening | None:
 
 
 def failure_before(run: RunData, repair: Happening) -> Happening | None:
-    """The last failure that a repair undoes."""
+    """Returns the last failure that a repair undoes."""
     failures = [happening for happening in run.happenings if repair_of(run, happening) is repair]
     return failures[-1] if failures else None
 
 
 @once_a_run
 def first_of_outage(run: RunData, flow: str, failure: Happening) -> Happening:
-    """The first failure since which something has been down: what the flow had before it is what it can have again."""
+    """Returns the first failure since which some part was always down. The rate before it is the target of recovery."""
     for earlier in run.happenings:
         if earlier.actual_s >= failure.actual_s:
             break
@@ -87,7 +87,7 @@ def first_of_outage(run: RunData, flow: str, failure: Happening) -> Happening:
 
 
 def recoveries(run: RunData, flow: str) -> list[Recovery]:
-    """All recovery times of a flow: each failure from itself and from its repair, and each repair of no failure."""
+    """Returns all recovery times of a flow: of each failure and its repair, and of each repair without a failure."""
     found: list[Recovery] = []
     for happening in run.happenings:
         effect = effect_of(run, flow, happening)
@@ -102,7 +102,7 @@ def recoveries(run: RunData, flow: str) -> list[Recovery]:
 
 
 def default_recovery(run: RunData, flow: str, happening: Happening) -> Value:
-    """Seconds until the flow has what the network can carry after an event: see ``recovery_s`` in the metric table."""
+    """Returns the seconds from an event until the flow uses the capacity: ``recovery_s`` of the metric table."""
     effect = effect_of(run, flow, happening)
     if effect is None:
         return NotConcerned("the event neither takes capacity from the flow nor gives it back")
@@ -111,7 +111,7 @@ def default_recovery(run: RunData, flow: str, happening: Happening) -> Value:
 
 
 def full_rate_s(run: RunData, flow: str, happening: Happening) -> Value:
-    """Seconds from a failure until the flow has what it had before: see ``full_rate_s`` in the metric table."""
+    """Returns the seconds from a failure until the flow has its earlier rate: ``full_rate_s`` of the metric table."""
     if effect_of(run, flow, happening) != "failure":
         return NotConcerned(NO_FAILURE)
     return recovery_s(run, flow, happening, happening, "before")
@@ -119,7 +119,10 @@ def full_rate_s(run: RunData, flow: str, happening: Happening) -> Value:
 
 @once_a_run
 def recovery_s(run: RunData, flow: str, failure: Happening, since: Happening, of: Target) -> Value:
-    """Seconds from ``since`` until the flow holds 0.9 of its target; its rate before ``failure`` is the most of it."""
+    """Returns the seconds from ``since`` until the flow holds 0.9 of its target.
+
+    The target is at most the rate before ``failure``.
+    """
     before, counter = target_before_bps(run, flow, failure.actual_s), run.in_order(flow)
     if isinstance(before, Absent) or counter is None:
         return before
@@ -132,7 +135,7 @@ def recovery_s(run: RunData, flow: str, failure: Happening, since: Happening, of
     targets = np.full(len(starts), before)
     if of == "remaining_capacity":
         targets = targets_bps(run, flow, before, starts, starts + width, since.actual_s)
-    # Nobody has recovered while nothing can be carried.
+    # While the network can carry nothing, the flow has not recovered.
     reached = np.divide(rates, targets, out=np.zeros(len(rates)), where=targets > 0)
     late = _late_dip(run, since, starts, reached)
     seconds = metrics.recovery_time(starts[late:], reached[late:], since.actual_s, FRACTION, bins_apart=apart)
@@ -152,9 +155,10 @@ def _unrecovered(run: RunData, flow: str, before: float, since: Happening, of: T
 def targets_bps(
     run: RunData, flow: str, before: float, starts_s: Floats, ends_s: Floats, gains_until_s: float = np.inf
 ) -> Floats:
-    """What a flow can be asked to carry between times: what the network carries then, at most ``before``.
+    """Returns the target rate of each interval: what the network can carry then, at most ``before``.
 
-    What it gains after ``gains_until_s`` is not asked for: that is another event, with a recovery of its own.
+    Capacity gained after ``gains_until_s`` does not raise the target, because that is another event
+    with its own recovery time.
     """
     changes = [0.0, *(happening.actual_s for happening in run.happenings)]
     known = [capacity_bps(run, flow, at) for at in changes]
@@ -171,7 +175,10 @@ def targets_bps(
 
 @once_a_run
 def target_before_bps(run: RunData, flow: str, event_s: float) -> Value:
-    """Mean goodput before an event, at most what the network carried then: late data released in a burst add to it."""
+    """Returns the mean goodput before an event, at most the capacity then.
+
+    Late data released in a burst can make the mean larger than the capacity.
+    """
     mean = mean_before_bps(run, flow, event_s)
     if isinstance(mean, Absent):
         return mean
@@ -181,7 +188,7 @@ def target_before_bps(run: RunData, flow: str, event_s: float) -> Value:
 
 
 def shortfall_s(run: RunData, flow: str, start_s: float, end_s: float) -> Value:
-    """How many seconds between two times the flow had less than 0.9 of what the network could carry."""
+    """Returns for how many seconds between two times the flow had less than 0.9 of what the network could carry."""
     before, counter = target_before_bps(run, flow, start_s), run.in_order(flow)
     if isinstance(before, Absent) or counter is None:
         return before
@@ -194,7 +201,7 @@ def shortfall_s(run: RunData, flow: str, start_s: float, end_s: float) -> Value:
 
 
 def mean_before_bps(run: RunData, flow: str, event_s: float) -> Value:
-    """Mean goodput of the 5 s before an event, less if the flow had just started."""
+    """Returns the mean goodput of the 5 s before an event, or of less if the flow had just started."""
     counter = run.in_order(flow)
     if counter is None:
         return Absent("the back-end gave no samples of bytes_in_order")
@@ -205,7 +212,10 @@ def mean_before_bps(run: RunData, flow: str, event_s: float) -> Value:
 
 
 def gap_s(run: RunData, flow: str, happening: Happening, until_s: float) -> Value:
-    """Longest silence from an event to a time; one that lasts to the end of an unfinished flow counts until there."""
+    """Returns the longest time between deliveries that overlaps the time from an event to ``until_s``.
+
+    If an unfinished flow stays silent, the silence counts to the end of the run.
+    """
     if not run.start_s(flow) < happening.actual_s < run.flow_end_s(flow):
         return Absent(NOT_RUNNING)
     edges = [run.start_s(flow), *run.deliveries_s(flow).tolist(), run.flow_end_s(flow)]
@@ -222,12 +232,12 @@ def _times(run: RunData, flow: str, failure: Happening, since: Happening, effect
 
 
 def subject_of(action: Json) -> str | None:
-    """Id of the interface or link that an action acts on."""
+    """Returns the id of the interface or link that an action acts on."""
     return action.get("interface") or action.get("link")
 
 
 def _late_dip(run: RunData, since: Happening, starts: Floats, reached: Floats) -> int:
-    """The first bin of a collapse soon after the event, else 0: a full queue hides a failure until it has drained."""
+    """Returns the first bin of a collapse soon after the event, else 0. A full queue delays the effect of a failure."""
     nexts = [other.actual_s for other in run.happenings if other.actual_s > since.actual_s]
     soon = min([since.actual_s + LATE_EFFECT_S, *nexts])
     dips = np.flatnonzero((reached < FRACTION / 2) & (starts < soon))
@@ -241,7 +251,7 @@ def _interval_s(run: RunData) -> float:
 def _sliding_bins(
     run: RunData, times_s: Floats, counter: Floats, start_s: float, end_s: float, width_s: float
 ) -> tuple[Floats, Floats, int]:
-    """Bins that start at every sample interval: starts, rates in bit/s, number of entries between disjoint bins."""
+    """Returns bins that start at every sample interval: starts, rates in bit/s, and entries between disjoint bins."""
     apart = int(np.ceil(width_s / _interval_s(run) - 1e-9))
     step = width_s / apart
     edges = start_s + step * np.arange(max(0, int((end_s - start_s) / step + 1e-9)) + 1)

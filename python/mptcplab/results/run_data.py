@@ -1,4 +1,4 @@
-"""What one run left: the resolved experiment, the back-end's result and the tables."""
+"""The data of one run: the resolved experiment, the back-end's result and the tables."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from mptcplab.results.tables import NANOS_PER_SECOND, Samples, Series, Units
 
 @dataclass(frozen=True)
 class Absent:
-    """A value that does not exist, and why."""
+    """A value that does not exist, and the reason."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class NotConcerned(Absent):
-    """A value that does not exist because the question does not arise; the worst of several passes it over."""
+    """A value that does not exist because the metric does not apply; ``worst`` skips it."""
 
 
 Value = float | Absent
@@ -37,7 +37,7 @@ Found = TypeVar("Found")
 def worst(
     values: Iterable[Value], choose: Callable[[list[float]], float], why_none: str = "no flow was running at the event"
 ) -> Value:
-    """The worst of several values; absent as soon as one is, for then the worst is not known."""
+    """Returns the worst of several values. If one is absent, so is the result, because the worst is then unknown."""
     known: list[float] = []
     nothing: Absent = Absent(why_none)
     for value in values:
@@ -52,7 +52,7 @@ def worst(
 
 @dataclass(frozen=True)
 class Happening:
-    """An event of a run: what was asked, what happened, and which action it was. Times in seconds."""
+    """An event of a run: its request, its result, and its action. Times are in seconds."""
 
     id: str
     asked_s: float
@@ -62,7 +62,7 @@ class Happening:
 
 
 def once_a_run(function: Callable[[RunData, *Arguments], Found]) -> Callable[[RunData, *Arguments], Found]:
-    """Remember what a function gives for a run and further arguments: many metrics ask for the same."""
+    """Caches the result of a function for a run and further arguments, because many metrics need the same one."""
 
     def remembering(run: RunData, *arguments: *Arguments) -> Found:
         asked = (function.__name__, *arguments)
@@ -86,7 +86,7 @@ class RunData:
 
     @cached_property
     def remembered(self) -> dict[tuple[Any, ...], Any]:
-        """What functions that are ``once_a_run`` gave, by their name and arguments."""
+        """The results of functions that are ``once_a_run``, by their name and arguments."""
         return {}
 
     @cached_property
@@ -106,7 +106,7 @@ class RunData:
 
     @cached_property
     def happenings(self) -> list[Happening]:
-        """Events in order of their time; of an injected one the result must hold the ``action``."""
+        """Events in order of time. For an injected event, the result must hold the ``action``."""
         actions = {event["id"]: event["action"] for event in self.resolved["events"]}
         found = [
             Happening(
@@ -127,7 +127,7 @@ class RunData:
 
     @cached_property
     def flows_by_hop(self) -> Counter[tuple[str, str]]:
-        """How many flows may use each (link, direction); a multipath connection counts once."""
+        """The number of flows that may use each (link, direction). A multipath connection counts once."""
         return Counter(
             hop
             for flow in self.resolved["flows"]
@@ -136,7 +136,7 @@ class RunData:
 
     @cached_property
     def parts_of_paths(self) -> dict[str, set[str]]:
-        """Ids of the links that each flow may use and of the interfaces at their ends."""
+        """The ids of the links that each flow may use, and of the interfaces at their ends."""
         ends = {link["id"]: {link["id"], link["a"], link["b"]} for link in self.resolved["links"]}
         return {
             flow["id"]: set[str]().union(*(ends[hop["link"]] for path in flow["paths"] for hop in path["hops"]))
@@ -145,7 +145,7 @@ class RunData:
 
     @cached_property
     def _networks(self) -> list[tuple[float, NetworkState]]:
-        """The states of the network, each from the time of the event that led to it."""
+        """The states of the network, each with the time of the event from which it holds."""
         states = [(-1.0, NetworkState.initial(self.resolved))]
         for happening in self.happenings:
             states.append((happening.actual_s, states[-1][1].after(happening.action)))
@@ -153,29 +153,32 @@ class RunData:
 
     @cached_property
     def whole_network(self) -> NetworkState:
-        """The network as described, with everything up."""
+        """The network as described, with all parts up."""
         return NetworkState.whole(self.resolved)
 
     def network_at(self, at_s: float) -> NetworkState:
-        """The network right after a time."""
+        """Returns the state of the network right after a time."""
         return self._networks[bisect_right(self._networks, at_s, key=lambda state: state[0]) - 1][1]
 
     def start_s(self, flow: str) -> float:
-        """When a flow started."""
+        """Returns when a flow started."""
         return float(self.flow_results[flow]["start_ns"] / NANOS_PER_SECOND)
 
     def flow_end_s(self, flow: str) -> float:
-        """When a flow had all its data, else the end of the run."""
+        """Returns when a flow had all its data, or else the end of the run."""
         end_ns = self.flow_results[flow]["end_ns"]
         return self.end_s if end_ns is None else float(end_ns / NANOS_PER_SECOND)
 
     def in_order(self, flow: str) -> Series | None:
-        """Counter of bytes that a flow delivered in order."""
+        """Returns the counter of bytes that a flow delivered in order."""
         return self.samples.series(f"flows.{flow}", "bytes_in_order")
 
     @once_a_run
     def deliveries_s(self, flow: str) -> Floats:
-        """Times of in-order deliveries: of units, or of samples at which the counter had grown, whichever is finer."""
+        """Returns the times of in-order deliveries.
+
+        These are the times of units, or of samples in which the counter grew, whichever are more.
+        """
         units = np.unique(self.units.of(flow).delivered_s)
         counter = self.in_order(flow)
         if counter is None:

@@ -1,4 +1,4 @@
-"""Derived metrics of subflows: each a function of one subflow of one run."""
+"""Derived metrics of subflows. Each is a function of one subflow of one run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_WINDOWS = "the back-end gave no samples of its windows"
 
 @dataclass(frozen=True)
 class SubflowView:
-    """One subflow of one run, all the time or between two times."""
+    """One subflow of one run, during the whole run or between two times."""
 
     run: RunData
     subflow: Subflow
@@ -26,13 +26,15 @@ class SubflowView:
 
     @property
     def two_packets_bytes(self) -> int:
-        """Two full packets: the least window of Reno, and what one acknowledgment frees (RFC 1122, section 4.2.3.2)."""
+        """Two full packets: the smallest cwnd of Reno, and what one acknowledgment frees (RFC 1122, section
+        4.2.3.2).
+        """
         interfaces = self.run.resolved["interfaces"]
         mtus = [one["mtu_bytes"] for one in interfaces if one["id"] == self.subflow.interface]
         return 2 * min(mtus, default=1500)
 
     def gauge(self, metric: str) -> Floats | None:
-        """The samples of a gauge while it was open, None if there are none."""
+        """Returns the samples of a gauge while the subflow was open, or None without samples."""
         series = self.run.samples.series(self.subflow.entity, metric)
         if series is None:
             return None
@@ -41,7 +43,7 @@ class SubflowView:
 
 
 def cwnd_limited_ratio(view: SubflowView) -> Value:
-    """Part of the samples in which its window was in use."""
+    """Returns the fraction of samples in which cwnd was in use."""
     cwnd, in_flight = view.gauge("cwnd_bytes"), view.gauge("in_flight_bytes")
     if cwnd is None or in_flight is None:
         return Absent(NO_WINDOWS)
@@ -49,25 +51,25 @@ def cwnd_limited_ratio(view: SubflowView) -> Value:
 
 
 def smallest_cwnd_ratio(view: SubflowView) -> Value:
-    """Part of the samples in which its window could shrink no more."""
+    """Returns the fraction of samples in which cwnd had its smallest value."""
     cwnd = view.gauge("cwnd_bytes")
     return Absent(NO_WINDOWS) if cwnd is None else float(np.mean(cwnd <= view.two_packets_bytes))
 
 
 def share(view: SubflowView) -> Value:
-    """Part of the payload bytes of all its flow's subflows."""
+    """Returns its fraction of the payload bytes of all subflows of the flow."""
     carried = sum(subflow.bytes for subflow in subflows_of(view.run, view.subflow.flow))
     return view.subflow.bytes / carried if carried else Absent("no subflow carried anything")
 
 
 def opened_s(view: SubflowView) -> Value:
-    """When it was established."""
+    """Returns the time at which it was established."""
     found = view.subflow.opened_s
     return Absent("the back-end does not tell when it was opened") if found is None else found
 
 
 def closed_s(view: SubflowView) -> Value:
-    """When it was closed."""
+    """Returns the time at which it was closed."""
     found = view.subflow.closed_s
     return Absent("it was open when the run ended") if found is None else found
 

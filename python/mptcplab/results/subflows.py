@@ -1,4 +1,4 @@
-"""The subflows of a run: which there were, when, and what became of them when something failed."""
+"""The subflows of a run, and which of them carried data again after a failure or were recreated."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ _PATH = re.compile(r"(flows\.(.+))\.subflows\.([0-9]{1,6})")
 
 @dataclass(frozen=True)
 class Subflow:
-    """A subflow as the back-end reports it. ``local`` is the address and port at the flow's sender; times in seconds.
+    """A subflow as the back-end reports it. ``local`` is the address and port at the flow's sender.
 
-    ``interface`` and ``remote_interface`` are those of the description, ``link`` the first link of its path.
+    Times are in seconds. ``interface`` and ``remote_interface`` are those of the description, and
+    ``link`` is the first link of its path.
     """
 
     flow: str
@@ -41,7 +42,7 @@ class Subflow:
 
     @classmethod
     def of(cls, flow: str, reported: Json) -> Subflow:
-        """From the back-end's result; what a back-end does not report is None."""
+        """Reads a subflow of the back-end's result. Fields that the back-end does not report are None."""
         return cls(
             flow,
             reported["id"],
@@ -59,31 +60,31 @@ class Subflow:
 
     @property
     def entity(self) -> str:
-        """Its path in the samples."""
+        """The path of the subflow as an entity of the samples."""
         return f"flows.{self.flow}.subflows.{self.id}"
 
     @cached_property
     def addresses(self) -> frozenset[str]:
-        """Its two addresses, without ports."""
+        """The two addresses of the subflow, without ports."""
         return frozenset(end.rpartition(":")[0].strip("[]") for end in (self.local, self.remote))
 
     def alive_at(self, at_s: float) -> bool:
-        """Whether it was open at a time."""
+        """Returns whether the subflow was open at a time."""
         return self.opened_s is not None and self.opened_s <= at_s and (self.closed_s is None or self.closed_s > at_s)
 
     def lived(self, since_s: float, until_s: float) -> bool:
-        """Whether it was open all the time between two times."""
+        """Returns whether the subflow was open from ``since_s`` to ``until_s``."""
         return self.alive_at(since_s) and (self.closed_s is None or self.closed_s >= until_s)
 
 
 @once_a_run
 def subflows_of(run: RunData, flow: str) -> list[Subflow]:
-    """The subflows of a flow in the order in which they were opened; none where the back-end reports none."""
+    """Returns the subflows of a flow in the order in which they opened; none if the back-end reports none."""
     return [Subflow.of(flow, one) for one in run.flow_results[flow].get("subflows") or []]
 
 
 def subflow_at(path: str, known: dict[str, Entity], udp: Iterable[str] = ()) -> Entity | None:
-    """The entity of a subflow of a known flow, by its path; how many there will be is not known before the run."""
+    """Returns the entity of a subflow by its path. Any id is valid, because the run decides how many there are."""
     parts = _PATH.fullmatch(path)
     if parts is None or known.get(parts[1]) is None or parts[2] in udp:
         return None
@@ -92,32 +93,36 @@ def subflow_at(path: str, known: dict[str, Entity], udp: Iterable[str] = ()) -> 
 
 
 def carried(run: RunData, subflow: Subflow) -> Series | None:
-    """Counter of the payload bytes that arrived on a subflow in the flow's direction, once each.
+    """Returns the counter of the payload bytes that arrived on a subflow in the flow's direction, without duplicates.
 
-    Where the back-end does not tell what arrived (``tells_arrivals``), those that were sent.
+    If the back-end does not report arrivals (``tells_arrivals``), returns the counter of bytes
+    sent.
     """
     return run.samples.series(subflow.entity, "bytes_received") or sent(run, subflow)
 
 
 def sent(run: RunData, subflow: Subflow) -> Series | None:
-    """Counter of the payload bytes handed to a subflow, without retransmissions; else of what arrived."""
+    """Returns the counter of payload bytes given to a subflow, without retransmissions.
+
+    If the back-end does not report them, returns the counter of bytes that arrived.
+    """
     series = run.samples.series(subflow.entity, "bytes_sent")
     return series or run.samples.series(subflow.entity, "bytes_received")
 
 
 def tells_arrivals(run: RunData, subflow: Subflow) -> bool:
-    """Whether it is known what arrived on a subflow: what was sent may still wait in a queue, or be lost."""
+    """Returns whether arrivals on a subflow are known. Bytes that were sent may still be in a queue or be lost."""
     return run.samples.series(subflow.entity, "bytes_received") is not None
 
 
 def hit_by(run: RunData, subflow: Subflow, failure: Happening) -> bool:
-    """Whether a failure takes away a link or an interface on the subflow's path."""
+    """Returns whether a failure takes away a link or an interface on the subflow's path."""
     return failure.action["kind"] in DOWN and subject_of(failure.action) in parts_of(run, subflow)
 
 
 @once_a_run
 def parts_of(run: RunData, subflow: Subflow) -> set[str | None]:
-    """Ids of the links on a subflow's path, and of the interfaces at their ends."""
+    """Returns the ids of the links on a subflow's path and of the interfaces at their ends."""
     ends = {subflow.interface, subflow.remote_interface}
     paths = [path for path in run.flows[subflow.flow]["paths"] if {path["local"], path["remote"]} == ends]
     links = {hop["link"] for path in paths for hop in path["hops"]} or {subflow.link} - {None}
@@ -125,12 +130,12 @@ def parts_of(run: RunData, subflow: Subflow) -> set[str | None]:
 
 
 def reused(run: RunData, flow: str, failures: Iterable[Happening]) -> Value:
-    """How many subflows that failures hit carried new data once what had failed was back, on the same ports."""
+    """Returns how many subflows hit by failures carried new data on the same ports after the repair."""
     found = _subflows(run, flow)
     if isinstance(found, Absent):
         return found
     every_s = run.resolved["measure"]["every_ns"] / NANOS_PER_SECOND
-    # A subflow is seen in samples: the last one before the failure is what counts.
+    # Subflows are observed only in samples, so the last sample before the failure decides.
     hit = [(s, f) for f in failures for s in found if s.alive_at(f.actual_s - every_s) and hit_by(run, s, f)]
     if not hit:
         return NotConcerned(NO_FAILURE)
@@ -148,7 +153,10 @@ def reused(run: RunData, flow: str, failures: Iterable[Happening]) -> Value:
 
 
 def recreated(run: RunData, flow: str, failures: Iterable[Happening]) -> Value:
-    """How many subflows came, after the first failure, between addresses that had had one; in all of the run."""
+    """Returns how many subflows opened after the first failure between addresses of an earlier subflow.
+
+    Counts to the end of the run.
+    """
     found = _subflows(run, flow)
     if isinstance(found, Absent):
         return found
@@ -159,7 +167,7 @@ def recreated(run: RunData, flow: str, failures: Iterable[Happening]) -> Value:
 
 
 def recreated_after(run: RunData, flow: str, failures: Iterable[Happening]) -> Value:
-    """How many of them belong to some failures: each to the last one that hit its path before it was opened."""
+    """Returns how many recreated subflows belong to ``failures``. Each belongs to the last failure on its path."""
     found = _subflows(run, flow)
     if isinstance(found, Absent):
         return found
@@ -171,7 +179,7 @@ def recreated_after(run: RunData, flow: str, failures: Iterable[Happening]) -> V
 
 @once_a_run
 def _causes_of_new_ones(run: RunData, flow: str) -> list[str]:
-    """Of each subflow that has one before it, the id of the failure that it followed."""
+    """Returns, for each recreated subflow, the id of the last failure that hit its path before it opened."""
     found = subflows_of(run, flow)
     causes = [cause_of(run, subflow) for subflow in found if before_it(found, subflow)]
     return [cause.id for cause in causes if cause is not None]
@@ -179,18 +187,18 @@ def _causes_of_new_ones(run: RunData, flow: str) -> list[str]:
 
 @once_a_run
 def cause_of(run: RunData, subflow: Subflow) -> Happening | None:
-    """The last failure that hit a subflow's path before it was opened."""
+    """Returns the last failure that hit a subflow's path before the subflow opened."""
     hits = [h for h in run.happenings if h.actual_s < _opened_s(subflow) and hit_by(run, subflow, h)]
     return hits[-1] if hits else None
 
 
 def before_it(found: Iterable[Subflow], subflow: Subflow) -> list[Subflow]:
-    """Earlier subflows between the same addresses."""
+    """Returns the earlier subflows between the same addresses."""
     return [other for other in found if other.addresses == subflow.addresses and _opened_s(other) < _opened_s(subflow)]
 
 
 def _is_replaced(run: RunData, subflow: Subflow, failure: Happening, found: Iterable[Subflow]) -> bool:
-    """Whether it was closed for a failure and another opened; what it had queued may have gone out nevertheless."""
+    """Returns whether a subflow was closed for a failure and another opened. Queued data may still have been sent."""
     successors = [other for other in found if subflow in before_it(found, other)]
     return subflow.closed_s is not None and any(cause_of(run, other) == failure for other in successors)
 

@@ -12,14 +12,14 @@ SCHEMA = "mptcplab/summary/1"
 
 
 def summary(bundles: Iterable[Bundle]) -> Json:
-    """The summary of some runs, finished or not, and the aggregates over the repetitions of each experiment."""
+    """Returns the summary of runs, finished or not, with aggregates over the repetitions of each experiment."""
     given = list(bundles)
     runs = [run_summary(bundle) for bundle in given]
     return {"schema": SCHEMA, "runs": runs, "aggregates": aggregates([bundle.record for bundle in given])}
 
 
 def run_summary(bundle: Bundle) -> Json:
-    """One run of the summary."""
+    """Returns the summary of one run."""
     record = bundle.record
     copied = ("experiment", "backend", "seed", "repeat", "status", "why")
     return {

@@ -1,5 +1,5 @@
-"""The one table of metrics: name, unit, entity, form, definition, and who supplies it."""
-# One row per metric, on one line where it fits a wide screen: the rows are read as a table.
+"""The table of metrics: name, unit, entity, form, definition, and the back-ends that supply each."""
+# One row per metric, on one line where it fits a wide screen, because the rows are read as a table.
 # ruff: noqa: E501
 
 from __future__ import annotations
@@ -18,23 +18,25 @@ Grouping = Literal["sum", "max", "min"]
 #: The back-ends of this version.
 SUPPLIERS = ("sim", "userspace", "kernel")
 
-# Why a back-end does not supply a metric, by back-end; one that is not named supplies it.
-CAPTURE = dict.fromkeys(SUPPLIERS, "it comes with the analysis of captures")
-UNTOLD = {"userspace": "it is not sampled in real time", "kernel": "the kernel does not tell it"}
-IN_CAPTURES = CAPTURE | {"kernel": "the kernel does not tell it; it comes with the analysis of captures"}
-UNCOUNTED = UNTOLD | {"sim": "the engine does not count it yet"}
-NO_PLAYER = dict.fromkeys(("userspace", "kernel"), "the player is the simulator's")
-LIVE = {"sim": "in virtual time nothing is late"}
-CONTROLLER = dict.fromkeys(SUPPLIERS, "it comes with the SDN controller")
-NESTED_RUNS = dict.fromkeys(SUPPLIERS, "it comes with further runs of the same scenario with other arms")
+# The reasons that back-ends do not supply a metric. A back-end that is not a key supplies it.
+CAPTURE = dict.fromkeys(SUPPLIERS, "needs the analysis of captures")
+UNTOLD = {"userspace": "not sampled in real time", "kernel": "the kernel does not report it"}
+IN_CAPTURES = CAPTURE | {"kernel": "the kernel does not report it; needs the analysis of captures"}
+UNCOUNTED = UNTOLD | {"sim": "the engine does not count it"}
+NO_PLAYER = dict.fromkeys(("userspace", "kernel"), "only the simulator has the player")
+LIVE = {"sim": "nothing is late in virtual time"}
+CONTROLLER = dict.fromkeys(SUPPLIERS, "needs an SDN controller")
+NESTED_RUNS = dict.fromkeys(SUPPLIERS, "needs further runs of the same scenario with other arms")
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric. ``form``: a sampled counter or gauge, derived from samples and units, or a series or distribution.
+    """A metric.
 
-    ``awaits`` says of back-ends that do not supply it why; there such a metric evaluates to null with that reason.
-    ``grouped`` says how a group of flows combines it. ``paper_names`` are the names that the published evaluations use.
+    `form` is that of a sampled counter or gauge, of a number derived from samples and units, or of a
+    series or distribution. `awaits` has the reason for each back-end that does not supply the metric;
+    there it evaluates to null with that reason. `grouped` is how a group of flows combines it.
+    `paper_names` are the names in published evaluations.
     """
 
     name: str
@@ -48,7 +50,7 @@ class Metric:
 
     @property
     def scalar(self) -> bool:
-        """Whether the metric is one number for a run, so that an expectation can name it."""
+        """Whether the metric is one number for a run, which an expectation can name."""
         return self.form not in ("series", "distribution")
 
     @property
@@ -72,26 +74,26 @@ def _m(
     return Metric(name, kind, unit, form, definition, awaits or {}, grouped, names)
 
 
-_REUSED = "subflows that an outage hit and that carry new data after it, with the same addresses and ports, and none opened in their place"
+_REUSED = "subflows hit by an outage that carry new data after it with the same addresses and ports, while no other subflow was opened in their place"
 
 _FLOW = [
-    _m("flow", "bytes_sent", "B", "counter", "application bytes handed to the transport", grouped="sum"),
+    _m("flow", "bytes_sent", "B", "counter", "application bytes handed over to the transport", grouped="sum"),
     _m("flow", "bytes_received", "B", "counter", "application bytes that arrived, in any order", grouped="sum"),
     _m("flow", "bytes_in_order", "B", "counter", "application bytes delivered in order, without duplicates", grouped="sum"),
     _m("flow", "packets_sent", "packets", "counter", "packets sent", grouped="sum"),
     _m("flow", "packets_received", "packets", "counter", "packets received", grouped="sum"),
     _m("flow", "goodput_bps", "bit/s", "derived",
-       "8 x bytes delivered in order / (end - start); start is the call of connect, end the last byte of a finite flow, else the end of the run",
+       "8 x bytes delivered in order / (end - start); start: the call of connect; end: the last byte of a finite flow, else the end of the run",
        grouped="sum",
        papers="throughput_mbps; throughput_mbps_mean; mptcp_mbps; tcp_mbps; udp_mbps; up_mbps; down_mbps; total_mbps; per_client_mbps; throughput_total"),
-    _m("flow", "throughput_bps", "bit/s", "series", "8 x bytes delivered in order per bin (1 s at the receiver unless said)",
+    _m("flow", "throughput_bps", "bit/s", "series", "8 x bytes delivered in order per bin, at the receiver; bins of 1 s unless stated otherwise",
        papers="throughput_mbps(t); total_mbps(t)"),
     _m("flow", "ceiling_bps", "bit/s", "derived",
-       "most payload per second that the flow's paths carry together: max-flow over the links' rates less the headers of its transport", grouped="sum"),
+       "capacity of the flow's paths together, in payload: maximum flow over the rates of the links, less the headers of its transport", grouped="sum"),
     _m("flow", "ceiling_ratio", "", "derived", "goodput_bps / ceiling_bps", papers="up_pct; down_pct; per_client_pct"),
     _m("flow", "start_s", "s", "derived", "time of the call of connect, or of the first datagram", grouped="min"),
     _m("flow", "end_s", "s", "derived", "time of the last byte of a finite flow, else the end of the run", grouped="max"),
-    _m("flow", "fct_s", "s", "derived", "flow completion time: last in-order byte - call of connect; only of finite flows that ended",
+    _m("flow", "fct_s", "s", "derived", "flow completion time: last in-order byte - call of connect; only for finite flows that ended",
        grouped="max",
        papers="flow_completion_time_s; fct_s per flow; total_delivery_time_s; transfer_time_s"),
     _m("flow", "fct_cdf", "s", "distribution", "flow completion times of the flows of a group", papers="fct_cdf"),
@@ -106,80 +108,80 @@ _FLOW = [
     _m("flow", "jitter_s", "s", "derived", "standard deviation of the times between deliveries of consecutive data units"),
     _m("flow", "jitter_rfc3550_s", "s", "derived", "smoothed difference of delays at the end of the flow (RFC 3550 section 6.4.1)"),
     _m("flow", "delay_variance_s2", "s^2", "derived", "population variance of unit delay"),
-    _m("flow", "pdv_p99_s", "s", "derived", "99th percentile of unit delay above the smallest (RFC 5481 section 4.2)"),
+    _m("flow", "pdv_p99_s", "s", "derived", "99th percentile of unit delay minus the smallest unit delay (RFC 5481 section 4.2)"),
     _m("flow", "delay_s", "s", "distribution", "one-way delay of units: delivered in order - sent"),
     _m("flow", "delay_p50_s", "s", "derived", "median of unit delay"),
     _m("flow", "delay_p95_s", "s", "derived", "95th percentile of unit delay"),
     _m("flow", "delay_p99_s", "s", "derived", "99th percentile of unit delay"),
-    _m("flow", "hol_delay_p99_s", "s", "derived", "99th percentile of head-of-line blocking: unit delivered - unit received; only of datagrams, of a stream `mptcplab pcap` tells it", papers="hol_blocking_ms"),
+    _m("flow", "hol_delay_p99_s", "s", "derived", "99th percentile of head-of-line blocking: unit delivered - unit received; only for datagrams; for a stream, `mptcplab pcap` has it", papers="hol_blocking_ms"),
     _m("flow", "arrival_order", "", "series", "unit numbers in order of arrival", papers="dsn_arrival(t)"),
-    _m("flow", "loss_ratio", "", "derived", "units sent that never arrived / units sent; units that may still be on their way at the end do not count",
+    _m("flow", "loss_ratio", "", "derived", "units sent that never arrived / units sent, without units that may still be in flight at the end",
        papers="udp_loss_pct"),
-    _m("flow", "reordering_ratio", "", "derived", "units that arrive below an earlier one / units (RFC 4737 section 3.4); only of datagrams, as the next two: a stream is delivered in order"),
+    _m("flow", "reordering_ratio", "", "derived", "units that arrive after a unit with a higher number / units (RFC 4737 section 3.4); only for datagrams, like the next two, because a stream is delivered in order"),
     _m("flow", "reorder_extent", "units", "derived", "largest extent of a reordered unit (RFC 4737 section 4.2.2)", grouped="max", papers="reorder_extent"),
-    _m("flow", "n_reordering", "units", "derived", "largest n-reordering (RFC 4737 section 5.4); 3 would look like a loss to TCP", grouped="max"),
+    _m("flow", "n_reordering", "units", "derived", "largest n-reordering (RFC 4737 section 5.4); TCP takes 3 for a loss", grouped="max"),
     _m("flow", "reorder_density", "", "distribution", "share of units by displacement (RFC 5236 section 4)", papers="reorder_density"),
-    _m("flow", "out_of_order_bytes", "B", "gauge", "bytes that wait in the receiver's out-of-order queue", awaits=UNTOLD, grouped="sum"),
-    _m("flow", "retransmitted_bytes", "B", "counter", "payload bytes sent again on the subflow that lost them", grouped="sum", papers="retransmitted_bytes"),
-    _m("flow", "reinjected_bytes", "B", "counter", "payload bytes sent again, on another subflow or the same, because the connection lacked them", grouped="sum"),
+    _m("flow", "out_of_order_bytes", "B", "gauge", "bytes in the receiver's out-of-order queue", awaits=UNTOLD, grouped="sum"),
+    _m("flow", "retransmitted_bytes", "B", "counter", "payload bytes retransmitted on the same subflow", grouped="sum", papers="retransmitted_bytes"),
+    _m("flow", "reinjected_bytes", "B", "counter", "payload bytes reinjected: sent again for the connection, on another subflow or the same", grouped="sum"),
     _m("flow", "duplicate_bytes", "B", "counter", "payload bytes that arrived more than once", awaits=IN_CAPTURES, grouped="sum", papers="duplicate_bytes"),
-    _m("flow", "receive_window_bytes", "B", "gauge", "window that the receiver announces for the connection", grouped="sum"),
-    _m("flow", "redundancy_ratio", "", "derived", "payload bytes on the wire / unique bytes - 1; only of finite flows that ended"),
+    _m("flow", "receive_window_bytes", "B", "gauge", "receive window of the connection, as the receiver announces it", grouped="sum"),
+    _m("flow", "redundancy_ratio", "", "derived", "payload bytes on the links / unique bytes - 1; only for finite flows that ended"),
     _m("flow", "subflows_opened", "subflows", "counter", "subflows established since the start", grouped="sum", papers="subflow_count; tcp_subflows"),
-    _m("flow", "subflows_alive", "subflows", "gauge", "subflows established and neither closed nor stale", grouped="sum", papers="subflows_alive(t)"),
-    _m("flow", "video_startup_s", "s", "counter", "video: time from the start of the flow until it plays", awaits=NO_PLAYER, grouped="max"),
-    _m("flow", "video_stalls", "stalls", "counter", "video: how often the buffer ran empty", awaits=NO_PLAYER, grouped="sum"),
-    _m("flow", "video_stalled_s", "s", "counter", "video: how long it stood still after its start", awaits=NO_PLAYER, grouped="sum"),
+    _m("flow", "subflows_alive", "subflows", "gauge", "established subflows that are neither closed nor stale", grouped="sum", papers="subflows_alive(t)"),
+    _m("flow", "video_startup_s", "s", "counter", "video: time from the start of the flow until the player starts", awaits=NO_PLAYER, grouped="max"),
+    _m("flow", "video_stalls", "stalls", "counter", "video: number of times that the buffer became empty", awaits=NO_PLAYER, grouped="sum"),
+    _m("flow", "video_stalled_s", "s", "counter", "video: total time of stalls after the start", awaits=NO_PLAYER, grouped="sum"),
     _m("flow", "video_buffer_s", "s", "gauge", "video: playing time in the buffer", awaits=NO_PLAYER),
     _m("flow", "video_bitrate_bps", "bit/s", "derived", "video: mean bit rate of the segments that arrived", awaits=NO_PLAYER),
-    _m("flow", "video_switches", "switches", "derived", "video: how often a segment has another bit rate than the one before", awaits=NO_PLAYER, grouped="sum"),
-    _m("flow", "stream_late_1s", "", "derived", "streaming: share of units that arrive after they are to be played, by a player that starts 1 s after the flow; of the units to be played before the run ends", grouped="max"),
+    _m("flow", "video_switches", "switches", "derived", "video: number of segments with another bit rate than the one before", awaits=NO_PLAYER, grouped="sum"),
+    _m("flow", "stream_late_1s", "", "derived", "streaming: share of units that arrive too late for a player that starts 1 s after the flow, of the units due before the run ends", grouped="max"),
     _m("flow", "stream_late_2s", "", "derived", "the same with 2 s of start-up delay", grouped="max"),
     _m("flow", "stream_late_5s", "", "derived", "the same with 5 s of start-up delay", grouped="max"),
     _m("flow", "stream_late_10s", "", "derived", "the same with 10 s of start-up delay", grouped="max"),
-    _m("flow", "stream_startup_s", "s", "derived", "streaming: start-up delay with which at most 1 unit in 10,000 is late; a unit that never arrives counts as arriving at the end of the run, so it is at least this", grouped="max"),
-    _m("flow", "stream_throughput_ratio", "", "derived", "streaming: goodput_bps / bit rate; what was carried, which the stream itself limits", grouped="min"),
-    _m("flow", "stream_ceiling_ratio", "", "derived", "streaming: ceiling_bps / bit rate; the most that the paths could carry, whatever the transport makes of it", grouped="min"),
+    _m("flow", "stream_startup_s", "s", "derived", "streaming: start-up delay with which at most 1 unit in 10,000 is late; a lower bound if units never arrive, because they count as arriving at the end of the run", grouped="max"),
+    _m("flow", "stream_throughput_ratio", "", "derived", "streaming: goodput_bps / bit rate; the stream itself limits it", grouped="min"),
+    _m("flow", "stream_ceiling_ratio", "", "derived", "streaming: ceiling_bps / bit rate, the capacity of the paths whatever the transport carries", grouped="min"),
     _m("flow", "subflows_reused", "subflows", "derived",
        f"{_REUSED}, of all outages", grouped="sum", papers="subflows_reused"),
     _m("flow", "subflows_recreated", "subflows", "derived",
-       "subflows opened after the first failure between two addresses that had had one before", grouped="sum"),
+       "subflows opened after the first failure between address pairs that had a subflow before", grouped="sum"),
     _m("flow", "recovery_s", "s", "derived",
-       "recovery: longest time from an event that concerns the flow, a failure or a repair, until it has what the network can carry, as recovery_s of that event", grouped="max"),
+       "recovery: the largest recovery_s of the failures and repairs that concern the flow: the time until it again has what the network can carry", grouped="max"),
     _m("flow", "full_rate_s", "s", "derived",
-       "full rate again: longest time from a failure until the flow has what it had before, as full_rate_s of that event", grouped="max"),
-    _m("flow", "load_balance", "", "derived", "smallest / largest number of payload bytes over the flow's subflows (1: even)", papers="load_balance_pct"),
+       "full rate again: the largest full_rate_s of the failures that concern the flow: the time until it has its earlier rate", grouped="max"),
+    _m("flow", "load_balance", "", "derived", "smallest / largest number of payload bytes of the flow's subflows (1: even)", papers="load_balance_pct"),
     _m("flow", "aggregation_benefit", "", "derived",
-       "(g - Cmax) / (sum C - Cmax) if g >= Cmax, else (g - Cmax) / Cmax; g goodput, C the payload ceilings of the single paths (Kaspar; Paasch et al.)"),
+       "(g - Cmax) / (sum C - Cmax) if g >= Cmax, else (g - Cmax) / Cmax; g: goodput, C: payload capacities of the single paths (Kaspar; Paasch et al.)"),
     _m("flow", "fair_share_ratio", "", "derived",
-       "goodput / fair share; fair share: the largest over the paths of path ceiling / flows on its most crowded link", papers="tcp_share_vs_fair_share"),
-    _m("flow", "jain_index", "", "derived", "(sum x)^2 / (n sum x^2) over the goodputs of the flows of a group, 1/n to 1", papers="jain_index per shared medium"),
+       "goodput / fair share; fair share: the largest, over the paths, of payload capacity / flows on the link with the most flows", papers="tcp_share_vs_fair_share"),
+    _m("flow", "jain_index", "", "derived", "(sum x)^2 / (n sum x^2) over the goodputs x of the n flows of a group, from 1/n to 1", papers="jain_index per shared medium"),
 ]  # fmt: skip
 
 _SUBFLOW = [
     _m("subflow", "bytes_sent", "B", "counter", "payload bytes sent, without retransmissions", papers="bytes per subflow"),
-    _m("subflow", "bytes_received", "B", "counter", "payload bytes that arrived, without duplicates; those behind a loss when it is repaired"),
+    _m("subflow", "bytes_received", "B", "counter", "payload bytes that arrived, without duplicates; bytes beyond a gap count when it is filled"),
     _m("subflow", "throughput_bps", "bit/s", "series", "8 x first-time payload bytes per bin",
        papers="per_subflow_throughput_mbps; per_subflow_throughput_mbps(t); throughput_mbps per interface (goodput); throughput_mbps per user and interface"),
-    _m("subflow", "share", "", "derived", "subflow's payload bytes / flow's payload bytes",
+    _m("subflow", "share", "", "derived", "payload bytes of the subflow / payload bytes of the flow",
        papers="share_eth(t); share_wifi(t); share_secondary; mptcp_share_on_bottleneck"),
     _m("subflow", "cwnd_bytes", "B", "gauge", "congestion window", papers="cwnd(t)"),
     _m("subflow", "ssthresh_bytes", "B", "gauge", "slow-start threshold"),
-    _m("subflow", "in_flight_bytes", "B", "gauge", "payload on the way as far as the sender knows (RFC 6675's pipe)"),
+    _m("subflow", "in_flight_bytes", "B", "gauge", "payload in flight, by the sender's estimate (pipe of RFC 6675)"),
     _m("subflow", "cwnd_limited_ratio", "", "derived",
-       "part of its samples in which less than two full packets are missing in its window"),
-    _m("subflow", "smallest_cwnd_ratio", "", "derived", "part of its samples in which its window is at most two full packets"),
+       "fraction of its samples in which less than two full packets of cwnd are unused"),
+    _m("subflow", "smallest_cwnd_ratio", "", "derived", "fraction of its samples in which cwnd is at most two full packets"),
     _m("subflow", "srtt_s", "s", "gauge", "smoothed round-trip time (RFC 6298)"),
-    _m("subflow", "retransmitted_bytes", "B", "counter", "payload bytes sent again"),
+    _m("subflow", "retransmitted_bytes", "B", "counter", "payload bytes retransmitted"),
     _m("subflow", "rto_count", "timeouts", "counter", "retransmission timeouts (RFC 6298)",
        papers="loss_recovery_kind(fast_recovery|slow_start)"),
     _m("subflow", "alive", "0/1", "gauge", "whether it is established and not closed (mean: share of the time)"),
     _m("subflow", "backup", "0/1", "gauge", "whether it is a backup subflow (mean: share of the time)"),
-    _m("subflow", "stale", "0/1", "gauge", "whether it is taken for failed (mean: share of the time)", awaits=UNTOLD),
+    _m("subflow", "stale", "0/1", "gauge", "whether it is stale (mean: share of the time)", awaits=UNTOLD),
     _m("subflow", "opened_s", "s", "derived", "time at which it was established"),
     _m("subflow", "closed_s", "s", "derived", "time at which it was closed"),
     _m("subflow", "fast_recovery_count", "episodes", "counter", "episodes of fast recovery (RFC 6675)", awaits=UNCOUNTED),
-    _m("subflow", "reordering_ratio", "", "derived", "packets that arrive below an earlier one / packets (RFC 4737)", awaits=IN_CAPTURES),
+    _m("subflow", "reordering_ratio", "", "derived", "packets that arrive after one with a higher number / packets (RFC 4737)", awaits=IN_CAPTURES),
 ]  # fmt: skip
 
 _LINK = [
@@ -187,19 +189,19 @@ _LINK = [
     _m("link", "wire_packets", "packets", "counter", "packets that left the serializer"),
     _m("link", "queue_bytes", "B", "gauge", "bytes in the queue, without the packet in service"),
     _m("link", "queue_packets", "packets", "gauge", "packets in the queue, without the one in service"),
-    _m("link", "in_flight_packets", "packets", "gauge", "packets on the wire"),
-    _m("link", "offered_packets", "packets", "counter", "packets that reached the link"),
-    _m("link", "delivered_packets", "packets", "counter", "packets handed to the other end"),
-    _m("link", "dropped_queue_full", "packets", "counter", "dropped: the queue was full"),
-    _m("link", "dropped_aqm", "packets", "counter", "dropped by queue management"),
+    _m("link", "in_flight_packets", "packets", "gauge", "packets in service or in the delay line"),
+    _m("link", "offered_packets", "packets", "counter", "packets offered to the link"),
+    _m("link", "delivered_packets", "packets", "counter", "packets delivered to the other end"),
+    _m("link", "dropped_queue_full", "packets", "counter", "dropped because the queue was full"),
+    _m("link", "dropped_aqm", "packets", "counter", "dropped by the queue discipline before the queue was full"),
     _m("link", "dropped_loss", "packets", "counter", "dropped by the loss model"),
-    _m("link", "dropped_link_down", "packets", "counter", "dropped: the link was cut"),
+    _m("link", "dropped_link_down", "packets", "counter", "dropped because the link was down"),
     _m("link", "dropped_packets", "packets", "derived", "dropped for any reason"),
-    _m("link", "late_s", "s", "gauge", "delivery later than the model says", awaits=LIVE),
+    _m("link", "late_s", "s", "gauge", "lateness: delivery to the host after the model's delivery (mean)", awaits=LIVE),
     _m("link", "throughput_bps", "bit/s", "series", "8 x wire bytes per bin",
        papers="throughput_mbps(t) per interface at 0.5 s; throughput_mbps per interface (link-layer bytes, 0.5 s samples)"),
     _m("link", "wire_rate_bps", "bit/s", "derived", "8 x wire bytes / length of the run"),
-    _m("link", "utilisation", "", "derived", "8 x wire bytes / (rate x length of the run); the rate may change", papers="utilisation"),
+    _m("link", "utilisation", "", "derived", "8 x wire bytes / (rate x length of the run), with the rate over time", papers="utilisation"),
     _m("link", "queue_bytes_max", "B", "derived", "largest sample of queue_bytes"),
     _m("link", "queue_delay_s", "s", "derived", "mean of queue_bytes x 8 / rate"),
 ]  # fmt: skip
@@ -208,8 +210,8 @@ _INTERFACE = [
     _m("interface", "up", "0/1", "gauge", "whether the interface is up (mean: share of the time)"),
     _m("interface", "sent_packets", "packets", "counter", "packets sent"),
     _m("interface", "received_packets", "packets", "counter", "packets received"),
-    _m("interface", "dropped_interface_down", "packets", "counter", "dropped: the interface was down"),
-    _m("interface", "dropped_no_address", "packets", "counter", "dropped: the interface had no address"),
+    _m("interface", "dropped_interface_down", "packets", "counter", "dropped because the interface was down"),
+    _m("interface", "dropped_no_address", "packets", "counter", "dropped because the interface had no address"),
 ]
 
 _PROBE = [
@@ -218,7 +220,7 @@ _PROBE = [
         "rtt_s",
         "s",
         "gauge",
-        "round-trip time of probes, a sample for each answer (mean)",
+        "round-trip time of probes, one sample for each answer (mean)",
         papers="rtt_ms; rtt_ms per node",
     ),
     _m("probe", "sent", "probes", "counter", "probes sent"),
@@ -226,11 +228,11 @@ _PROBE = [
     _m("probe", "rtt_min_s", "s", "derived", "smallest round-trip time"),
     _m("probe", "rtt_p50_s", "s", "derived", "median of the round-trip time"),
     _m("probe", "rtt_p99_s", "s", "derived", "99th percentile of the round-trip time"),
-    _m("probe", "loss_ratio", "", "derived", "1 - answered / sent; a probe on its way at the end counts as lost"),
+    _m("probe", "loss_ratio", "", "derived", "1 - answered / sent; a probe in flight at the end counts as lost"),
 ]
 
 _RECOVERY = (
-    "to the first of 3 successive bins with 0.9 of the target; bins of 1 s that start at any sample; "
+    "to the first of 3 successive bins with 0.9 of the target; bins are 1 s long and start at any sample; "
     "after a collapse below half of the target in the first 3 s, only bins after it count"
 )
 _BEFORE = "mean of the 5 s before the failure, at most what the links carried then"
@@ -239,72 +241,72 @@ _CARRIED = (
     "links carried then"
 )
 
-# A flow is concerned if the event acts on its paths; events.ID.flows.FLOW tells of any one flow.
+# A flow is concerned if the event acts on its paths. events.ID.flows.FLOW has the metrics of any one flow.
 _EVENT = [
-    _m("event", "asked_s", "s", "derived", "time at which the description wants the event"),
-    _m("event", "actual_s", "s", "derived", "time at which the back-end made it happen"),
+    _m("event", "asked_s", "s", "derived", "time of the event in the description"),
+    _m("event", "actual_s", "s", "derived", "time at which the back-end carried it out"),
     _m("event", "recovery_s", "s", "derived",
-       f"recovery: time from the event, a failure or a repair, {_RECOVERY}; target: {_CARRIED}, without what later events give back, and none while that is nothing; the worst flow concerned; of a "
-       "sequence the worst of its events",
+       f"recovery: time from the event, a failure or a repair, {_RECOVERY}; target: {_CARRIED}, without what later events restore; there is no target while that is 0; the worst flow concerned; for a "
+       "sequence, the worst of its events",
        papers="recovery_time_s; recovery_time_s per interface; recovery_ms"),
     _m("event", "full_rate_s", "s", "derived",
-       f"full rate again: time from the failure, however long it lasts, {_RECOVERY}; target: {_BEFORE}; the worst flow concerned; of a sequence the worst of its failures"),
+       f"full rate again: time from the failure, however long it lasts, {_RECOVERY}; target: {_BEFORE}; the worst flow concerned; for a sequence, the worst of its failures"),
     _m("event", "shortfall_s", "s", "derived",
        f"seconds from the first failure to the last repair, or the end, with less than 0.9 of the target; target: {_CARRIED}; the worst flow concerned"),
     _m("event", "gap_s", "s", "derived",
-       "longest silence between in-order deliveries that overlaps [event, event + 5 s], of a sequence [first event, last + 5 s]; the worst flow concerned",
+       "longest silence between in-order deliveries that overlaps [event, event + 5 s], for a sequence [first event, last event + 5 s]; the worst flow concerned",
        papers="handover_time_s"),
     _m("event", "unaffected_fraction", "", "derived", "mean goodput from the failure to its repair / mean of the 5 s before; the worst flow concerned"),
     _m("event", "mean_before_bps", "bit/s", "derived", "mean goodput of the 5 s before the failure, all flows", papers="mean_before"),
     _m("event", "mean_during_bps", "bit/s", "derived", "mean goodput from the failure to its repair or the end, all flows", papers="mean_during"),
     _m("event", "min_during_bps", "bit/s", "derived", "smallest 1 s bin from the failure to its repair or the end, all flows", papers="min_during"),
     _m("event", "mean_after_bps", "bit/s", "derived", "mean goodput from the repair to the end, all flows", papers="mean_after"),
-    _m("event", "full_recovery", "0/1", "derived", "whether mean_after_bps >= 0.95 x mean_before_bps, of which each flow counts for at most what the links carried then", papers="full_recovery(mean_after>=0.95*mean_before)"),
+    _m("event", "full_recovery", "0/1", "derived", "whether mean_after_bps >= 0.95 x mean_before_bps, where each flow counts at most with what the links carried then", papers="full_recovery(mean_after>=0.95*mean_before)"),
     _m("event", "outage_asked_s", "s", "derived", "time from the failure to its repair in the description", papers="requested_outage_ms"),
-    _m("event", "outage_actual_s", "s", "derived", "time from the failure to its repair as the back-end made them happen"),
+    _m("event", "outage_actual_s", "s", "derived", "time from the failure to its repair as the back-end carried them out"),
     _m("event", "outage_barrier_s", "s", "derived",
-       "time from the switch's answer to the barrier (OpenFlow 1.3, section 7.3.8) after the failure to its answer to the one after the repair", awaits=CONTROLLER,
+       "time from the switch's answer to the barrier after the failure until its answer to the barrier after the repair (OpenFlow 1.3, section 7.3.8)", awaits=CONTROLLER,
        papers="barrier_estimated_outage_ms; measured_outage_s(barrier)"),
     _m("event", "outage_measured_s", "s", "derived",
-       "longest time between answers to probes that overlaps the outage, less the probes' interval; the worst probe", papers="probe_measured_outage_ms"),
+       "longest time between answers to probes that overlaps the outage, less the interval of the probes; the worst probe", papers="probe_measured_outage_ms"),
     _m("event", "subflows_reused", "subflows", "derived", f"{_REUSED}; all flows"),
     _m("event", "subflows_recreated", "subflows", "derived",
-       "subflows opened after the event between two addresses that had had one before; each counts for the last failure on its path; all flows"),
+       "subflows opened after the event between address pairs that had a subflow before; each counts for the last failure on its path; all flows"),
     _m("event", "redirect_latency_s", "s", "derived",
-       "time from the failure until the subflows on other links carry half of what the failed ones carried, on top of their own", awaits=IN_CAPTURES,
+       "time from the failure until the subflows on other links carry, in addition to their own data, half of what the failed ones carried", awaits=IN_CAPTURES,
        papers="redirect_latency_s"),
-    _m("event", "handover_gap_s", "s", "derived", "last packet on the old subflow to first on the new", awaits=IN_CAPTURES),
-    _m("event", "detection_s", "s", "derived", "failure to its notice by the controller", awaits=CONTROLLER, papers="detection_ms"),
-    _m("event", "route_install_s", "s", "derived", "notice of the failure to the last rule of the new route installed", awaits=CONTROLLER, papers="route_install_ms"),
+    _m("event", "handover_gap_s", "s", "derived", "time from the last packet on the old subflow to the first on the new one", awaits=IN_CAPTURES),
+    _m("event", "detection_s", "s", "derived", "time from the failure until the controller notices it", awaits=CONTROLLER, papers="detection_ms"),
+    _m("event", "route_install_s", "s", "derived", "time from the controller's notice of the failure until the last rule of the new route is installed", awaits=CONTROLLER, papers="route_install_ms"),
 ]  # fmt: skip
 
 _RUN = [
     _m("run", "goodput_bps", "bit/s", "derived", "sum of the goodputs of all flows", papers="aggregate_mbps; mptcp_total_mbps"),
-    _m("run", "jain_index", "", "derived", "Jain's index over the goodputs of all flows; a connection is one flow, however many subflows it has", papers="jain_index"),
+    _m("run", "jain_index", "", "derived", "Jain's index over the goodputs of all flows; a connection is one flow, whatever its number of subflows", papers="jain_index"),
     _m("run", "flows_completed", "flows", "derived", "finite flows that delivered all their data"),
-    _m("run", "duration_s", "s", "derived", "time at which the run ended: all flows done, or the duration asked for"),
+    _m("run", "duration_s", "s", "derived", "time at which the run ended: when all flows had ended, or at the duration of the description"),
     _m("run", "connections", "connections", "derived", "MPTCP connections established", papers="mptcp_connections"),
-    _m("run", "tokens", "tokens", "counter", "different connection tokens", awaits=CAPTURE, papers="tokens"),
-    _m("run", "add_addr_seen", "options", "counter", "ADD_ADDR options on the wire (RFC 8684 section 3.4.1)", awaits=CAPTURE,
+    _m("run", "tokens", "tokens", "counter", "number of different connection tokens", awaits=CAPTURE, papers="tokens"),
+    _m("run", "add_addr_seen", "options", "counter", "ADD_ADDR options in the captures (RFC 8684 section 3.4.1)", awaits=CAPTURE,
        papers="REMOVE_ADDR/ADD_ADDR seen; ADD_ADDR fields"),
-    _m("run", "remove_addr_seen", "options", "counter", "REMOVE_ADDR options on the wire (RFC 8684 section 3.4.2)", awaits=CAPTURE),
-    _m("run", "mp_join_seen", "options", "counter", "MP_JOIN options on the wire (RFC 8684 section 3.2)", awaits=CAPTURE, papers="MP_JOIN fields"),
-    _m("run", "dss_seen", "options", "counter", "DSS options on the wire (RFC 8684 section 3.3)", awaits=CAPTURE, papers="DSS fields incl. checksum"),
-    _m("run", "data_fin_seen", "options", "counter", "DATA_FINs on the wire (RFC 8684 section 3.3.3)", awaits=CAPTURE, papers="DATA_FIN"),
-    _m("run", "captured_packets", "packets", "counter", "packets in the run's captures", awaits=CAPTURE, papers="pcap"),
+    _m("run", "remove_addr_seen", "options", "counter", "REMOVE_ADDR options in the captures (RFC 8684 section 3.4.2)", awaits=CAPTURE),
+    _m("run", "mp_join_seen", "options", "counter", "MP_JOIN options in the captures (RFC 8684 section 3.2)", awaits=CAPTURE, papers="MP_JOIN fields"),
+    _m("run", "dss_seen", "options", "counter", "DSS options in the captures (RFC 8684 section 3.3)", awaits=CAPTURE, papers="DSS fields incl. checksum"),
+    _m("run", "data_fin_seen", "options", "counter", "DATA_FINs in the captures (RFC 8684 section 3.3.3)", awaits=CAPTURE, papers="DATA_FIN"),
+    _m("run", "captured_packets", "packets", "counter", "packets in the captures of the run", awaits=CAPTURE, papers="pcap"),
 ]  # fmt: skip
 
 _FAMILY = [
-    _m("family", "ratio", "", "derived", "metric of a member / metric of the reference member: medians over the runs, seeds paired for the interval",
+    _m("family", "ratio", "", "derived", "metric of a member / metric of the reference member: medians over the runs, with seeds paired for the interval",
        papers="ratio; fct_ratio_mptcp_over_tcp per flow"),
     _m("family", "argmax", "", "derived", "value of the parameter at which the median of a metric is largest", papers="argmax_N"),
-    _m("family", "crossover", "", "derived", "value of the parameter at which the medians of two metrics cross; interval: its two neighbours", papers="crossover_value"),
-    _m("family", "friendliness", "", "derived", "goodput of TCP beside MPTCP / goodput of TCP beside TCP (>= 1: does no harm)", awaits=NESTED_RUNS),
+    _m("family", "crossover", "", "derived", "value of the parameter at which the medians of two metrics cross; interval: the two neighbouring values", papers="crossover_value"),
+    _m("family", "friendliness", "", "derived", "goodput of TCP that competes with MPTCP / goodput of TCP that competes with TCP (>= 1: no harm)", awaits=NESTED_RUNS),
     _m("family", "tcp_best_path_bps", "bit/s", "derived", "goodput of TCP on the best path of the same scenario", awaits=NESTED_RUNS, papers="tcp_best_path_mbps"),
     _m("family", "sum_of_tcp_bps", "bit/s", "derived", "sum of the goodputs of TCP alone on each path of the same scenario", awaits=NESTED_RUNS, papers="sum_of_tcp_mbps"),
 ]  # fmt: skip
 
-#: What metrics were called before: an old bundle has them, a description that names one is told the new name.
+#: Former names of metrics. Old bundles have them; the error for a description that uses one gives the new name.
 FORMER = {("event", "recovery_before_s"): "full_rate_s", ("event", "recovery_remaining_s"): "recovery_s"}
 
 METRICS: dict[tuple[Kind, str], Metric] = {
@@ -315,24 +317,26 @@ METRICS: dict[tuple[Kind, str], Metric] = {
 
 @cache
 def metrics_of(kind: Kind) -> Sequence[Metric]:
-    """All metrics of a kind of entity, in order of the table."""
+    """Returns all metrics of a kind of entity, in the order of the table."""
     return tuple(metric for metric in METRICS.values() if metric.kind == kind)
 
 
 def named_in_papers(name: str) -> Metric | None:
-    """The metric that a published evaluation calls so: ``throughput_mbps(t)``, ``total_mbps(N)``, ``per_client_mbps[5]``."""
+    """Returns the metric that published evaluations call by `name`: ``throughput_mbps(t)``,
+    ``total_mbps(N)``, ``per_client_mbps[5]``.
+    """
     without_argument = re.sub(r"\((N|loss)\)$|\[\d+\]$", "", name)
     return _BY_PAPER_NAME.get(name) or _BY_PAPER_NAME.get(without_argument)
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
-    """The candidate that looks most like the name, if one does."""
+    """Returns the candidate that is most similar to the name, or None if none is similar."""
     matches = get_close_matches(name, list(candidates), n=1, cutoff=0.5)
     return matches[0] if matches else None
 
 
 def metric_reference() -> str:
-    """The table as a Markdown document, for the documentation."""
+    """Returns the table as a Markdown page for the documentation."""
     parts = ["# Metrics\n"]
     for kind in dict.fromkeys(metric.kind for metric in METRICS.values()):
         parts.append(f"## Of a {kind}\n\n| name | unit | form | definition | supplied by |\n|---|---|---|---|---|")

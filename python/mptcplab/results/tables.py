@@ -13,7 +13,7 @@ from mptcplab.errors import MptcplabError
 from mptcplab.metrics.arrays import Floats, Integers
 
 NANOS_PER_SECOND = 1e9
-#: Whether the samples of an entity and a metric are wanted.
+#: Returns whether to keep the samples of an entity and a metric.
 Keep = Callable[[str, str], bool]
 
 
@@ -23,13 +23,13 @@ class TableError(MptcplabError):
 
 @dataclass(frozen=True)
 class Table:
-    """Columns by name: numeric ones are arrays, text ones ``(codes, names)`` with codes into names."""
+    """Columns by name. Numeric columns are arrays; text columns are ``(codes, names)`` with indices into ``names``."""
 
     columns: Mapping[str, Any]
 
     @classmethod
     def read(cls, path: Path) -> Table:
-        """The table of a Parquet or Arrow stream file; of a cut stream what is readable. Raises TableError."""
+        """Reads a Parquet or Arrow stream file; of a truncated stream, the readable part. Raises TableError."""
         from mptcplab import _core  # the compiled part loads only when a file is read
 
         try:
@@ -38,11 +38,11 @@ class Table:
             raise TableError(f"{path}: not a readable table: {error}") from error
 
     def numbers(self, name: str) -> Any:
-        """The array of a numeric column. Raises TableError."""
+        """Returns the array of a numeric column. Raises TableError."""
         return np.asarray(self._column(name))
 
     def labels(self, name: str) -> tuple[Integers, list[str]]:
-        """Codes and names of a text column. Raises TableError."""
+        """Returns the codes and names of a text column. Raises TableError."""
         codes, names = self._column(name)
         return np.asarray(codes, dtype=np.int64), list(names)
 
@@ -60,7 +60,7 @@ class Series:
     values: Floats
 
     def last(self) -> float:
-        """The value at the end of the run."""
+        """Returns the value at the end of the run."""
         return float(self.values[-1])
 
 
@@ -68,14 +68,15 @@ class Samples:
     """The sample table, by entity and metric."""
 
     def __init__(self, table: Table, keep: Keep | None = None) -> None:
-        """With ``keep``, only the entities and metrics that it wants."""
+        """With ``keep``, holds only the entities and metrics for which it returns True."""
         entity, entities = table.labels("entity")
         metric, metrics = table.labels("metric")
         times, values = table.numbers("time_ns"), np.asarray(table.numbers("value"), dtype=np.float64)
         width = max(1, len(metrics))
         key = entity * width + metric
         if keep is not None:
-            # Asked once of each series that there is: of all pairs of names it would be many times as often.
+            # Calls ``keep`` once for each series that exists. All pairs of names would be many
+            # times as many.
             wanted = np.zeros(len(entities) * width, dtype=bool)
             for one in np.flatnonzero(np.bincount(key)):
                 wanted[one] = keep(entities[one // width], metrics[one % width])
@@ -90,26 +91,26 @@ class Samples:
             self._rows.setdefault(entities[one // width], {})[metrics[one % width]] = of_series
 
     def series(self, entity: str, metric: str) -> Series | None:
-        """The samples of one metric in order of time, or None if there are none."""
+        """Returns the samples of one metric in order of time, or None if there are none."""
         rows = self._rows.get(entity, {}).get(metric)
         return None if rows is None else Series(self._times[rows], self._values[rows])
 
     def last(self, entity: str, metric: str) -> float | None:
-        """The last value of a metric, or None if there is none."""
+        """Returns the last value of a metric, or None if there is none."""
         rows = self._rows.get(entity, {}).get(metric)
         return None if rows is None else float(self._values[rows[-1]])
 
     def mean(self, entity: str, metric: str) -> float | None:
-        """The mean of a metric's samples, or None if there are none."""
+        """Returns the mean of a metric's samples, or None if there are none."""
         rows = self._rows.get(entity, {}).get(metric)
         return None if rows is None else float(self._values[rows].mean())
 
     def entities(self, prefix: str = "") -> list[str]:
-        """The entities whose path starts so, in order of the path."""
+        """Returns the entities whose path starts with ``prefix``, sorted by path."""
         return sorted(name for name in self._rows if name.startswith(prefix))
 
     def metrics(self, entity: str) -> list[str]:
-        """The metrics sampled of an entity."""
+        """Returns the names of the metrics that are sampled of an entity."""
         return sorted(self._rows.get(entity, {}))
 
 
@@ -128,7 +129,7 @@ class UnitTimes:
 
     @property
     def delays_s(self) -> Floats:
-        """Time from sending to in-order delivery of each unit."""
+        """The time from sending to in-order delivery of each unit."""
         return self.delivered_s - self.sent_s
 
 
@@ -150,6 +151,6 @@ class Units:
         return UnitTimes(table.numbers("unit")[rows], table.numbers("bytes")[rows], sent, received, delivered)
 
     def of(self, flow: str) -> UnitTimes:
-        """The units of a flow; none if nothing was delivered."""
+        """Returns the units of a flow; none if nothing was delivered."""
         empty: Any = np.zeros(0)
         return self._flows.get(flow, UnitTimes(empty, empty, empty, empty, empty))

@@ -1,4 +1,4 @@
-"""Sweeps: all combinations of some factors, run on many processes or a cluster; a table, and what is looked for."""
+"""Sweeps: run all combinations of factors on processes or a cluster, write a table, and find the best combination."""
 
 from mptcplab.sweep.combinations import Combination, Sweep, combinations_of, in_words
 from mptcplab.sweep.factors import Factor

@@ -1,4 +1,4 @@
-"""From a SPEC and the values of ``--set`` to every combination, resolved and checked before any of them runs."""
+"""Makes all combinations of a SPEC and values of ``--set``, resolved and checked before any of them runs."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     from mptcplab.experiment import Member
 
 Json = dict[str, Any]
-#: By the name of each factor, the value as it was written.
+#: The value of each factor, as written, by the name of the factor.
 Values = dict[str, str]
 
 MOST_COMBINATIONS = 10_000
-#: The factor where the experiments of a SPEC differ in more than their parameters.
+#: The factor if the experiments of a SPEC differ in more than their parameters.
 EXPERIMENT = "experiment"
 
 
 class WrongCombinations(MptcplabError):
-    """Some combinations cannot run; the message names each with its reason."""
+    """Some combinations cannot run. The message names each with its reason."""
 
     exit_status = 2
 
 
 @dataclass(frozen=True)
 class Combination:
-    """One point of a sweep: its values and the resolved experiment."""
+    """A combination of a sweep: its values and the resolved experiment."""
 
     values: Values
     experiment: Json
@@ -52,22 +52,23 @@ class Sweep:
 
     @property
     def name(self) -> str:
-        """What the names of its experiments have in common."""
+        """The common beginning of the names of its experiments."""
         names = {combination.experiment["name"] for combination in self.combinations}
         return commonpath(names) or "sweep"
 
     @property
     def digest(self) -> str:
-        """SHA-256 in hex of what is asked for, without seeds."""
+        """SHA-256, in hex, of the experiments without seeds."""
         asked = [repr(sorted(c.values.items())) + digest(c.experiment) for c in self.combinations]
         return hashlib.sha256("\n".join(asked).encode()).hexdigest()
 
 
 def combinations_of(spec: str, settings: Mapping[str, str], backend: str, metrics: Sequence[str] = ()) -> Sweep:
-    """The full factorial over the values of ``settings`` (key to values with commas) and the parameters of ``spec``.
+    """Returns the full factorial over the values of ``settings`` and the parameters of ``spec``.
 
-    ``metrics``, each ``ENTITY.METRIC``, must be there in all. Raises UsageError, WrongCombinations that names all that
-    are invalid, and the error itself where all fail for the same reason.
+    ``settings`` maps a key to values separated by commas. All experiments must have the
+    ``metrics``, each ``ENTITY.METRIC``. Raises UsageError, or WrongCombinations, which names all
+    invalid combinations. If all fail for the same reason, raises that error.
     """
     values = {key: split_values(text, key) for key, text in settings.items()}
     count = prod(len(several) for several in values.values())
@@ -93,7 +94,7 @@ def combinations_of(spec: str, settings: Mapping[str, str], backend: str, metric
 
 
 def _own_values(listed: Sequence[tuple[Values, Member | Recorded]], set_keys: Mapping[str, object]) -> list[Values]:
-    """By what else than ``--set`` the experiments differ: the values of their parameters, or else their names."""
+    """Returns how the experiments differ apart from ``--set``: by the values of parameters, or by name."""
     assigned = [{} if isinstance(member, Recorded) else _parameters(member) for _, member in listed]
     names = dict.fromkeys(name for one in assigned for name in one)
     are_set = [name for name in names if name in set_keys or f"parameters.{name}" in set_keys]
@@ -134,7 +135,7 @@ def _refuse(refused: Sequence[tuple[Values, MptcplabError]], among: int) -> None
 
 
 def in_words(values: Mapping[str, str]) -> str:
-    """``links.wifi.queue=10p, flows.bulk.cc=lia``."""
+    """Formats values as text: ``links.wifi.queue=10p, flows.bulk.cc=lia``."""
     return ", ".join(f"{name}={value}" for name, value in values.items())
 
 

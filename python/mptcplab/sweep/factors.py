@@ -1,4 +1,4 @@
-"""What varies in a sweep: the keys of ``--set`` with several values, and the parameters of the description."""
+"""The factors of a sweep: keys of ``--set`` with several values, and the parameters of the description."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from mptcplab.units import Duration, Probability, QuantityError, Rate, Size
 _OPENING, _CLOSING, _QUOTES = "[{", "]}", "'\""
 _PLAIN = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _QUEUE_LIMIT = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(p|bdp)")
-#: Quantities, the unit that they are shown in, and how many of their smallest unit it has.
+#: Quantities, the unit in which they are shown, and the number of smallest units in it.
 _QUANTITIES = ((Duration, "s", 1e9), (Rate, "bit/s", 1.0), (Size, "B", 1.0), (Probability, "", 1.0))
 
 
 @dataclass(frozen=True)
 class Factor:
-    """A key and its values, as they were written."""
+    """A key and its values as written."""
 
     name: str
     values: tuple[str, ...]
 
     @property
     def numbers(self) -> tuple[float, ...] | None:
-        """The values in `unit`; None if one of them is no number, or if their units do not go together."""
+        """The values in `unit`, or None if one is not a number or if their units differ in kind."""
         return self._measured[0] if self._measured else None
 
     @property
     def unit(self) -> str:
-        """What the numbers count: ``s``, ``bit/s``, ``B``, ``packets``, ``bdp``, or nothing."""
+        """The unit of the numbers: ``s``, ``bit/s``, ``B``, ``packets``, ``bdp``, or none."""
         return self._measured[1] if self._measured else ""
 
     @cached_property
     def _measured(self) -> tuple[tuple[float, ...], str] | None:
         read = [_number(value) for value in self.values]
-        # 0 needs no unit.
+        # A value of 0 needs no unit.
         units = {unit for found in read if found for number, unit in [found] if number or unit} or {""}
         if None in read or len(units) > 1:
             return None
@@ -44,7 +44,7 @@ class Factor:
 
 
 def split_values(text: str, key: str) -> list[str]:
-    """The values of ``--set KEY=V1,V2``: commas within brackets or quotes do not separate. Raises UsageError."""
+    """Splits the values of ``--set KEY=V1,V2``, except at commas within brackets or quotes. Raises UsageError."""
     values, depth, quote = [""], 0, ""
     for sign in text:
         if quote:
@@ -66,7 +66,7 @@ def split_values(text: str, key: str) -> list[str]:
 
 
 def _number(text: str) -> tuple[float, str] | None:
-    """A value as a number and its unit."""
+    """Returns a value as a number and its unit."""
     if _PLAIN.fullmatch(text):
         return float(text), ""
     if limit := _QUEUE_LIMIT.fullmatch(text):

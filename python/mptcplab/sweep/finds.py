@@ -1,4 +1,4 @@
-"""What is looked for in a sweep: the best combination, or where two arms cross; with intervals over the seeds."""
+"""Findings of a sweep: the best combination, or where two arms cross, with intervals over the seeds."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ Runs = Sequence[Sequence["Bundle"]]
 
 KINDS = ("max", "min", "crossover")
 RESAMPLES = 2000
-#: Percentiles between which 95 % of the resamples lie.
+#: Percentiles that contain 95 % of the resamples.
 INTERVAL = (2.5, 97.5)
 
 
 @dataclass(frozen=True)
 class Find:
-    """What is looked for: the largest or smallest median of a metric, or where the medians of two arms cross."""
+    """A value of ``--find``: the largest or smallest median of a metric, or where the medians of two arms cross."""
 
     kind: str
     metric: str
 
     @classmethod
     def parse(cls, text: str) -> Find:
-        """From ``max:ENTITY.METRIC``. Raises UsageError."""
+        """Parses ``max:ENTITY.METRIC``. Raises UsageError."""
         kind, colon, metric = text.partition(":")
         if kind not in KINDS or not colon or not metric:
             allowed = ", ".join(f"{kind}:METRIC" for kind in KINDS)
@@ -54,16 +54,17 @@ class Find:
 
 @dataclass(frozen=True)
 class Axis:
-    """What a crossing is looked for along, between which two arms."""
+    """The axis of a crossing, and its two arms."""
 
     over: Factor
     arms: Factor
 
 
 def crossing_axis(factors: Sequence[Factor]) -> Axis:
-    """Along the first factor of numbers, between the values of the first that has two and is none of numbers.
+    """Returns the axis of a crossing: the first numeric factor, with two values of a non-numeric factor as the arms.
 
-    Without such arms, a second factor of numbers that has two values gives them. Raises UsageError where there is none.
+    The arms are the first non-numeric factor with two values, or else a second numeric factor with
+    two values. Raises UsageError if there is none.
     """
     arms = [factor for factor in factors if factor.numbers is None and len(factor.values) == 2]
     numeric = [factor for factor in factors if factor.numbers is not None]
@@ -78,11 +79,12 @@ def crossing_axis(factors: Sequence[Factor]) -> Axis:
 
 
 def evaluate(find: Find, sweep: Sweep, runs: Runs, seed: int) -> list[Json]:
-    """What was found; of a crossing, one entry for each combination of the other factors.
+    """Returns the findings: of a crossing, one entry for each combination of the other factors.
 
-    Keys: ``find kind metric at over arms value unit interval between share n provisional why``. ``at``: values of
-    factors. Intervals are percentiles of ``RESAMPLES`` bootstrap resamples of the seeds, drawn from ``seed``; ``share``
-    is the part of them in which the same combination is best, or in which there is a crossing.
+    Keys: ``find kind metric at over arms value unit interval between share n provisional why``.
+    ``at`` holds values of factors. Intervals are percentiles of ``RESAMPLES`` bootstrap resamples
+    of the seeds, drawn from ``seed``. ``share`` is the part of the resamples in which the same
+    combination is best, or in which there is a crossing.
     """
     values = [_by_seed(of_one, find.metric) for of_one in runs]
     if find.kind == "crossover":
@@ -121,7 +123,7 @@ def _crossings(find: Find, sweep: Sweep, values: Sequence[Mapping[int, float]], 
 
 @dataclass(frozen=True)
 class _Curves:
-    """Values of both arms where both have some: ``table[seed, arm, point]`` at ascending ``numbers``."""
+    """Values of both arms at the points where both have some: `table[seed, arm, point]` at ascending `numbers`."""
 
     numbers: list[float]
     labels: list[str]
@@ -190,13 +192,13 @@ def _by_seed(runs: Sequence[Bundle], metric: str) -> dict[int, float]:
 
 
 def _paired(values: Sequence[Mapping[int, float]]) -> Floats:
-    """A row for each seed that all have, a column for each."""
+    """Returns a row for each common seed, and a column for each sample."""
     seeds = sorted(set.intersection(*(set(found) for found in values))) if values else []
     return np.array([[found[seed] for found in values] for seed in seeds]).reshape(len(seeds), len(values))
 
 
 def _resamples(table: Floats, seed: int) -> Iterator[Floats]:
-    """The rows drawn again with replacement, many times; of one row nothing can be told."""
+    """Yields tables of rows drawn with replacement. A table with a single row yields none."""
     if len(table) < 2:
         return
     rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""What came of a sweep: the runs of each combination, the spread of a metric, what was looked for."""
+"""The outcome of a sweep: the runs of each combination, the spread of a metric, and the findings."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ SCHEMA = "mptcplab/sweep/1"
 
 @dataclass(frozen=True)
 class Outcome:
-    """A sweep after its runs. ``runs`` has those of each combination; ``metric`` is what is drawn and listed."""
+    """A sweep after its runs. `runs` holds the runs of each combination. `metric` is drawn and listed."""
 
     sweep: Sweep
     runs: list[list[Bundle]]
     metric: str
-    #: As ``evaluate`` gives them.
+    #: As returned by ``evaluate``.
     found: list[Json]
 
     @classmethod
     def of(cls, sweep: Sweep, bundles: Sequence[Bundle], metric: str, finds: Sequence[Find], seed: int) -> Outcome:
-        """From the bundles of all runs, in any order. Combinations that mean the same share theirs."""
+        """Makes the outcome from the bundles of all runs, in any order. Equal combinations share bundles."""
         by_digest: dict[str, list[Bundle]] = {}
         for bundle in bundles:
             by_digest.setdefault(bundle.record["digest"], []).append(bundle)
@@ -38,21 +38,21 @@ class Outcome:
         return cls(sweep, runs, metric, [entry for find in finds for entry in evaluate(find, sweep, runs, seed)])
 
     def unit(self, metric: str) -> str:
-        """The unit of a metric in the metric table."""
+        """Returns the unit of a metric by the table of metrics."""
         return check_metric(metric, self.sweep.combinations[0].experiment, "").unit
 
     def spreads(self, metric: str) -> list[Spread | None]:
-        """The spread of a metric at each combination; None where no done run has it."""
+        """Returns the spread of a metric for each combination, or None if no done run has it."""
         entity, _, name = metric.rpartition(".")
         return [spread(of_one, entity, name) for of_one in self.runs]
 
     @property
     def least_done(self) -> int:
-        """The least number of done runs of a combination."""
+        """Returns the smallest number of done runs of a combination."""
         return min(sum(bundle.status == "done" for bundle in of_one) for of_one in self.runs)
 
     def document(self) -> Json:
-        """The document ``mptcplab/sweep/1`` but for the files that were written."""
+        """Returns the document ``mptcplab/sweep/1`` without the written files."""
         return {
             "schema": SCHEMA,
             "name": self.sweep.name,

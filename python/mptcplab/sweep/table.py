@@ -1,4 +1,4 @@
-"""The table of a sweep: a row for each combination, seed and flow, as Parquet."""
+"""The table of a sweep as Parquet: one row for each combination, seed and flow."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from mptcplab.sweep.combinations import EXPERIMENT
 from mptcplab.sweep.factors import Factor
 from mptcplab.sweep.outcome import Outcome
 
-#: Of whose metrics every row of a run has a copy, with the entity before the name of the metric.
+#: Entities whose metrics are copied to every row of a run, with the entity before the name of the metric.
 WHOLE_RUN = ("run", "events.")
 OTHER_COLUMNS = ("backend", "seed", "status", "bundle", "expectations_held", "flow")
 
 
 def write_table(path: Path, outcome: Outcome, relative_to: Path) -> None:
-    """Write the rows of all runs, done or not, in the order of combinations, seeds and flows. Raises BundleError.
+    """Writes the rows of all runs, done or not, in the order of combinations, seeds and flows. Raises BundleError.
 
-    Columns: the factors as text, and as ``NAME:number`` where their values are numbers; ``experiment backend seed
-    status bundle expectations_held flow``; the metrics of the flow; those of the run and its events with their entity.
+    Columns: the factors as text, and as ``NAME:number`` if their values are numbers; ``experiment
+    backend seed status bundle expectations_held flow``; the metrics of the flow; those of the run
+    and its events with their entity.
     """
     rows = [
         (combination.values, bundle, flow)
@@ -53,13 +54,15 @@ def write_table(path: Path, outcome: Outcome, relative_to: Path) -> None:
 
 
 def _column(factor: Factor) -> str:
-    """The name of the factor; of a parameter whose name is taken the longer one that ``--set`` knows, too."""
+    """Returns the name of the column of a factor. A parameter whose name is taken has its long name, as
+    in ``--set``.
+    """
     is_taken = factor.name in OTHER_COLUMNS or ("flow", factor.name) in METRICS
     return f"parameters.{factor.name}" if is_taken else factor.name
 
 
 def _held(bundle: Bundle) -> int | None:
-    """How many expectations held; None without a result."""
+    """Returns the number of expectations that held, or None without a result."""
     return None if bundle.record["result"] is None else sum(v["held"] for v in bundle.record["expectations"])
 
 
@@ -75,7 +78,7 @@ def _metrics(bundle: Bundle, flow: str) -> dict[str, float | None]:
 
 
 def _names(rows: Sequence[Mapping[str, float | None]]) -> list[str]:
-    """The metrics that some row has: of flows in the order of their table, then the others as they come."""
+    """Returns the metrics that some row has: those of flows in the order of the table, then the others."""
     found = dict.fromkeys(name for row in rows for name, value in row.items() if value is not None)
     ordered = [metric.name for metric in metrics_of("flow") if metric.name in found]
     return list(dict.fromkeys([*ordered, *found]))

@@ -1,4 +1,4 @@
-"""Where the runs of a sweep are carried out: processes of this machine, or a Dask cluster.
+"""Carries out the runs of a sweep: on processes of this machine, or on a Dask cluster.
 
 Both are executors of ``concurrent.futures``. A worker needs no disk in common with its caller: a run is made in a
 scratch directory, and the content of its bundle is what it returns.
@@ -36,21 +36,23 @@ if TYPE_CHECKING:
 
     from mptcplab.results import Packed
 
-#: How often a cluster may try a run that failed with its worker, or for want of anything there.
+#: Number of times that a cluster repeats a run after its worker died or lacked resources.
 RETRIES = 3
 CONNECT_S = 10
 ADDRESS = re.compile(r"(tcp|tls|ws|wss)://.+:[0-9]+")
 
-#: In a process of `processes`: told when the caller is gone or has had enough, and held while a run goes on.
+#: In a process of `processes`: set when the caller ended or cancelled the work, and held during a
+#: run.
 _stop = Stop()
 _at_work: AbstractContextManager[Any] = nullcontext()
 
 
 def carry_out(jobs: Sequence[Job], pool: Executor, observer: Observer) -> list[Bundle]:
-    """Run the jobs on a pool; their bundles in the order of the jobs. Each is in its place as soon as it is done.
+    """Carries out jobs on a pool and returns their bundles in the order of the jobs.
 
-    What is done already is neither run again nor told to the observer. On any error, and on KeyboardInterrupt, what has
-    not begun is called off.
+    Each bundle is in its place as soon as its run is done. Runs that are done already are not
+    repeated and not reported to the observer. On an error or KeyboardInterrupt, runs that have not
+    begun are cancelled.
     """
     ended: SimpleQueue[Future[Packed]] = SimpleQueue()
     bundles = {place: job.done for place, job in enumerate(jobs) if job.done is not None}
@@ -62,7 +64,7 @@ def carry_out(jobs: Sequence[Job], pool: Executor, observer: Observer) -> list[B
                 waiting[future] = place
                 future.add_done_callback(ended.put)
         while waiting:
-            # Without a timeout Ctrl-C goes unnoticed on Windows.
+            # Without a timeout, Ctrl-C has no effect on Windows.
             try:
                 future = ended.get(timeout=HEED_CTRL_C_S)
             except Empty:
@@ -78,7 +80,7 @@ def carry_out(jobs: Sequence[Job], pool: Executor, observer: Observer) -> list[B
 
 
 def packed_run(job: Job) -> Packed:
-    """Carry out a run in a directory that is gone afterwards; the content of its bundle."""
+    """Carries out a run in a temporary directory and returns the content of its bundle."""
     with _at_work, TemporaryDirectory(prefix="mptcplab-", ignore_cleanup_errors=True) as scratch:
         return run_job(replace(job, out=Path(scratch)), Nobody(), _stop).packed()
 
@@ -90,11 +92,11 @@ def _received(job: Job, files: Packed) -> Bundle:
 
 @contextmanager
 def processes(count: int) -> Iterator[Executor]:
-    """A pool of processes on this machine. They end with this process, however it ends, and leave nothing.
+    """Makes a pool of processes on this machine. They end with this process, however it ends, and leave no files.
 
     Raises RunFailed if one of them is killed.
     """
-    # Threads that go on here, as those of a progress bar, must not be forked.
+    # Running threads, such as those of a progress bar, must not be forked.
     context = multiprocessing.get_context("spawn")
     theirs, ours = context.Pipe(duplex=False)
     with theirs, ours, ProcessPoolExecutor(count, context, _become_worker, (theirs,)) as pool:
@@ -108,17 +110,19 @@ def processes(count: int) -> Iterator[Executor]:
 
 
 def _become_worker(caller: Connection) -> None:
-    """Heed the caller only: Ctrl-C in a terminal goes to all processes of its group."""
+    """Makes the process obey only the caller, because Ctrl-C goes to all processes of the terminal's group."""
     global _at_work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # What is loaded now stays, and need not be looked through for garbage again and again.
+    # Loaded modules stay, so the garbage collector need not examine them.
     gc.freeze()
     _at_work = threading.Lock()
     threading.Thread(target=_heed, args=(caller,), daemon=True).start()
 
 
 def _heed(caller: Connection) -> None:
-    """Stop the run when the other end of the pipe is closed, by its owner or by its owner's death; after that, end."""
+    """Stops the run when the other end of the pipe is closed, by its owner or by the end of its owner.
+    Then ends the process.
+    """
     connection.wait([caller])
     _stop.reason = "interrupted"
     parent = multiprocessing.parent_process()
@@ -130,10 +134,10 @@ def _heed(caller: Connection) -> None:
 
 @contextmanager
 def cluster(address: str) -> Iterator[Executor]:
-    """The workers of a Dask scheduler. A run whose worker dies is made by another.
+    """Connects to the workers of a Dask scheduler. If a worker dies, another repeats its run.
 
-    Raises UsageError for what is no address, ClusterError if nobody answers there, if its workers have another
-    mptcplab, or if it goes away.
+    Raises UsageError for an invalid address. Raises ClusterError if no scheduler answers, if its
+    workers have another version of mptcplab, or if the connection is lost.
     """
     if not ADDRESS.fullmatch(address):
         raise UsageError(f"--cluster {address}: not of the form tcp://HOST:PORT, as `dask scheduler` prints it")
@@ -142,7 +146,7 @@ def cluster(address: str) -> Iterator[Executor]:
         from distributed.scheduler import KilledWorker
     except ImportError as error:
         raise ClusterError("--cluster needs dask.distributed: pip install 'mptcplab[cluster]'") from error
-    # What Dask logs with tracebacks, we tell in one message.
+    # Replaces Dask's tracebacks with one message.
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     try:
         client = Client(address, timeout=CONNECT_S, set_as_default=False)  # type: ignore[no-untyped-call]
@@ -155,11 +159,11 @@ def cluster(address: str) -> Iterator[Executor]:
         except KilledWorker as error:
             raise ClusterError(f"{address}: several workers died over the same run: {error}") from error
         except CancelledError as error:
-            raise ClusterError(f"{address}: went away; the same command without --fresh goes on") from error
+            raise ClusterError(f"{address}: connection lost; the same command without --fresh continues") from error
 
 
 def _check_versions(found: dict[str, Any]) -> None:
-    """Refuse workers whose mptcplab is not this one: their results might differ. Raises ClusterError."""
+    """Refuses workers with another version of mptcplab, whose results might differ. Raises ClusterError."""
     here = _version_here()
     others = [f"{worker} has {_in_words(there)}" for worker, there in found.items() if there != here]
     if others:

@@ -1,10 +1,10 @@
-//! Descriptions of networks that are measured.
-// Each benchmark uses some of it.
+//! Descriptions of the networks for benchmarks.
+// Each benchmark uses only a part.
 #![allow(dead_code)]
 
 use serde_json::{Value, json};
 
-/// An experiment in the making.
+/// An experiment under construction.
 #[derive(Default)]
 pub struct Description {
     hosts: Vec<Value>,
@@ -24,7 +24,8 @@ impl Description {
         }));
     }
 
-    /// `address` is the third and fourth number of the IPv4 address; ports of switches have none.
+    /// Adds an interface. `address` has the third and fourth number of the IPv4 address; ports of
+    /// switches have none.
     pub fn interface(&mut self, id: &str, link: &str, address: Option<(usize, usize)>) {
         let node = id.split_once('.').expect("a dot").0;
         let ipv4 = address
@@ -35,7 +36,7 @@ impl Description {
         }));
     }
 
-    /// The same in both directions.
+    /// Adds a link with the same properties in both directions.
     pub fn link(&mut self, id: &str, a: &str, b: &str, layer: u8, direction: &Value) {
         self.links.push(json!({"id": id, "a": a, "b": b, "medium": null, "layer": layer, "forward": direction, "backward": direction}));
     }
@@ -57,7 +58,7 @@ impl Description {
     }
 }
 
-/// A direction of a link; `rate_bps` is null for an infinitely fast one.
+/// Returns a direction of a link. Without `rate_bps` it is infinitely fast.
 pub fn direction(rate_bps: Option<u64>, delay_ns: u64, queue_packets: u64) -> Value {
     json!({
         "rate_bps": rate_bps, "overhead_bytes": 14, "delay_ns": delay_ns, "jitter_ns": 0, "reorder": false, "loss": {"kind": "none"}, "loss_at": "ingress",
@@ -73,7 +74,7 @@ pub fn path(local: &str, remote: &str, hops: &[(&str, &str)]) -> Value {
     json!({"local": local, "remote": remote, "hops": hops, "rate_bps": 10_000_000, "ceiling_bps": 9_000_000, "rtt_ns": 2_000_000 * hops.len()})
 }
 
-/// Two hosts joined by `n` links, and one flow over all of them.
+/// Returns two hosts joined by `n` links, and one flow over all of them.
 pub fn parallel_links(n: usize, direction: &Value) -> Value {
     let mut description = Description::default();
     description.host("client");

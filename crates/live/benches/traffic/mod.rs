@@ -1,5 +1,5 @@
-//! Networks to be measured, and what is measured in them with real sockets.
-// Each benchmark uses some of it.
+//! Networks for benchmarks, and measurements in them with real sockets.
+// Each benchmark uses only a part.
 #![allow(dead_code)]
 
 use std::fs;
@@ -44,7 +44,7 @@ impl World {
         }
     }
 
-    /// The two ends of a link.
+    /// Returns the two ends of a link.
     pub fn ends(&self, link: usize) -> [End<'_>; 2] {
         ["client", "server"].map(|host| {
             let id = format!("{host}.eth{link}");
@@ -60,7 +60,7 @@ impl World {
     }
 }
 
-/// A pair of virtual Ethernet devices without any emulator: the kernel's own work.
+/// A pair of virtual Ethernet devices without the emulator, which shows the kernel's own cost.
 pub struct Pair {
     namespaces: [NetworkNamespace; 2],
 }
@@ -71,13 +71,13 @@ const PAIR_ADDRESSES: [IpAddr; 2] = [
 ];
 
 impl Pair {
-    /// None if the system does not have what `queueing`, arguments of tc(8), asks for.
+    /// Creates a pair. `None` if the system lacks what `queueing`, arguments of tc(8), asks for.
     pub fn new(queueing: Option<&str>) -> Option<Self> {
         let namespaces = [(); 2].map(|()| NetworkNamespace::new().expect("this needs root"));
         let [one, other] = &namespaces;
         let (thread_id, there) = channel();
         let (is_made, made) = channel::<()>();
-        // ip(8) names a namespace by a thread that is in it.
+        // ip(8) identifies a namespace by a thread in it.
         thread::scope(|scope| {
             scope.spawn(move || {
                 other.enter().expect("it is ours");
@@ -95,7 +95,7 @@ impl Pair {
                 &format!("ip address add {address}/24 dev near")
             ));
             assert!(run_in(namespace, "ip link set near up"));
-            // As the hosts of an experiment have.
+            // The same values as on the hosts of an experiment.
             for (name, value) in [
                 ("tcp_rmem", "4096 131072 33554432"),
                 ("tcp_wmem", "4096 16384 33554432"),
@@ -138,7 +138,7 @@ fn run_in(namespace: &NetworkNamespace, command: &str) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-/// Where traffic begins or ends.
+/// An end of traffic.
 #[derive(Clone, Copy)]
 pub struct End<'a> {
     namespace: &'a NetworkNamespace,
@@ -163,8 +163,8 @@ fn connection(from: &End<'_>, to: &End<'_>) -> (TcpStream, TcpStream) {
     (sender, receiver)
 }
 
-/// What one TCP connection on each pair of ends carries at the same time, in bit/s altogether, after a time to get going. `watch` is called when the
-/// measurement begins and when it ends.
+/// Returns the goodput of one TCP connection on each pair of ends at the same time, in bit/s,
+/// summed and measured after a warm-up. Calls `watch` at the start and end of the measurement.
 pub fn goodput_bps(
     pairs: &[[End<'_>; 2]],
     warm_up: Duration,
@@ -176,7 +176,7 @@ pub fn goodput_bps(
         .iter()
         .map(|[from, to]| connection(from, to))
         .collect();
-    // The same for all, so that nobody's data wait for somebody else.
+    // The connections share start and end, so that they compete during the whole measurement.
     let begun = Instant::now();
     let marks = Barrier::new(pairs.len() + 1);
     thread::scope(|scope| {
@@ -196,7 +196,7 @@ pub fn goodput_bps(
                     let rate = bytes as f64 * 8.0 / begun.elapsed().as_secs_f64();
                     marks.wait();
                     is_over.store(true, Ordering::Relaxed);
-                    // What is on its way is lost with the connection, so that nobody waits for it.
+                    // Data in flight is lost with the connection, so no thread waits for it.
                     let _ = receiver.shutdown(std::net::Shutdown::Both);
                     rate
                 })
@@ -225,17 +225,18 @@ fn read_for(stream: &mut TcpStream, until: Instant) -> usize {
     total
 }
 
-/// What is measured is the link and not how busy the machine is otherwise; where that is not to be had, it is both.
+/// Gives the thread real-time priority, so that the link is measured and not the load of the
+/// machine. Without the privilege both are.
 pub fn run_before_ordinary_threads() {
     let thread = gettid().as_raw_nonzero().to_string();
     let mut command = Command::new("chrt");
     let _ = command.args(["--fifo", "--pid", "1", &thread]).status();
 }
 
-/// Round-trip times of datagrams of 64 bytes, sorted, one at a time.
+/// Returns sorted round-trip times of datagrams of 64 bytes, sent one at a time.
 pub fn round_trips([from, to]: [End<'_>; 2], count: usize) -> Vec<Duration> {
     let (here, there) = datagram_pair([from, to]);
-    // On a busy machine the other side may need time to get going.
+    // On a busy machine the other end may need time to start.
     let patience = Some(Duration::from_secs(10));
     here.set_read_timeout(patience).expect("a time");
     thread::scope(|scope| {
@@ -253,7 +254,7 @@ pub fn round_trips([from, to]: [End<'_>; 2], count: usize) -> Vec<Duration> {
         let pinger = scope.spawn(|| {
             run_before_ordinary_threads();
             let mut times: Vec<Duration> = (0..count).map(|_| round_trip(&here)).collect();
-            // The other side ends.
+            // Ends the other thread.
             here.send(&[]).expect("it is sent");
             times.sort();
             times
@@ -276,7 +277,7 @@ pub fn quantile<T: Copy>(sorted: &[T], q: f64) -> T {
     sorted[((sorted.len() - 1) as f64 * q).round() as usize]
 }
 
-/// Processor time that the emulator's thread has used.
+/// Returns the processor time that the emulator's thread has used.
 pub fn emulator_time() -> Duration {
     let tasks = fs::read_dir("/proc/self/task").expect("a list");
     let mut tasks = tasks.filter_map(|task| Some(task.ok()?.path()));
@@ -288,7 +289,7 @@ pub fn emulator_time() -> Duration {
     Duration::from_nanos(used.expect("the kernel keeps account of threads"))
 }
 
-/// To be called twice: the share of a processor that the emulator used in between.
+/// Measures the share of a processor that the emulator used between two calls of `mark`.
 #[derive(Default)]
 pub struct Share {
     begun: Option<(Instant, Duration)>,
@@ -307,7 +308,7 @@ impl Share {
     }
 }
 
-/// Two sockets that know each other.
+/// Returns two sockets, the first of which is connected to the second.
 pub fn datagram_pair([from, to]: [End<'_>; 2]) -> (UdpSocket, UdpSocket) {
     let (here, there) = (from.datagrams(), to.datagrams());
     let address: SocketAddr = there.local_addr().expect("an address");

@@ -1,4 +1,5 @@
-//! Controls that stay in the kernel under their plain names, for other programs and for users without rights.
+//! Congestion controls that stay in the kernel under their plain names, for other programs and for
+//! users without privileges.
 
 use std::fs;
 use std::io;
@@ -14,22 +15,23 @@ use super::object::{Refusal, register};
 use super::{available, object_of, shipped, why_not_registered};
 use crate::LiveError;
 
-/// Where the kernel keeps what lasts without a process (bpffs), and the part of it that is ours.
+/// Where the kernel keeps objects that outlive a process (bpffs), and the folder of mptcplab in it.
 const PINS: &str = "/sys/fs/bpf";
 const OURS: &str = "/sys/fs/bpf/mptcplab";
-/// Where a file gone is all that takes a control back, the kernel does it after a grace period, on a busy machine of seconds.
+/// The longest wait for a removal. Kernels that remove a control only through its file do so after
+/// a grace period, which takes seconds on a busy machine.
 const LONGEST_REMOVAL: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 const BPF_FS_MAGIC: FsWord = 0xcafe_4a11;
 
-/// Where a control that sockets can ask for comes from.
+/// Where a congestion control comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// The kernel has it, or somebody else's program does.
+    /// Part of the kernel, or registered by another program.
     InKernel,
     /// Installed by `mptcplab cc install`.
     Installed,
-    /// Comes with mptcplab, and is not installed.
+    /// Part of mptcplab and not installed.
     NotInstalled,
 }
 
@@ -44,16 +46,16 @@ impl State {
     }
 }
 
-/// A congestion control and where it is.
+/// A congestion control and its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installation {
-    /// What sockets ask for.
+    /// The name that sockets use.
     pub name: String,
-    /// Where it is.
+    /// Its state.
     pub state: State,
 }
 
-/// What the kernel has now, and what could be installed.
+/// Lists the controls that the kernel has now and those that can be installed.
 pub fn list() -> Vec<Installation> {
     let there = available();
     let ours = shipped().map(|name| Installation {
@@ -72,11 +74,13 @@ pub fn list() -> Vec<Installation> {
     others.chain(ours).collect()
 }
 
-/// Registers a control under its plain name, for all users and namespaces, until [`remove`] or the next boot. One that
-/// was installed before is replaced.
+/// Registers a control under its plain name, for all users and namespaces, until [`remove`] or the
+/// next boot. Replaces one that was installed before.
 ///
 /// # Errors
-/// The name is not one of those that come along, or somebody else's; the kernel or its rights do not allow it.
+/// - mptcplab has no control of that name.
+/// - The kernel has one that mptcplab did not install.
+/// - The kernel or missing privileges do not allow it.
 pub fn install(name: &str) -> Result<(), LiveError> {
     let object = known(name)?;
     may_change()?;
@@ -92,17 +96,17 @@ pub fn install(name: &str) -> Result<(), LiveError> {
     pinned.map_err(|error| LiveError::Failed(format!("{}: {error}", pin_of(name).display())))
 }
 
-/// Takes an installed control back. Connections that use it keep it to their end.
+/// Removes an installed control. Connections that use it keep it to their end.
 ///
 /// # Errors
-/// It is not installed; the rights do not allow it.
+/// The control is not installed, or privileges are missing.
 pub fn remove(name: &str) -> Result<(), LiveError> {
     known(name)?;
     may_change()?;
     if !unpin(name)? {
         return Err(LiveError::Refused(format!("{name} is not installed")));
     }
-    // Fails while there are others in it.
+    // Fails while the folder holds other controls.
     let _ = fs::remove_dir(OURS);
     Ok(())
 }
@@ -130,10 +134,11 @@ fn pin_of(name: &str) -> PathBuf {
     Path::new(OURS).join(name)
 }
 
-/// Whether it was there.
+/// Removes the control. Returns whether it was installed.
 fn unpin(name: &str) -> Result<bool, LiveError> {
     let pin = pin_of(name);
-    // Takes it back at once, whoever holds it. Before Linux 6.9 there is no such thing, and its file is all that holds it.
+    // Removes the control at once, even if other descriptors hold it. Kernels before Linux 6.9
+    // cannot do this; there only the file holds it.
     let _ = Link::open(&pin).and_then(|link| link.detach());
     match fs::remove_file(&pin) {
         Ok(()) => wait_until_gone(name).map(|()| true),
@@ -158,7 +163,7 @@ fn wait_until_gone(name: &str) -> Result<(), LiveError> {
     Ok(())
 }
 
-/// The usual mount, where the machine does not have it yet.
+/// Mounts bpffs at the usual place, unless it is mounted.
 fn mount_pins() -> Result<(), LiveError> {
     let doing = || format!("mounting {PINS}");
     let is_mounted = statfs(PINS).is_ok_and(|found| found.f_type == BPF_FS_MAGIC);

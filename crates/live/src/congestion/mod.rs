@@ -1,4 +1,4 @@
-//! Congestion controls that mainline does not have, as eBPF: those of `bpf/`, and users' own objects.
+//! Congestion controls that mainline lacks, as eBPF: those of `bpf/`, and users' own objects.
 
 mod installation;
 mod object;
@@ -12,7 +12,7 @@ use libbpf_rs::query::BtfInfoIter;
 pub use installation::{Installation, State, install, list, remove};
 pub use of_run::{ControlRecord, RunControls};
 
-/// The objects that come along, by the name of their control.
+/// The objects of mptcplab, by the names of their controls.
 const SHIPPED: [(&str, &[u8]); 6] = [
     ("lia", include_bytes!("../../../../bpf/objects/lia.bpf.o")),
     ("olia", include_bytes!("../../../../bpf/objects/olia.bpf.o")),
@@ -34,7 +34,7 @@ const SHIPPED: [(&str, &[u8]); 6] = [
     ),
 ];
 
-/// The names of the controls that come along.
+/// Returns the names of mptcplab's controls.
 pub(crate) fn shipped() -> impl Iterator<Item = &'static str> {
     SHIPPED.iter().map(|(name, _)| *name)
 }
@@ -44,28 +44,29 @@ fn object_of(name: &str) -> Option<&'static [u8]> {
     found.map(|(_, object)| *object)
 }
 
-/// The congestion controls that sockets can ask for now.
+/// Returns the congestion controls that sockets can use now.
 pub(crate) fn available() -> Vec<String> {
     let listed = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
     let listed = listed.unwrap_or_default();
     listed.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Why nothing can be registered here; `None` if it can.
+/// Returns why no control can be registered here; `None` if one can.
 pub(crate) fn why_not_registered() -> Option<&'static str> {
     if !*TAKES_CONTROLS {
         return Some(
             "this kernel takes no congestion controls in eBPF: it needs Linux 6.4 or newer with BTF",
         );
     }
-    // What only root outside of user namespaces may see; the kernel's own description is always there.
+    // Only root outside of user namespaces may list type information; that of the kernel always
+    // exists.
     BtfInfoIter::default().next().is_none().then_some(
         "to register it needs root: use `sudo mptcplab run ..`, or once `sudo mptcplab cc install`",
     )
 }
 
-/// Whether the kernel's own type information has what the objects use. It is megabytes long and stays as it is, so
-/// that it is read once.
+/// Whether the kernel's type information has what the objects use. It is megabytes long and never
+/// changes, so it is read once.
 static TAKES_CONTROLS: LazyLock<bool> = LazyLock::new(|| {
     has_types(&[
         "bpf_struct_ops_tcp_congestion_ops",
@@ -74,7 +75,7 @@ static TAKES_CONTROLS: LazyLock<bool> = LazyLock::new(|| {
     ])
 });
 
-/// Whether the kernel's type information has all these names.
+/// Returns whether the kernel's type information has all these names.
 pub(crate) fn has_types(names: &[&str]) -> bool {
     let types = fs::read("/sys/kernel/btf/vmlinux").unwrap_or_default();
     names.iter().all(|name| {

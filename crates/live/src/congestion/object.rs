@@ -1,4 +1,4 @@
-//! An eBPF object that holds a congestion control, and its registration in the kernel.
+//! An eBPF object with a congestion control, and its registration in the kernel.
 
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,34 +8,36 @@ use libbpf_rs::{
     ErrorKind, Link, MapCore, MapType, ObjectBuilder, OpenObject, PrintLevel, set_print,
 };
 
-/// The kernel's structure of a control, and how long a name in it is with the zero that ends it.
+/// The kernel's structure of a control, and the length of the name in it with the final zero.
 const CONTROL: &str = "tcp_congestion_ops";
 const NAME_BYTES: usize = 16;
-/// The registration lasts as long as a descriptor or a file of it (`BPF_F_LINK`), whatever the object says.
+/// The registration lasts as long as a descriptor or file of it (`BPF_F_LINK`), whatever the object
+/// says.
 const LASTS_AS_LINK: u32 = 1 << 13;
-/// Of what the verifier says, the end tells why it refuses.
+/// The verifier's last lines, which have the reason of a refusal.
 const TOLD_LINES: usize = 12;
 
-/// What a file without a control is told.
+/// The error for a file without a control.
 const NO_CONTROL: &str = "it has to hold exactly one congestion control: a `struct tcp_congestion_ops` in section .struct_ops.link, with type information (clang -g)";
 
 /// Why a control is not registered.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// There is one of that name.
+    /// The kernel has a control of that name.
     NameTaken,
-    /// All else, in words.
+    /// Any other reason, as text.
     Because(String),
 }
 
-/// What keeps a file from being an object with a control, if anything; the kernel is not asked.
+/// Returns why a file is not an object with a control; `None` if it is one. Does not call the
+/// kernel.
 pub(super) fn problem_with(object: &[u8]) -> Option<String> {
     let told = Told::begin();
     opened(object, "name", &told).err()
 }
 
-/// Registers the one control of an object under `name`, which needs room in the kernel's field. It lasts as long as
-/// the link, and for sockets that use it longer.
+/// Registers the only control of an object under `name`, which must fit the kernel's field. The
+/// registration lasts as long as the link, and longer for sockets that use it.
 pub(super) fn register(object: &[u8], name: &str) -> Result<Link, Refusal> {
     let told = Told::begin();
     let open = opened(object, name, &told).map_err(Refusal::Because)?;
@@ -54,7 +56,7 @@ pub(super) fn register(object: &[u8], name: &str) -> Result<Link, Refusal> {
         })
 }
 
-/// An object whose control has that name, ready to be loaded.
+/// Opens an object and sets the name of its control, ready to be loaded.
 fn opened(object: &[u8], name: &str, told: &Told) -> Result<OpenObject, String> {
     let open = ObjectBuilder::default().open_memory(object);
     let mut open = open.map_err(|error| format!("it is no eBPF object: {}", told.after(&error)))?;
@@ -62,7 +64,8 @@ fn opened(object: &[u8], name: &str, told: &Told) -> Result<OpenObject, String> 
     Ok(open)
 }
 
-/// Gives the control another name, and lets it last no longer than its link. `None` if there is not exactly one.
+/// Renames the control and ties its registration to the link. `None` if there is not exactly one
+/// control.
 fn rename(open: &mut OpenObject, object: &[u8], name: &str) -> Option<()> {
     let place = place_of_name(object)?;
     let mut maps = open.maps_mut();
@@ -83,7 +86,7 @@ fn rename(open: &mut OpenObject, object: &[u8], name: &str) -> Option<()> {
     Some(())
 }
 
-/// Where the object's own declaration of a control has the name.
+/// Returns where the object's own declaration of a control has the name.
 fn place_of_name(object: &[u8]) -> Option<Range<usize>> {
     let types = Btf::from_raw("control", object).ok()??;
     let control = types.type_by_name::<types::Struct<'_>>(CONTROL)?;
@@ -97,7 +100,7 @@ fn place_of_name(object: &[u8]) -> Option<Range<usize>> {
     Some(start..start + NAME_BYTES)
 }
 
-/// What libbpf says while one thread has to do with it: it has one outlet for all.
+/// Collects the messages of libbpf for one thread at a time, because libbpf has one output for all.
 struct Told {
     _alone: MutexGuard<'static, ()>,
 }
@@ -118,7 +121,7 @@ impl Told {
         Self { _alone: guard }
     }
 
-    /// An error and the last of what was said before it, in one line.
+    /// Returns an error and the last messages before it, in one line.
     fn after(&self, error: &libbpf_rs::Error) -> String {
         let first = format!("{error:#}");
         let lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);

@@ -16,32 +16,33 @@ use super::object::{Refusal, problem_with, register};
 use super::{available, object_of, why_not_registered};
 use crate::LiveError;
 
-/// What stays of a control's name: with the process and a number it must fit 15 characters.
+/// Characters kept of a control's name. With the process and a number it must fit 15 characters.
 const PREFIX_BYTES: usize = 5;
-/// Other runs may have taken names: of processes with the same number in other namespaces, say.
+/// Attempts to find a free name. Other runs may have taken names, for example processes with the
+/// same number in other namespaces.
 const ATTEMPTS: usize = 64;
 
-/// A control of a run that is not the kernel's own, for its record.
+/// A control of a run that the kernel itself lacks, for the run's record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ControlRecord {
-    /// As the description has it.
+    /// The name in the description.
     pub name: String,
-    /// What sockets ask the kernel for.
+    /// The name that sockets pass to the kernel.
     pub kernel_name: String,
-    /// SHA-256 of the object that the run registered; none if it was installed before.
+    /// SHA-256 of the object that the run registered; `None` if the control was already installed.
     pub object_sha256: Option<String>,
 }
 
-/// The controls of a run. They end with it, however it ends.
+/// The controls of a run. They end with the run, however it ends.
 #[derive(Debug, Default)]
 pub struct RunControls {
     records: BTreeMap<String, ControlRecord>,
-    /// In the kernel they last as long as these descriptors.
+    /// The kernel keeps the controls as long as these descriptors are open.
     _links: Vec<Link>,
 }
 
 impl RunControls {
-    /// What is wrong with users' own objects that flows name.
+    /// Returns the problems of users' own objects that flows name.
     pub(crate) fn check(experiment: &Experiment) -> Vec<Missing> {
         let mut missing = Vec::new();
         for flow in &experiment.flows {
@@ -59,7 +60,7 @@ impl RunControls {
         missing
     }
 
-    /// Registers what the flows name and the kernel does not have.
+    /// Registers the controls that flows name and the kernel lacks.
     ///
     /// # Errors
     /// The kernel refuses an object.
@@ -101,7 +102,7 @@ impl RunControls {
         Ok(())
     }
 
-    /// The experiment with the names that the kernel has.
+    /// Returns the experiment with the names that the kernel uses.
     pub fn as_in_kernel(&self, experiment: &Experiment) -> Experiment {
         let mut renamed = experiment.clone();
         let controls = renamed.flows.iter_mut().flat_map(|flow| &mut flow.cc);
@@ -113,7 +114,7 @@ impl RunControls {
         renamed
     }
 
-    /// What was registered or found installed, by name.
+    /// Returns the controls that were registered or found installed, by name.
     pub fn records(&self) -> Vec<ControlRecord> {
         self.records.values().cloned().collect()
     }
@@ -123,7 +124,8 @@ fn own_file<'a>(experiment: &'a Experiment, name: &str) -> Option<&'a UserCode> 
     experiment.user_code.iter().find(|code| code.file == name)
 }
 
-/// The object of a control: one that comes along, or a user's own; none if the kernel itself should have it.
+/// Returns the object of a control, mptcplab's or a user's own; `None` if the kernel itself should
+/// have the control.
 fn object_named(experiment: &Experiment, name: &str) -> Result<Option<Vec<u8>>, LiveError> {
     let Some(own) = own_file(experiment, name) else {
         return Ok(object_of(name).map(<[u8]>::to_vec));
@@ -133,7 +135,7 @@ fn object_named(experiment: &Experiment, name: &str) -> Result<Option<Vec<u8>>, 
     Ok(Some(object))
 }
 
-/// Registers an object under a name that nobody else has.
+/// Registers an object under a name that is not taken.
 fn register_privately(name: &str, object: &[u8]) -> Result<(String, Link), LiveError> {
     for _ in 0..ATTEMPTS {
         let private = private_name(name);
@@ -153,7 +155,7 @@ fn private_name(name: &str) -> String {
     let plain = file.chars().filter(char::is_ascii_alphanumeric);
     let prefix: String = plain.take(PREFIX_BYTES).collect();
     let number = NUMBER.fetch_add(1, Ordering::Relaxed) % 256;
-    // The kernel takes letters, digits, dots and underscores.
+    // The kernel allows letters, digits, dots and underscores.
     format!("{prefix}_{:x}_{number:x}", process::id())
 }
 

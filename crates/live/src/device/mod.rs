@@ -1,4 +1,5 @@
-//! The device at one end of a link: in the namespace of its host, and with its other side in this program.
+//! The device at one end of a link: one side is in the namespace of its host, the other in this
+//! program.
 
 mod tun;
 mod veth;
@@ -14,24 +15,26 @@ use crate::{LiveError, NetworkNamespace};
 use tun::Tun;
 use veth::Veth;
 
-/// Bytes that stand before every packet: struct virtio_net_hdr, which says what is left to be done for a super-packet.
+/// Bytes before every packet: `struct virtio_net_hdr`, which says what remains to be done for a
+/// super-packet.
 pub(crate) const VIRTIO_HEADER_BYTES: usize = 10;
 
-/// What an Ethernet frame says that it carries.
+/// The types of payload in an Ethernet header.
 pub(crate) const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
 pub(crate) const ETHERTYPE_IPV6: [u8; 2] = [0x86, 0xdd];
 
-/// How devices are made.
+/// How devices are created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceKind {
     /// TUN and TAP devices.
     Tun,
-    /// Pairs of virtual Ethernet devices whose far ends are read by packet sockets. They carry no super-packets.
+    /// Pairs of virtual Ethernet devices. Packet sockets read their far ends. They carry no
+    /// super-packets.
     Veth,
 }
 
 impl DeviceKind {
-    /// The first unless /dev/net/tun is missing or closed to this user.
+    /// Returns `Tun`, or `Veth` if /dev/net/tun is missing or closed to this user.
     pub fn of_this_machine() -> Self {
         let closed = [
             Errno::NOENT,
@@ -46,7 +49,7 @@ impl DeviceKind {
         }
     }
 
-    /// As the record of a run says it.
+    /// Returns its name in the record of a run.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Tun => "tun",
@@ -55,7 +58,7 @@ impl DeviceKind {
     }
 }
 
-/// A device whose other side is this program. It is made down and without addresses.
+/// A device with its other side in this program. It starts down and without addresses.
 #[derive(Debug)]
 pub struct Device {
     layer: Layer,
@@ -70,23 +73,24 @@ enum Side {
 }
 
 impl Device {
-    /// Makes one in a namespace: a TUN device for layer 3, a TAP device for layer 2.
+    /// Creates a device in a namespace: a TUN device for layer 3, a TAP device for layer 2.
     ///
     /// # Errors
-    /// There is no /dev/net/tun, or it is closed to this user; the name is taken or too long.
+    /// /dev/net/tun is missing or closed to this user, or the name is taken or too long.
     pub fn tun(namespace: &NetworkNamespace, name: &str, layer: Layer) -> Result<Self, LiveError> {
         namespace.run(|| Self::in_this_thread(DeviceKind::Tun, name, layer))
     }
 
-    /// Makes one end of a virtual Ethernet pair in a namespace. For layer 3 its Ethernet headers stay unseen, and it needs no neighbours.
+    /// Creates one end of a virtual Ethernet pair in a namespace. For layer 3 its Ethernet headers
+    /// stay hidden, and it needs no neighbours.
     ///
     /// # Errors
-    /// The system refuses; the name is taken or too long.
+    /// The system refuses, or the name is taken or too long.
     pub fn veth(namespace: &NetworkNamespace, name: &str, layer: Layer) -> Result<Self, LiveError> {
         namespace.run(|| Self::in_this_thread(DeviceKind::Veth, name, layer))
     }
 
-    /// Makes one in the namespace of the calling thread.
+    /// Creates a device in the namespace of the calling thread.
     pub(crate) fn in_this_thread(
         kind: DeviceKind,
         name: &str,
@@ -99,13 +103,14 @@ impl Device {
         Ok(Self { layer, side })
     }
 
-    /// What its packets are.
+    /// Returns the layer of its packets.
     pub(crate) fn layer(&self) -> Layer {
         self.layer
     }
 
-    /// Whether packets may be read that are larger than the MTU, to be cut by whoever sends them over real wires.
-    /// Whether there may be such now: a virtual Ethernet pair neither gives nor takes any.
+    /// Sets whether packets larger than the MTU may be read, to be cut by the sender on a real
+    /// link. Returns whether they may be read now, which is never the case for a virtual Ethernet
+    /// pair.
     pub(crate) fn set_super_packets(&self, on: bool) -> io::Result<bool> {
         match &self.side {
             Side::Tun(tun) => tun.set_super_packets(on).map(|()| on),
@@ -113,7 +118,8 @@ impl Device {
         }
     }
 
-    /// Takes the next packet that the host sends, header first. `WouldBlock` if there is none.
+    /// Reads the next packet that the host sent, header first. Returns `WouldBlock` if there is
+    /// none.
     pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         match &self.side {
             Side::Tun(tun) => tun.read(buffer),
@@ -121,7 +127,7 @@ impl Device {
         }
     }
 
-    /// Gives a packet to the host, header first. EIO if the device is down.
+    /// Delivers a packet to the host, header first. Returns EIO if the device is down.
     pub(crate) fn write(&self, packet: &[u8]) -> io::Result<()> {
         match &self.side {
             Side::Tun(tun) => tun.write(packet),

@@ -9,7 +9,8 @@ use netlab::resolved::Layer;
 
 use crate::{LiveError, sys};
 
-/// What the reader of a device takes over from the kernel: checksums and segmentation of TCP (with ECN too) and UDP.
+/// What the kernel leaves to the reader of a device: checksums and segmentation of TCP (also with
+/// ECN) and UDP.
 const SUPER_PACKETS: u32 = libc::TUN_F_CSUM
     | libc::TUN_F_TSO4
     | libc::TUN_F_TSO6
@@ -25,7 +26,7 @@ pub(super) struct Tun {
     file: File,
 }
 
-/// Fails where there is no such thing or where it is closed to this user.
+/// Opens /dev/net/tun. Fails where it is missing or closed to this user.
 pub(super) fn open() -> io::Result<File> {
     OpenOptions::new()
         .read(true)
@@ -35,7 +36,7 @@ pub(super) fn open() -> io::Result<File> {
 }
 
 impl Tun {
-    /// Makes one in the namespace of the calling thread.
+    /// Creates a device in the namespace of the calling thread.
     pub(super) fn in_this_thread(name: &str, layer: Layer) -> Result<Self, LiveError> {
         let file = open().map_err(|error| LiveError::Machine {
             what: format!("/dev/net/tun cannot be opened ({error})"),
@@ -54,7 +55,7 @@ impl Tun {
     pub(super) fn set_super_packets(&self, on: bool) -> io::Result<()> {
         let tun = self.file.as_fd();
         match sys::set_tun_offload(tun, if on { SUPER_PACKETS } else { 0 }) {
-            // Before Linux 6.2 the kernel segments no UDP.
+            // Kernels before Linux 6.2 do not segment UDP.
             Err(error) if on && error.raw_os_error() == Some(libc::EINVAL) => {
                 sys::set_tun_offload(tun, SUPER_PACKETS & !(TUN_F_USO4 | TUN_F_USO6))
             }

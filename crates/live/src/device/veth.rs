@@ -1,5 +1,5 @@
-//! Pairs of virtual Ethernet devices: the near end is the host's, the far end has a namespace of its own, where only a packet socket
-//! (packet(7)) reads and writes it.
+//! Pairs of virtual Ethernet devices. The near end is the host's. The far end has a namespace of
+//! its own, in which only a packet socket (packet(7)) reads and writes it.
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
@@ -15,14 +15,15 @@ use crate::{LiveError, NetworkNamespace, sys};
 
 const ETHERNET_HEADER_BYTES: usize = 14;
 
-/// On layer 3 nobody sees link-layer addresses, so all near ends have this one: the kernel addresses frames of a device without ARP to itself.
+/// The address of all near ends on layer 3. No host sees it, because the kernel addresses frames of
+/// a device without ARP to itself.
 const NEAR_MAC: Mac = [0x02, 0x02, 0, 0, 0, 1];
 const FAR_MAC: Mac = [0x02, 0x02, 0, 0, 0, 2];
 
 const FAR_NAME: &str = "far";
-/// The far end takes whatever the near end may send.
+/// As large as possible, so that the far end takes every packet of the near end.
 const FAR_MTU_BYTES: u32 = 65_535;
-/// Room for as many full packets as the queue of a TUN device.
+/// Room for as many full packets as the queue of a TUN device has.
 const SOCKET_BUFFER_BYTES: i32 = 1 << 25;
 
 /// This program's side of a pair.
@@ -31,13 +32,13 @@ pub(super) struct Veth {
     /// Bound to the far end.
     socket: File,
     layer: Layer,
-    /// A socket in the host's namespace, to ask about the near end.
+    /// A socket in the host's namespace, for requests about the near end.
     host: OwnedFd,
     near_name: String,
 }
 
 impl Veth {
-    /// Makes one with its near end in the namespace of the calling thread.
+    /// Creates a pair with its near end in the namespace of the calling thread.
     pub(super) fn in_this_thread(name: &str, layer: Layer) -> Result<Self, LiveError> {
         let doing = format!("making device {name}");
         let made = || {
@@ -68,7 +69,7 @@ impl Veth {
         Ok(VIRTIO_HEADER_BYTES + bytes)
     }
 
-    /// Frames of anything else are none of layer 3's.
+    /// Reads the next IP packet and skips all other frames.
     fn read_ip(&self, packet: &mut [u8]) -> io::Result<usize> {
         loop {
             let mut header = [0; ETHERNET_HEADER_BYTES];
@@ -81,7 +82,8 @@ impl Veth {
     }
 
     pub(super) fn write(&self, packet: &[u8]) -> io::Result<()> {
-        // The far end notices nothing, so it would seem to have arrived.
+        // The far end would take the packet of a device that is down, and the packet would seem to
+        // have arrived.
         if !sys::is_device_up(self.host.as_fd(), &self.near_name)? {
             return Err(Errno::IO.into());
         }
@@ -115,10 +117,10 @@ fn ethernet_header(ip: &[u8]) -> [u8; ETHERNET_HEADER_BYTES] {
     header
 }
 
-/// In the namespace of the far end. Gives the socket that is bound to it.
+/// Creates the pair in the namespace of the far end. Returns the socket bound to the far end.
 fn make_pair(name: &str, layer: Layer, host: BorrowedFd<'_>) -> Result<OwnedFd, LiveError> {
     let doing = || format!("making device {name}");
-    // The far end must not say anything of its own.
+    // The far end must not send packets of its own.
     std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1")
         .map_err(LiveError::while_(doing()))?;
     let mut connection = Connection::open(name)?;
@@ -132,7 +134,7 @@ fn make_pair(name: &str, layer: Layer, host: BorrowedFd<'_>) -> Result<OwnedFd, 
     let far = connection.index_of(FAR_NAME)?;
     let up = Link::new(far).mtu_bytes(FAR_MTU_BYTES).up(true);
     connection.commit(&[up.request()])?;
-    // Nothing is missed: the near end is still down.
+    // No packet is missed, because the near end is still down.
     packet_socket(far).map_err(LiveError::while_(doing()))
 }
 
@@ -149,5 +151,5 @@ fn packet_socket(device: u32) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// From <linux/if_packet.h>: what this program sends does not come back.
+/// From <linux/if_packet.h>: the socket does not receive the packets that this program sends.
 const PACKET_IGNORE_OUTGOING: i32 = 23;

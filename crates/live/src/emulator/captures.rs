@@ -1,4 +1,4 @@
-//! Captures of a run, written by a thread of their own so that a slow disk delays no packet.
+//! Captures of a run. A separate thread writes them, so that a slow disk delays no packet.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,10 +14,11 @@ use netlab::trace::{CaptureError, CaptureFile};
 
 use crate::LiveError;
 
-/// Packets go to the writer in batches of about so many bytes: to wake it takes longer than to copy a packet.
+/// Size of a batch for the writer, in bytes. Batches are large because waking the writer takes
+/// longer than copying a packet.
 const BATCH_BYTES: usize = 1 << 18;
 
-/// A captured packet, which is the next so many bytes of its batch.
+/// A captured packet: the next `bytes` bytes of its batch.
 struct Captured {
     interface: usize,
     at: Nanos,
@@ -25,18 +26,18 @@ struct Captured {
     bytes: usize,
 }
 
-/// Packets on their way to their files.
+/// Packets on their way to the capture files.
 #[derive(Default)]
 struct Batch {
     packets: Vec<Captured>,
     bytes: Vec<u8>,
 }
 
-/// The capture files of the interfaces that are captured.
+/// The capture files of a run.
 pub(super) struct Captures {
     batch: Batch,
     sender: Sender<Batch>,
-    /// Batches to be used again.
+    /// Written batches, to be used again.
     written: Receiver<Batch>,
     writer: JoinHandle<Result<(), CaptureError>>,
 }
@@ -49,7 +50,7 @@ pub(super) struct Captive {
 }
 
 impl Captures {
-    /// Creates the files `ID.pcapng` in `directory`; time 0 is now.
+    /// Creates the files `ID.pcapng` in `directory`. Time 0 is now.
     pub(super) fn start(directory: &Path, captives: &[Captive]) -> Result<Self, LiveError> {
         let doing = format!("making {}", directory.display());
         fs::create_dir_all(directory).map_err(LiveError::while_(doing))?;
@@ -67,7 +68,7 @@ impl Captures {
         let writer = thread::spawn(move || {
             for batch in batches {
                 batch_to_files(&batch, zero, &mut files)?;
-                // Nobody wants it back once the run is over.
+                // The emulator takes no batches back after the run.
                 let _ = done.send(batch);
             }
             files.into_values().try_for_each(CaptureFile::finish)
@@ -98,11 +99,11 @@ impl Captures {
         let mut next = self.written.try_recv().unwrap_or_default();
         next.packets.clear();
         next.bytes.clear();
-        // The writer ends early only by an error, which `finish` tells.
+        // The writer ends early only by an error, which `finish` returns.
         let _ = self.sender.send(mem::replace(&mut self.batch, next));
     }
 
-    /// Waits until all is written.
+    /// Waits until everything is written.
     pub(super) fn finish(mut self) -> Result<(), LiveError> {
         self.pass_on();
         drop(self.sender);

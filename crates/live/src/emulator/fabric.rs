@@ -1,4 +1,4 @@
-//! What the emulator's thread works on: devices, the links between them, and the record of both.
+//! The state of the emulator's thread: devices, the links between them, and the counters of both.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind};
@@ -25,32 +25,36 @@ use crate::{Clock, Device, LiveError};
 
 /// The largest super-packet with its headers.
 const LARGEST_READ_BYTES: usize = (1 << 16) + 64;
-/// Packets taken from one device before the others, and what is due, have their turn.
+/// Packets read from one device before other devices and due packets get their turn.
 const PACKETS_PER_TURN: usize = 64;
-/// Departures that are closer together are made at once: waking up for each costs more than carrying it.
+/// Departures that are closer together are carried out at once, because waking up costs more than
+/// carrying a packet.
 const SHORTEST_SLEEP_NS: Nanos = 200_000;
 /// Buffers kept for later packets.
 const SPARE_BUFFERS: usize = 1 << 14;
-/// From this size on, a packet keeps the buffer that it was read into; smaller ones are copied to one of their size.
+/// From this size on, a packet keeps the buffer that it was read into. Smaller packets are copied
+/// to a buffer of their size.
 const LARGE_BYTES: usize = 1 << 14;
-/// Buffers kept for later packets of that size.
+/// Buffers of that size kept for later packets.
 const SPARE_LARGE_BUFFERS: usize = 64;
 
-/// A device and what passed through it.
+/// A device and its counters.
 pub(super) struct Port {
     device: Device,
     /// The link direction that begins here.
     pub(super) outgoing: usize,
     is_captured: bool,
-    /// Where TCP goes, if its host has our own stack.
+    /// Where TCP goes if its host has the userspace stack.
     pub(super) stack: Option<Arc<Mailbox<Message>>>,
-    /// Of such a host: whether it is up. A device says so itself.
+    /// Whether the interface is up, for a host with the userspace stack. Other devices report it
+    /// themselves.
     is_up: bool,
     state: InterfaceState,
 }
 
 impl Port {
-    /// Hands a packet to the host; whether there was room for it. EIO if the interface is down.
+    /// Hands a packet to the host. Returns whether there was room for it, and EIO if the interface
+    /// is down.
     fn give(&self, frame: &Frame) -> io::Result<bool> {
         match &self.stack {
             Some(_) if frame.is_tcp() && !self.is_up => Err(Errno::IO.into()),
@@ -60,18 +64,18 @@ impl Port {
     }
 }
 
-/// What an interface has counted.
+/// Counters of an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InterfaceState {
     /// Packets that the host gave to it.
     pub sent: u64,
     /// Packets that it gave to the host.
     pub received: u64,
-    /// Packets that came while it was down.
+    /// Packets that arrived while it was down.
     pub dropped_interface_down: u64,
 }
 
-/// What a link direction has counted, and how late it was.
+/// Counters of a link direction, and its lateness.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DirectionState {
     /// Counters and gauges of the link model.
@@ -80,7 +84,7 @@ pub struct DirectionState {
     pub late_s: Option<f64>,
 }
 
-/// A moment of the network.
+/// The state of the network at one time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NetworkState {
     /// Directions 2k and 2k + 1 are forward and backward of link k.
@@ -89,42 +93,42 @@ pub struct NetworkState {
     pub interfaces: Vec<InterfaceState>,
 }
 
-/// Everything that the emulator's thread works on.
+/// The state of the emulator's thread.
 pub(super) struct Fabric {
     pub(super) clock: Clock,
     pub(super) links: Links<Frame>,
     link_ids: Vec<String>,
     pub(super) ports: Vec<Port>,
-    /// By the port before which they stand.
+    /// Middleboxes by the port before which they stand.
     middleboxes: BTreeMap<usize, Middleboxes>,
-    /// By direction: the port at its end.
+    /// The port at the end of each direction.
     ends: Vec<usize>,
-    /// By channel: when it must be looked at.
+    /// When each channel has to be polled next.
     due: Vec<Option<Nanos>>,
-    /// What waits in hosts with our own stack that feel their links.
+    /// Packets that wait in hosts with the userspace stack whose `first_hop` is `host`.
     pub(super) host_queues: HostQueues<Option<Awaited>>,
-    /// By queue: when the next packet leaves it.
+    /// When the next packet leaves each of these queues.
     pub(super) leaving: Vec<Option<Nanos>>,
     lateness: Vec<Lateness>,
-    /// The longest that the thread read nothing.
+    /// The longest time in which the thread read nothing.
     pub(super) longest_standstill: Nanos,
-    /// Since when it should have been at work; not known in the pass of a restart.
+    /// When this pass should have begun; `None` in the pass of a restart.
     pass_began: Option<Nanos>,
-    /// When it meant to be awake again.
+    /// When the thread meant to wake up.
     alarm: Option<Nanos>,
     captures: Option<Captures>,
     spare: Vec<Vec<u8>>,
-    /// Of the length of `scratch`.
+    /// Spare buffers with the length of `scratch`.
     spare_large: Vec<Vec<u8>>,
     scratch: Vec<u8>,
-    /// What hosts with our own stack send.
+    /// Packets that hosts with the userspace stack send.
     pub(super) from_stacks: Arc<Mailbox<Outgoing>>,
     arriving: VecDeque<Outgoing>,
-    /// By port: such a host asks.
+    /// Whether super-packets may leave by each port. Hosts with the userspace stack read it.
     takes_super_packets: Arc<[AtomicBool]>,
-    /// By link: whether it takes super-packets now, and whether both its ends are hosts.
+    /// For each link, whether it takes super-packets now, and whether both its ends are hosts.
     super_links: Vec<(bool, bool)>,
-    /// Packets for which such a host had no room.
+    /// Packets for which a host with the userspace stack had no room.
     pub(super) overflows: u64,
     interface_ids: Vec<String>,
     pub(super) failure: Option<String>,
@@ -132,7 +136,7 @@ pub(super) struct Fabric {
 }
 
 impl Fabric {
-    /// `devices` are by the index of their interface in the experiment.
+    /// `devices` are in the order of the interfaces in the experiment.
     pub(super) fn new(
         experiment: &Experiment,
         seed: u64,
@@ -149,7 +153,7 @@ impl Fabric {
         let ports = devices.into_iter().enumerate();
         let ports = ports.map(|(index, device)| Port {
             device,
-            // The direction that ends at the other side of the same link.
+            // The direction that ends at the other interface of the same link.
             outgoing: ends
                 .iter()
                 .position(|end| *end == index)
@@ -220,7 +224,7 @@ impl Fabric {
         self.ports.iter().map(|port| &port.device)
     }
 
-    /// Super-packets pass only where nothing is done packet by packet.
+    /// Lets super-packets pass where nothing depends on single packets.
     fn choose_super_packets(
         &mut self,
         link: usize,
@@ -244,8 +248,9 @@ impl Fabric {
         Ok(())
     }
 
-    /// Our own stack sends super-packets only where nobody cuts them before the other host: of those that are lost behind a cut, single
-    /// segments would be sent again with mappings of their own, which Linux takes for an error beside the mapping of all.
+    /// Lets the userspace stack send super-packets only where no node cuts them before the other
+    /// host. If segments were lost after a cut, each would be retransmitted with a mapping of its
+    /// own, which Linux takes for an error beside the mapping of the whole.
     fn tell_stacks(&self) {
         let all_on = self.super_links.iter().all(|(on, _)| *on);
         for (port, takes) in self.ports.iter().zip(&*self.takes_super_packets) {
@@ -254,8 +259,8 @@ impl Fabric {
         }
     }
 
-    /// Back to time 0 of a new clock: links empty and as described, counters at 0. Middleboxes have seen nothing yet: what is sent
-    /// before is not TCP.
+    /// Returns to time 0 of a new clock: links empty and as described, counters at 0. Middleboxes
+    /// have no state yet, because no TCP was sent before.
     pub(super) fn restart(&mut self, clock: Clock, captures: Option<Captures>) {
         self.clock = clock;
         self.links.reset();
@@ -275,7 +280,8 @@ impl Fabric {
         self.captures = captures;
     }
 
-    /// Notes that everything has had its turn, and tells how long there is nothing to do: for ever, if `None`.
+    /// Records the end of a pass. Returns how long the thread may sleep; `None`: until something
+    /// arrives.
     pub(super) fn end_pass(&mut self) -> Option<Nanos> {
         let now = self.clock.now();
         let stood = now.saturating_sub(self.pass_began.unwrap_or(now));
@@ -294,13 +300,14 @@ impl Fabric {
         self.alarm.map(|alarm| alarm.saturating_sub(now))
     }
 
-    /// Notes the end of a wait. Asleep beyond what was due, the thread stood still from then on.
+    /// Records the end of a wait. If the thread overslept, the pass is taken to have begun when it
+    /// was due.
     pub(super) fn begin_pass(&mut self) {
         let woke = self.clock.now();
         self.pass_began = Some(self.alarm.map_or(woke, |alarm| woke.min(alarm)));
     }
 
-    /// Takes what a device's host has sent, up to a limit, and offers it to the link.
+    /// Reads packets from a device, up to a limit, and offers them to the link.
     pub(super) fn read_from(&mut self, port: usize) {
         let direction = self.ports[port].outgoing;
         for _ in 0..PACKETS_PER_TURN {
@@ -324,17 +331,18 @@ impl Fabric {
         self.look_again(self.links.channel_of(direction));
     }
 
-    /// Lets a packet leave by a port, through what stands before it.
+    /// Sends a packet from a port, through the middleboxes before it.
     fn send(&mut self, now: Nanos, port: usize, frame: Frame, awaited: Option<Awaited>) {
         if let Some(frame) = self.enter_middleboxes(now, port, Heading::Leaving, frame) {
             let direction = self.ports[port].outgoing;
-            // One that is dropped at once is counted by the link, and takes its buffer with it.
+            // The link counts a packet that it drops at once; its buffer is freed.
             let enqueued = self.links.offer(now, direction, frame);
             self.enter_host_queue(now, port, enqueued, awaited);
         }
     }
 
-    /// Gives a packet to the middleboxes before a port, and lets what comes out go on; what has none before it is given back.
+    /// Gives a packet to the middleboxes before a port and forwards their output. Returns the
+    /// packet if there are none or they leave it alone.
     fn enter_middleboxes(
         &mut self,
         now: Nanos,
@@ -379,7 +387,7 @@ impl Fabric {
         }
     }
 
-    /// Takes what hosts with our own stack have sent, and offers it to their links.
+    /// Takes the packets that hosts with the userspace stack sent, and offers them to their links.
     pub(super) fn take_from_stacks(&mut self) {
         let mut arriving = std::mem::take(&mut self.arriving);
         self.from_stacks.take_into(&mut arriving);
@@ -435,7 +443,7 @@ impl Fabric {
         }
     }
 
-    /// Hands out everything that is due.
+    /// Delivers everything that is due.
     pub(super) fn deliver_due(&mut self) {
         let now = self.clock.now();
         self.wake_middleboxes(now);
@@ -474,7 +482,7 @@ impl Fabric {
         self.keep(frame);
     }
 
-    /// Hands a packet to the host of a port; when, if that took it.
+    /// Hands a packet to the host of a port. Returns the time if the host took it.
     fn hand_over(&mut self, port: usize, frame: &Frame) -> Option<Nanos> {
         match self.ports[port].give(frame) {
             Ok(true) => {
@@ -511,7 +519,7 @@ impl Fabric {
         self.is_over = true;
     }
 
-    /// Carries out an action on a link; others are not its matter.
+    /// Carries out an action on a link. Other actions are ignored.
     pub(super) fn apply(&mut self, action: &Action) -> Result<(), LiveError> {
         let now = self.clock.now();
         match action {
@@ -577,7 +585,7 @@ impl Fabric {
         place.expect("actions of valid experiments name their links")
     }
 
-    /// Counters and gauges as of now.
+    /// Returns counters and gauges as of now.
     pub(super) fn state(&mut self) -> NetworkState {
         self.links.advance(self.clock.now());
         let directions = self.lateness.iter_mut().enumerate();
@@ -591,14 +599,14 @@ impl Fabric {
         }
     }
 
-    /// How late each direction was, and whether that is too late.
+    /// Returns the lateness of each direction, and whether it exceeds the bound.
     pub(super) fn lateness(&self) -> Vec<(LatenessSummary, bool)> {
         let all = self.lateness.iter();
         all.map(|lateness| (lateness.summary(), lateness.is_beyond_bound()))
             .collect()
     }
 
-    /// What the middleboxes have done.
+    /// Returns what the middleboxes did.
     pub(super) fn middleboxes(&self) -> Vec<MiddleboxSummary> {
         summaries(self.middleboxes.values().map(|one| &one.chain))
     }
@@ -615,7 +623,7 @@ fn is_between_hosts(lookup: &Lookup<'_>, link: &Link) -> bool {
     })
 }
 
-/// Nothing depends on how large a packet is or in which order packets come.
+/// Returns whether nothing depends on the size or the order of packets.
 fn is_unshaped(direction: &Direction) -> bool {
     direction.rate_bps.is_none()
         && direction.trace.is_none()
@@ -623,7 +631,7 @@ fn is_unshaped(direction: &Direction) -> bool {
         && matches!(direction.loss, Loss::None {})
 }
 
-/// Anything else would be a device that is gone.
+/// Returns whether the device is down; any other error means that it is gone.
 fn is_down(error: &io::Error) -> bool {
     Errno::from_io_error(error) == Some(Errno::IO)
 }

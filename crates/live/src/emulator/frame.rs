@@ -1,4 +1,4 @@
-//! What travels over an emulated link: bytes as a device gave them.
+//! A packet on an emulated link: bytes as a device gave them.
 
 use std::hash::Hasher;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// As a capture shows it.
+    /// Returns the packet as a capture shows it.
     pub(super) fn packet(&self) -> &[u8] {
         &self.bytes[VIRTIO_HEADER_BYTES.min(self.bytes.len())..]
     }
 
-    /// Whether it carries TCP.
+    /// Returns whether it carries TCP.
     pub(super) fn is_tcp(&self) -> bool {
         let ip = self.ip();
         let protocol = match ip.first().map(|byte| byte >> 4) {
@@ -39,7 +39,8 @@ impl Frame {
         protocol == Some(&TCP)
     }
 
-    /// The IP packet with its checksum, which a device that takes super-packets leaves open.
+    /// Returns the IP packet with its checksum, which a device that takes super-packets leaves
+    /// incomplete.
     pub(super) fn whole_ip(&self) -> Arc<[u8]> {
         let mut packet: Arc<[u8]> = self.ip().into();
         if lacks_checksum(&self.bytes)
@@ -50,7 +51,7 @@ impl Frame {
         packet
     }
 
-    /// From the IP header on.
+    /// Returns the bytes from the IP header on.
     pub(super) fn ip(&self) -> &[u8] {
         let skipped = match self.layer {
             Layer::Two => ETHERNET_HEADER_BYTES,
@@ -65,7 +66,7 @@ impl Packet for Frame {
         self.ip().len() as u32
     }
 
-    /// Over protocol, addresses and, where the first fragment shows them, ports.
+    /// Hashes protocol, addresses and, where the first fragment has them, ports.
     fn flow_key(&self) -> u64 {
         let ip = self.ip();
         let (protocol, addresses, header_bytes) = match ip.first().map(|byte| byte >> 4) {

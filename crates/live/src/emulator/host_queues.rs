@@ -1,4 +1,4 @@
-//! What hosts with our own stack hear of their packets that wait for the first link.
+//! Reports to hosts with the userspace stack when packets that wait for the first link have left.
 
 use netlab::link::Enqueued;
 use netlab::time::Nanos;
@@ -7,7 +7,7 @@ use super::fabric::Fabric;
 use crate::stack::{Awaited, Message};
 
 impl Fabric {
-    /// A link was offered a packet of the host at a port.
+    /// Records that a link was offered a packet of the host at a port.
     pub(super) fn enter_host_queue(
         &mut self,
         now: Nanos,
@@ -26,7 +26,7 @@ impl Fabric {
         }
     }
 
-    /// Tells hosts of what has left them.
+    /// Reports departed packets to their hosts.
     pub(super) fn leave_hosts(&mut self, now: Nanos) {
         for place in 0..self.leaving.len() {
             if self.leaving[place].is_none_or(|at| at > now) {
@@ -49,7 +49,7 @@ impl Fabric {
         self.leaving[place] = self.host_queues.next_leave(now, place, &mut self.links);
     }
 
-    /// It must not be lost: the subflow would wait for ever.
+    /// Reports a departure even if the mailbox is full: without it the subflow would wait for ever.
     pub(super) fn tell_departed(&self, port: usize, awaited: Option<Awaited>) {
         if let (Some(stack), Some(awaited)) = (&self.ports[port].stack, awaited) {
             stack.put_always(Message::Departed(awaited));

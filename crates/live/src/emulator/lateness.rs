@@ -1,14 +1,15 @@
-//! How late packets are delivered: what makes a run in real time worth trusting, or not.
+//! How late packets are delivered. Decides whether a run in real time is valid.
 
 use netlab::time::Nanos;
 use serde::Serialize;
 
-/// A run is invalid if more than one in a hundred packets of a link direction is delivered later than this.
+/// A run is invalid if more than one in a hundred packets of a link direction is delivered later
+/// than this.
 pub const LATENESS_BOUND_NS: Nanos = 5_000_000;
-/// A run is invalid if the emulator ever stood still for so long: the kernel's shortest retransmission timeout, which
-/// a pause would set off.
+/// A run is invalid if the emulator ever stood still for this long. It is the kernel's shortest
+/// retransmission timeout, which such a pause would fire.
 pub const STANDSTILL_BOUND_NS: Nanos = 200_000_000;
-/// Below so many packets a hundredth says nothing.
+/// With fewer packets the hundredth is not evaluated.
 const LEAST_PACKETS: u64 = 100;
 
 /// Buckets per factor of two: quantiles are at most an eighth too large.
@@ -22,7 +23,7 @@ pub(super) struct Lateness {
     count: u64,
     sum: Nanos,
     worst: Nanos,
-    /// Of the deliveries since the last sample.
+    /// Deliveries since the last sample.
     recent_count: u64,
     recent_sum: Nanos,
 }
@@ -30,13 +31,13 @@ pub(super) struct Lateness {
 /// How late the deliveries of a link direction were, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LatenessSummary {
-    /// Their mean.
+    /// The mean.
     pub mean_s: f64,
-    /// What 99 of 100 did not exceed.
+    /// The 99th percentile.
     pub p99_s: f64,
-    /// The worst.
+    /// The maximum.
     pub max_s: f64,
-    /// How many there were.
+    /// The number of deliveries.
     pub deliveries: u64,
 }
 
@@ -61,7 +62,7 @@ impl Lateness {
         self.recent_sum += late;
     }
 
-    /// Mean of what was recorded since this was last called, in seconds; `None` if nothing was.
+    /// Returns the mean lateness in seconds since the last call; `None` if there was no delivery.
     pub(super) fn take_recent_mean_s(&mut self) -> Option<f64> {
         let count = std::mem::take(&mut self.recent_count);
         let sum = std::mem::take(&mut self.recent_sum);

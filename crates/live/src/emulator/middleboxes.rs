@@ -1,4 +1,5 @@
-//! Middleboxes of `netlab` before a device: frames become packets, and packets frames again.
+//! Runs middleboxes of `netlab` before a device: frames become packets, and packets become frames
+//! again.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -17,7 +18,7 @@ use crate::netlink::Mac;
 pub(super) struct Middleboxes {
     pub(super) chain: Chain,
     layer: Layer,
-    /// The link-layer addresses by which frames from and to an address went.
+    /// The link-layer addresses of an IP address, learnt from frames.
     macs: BTreeMap<IpAddr, Mac>,
 }
 
@@ -30,7 +31,7 @@ impl Middleboxes {
         }
     }
 
-    /// Takes a frame with a segment of TCP; all else passes, and is given back.
+    /// Takes a frame with a TCP segment. Returns any other frame.
     pub(super) fn enter(&mut self, now: Nanos, heading: Heading, frame: Frame) -> Option<Frame> {
         if !frame.is_tcp() {
             return Some(frame);
@@ -47,7 +48,7 @@ impl Middleboxes {
         None
     }
 
-    /// The next frame that is through. What nobody changed has the bytes that it came with.
+    /// Returns the next frame that has passed. A packet that no middlebox changed keeps its bytes.
     pub(super) fn poll_output(&mut self) -> Option<(Heading, Frame)> {
         let (heading, passing) = self.chain.poll_output()?;
         let (packet, as_it_came) = passing.into_parts();
@@ -99,7 +100,7 @@ mod tests {
     const EIGHT_LINKS: &str = include_str!("../../tests/experiments/eight-links.json");
     const CLIENT_MAC: Mac = [2, 0, 0, 0, 0, 1];
     const SERVER_MAC: Mac = [2, 0, 0, 0, 0, 2];
-    /// Where the identification of an IPv4 packet stands, and its checksum.
+    /// Offset of the identification in an IPv4 header; the next is that of the checksum.
     const IDENTIFICATION: usize = 4;
     const IP_CHECKSUM: usize = 10;
 
@@ -155,7 +156,7 @@ mod tests {
             );
             let mut ip = Vec::new();
             packet().emit(&mut ip);
-            // What the packet as a value does not keep.
+            // The identification, which `Packet` does not keep.
             ip[IDENTIFICATION + 1] += 1;
             let sum = u16::from_be_bytes([ip[IP_CHECKSUM], ip[IP_CHECKSUM + 1]]) - 1;
             ip[IP_CHECKSUM..IP_CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());

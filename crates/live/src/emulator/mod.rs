@@ -1,7 +1,9 @@
-//! The link emulator: one thread carries the packets of all links of a run, by the link model of `netlab` in real time.
+//! The link emulator: one thread carries the packets of all links of a run, by the link model of
+//! `netlab` in real time.
 //!
-//! A packet enters its link when it is read. Its departure is computed from that instant and not from when the thread gets around to it, so that
-//! lateness never accumulates; how late each delivery was is recorded.
+//! A packet enters its link when it is read. Its departure is computed from that time, not from
+//! when the thread carries it out, so lateness does not accumulate. The lateness of each delivery
+//! is recorded.
 
 mod captures;
 mod fabric;
@@ -38,27 +40,27 @@ use crate::mailbox::Mailbox;
 use crate::stack::Mailboxes;
 use crate::{Clock, Device, LiveError, sys};
 
-/// Devices that are looked at in one pass.
+/// Devices that are handled in one pass.
 const EVENTS_PER_PASS: usize = 64;
-/// What the descriptor of the jobs is called among the devices.
+/// Identifies the descriptor of the jobs among those of the devices.
 const JOBS: u64 = u64::MAX;
-/// The same of the descriptor of what hosts with our own stack send.
+/// Identifies the descriptor of the packets from hosts with the userspace stack.
 const STACKS: u64 = u64::MAX - 1;
 
-/// The longest that an answer of the thread is waited for: a pass takes it milliseconds.
+/// The longest wait for an answer of the thread. A pass takes it milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Something to be done by the thread, between two packets. Nobody else touches the links, so the thread never waits
-/// for one that runs after it.
+/// A task for the thread, to be done between two packets. The thread owns the links, so it never
+/// waits for a lock.
 type Job = Box<dyn FnOnce(&mut Fabric) + Send>;
 
-/// The emulator of a run. Its thread ends with it.
+/// The emulator of a run. Its thread ends when it is dropped.
 pub struct Emulator {
     jobs: Arc<Mailbox<Job>>,
     thread: Option<JoinHandle<Option<Fabric>>>,
-    /// Holds the devices after the thread has ended.
+    /// The state of the thread after its end; holds the devices.
     ended: Option<Fabric>,
-    /// Why the thread ended, unless it was told to.
+    /// Why the thread ended by itself.
     failure: Arc<OnceLock<String>>,
     mailboxes: Mailboxes,
     captives: Vec<Captive>,
@@ -66,25 +68,25 @@ pub struct Emulator {
     link_ids: Vec<String>,
 }
 
-/// What the emulator tells at the end of a run.
+/// The emulator's results at the end of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EmulatorSummary {
     /// By link direction.
     pub lateness: Vec<LatenessSummary>,
     /// In the order of the description.
     pub middleboxes: Vec<MiddleboxSummary>,
-    /// The longest that the emulator stood still, in seconds.
+    /// The longest standstill of the emulator, in seconds.
     pub longest_standstill_s: f64,
-    /// Why the run is not to be trusted; `None` if it is.
+    /// Why the run is invalid; `None` if it is valid.
     pub why_invalid: Option<String>,
 }
 
 impl Emulator {
-    /// Starts carrying packets between `devices`, which are by the index of their interface in the experiment.
-    /// Captures of `measure` begin at [`Self::restart`], as files in `directory`.
+    /// Starts carrying packets between `devices`, which are in the order of the interfaces in the
+    /// experiment. Captures of `measure` begin at [`Self::restart`], as files in `directory`.
     ///
     /// # Errors
-    /// A direction that the link model refuses, or the system's refusal.
+    /// The link model refuses a direction, or the system refuses.
     pub fn start(
         experiment: &Experiment,
         seed: u64,
@@ -129,15 +131,16 @@ impl Emulator {
         })
     }
 
-    /// What lies between it and the hosts with our own stack.
+    /// Returns the mailboxes between the emulator and the hosts with the userspace stack.
     pub(crate) fn mailboxes(&self) -> &Mailboxes {
         &self.mailboxes
     }
 
-    /// Back to time 0 of `clock`: links empty and as described, counters at 0, generators at their start, captures from now on.
+    /// Returns to time 0 of `clock`: links empty and as described, counters at 0, generators at
+    /// their start. Captures begin.
     ///
     /// # Errors
-    /// A capture file that cannot be written.
+    /// A capture file cannot be written.
     pub fn restart(&self, clock: Clock) -> Result<(), LiveError> {
         let captures = match self.captives.as_slice() {
             [] => None,
@@ -146,16 +149,16 @@ impl Emulator {
         self.ask(move |fabric| fabric.restart(clock, captures))
     }
 
-    /// Carries out an action on a link, now; actions on anything else are not its matter.
+    /// Carries out an action on a link now. Other actions are ignored.
     ///
     /// # Errors
-    /// A direction that the link model refuses; or the emulator has failed.
+    /// The link model refuses a direction, or the emulator has failed.
     pub fn apply(&self, action: &Action) -> Result<(), LiveError> {
         let action = action.clone();
         self.ask(move |fabric| fabric.apply(&action))?
     }
 
-    /// Counters and gauges as of now.
+    /// Returns counters and gauges as of now.
     ///
     /// # Errors
     /// The emulator has failed.
@@ -163,11 +166,11 @@ impl Emulator {
         self.ask(Fabric::state)
     }
 
-    /// Ends the emulation, completes the captures, and says whether it was on time. The devices stay until this is dropped,
-    /// so that they can be removed all at once before they are closed one by one.
+    /// Ends the emulation, completes the captures, and returns the summary. The devices stay until
+    /// this is dropped, so that they can be removed all at once before they are closed one by one.
     ///
     /// # Errors
-    /// The emulator had failed; or a capture cannot be written.
+    /// The emulator had failed, or a capture cannot be written.
     pub fn finish(&mut self) -> Result<EmulatorSummary, LiveError> {
         let (lateness, middleboxes, longest_standstill, overflows, captures) =
             self.ask(|fabric| {
@@ -221,7 +224,7 @@ impl Emulator {
         })
     }
 
-    /// Lets the thread answer a question.
+    /// Runs a closure in the thread and returns its answer.
     fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&mut Fabric) -> T + Send + 'static,
@@ -255,7 +258,7 @@ impl Emulator {
         }
     }
 
-    /// A thread that is stuck is left behind: it ends with the process.
+    /// Ends the thread. A thread that does not answer is left behind and ends with the process.
     fn end_thread(&mut self) {
         let Some(thread) = self.thread.take() else {
             return;
@@ -273,7 +276,7 @@ impl Drop for Emulator {
     }
 }
 
-/// Waits for devices to have something to read, and for packets to be due.
+/// Waits until a device has something to read or a packet is due.
 struct Poller {
     epoll: OwnedFd,
     jobs: Arc<Mailbox<Job>>,
@@ -297,9 +300,10 @@ impl Poller {
         made().map_err(LiveError::while_::<io::Error>("watching the devices"))
     }
 
-    /// Carries packets until it is told to end; gives the fabric back unless it panicked.
+    /// Carries packets until it is told to end. Returns the fabric unless it panicked.
     fn run(self, mut fabric: Fabric, why: &OnceLock<String>) -> Option<Fabric> {
-        // Without the privilege the thread is one among others, which the record of lateness shows.
+        // Without the privilege the thread has ordinary priority, which the record of lateness
+        // shows.
         let _ = sys::run_before_ordinary_threads();
         let _ = set_current_timer_slack(std::num::NonZeroU64::new(1));
         let work = std::panic::AssertUnwindSafe(|| {
@@ -309,7 +313,7 @@ impl Poller {
                 .map(|errno| format!("waiting for packets: {errno}"));
             (fabric.failure.take().or(waiting), fabric)
         });
-        // Before the jobs are dropped, whose senders then ask.
+        // The failure is set before the jobs are dropped, because their senders then read it.
         let fabric = match std::panic::catch_unwind(work) {
             Ok((failure, fabric)) => {
                 failure.map(|failure| why.set(failure));
@@ -349,7 +353,7 @@ impl Poller {
                     }
                     port => {
                         fabric.read_from(port as usize);
-                        // What is due does not wait for all the other devices.
+                        // Due packets do not wait for all other devices.
                         fabric.deliver_due();
                     }
                 }

@@ -1,4 +1,4 @@
-//! What events do to interfaces and addresses.
+//! Carries out events on interfaces and addresses.
 
 use netlab::resolved::{Action, Direction, LinkDownBy};
 
@@ -9,9 +9,11 @@ use crate::LiveError;
 use crate::first_hop::Shaping;
 
 impl Hosts {
-    /// Carries out what concerns interfaces and addresses; what a link does by itself is the emulator's, and nothing is done here.
+    /// Carries out an action on interfaces and addresses. Actions that change only a link are left
+    /// to the emulator.
     ///
-    /// The kernel forgets routes when an interface goes down or loses its address: they are restored with it.
+    /// The kernel forgets routes when an interface goes down or loses its address. They are
+    /// restored together with the interface or address.
     ///
     /// # Errors
     /// The system refuses.
@@ -44,7 +46,7 @@ impl Hosts {
         }
     }
 
-    /// Hosts that feel a link feel what has become of it.
+    /// Updates the shaping at hosts that hold packets back for this link.
     fn reshape(&mut self, link: &str, both: [&Direction; 2]) -> Result<(), LiveError> {
         let ends = self.layout.ends[self.layout.link_of[link]];
         for (port, direction) in ends.into_iter().zip(both) {
@@ -57,7 +59,7 @@ impl Hosts {
         Ok(())
     }
 
-    /// Whether an interface, named by its index in the experiment, is up now.
+    /// Returns whether an interface, named by its index in the experiment, is up now.
     pub fn is_up(&self, interface: usize) -> bool {
         self.state(interface).carries()
     }
@@ -75,7 +77,8 @@ impl Hosts {
         self.places[self.layout.ports[port].place].change(port, change)
     }
 
-    /// The ends at hosts stay as they are.
+    /// Sets the interfaces of a link at nodes other than hosts; interfaces at hosts keep their
+    /// state.
     fn set_ports_down(&mut self, link: &str, down: bool) -> Result<(), LiveError> {
         for port in self.layout.ends[self.layout.link_of[link]] {
             if self.layout.kind_at(port) != PlaceKind::Host {

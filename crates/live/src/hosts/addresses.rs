@@ -1,4 +1,5 @@
-//! Interfaces of the experiment as the kernel will see them: device names, addresses, link-layer addresses.
+//! Interfaces of the experiment as the kernel sees them: device names, addresses, link-layer
+//! addresses.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,13 +14,13 @@ use crate::netlink::Mac;
 /// Longest device name (`IFNAMSIZ` - 1).
 const LONGEST_NAME_BYTES: usize = 15;
 
-/// Names that the kernel or its settings have for something else.
+/// Names that the kernel or its settings use for something else.
 const RESERVED_NAMES: [&str; 5] = ["lo", "all", "default", ".", ".."];
 
 /// Smallest MTU with which the kernel runs IPv6 on a device (RFC 8200, section 5).
 const SMALLEST_MTU_OF_IPV6_BYTES: u32 = 1280;
 
-/// The two families, for what is done once for each.
+/// The two address families, for steps that are done once for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
     V4,
@@ -37,27 +38,27 @@ pub(super) struct Prefixed {
     pub(super) length: u8,
 }
 
-/// What stands where.
+/// The kind of a host or node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PlaceKind {
     Host,
     Router,
-    /// Also an access point.
+    /// A switch or an access point.
     Switch,
 }
 
-/// A host or node.
+/// A host or node as it is to be built.
 #[derive(Clone, Debug)]
 pub(super) struct PlacePlan {
     pub(super) id: String,
     pub(super) kind: PlaceKind,
-    /// Index among the experiment's hosts.
+    /// Index among the experiment's hosts; `None` for a node that is no host.
     pub(super) host: Option<usize>,
     /// Indices of its interfaces.
     pub(super) interfaces: Vec<usize>,
 }
 
-/// An interface.
+/// An interface as it is to be built.
 #[derive(Clone, Debug)]
 pub(super) struct Port {
     pub(super) id: String,
@@ -69,13 +70,14 @@ pub(super) struct Port {
     pub(super) layer: Layer,
     pub(super) mtu_bytes: u32,
     pub(super) up: bool,
-    /// Whether its host holds back what its link does not take yet, by a queueing discipline of the kernel.
+    /// Whether its host holds back packets that the link cannot take yet, in a queueing discipline
+    /// of the kernel.
     pub(super) feels_link: bool,
-    /// How, at the start.
+    /// The shaping at the start.
     pub(super) shaping: Option<Shaping>,
     ipv4: Option<Prefixed>,
     ipv6: Option<Prefixed>,
-    /// Behind which NATs hide it.
+    /// The addresses behind which NATs hide it.
     outside: Vec<IpAddr>,
 }
 
@@ -91,7 +93,7 @@ impl Port {
         self.prefixed(family).map(|prefixed| prefixed.address)
     }
 
-    /// Its address, and those that others see in its place.
+    /// Returns its own address and the addresses that NATs show instead.
     pub(super) fn all_addresses(&self, family: Family) -> impl Iterator<Item = IpAddr> {
         let of_family = move |address: &IpAddr| address.is_ipv4() == (family == Family::V4);
         let own = self.address(family);
@@ -105,7 +107,7 @@ impl Port {
     }
 }
 
-/// Places and interfaces, by the indices of the experiment.
+/// Hosts, nodes and interfaces, by their indices in the experiment.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) places: Vec<PlacePlan>,
@@ -188,7 +190,7 @@ impl Layout {
         self.places[self.ports[port].place].kind
     }
 
-    /// The other end of its link.
+    /// Returns the interface at the other end of the link.
     pub(super) fn peer(&self, port: usize) -> usize {
         let [a, b] = self.ends[self.ports[port].link];
         if a == port { b } else { a }
@@ -247,7 +249,7 @@ fn port(
     })
 }
 
-/// The part behind the dot, cut to what the kernel takes.
+/// Returns the part behind the dot, cut to the length that the kernel allows.
 fn device_name(interface: &str) -> String {
     let name = interface
         .split_once('.')
@@ -277,13 +279,14 @@ fn prefixed(interface: &str, text: &Option<String>) -> Result<Option<Prefixed>, 
     }
 }
 
-/// The link-layer address of an interface: locally administered, its index in the last four bytes.
+/// Returns the link-layer address of an interface: locally administered, its index in the last four
+/// bytes.
 pub(super) fn mac_of(port: usize) -> Mac {
     let [a, b, c, d] = (port as u32).to_be_bytes();
     [0x02, 0x00, a, b, c, d]
 }
 
-/// That of the bridge of a place, which no interface has.
+/// Returns the link-layer address of the bridge of a switch; no interface has the same.
 pub(super) fn mac_of_bridge(place: usize) -> Mac {
     let [a, b, c, d] = (place as u32).to_be_bytes();
     [0x02, 0x01, a, b, c, d]

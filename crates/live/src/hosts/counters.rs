@@ -1,20 +1,21 @@
-//! The kernel's own counters of a namespace, under the names of nstat(8): `TcpRetransSegs`, `MPTcpExtMPJoinSynRx`.
+//! The kernel's counters of a namespace, under the names of nstat(8): `TcpRetransSegs`,
+//! `MPTcpExtMPJoinSynRx`.
 
 use std::collections::BTreeMap;
 use std::fs;
 
 use crate::LiveError;
 
-/// The groups that concern transports.
+/// The groups of transport protocols.
 const GROUPS: [&str; 4] = ["Tcp", "Udp", "TcpExt", "MPTcpExt"];
 
-/// `self` would be the namespace of the process's first thread.
+/// `/proc/self` would name the namespace of the process's first thread.
 const FILES: [&str; 2] = [
     "/proc/thread-self/net/snmp",
     "/proc/thread-self/net/netstat",
 ];
 
-/// Those of the namespace of the calling thread.
+/// Reads the counters of the calling thread's namespace.
 ///
 /// # Errors
 /// They cannot be read.
@@ -28,7 +29,8 @@ pub(super) fn read(owner: &str) -> Result<BTreeMap<String, u64>, LiveError> {
     Ok(counters)
 }
 
-/// Pairs of lines: `Tcp: RtoAlgorithm RtoMin ..` and `Tcp: 1 200 ..`. Negative values are no counters.
+/// Parses pairs of lines: `Tcp: RtoAlgorithm RtoMin ..` and `Tcp: 1 200 ..`. Negative values are
+/// not counters and are left out.
 fn parse(text: &str) -> BTreeMap<String, u64> {
     let lines: Vec<&str> = text.lines().collect();
     let mut counters = BTreeMap::new();

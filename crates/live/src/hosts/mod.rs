@@ -1,4 +1,5 @@
-//! The hosts of an experiment and what is between them, each in a network namespace: devices, addresses, routes, settings.
+//! Hosts and nodes of an experiment, each in a network namespace: devices, addresses, routes,
+//! settings.
 
 mod actions;
 mod addresses;
@@ -29,24 +30,24 @@ use crate::device::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, VIRTIO_HEADER_BYTES};
 use crate::netlink::{RouteRow, dump_routes, dump_rules, route_text, rule_text};
 use crate::{Device, DeviceKind, LiveError, NetworkNamespace};
 
-/// The kernel's table of addresses that are its own.
+/// The number of the kernel's table `local`.
 const LOCAL_TABLE: u32 = 255;
 
-/// Among the settings: how the devices were made.
+/// Key among the settings: how the devices were created.
 const DEVICES: &str = "devices";
 
-/// The same: whose TCP it runs.
+/// Key among the settings: which stack the host runs.
 const STACK: &str = "stack";
 
-/// Threads that remove devices: the kernel lets them wait for the same grace periods.
+/// Number of threads that remove devices. They share the kernel's grace periods.
 const REMOVERS: usize = 16;
 
 /// The rules and routes of one host or router, as ip(8) shows them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tables {
-    /// In the order in which they are tried.
+    /// Rules in the order in which the kernel tries them.
     pub rules: Vec<String>,
-    /// Of all tables but `local`.
+    /// Routes of all tables except `local`.
     pub routes: Vec<String>,
 }
 
@@ -55,14 +56,15 @@ pub struct Tables {
 pub(crate) struct Departure {
     /// Index of the interface.
     pub(crate) port: usize,
-    /// What stands before the IP packet: the header of the device, and of the frame if there is one.
+    /// The bytes before the IP packet: the device's header, followed by the Ethernet header where
+    /// there is one.
     pub(crate) header: Vec<u8>,
 }
 
 /// The hosts, routers, switches and access points of one run.
 ///
-/// All of it ends with the last descriptor, socket or process in its namespaces. Dropping this removes the devices, in one request for each namespace; the emulator should have
-/// ended before.
+/// A namespace ends with the last descriptor, socket or process in it. Dropping `Hosts` removes the
+/// devices with one request for each namespace; end the emulator before.
 #[derive(Debug)]
 pub struct Hosts {
     layout: Layout,
@@ -71,35 +73,39 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Checks what this back-end cannot build, without building anything.
+    /// Checks, without building anything, whether this back-end can build the experiment.
     ///
     /// # Errors
-    /// Switches in a loop, flows whose paths the kernel's routes cannot tell apart, interfaces whose names the kernel does not take.
+    /// - Switches form a loop.
+    /// - The kernel's routes cannot tell the paths of two flows apart.
+    /// - The kernel does not accept the name of an interface.
     pub fn check(experiment: &Experiment) -> Result<(), LiveError> {
         let layout = Layout::new(experiment)?;
         switches::check_loops(&layout)?;
         routing::plan(experiment, &layout).map(drop)
     }
 
-    /// What hosts with the kernel's stack are to do that this kernel cannot be told.
+    /// Returns the settings of hosts with the kernel's stack that this kernel lacks.
     pub(crate) fn missing_settings(experiment: &Experiment) -> Vec<Missing> {
         let hosts = experiment.hosts.iter();
         let of_kernel = hosts.filter(|host| host.stack != Stack::Userspace);
         of_kernel.flat_map(settings::missing).collect()
     }
 
-    /// Builds all of them. The devices are by the indices of the interfaces in the experiment; interfaces that are up at the start are up.
+    /// Builds all hosts and nodes. The devices are in the order of the interfaces in the
+    /// experiment; interfaces that are up at the start are up.
     ///
     /// # Errors
-    /// What [`Self::check`] refuses; and whatever the system refuses, for want of privileges or because it does not have it.
+    /// Fails where [`Self::check`] fails, and where the system refuses because privileges or
+    /// features are missing.
     pub fn build(experiment: &Experiment) -> Result<(Self, Vec<Device>), LiveError> {
         Self::build_with(experiment, DeviceKind::of_this_machine())
     }
 
-    /// The same, with a kind of devices that is not left to the machine.
+    /// Like [`Self::build`], with a given kind of devices.
     ///
     /// # Errors
-    /// As with [`Self::build`].
+    /// As [`Self::build`].
     pub fn build_with(
         experiment: &Experiment,
         device_kind: DeviceKind,
@@ -116,15 +122,15 @@ impl Hosts {
         Ok((hosts, devices))
     }
 
-    /// The namespace of a host.
+    /// Returns the namespace of a host or node.
     ///
     /// # Panics
-    /// There is no host or node of that id; the experiment was validated.
+    /// No host or node has that id; the experiment was validated.
     pub fn namespace(&self, id: &str) -> &Arc<NetworkNamespace> {
         &self.places[self.layout.place_of[id]].namespace
     }
 
-    /// The routes of a host, by source and destination.
+    /// Returns the routes of a host, by source and destination.
     pub(crate) fn departures(&self, id: &str) -> BTreeMap<(IpAddr, IpAddr), Departure> {
         let place = &self.places[self.layout.place_of[id]];
         let tables = place.routes.by_source.iter();
@@ -153,21 +159,23 @@ impl Hosts {
         }
     }
 
-    /// The name of an interface's device in its namespace, by the interface's index in the experiment.
+    /// Returns the name of an interface's device in its namespace, by the interface's index in the
+    /// experiment.
     pub fn device_name(&self, interface: usize) -> &str {
         &self.layout.ports[interface].device
     }
 
-    /// The kernel's number of an interface's device in its namespace, by the interface's index in the experiment.
+    /// Returns the kernel's index of an interface's device in its namespace, by the interface's
+    /// index in the experiment.
     pub fn device_index(&self, interface: usize) -> u32 {
         let place = &self.places[self.layout.ports[interface].place];
         place.ports[&interface].device
     }
 
-    /// The settings in effect, and what the devices are, by host or router.
+    /// Returns the settings in effect and the kind of the devices, by host or router.
     ///
     /// # Errors
-    /// They cannot be read.
+    /// The settings cannot be read.
     pub fn settings(&self) -> Result<BTreeMap<String, BTreeMap<String, String>>, LiveError> {
         self.in_each(|place| {
             let is_host = place.kind == PlaceKind::Host;
@@ -183,15 +191,15 @@ impl Hosts {
         })
     }
 
-    /// The kernel's counters since the namespace began, by host or router.
+    /// Returns the kernel's counters since the namespace was created, by host or router.
     ///
     /// # Errors
-    /// They cannot be read.
+    /// The counters cannot be read.
     pub fn counters(&self) -> Result<BTreeMap<String, BTreeMap<String, u64>>, LiveError> {
         self.in_each(|place| counters::read(&place.id))
     }
 
-    /// Runs something in the namespace of every host and router.
+    /// Runs `action` in the namespace of every host and router.
     fn in_each<T: Send>(
         &self,
         action: impl Fn(&Place) -> Result<T, LiveError> + Sync,
@@ -210,10 +218,10 @@ impl Hosts {
         })
     }
 
-    /// The rules and routes that the kernel has now, by host or router.
+    /// Returns the rules and routes that the kernel has now, by host or router.
     ///
     /// # Errors
-    /// They cannot be read.
+    /// The rules or routes cannot be read.
     pub fn tables(&mut self) -> Result<BTreeMap<String, Tables>, LiveError> {
         let routed = self
             .places
@@ -224,7 +232,7 @@ impl Hosts {
             .collect()
     }
 
-    /// Removes all devices. What is in the namespaces stays alive, but nothing reaches it any more.
+    /// Removes all devices. Processes in the namespaces go on, but no packet reaches them any more.
     ///
     /// # Errors
     /// The system refuses.
@@ -245,12 +253,13 @@ impl Hosts {
 
 impl Drop for Hosts {
     fn drop(&mut self) {
-        // Best effort, and many at once; each place would do it too.
+        // Best effort, with several threads. Dropping each place would remove its devices too.
         let _ = self.remove_devices();
     }
 }
 
-/// For what moves from namespace to namespace, which the caller's thread must not.
+/// Runs `action` in a thread of its own, because it changes namespaces and the caller's thread must
+/// not.
 fn in_one_thread<T: Send>(action: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let visitor = scope.spawn(action);
@@ -260,7 +269,7 @@ fn in_one_thread<T: Send>(action: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// The index of a place, the place, and the devices of its interfaces by their indices.
+/// The index of a place, the place, and its devices with the indices of their interfaces.
 type Made = (usize, Place, Vec<(usize, Device)>);
 
 fn build_places(
@@ -282,7 +291,8 @@ fn build_places(
     Ok((places, devices.collect()))
 }
 
-/// Several threads go from namespace to namespace; places with many interfaces come first, so that none is left with the largest.
+/// Builds places with several threads. Places with many interfaces come first, so that no thread
+/// starts the largest one last.
 fn make_places(
     experiment: &Experiment,
     layout: &Layout,

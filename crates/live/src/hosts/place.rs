@@ -1,4 +1,4 @@
-//! One host, router or switch, and what is done to bring it up and to keep it as described.
+//! One host, router or switch: how it is set up and kept as described.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -19,28 +19,29 @@ use crate::netlink::{
 };
 use crate::{Device, DeviceKind, LiveError, NetworkNamespace};
 
-/// The group of all devices of a run, by which they are removed.
+/// The group of all devices of a run; they are removed by it.
 const GROUP: u32 = 1;
 
-/// With the kernel's 500 a link of 1 Gbit/s loses packets in front of the emulator.
+/// With the kernel's default of 500 a link of 1 Gbit/s loses packets before they reach the
+/// emulator.
 const QUEUE_PACKETS: u32 = 10_000;
 
-/// Segments of TCP that may leave as one packet, unless the device takes fewer (`GSO_MAX_SEGS`).
+/// TCP segments that may leave as one packet, unless the device takes fewer (`GSO_MAX_SEGS`).
 const MOST_JOINED_SEGMENTS: u32 = 65_535;
 
 /// The state of an interface.
 #[derive(Debug)]
 pub(super) struct PortState {
-    /// The kernel's number of its device.
+    /// The kernel's index of its device.
     pub(super) device: u32,
     layer: Layer,
     addresses: Vec<Prefixed>,
     pub(super) has_address: bool,
-    /// By the description or by an event.
+    /// Whether it is up, according to the description and to events.
     pub(super) is_up: bool,
-    /// How fast what it sends leaves it; `None`: at once, and it waits in the network.
+    /// The rate at which its packets leave; `None`: they leave at once and wait in the network.
     shaping: Option<Shaping>,
-    /// A switch's or router's port out of service with its link.
+    /// Whether the port of a switch or router is out of service together with its link.
     pub(super) port_is_down: bool,
 }
 
@@ -49,7 +50,7 @@ impl PortState {
         self.is_up && !self.port_is_down
     }
 
-    /// Whether it can be the end of a path.
+    /// Returns whether it can be the end of a path.
     pub(super) fn is_usable(&self) -> bool {
         self.carries() && self.has_address
     }
@@ -63,11 +64,12 @@ pub(super) struct Place {
     pub(super) connection: Connection,
     pub(super) settings: Vec<Setting>,
     pub(super) has_own_stack: bool,
-    /// By the indices of the interfaces in the experiment.
+    /// Interfaces by their indices in the experiment.
     pub(super) ports: BTreeMap<usize, PortState>,
     pub(super) routes: PlaceRoutes,
     initial_window_segments: Option<u32>,
-    /// Second descriptors of the devices: the last one that is closed takes the kernel milliseconds, unless its device is gone.
+    /// Second descriptors of the devices. Closing the last descriptor takes the kernel
+    /// milliseconds, unless the device is already gone.
     devices: Vec<OwnedFd>,
 }
 
@@ -80,7 +82,8 @@ impl std::fmt::Debug for Place {
 }
 
 impl Place {
-    /// Gives the place, and the devices of its interfaces with their indices. Afterwards the calling thread is in its namespace.
+    /// Returns the place, and its devices with the indices of their interfaces. The calling thread
+    /// is in the namespace of the place afterwards.
     pub(super) fn build(
         layout: &Layout,
         index: usize,
@@ -128,7 +131,7 @@ impl Place {
         Ok((place, devices))
     }
 
-    /// Of all its interfaces.
+    /// Returns the addresses of all its interfaces.
     pub(super) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
         let ports = self.ports.values();
         ports.flat_map(|port| port.addresses.iter().map(|own| own.address))
@@ -182,7 +185,7 @@ impl Place {
                 table: table.number,
                 priority: RULE_PRIORITY,
             };
-            // What the table does not know must not fall through to another interface.
+            // A destination that the table lacks must not leave by another interface.
             let refusal = Route {
                 destination: Destination::AnyElse(family_of(source)),
                 table: table.number,
@@ -194,7 +197,7 @@ impl Place {
         })
     }
 
-    /// The routes that need this interface, as far as they can be had now.
+    /// Returns the routes by this interface that can be installed now.
     fn route_requests(&self, port: usize) -> Vec<Request> {
         let mut requests = Vec::new();
         for table in self.routes.by_source.values() {
@@ -236,7 +239,8 @@ impl Place {
         route.request()
     }
 
-    /// Nobody has to be asked for link-layer addresses, so the first packets of flows are not late.
+    /// Sets the link-layer address of the next hop, so that the first packets of a flow do not wait
+    /// for its resolution.
     fn neighbour_request(&self, destination: IpAddr, step: &Step) -> Option<Request> {
         let port = &self.ports[&step.port];
         let neighbour = step.gateway.unwrap_or(destination);
@@ -255,7 +259,7 @@ impl Place {
         !self.ports.values().any(is_removed)
     }
 
-    /// Changes what an interface is, and restores what the kernel forgets with it.
+    /// Changes the state of an interface and restores what the kernel forgets with it.
     pub(super) fn change(
         &mut self,
         port: usize,
@@ -284,7 +288,7 @@ impl Place {
         self.connection.commit(&requests)
     }
 
-    /// Lets packets of an interface leave at another rate.
+    /// Changes the rate at which an interface's packets leave.
     pub(super) fn reshape(
         &mut self,
         port: usize,
@@ -300,7 +304,7 @@ impl Place {
         self.connection.commit(&requests)
     }
 
-    /// Again and again without harm.
+    /// Removes its devices; further calls do nothing.
     pub(super) fn remove_devices(&mut self) -> Result<(), LiveError> {
         if self.devices.is_empty() {
             return Ok(());
@@ -335,7 +339,8 @@ impl PortState {
         }
     }
 
-    /// Where packets wait for their link, each segment of TCP is one, as on the link.
+    /// Where packets wait at the host for their link, each TCP segment is one packet, as on the
+    /// link.
     fn joined_segments(&self) -> u32 {
         match self.shaping {
             Some(_) => 1,
@@ -354,7 +359,8 @@ impl PortState {
     }
 }
 
-/// Set up while it is down: changes of a device that is up wait for its packets, milliseconds each.
+/// Sets the device up while it is down, because changes of a device that is up wait for its
+/// packets, milliseconds each.
 fn link_requests(port: usize, state: &PortState, link: Link) -> [Request; 3] {
     let link = link.queue_packets(QUEUE_PACKETS).group(GROUP);
     let link = match state.layer {

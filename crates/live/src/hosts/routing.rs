@@ -1,7 +1,9 @@
-//! Which way packets go, from the paths of the flows alone: what no path asks for is unreachable.
+//! Routes, derived from the paths of the flows alone: destinations that no path leads to are
+//! unreachable.
 //!
-//! At every host and router that a path passes, a rule sends packets from the path's one address to a table of that address, in which there is a route to its other address;
-//! and the same the other way round. So packets follow the hops of their path.
+//! A path has an address at each of its two ends. At every host and router on the path, a rule
+//! sends packets from one of them to that address's table. The table has a route to the other
+//! address. So packets of both directions follow the hops of their path.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -11,23 +13,25 @@ use netlab::resolved::{Experiment, Flow, HopDirection, Layer, Path};
 use super::addresses::{Family, Layout, PlaceKind};
 use crate::LiveError;
 
-/// Numbers of tables begin here: above all that the kernel and distributions use. The rest is the index of the interface that has the source address.
+/// The smallest number of a table, above those that the kernel and distributions use. The index of
+/// the interface with the source address is added to it.
 pub(super) const FIRST_TABLE: u32 = 1000;
 
-/// The kernel's table for packets that no rule of ours takes.
+/// The kernel's table for packets that match none of these rules.
 pub(super) const MAIN_TABLE: u32 = 254;
 
 /// Between the kernel's rules for the tables `local` (0) and `main` (32766).
 pub(super) const RULE_PRIORITY: u32 = 1000;
 
-/// Where packets go next.
+/// The next hop of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
-    /// Index of the interface by which they leave.
+    /// Index of the interface by which packets leave.
     pub(super) port: usize,
-    /// Index of the interface at which they arrive, behind switches if there are some.
+    /// Index of the interface at which they arrive, beyond any switches.
     pub(super) arrival: usize,
-    /// That interface's address, where frames have to be sent to it and it is not the destination.
+    /// The address of that interface, if frames have to be sent to it and it is not the
+    /// destination.
     pub(super) gateway: Option<IpAddr>,
 }
 
@@ -38,22 +42,22 @@ pub(super) struct SourceTable {
     pub(super) routes: BTreeMap<IpAddr, Step>,
 }
 
-/// A route for packets whose program bound no address.
+/// A route for packets of programs that bound no address.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MainRoute {
     pub(super) step: Step,
-    /// The address that they get; routers choose by the interface.
+    /// The source address that they get; `None` at routers, which choose by the interface.
     pub(super) source: Option<IpAddr>,
 }
 
-/// What one host or router knows.
+/// The routes of one host or router.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PlaceRoutes {
     pub(super) by_source: BTreeMap<IpAddr, SourceTable>,
     pub(super) main: BTreeMap<IpAddr, MainRoute>,
 }
 
-/// One direction of a path: the links in the order in which they are taken, each with the interfaces at its near and far end.
+/// One direction of a path: its links in order, each as the interfaces at its near and far end.
 pub(super) struct Way<'a> {
     flow: &'a str,
     /// Index of the interface that has the source address.
@@ -87,7 +91,8 @@ impl<'a> Way<'a> {
         [way(local, remote, hops), way(remote, local, back)]
     }
 
-    /// The interfaces at which hosts and routers are left, and those at which the next ones are reached.
+    /// Returns, for each step between hosts and routers, the interface by which packets leave and
+    /// the interface at which they arrive.
     pub(super) fn steps(&self, layout: &Layout) -> Vec<(usize, usize)> {
         let mut steps = Vec::new();
         let mut left_by = None;
@@ -102,10 +107,11 @@ impl<'a> Way<'a> {
     }
 }
 
-/// The routes of all places, by index.
+/// Returns the routes of all places, by index.
 ///
 /// # Errors
-/// Two flows want packets between the same addresses to take different ways, which tables of routes cannot tell apart.
+/// Two flows want packets between the same addresses to take different paths, which routing tables
+/// cannot tell apart.
 pub(super) fn plan(
     experiment: &Experiment,
     layout: &Layout,
@@ -141,19 +147,20 @@ impl PlaceRoutes {
     }
 }
 
-/// Source and destination of packets on a way.
+/// Source and destination of packets in one direction of a path.
 #[derive(Clone, Copy)]
 struct Ends {
     family: Family,
     source: IpAddr,
-    /// Of the routes for packets from there.
+    /// The table of routes for packets from the source.
     table: u32,
-    /// Whether a NAT writes the source into packets of somebody else.
+    /// Whether the source is an address that a NAT writes into other hosts' packets.
     is_outside: bool,
     destination: IpAddr,
 }
 
-/// What packets may have, those of NATs last: the source's own address, or what others see in its place, and the same of the destination.
+/// Returns the pairs of addresses that packets may have, those of NATs last. Each address is the
+/// host's own or one that a NAT shows instead.
 fn ends_of(layout: &Layout, way: &Way, family: Family) -> Vec<Ends> {
     let addresses = |port: usize| layout.ports[port].all_addresses(family);
     let sources = addresses(way.source).enumerate();
@@ -188,7 +195,7 @@ fn add(
         if is_host && ends.is_outside {
             continue;
         }
-        // A link of layer 3 has but one other end.
+        // A link of layer 3 has only one other end.
         let needs_gateway =
             layout.ports[port].layer == Layer::Two && address(arrival) != Some(destination);
         let step = Step {
@@ -212,7 +219,7 @@ fn add(
             source: is_host.then_some(source),
         };
         let known = routes.main.entry(destination).or_insert(main);
-        // IPv6 refuses gateways to which the main table leads by another interface.
+        // IPv6 refuses a gateway that the main table reaches by another interface.
         if known.step.gateway.is_some() && step.gateway.is_none() {
             *known = main;
         }

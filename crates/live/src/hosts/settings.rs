@@ -1,4 +1,5 @@
-//! The kernel's settings of a namespace: what the description says, and what would otherwise be taken from the machine.
+//! The kernel's settings of a namespace: those of the description, and those that would otherwise
+//! depend on the machine.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,13 +18,14 @@ use crate::LiveError;
 /// A name as sysctl(8) writes it, and a value.
 pub(super) type Setting = (&'static str, String);
 
-/// Smallest and initial receive and send buffers, mainline's own; the largest are the description's.
+/// Smallest and initial receive and send buffers, with mainline's defaults. The description sets
+/// the largest.
 const RECEIVE_BUFFER_BYTES: (u64, u64) = (4096, 131_072);
 const SEND_BUFFER_BYTES: (u64, u64) = (4096, 16_384);
 
 const A_DAY_MS: &str = "86400000";
 
-/// Settings that are not written, but belong into the record of a run.
+/// Settings that are not written, but belong to the record of a run.
 const RECORDED: [&str; 12] = [
     "net.ipv4.tcp_congestion_control",
     "net.ipv4.tcp_ecn",
@@ -39,16 +41,17 @@ const RECORDED: [&str; 12] = [
     "net.ipv4.tcp_limit_output_bytes",
 ];
 
-/// More than any of them takes.
+/// More bytes than any of these values has.
 const LONGEST_VALUE_BYTES: usize = 512;
 
-/// All of this folder is recorded.
+/// The folder whose settings are all recorded.
 const MPTCP: &str = "net.mptcp";
 
-/// What a place gets before it has devices, which take the defaults over.
+/// Returns the settings that a place gets before its devices are created, because devices copy the
+/// defaults.
 pub(super) fn settings_for(kind: PlaceKind, host: Option<&Host>) -> Vec<Setting> {
     if kind == PlaceKind::Switch {
-        // A bridge has no addresses, and does not report memberships of groups to its neighbours.
+        // A bridge has no addresses and does not report multicast memberships to its neighbours.
         return fixed(&[
             ("net.ipv6.conf.all.disable_ipv6", "1"),
             ("net.ipv6.conf.default.disable_ipv6", "1"),
@@ -56,23 +59,24 @@ pub(super) fn settings_for(kind: PlaceKind, host: Option<&Host>) -> Vec<Setting>
     }
     let forwards = if kind == PlaceKind::Router { "1" } else { "0" };
     let mut settings = fixed(&[
-        // First: the kernel changes other settings with these.
+        // These come first, because the kernel changes other settings with them.
         ("net.ipv4.ip_forward", forwards),
         ("net.ipv6.conf.all.forwarding", forwards),
-        // A packet may come in by another interface than the answer leaves by.
+        // A packet may arrive by another interface than the answer leaves by.
         ("net.ipv4.conf.all.rp_filter", "0"),
         ("net.ipv4.conf.default.rp_filter", "0"),
         // On a subnet with several interfaces, each answers for its own address only.
         ("net.ipv4.conf.all.arp_ignore", "1"),
         ("net.ipv4.conf.all.arp_announce", "2"),
-        // Paths are the description's.
+        // The description alone determines paths.
         ("net.ipv4.conf.all.accept_redirects", "0"),
         ("net.ipv4.conf.default.accept_redirects", "0"),
         ("net.ipv4.conf.all.send_redirects", "0"),
         ("net.ipv4.conf.default.send_redirects", "0"),
         ("net.ipv6.conf.all.accept_redirects", "0"),
         ("net.ipv6.conf.default.accept_redirects", "0"),
-        // No packets that no flow sends: no solicitations, no link-local addresses, no search for duplicates.
+        // Suppresses packets that belong to no flow: router solicitations, link-local addresses,
+        // detection of duplicate addresses.
         ("net.ipv6.conf.all.disable_ipv6", "0"),
         ("net.ipv6.conf.default.disable_ipv6", "0"),
         ("net.ipv6.conf.default.accept_ra", "0"),
@@ -80,7 +84,8 @@ pub(super) fn settings_for(kind: PlaceKind, host: Option<&Host>) -> Vec<Setting>
         ("net.ipv6.conf.default.router_solicitations", "0"),
         ("net.ipv6.conf.default.accept_dad", "0"),
         ("net.ipv6.conf.default.addr_gen_mode", "1"),
-        // What groups an interface is in is reported once, not again within the next second: the next time is up to a day later.
+        // Multicast memberships are reported only once: the report that the kernel repeats within a
+        // second comes up to a day later.
         (
             "net.ipv6.conf.default.mldv1_unsolicited_report_interval",
             A_DAY_MS,
@@ -89,7 +94,7 @@ pub(super) fn settings_for(kind: PlaceKind, host: Option<&Host>) -> Vec<Setting>
             "net.ipv6.conf.default.mldv2_unsolicited_report_interval",
             A_DAY_MS,
         ),
-        // IPv4 addresses stay when an interface goes down; so do these.
+        // IPv4 addresses stay when an interface goes down. This keeps IPv6 addresses too.
         ("net.ipv6.conf.all.keep_addr_on_down", "1"),
     ]);
     settings.extend(host.into_iter().flat_map(of_host));
@@ -103,7 +108,7 @@ fn fixed(settings: &[(&'static str, &str)]) -> Vec<Setting> {
         .collect()
 }
 
-/// What the description says of a host's TCP and MPTCP.
+/// Returns the settings for a host's TCP and MPTCP.
 fn of_host(host: &Host) -> Vec<Setting> {
     let flag = |on: bool| u8::from(on).to_string();
     let mut settings = vec![
@@ -117,13 +122,14 @@ fn of_host(host: &Host) -> Vec<Setting> {
             "net.ipv4.tcp_wmem",
             buffers(SEND_BUFFER_BYTES, host.sndbuf_bytes),
         ),
-        // A connection does not begin with what the kernel learnt from an earlier one.
+        // A connection must not start with metrics that the kernel learnt from an earlier one.
         ("net.ipv4.tcp_no_metrics_save", flag(true)),
     ];
     let known = recent(host).into_iter().filter(Recent::is_known);
     settings.extend(known.map(|one| (one.setting, one.value.to_string())));
     let behaviour = host.behaviour();
-    // What the old kernel did instead is not to be had; then the kernel's own value stays.
+    // The kernel's value stays otherwise, because mainline cannot do what the out-of-tree kernel
+    // did instead.
     if behaviour.failed_after == FailedAfter::Stale {
         let intervals = behaviour.stale_intervals.to_string();
         settings.push(("net.mptcp.stale_loss_cnt", intervals));
@@ -131,7 +137,7 @@ fn of_host(host: &Host) -> Vec<Setting> {
     settings
 }
 
-/// What older kernels cannot be told of a host. Where a description leaves it at its default, they do as they always do.
+/// A setting that older kernels lack. They behave as its default says.
 struct Recent {
     setting: &'static str,
     field: &'static str,
@@ -162,7 +168,7 @@ fn recent(host: &Host) -> [Recent; 2] {
     ]
 }
 
-/// What a description wants of a host that this kernel cannot be told.
+/// Returns the settings of a host that this kernel lacks.
 pub(super) fn missing(host: &Host) -> impl Iterator<Item = Missing> {
     let wanted = recent(host).into_iter();
     let lacking = wanted.filter(|one| one.value != one.default && !one.is_known());
@@ -175,7 +181,7 @@ pub(super) fn missing(host: &Host) -> impl Iterator<Item = Missing> {
     })
 }
 
-/// The three numbers of `tcp_rmem` and `tcp_wmem`.
+/// Formats the three numbers of `tcp_rmem` and `tcp_wmem`.
 fn buffers((smallest, initial): (u64, u64), largest: u64) -> String {
     format!(
         "{} {} {largest}",
@@ -184,10 +190,10 @@ fn buffers((smallest, initial): (u64, u64), largest: u64) -> String {
     )
 }
 
-/// Puts settings into effect in the namespace of the calling thread.
+/// Writes settings in the namespace of the calling thread.
 ///
 /// # Errors
-/// A setting that the kernel does not have, does not let us change, or changes to something else.
+/// The kernel does not have a setting, does not let it be changed, or stores another value.
 pub(super) fn write(owner: &str, settings: &[Setting]) -> Result<(), LiveError> {
     for (name, value) in settings {
         write_one(owner, name, value)?;
@@ -210,7 +216,8 @@ fn write_one(owner: &str, name: &str, value: &str) -> Result<(), LiveError> {
     written().map_err(|why| LiveError::while_(format!("{owner}: setting {name} = {value}"))(why))
 }
 
-/// What is in effect in the namespace of the calling thread: all that was written, and what else the record wants of a host.
+/// Returns the settings in effect in the namespace of the calling thread: all that were written
+/// and, for a host, those that the record needs besides.
 ///
 /// # Errors
 /// A setting that was written can no longer be read.
@@ -228,7 +235,7 @@ pub(super) fn in_effect(
     if is_host {
         let others = RECORDED.iter().map(|name| (*name).to_owned());
         for name in others.chain(all_of(MPTCP)) {
-            // Kernels differ in what they have.
+            // Kernels differ in the settings they have.
             if let Ok(value) = value_of(&name) {
                 found.insert(name, value);
             }
@@ -259,7 +266,7 @@ fn value_of(name: &str) -> io::Result<String> {
     read_value(&open(name, OFlags::RDONLY)?)
 }
 
-/// The kernel separates numbers by tabulators and ends lines.
+/// Reads a value in one line with single spaces; the kernel separates numbers by tabulators.
 fn read_value(file: &OwnedFd) -> io::Result<String> {
     let mut text = [0; LONGEST_VALUE_BYTES];
     let length = pread(file, &mut text, 0)?;

@@ -1,4 +1,5 @@
-//! Switches and access points: a bridge each, told beforehand behind which port every interface of its subnet is.
+//! Switches and access points: a bridge each, which knows from the start behind which port every
+//! interface of its subnet is.
 
 use std::collections::VecDeque;
 
@@ -6,13 +7,14 @@ use super::addresses::{Layout, PlaceKind, mac_of};
 use crate::LiveError;
 use crate::netlink::Mac;
 
-/// The name of the bridge; ports of the description have names of their own, which do not have this form.
+/// The name of the bridge. Ports of the description never have a name of this form.
 pub(super) const BRIDGE: &str = "(bridge)";
 
-/// Refuses switches that are joined in a loop: without a spanning tree frames would go round for ever, and with one the description's links would be cut.
+/// Refuses switches that form a loop. Without a spanning tree frames would circulate for ever; with
+/// one, links of the description would be blocked.
 ///
 /// # Errors
-/// The link that closes a loop.
+/// Names the link that closes a loop.
 pub(super) fn check_loops(layout: &Layout) -> Result<(), LiveError> {
     let mut leader: Vec<usize> = (0..layout.places.len()).collect();
     for ends in &layout.ends {
@@ -42,7 +44,8 @@ fn leader_of(leader: &mut [usize], mut place: usize) -> usize {
     place
 }
 
-/// For a switch, each interface of a host or router that it reaches, with the port that leads there.
+/// Returns each interface of a host or router that a switch reaches, with the port that leads
+/// there.
 pub(super) fn frames_by_port(layout: &Layout, switch: usize) -> Vec<(usize, Mac)> {
     let mut found = Vec::new();
     for &port in &layout.places[switch].interfaces {

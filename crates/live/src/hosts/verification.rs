@@ -1,4 +1,4 @@
-//! Whether the network that was built is the one that was described.
+//! Verifies that the network that was built is the described one.
 
 mod echo;
 
@@ -14,34 +14,36 @@ use super::routing::Way;
 use crate::LiveError;
 use crate::netlink::{Request, RouteRow, look_up};
 
-/// A question to the routes of one place, and the answer that the description gives.
+/// A route lookup at one place, and the answer that the description expects.
 struct Question {
     path: String,
     source: IpAddr,
     destination: IpAddr,
-    /// The device by which the packet came in; none where it starts.
+    /// The device by which the packet arrived; `None` at its source.
     arrived_by: Option<u32>,
     device: u32,
     table: u32,
 }
 
 impl Hosts {
-    /// Checks, for every path of every flow and both directions, that each host and router on the way sends its packets out by the interface of the description; and then that
-    /// an echo of UDP comes back along every path, in no less and not much more than the described time. The emulator runs meanwhile and is restarted afterwards.
+    /// Verifies every path of every flow in both directions. First, each host and router on the
+    /// path must send the packets out by the described interface. Then an echo over UDP must come
+    /// back along every path, in no less and not much more than the described time. The emulator
+    /// runs meanwhile and is restarted afterwards.
     ///
-    /// Paths that cannot work yet, because an interface is down at the start, are left out.
+    /// Paths with an interface that is down at the start are left out.
     ///
     /// # Errors
-    /// The first path that is not as described: what was expected and what was found.
+    /// Names the first path that is not as described, what was expected, and what was found.
     pub fn verify(&mut self, experiment: &Experiment) -> Result<(), LiveError> {
         self.verify_routes(experiment)?;
         echo::verify(self, experiment)
     }
 
-    /// The first half of [`Self::verify`], which needs no emulator.
+    /// Verifies the routes only, the first half of [`Self::verify`]. Needs no emulator.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Self::verify`].
     pub fn verify_routes(&mut self, experiment: &Experiment) -> Result<(), LiveError> {
         for (place, questions) in self.questions(experiment) {
             let requests: Vec<Request> = questions.iter().map(Question::request).collect();
@@ -74,7 +76,7 @@ impl Hosts {
         Ok(())
     }
 
-    /// One for each place and pair of addresses.
+    /// Returns one lookup for each place and pair of addresses.
     fn questions(&self, experiment: &Experiment) -> BTreeMap<usize, Vec<Question>> {
         let mut asked = BTreeSet::new();
         let mut questions: BTreeMap<usize, Vec<Question>> = BTreeMap::new();
@@ -109,7 +111,7 @@ impl Hosts {
         questions
     }
 
-    /// Those of which every interface on the way is up.
+    /// Returns the paths on which every interface is up.
     fn usable_paths<'a>(
         &'a self,
         experiment: &'a Experiment,
@@ -137,7 +139,7 @@ impl Question {
     }
 }
 
-/// How errors call a path.
+/// Returns the name of a path in errors.
 fn name_of(flow: &Flow, path: &Path) -> String {
     format!("flow {}, path {} - {}", flow.id, path.local, path.remote)
 }

@@ -1,6 +1,8 @@
-//! Which addresses of a namespace are usable, as rtnetlink tells it: there, and on a device that is up.
+//! Watches by rtnetlink which addresses of a namespace are usable: assigned, on a device that is
+//! up.
 //!
-//! A device without carrier is still up, as for the out-of-tree path manager: what is cut in the network is seen by nobody.
+//! A device without carrier counts as up, as for the out-of-tree path manager. No host notices a
+//! cut in the network.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -52,7 +54,7 @@ impl AddressWatch {
         Ok(watch)
     }
 
-    /// Asks for everything there is.
+    /// Reads all devices and addresses anew.
     fn read_all(&mut self) -> io::Result<()> {
         self.socket.set_non_blocking(false)?;
         self.devices_up.clear();
@@ -74,7 +76,7 @@ impl AddressWatch {
         Ok(())
     }
 
-    /// Reads one datagram; says whether it ended a dump.
+    /// Reads one datagram. Returns whether it ended a dump.
     fn read_one(&mut self) -> io::Result<bool> {
         let (bytes, _) = uninterrupted(|| self.socket.recv_from_full())?;
         let mut is_done = false;
@@ -116,7 +118,7 @@ impl AddressWatch {
         }
     }
 
-    /// Takes note of all that has come so far.
+    /// Processes all messages that have arrived.
     ///
     /// # Errors
     /// The socket fails.
@@ -125,7 +127,7 @@ impl AddressWatch {
             match self.read_one() {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                // Something was lost: ask anew.
+                // Messages were lost, so everything is read anew.
                 Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => self
                     .read_all()
                     .map_err(LiveError::while_("reading addresses anew"))?,
@@ -134,13 +136,13 @@ impl AddressWatch {
         }
     }
 
-    /// Whether an address is usable.
+    /// Returns whether an address is usable.
     pub(crate) fn is_up(&self, address: IpAddr) -> bool {
         let devices = self.addresses.get(&address);
         devices.is_some_and(|devices| !devices.is_disjoint(&self.devices_up))
     }
 
-    /// The addresses of a device, in their order; none if it is down.
+    /// Returns the addresses of a device in ascending order, or none if it is down.
     pub(crate) fn addresses_of(&self, device: u32) -> impl Iterator<Item = IpAddr> {
         let is_up = self.devices_up.contains(&device);
         let all = self.addresses.iter();
@@ -155,7 +157,7 @@ impl AsFd for AddressWatch {
     }
 }
 
-/// Of a point-to-point device `Local` is this side's.
+/// Returns the host's own address; for a point-to-point device that is `Local`.
 fn address_of(row: &AddressMessage) -> Option<IpAddr> {
     let attributes = row.attributes.iter();
     let local = attributes.clone().find_map(|attribute| match attribute {

@@ -1,4 +1,4 @@
-//! A netlink socket with batches.
+//! A netlink socket that sends requests in batches.
 
 use std::io;
 
@@ -15,36 +15,36 @@ use super::request::Request;
 use super::text::{DeviceNames, describe};
 use crate::LiveError;
 
-/// Requests in one send: their errors, at most a kilobyte each, fit into the receive buffer.
+/// Requests in one send. Their errors, at most 1 kB each, fit into the receive buffer.
 const BATCH: usize = 128;
 
-/// Lookups in one send: the kernel takes a page or two of the receive buffer for each answer.
+/// Lookups in one send. The kernel takes one or two pages of the receive buffer for each answer.
 const LOOKUPS: usize = 16;
 
-/// The kernel's parts of a dump are at most half as long.
+/// Size of the receive buffer. The parts of a dump that the kernel sends are at most half as long.
 const RECEIVE_BYTES: usize = 64 * 1024;
 
-/// The attribute of an error that is a text for people (`NLMSGERR_ATTR_MSG`).
+/// The attribute of an error with a text for people (`NLMSGERR_ATTR_MSG`).
 const ERROR_TEXT: u16 = 1;
 
-/// What the kernel said to a request: its answer, or why not.
+/// The kernel's answer to a request, or its error.
 pub(crate) type Answer = Result<RouteNetlinkMessage, io::Error>;
 
-/// One connection to the tables of one namespace.
+/// A connection to the tables of one namespace.
 pub(crate) struct Connection {
     socket: Socket,
-    /// Whose tables these are, for errors.
+    /// Name of the host or node that has the tables, for errors.
     owner: String,
     names: DeviceNames,
     last_sequence: u32,
     buffer: Vec<u8>,
 }
 
-/// A message of the kernel: the number of the request, and what it says.
+/// A message of the kernel: the number of the request and the payload.
 type Incoming = (u32, NetlinkPayload<RouteNetlinkMessage>);
 
 impl Connection {
-    /// Opens one in the namespace of the calling thread; it stays there.
+    /// Opens a connection in the namespace of the calling thread. It stays in that namespace.
     ///
     /// # Errors
     /// The system refuses a socket.
@@ -71,10 +71,10 @@ impl Connection {
         Ok(socket)
     }
 
-    /// The kernel's number of a device.
+    /// Returns the kernel's index of a device.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// No device has that name.
     pub(crate) fn index_of(&mut self, device: &str) -> Result<u32, LiveError> {
         let doing = format!("{}: looking for device {device}", self.owner);
         let index = name_to_index(&self.socket, device).map_err(LiveError::while_(doing))?;
@@ -82,15 +82,15 @@ impl Connection {
         Ok(index)
     }
 
-    /// The devices whose numbers were asked for.
+    /// Returns the names of the devices that were looked up.
     pub(crate) fn names(&self) -> &DeviceNames {
         &self.names
     }
 
-    /// Carries out requests in their order. All of them are tried, also after one that fails.
+    /// Carries out requests in order. All are tried, even after one failed.
     ///
     /// # Errors
-    /// The first that the kernel refused, and why.
+    /// Names the first request that the kernel refused, and why.
     pub(crate) fn commit(&mut self, requests: &[Request]) -> Result<(), LiveError> {
         let mut refused = None;
         for batch in requests.chunks(BATCH) {
@@ -103,7 +103,7 @@ impl Connection {
         }
     }
 
-    /// Only the last is acknowledged; errors come anyway.
+    /// Requests an acknowledgment for the last request only; errors are reported for every request.
     fn commit_batch(&mut self, batch: &[Request]) -> Result<Option<LiveError>, LiveError> {
         let flags = |position| {
             if position + 1 == batch.len() {
@@ -134,10 +134,11 @@ impl Connection {
         }
     }
 
-    /// Asks for one thing each; the answers are in the order of the requests.
+    /// Sends lookups and returns one answer for each, in the order of the requests. A refused
+    /// request is an answer.
     ///
     /// # Errors
-    /// The connection fails; that a request is refused is an answer.
+    /// The connection fails.
     pub(crate) fn ask(&mut self, requests: &[Request]) -> Result<Vec<Answer>, LiveError> {
         let mut answers = Vec::with_capacity(requests.len());
         for batch in requests.chunks(LOOKUPS) {
@@ -160,7 +161,7 @@ impl Connection {
         Ok(answers)
     }
 
-    /// Asks for a whole table.
+    /// Reads a whole table.
     ///
     /// # Errors
     /// The kernel refuses, or the connection fails.
@@ -185,7 +186,7 @@ impl Connection {
         }
     }
 
-    /// Gives the sequence number of the first.
+    /// Sends requests and returns the sequence number of the first.
     fn send(
         &mut self,
         batch: &[Request],
@@ -229,7 +230,7 @@ impl Connection {
     }
 }
 
-/// Python's signal handlers interrupt system calls.
+/// Repeats a system call that a signal interrupted. Python's signal handlers do so.
 pub(crate) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {
@@ -254,10 +255,10 @@ pub(crate) fn parse<I: NetlinkDeserializable>(
     Ok(messages)
 }
 
-/// The error with the kernel's own words, if it has any.
+/// Returns the error with the kernel's text, if it has one.
 pub(crate) fn error_of(error: &ErrorMessage) -> io::Error {
     let plain = error.to_io();
-    // What follows the code is the header of the request, then attributes.
+    // After the code come the header of the request and then attributes.
     let attributes = error.header.get(16..).unwrap_or_default();
     let text = NlasIterator::new(attributes)
         .filter_map(Result::ok)

@@ -1,6 +1,8 @@
-//! Talking to the kernel's network tables: links, addresses, neighbours, routes and rules of one namespace (rtnetlink(7)).
+//! Requests to the kernel's network tables: links, addresses, neighbours, routes and rules of one
+//! namespace (rtnetlink(7)).
 //!
-//! A call into the kernel per request is what makes set-up slow; here many requests go in one send, and answers are matched by their sequence numbers.
+//! Many requests go in one send, because a system call for each would make set-up slow. Answers are
+//! matched by their sequence numbers.
 
 mod address_watch;
 mod connection;

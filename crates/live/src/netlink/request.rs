@@ -1,4 +1,4 @@
-//! The requests that this crate makes, in our terms.
+//! The requests that this crate sends, in its own types.
 
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -24,7 +24,7 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 use crate::first_hop::Shaping;
 
-// Of include/uapi/linux/pkt_sched.h and rtnetlink.h.
+// Constants of include/uapi/linux/pkt_sched.h and rtnetlink.h.
 const TCA_TBF_PARMS: u16 = 1;
 const TCA_TBF_RATE64: u16 = 4;
 const TCA_TBF_BURST: u16 = 6;
@@ -34,7 +34,7 @@ const TC_LINKLAYER_ETHERNET: u8 = 1;
 /// A link-layer address.
 pub(crate) type Mac = [u8; 6];
 
-/// A request and the flags that say how it is meant.
+/// A request and its flags.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(super) flags: u16,
@@ -61,16 +61,16 @@ fn bits(address: IpAddr) -> u8 {
     }
 }
 
-// ---- links ---------------------------------------------------------------------------------------------------------
+// ---- links ----
 
-/// Changes of a device; what is not said stays.
+/// Changes of a device. Attributes that are not set stay as they are.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Link {
     message: LinkMessage,
 }
 
 impl Link {
-    /// Of the device with this number.
+    /// Starts a change of the device with this index.
     pub(crate) fn new(index: u32) -> Self {
         let mut message = LinkMessage::default();
         message.header.index = index;
@@ -90,7 +90,7 @@ impl Link {
         self.with(LinkAttribute::TxQueueLen(length))
     }
 
-    /// Segments of TCP that may leave as one, to be cut behind the queueing discipline.
+    /// Sets how many TCP segments may leave as one packet, to be cut after the queueing discipline.
     pub(crate) fn joined_segments(self, most: u32) -> Self {
         self.with(LinkAttribute::GsoMaxSegs(most))
     }
@@ -119,7 +119,7 @@ impl Link {
     }
 }
 
-/// A bridge that forwards at once and runs no protocol of its own.
+/// Adds a bridge that forwards from the start and runs no protocol of its own.
 pub(crate) fn add_bridge(name: &str, mac: Mac) -> Request {
     let settings = vec![
         InfoBridge::StpState(BridgeStpState::Disabled),
@@ -138,17 +138,18 @@ pub(crate) fn add_bridge(name: &str, mac: Mac) -> Request {
     Request::new(flags, RouteNetlinkMessage::NewLink(message))
 }
 
-/// The end of a virtual Ethernet pair that is elsewhere.
+/// The end of a virtual Ethernet pair that is in another namespace.
 pub(crate) struct NearEnd<'a> {
     pub(crate) name: &'a str,
     pub(crate) namespace: BorrowedFd<'a>,
-    /// Without one the kernel draws one.
+    /// Its link-layer address; `None`: the kernel draws one.
     pub(crate) mac: Option<Mac>,
-    /// By ARP and Neighbour Discovery; else all its frames are addressed to itself.
+    /// Whether it uses ARP and Neighbour Discovery. Otherwise it addresses all its frames to
+    /// itself.
     pub(crate) asks_for_neighbours: bool,
 }
 
-/// A pair of virtual Ethernet devices: the far end here, the near end in its namespace.
+/// Adds a pair of virtual Ethernet devices: the far end here, the near end in its namespace.
 pub(crate) fn add_veth(far_name: &str, near: &NearEnd<'_>) -> Request {
     let mut peer = LinkMessage::default();
     peer.header.change_mask = LinkFlags::Noarp;
@@ -172,7 +173,7 @@ pub(crate) fn add_veth(far_name: &str, near: &NearEnd<'_>) -> Request {
     Request::new(flags, RouteNetlinkMessage::NewLink(message))
 }
 
-/// Hands packets to a device without a queueing discipline in front of it: a TUN device takes or drops at once whatever it is given.
+/// Removes the queueing discipline before a device. A TUN device takes or drops packets at once.
 pub(crate) fn remove_queueing(index: u32) -> Request {
     let mut message = TcMessage::default();
     message.header.index = index as i32;
@@ -182,7 +183,8 @@ pub(crate) fn remove_queueing(index: u32) -> Request {
     Request::new(flags, RouteNetlinkMessage::NewQueueDiscipline(message))
 }
 
-/// Lets packets leave a device at a rate, one after the other: a token bucket (tc-tbf(8)).
+/// Limits the rate at which packets leave a device, one after the other, by a token bucket
+/// (tc-tbf(8)).
 pub(crate) fn shape(index: u32, shaping: &Shaping) -> Request {
     let mut message = TcMessage::default();
     message.header.index = index as i32;
@@ -203,9 +205,9 @@ pub(crate) fn shape(index: u32, shaping: &Shaping) -> Request {
     Request::new(flags, RouteNetlinkMessage::NewQueueDiscipline(message))
 }
 
-/// `struct tc_tbf_qopt`: a rate, no peak rate, and the bytes that may wait.
+/// Returns `struct tc_tbf_qopt`: a rate, no peak rate, and the bytes that may wait.
 fn token_bucket(shaping: &Shaping, bytes_per_second: u64) -> Vec<u8> {
-    // Above 4 GB/s the attribute of 64 bits counts.
+    // Above 4 GB/s the kernel uses the attribute of 64 bits.
     let rate = u32::try_from(bytes_per_second).unwrap_or(u32::MAX);
     let mut bytes = vec![0; 36];
     bytes[1] = TC_LINKLAYER_ETHERNET;
@@ -214,7 +216,8 @@ fn token_bucket(shaping: &Shaping, bytes_per_second: u64) -> Vec<u8> {
     bytes
 }
 
-/// `struct tc_sizespec` in its attribute: what is counted beside the bytes of a packet.
+/// Returns the attribute with `struct tc_sizespec`: the bytes counted in addition to those of a
+/// packet.
 fn size_table(overhead_bytes: i32) -> Vec<u8> {
     const LEN: usize = 28;
     let mut bytes = vec![0; LEN];
@@ -231,7 +234,7 @@ pub(crate) fn remove_group(group: u32) -> Request {
     Request::new(0, RouteNetlinkMessage::DelLink(message))
 }
 
-// ---- addresses -----------------------------------------------------------------------------------------------------
+// ---- addresses ----
 
 fn address_message(index: u32, address: IpAddr, prefix_length: u8) -> AddressMessage {
     let mut message = AddressMessage::default();
@@ -246,7 +249,7 @@ fn address_message(index: u32, address: IpAddr, prefix_length: u8) -> AddressMes
     message
 }
 
-/// Gives a device an address that is used at once: nobody is asked whether it is a duplicate.
+/// Adds an address to a device. It is usable at once, without detection of duplicates.
 pub(crate) fn add_address(index: u32, address: IpAddr, prefix_length: u8) -> Request {
     let mut message = address_message(index, address, prefix_length);
     if address.is_ipv6() {
@@ -258,15 +261,15 @@ pub(crate) fn add_address(index: u32, address: IpAddr, prefix_length: u8) -> Req
     Request::new(flags, RouteNetlinkMessage::NewAddress(message))
 }
 
-/// Takes an address from a device.
+/// Removes an address from a device.
 pub(crate) fn forget_address(index: u32, address: IpAddr, prefix_length: u8) -> Request {
     let message = address_message(index, address, prefix_length);
     Request::new(0, RouteNetlinkMessage::DelAddress(message))
 }
 
-// ---- neighbours ----------------------------------------------------------------------------------------------------
+// ---- neighbours ----
 
-/// Whom to send frames to for an address, for good.
+/// Sets permanently to which link-layer address frames for an address go.
 pub(crate) fn set_neighbour(index: u32, address: IpAddr, mac: Mac) -> Request {
     let mut message = NeighbourMessage::default();
     message.header.family = family_of(address);
@@ -280,12 +283,12 @@ pub(crate) fn set_neighbour(index: u32, address: IpAddr, mac: Mac) -> Request {
     Request::new(flags, RouteNetlinkMessage::NewNeighbour(message))
 }
 
-/// By which port a bridge reaches a link-layer address, for good.
+/// Sets permanently by which port a bridge reaches a link-layer address.
 pub(crate) fn forward_frames_to(port: u32, mac: Mac) -> Request {
     let mut message = NeighbourMessage::default();
     message.header.family = AddressFamily::Bridge;
     message.header.ifindex = port;
-    // NUD_NOARP: an entry that does not age.
+    // NUD_NOARP: the entry does not age.
     message.header.state = NeighbourState::Noarp;
     message.header.flags = NeighbourFlags::Controller;
     message.attributes = vec![NeighbourAttribute::LinkLayerAddress(mac.to_vec())];
@@ -293,23 +296,23 @@ pub(crate) fn forward_frames_to(port: u32, mac: Mac) -> Request {
     Request::new(flags, RouteNetlinkMessage::NewNeighbour(message))
 }
 
-// ---- routes and rules ----------------------------------------------------------------------------------------------
+// ---- routes and rules ----
 
-/// What a route leads to.
+/// The destination of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Destination {
     /// One address.
     Address(IpAddr),
-    /// Whatever no other route of the table leads to, in the family of this address.
+    /// All destinations of this family that no other route of the table has.
     AnyElse(AddressFamily),
 }
 
-/// Where packets go next.
+/// The next hop of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NextHop {
-    /// The device they leave by.
+    /// The device by which they leave.
     pub(crate) device: u32,
-    /// Who takes them on; nobody if the destination is on the device's link.
+    /// The node that forwards them; `None` if the destination is on the device's link.
     pub(crate) gateway: Option<IpAddr>,
 }
 
@@ -318,16 +321,16 @@ pub(crate) struct NextHop {
 pub(crate) struct Route {
     pub(crate) destination: Destination,
     pub(crate) table: u32,
-    /// Without one the destination is unreachable.
+    /// `None`: the destination is unreachable.
     pub(crate) next_hop: Option<NextHop>,
-    /// The address that programs get that bind none.
+    /// The source address for programs that bind none.
     pub(crate) source: Option<IpAddr>,
     /// Initial congestion window of connections by this route.
     pub(crate) initial_window_segments: Option<u32>,
 }
 
 impl Route {
-    /// Adds it, or puts it in place of the one that leads to the same destination.
+    /// Returns the request that adds the route or replaces the one with the same destination.
     pub(crate) fn request(&self) -> Request {
         let flags = NLM_F_CREATE | NLM_F_REPLACE;
         Request::new(flags, RouteNetlinkMessage::NewRoute(self.message()))
@@ -358,7 +361,7 @@ impl Route {
     fn header(&self) -> RouteHeader {
         let mut header = RouteHeader {
             protocol: RouteProtocol::Static,
-            // Numbers above 255 are only in the attribute.
+            // Numbers above 255 fit only into the attribute.
             table: u8::try_from(self.table).unwrap_or(0),
             ..RouteHeader::default()
         };
@@ -375,14 +378,14 @@ impl Route {
             .next_hop
             .is_some_and(|next_hop| next_hop.gateway.is_some())
         {
-            // The gateway is on the link whatever the other tables say.
+            // Whatever the other tables say, the gateway is on the link.
             header.flags = RouteFlags::Onlink;
         }
         header
     }
 }
 
-/// Which table packets with a source address are routed by.
+/// A rule that selects the table by which packets with a source address are routed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rule {
     pub(crate) source: IpAddr,
@@ -391,7 +394,7 @@ pub(crate) struct Rule {
 }
 
 impl Rule {
-    /// Adds it.
+    /// Returns the request that adds the rule.
     pub(crate) fn request(&self) -> Request {
         let mut message = RuleMessage::default();
         message.header.family = family_of(self.source);
@@ -408,13 +411,14 @@ impl Rule {
     }
 }
 
-/// By which route a packet from `source` to `destination` goes: one that starts here, or one that came in by the device `arrived_by`.
+/// Looks up the route of a packet from `source` to `destination` that starts here or, with
+/// `arrived_by`, arrived by that device.
 pub(crate) fn look_up(source: IpAddr, destination: IpAddr, arrived_by: Option<u32>) -> Request {
     let mut message = RouteMessage::default();
     message.header.address_family = family_of(source);
     message.header.source_prefix_length = bits(source);
     message.header.destination_prefix_length = bits(destination);
-    // For IPv6 the kernel tells the table anyway, and refuses to be asked.
+    // For IPv6 the kernel refuses `LookupTable`, but returns the table anyway.
     message.header.flags = match source {
         IpAddr::V4(_) => RouteFlags::LookupTable | RouteFlags::FibMatch,
         IpAddr::V6(_) => RouteFlags::FibMatch,
@@ -429,14 +433,14 @@ pub(crate) fn look_up(source: IpAddr, destination: IpAddr, arrived_by: Option<u3
     Request::new(0, RouteNetlinkMessage::GetRoute(message))
 }
 
-/// All routes of a family.
+/// Requests all routes of a family.
 pub(crate) fn dump_routes(family: AddressFamily) -> Request {
     let mut message = RouteMessage::default();
     message.header.address_family = family;
     Request::new(0, RouteNetlinkMessage::GetRoute(message))
 }
 
-/// All rules of a family.
+/// Requests all rules of a family.
 pub(crate) fn dump_rules(family: AddressFamily) -> Request {
     let mut message = RuleMessage::default();
     message.header.family = family;

@@ -1,4 +1,4 @@
-//! Rows of the kernel's tables as text, like that of ip(8).
+//! Rows of the kernel's tables as text in the form of ip(8).
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,7 +14,7 @@ use netlink_packet_route::route::{
 };
 use netlink_packet_route::rule::{RuleAttribute, RuleMessage};
 
-/// The names of devices by their numbers.
+/// The names of devices by their indices.
 #[derive(Debug, Default)]
 pub(crate) struct DeviceNames(BTreeMap<u32, String>);
 
@@ -23,7 +23,7 @@ impl DeviceNames {
         self.0.insert(index, name.to_owned());
     }
 
-    /// The name, or the number where it is not known.
+    /// Returns the name, or the index if the name is unknown.
     pub(crate) fn of(&self, index: u32) -> String {
         match self.0.get(&index) {
             Some(name) => name.clone(),
@@ -32,7 +32,7 @@ impl DeviceNames {
     }
 }
 
-/// What a request asks for, for an error that names it.
+/// Describes a request for an error.
 pub(super) fn describe(message: &RouteNetlinkMessage, names: &DeviceNames) -> String {
     use RouteNetlinkMessage as Message;
     match message {
@@ -112,7 +112,7 @@ fn mac_text(mac: &[u8]) -> String {
     bytes.join(":")
 }
 
-/// As in `ip rule`.
+/// Formats a rule as `ip rule` does.
 pub(crate) fn rule_text(row: &RuleMessage) -> String {
     let mut priority = 0;
     let mut source = "all".to_owned();
@@ -137,7 +137,7 @@ fn table_text(table: u32) -> String {
     }
 }
 
-/// What a route says.
+/// A route in the types of this crate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RouteRow {
     pub(crate) destination: Option<IpAddr>,
@@ -151,7 +151,7 @@ pub(crate) struct RouteRow {
 }
 
 impl RouteRow {
-    /// Picks what this crate uses of a route.
+    /// Takes the attributes that this crate uses.
     pub(crate) fn new(row: &RouteMessage) -> Self {
         let mut found = Self {
             table: u32::from(row.header.table),
@@ -179,7 +179,7 @@ impl RouteRow {
         found
     }
 
-    /// The kernel gives every device a route for IPv6 multicast.
+    /// Returns whether it is a route for IPv6 multicast, which the kernel adds for every device.
     pub(crate) fn is_multicast(&self) -> bool {
         self.destination
             .is_some_and(|address| address.is_multicast())
@@ -194,7 +194,7 @@ fn ip(address: &RouteAddress) -> Option<IpAddr> {
     }
 }
 
-/// As in `ip route show table all`.
+/// Formats a route as `ip route show table all` does.
 pub(crate) fn route_text(row: &RouteMessage, names: &DeviceNames) -> String {
     let found = RouteRow::new(row);
     let mut text = match row.header.kind {
@@ -210,7 +210,7 @@ pub(crate) fn route_text(row: &RouteMessage, names: &DeviceNames) -> String {
     add("from", found.from.map(|address| address.to_string()));
     add("iif", found.arrived_by.map(|index| names.of(index)));
     add("via", found.gateway.map(|address| address.to_string()));
-    // The kernel shows what is unreachable as a route by the loopback device.
+    // The kernel shows an unreachable destination as a route by the loopback device.
     let device = found
         .device
         .filter(|_| row.header.kind != RouteType::Unreachable);

@@ -1,4 +1,5 @@
-//! The connections of a host whose paths our policies manage: events of the kernel in, requests to the kernel out.
+//! The connections of a host whose paths the policies of `mptcp::pm` manage: events of the kernel
+//! in, requests to the kernel out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -14,24 +15,25 @@ use super::plan::{FlowPlan, HostPlan};
 use super::record::{Note, What};
 use crate::Clock;
 
-/// How requests reach the kernel.
+/// Sends a request to the kernel.
 pub(super) type Kernel<'a> = dyn FnMut(&Request) -> io::Result<()> + 'a;
 
 /// One connection.
 #[derive(Debug)]
 struct Managed {
     flow: Option<String>,
-    /// `None` if the kernel manages its paths, or nothing is known of it.
+    /// `None` if the kernel manages its paths, or if its flow is unknown.
     policy: Option<Box<dyn PathManager>>,
-    /// Its subflows over IPv4 whose sockets are for both address families: of these the kernel wants addresses mapped to IPv6.
+    /// Its subflows over IPv4 whose sockets are for both address families. In requests about these,
+    /// the kernel requires addresses mapped to IPv6.
     mapped: BTreeSet<FourTuple>,
     is_established: bool,
-    /// The peer's, by their IDs.
+    /// The peer's addresses, by their IDs.
     remote_addresses: BTreeMap<u8, IpAddr>,
 }
 
 impl Managed {
-    /// Remembers whose address it is; for a removal, says so.
+    /// Records the address of an ID. For a withdrawal, returns the address.
     fn remote_of(&mut self, notification: &Notification) -> Option<IpAddr> {
         let id = notification.remote_id?;
         let told = notification.remote.map(|remote| remote.ip().to_canonical());
@@ -66,23 +68,23 @@ impl Connections {
         }
     }
 
-    /// Times are by this clock from now on.
+    /// Takes times from `clock` from now on.
     pub(super) fn restart(&mut self, clock: Clock) {
         self.clock = clock;
     }
 
-    /// What has happened since the last call, and when.
+    /// Returns the events since the last call, with their times.
     pub(super) fn take_notes(&mut self) -> Vec<(Nanos, Note)> {
         std::mem::take(&mut self.notes)
     }
 
-    /// When [`Self::handle_timeout`] is to be called.
+    /// Returns when [`Self::handle_timeout`] is to be called.
     pub(super) fn poll_timeout(&self) -> Option<Nanos> {
         let policies = self.managed.values().filter_map(|one| one.policy.as_ref());
         policies.filter_map(|policy| policy.poll_timeout()).min()
     }
 
-    /// What was to wait until now.
+    /// Calls the policies whose timeout is due.
     pub(super) fn handle_timeout(&mut self, now: Nanos, kernel: &mut Kernel) {
         let is_due = |one: &Managed| {
             let timeout = one.policy.as_ref().and_then(|policy| policy.poll_timeout());
@@ -103,7 +105,7 @@ impl Connections {
         self.managed.get_mut(&token)?.policy.as_mut()
     }
 
-    /// An address of the host has come or gone, after the delay.
+    /// Handles a change of a host's address, after the delay.
     pub(super) fn address_changed(
         &mut self,
         now: Nanos,
@@ -119,7 +121,7 @@ impl Connections {
         self.tell_all(now, &event, kernel);
     }
 
-    /// Subflows from this address are backup ones from now on, or regular ones again.
+    /// Gives subflows from this address backup priority, or takes it away.
     pub(super) fn set_backup(&mut self, now: Nanos, local: IpAddr, on: bool, kernel: &mut Kernel) {
         if on {
             self.backup.insert(local);
@@ -144,7 +146,7 @@ impl Connections {
         self.carry_out(now, token, commands, kernel);
     }
 
-    /// Takes an event of the kernel. `down` are the host's addresses that are not usable.
+    /// Handles an event of the kernel. `down` are the host's addresses that are not usable.
     pub(super) fn notified(
         &mut self,
         now: Nanos,
@@ -179,7 +181,7 @@ impl Connections {
         }
     }
 
-    /// A connection that was not known.
+    /// Adds a connection, unless it is known.
     fn begin(&mut self, notification: &Notification, down: &BTreeSet<IpAddr>) {
         let (token, Some(initial)) = (notification.token, four_tuple(notification)) else {
             return;
@@ -205,7 +207,7 @@ impl Connections {
         self.managed.insert(token, managed);
     }
 
-    /// Remembers how the kernel calls the ends of a subflow.
+    /// Records whether the kernel uses mapped addresses for a subflow.
     fn note_ends(&mut self, notification: &Notification) {
         let is_mapped = notification
             .local
@@ -269,7 +271,8 @@ impl Connections {
         self.notes.push((self.clock.now(), note));
     }
 
-    /// What the kernel refuses is recorded, and told to the policy if it can do something about it.
+    /// Sends commands to the kernel. A refusal is recorded, and reported to the policy if it can
+    /// react.
     fn carry_out(&mut self, now: Nanos, token: u32, commands: Vec<Command>, kernel: &mut Kernel) {
         for command in commands {
             self.note(token, note_of(&command));
@@ -382,7 +385,7 @@ fn backup_flag(backup: bool) -> u32 {
     }
 }
 
-/// The events that a policy hears of; `None` if the kernel left something out.
+/// Returns the event for a policy; `None` if an attribute is missing.
 fn event_of(notification: &Notification) -> Option<Event> {
     Some(match notification.kind {
         Kind::Announced => {
@@ -426,7 +429,7 @@ fn why(notification: &Notification) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join("; "))
 }
 
-/// RFC 8684, section 3.6.
+/// Returns the text of a reset reason (RFC 8684, section 3.6).
 fn reset_reason(reason: u32) -> String {
     match reason {
         0 => "unspecified error".to_owned(),

@@ -1,4 +1,5 @@
-//! `kernel_endpoints`: the in-kernel path manager gets endpoints and limits at the start, and does the rest by itself.
+//! `kernel_endpoints`: the in-kernel path manager gets endpoints and limits at the start and then
+//! works by itself.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,7 +10,7 @@ use super::netlink::PmSocket;
 use super::record::{Note, What};
 use crate::LiveError;
 
-/// Gives the kernel its limits and endpoints.
+/// Sets the kernel's limits and endpoints.
 ///
 /// # Errors
 /// The kernel refuses one of them.
@@ -50,12 +51,13 @@ pub(super) fn set_up(
     Ok(notes)
 }
 
-/// Changes the priority of an address's subflows. The kernel does so only for an endpoint: where there is none, as for the
-/// address of an initial subflow, one without flags is added, which opens and announces nothing.
+/// Changes the priority of an address's subflows. The kernel does so only for an endpoint. Where
+/// there is none, as for the address of an initial subflow, an endpoint without flags is added,
+/// which opens and announces nothing.
 pub(super) fn set_backup(socket: &mut PmSocket, address: IpAddr, on: bool) -> Vec<Note> {
     let note = Note::new(What::PrioritySet).local(address).backup(on);
     let flags = if on { EndpointFlags::BACKUP.bits() } else { 0 };
-    // Refused if it is there already.
+    // Refused if the endpoint exists already.
     let _ = socket.request(&Request::AddEndpoint {
         address,
         port: None,

@@ -21,23 +21,24 @@ use super::record::{Note, PathEvent, What};
 use crate::netlink::AddressWatch;
 use crate::{Clock, LiveError, NetworkNamespace};
 
-/// Chooses who manages paths: 0 is the kernel, 1 a program. Newer kernels also have it by name.
+/// Selects the path manager: 0 is the kernel, 1 a program. Newer kernels also have a setting by
+/// name.
 const TYPE_SETTING: &str = "/proc/sys/net/mptcp/pm_type";
 
-/// How long an address that is back is left alone: its routes are restored after it.
+/// How long an address that is back is left alone, because its routes are restored after it.
 const SETTLING_NS: Nanos = 10_000_000;
 
-/// Where all hosts put what happened.
+/// The events of all hosts.
 pub(super) type Record = Arc<Mutex<Vec<PathEvent>>>;
 
-/// What the thread is told to do.
+/// An order to the thread.
 enum Order {
     SetBackup { addresses: Vec<IpAddr>, on: bool },
     Restart(Clock),
     Stop,
 }
 
-/// The thread of a host, from outside. Dropping it ends the thread.
+/// The handle of a host's thread. Dropping it ends the thread.
 #[derive(Debug)]
 pub(super) struct HostThread {
     host: String,
@@ -48,7 +49,7 @@ pub(super) struct HostThread {
 }
 
 impl HostThread {
-    /// Starts it; it is of use once [`Self::wait_until_ready`] has returned.
+    /// Starts the thread. Call [`Self::wait_until_ready`] before using it.
     pub(super) fn start(
         plan: HostPlan,
         namespace: &Arc<NetworkNamespace>,
@@ -68,7 +69,7 @@ impl HostThread {
             .spawn(move || {
                 namespace.enter()?;
                 let mut manager = Manager::new(plan, clock, record, woken, from_outside)?;
-                // Nobody waits any more if the start was given up.
+                // An error means that the start was given up.
                 let _ = ready.send(());
                 manager.run()
             })
@@ -82,45 +83,45 @@ impl HostThread {
         })
     }
 
-    /// Returns when it listens.
+    /// Returns once the thread receives events.
     pub(super) fn wait_until_ready(&mut self) -> Result<(), LiveError> {
         self.is_ready.recv().map_err(|_| self.why_dead())
     }
 
-    /// The subflows from these addresses become backup ones, or regular ones again.
+    /// Gives the subflows from these addresses backup priority, or takes it away.
     pub(super) fn set_backup(&mut self, addresses: Vec<IpAddr>, on: bool) -> Result<(), LiveError> {
         self.order(Order::SetBackup { addresses, on })
     }
 
-    /// Times are by this clock from now on.
+    /// Takes times from `clock` from now on.
     pub(super) fn restart(&mut self, clock: Clock) -> Result<(), LiveError> {
         self.order(Order::Restart(clock))
     }
 
-    /// Lets it end, without waiting for that.
+    /// Tells the thread to end, without waiting for it.
     pub(super) fn stop(&self) {
-        // If it is dead already, `finish` says why.
+        // If it has died, `finish` returns the reason.
         let _ = self.send(Order::Stop);
     }
 
-    /// Ends it, and says what went wrong.
+    /// Ends the thread. Returns its error, if any.
     pub(super) fn finish(mut self) -> Result<(), LiveError> {
         self.stop();
         self.join()
     }
 
-    /// Returns when it is done.
+    /// Sends an order and waits until it is done.
     fn order(&mut self, order: Order) -> Result<(), LiveError> {
         let is_done = self.send(order);
         let is_done = is_done.and_then(|is_done| is_done.recv().ok());
         is_done.ok_or_else(|| self.why_dead())
     }
 
-    /// Something comes out when it is done.
+    /// Sends an order. The receiver gets a message when the order is done.
     fn send(&self, order: Order) -> Option<Receiver<()>> {
         let (done, is_done) = mpsc::channel();
         self.orders.send((order, done)).ok()?;
-        // The counter cannot be full: the thread takes all of it.
+        // The counter cannot overflow, because the thread resets it.
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
         Some(is_done)
     }
@@ -150,13 +151,13 @@ impl HostThread {
 
 impl Drop for HostThread {
     fn drop(&mut self) {
-        // Who wanted to know of errors has called `finish`.
+        // Callers that want errors have called `finish`.
         self.stop();
         let _ = self.join();
     }
 }
 
-/// What the thread has.
+/// The state of the thread.
 struct Manager {
     plan: HostPlan,
     clock: Clock,
@@ -226,7 +227,7 @@ impl Manager {
         }
     }
 
-    /// Until something comes, or is due.
+    /// Waits until something arrives or is due.
     fn wait(&self) -> Result<(), LiveError> {
         let timeouts = [self.changes.poll_timeout(), self.connections.poll_timeout()];
         let until = timeouts.into_iter().flatten().min();
@@ -248,14 +249,14 @@ impl Manager {
         }
     }
 
-    /// Says whether the last one was to stop.
+    /// Carries out the orders. Returns whether the last one was to stop.
     fn take_orders(&mut self) -> bool {
-        // Only empties the counter.
+        // Resets the counter.
         let _ = rustix::io::read(&self.wake, &mut [0; 8]);
         while let Ok((order, done)) = self.orders.try_recv() {
             let is_last = matches!(order, Order::Stop);
             self.obey(order);
-            // The answer goes out even if nobody waits for it.
+            // The caller may have stopped waiting.
             let _ = done.send(());
             if is_last {
                 return true;
@@ -289,7 +290,7 @@ impl Manager {
                 self.connections.set_backup(now, address, on, &mut kernel);
                 self.note_connections();
             }
-            // There is no endpoint to waste.
+            // An unused address needs no endpoint.
             Mode::Endpoints(..) if !self.plan.uses(address) => {}
             Mode::Endpoints(..) => {
                 let note = endpoints::set_backup(&mut self.socket, address, on);
@@ -339,7 +340,7 @@ impl Manager {
         Ok(())
     }
 
-    /// What was to wait until now.
+    /// Does what is due.
     fn work_off(&mut self) {
         let now = self.clock.now();
         let socket = &mut self.socket;

@@ -1,4 +1,5 @@
-//! Messages of the generic netlink family `mptcp_pm` (linux/mptcp_pm.h; in older headers linux/mptcp.h).
+//! Messages of the generic netlink family `mptcp_pm` (linux/mptcp_pm.h; in older headers
+//! linux/mptcp.h).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -66,13 +67,13 @@ mod event_attribute {
     pub(super) const SERVER_SIDE: u16 = 18;
 }
 
-/// `MPTCP_PM_EV_FLAG_SERVER_SIDE`, in newer kernels beside the attribute.
+/// `MPTCP_PM_EV_FLAG_SERVER_SIDE`, which newer kernels send in addition to the attribute.
 const SERVER_SIDE_FLAG: u16 = 1 << 1;
 
 /// `AF_INET` and `AF_INET6`.
 const FAMILIES: (u16, u16) = (2, 10);
 
-/// One attribute with its value as it is on the wire.
+/// An attribute with its value as transmitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Attribute {
     kind: u16,
@@ -106,7 +107,7 @@ impl Nla for Attribute {
     }
 }
 
-/// Any message of the family: a command or the kind of an event, and attributes.
+/// A message of the family: a command or the kind of an event, and attributes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PmMessage {
     command: u8,
@@ -150,16 +151,17 @@ impl ParseableParametrized<[u8], GenlHeader> for PmMessage {
     }
 }
 
-/// What the kernel is asked to do.
+/// A request to the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Request {
-    /// Gives the in-kernel path manager an address.
+    /// Adds an endpoint to the in-kernel path manager.
     AddEndpoint {
         address: IpAddr,
         port: Option<u16>,
         flags: u32,
     },
-    /// How many further subflows a connection may have, and how many announced addresses it takes up.
+    /// Sets how many further subflows a connection may have, and how many announced addresses it
+    /// accepts.
     SetLimits { subflows: u32, announced: u32 },
     /// Changes the flags of an endpoint, and the priority of its subflows.
     SetEndpointFlags { address: IpAddr, flags: u32 },
@@ -170,7 +172,7 @@ pub(super) enum Request {
         address: IpAddr,
         port: Option<u16>,
     },
-    /// Tells the peer that an address is gone.
+    /// Withdraws an address.
     Remove { token: u32, id: u8 },
     /// Opens a subflow.
     Create {
@@ -195,7 +197,7 @@ pub(super) enum Request {
     },
 }
 
-/// An address as the kernel takes it.
+/// The attributes of an address in a request.
 #[derive(Clone, Copy, Debug, Default)]
 struct Endpoint {
     id: Option<u8>,
@@ -247,7 +249,7 @@ impl Endpoint {
 }
 
 impl Request {
-    /// The message that says so.
+    /// Returns the message of this request.
     pub(super) fn message(&self) -> PmMessage {
         let (command, attributes) = match *self {
             Self::AddEndpoint {
@@ -341,7 +343,7 @@ fn limits(subflows: u32, announced: u32) -> Vec<Attribute> {
     ]
 }
 
-/// What the kernel tells of connections (`MPTCP_EVENT_*`).
+/// Kinds of the kernel's events about connections (`MPTCP_EVENT_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotificationKind {
     Created,
@@ -355,7 +357,7 @@ pub(super) enum NotificationKind {
 }
 
 impl NotificationKind {
-    /// `None`: of listeners, or of a newer kernel.
+    /// Returns the kind; `None` for events about listeners and those of newer kernels.
     fn of(command: u8) -> Option<Self> {
         Some(match command {
             1 => Self::Created,
@@ -371,18 +373,19 @@ impl NotificationKind {
     }
 }
 
-/// An event. Addresses are as the kernel gives them: those of a socket for both families are IPv4 mapped to IPv6.
+/// An event. Addresses are as the kernel reports them: those of a socket for both families are IPv4
+/// mapped to IPv6.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Notification {
     pub(super) kind: NotificationKind,
     pub(super) token: u32,
     pub(super) local: Option<SocketAddr>,
-    /// Of an announcement, the address announced.
+    /// For an announcement, the announced address.
     pub(super) remote: Option<SocketAddr>,
     pub(super) local_id: Option<u8>,
     pub(super) remote_id: Option<u8>,
     pub(super) backup: Option<bool>,
-    /// Number of the error with which a subflow ended.
+    /// The error number with which a subflow ended.
     pub(super) error: Option<u8>,
     /// Why the peer reset it (RFC 8684, section 3.6).
     pub(super) reset_reason: Option<u32>,
@@ -390,7 +393,7 @@ pub(super) struct Notification {
 }
 
 impl Notification {
-    /// What a message says; `None` if it is not about a connection.
+    /// Reads a message; `None` if it is not about a connection.
     pub(super) fn read(message: &PmMessage) -> Option<Self> {
         use event_attribute as e;
         let kind = NotificationKind::of(message.command)?;
@@ -430,7 +433,8 @@ impl PmMessage {
         self.value(kind).map(u32::from_ne_bytes)
     }
 
-    /// Ports of events are in network byte order, those of requests are not.
+    /// Reads an address and port. Ports of events are in network byte order, unlike those of
+    /// requests.
     fn socket_address(&self, v4: u16, v6: u16, port: u16) -> Option<SocketAddr> {
         let v4 = self.value::<4>(v4).map(IpAddr::from);
         let address = v4.or_else(|| self.value::<16>(v6).map(IpAddr::from))?;
@@ -450,7 +454,7 @@ mod tests {
         bytes
     }
 
-    /// Attributes by hand: length, kind, value, padding.
+    /// Encodes an attribute without the library: length, kind, value, padding.
     fn raw(kind: u16, value: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::from((value.len() as u16 + 4).to_ne_bytes());
         bytes.extend(kind.to_ne_bytes());

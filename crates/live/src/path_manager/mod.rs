@@ -1,4 +1,5 @@
-//! Path managers in the kernel's hosts: the policies of `mptcp::pm`, or the in-kernel one, driven by netlink.
+//! Path managers of hosts with the kernel's stack: the policies of `mptcp::pm`, or the in-kernel
+//! path manager, controlled by netlink.
 
 mod connections;
 mod endpoints;
@@ -17,11 +18,13 @@ use netlab::resolved::{Action, Experiment};
 
 use crate::{Clock, LiveError, NetworkNamespace};
 use host::{HostThread, Record};
+#[cfg(feature = "fuzzing")]
+pub(crate) use netlink::read_events;
 
 pub(crate) use record::Note;
 pub use record::{End, PathEvent, What};
 
-/// The path managers of a run: a thread in each host that opens or accepts Multipath TCP.
+/// The path managers of a run: a thread in each host that opens or accepts MPTCP connections.
 #[derive(Debug)]
 pub struct PathManagers {
     hosts: BTreeMap<String, HostThread>,
@@ -31,16 +34,17 @@ pub struct PathManagers {
 }
 
 impl PathManagers {
-    /// What no kernel can do of an experiment's path managers; lists of preference count by their first.
+    /// Returns what the kernel cannot do for an experiment's path managers. Of a list of
+    /// preferences only the first counts.
     pub fn check(experiment: &Experiment) -> Vec<Missing> {
         plan::check(experiment)
     }
 
-    /// Starts them. `namespace` gives that of a host by its id. When this returns, every host listens, so that connections
-    /// can begin.
+    /// Starts the threads. `namespace` returns the namespace of a host by its id. When this
+    /// returns, every host receives events, so connections can start.
     ///
     /// # Errors
-    /// What [`Self::check`] says, or the system refuses.
+    /// [`Self::check`] returns something, or the system refuses.
     pub fn start<'a>(
         experiment: &Experiment,
         namespace: impl Fn(&str) -> &'a Arc<NetworkNamespace>,
@@ -70,8 +74,8 @@ impl PathManagers {
         })
     }
 
-    /// Times are by this clock from now on: for t = 0. What was recorded so far is forgotten, but for the endpoints, which
-    /// are there from the start.
+    /// Takes times from `clock` from now on; call it at t = 0. Events recorded so far are dropped,
+    /// except those of endpoints, which exist from the start.
     ///
     /// # Errors
     /// A thread has died.
@@ -85,10 +89,10 @@ impl PathManagers {
         Ok(())
     }
 
-    /// Carries out `set_backup`; leaves alone what is not about paths.
+    /// Carries out `set_backup`; other actions are ignored.
     ///
     /// # Errors
-    /// A thread has died. What the kernel refuses is recorded as an event.
+    /// A thread has died. Refusals of the kernel are recorded as events.
     pub fn apply(&mut self, action: &Action) -> Result<(), LiveError> {
         let Action::SetBackup { interface, on } = action else {
             return Ok(());
@@ -102,7 +106,7 @@ impl PathManagers {
         }
     }
 
-    /// What has happened since the last call, in the order of each host.
+    /// Returns the events since the last call, ordered by time.
     pub fn events(&self) -> Vec<PathEvent> {
         let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
         let mut events = std::mem::take(&mut *record);
@@ -110,10 +114,11 @@ impl PathManagers {
         events
     }
 
-    /// Ends them, but not the connections; gives what has happened since the last call of [`Self::events`].
+    /// Ends the threads, but not the connections. Returns the events since the last call of
+    /// [`Self::events`].
     ///
     /// # Errors
-    /// A thread has died before.
+    /// A thread had died.
     pub fn finish(mut self) -> Result<Vec<PathEvent>, LiveError> {
         self.hosts.values().for_each(HostThread::stop);
         for (_, host) in std::mem::take(&mut self.hosts) {

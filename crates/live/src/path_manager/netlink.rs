@@ -17,7 +17,7 @@ use super::messages::{EVENTS_GROUP, FAMILY, Notification, PmMessage, Request};
 use crate::LiveError;
 use crate::netlink::{error_of, parse, uninterrupted};
 
-/// Room for the events of thousands of subflows that come at once.
+/// Size of the receive buffer, enough for the events of thousands of subflows at once.
 const EVENT_BUFFER_BYTES: usize = 4 << 20;
 
 /// The kernel's numbers of the family and of its group of events.
@@ -36,10 +36,10 @@ pub(super) struct PmSocket {
 }
 
 impl PmSocket {
-    /// Opens one in the namespace of the calling thread.
+    /// Opens a socket in the namespace of the calling thread.
     ///
     /// # Errors
-    /// The kernel has no such family, or refuses a socket.
+    /// The kernel lacks the family, or refuses a socket.
     pub(super) fn open() -> Result<Self, LiveError> {
         let socket = socket().map_err(LiveError::while_("opening a generic netlink socket"))?;
         let family = Family::resolve(&socket).map_err(|source| LiveError::Machine {
@@ -56,7 +56,7 @@ impl PmSocket {
     /// Carries out a request.
     ///
     /// # Errors
-    /// The kernel's, with its own words if it has any.
+    /// Returns the kernel's error, with its text if it has one.
     pub(super) fn request(&mut self, request: &Request) -> io::Result<()> {
         self.last_sequence += 1;
         let mut message = GenlMessage::from_payload(request.message());
@@ -77,7 +77,7 @@ impl PmSocket {
         }
     }
 
-    /// A socket that gets the events of the same namespace from now on.
+    /// Opens a socket that receives the events of the same namespace from now on.
     ///
     /// # Errors
     /// The system refuses.
@@ -90,7 +90,8 @@ impl PmSocket {
         let mut socket = Socket::new(NETLINK_GENERIC)?;
         socket.bind_auto()?;
         if set_socket_recv_buffer_size_force(&socket, EVENT_BUFFER_BYTES).is_err() {
-            // Root of a user namespace gets what the machine allows; events that do not fit are noticed.
+            // Root of a user namespace gets the machine's limit. Events that do not fit are
+            // detected.
             set_socket_recv_buffer_size(&socket, EVENT_BUFFER_BYTES)?;
         }
         socket.add_membership(self.family.events_group)?;
@@ -99,25 +100,26 @@ impl PmSocket {
     }
 }
 
-/// The kernel's events of one namespace. In userspace mode it accepts subflows only while somebody listens.
+/// The kernel's events of one namespace. In userspace mode the kernel accepts subflows only while a
+/// program listens.
 #[derive(Debug)]
 pub(super) struct PmEvents {
     socket: Socket,
 }
 
-/// What there was to read.
+/// The result of a read.
 #[derive(Debug, Default)]
 pub(super) struct Received {
     pub(super) notifications: Vec<Notification>,
-    /// Some did not fit into the buffer.
+    /// Whether some events did not fit into the buffer.
     pub(super) are_incomplete: bool,
 }
 
 impl PmEvents {
-    /// All that has come so far.
+    /// Reads all events that have arrived.
     ///
     /// # Errors
-    /// The socket fails, or the kernel says what cannot be read.
+    /// The socket fails, or a message cannot be parsed.
     pub(super) fn receive(&self) -> Result<Received, LiveError> {
         let mut received = Received::default();
         loop {
@@ -143,6 +145,13 @@ impl AsFd for PmEvents {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
+}
+
+/// Reads what a kernel may have said.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn read_events(bytes: &[u8]) {
+    let messages = crate::netlink::parse::<GenlMessage<PmMessage>>(bytes).unwrap_or_default();
+    messages.iter().for_each(|message| drop(read(message)));
 }
 
 fn read((_, payload): &(u32, NetlinkPayload<GenlMessage<PmMessage>>)) -> Option<Notification> {
@@ -186,7 +195,7 @@ impl Family {
     }
 }
 
-/// The number of a group if it is that of the events.
+/// Returns the number of a group if it is the group of the events.
 fn group_id(group: &[McastGrpAttrs]) -> Option<u32> {
     let is_it = group
         .iter()

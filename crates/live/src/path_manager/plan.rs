@@ -1,4 +1,4 @@
-//! What an experiment asks of the path manager of each host.
+//! Plans the path manager of each host from the experiment.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,19 +14,21 @@ use netlab::parameters::path_manager;
 use netlab::resolved::{Experiment, Flow, FlowEnd, Host, Stack, Transport};
 use netlab::time::Nanos;
 
-/// The path manager that is the kernel's own.
+/// The name of the in-kernel path manager.
 const KERNEL_ENDPOINTS: &str = "kernel_endpoints";
 
-/// Policies for our engine alone: over netlink the kernel takes no source route, and its own path manager it runs itself.
+/// Policies that only the engine can use: over netlink the kernel takes no source route, and it
+/// runs its own path manager by itself.
 const BY_ENGINE_ONLY: &[&str] = &["binder", KERNEL_ENDPOINTS];
 
-/// A setting of kernels that make room for a long announcement, and do so unless it is 0.
+/// The setting of kernels that drop timestamps to make room for a long announcement. They do so
+/// unless it is 0.
 const DROPS_TIMESTAMPS: &str = "/proc/sys/net/mptcp/add_addr_v6_port_drop_ts";
 
-/// Most endpoints of the in-kernel path manager in one namespace.
+/// The most endpoints that the in-kernel path manager takes in one namespace.
 const MOST_ENDPOINTS: usize = 8;
 
-/// A host that opens or accepts Multipath TCP.
+/// A host that opens or accepts MPTCP connections.
 #[derive(Clone, Debug)]
 pub(super) struct HostPlan {
     pub(super) id: String,
@@ -37,10 +39,10 @@ pub(super) struct HostPlan {
     pub(super) mode: Mode,
 }
 
-/// Who manages the paths of a host.
+/// What manages the paths of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Our policies.
+    /// The policies of `mptcp::pm`.
     Policies,
     /// The kernel, with these endpoints, in order, and limits.
     Endpoints(Vec<Endpoint>, Limits),
@@ -53,9 +55,9 @@ pub(super) struct FlowPlan {
     pub(super) role: Role,
     /// Id of the host at the other end.
     peer: String,
-    /// Where the acceptor listens.
+    /// The port at which the acceptor listens.
     port: u16,
-    /// From this end.
+    /// As seen from this end.
     pairs: PathPairs,
     /// `None` if the kernel manages the paths.
     pub(super) policy: Option<Constructor>,
@@ -63,24 +65,25 @@ pub(super) struct FlowPlan {
 }
 
 impl FlowPlan {
-    /// The pairs of a connection that begins at that address.
+    /// Returns the pairs of a connection whose initial subflow has this local address.
     pub(super) fn pairs_of_connection(&self, initial: IpAddr) -> Vec<AddressPair> {
         self.pairs.of_connection(initial)
     }
 
-    /// Those of its own connections.
+    /// Returns the pairs of its own connections.
     fn own_pairs(&self) -> Vec<AddressPair> {
         self.pairs_of_connection(self.pairs.initial().local)
     }
 
-    /// The addresses on this host, other than the initial one, that its connections use, in order; some may come more than once.
+    /// Returns the addresses on this host that its connections use besides the initial one, in
+    /// order. Some may be repeated.
     fn further_locals(&self) -> impl Iterator<Item = IpAddr> {
         let initial = self.pairs.initial().local;
         let locals = self.own_pairs().into_iter().map(|pair| pair.local);
         locals.filter(move |local| *local != initial)
     }
 
-    /// Whether a path goes from this address to where the initial subflow goes.
+    /// Returns whether a path leads from this address to the remote address of the initial subflow.
     fn meets_initial_remote(&self, local: IpAddr) -> bool {
         let remote = self.pairs.initial().remote;
         self.own_pairs().contains(&AddressPair { local, remote })
@@ -100,8 +103,8 @@ impl FlowPlan {
 }
 
 impl HostPlan {
-    /// The flow that a connection belongs to, and whether it is its own; a program's connection is treated like that of
-    /// the first flow between the same addresses.
+    /// Returns the flow that a connection belongs to, and whether the connection is the flow's own.
+    /// A program's connection is treated like that of the first flow between the same addresses.
     pub(super) fn flow_of(&self, role: Role, initial: FourTuple) -> Option<(&FlowPlan, bool)> {
         let alike = || {
             self.flows
@@ -113,19 +116,19 @@ impl HostPlan {
         own.or_else(|| alike().next().map(|flow| (flow, false)))
     }
 
-    /// Whether connections of its flows use an address.
+    /// Returns whether connections of its flows use an address.
     pub(super) fn uses(&self, local: IpAddr) -> bool {
         let pairs = self.flows.iter().flat_map(FlowPlan::own_pairs);
         pairs.into_iter().any(|pair| pair.local == local)
     }
 
-    /// All its addresses.
+    /// Returns all its addresses.
     pub(super) fn all_addresses(&self) -> impl Iterator<Item = IpAddr> {
         self.addresses.values().flatten().copied()
     }
 }
 
-/// The plans of all hosts that need a path manager.
+/// Returns the plans of all hosts that need a path manager.
 pub(super) fn plan(experiment: &Experiment) -> Result<Vec<HostPlan>, Missing> {
     if let Some(missing) = check(experiment).into_iter().next() {
         return Err(missing);
@@ -135,7 +138,8 @@ pub(super) fn plan(experiment: &Experiment) -> Result<Vec<HostPlan>, Missing> {
     Ok(plans.filter(|plan| !plan.flows.is_empty()).collect())
 }
 
-/// With our own stack a host manages its paths itself.
+/// Returns the hosts with the kernel's stack. A host with the userspace stack manages its paths
+/// itself.
 fn kernel_hosts(experiment: &Experiment) -> impl Iterator<Item = &Host> {
     let hosts = experiment.hosts.iter();
     hosts.filter(|host| host.stack != Stack::Userspace)
@@ -162,7 +166,7 @@ fn plan_host(lookup: &Lookup<'_>, host: &Host) -> HostPlan {
     }
 }
 
-/// The flows by Multipath TCP that a host has an end of, with their indices.
+/// Returns the MPTCP flows with an end at a host, with their indices.
 fn flows_of<'a>(experiment: &'a Experiment, host: &str) -> Vec<(usize, &'a Flow)> {
     let flows = experiment.flows.iter().enumerate();
     let concerned = flows.filter(|(_, flow)| {
@@ -171,7 +175,7 @@ fn flows_of<'a>(experiment: &'a Experiment, host: &str) -> Vec<(usize, &'a Flow)
     concerned.collect()
 }
 
-/// The ends that a flow has on this host.
+/// Returns the ends of a flow at this host.
 fn plan_ends(lookup: &Lookup<'_>, index: usize, flow: &Flow, host: &str) -> Vec<FlowPlan> {
     let ends = [(FlowEnd::From, &flow.from), (FlowEnd::To, &flow.to)];
     let here = ends.into_iter().filter(|(_, id)| *id == host);
@@ -203,7 +207,7 @@ fn plan_end(lookup: &Lookup<'_>, index: usize, flow: &Flow, end: FlowEnd) -> Flo
     }
 }
 
-/// The policy of that name, if it can drive the kernel: what [`BY_ENGINE_ONLY`] names cannot.
+/// Returns the policy of that name, unless [`BY_ENGINE_ONLY`] contains it.
 fn policy(name: &str) -> Option<Constructor> {
     by_name(name).filter(|_| !BY_ENGINE_ONLY.contains(&name))
 }
@@ -216,12 +220,14 @@ fn addresses_of(experiment: &Experiment, host: &str) -> BTreeMap<String, Vec<IpA
         .collect()
 }
 
-/// Those that the description gives; otherwise `subflow` endpoints for the further addresses of what this host opens, `signal`
-/// endpoints for those of what it accepts: so subnets that have nothing in common join too. Only addresses that flows use: each
-/// counts against a limit of 8.
+/// Returns the endpoints of the description. Without any, the further addresses of flows that this
+/// host opens become `subflow` endpoints, and those of flows that it accepts become `signal`
+/// endpoints, so that disjoint subnets are used too. Only addresses that flows use
+/// become endpoints, because each counts against a limit of 8.
 ///
-/// An accepting host with a `subflow` endpoint announces only one address and then waits for a subflow that cannot be. Where
-/// a host does both, those that open no path of the description (to the peer's initial address) are left out.
+/// An accepting host with a `subflow` endpoint announces only one address and then waits for a
+/// subflow that cannot be opened. If a host both opens and accepts, `subflow` endpoints that open
+/// no path of the description (to the peer's initial address) are left out.
 fn endpoints(flows: &[FlowPlan]) -> Vec<Endpoint> {
     if let Some(given) = given_endpoints(flows) {
         return given.clone();
@@ -256,7 +262,7 @@ fn given_endpoints(flows: &[FlowPlan]) -> Option<&Vec<Endpoint>> {
         .find_map(|flow| flow.parameters.endpoints.as_ref())
 }
 
-/// What no path manager of the kernel can do.
+/// Returns what no path manager of the kernel can do.
 pub(super) fn check(experiment: &Experiment) -> Vec<Missing> {
     let lookup = Lookup::new(experiment);
     kernel_hosts(experiment)
@@ -322,7 +328,8 @@ fn mixed(host: &str, kernel: &Flow, ours: &Flow) -> Missing {
     }
 }
 
-/// Endpoints and limits are those of a host: its flows are given the same ones, or none.
+/// Refuses flows that disagree: all flows of a host must have the same endpoints and limits, or
+/// none.
 fn disagreement(host: &str, plans: &[FlowPlan]) -> Option<Missing> {
     let (first, others) = plans.split_first()?;
     let differs = |one: &&FlowPlan| {
@@ -348,8 +355,8 @@ fn too_many_endpoints(host: &str, plans: &[FlowPlan]) -> Option<Missing> {
     })
 }
 
-/// An announcement of an IPv6 address with a port has no room beside timestamps: a kernel that cannot leave those out never
-/// sends it.
+/// Refuses an announcement that does not fit. An IPv6 address with a port has no room beside
+/// timestamps, so a kernel that cannot drop timestamps never sends it.
 fn no_room(host: &str, plans: &[FlowPlan]) -> Option<Missing> {
     let endpoints = endpoints(plans);
     let long = endpoints
@@ -364,7 +371,8 @@ fn no_room(host: &str, plans: &[FlowPlan]) -> Option<Missing> {
     })
 }
 
-/// What [`endpoints`] cannot leave out.
+/// Refuses a host for which both kinds of endpoint remain after [`endpoints`] left out those it
+/// can.
 fn both_ways(host: &str, plans: &[FlowPlan]) -> Option<Missing> {
     let endpoints = endpoints(plans);
     let has = |flag| endpoints.iter().any(|one| one.flags.has(flag));
@@ -376,7 +384,8 @@ fn both_ways(host: &str, plans: &[FlowPlan]) -> Option<Missing> {
     })
 }
 
-/// Endpoints are those of a host: the kernel would use for this flow what only another flow between the same hosts has.
+/// Refuses a pair that only another flow between the same hosts has. Endpoints belong to the host,
+/// so the kernel would use the pair for this flow too.
 fn foreign_pair(host: &str, plans: &[FlowPlan], flow: &Flow) -> Option<Missing> {
     let is_own = |plan: &&FlowPlan| plan.id == flow.id && plan.role == Role::Opener;
     let own = plans.iter().find(is_own)?;
@@ -396,7 +405,7 @@ fn foreign_pair(host: &str, plans: &[FlowPlan], flow: &Flow) -> Option<Missing> 
     })
 }
 
-/// All pairs of a flow's connections but the initial one.
+/// Returns all pairs of a flow's connections except the initial one.
 fn further_pairs(plan: &FlowPlan) -> impl Iterator<Item = AddressPair> {
     plan.own_pairs().into_iter().skip(1)
 }

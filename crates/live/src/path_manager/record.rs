@@ -1,22 +1,22 @@
-//! What path managers did and saw, for the record of the run.
+//! Events of path managers, for the record of the run.
 
 use std::net::{IpAddr, SocketAddr};
 
 use netlab::time::Nanos;
 use serde::Serialize;
 
-/// Something that happened to the subflows or addresses of a host.
+/// An event on the subflows or addresses of a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PathEvent {
-    /// When this process heard of it or did it, on the run's clock.
+    /// When this process learnt of it or did it, on the run's clock.
     pub time_ns: Nanos,
     /// Id of the host.
     pub host: String,
-    /// Id of the flow; `None` for connections of other programs, and for what concerns the host as a whole.
+    /// Id of the flow; `None` for connections of other programs and for events of the whole host.
     pub flow: Option<String>,
     /// The kernel's number of the connection on this host.
     pub token: Option<u32>,
-    /// What happened.
+    /// The kind of event.
     pub what: What,
     /// The end on this host.
     pub local: Option<End>,
@@ -26,7 +26,7 @@ pub struct PathEvent {
     pub local_id: Option<u8>,
     /// ID of the remote address.
     pub remote_id: Option<u8>,
-    /// Whether the subflow is a backup one.
+    /// Whether the subflow has backup priority.
     pub backup: Option<bool>,
     /// The error or reason, if there is one.
     pub why: Option<String>,
@@ -38,43 +38,46 @@ pub struct PathEvent {
 pub enum What {
     /// The handshake of a connection is complete.
     ConnectionCreated,
-    /// The peer is known to have understood (RFC 8684, section 3.1): from now on there may be further subflows.
+    /// The peer has confirmed MPTCP (RFC 8684, section 3.1). Further subflows are possible from now
+    /// on.
     ConnectionEstablished,
     /// A connection is closed.
     ConnectionClosed,
-    /// This side opens a subflow.
+    /// This host opens a subflow.
     SubflowOpening,
-    /// This side closes a subflow.
+    /// This host closes a subflow.
     SubflowClosing,
     /// A further subflow is established.
     SubflowEstablished,
     /// A subflow is closed or could not be established.
     SubflowClosed,
-    /// The peer has changed the priority of a subflow.
+    /// The peer changed the priority of a subflow.
     PriorityReceived,
-    /// This side changes the priority of a subflow, or of all from an address.
+    /// This host changes the priority of a subflow, or of all subflows from an address.
     PrioritySet,
-    /// A local address is usable (again); path managers hear of it after their delay.
+    /// A local address is usable, for the first time or again. Path managers learn of it after
+    /// their delay.
     AddressUp,
     /// A local address is gone.
     AddressDown,
-    /// This side announces an address.
+    /// This host announces an address.
     AddressAnnounced,
-    /// This side tells that an address is gone.
+    /// This host withdraws an address.
     AddressRemoved,
     /// The peer announced an address.
     AnnouncementReceived,
-    /// The peer removed an address.
+    /// The peer withdrew an address.
     RemovalReceived,
-    /// The in-kernel path manager got an address, at the start.
+    /// The in-kernel path manager got an address at the start.
     EndpointAdded,
-    /// The kernel refused what is tried here, and why.
+    /// The kernel refused a request; `why` has the reason.
     Refused,
-    /// The kernel had more to tell than there was room for.
+    /// Events of the kernel were lost because they did not fit into the buffer.
     EventsLost,
 }
 
-/// An address, with a port if it is the end of a subflow. Serialized as text: `10.1.1.1` or `10.1.1.1:4000`.
+/// An address, with a port if it is the end of a subflow. Serialized as text: `10.1.1.1` or
+/// `10.1.1.1:4000`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum End {
@@ -99,7 +102,7 @@ impl From<SocketAddr> for End {
     }
 }
 
-/// What there is to say beside the time and the host.
+/// An event without its time and host.
 #[derive(Clone, Debug)]
 pub(crate) struct Note {
     pub(crate) what: What,

@@ -4,7 +4,7 @@ use netlab::resolved::{Flow, FlowEnd, Transport};
 use serde::Serialize;
 use serde_json::Value;
 
-/// Options that the description of a flow decides, and where.
+/// Options that the description of a flow already determines, and the reason.
 const DECIDED_ELSEWHERE: &[(&[&str], &str)] = &[
     (
         &["-s", "--server"],
@@ -35,7 +35,7 @@ const DECIDED_ELSEWHERE: &[(&[&str], &str)] = &[
     (&["-I", "--pidfile"], "the run knows its processes"),
 ];
 
-/// What of a flow's arguments cannot be, and why.
+/// Returns the first argument of a flow that is not allowed, and why.
 pub(super) fn refused_argument(args: &[String]) -> Option<(String, &'static str)> {
     args.iter().find_map(|argument| {
         let long = argument.split('=').next().unwrap_or(argument);
@@ -51,14 +51,14 @@ pub(super) fn refused_argument(args: &[String]) -> Option<(String, &'static str)
     })
 }
 
-/// The command line of the server.
+/// Returns the command line of the server.
 pub(super) fn server(port: u16) -> Vec<String> {
     ["iperf3", "-s", "-1", "-J", "-p", &port.to_string()]
         .map(str::to_owned)
         .to_vec()
 }
 
-/// The command line of the client.
+/// Returns the command line of the client.
 pub(super) fn client(
     flow: &Flow,
     own: &str,
@@ -71,48 +71,56 @@ pub(super) fn client(
     if flow.opened_by == FlowEnd::To {
         argv.push("-R");
     }
-    match (flow.transport, flow.cc.first()) {
-        (Transport::Udp, _) => argv.push("-u"),
-        (_, Some(cc)) => argv.extend(["-C", &cc.name]),
-        (_, None) => {}
+    if flow.transport == Transport::Udp {
+        argv.push("-u");
+    }
+    if let Some(control) = control_of(flow) {
+        argv.extend(["-C", control]);
     }
     let argv = argv.into_iter().map(str::to_owned);
     argv.chain(args.iter().cloned()).collect()
 }
 
-/// What a run of iperf3 measured. What it did not measure is `None`.
+/// Returns the congestion control of the client's `-C`.
+pub(super) fn control_of(flow: &Flow) -> Option<&str> {
+    let control = flow.cc.first().map(|cc| cc.name.as_str());
+    control.filter(|_| flow.transport != Transport::Udp)
+}
+
+/// The measurements of an iperf3 run. Fields that it did not measure are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Iperf3Report {
-    /// Payload that the sending side counted.
+    /// Payload that the sender counted.
     pub bytes_sent: Option<u64>,
-    /// Payload that the receiving side counted.
+    /// Payload that the receiver counted.
     pub bytes_received: Option<u64>,
-    /// How long the sending side sent.
+    /// How long the sender sent.
     pub seconds: Option<f64>,
-    /// Segments that the sender's TCP sent again, by iperf3 (`tcpi_total_retrans`); with Multipath TCP those of the first subflow.
+    /// Segments that the sender's TCP retransmitted, as iperf3 reports them (`tcpi_total_retrans`).
+    /// With MPTCP, those of the initial subflow.
     pub retransmits: Option<u64>,
     /// Datagrams sent.
     pub packets: Option<u64>,
-    /// Datagrams that the receiving side missed.
+    /// Datagrams that the receiver missed.
     pub lost_packets: Option<u64>,
-    /// Jitter of datagrams (RFC 1889) at the receiving side.
+    /// Jitter of datagrams (RFC 1889) at the receiver.
     pub jitter_s: Option<f64>,
-    /// What the sending side counted in each interval.
+    /// The intervals of the sender.
     pub intervals: Vec<Iperf3Interval>,
 }
 
 /// One interval of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Iperf3Interval {
-    /// From when, in seconds since the test began.
+    /// Start of the interval, in seconds since the test began.
     pub start_s: f64,
-    /// Until when.
+    /// End of the interval.
     pub end_s: f64,
     /// Payload.
     pub bytes: u64,
 }
 
-/// The documents of both sides; either may be missing, if the program was ended before it could write.
+/// The documents of both sides. Either is missing if the program was killed before it could write.
 pub(super) struct Documents {
     sender: Value,
     receiver: Value,
@@ -134,13 +142,14 @@ impl Documents {
         }
     }
 
-    /// Why the client says that it failed. That it was interrupted is no failure: a run that ends does so.
+    /// Returns the client's error. An interruption is not an error, because the end of a run
+    /// interrupts the client.
     pub(super) fn error(&self) -> Option<String> {
         let error = self.client["error"].as_str()?;
         (!error.starts_with("interrupt")).then(|| error.to_owned())
     }
 
-    /// What was measured; `None` if neither side wrote anything of use.
+    /// Returns the measurements; `None` if neither side wrote any.
     pub(super) fn report(&self) -> Option<Iperf3Report> {
         let end = |side: &Value, of: &str| side["end"][of].clone();
         let intervals = intervals(&self.sender);

@@ -1,6 +1,7 @@
-//! The thread that starts the programs of a run, listens to them and sees their end.
+//! The thread that starts the programs of a run, reads their output and waits for their end.
 //!
-//! It is a thread of its own because one that has unshared the PID namespace of its children cannot start threads, and because the init dies with it.
+//! It is a thread of its own for two reasons: a thread that has unshared the PID namespace of its
+//! children cannot start threads, and the init ends with it.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,20 +22,20 @@ use super::process::{Order, start_init};
 use super::sockets::Role;
 use crate::{Clock, LiveError, sys};
 
-/// How long programs have to end by themselves when the run does.
+/// How long programs have to end by themselves at the end of the run.
 const TIME_TO_END: Duration = Duration::from_secs(1);
 
-/// As much as is read from one program before others have their turn.
+/// Pieces read from one program before the others get their turn.
 const PIECES_IN_A_ROW: usize = 16;
 
-/// What a program was started for.
+/// Why a program was started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// To be there when a flow starts.
+    /// To serve the flow of that index, before it starts.
     Server(usize),
-    /// To be the flow of that index.
+    /// To carry the flow of that index.
     Flow(usize),
-    /// Because of the event of that id.
+    /// For the event of that id.
     Event(String),
 }
 
@@ -57,24 +58,24 @@ pub(super) struct Record {
 pub(super) struct End {
     pub(super) at_ns: Nanos,
     pub(super) status: ExitStatus,
-    /// Whether the end of the run was the reason.
+    /// Whether it ended because of the end of the run.
     pub(super) was_asked: bool,
 }
 
-/// What the thread tells the others.
+/// What the thread reports to the others.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     pub(super) records: Vec<Record>,
     /// Flows whose program could not be started, and why.
     pub(super) failures: Vec<(usize, String)>,
-    /// What is wrong with the thread itself.
+    /// An error of the thread itself.
     pub(super) trouble: Option<String>,
 }
 
-/// The journal, for all threads.
+/// The journal, shared by all threads.
 pub(super) type SharedJournal = Arc<Mutex<Journal>>;
 
-/// The journal, also after a panic elsewhere.
+/// Locks the journal, even after a panic in another thread.
 pub(super) fn locked(journal: &Mutex<Journal>) -> MutexGuard<'_, Journal> {
     journal.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -90,7 +91,7 @@ enum Request {
     Stop,
 }
 
-/// The thread, for those who give it orders. Dropping it ends all programs.
+/// The handle of the thread. Dropping it ends all programs.
 pub(super) struct Launcher {
     requests: mpsc::Sender<Request>,
     wake: Arc<OwnedFd>,
@@ -98,7 +99,7 @@ pub(super) struct Launcher {
 }
 
 impl Launcher {
-    /// Makes the PID namespace. Long outputs go to `directory`.
+    /// Creates the PID namespace. Long outputs go to `directory`.
     pub(super) fn start(directory: PathBuf, journal: SharedJournal) -> Result<Self, LiveError> {
         let (requests, incoming) = mpsc::channel();
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
@@ -145,12 +146,12 @@ impl Launcher {
     }
 
     fn send(&self, request: Request) {
-        // If the thread is gone, whoever waits for an answer sees that.
+        // If the thread has ended, callers that wait for an answer get an error.
         let _ = self.requests.send(request);
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
     }
 
-    /// Starts a program now, and gives its place in the journal.
+    /// Starts a program now. Returns its index in the journal.
     pub(super) fn execute(
         &self,
         order: Order,
@@ -173,7 +174,7 @@ impl Launcher {
         self.send(Request::Begin(clock, flows));
     }
 
-    /// Ends all programs, and waits until nothing is left of them.
+    /// Ends all programs and waits until none is left.
     pub(super) fn stop(&mut self) -> Result<(), LiveError> {
         let Some(thread) = self.thread.take() else {
             return Ok(());
@@ -199,11 +200,11 @@ struct Keeper {
     clock: Option<Clock>,
     scheduled: Vec<FlowPrograms>,
     running: Vec<Running>,
-    /// Set when the run ends: until when programs may take to end by themselves.
+    /// Set at the end of the run: the time until which programs may end by themselves.
     stops_at: Option<Instant>,
 }
 
-/// A program of which something is still to come.
+/// A program that is still running or has output to read.
 struct Running {
     record: usize,
     child: Child,
@@ -236,7 +237,7 @@ impl Keeper {
         self.clock.map_or(0, |clock| clock.now())
     }
 
-    /// Until something happens or is due.
+    /// Waits until something happens or is due.
     fn wait(&self) {
         let due = self.scheduled.iter().map(|flow| flow.start_ns).min();
         let due = due.zip(self.clock).map(|(at, clock)| clock.until(at));
@@ -253,13 +254,13 @@ impl Keeper {
                 awaited.push(PollFd::new(&running.process, PollFlags::IN));
             }
         }
-        // An interrupted wait is followed by the next.
+        // The loop waits again after an interrupted wait.
         let _ = poll(&mut awaited, timeout.as_ref());
         let mut count = [0; 8];
         let _ = rustix::io::read(&*self.wake, &mut count);
     }
 
-    /// Takes what programs say, and notes which have ended.
+    /// Reads the output of programs, and records which have ended.
     fn listen(&mut self) {
         let now = self.now();
         let was_asked = self.stops_at.is_some();
@@ -370,7 +371,8 @@ impl Keeper {
         Ok(record)
     }
 
-    /// iperf3 writes its results when it is interrupted, and its server when the client has ended.
+    /// Asks programs to end. iperf3 writes its results when it is interrupted, and its server when
+    /// the client has ended.
     fn ask_to_end(&self) {
         let journal = locked(&self.journal);
         for running in self.running.iter().filter(|running| !running.has_ended) {
@@ -383,15 +385,15 @@ impl Keeper {
                 (_, false) => Signal::TERM,
             };
             if let Some(group) = Pid::from_raw(running.child.id().cast_signed()) {
-                // It may just have ended.
+                // The program may just have ended.
                 let _ = kill_process_group(group, signal);
             }
         }
     }
 
-    /// Kills what is left, and takes leave of it.
+    /// Kills the remaining programs and collects their status.
     fn end(&mut self, mut init: Child) {
-        // It may have ended by itself; then its namespace is empty already.
+        // The init may have ended by itself, in which case its namespace is already empty.
         let _ = init.kill();
         for running in &mut self.running {
             if !running.has_ended {
@@ -406,7 +408,7 @@ impl Keeper {
                 running.has_ended = true;
             }
         }
-        // It goes only after all others.
+        // The init ends only after all other processes.
         let _ = init.wait();
         while !self.running.is_empty() {
             self.listen();
@@ -422,7 +424,8 @@ impl Running {
     }
 }
 
-/// Reads what is there without waiting, but not for ever from a program that never stops to write.
+/// Reads the available output without blocking. Stops after some pieces, because a program may
+/// write without end.
 fn drain<P: io::Read + AsFd>(pipe: &mut Option<P>, output: &mut Output) -> io::Result<()> {
     for _ in 0..PIECES_IN_A_ROW {
         let Some(open) = pipe else { break };

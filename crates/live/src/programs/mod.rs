@@ -1,8 +1,10 @@
-//! Programs on hosts: iperf3, any command as a flow, and what events execute.
+//! Programs on hosts: iperf3, any command as a flow, and programs that events execute.
 //!
-//! All programs of a run live in one PID namespace, whose init dies with this process, however it ends; and with the init everything in the namespace.
-//! Each is in the network of its host, and has its own /proc, /sys and /etc/hosts.
+//! All programs of a run live in one PID namespace, whose init dies with this process, however it
+//! ends. All processes in the namespace die with the init. Each program is in the network of its
+//! host, and has its own /proc, /sys and /etc/hosts.
 
+mod caller;
 mod iperf3;
 mod launcher;
 mod output;
@@ -30,17 +32,18 @@ use self::sockets::{ForeignSockets, Root};
 use crate::traffic::{FlowResult, FlowSocket};
 use crate::{Clock, LiveError, NetworkNamespace};
 
+pub use self::caller::Caller;
 pub use self::iperf3::{Iperf3Interval, Iperf3Report};
 
-/// Where long outputs go, in the directory of the run.
+/// The folder of long outputs in the directory of the run.
 const DIRECTORY: &str = "programs";
-/// How long a server has until it listens.
+/// How long a server may take until it listens.
 const SERVER_PATIENCE: Duration = Duration::from_secs(5);
 
-/// What became of a program.
+/// The result of a program.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ProgramResult {
-    /// Id of the flow that it was for.
+    /// Id of the flow that it carried or served.
     pub flow: Option<String>,
     /// Id of the event that executed it.
     pub event: Option<String>,
@@ -56,17 +59,17 @@ pub struct ProgramResult {
     pub exit_status: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
-    /// Whether it ended because the run did.
+    /// Whether it ended because of the end of the run.
     pub ended_by_run: bool,
     /// The beginning of its standard output.
     pub stdout: String,
     /// The beginning of its standard error.
     pub stderr: String,
-    /// The file in the bundle that has all of a long standard output.
+    /// The file in the bundle with the whole of a long standard output.
     pub stdout_file: Option<String>,
-    /// The file in the bundle that has all of a long standard error.
+    /// The file in the bundle with the whole of a long standard error.
     pub stderr_file: Option<String>,
-    /// What iperf3 measured, with the client.
+    /// The measurements of iperf3; only the client has them.
     pub measured: Option<Iperf3Report>,
 }
 
@@ -74,9 +77,11 @@ pub struct ProgramResult {
 pub struct Programs {
     experiment: Experiment,
     namespaces: BTreeMap<String, Arc<NetworkNamespace>>,
+    /// Whose rights they have; none means those of this process.
+    caller: Option<Arc<Caller>>,
     directory: PathBuf,
     journal: SharedJournal,
-    /// None until there is something to start.
+    /// `None` until the first program is to start.
     launcher: Option<Launcher>,
     /// Flows that have not been scheduled yet.
     flows: Vec<FlowPrograms>,
@@ -86,20 +91,23 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Everything about programs that stands in the way of an experiment on this machine.
+    /// Returns everything about programs that prevents an experiment on this machine.
     pub fn check(experiment: &Experiment) -> Vec<Missing> {
         plan::check(experiment)
     }
 
-    /// Starts what has to be there before the flows: when this returns, the servers listen. `namespace` gives that of a host; `directory` is that of the run.
+    /// Starts the servers and waits until they listen. `namespace` returns the namespace of a host;
+    /// `directory` is that of the run. Programs
+    /// have the rights of `caller`, without one those of this process.
     ///
     /// # Errors
-    /// A program is not there or does not start, or the system refuses a namespace.
+    /// A program is missing or does not start, or the system refuses a namespace.
     pub fn prepare<'a>(
         experiment: &Experiment,
         seed: u64,
         namespace: impl Fn(&str) -> &'a Arc<NetworkNamespace>,
         directory: &Path,
+        caller: Option<Caller>,
     ) -> Result<Self, LiveError> {
         let hosts = experiment.hosts.iter();
         let namespaces = hosts
@@ -108,6 +116,7 @@ impl Programs {
         let mut programs = Self {
             experiment: experiment.clone(),
             namespaces,
+            caller: caller.map(Arc::new),
             directory: directory.join(DIRECTORY),
             journal: SharedJournal::default(),
             launcher: None,
@@ -125,7 +134,7 @@ impl Programs {
     }
 
     fn planner(&self) -> Planner<'_> {
-        Planner::new(&self.experiment, &self.namespaces)
+        Planner::new(&self.experiment, &self.namespaces, self.caller.as_ref())
     }
 
     fn launcher(&mut self) -> Result<&Launcher, LiveError> {
@@ -142,7 +151,7 @@ impl Programs {
     fn start_servers(&mut self, flows: &[FlowPrograms]) -> Result<(), LiveError> {
         let mut awaited = Vec::new();
         for FlowPrograms { flow, server, .. } in flows {
-            // The namespace is made now: it takes time.
+            // Creates the PID namespace now, because that takes time.
             let launcher = self.launcher()?;
             if let Some((order, role, port)) = server {
                 let purpose = Purpose::Server(*flow);
@@ -188,17 +197,18 @@ impl Programs {
         }
     }
 
-    /// Runs a program on a host because of the event of that id.
+    /// Runs a program on a host for the event with id `event`.
     ///
     /// # Errors
-    /// There is no such host or program, or the system refuses.
+    /// The host or program does not exist, or the system refuses.
     pub fn execute(&mut self, host: &str, argv: &[String], event: &str) -> Result<(), LiveError> {
         let order = self.planner().order(host, argv.to_vec())?;
         let purpose = Purpose::Event(event.to_owned());
         self.launcher()?.execute(order, purpose, None).map(drop)
     }
 
-    /// The connections of the flows' programs as they are now: to be looked at and dropped at once, for they keep connections open.
+    /// Returns the current connections of the flows' programs. Drop them immediately after use,
+    /// because they keep connections open.
     pub fn sockets(&self, now: Nanos) -> Vec<FlowSocket> {
         let journal = locked(&self.journal);
         let alive = journal.records.iter().filter(|record| record.end.is_none());
@@ -216,7 +226,7 @@ impl Programs {
         foreign.get(now, &roots)
     }
 
-    /// Whether all flows that are programs have ended or failed; `None` if no flow is a program.
+    /// Returns whether all flows of programs have ended or failed; `None` if there are none.
     pub fn flows_are_done(&self) -> Option<bool> {
         if self.start_of_flow.is_empty() {
             return None;
@@ -230,10 +240,10 @@ impl Programs {
         Some(self.start_of_flow.keys().all(is_over))
     }
 
-    /// Ends all programs: first they are asked to, after a second they are killed, with all that they have started.
+    /// Ends all programs with all their children: asks them first and kills them after a second.
     ///
     /// # Errors
-    /// An output could not be kept.
+    /// An output could not be written.
     pub fn stop(&mut self) -> Result<(), LiveError> {
         if let Some(launcher) = &mut self.launcher {
             launcher.stop()?;
@@ -244,7 +254,9 @@ impl Programs {
         }
     }
 
-    /// What became of the flows, in the experiment's order; `None` for those that are no programs. The bytes are iperf3's own; those of other programs only their sockets know, and they are 0 here.
+    /// Returns the results of the flows, in the experiment's order; `None` for flows without a
+    /// program. Bytes come from iperf3. For other programs they are 0 here, because only the
+    /// sockets count them.
     pub fn flows(&self) -> Vec<Option<FlowResult>> {
         let flows = 0..self.experiment.flows.len();
         flows.map(|flow| self.flow(flow)).collect()
@@ -272,7 +284,7 @@ impl Programs {
         })
     }
 
-    /// What iperf3 wrote at both ends.
+    /// Returns the output of iperf3 at both ends.
     fn documents(&self, journal: &Journal, flow: usize) -> Option<Documents> {
         let described = &self.experiment.flows[flow];
         if !matches!(described.app, Application::Iperf3 { .. }) {
@@ -285,7 +297,7 @@ impl Programs {
         Some(Documents::parse(&whole(client), &whole(server), opened_by))
     }
 
-    /// What became of all programs, in the order in which they were started.
+    /// Returns the results of all programs, in the order in which they were started.
     pub fn results(&self) -> Vec<ProgramResult> {
         let journal = locked(&self.journal);
         let records = journal.records.iter();
@@ -339,7 +351,7 @@ impl Journal {
 }
 
 impl Record {
-    /// Why it did not end well by itself.
+    /// Returns why it failed; `None` if it succeeded or the run ended it.
     fn failure(&self) -> Option<String> {
         let end = self
             .end
@@ -351,7 +363,7 @@ impl Record {
     }
 }
 
-/// That a program is not there, and what helps.
+/// Returns the error for a missing program, with a remedy.
 fn missing(host: &str, program: &str) -> LiveError {
     LiveError::Machine {
         what: format!("{host}: there is no program {program} here"),
@@ -359,7 +371,7 @@ fn missing(host: &str, program: &str) -> LiveError {
     }
 }
 
-/// Whether somebody in a process's network listens at a TCP port (proc(5), /proc/net/tcp).
+/// Returns whether a socket in a process's network listens at a TCP port (proc(5), /proc/net/tcp).
 fn listens(pid: u32, port: u16) -> bool {
     const LISTENING: &str = "0A";
     let ending = format!(":{port:04X}");

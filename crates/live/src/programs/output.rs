@@ -1,12 +1,12 @@
-//! What a program says: the beginning in memory, all of it in a file when it is long.
+//! The output of a program: its beginning in memory, and the whole in a file if it is long.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
-/// As much as a result holds itself.
+/// Bytes that are kept in memory.
 const IN_MEMORY: usize = 64 * 1024;
-/// As much as is kept at all.
+/// Bytes that are kept in the file.
 const IN_FILE: u64 = 256 * 1024 * 1024;
 
 /// One of the two outputs of a program.
@@ -19,7 +19,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// `path` is where it goes when it is long.
+    /// Creates an empty output. A long one goes to the file `path`.
     pub(super) fn new(path: PathBuf) -> Self {
         Self {
             beginning: Vec::new(),
@@ -29,7 +29,7 @@ impl Output {
         }
     }
 
-    /// Takes what there is to read now, at most one piece; `false` at the end.
+    /// Reads at most one piece of the available output. Returns `false` at the end.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -39,7 +39,7 @@ impl Output {
             Ok(0) => Ok(false),
             Ok(length) => self.add(&piece[..length]).map(|()| true),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
-            // Nobody can write to it any more.
+            // No process can write to the pipe any more.
             Err(_) => Ok(false),
         }
     }
@@ -62,12 +62,12 @@ impl Output {
         }
     }
 
-    /// The beginning; bytes that are no text are replaced.
+    /// Returns the beginning. Bytes that are not text are replaced.
     pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(&self.beginning).into_owned()
     }
 
-    /// All of it, as far as it was kept.
+    /// Returns the whole output, as far as it was kept.
     pub(super) fn whole(&self) -> io::Result<Vec<u8>> {
         match self.file {
             Some(_) => fs::read(&self.path),
@@ -75,7 +75,7 @@ impl Output {
         }
     }
 
-    /// The name of its file in the directory of programs, if it was too long.
+    /// Returns the name of its file in the directory of programs, if it was too long.
     pub(super) fn file_name(&self) -> Option<String> {
         self.file.as_ref()?;
         let name = self.path.file_name()?;

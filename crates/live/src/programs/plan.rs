@@ -1,4 +1,4 @@
-//! From the description to command lines.
+//! Plans command lines from the description.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,39 +12,44 @@ use netlab::lookup::Lookup;
 use netlab::resolved::{Action, Application, Experiment, Flow, FlowEnd, Transport};
 use netlab::rng::Generator;
 use netlab::time::Nanos;
+use rustix::thread::CapabilitySet;
 
+use super::caller::{Caller, needed_for_control};
 use super::iperf3;
 use super::process::Order;
 use super::sockets::Role;
 use crate::traffic::{StreamEnd, port_of_flow};
 use crate::{LiveError, NetworkNamespace};
 
-/// Lets a program's TCP sockets be those of Multipath TCP.
+/// Turns a program's TCP sockets into MPTCP sockets.
 const MPTCPIZE: [&str; 2] = ["mptcpize", "run"];
 
 /// The programs of one flow.
 pub(super) struct FlowPrograms {
     pub(super) flow: usize,
     pub(super) start_ns: Nanos,
-    /// What has to listen before the flow starts, and where.
+    /// The program that listens before the flow starts, and its port.
     pub(super) server: Option<(Order, Role, u16)>,
     pub(super) client: (Order, Role),
 }
 
-/// The addresses of hosts, and where they are.
+/// The addresses and namespaces of hosts.
 pub(super) struct Planner<'a> {
     lookup: Lookup<'a>,
     namespaces: &'a BTreeMap<String, Arc<NetworkNamespace>>,
+    caller: Option<&'a Arc<Caller>>,
 }
 
 impl<'a> Planner<'a> {
     pub(super) fn new(
         experiment: &'a Experiment,
         namespaces: &'a BTreeMap<String, Arc<NetworkNamespace>>,
+        caller: Option<&'a Arc<Caller>>,
     ) -> Self {
         Self {
             lookup: Lookup::new(experiment),
             namespaces,
+            caller,
         }
     }
 
@@ -52,7 +57,7 @@ impl<'a> Planner<'a> {
         PathPairs::new(&self.lookup, &flow.paths, end)
     }
 
-    /// What a program on a host is to be started with.
+    /// Returns the order to start a program on a host.
     pub(super) fn order(&self, host: &str, argv: Vec<String>) -> Result<Order, LiveError> {
         let namespace = self.namespaces.get(host).ok_or_else(|| {
             LiveError::Refused(format!("there is no host {host} to run a program on"))
@@ -62,10 +67,13 @@ impl<'a> Planner<'a> {
             argv,
             namespace: Arc::clone(namespace),
             names: Arc::new(self.names_for(host)),
+            caller: self.caller.cloned(),
+            kept: CapabilitySet::empty(),
         })
     }
 
-    /// The hosts file of a host: each other host by the first address to which a flow between the two has a path.
+    /// Returns the hosts file of a host: each other host by the first address to which a flow
+    /// between the two has a path.
     fn names_for(&self, host: &str) -> String {
         let mut text = "127.0.0.1 localhost\n::1 localhost\n".to_owned();
         for other in &self.lookup.experiment.hosts {
@@ -88,7 +96,7 @@ impl<'a> Planner<'a> {
         text
     }
 
-    /// The programs of the flows that are some.
+    /// Returns the programs of all flows that have any.
     pub(super) fn flows(&self, seed: u64) -> Result<Vec<FlowPrograms>, LiveError> {
         let mut all = Vec::new();
         for (index, flow) in self.lookup.experiment.flows.iter().enumerate() {
@@ -140,9 +148,14 @@ impl<'a> Planner<'a> {
             has_control: true,
         };
         let client = iperf3::client(flow, &own, &peer, port, args);
-        let client = self.order(&opener, self.through_mptcpize(flow, &opener, client))?;
+        let mut client = self.order(&opener, self.through_mptcpize(flow, &opener, client))?;
         let server = self.through_mptcpize(flow, &acceptor, iperf3::server(port));
-        let server = self.order(&acceptor, server)?;
+        let mut server = self.order(&acceptor, server)?;
+        // The client tells the server which one it is.
+        if let Some(control) = iperf3::control_of(flow) {
+            client.kept = needed_for_control(control);
+            server.kept = client.kept;
+        }
         Ok((
             Some((server, role(&acceptor), port)),
             (client, role(&opener)),
@@ -158,7 +171,7 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// Whether a flow's program on a host is to speak Multipath TCP.
+/// Returns whether a flow's program on a host is to use MPTCP.
 fn is_multipath(experiment: &Experiment, flow: &Flow, host: &str) -> bool {
     let speaks = experiment
         .hosts
@@ -167,7 +180,7 @@ fn is_multipath(experiment: &Experiment, flow: &Flow, host: &str) -> bool {
     flow.transport == Transport::Mptcp && speaks
 }
 
-/// Everything about programs that stands in the way of an experiment on this machine.
+/// Returns everything about programs that prevents an experiment on this machine.
 pub(super) fn check(experiment: &Experiment) -> Vec<Missing> {
     let lookup = Lookup::new(experiment);
     let mut missing = Vec::new();
@@ -221,7 +234,7 @@ fn not_installed<'p>(
         .collect()
 }
 
-/// What to do where a program is missing.
+/// Returns the remedy for a missing program.
 pub(super) fn remedy(program: &str) -> String {
     match program {
         "iperf3" | "mptcpize" => format!("install it, as with `apt install {program}`"),
@@ -229,7 +242,7 @@ pub(super) fn remedy(program: &str) -> String {
     }
 }
 
-/// Whether execvp(3) would find it.
+/// Returns whether execvp(3) would find a program.
 fn is_installed(program: &str) -> bool {
     let is_program = |path: &Path| {
         let metadata = path.metadata();

@@ -1,4 +1,4 @@
-//! Starting a program where it belongs: in its host's network, in the run's PID namespace, with mounts of its own.
+//! Starts a program in its host's network, in the run's PID namespace, with mounts of its own.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -9,18 +9,21 @@ use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_change};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use rustix::thread::{CapabilitySet, LinkNameSpaceType, move_into_link_name_space};
 
+use super::caller::Caller;
 use crate::{LiveError, NetworkNamespace, sys};
 
 const HOSTS_FILE: &CStr = c"/etc/hosts";
-/// Where the file lies before it is bound to its place; hidden by what is mounted there next.
+/// Where the file is before it is bound to its place; the next mount hides it.
 const HOSTS_FILE_AT_FIRST: &CStr = c"/proc/hosts";
 
-/// The init of a PID namespace: it waits, and takes leave of whoever has no parent any more. It ends with the input that the run holds open.
+/// The init of a PID namespace: it waits for orphaned processes. It ends with its input, which the
+/// run holds open.
 const INIT: &str = "exec 3<&0; cat <&3 >/dev/null & wait $!";
 
-/// Starts the first process of a PID namespace. The calling thread must have unshared that of its children, and must live as long.
+/// Starts the first process of a PID namespace. The calling thread must have unshared the namespace
+/// of its children, and must live as long as the init.
 pub(crate) fn start_init() -> Result<Child, LiveError> {
     let mut command = Command::new("/bin/sh");
     command
@@ -35,18 +38,22 @@ pub(crate) fn start_init() -> Result<Child, LiveError> {
     ))
 }
 
-/// What to start, and where.
+/// A program to start, and its place.
 #[derive(Clone, Debug)]
 pub(super) struct Order {
     pub(super) host: String,
     pub(super) argv: Vec<String>,
     pub(super) namespace: Arc<NetworkNamespace>,
-    /// What /etc/hosts is to say.
+    /// The content of /etc/hosts.
     pub(super) names: Arc<String>,
+    /// Whose rights it has; none means those of this process.
+    pub(super) caller: Option<Arc<Caller>>,
+    /// Capabilities that it needs nevertheless.
+    pub(super) kept: CapabilitySet,
 }
 
 impl Order {
-    /// Starts it; its output can be read.
+    /// Starts the program, with its output as pipes.
     pub(super) fn start(&self) -> Result<Child, LiveError> {
         let Some((program, arguments)) = self.argv.split_first() else {
             return Err(LiveError::Refused(format!(
@@ -68,7 +75,18 @@ impl Order {
             namespace: namespace.map_err(LiveError::while_(doing()))?,
             names: has_hosts_file().then(|| Arc::clone(&self.names)),
         };
-        sys::before_exec(&mut command, move || place.enter());
+        let caller = self.caller.clone();
+        if let Some(caller) = &caller {
+            let variables = caller.environment.iter();
+            command.envs(variables.map(|(name, value)| (name, value)));
+        }
+        let kept = self.kept;
+        sys::before_exec(&mut command, move || {
+            place.enter()?;
+            caller
+                .as_ref()
+                .map_or(Ok(()), |caller| caller.take_over(kept))
+        });
         command.spawn().map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => super::missing(&self.host, program),
             _ => LiveError::while_(doing())(error),
@@ -82,15 +100,16 @@ fn has_hosts_file() -> bool {
         .is_ok_and(|path| std::fs::exists(path).unwrap_or(false))
 }
 
-/// What a child needs between fork and exec.
+/// The place that a child enters between fork and exec.
 pub(crate) struct Place {
     pub(crate) namespace: OwnedFd,
-    /// What /etc/hosts is to say, if anything of its own.
+    /// The content of /etc/hosts; `None` keeps the machine's file.
     pub(crate) names: Option<Arc<String>>,
 }
 
 impl Place {
-    /// Only system calls: the child has no other thread that could release a lock.
+    /// Moves the child to its place. Makes only system calls, because no other thread of the child
+    /// could release a lock.
     pub(crate) fn enter(&self) -> io::Result<()> {
         let network = Some(LinkNameSpaceType::Network);
         move_into_link_name_space(self.namespace.as_fd(), network)?;

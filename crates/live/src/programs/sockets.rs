@@ -1,6 +1,7 @@
-//! The connections of programs, for telemetry: duplicates of their sockets, had for one look only.
+//! The connections of programs, for telemetry: duplicates of their sockets, held for one sample
+//! only.
 //!
-//! A duplicate that stayed would keep a connection open that the program has closed.
+//! A duplicate that is kept would keep a connection open that the program has closed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,14 +20,14 @@ const SEARCH_EVERY_NS: Nanos = 50_000_000;
 /// `IPPROTO_MPTCP`.
 const MPTCP: u32 = 262;
 
-/// What a program does for a flow.
+/// The role of a program in a flow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Role {
     pub(super) flow: usize,
     pub(super) end: StreamEnd,
-    /// Whether its connections are to be Multipath TCP; then those that are not have fallen back.
+    /// Whether its connections are to be MPTCP. Connections over plain TCP have fallen back then.
     pub(super) wants_mptcp: bool,
-    /// Whether its first connection is only for control, as that of iperf3 is.
+    /// Whether its first connection is for control only, as with iperf3.
     pub(super) has_control: bool,
 }
 
@@ -42,9 +43,9 @@ pub(super) struct Root {
 pub(super) struct ForeignSockets {
     searched_at: Option<Nanos>,
     known: Vec<Known>,
-    /// Inodes of sockets that are no connections of the flow.
+    /// Inodes of sockets that are not connections of the flow.
     ignored: BTreeSet<u64>,
-    /// By process id: roots whose control connection was found.
+    /// Process ids of programs whose control connection was found.
     controlled: BTreeSet<u32>,
     processes: BTreeMap<u32, OwnedFd>,
 }
@@ -59,7 +60,7 @@ struct Known {
 }
 
 impl ForeignSockets {
-    /// Duplicates of the connections that the programs have now.
+    /// Returns duplicates of the current connections of the programs.
     pub(super) fn get(&mut self, now: Nanos, roots: &[Root]) -> Vec<FlowSocket> {
         let is_due = |last| now.saturating_sub(last) >= SEARCH_EVERY_NS;
         if self.searched_at.is_none_or(is_due) {
@@ -134,7 +135,7 @@ impl ForeignSockets {
 
 enum Kind {
     Other,
-    /// It may become one.
+    /// It may become a connection.
     Unconnected,
     Connection {
         is_mptcp: bool,
@@ -160,7 +161,7 @@ fn open_process(pid: u32) -> Option<OwnedFd> {
     pidfd_open(pid, PidfdFlags::empty()).ok()
 }
 
-/// A duplicate, if the descriptor still is that socket.
+/// Returns a duplicate, if the descriptor is still that socket.
 fn duplicate(
     processes: &BTreeMap<u32, OwnedFd>,
     pid: u32,
@@ -173,7 +174,7 @@ fn duplicate(
     is_same.then_some(socket)
 }
 
-/// Descriptors of a process that are sockets, in their order, with their inodes.
+/// Returns the descriptors of a process that are sockets, in ascending order, with their inodes.
 fn socket_descriptors(pid: u32) -> BTreeMap<RawFd, u64> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd"));
     let entries = entries.into_iter().flatten().flatten();
@@ -188,7 +189,7 @@ fn socket_descriptors(pid: u32) -> BTreeMap<RawFd, u64> {
         .collect()
 }
 
-/// The processes that a process has started and not yet seen the end of.
+/// Returns the children of a process that it has not waited for yet.
 fn children(pid: u32) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{pid}/task"));
     let threads = threads.into_iter().flatten().flatten();

@@ -1,8 +1,8 @@
-//! A program's connections over Multipath TCP.
+//! Carries a program's TCP connections over MPTCP.
 //!
-//! The program's kernel sends a SYN by the TUN device. It is kept back until the other side has answered ours, so that the program
-//! sees a refusal as a refusal; then our engine ends the program's TCP with a connection of its own, and bytes are carried between
-//! the two.
+//! The program's kernel sends a SYN to the TUN device. The client holds the SYN until the server or
+//! gateway has answered, so that the program sees a refusal as a refusal. Then the engine accepts
+//! the program's connection, and bytes are relayed between the two.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -34,16 +34,16 @@ use super::waiting::Waiting;
 use super::{Settings, earliest};
 use crate::{Clock, LiveError};
 
-/// Once the command has ended: how long nothing that it has written may get on before that is given up.
+/// How long, after the end of the command, its data may make no progress before the proxy gives up.
 const PATIENCE_AFTER_END: Nanos = 10 * NANOS_PER_SECOND;
-/// Packets that the program may send before others have their turn.
+/// Packets read from the program before others get their turn.
 const PACKETS_IN_A_ROW: usize = 32;
-/// Enough for a way without delay.
+/// Enough for a path without delay.
 const BUFFER_BYTES: u64 = 1 << 20;
-/// No segment is late on such a way.
+/// Short, because no segment is late on a path without delay.
 const TIME_WAIT: Nanos = NANOS_PER_SECOND / 100;
 
-/// The TUN device as a wire.
+/// Sends packets to the TUN device.
 struct TunWire {
     network: ProgramNamespace,
     buffer: Vec<u8>,
@@ -58,11 +58,11 @@ impl Wire for TunWire {
 /// A connection that a program has asked for.
 struct Opening {
     syn: Packet,
-    /// What the gateway says, if there is one.
+    /// The gateway's answer, if there is a gateway.
     answer: Option<convert::Incoming>,
 }
 
-/// What is waited for.
+/// The descriptors to wait for.
 enum Source {
     Program,
     Command,
@@ -101,7 +101,7 @@ impl From<u64> for Source {
     }
 }
 
-/// A command in a network of its own, and its connections over Multipath TCP.
+/// A command in a network of its own, and its connections over MPTCP.
 pub(super) struct Client {
     clock: Clock,
     network: NetworkSide,
@@ -110,23 +110,24 @@ pub(super) struct Client {
     program_profile: Profile,
     relays: Relays<EngineSide<RawWire>, EngineSide<TunWire>>,
     openings: BTreeMap<ConnectionId, Opening>,
-    /// Between whom they are.
+    /// The addresses of the openings.
     asked_for: BTreeSet<FourTuple>,
     datagrams: Datagrams,
     gateway: Option<SocketAddr>,
     waiting: Waiting<Source>,
     scratch: Vec<u8>,
     refused: u64,
-    /// What servers had not acknowledged, and when that was last another number; of use once the command has ended.
+    /// Bytes that servers have not acknowledged, and when their number last changed. Used after the
+    /// end of the command.
     unacked: (u64, Nanos),
     exit_status: Option<i32>,
 }
 
 impl Client {
-    /// Makes the network of the program.
+    /// Creates the network of the program.
     ///
     /// # Errors
-    /// The settings are wrong, rights are missing, or the system refuses.
+    /// The settings are wrong, privileges are missing, or the system refuses.
     pub(super) fn new(settings: &Settings, gateway: Option<SocketAddr>) -> Result<Self, LiveError> {
         let network = NetworkSide::open(settings, Routes::OfDevices)?;
         let addresses: Vec<_> = network.addresses().collect();
@@ -158,8 +159,8 @@ impl Client {
         })
     }
 
-    /// Runs a command to its end, and until what it has written has arrived; or until `stop` is readable, which ends it. The calling
-    /// thread can start no threads afterwards.
+    /// Runs a command until it has ended and its data has arrived, or until `stop` is readable,
+    /// which ends the command. The calling thread cannot start threads afterwards.
     ///
     /// # Errors
     /// The command cannot be started, or the system refuses.
@@ -209,7 +210,7 @@ impl Client {
         {
             self.exit_status = Some(status);
             self.unacked.1 = self.clock.now();
-            // Nobody waits for them any more.
+            // The program that asked for these connections has ended.
             for (id, _) in std::mem::take(&mut self.openings) {
                 self.network.engine.reset(id);
             }
@@ -224,7 +225,8 @@ impl Client {
         if unacked != self.unacked.0 {
             self.unacked = (unacked, now);
         }
-        // Nobody is left who would read what comes back: the program's kernel answers that with a reset, which goes on to the server.
+        // Data from servers is not waited for. The program's kernel answers it with a reset, which
+        // is passed to the server.
         let has_finished = self.network.engine.has_finished_all();
         has_finished || now >= self.unacked.1 + PATIENCE_AFTER_END
     }
@@ -246,7 +248,7 @@ impl Client {
         self.settle(now);
     }
 
-    /// Sends and carries until there is nothing more to be done now.
+    /// Sends and relays until nothing is left to do now.
     fn settle(&mut self, now: Nanos) {
         loop {
             self.network.engine.answer(now);
@@ -293,7 +295,7 @@ impl Client {
         }
     }
 
-    /// Whether the other side is there; `None` as long as that is not known.
+    /// Returns whether the server was reached; `None` until that is known.
     fn has_answered(&mut self, id: ConnectionId) -> Option<bool> {
         let opening = self.openings.get_mut(&id)?;
         let Some(answer) = &mut opening.answer else {
@@ -338,12 +340,12 @@ impl Client {
                 return;
             };
             let bytes: Arc<[u8]> = Arc::from(bytes);
-            // What is neither TCP nor UDP has no way out.
+            // Packets of other protocols are dropped.
             if let Ok((packet, _)) = Packet::parse(&bytes) {
                 self.take_segment(now, packet);
             } else if let Ok(packet) = UdpPacket::parse(&bytes) {
                 let waiting = &self.waiting;
-                // A datagram may get lost.
+                // A datagram may be lost.
                 let _ = self.datagrams.send(now, &packet, |id, socket| {
                     waiting.for_input(socket.as_fd(), Source::Datagrams(id))
                 });
@@ -365,7 +367,7 @@ impl Client {
         }
     }
 
-    /// Whether there is a connection between these; one that has ended gives way.
+    /// Returns whether a connection with these addresses exists. One that has ended is forgotten.
     fn is_known(&mut self, four: FourTuple) -> bool {
         let Some(id) = self.programs.endpoint.connection_between(four) else {
             return false;
@@ -383,7 +385,8 @@ impl Client {
         let opened = is_host.then(|| self.network.connect(now, to));
         let id = match opened {
             Some(Ok(id)) => id,
-            // The program's kernel asks again; a second later TIME-WAIT has let go of some.
+            // The SYN is dropped, so that the program's kernel sends it again. A second later some
+            // ports have left TIME-WAIT.
             Some(Err(ConnectError::NoFreePort { .. })) => return,
             Some(Err(_)) | None => {
                 self.programs.endpoint.refuse_packet(&syn);
@@ -396,7 +399,7 @@ impl Client {
         self.openings.insert(id, opening);
     }
 
-    /// Resets what is left.
+    /// Resets the remaining connections and returns the report.
     fn end(mut self) -> Report {
         let now = self.clock.now();
         self.network.engine.reset_unfinished(now);
@@ -411,12 +414,12 @@ impl Client {
     }
 }
 
-/// Where a program wants to connect to.
+/// Returns the destination of a program's SYN.
 fn destination(syn: &Packet) -> SocketAddr {
     SocketAddr::new(syn.destination, syn.segment.destination_port)
 }
 
-/// How connections with the program are made: TCP over a way without delay or loss.
+/// Returns the profile of connections with the program: TCP over a path without delay or loss.
 fn program_profile() -> Profile {
     let mss_bytes = MTU_BYTES - 60;
     let config = Config {
@@ -444,7 +447,7 @@ fn program_profile() -> Profile {
     }
 }
 
-/// Where names are asked for, if that is at addresses of this machine alone (resolv.conf(5)).
+/// Returns the nameservers at loopback addresses (resolv.conf(5)).
 fn loopback_nameservers() -> Vec<Ipv4Addr> {
     let text = fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
     let lines = text.lines().map(str::split_whitespace);

@@ -1,9 +1,14 @@
-//! How a client tells a gateway where to connect to: the Connect and Error TLVs of the 0-RTT TCP Convert Protocol (RFC 8803).
+//! How a client tells a gateway the destination: the Connect and Error TLVs of the 0-RTT TCP
+//! Convert Protocol (RFC 8803).
 //!
-//! A message is a fixed header (section 6.1), then TLVs (section 6.2). The client's stands at the start of its stream, the gateway's
-//! at the start of the other one. We send it once the connection stands, as our engine sends no data with a SYN: that costs a round
-//! trip. A gateway whose connection stands answers with a header alone: the options of the server's SYN/ACK, which the RFC has there
-//! for who asked for options (section 6.2.6), are known to the kernel only, and who asks for options is refused.
+//! A message is a fixed header (section 6.1) followed by TLVs (section 6.2). The client's message
+//! is at the start of its byte stream, the gateway's at the start of the other direction. The
+//! client sends the message after the handshake, because the engine sends no data with a SYN; this
+//! costs a round trip.
+//!
+//! A gateway answers with a header alone when it has connected. The RFC lets it add the options of
+//! the server's SYN/ACK for clients that asked for options (section 6.2.6). Only the kernel knows
+//! these, so a client that asks for options is refused.
 
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
@@ -15,17 +20,17 @@ use crate::traffic::ByteStream;
 
 const VERSION: u8 = 1;
 const MAGIC: [u8; 2] = [0x22, 0x63];
-/// Lengths are in these units.
+/// The unit of lengths.
 const WORD_BYTES: usize = 4;
 const HEADER_BYTES: usize = WORD_BYTES;
 const CONNECT: u8 = 10;
 const CONNECT_BYTES: usize = 20;
-/// What a gateway may want before it serves anybody; ours does not.
+/// The cookie that a gateway may require. This one does not.
 const COOKIE: u8 = 22;
 const ERROR: u8 = 30;
 /// Type, length and code of an error.
 const ERROR_BYTES: usize = 3;
-/// The most that a message can have.
+/// The longest message.
 const LONGEST_MESSAGE_BYTES: usize = 255 * WORD_BYTES;
 
 /// Why a gateway did not connect (section 6.2.8).
@@ -34,18 +39,19 @@ pub(super) enum Refusal {
     UnsupportedVersion,
     Malformed,
     UnsupportedMessage,
-    /// Kinds of TCP options that the server was to be offered.
+    /// Kinds of the TCP options that the client wanted to offer to the server.
     UnsupportedOptions(Vec<u8>),
     NetworkFailure,
     ConnectionReset,
-    /// The code of the ICMP message that said so.
+    /// The code of the ICMP message that reported it.
     DestinationUnreachable(u8),
-    /// Nothing is said: a message without length is answered by a reset (section 6.1).
+    /// No answer is sent: a message with length 0 is answered by a reset (section 6.1).
     Reset,
 }
 
 impl Refusal {
-    /// Why a server could not be reached. The kernel has made an error of what ICMP said (RFC 792; RFC 4443, section 3.1).
+    /// Returns why a server could not be reached, from the kernel's error for an ICMP message (RFC
+    /// 792; RFC 4443, section 3.1).
     pub(super) fn of(error: &io::Error, server: IpAddr) -> Self {
         let address_unreachable = if server.is_ipv4() { 1 } else { 3 };
         match Errno::from_io_error(error) {
@@ -56,8 +62,8 @@ impl Refusal {
         }
     }
 
-    /// What the client is told, whose message so far was `asked`: that is echoed where it was not understood, as far as there is
-    /// room. Nothing, if the connection is to be reset.
+    /// Returns the answer to a client that has sent `asked` so far. A message that was not
+    /// understood is echoed as far as there is room. `None` if the connection is to be reset.
     pub(super) fn message(&self, asked: &[u8]) -> Option<Vec<u8>> {
         let (code, value) = match self {
             Self::UnsupportedVersion => (0, vec![VERSION]),
@@ -78,14 +84,14 @@ impl Refusal {
     }
 }
 
-/// Behind a zero, so that it is aligned as it was.
+/// Returns the echo after a zero byte, so that its alignment is kept.
 fn echo(asked: &[u8]) -> Vec<u8> {
     let room = LONGEST_MESSAGE_BYTES - HEADER_BYTES - WORD_BYTES;
     let echoed = &asked[..asked.len().min(room)];
     [&[0], echoed].concat()
 }
 
-/// What a client asks for.
+/// Returns a client's message for this destination.
 pub(super) fn connect(to: SocketAddr) -> Vec<u8> {
     let mut message = header(CONNECT_BYTES);
     message.extend([CONNECT, (CONNECT_BYTES / WORD_BYTES) as u8]);
@@ -98,7 +104,7 @@ pub(super) fn connect(to: SocketAddr) -> Vec<u8> {
     message
 }
 
-/// What a gateway says whose connection stands.
+/// Returns the message of a gateway that has connected.
 pub(super) fn connected() -> Vec<u8> {
     header(0)
 }
@@ -108,15 +114,15 @@ fn header(tlv_bytes: usize) -> Vec<u8> {
     vec![VERSION, words as u8, MAGIC[0], MAGIC[1]]
 }
 
-/// A message that is arriving.
+/// A message that is being received.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Incoming(Vec<u8>);
 
 impl Incoming {
-    /// Reads on, and nothing behind it; the message once it is whole.
+    /// Reads more of the message, but nothing after it. Returns the message once it is complete.
     ///
     /// # Errors
-    /// It is none of this protocol, or its stream has ended.
+    /// The bytes are not of this protocol, or the stream has ended.
     pub(super) fn read(&mut self, stream: &mut dyn ByteStream) -> Result<Option<&[u8]>, Refusal> {
         loop {
             let missing = missing_bytes(&self.0)?;
@@ -133,16 +139,16 @@ impl Incoming {
         }
     }
 
-    /// What has arrived of it.
+    /// Returns the bytes received so far.
     pub(super) fn so_far(&self) -> &[u8] {
         &self.0
     }
 }
 
-/// How many bytes of the message are still missing, as far as its start tells; 0 when it is whole.
+/// Returns how many bytes the message still needs, as far as is known; 0 when it is complete.
 ///
 /// # Errors
-/// It is none of this protocol.
+/// The bytes are not of this protocol.
 fn missing_bytes(start: &[u8]) -> Result<usize, Refusal> {
     let Some(header) = start.get(..HEADER_BYTES) else {
         return Ok(HEADER_BYTES - start.len());
@@ -159,10 +165,10 @@ fn missing_bytes(start: &[u8]) -> Result<usize, Refusal> {
     }
 }
 
-/// Where a whole message of a client wants to go.
+/// Returns the destination in a client's complete message.
 ///
 /// # Errors
-/// It says nothing of that, or something that is not allowed (section 6.2.5).
+/// The destination is missing or not allowed (section 6.2.5).
 pub(super) fn destination(message: &[u8]) -> Result<SocketAddr, Refusal> {
     let tlvs = tlvs(message)?;
     if tlvs
@@ -187,13 +193,15 @@ pub(super) fn destination(message: &[u8]) -> Result<SocketAddr, Refusal> {
     }
 }
 
-/// Whether a client may ask for it: what only the gateway itself reaches is not for others.
+/// Returns whether a client may connect to this address. Addresses that only the gateway itself
+/// reaches are not allowed.
 fn is_one_host_elsewhere(address: IpAddr) -> bool {
     let is_here = address.is_loopback() || address.is_unspecified();
     !is_here && !address.is_multicast() && address != Ipv4Addr::BROADCAST
 }
 
-/// The kinds of a list of TCP options, each with its length; padding of zeros is none.
+/// Returns the kinds in a list of TCP options, each with its length. Padding of zeros is not an
+/// option.
 fn option_kinds(mut options: &[u8]) -> Result<Vec<u8>, Refusal> {
     let mut kinds = Vec::new();
     while let Some(kind) = options.first().filter(|kind| **kind != 0) {
@@ -207,7 +215,7 @@ fn option_kinds(mut options: &[u8]) -> Result<Vec<u8>, Refusal> {
     Ok(kinds)
 }
 
-/// Whether a whole message of a gateway says that its connection stands.
+/// Returns whether a gateway's complete message says that it has connected.
 pub(super) fn is_connected(message: &[u8]) -> bool {
     let is_good = |tlv: &Tlv<'_>| ![0, ERROR].contains(&tlv.kind);
     tlvs(message).is_ok_and(|tlvs| tlvs.iter().all(is_good))
@@ -219,7 +227,7 @@ struct Tlv<'a> {
     value: &'a [u8],
 }
 
-/// What stands behind the header of a whole message. None may be there twice (section 6.2.1).
+/// Returns the TLVs of a complete message. None may occur twice (section 6.2.1).
 fn tlvs(message: &[u8]) -> Result<Vec<Tlv<'_>>, Refusal> {
     let mut rest = &message[HEADER_BYTES..];
     let mut tlvs = Vec::new();
@@ -348,7 +356,7 @@ mod tests {
         assert!(!is_connected(
             &Refusal::ConnectionReset.message(&[]).unwrap()
         ));
-        // The options of a SYN/ACK, which other gateways tell.
+        // The options of a SYN/ACK, which other gateways send.
         assert!(is_connected(&[1, 2, 0x22, 0x63, 20, 1, 0, 0]));
         assert!(!is_connected(&[1, 2, 0x22, 0x63, 0, 1, 0, 0]));
     }

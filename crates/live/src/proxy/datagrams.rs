@@ -1,4 +1,5 @@
-//! UDP of a proxied program, names above all: by the kernel's sockets outside, one for each pair of ends.
+//! UDP of a proxied program, mainly for name resolution. Uses the kernel's sockets outside, one for
+//! each pair of addresses and ports.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,12 +16,12 @@ use rustix::net::{
 
 /// How long an answer may take (RFC 4787, section 4.3, requirement 5).
 const IDLE: Nanos = 300 * NANOS_PER_SECOND;
-/// Beyond, the one that was silent for longest goes.
+/// The most flows. A further flow replaces the one that was silent for longest.
 const MOST_FLOWS: usize = 1024;
-/// Datagrams that one socket may bring before the others have their turn.
+/// Datagrams read from one socket before the others get their turn.
 const DATAGRAMS_IN_A_ROW: usize = 16;
 
-/// Names a flow of datagrams; it is never used again.
+/// Identifies a flow of datagrams; never reused.
 pub(super) type FlowId = u64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,10 +54,10 @@ impl Datagrams {
         }
     }
 
-    /// Sends what the program sends. `watch` is told of a new socket.
+    /// Sends a datagram of the program. `watch` is called with each new socket.
     ///
     /// # Errors
-    /// A socket cannot be had or used; the datagram is lost.
+    /// A socket cannot be created or used; the datagram is lost.
     pub(super) fn send(
         &mut self,
         now: Nanos,
@@ -122,13 +123,14 @@ impl Datagrams {
         }
     }
 
-    /// Hands the program what has come for it.
+    /// Delivers received datagrams to the program.
     pub(super) fn receive(&mut self, now: Nanos, id: FlowId, mut deliver: impl FnMut(&UdpPacket)) {
         let Some(flow) = self.flows.get_mut(&id) else {
             return;
         };
         for _ in 0..DATAGRAMS_IN_A_ROW {
-            // Nothing, or that nobody is there, which shows in the silence.
+            // The socket is empty, or reports that the peer refused. The program notices that by
+            // the silence.
             let Ok((_, count)) = recv(&flow.socket, &mut self.buffer[..], RecvFlags::empty())
             else {
                 return;

@@ -1,4 +1,4 @@
-//! Connections of the engine, with whatever carries their packets.
+//! Connections of the engine, together with what carries their packets.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,29 +12,29 @@ use super::relay::Side;
 use crate::stack::{EngineStream, Progress};
 use crate::traffic::ByteStream;
 
-/// What carries packets. One that cannot be carried is lost.
+/// Sends packets. A packet that cannot be sent is lost.
 pub(super) trait Wire {
     fn send(&mut self, packet: &Packet);
 }
 
-/// What there is to be done about a connection.
+/// A change of a connection that has to be handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum News {
-    /// It stands.
+    /// It was established.
     Connected,
-    /// Reading or writing may have become possible, or has failed.
+    /// It may have become readable or writable, or has failed.
     Moved,
 }
 
 #[derive(Default)]
 struct Open {
     progress: Progress,
-    /// Whether it speaks TCP without more.
+    /// Whether it is plain TCP.
     is_plain: bool,
     is_released: bool,
 }
 
-/// The engine, its connections and its wire.
+/// The engine, its connections and the wire that carries their packets.
 pub(super) struct EngineSide<W> {
     pub(super) endpoint: Endpoint,
     pub(super) wire: W,
@@ -43,11 +43,11 @@ pub(super) struct EngineSide<W> {
     pub(super) counts: Counts,
 }
 
-/// How connections came out.
+/// Counters of connections.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     pub(super) connected: u64,
-    /// Of these, those that spoke TCP from the start or from some time on.
+    /// Connections that were plain TCP from the start or fell back to it.
     pub(super) without_mptcp: u64,
 }
 
@@ -62,18 +62,18 @@ impl<W: Wire> EngineSide<W> {
         }
     }
 
-    /// Takes care of a connection that was opened, or accepted and is not yet established.
+    /// Takes over a connection that was opened, or accepted and is not yet established.
     pub(super) fn adopt(&mut self, id: ConnectionId) {
         self.open.insert(id, Open::default());
     }
 
-    /// Takes a packet, and answers it.
+    /// Handles a packet and sends the answers.
     pub(super) fn receive(&mut self, now: Nanos, packet: &Packet) {
         self.endpoint.handle_packet(now, packet);
         self.answer(now);
     }
 
-    /// Takes what ICMP says of a packet of its own, and acts on it.
+    /// Handles an ICMP error about a packet of this host.
     pub(super) fn receive_error(&mut self, now: Nanos, error: &IcmpError) {
         self.endpoint.handle_icmp_error(now, error);
         self.answer(now);
@@ -86,7 +86,7 @@ impl<W: Wire> EngineSide<W> {
         }
     }
 
-    /// Sends what there is to send, and takes note of what happened.
+    /// Sends what is ready and records events.
     pub(super) fn answer(&mut self, now: Nanos) {
         while let Some(packet) = self.endpoint.poll_transmit(now) {
             self.wire.send(&packet);
@@ -137,7 +137,7 @@ impl<W: Wire> EngineSide<W> {
         self.forget_if_over(id);
     }
 
-    /// What nobody reads any more, and no late segment can come for.
+    /// Forgets a connection that is no longer read and gets no late segments.
     fn forget_if_over(&mut self, id: ConnectionId) {
         let is_over = |open: &Open| open.is_released && open.progress.closed.is_some();
         if !self.open.get(&id).is_some_and(is_over) {
@@ -149,36 +149,36 @@ impl<W: Wire> EngineSide<W> {
         }
     }
 
-    /// Lets go of a connection at once.
+    /// Forgets a connection at once.
     pub(super) fn forget(&mut self, id: ConnectionId) {
         self.open.remove(&id);
         self.endpoint.forget(id);
     }
 
-    /// The next news.
+    /// Returns the next news.
     pub(super) fn next_news(&mut self) -> Option<(ConnectionId, News)> {
         self.news.pop_front()
     }
 
-    /// Why a connection has ended, if it has.
+    /// Returns why a connection has ended, if it has.
     pub(super) fn why_closed(&self, id: ConnectionId) -> Option<CloseReason> {
         self.open.get(&id)?.progress.closed
     }
 
-    /// Resets whatever has not come to its end both ways: the other end is not left waiting for what nobody sends (RFC 8684,
-    /// section 3.5).
+    /// Resets every connection that has not ended in both directions, so that the peer does not
+    /// wait for data that will not come (RFC 8684, section 3.5).
     pub(super) fn reset_unfinished(&mut self, now: Nanos) {
         let left: Vec<_> = self.unfinished().collect();
         left.into_iter().for_each(|id| self.reset(id));
         self.answer(now);
     }
 
-    /// Whether all connections have come to their end both ways, as far as they ever will.
+    /// Returns whether all connections have ended in both directions, as far as they can.
     pub(super) fn has_finished_all(&self) -> bool {
         self.unfinished().next().is_none()
     }
 
-    /// What was written and not acknowledged, in bytes.
+    /// Returns the bytes that were written and not acknowledged.
     pub(super) fn unacked_bytes(&self) -> u64 {
         let all = self.unfinished();
         let connections = all.filter_map(|id| self.endpoint.connection(id));
@@ -190,7 +190,7 @@ impl<W: Wire> EngineSide<W> {
         let open = open.filter(|(_, open)| open.progress.closed.is_none());
         let left = open.filter(|(id, open)| {
             let connection = self.endpoint.connection(**id);
-            // Of plain TCP the machine resets what comes for who has gone.
+            // For plain TCP, the machine's kernel resets later segments.
             let has_heard_all = open.is_plain || open.progress.peer_has_ended;
             connection.is_some_and(|it| !(it.has_delivered_all() && has_heard_all))
         });

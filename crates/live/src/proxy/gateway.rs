@@ -1,4 +1,5 @@
-//! Multipath TCP for servers that have none: connections come in by our engine, each says where to, and goes on by the kernel's TCP.
+//! MPTCP for servers without it. The engine accepts connections, each client names a destination,
+//! and the kernel's TCP connects to it.
 
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice};
@@ -28,7 +29,7 @@ struct Connecting {
     address: IpAddr,
 }
 
-/// What is waited for.
+/// The descriptors to wait for.
 enum Source {
     Stop,
     Addresses,
@@ -61,7 +62,7 @@ impl From<u64> for Source {
     }
 }
 
-/// A Transport Converter (RFC 8803) for TCP clients with Multipath TCP.
+/// A Transport Converter (RFC 8803) for clients with MPTCP.
 pub(super) struct Gateway {
     clock: Clock,
     port: u16,
@@ -70,17 +71,17 @@ pub(super) struct Gateway {
     relays: Relays<EngineSide<RawWire>, Servers>,
     questions: Questions<ConnectionId>,
     connecting: BTreeMap<ConnectionId, Connecting>,
-    /// Those, by their servers.
+    /// The same connections by their servers.
     by_server: BTreeMap<ServerId, ConnectionId>,
     waiting: Waiting<Source>,
     refused: u64,
 }
 
 impl Gateway {
-    /// Takes connections at this port of all addresses of the interfaces.
+    /// Accepts connections at this port of all addresses of the interfaces.
     ///
     /// # Errors
-    /// The settings are wrong, the port is taken, rights are missing, or the system refuses.
+    /// The settings are wrong, the port is taken, privileges are missing, or the system refuses.
     pub(super) fn new(settings: &Settings, port: u16) -> Result<Self, LiveError> {
         raise_descriptor_limit();
         let mut network = NetworkSide::open(settings, Routes::OfMachine)?;
@@ -133,7 +134,7 @@ impl Gateway {
         }
     }
 
-    /// Sends and carries until there is nothing more to be done now.
+    /// Sends and relays until nothing is left to do now.
     fn settle(&mut self, now: Nanos) {
         loop {
             self.network.engine.answer(now);
@@ -158,7 +159,8 @@ impl Gateway {
         }
     }
 
-    /// Resets who has not said in time where to go, and the oldest of too many.
+    /// Resets connections that have not named a destination in time, and the oldest if there are
+    /// too many.
     fn drop_silent(&mut self, now: Nanos) {
         while let Some(id) = self.questions.take_overdue(now) {
             self.refuse(id, None);
@@ -237,7 +239,7 @@ impl Gateway {
         self.refuse(id, answer.as_deref());
     }
 
-    /// Ends the connection behind its answer, or resets it where there is none.
+    /// Ends the connection after its answer, or resets it if there is no answer.
     fn refuse(&mut self, id: ConnectionId, answer: Option<&[u8]>) {
         self.questions.settle(id);
         self.refused += 1;
@@ -252,7 +254,7 @@ impl Gateway {
         self.network.engine.release(id);
     }
 
-    /// The client has gone before the server has answered.
+    /// Gives up a client that has gone before the server answered.
     fn give_up(&mut self, id: ConnectionId, server: ServerId) {
         self.connecting.remove(&id);
         self.by_server.remove(&server);
@@ -260,7 +262,7 @@ impl Gateway {
         self.network.engine.release(id);
     }
 
-    /// Resets what is left.
+    /// Resets the remaining connections and returns the report.
     fn end(mut self) -> Report {
         let now = self.clock.now();
         self.network.engine.reset_unfinished(now);

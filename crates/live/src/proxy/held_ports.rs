@@ -1,7 +1,9 @@
-//! Ports that the kernel leaves to the proxy: it neither gives them to others nor answers what is sent to them.
+//! Ports that the kernel leaves to the proxy: it neither assigns them to other programs nor answers
+//! packets to them.
 //!
-//! On each there is a socket of the kernel that listens, with a filter that lets nothing in. So a packet for the port finds a socket,
-//! and is dropped before TCP has looked at it. All of it ends with the process.
+//! Each port has a listening socket of the kernel with a filter that admits nothing. A packet for
+//! the port finds this socket and is dropped before TCP handles it. The sockets end with the
+//! process.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -20,32 +22,33 @@ use super::outlets::Outlet;
 use super::packet_filter::{self, Block};
 use crate::{LiveError, sys};
 
-/// Ports that are taken at a time: one comparison of a filter tells them.
+/// Ports that are taken at a time. A filter needs one comparison for a block.
 const BLOCK_PORTS: u16 = 64;
-/// The first of those for clients (RFC 6335, section 6).
+/// The first port for clients (RFC 6335, section 6).
 const FIRST_PORT: u16 = 49152;
 const BLOCKS: u16 = (u16::MAX - FIRST_PORT) / BLOCK_PORTS + 1;
-/// What else the proxy has open, by a wide margin.
+/// More descriptors than the proxy needs for everything else.
 const OTHER_DESCRIPTORS: u64 = 128;
 
-/// The ports, and who is to be given what arrives at them.
+/// The held ports, and the outlets that receive their packets.
 #[derive(Debug)]
 pub(super) struct HeldPorts {
     outlets: Arc<[Outlet]>,
     blocks: Vec<Block>,
     sockets: Vec<OwnedFd>,
-    /// Blocks that were not tried yet. They are tried in a random order, and their ports too (RFC 6056, section 3.3.1): what follows soon
-    /// after another proxy must not meet what is left of its connections.
+    /// Blocks that were not tried yet. Blocks and their ports are tried in a random order (RFC
+    /// 6056, section 3.3.1), so that a proxy started soon after another does not meet the remains
+    /// of its connections.
     untried: Vec<Block>,
     rng: UnwrapErr<SysRng>,
     hold: Hold,
 }
 
-/// Makes a socket that keeps a port from everybody else.
+/// Creates a socket that keeps a port from all other programs.
 type Hold = fn(u16) -> io::Result<OwnedFd>;
 
 impl HeldPorts {
-    /// None yet.
+    /// Starts without ports.
     pub(super) fn new(outlets: Arc<[Outlet]>) -> Self {
         Self::held_by(deaf_listener, outlets)
     }
@@ -68,7 +71,8 @@ impl HeldPorts {
         }
     }
 
-    /// The most that it can come to hold, and their first: the kernel has a descriptor for each.
+    /// Returns the first port and the largest number of ports that it can hold. The kernel needs a
+    /// descriptor for each.
     pub(super) fn most() -> (u16, u16) {
         let descriptors = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
         let blocks = descriptors.saturating_sub(OTHER_DESCRIPTORS) / u64::from(BLOCK_PORTS);
@@ -79,7 +83,7 @@ impl HeldPorts {
     /// Takes one port.
     ///
     /// # Errors
-    /// Somebody has it.
+    /// Another program has it.
     pub(super) fn take(&mut self, port: u16) -> Result<(), LiveError> {
         let block = Block {
             first: port,
@@ -89,7 +93,8 @@ impl HeldPorts {
         taken.map_err(LiveError::while_(format!("taking TCP port {port}")))
     }
 
-    /// Takes the next block of which all ports are free, and names its ports; none if there is no such block.
+    /// Takes the next block of which all ports are free. Returns its ports; none if there is no
+    /// such block.
     pub(super) fn take_more(&mut self) -> Vec<u16> {
         while let Some(block) = self.untried.pop() {
             match self.take_block(block) {
@@ -99,7 +104,7 @@ impl HeldPorts {
                     return ports;
                 }
                 Err(error) if Errno::from_io_error(&error) == Some(Errno::ADDRINUSE) => {}
-                // There are no descriptors left now; there may be when it is tried again.
+                // No descriptors are left now. There may be some at the next try.
                 Err(_) => {
                     self.untried.push(block);
                     return Vec::new();
@@ -122,14 +127,14 @@ impl HeldPorts {
     }
 }
 
-/// Puts things in a random order (Fisher and Yates).
+/// Puts elements in a random order (Fisher and Yates).
 fn shuffle<T>(things: &mut [T], rng: &mut impl Rng) {
     for last in (1..things.len()).rev() {
         things.swap(last, rng.next_u64() as usize % (last + 1));
     }
 }
 
-/// A socket that listens at a port of all addresses, and hears nothing.
+/// Returns a socket that listens at a port of all addresses and receives nothing.
 fn deaf_listener(port: u16) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC;
     let made = |family| socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP));
@@ -138,7 +143,7 @@ fn deaf_listener(port: u16) -> io::Result<OwnedFd> {
             sockopt::set_ipv6_v6only(&socket, false)?;
             (socket, IpAddr::V6(Ipv6Addr::UNSPECIFIED))
         }
-        // A kernel without IPv6.
+        // The kernel has no IPv6.
         Err(Errno::AFNOSUPPORT) => {
             let socket = made(AddressFamily::INET)?;
             (socket, IpAddr::V4(Ipv4Addr::UNSPECIFIED))
@@ -161,7 +166,7 @@ mod tests {
         static DESCRIPTORS: Cell<u32> = const { Cell::new(0) };
     }
 
-    /// A socket as long as there are descriptors.
+    /// Returns a socket as long as descriptors are left.
     fn hold(_: u16) -> io::Result<OwnedFd> {
         match DESCRIPTORS.get() {
             0 => Err(Errno::MFILE.into()),

@@ -1,20 +1,26 @@
-//! Any TCP program over our stack: `mptcplab proxy`.
+//! Any TCP program over the engine: `mptcplab proxy`.
 //!
-//! A command runs in a network namespace whose only way out is a TUN device. Its TCP ends here, and goes on over Multipath TCP by our
-//! engine, from the machine's own interfaces and addresses, to the same destination or to a gateway that goes on by TCP:
+//! A command runs in a network namespace with a TUN device as the only way out. The proxy ends the
+//! command's TCP connections and continues them over MPTCP by the engine, from the machine's own
+//! interfaces and addresses. They go to the same destination, or to a gateway that continues them
+//! over TCP:
 //!
 //! ```text
-//! command --- kernel's TCP --- TUN --- engine --- relay --- engine --- raw sockets --- interfaces --- server
-//!                                                                                          \--- gateway: engine --- relay --- kernel's TCP --- server
+//! command --- kernel's TCP --- TUN --- engine --- relay --- engine --- raw sockets --- interfaces
+//!
+//! interfaces --- server
+//! interfaces --- gateway: engine --- relay --- kernel's TCP --- server
 //! ```
 //!
-//! One thread does all of it, and waits for all descriptors at once. Nothing is set up in the machine's own network namespace but
-//! sockets, so everything ends with the process.
+//! One thread does all the work and waits for all descriptors at once. Only sockets are created in
+//! the machine's own network namespace, so everything ends with the process.
 
 mod client;
 mod convert;
 mod datagrams;
 mod engine_side;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod gateway;
 mod held_ports;
 mod network_side;
@@ -46,27 +52,29 @@ pub use self::report::{InterfaceReport, Report};
 use crate::LiveError;
 use crate::capabilities::has_capabilities;
 
-/// Over what, and how.
+/// The interfaces and algorithms of a proxy.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The interfaces, the one to begin with first.
+    /// The interfaces; connections start on the first.
     pub interfaces: Vec<String>,
     /// The algorithms.
     pub choice: Choice,
+    /// Seconds of silence after which a peer counts as gone.
+    pub give_up_after_s: u32,
 }
 
 /// Algorithms of the engine, by name.
 #[derive(Clone, Debug)]
 pub struct Choice {
-    /// Of all subflows.
+    /// The congestion control of all subflows.
     pub congestion_control: String,
-    /// Which subflow carries what.
+    /// Selects the subflow for each piece of data.
     pub scheduler: String,
-    /// Which subflows there are.
+    /// Opens and closes subflows.
     pub path_manager: String,
 }
 
-/// A proxy that works in a thread of its own. Dropping it ends it.
+/// A proxy in a thread of its own. Dropping it ends it.
 #[derive(Debug)]
 pub struct Proxy {
     stop: Arc<OwnedFd>,
@@ -74,10 +82,11 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Runs a command whose TCP goes over these interfaces, to its destinations or all of it to a gateway.
+    /// Runs a command and carries its TCP over these interfaces, to its destinations or to a
+    /// gateway.
     ///
     /// # Errors
-    /// The settings are wrong, rights are missing, or the system refuses.
+    /// The settings are wrong, privileges are missing, or the system refuses.
     pub fn of_command(
         settings: &Settings,
         gateway: Option<SocketAddr>,
@@ -88,10 +97,10 @@ impl Proxy {
         Self::start(move |stop| client.run(&command, stop))
     }
 
-    /// Takes connections at a port of these interfaces, and goes on by the kernel's TCP.
+    /// Accepts connections at a port of these interfaces, and continues them over the kernel's TCP.
     ///
     /// # Errors
-    /// As [`Self::of_command`]; or the port is taken.
+    /// As [`Self::of_command`], or the port is taken.
     pub fn gateway(settings: &Settings, port: u16) -> Result<Self, LiveError> {
         check_rights()?;
         let gateway = Gateway::new(settings, port)?;
@@ -106,14 +115,14 @@ impl Proxy {
             let seen = Arc::clone(&stop);
             let (end, ended) = channel();
             let thread = thread::Builder::new().name("proxy".to_owned());
-            // Whoever waited may be gone.
+            // The caller may have stopped waiting.
             thread.spawn(move || drop(end.send(work(&seen))))?;
             Ok(Self { stop, ended })
         };
         made().map_err(LiveError::while_::<io::Error>("starting the proxy"))
     }
 
-    /// Waits for its end, at most so long; `None` if it goes on.
+    /// Waits for the end for at most `timeout`. Returns `None` if the proxy is still running.
     pub fn wait(&self, timeout: Duration) -> Option<Result<Report, LiveError>> {
         match self.ended.recv_timeout(timeout) {
             Ok(outcome) => Some(outcome),
@@ -125,9 +134,9 @@ impl Proxy {
         }
     }
 
-    /// Ends it: what it has started is killed, its connections are reset.
+    /// Ends the proxy: kills its programs and resets its connections.
     pub fn stop(&self) {
-        // It fails only if it was told already.
+        // Fails only if it was already told to end.
         let _ = rustix::io::write(&*self.stop, &1_u64.to_ne_bytes());
     }
 }
@@ -149,7 +158,7 @@ fn check_rights() -> Result<(), LiveError> {
     }
 }
 
-/// How long until the first of these instants.
+/// Returns the time until the earliest of these times.
 fn earliest(due: impl IntoIterator<Item = Option<Nanos>>, now: Nanos) -> Option<Nanos> {
     let first = due.into_iter().flatten().min()?;
     Some(first.saturating_sub(now))

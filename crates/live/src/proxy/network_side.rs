@@ -1,4 +1,4 @@
-//! The side of the network: Multipath TCP by our engine, from the machine's own addresses.
+//! The side of the network: MPTCP by the engine, from the machine's own addresses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -10,7 +10,7 @@ use mptcp::connection::{Algorithms, Buffer, Config};
 use mptcp::endpoint::{ConnectError, ConnectionId, Endpoint, MakeAlgorithms, NetworkView, Profile};
 use mptcp::pm::{self, AddressPair, FourTuple};
 use mptcp::sched::SubflowOrder;
-use mptcp::subflow;
+use mptcp::subflow::{self, Keepalive};
 use mptcp::wire::Packet;
 use netlab::parameters::{self, Kind};
 use netlab::registry::Registry;
@@ -28,7 +28,7 @@ use crate::LiveError;
 use crate::netlink::AddressWatch;
 use crate::offload::complete_checksum;
 
-/// As Linux's buffers: what they begin with, and how far they grow (`tcp_wmem`, `tcp_rmem`).
+/// Initial and largest buffers, as on Linux (`tcp_wmem`, `tcp_rmem`).
 const SEND_BUFFER: Buffer = Buffer::Auto {
     initial_bytes: 16 << 10,
     max_bytes: 4 << 20,
@@ -37,18 +37,19 @@ const RECEIVE_BUFFER: Buffer = Buffer::Auto {
     initial_bytes: 64 << 10,
     max_bytes: 6 << 20,
 };
-/// Where ports have run out, TIME-WAIT keeps one so long, as on Linux with `tcp_tw_reuse` (its `tcp_tw_reuse_delay`).
+/// How long a port stays in TIME-WAIT if ports have run out, as on Linux with `tcp_tw_reuse` (its
+/// `tcp_tw_reuse_delay`).
 const REUSE_AFTER: Nanos = NANOS_PER_SECOND;
-/// With it 6 MiB can be offered.
+/// Allows a receive window of 6 MiB.
 const WINDOW_SCALE: u8 = 7;
 const IPV4_AND_TCP_BYTES: u32 = 20 + 20;
 const IPV6_AND_TCP_BYTES: u32 = 40 + 20;
-/// Packets that one socket may bring before the others have their turn.
+/// Packets read from one socket before the others get their turn.
 const PACKETS_IN_A_ROW: usize = 32;
-/// IP allows no larger ones.
+/// The largest packet that IP allows.
 const LARGEST_PACKET_BYTES: usize = 65_536 + 40;
 
-/// Raw sockets as a wire.
+/// Sends packets by raw sockets.
 pub(super) struct RawWire {
     outlets: Arc<[Outlet]>,
     by_address: BTreeMap<IpAddr, usize>,
@@ -77,17 +78,17 @@ pub(super) struct NetworkSide {
     pub(super) engine: EngineSide<RawWire>,
     held_ports: Arc<Mutex<HeldPorts>>,
     watch: AddressWatch,
-    /// Those that the engine takes as usable.
+    /// Addresses that the engine considers usable.
     usable: BTreeSet<IpAddr>,
     profile: Profile,
     scratch: Vec<u8>,
 }
 
 impl NetworkSide {
-    /// Opens the interfaces. No connection comes or goes yet.
+    /// Opens the interfaces. There are no connections yet.
     ///
     /// # Errors
-    /// A name is unknown, an interface is of no use, or the system refuses.
+    /// A name is unknown, an interface has no usable address, or the system refuses.
     pub(super) fn open(settings: &Settings, routes: Routes) -> Result<Self, LiveError> {
         let watch = AddressWatch::open()?;
         let (outlets, mtu_bytes) = outlets::open(&settings.interfaces, routes, &watch)?;
@@ -126,12 +127,12 @@ impl NetworkSide {
         })
     }
 
-    /// Its addresses, in the order of the interfaces.
+    /// Returns its addresses, in the order of the interfaces.
     pub(super) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
         self.engine.wire.outlets.iter().map(|outlet| outlet.address)
     }
 
-    /// Has packets and news of addresses waited for, under these names.
+    /// Adds the descriptors of packets and address changes to `waiting`, under these names.
     ///
     /// # Errors
     /// The system refuses.
@@ -155,10 +156,11 @@ impl NetworkSide {
         &self.engine.wire.interfaces
     }
 
-    /// Opens a connection from the first usable address, or from the next one if nobody answers.
+    /// Opens a connection from the first usable address. Further addresses are tried if there is no
+    /// answer.
     ///
     /// # Errors
-    /// No address is of that family, or no port is free.
+    /// No address has that family, or no port is free.
     pub(super) fn connect(
         &mut self,
         now: Nanos,
@@ -188,10 +190,10 @@ impl NetworkSide {
         Ok(id)
     }
 
-    /// Takes connections at a port.
+    /// Accepts connections at a port.
     ///
     /// # Errors
-    /// Somebody has it.
+    /// Another program has the port.
     pub(super) fn listen(&mut self, settings: &Settings, port: u16) -> Result<(), LiveError> {
         locked(&self.held_ports).take(port)?;
         let locals: Vec<_> = self.addresses().collect();
@@ -203,7 +205,7 @@ impl NetworkSide {
         Ok(())
     }
 
-    /// Takes what has arrived at an outlet.
+    /// Handles packets and errors that arrived at an outlet.
     pub(super) fn receive_from(&mut self, index: usize, now: Nanos) {
         let outlets = Arc::clone(&self.engine.wire.outlets);
         while let Some(error) = outlets[index].receive_error(&mut self.scratch) {
@@ -226,22 +228,22 @@ impl NetworkSide {
             let count = match outlet.receive(&mut self.scratch) {
                 Ok(count) => count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                // Nothing, or a device that is gone: its address is too.
+                // The socket is empty, or its device is gone and the address with it.
                 Err(_) => return None,
             };
             let bytes = &mut self.scratch[..count];
             complete_checksum(bytes);
-            // What is harmed nobody sent.
+            // Malformed packets are ignored.
             if let Ok((packet, _)) = Packet::parse(&Arc::from(&*bytes)) {
                 return Some(packet);
             }
         }
     }
 
-    /// Tells the engine which addresses have come and gone.
+    /// Reports added and removed addresses to the engine.
     ///
     /// # Errors
-    /// The system tells nothing any more.
+    /// The socket of address changes fails.
     pub(super) fn follow_addresses(&mut self, now: Nanos) -> Result<(), LiveError> {
         self.watch.update()?;
         for local in self.addresses().collect::<Vec<_>>() {
@@ -273,15 +275,20 @@ fn profile(settings: &Settings, locals: &[IpAddr], mtu_bytes: u32) -> Result<Pro
         false => IPV6_AND_TCP_BYTES,
     };
     let mss_bytes = mtu_bytes.saturating_sub(headers);
+    let silence = Nanos::from(settings.give_up_after_s) * NANOS_PER_SECOND;
+    let defaults = Config::default();
     let config = Config {
         subflow: Arc::new(subflow::Config {
             mss_bytes: u16::try_from(mss_bytes).unwrap_or(u16::MAX),
             window_scale: Some(WINDOW_SCALE),
+            keepalive: Some(keepalive(silence)),
             ..subflow::Config::default()
         }),
         send_buffer: SEND_BUFFER,
         receive_buffer: RECEIVE_BUFFER,
-        ..Config::default()
+        lifetime_without_subflows: defaults.lifetime_without_subflows.min(silence),
+        close_timeout: defaults.close_timeout.min(silence),
+        ..defaults
     };
     Ok(Profile {
         config: Arc::new(config),
@@ -289,7 +296,19 @@ fn profile(settings: &Settings, locals: &[IpAddr], mtu_bytes: u32) -> Result<Pro
     })
 }
 
-/// What makes the algorithms of each connection.
+/// Returns probes of which the last one ends `silence` after the last packet of the peer. A
+/// connection with nothing to send needs them, because nothing else tells that the peer is gone.
+fn keepalive(silence: Nanos) -> Keepalive {
+    const PROBES: u32 = 6;
+    let interval = silence / 10;
+    Keepalive {
+        idle: silence - Nanos::from(PROBES) * interval,
+        interval,
+        probes: PROBES,
+    }
+}
+
+/// Returns the constructor of each connection's algorithms.
 fn algorithms(settings: &Settings, locals: &[IpAddr]) -> Result<MakeAlgorithms, LiveError> {
     let registry = Registry::default();
     let names = [
@@ -326,7 +345,8 @@ fn algorithms(settings: &Settings, locals: &[IpAddr]) -> Result<MakeAlgorithms, 
     }))
 }
 
-/// The connection with a pair for each address of its family: all of them lead to where it was begun with.
+/// Returns the connection with an address pair for each local address of its family. All pairs lead
+/// to the remote address of the initial subflow.
 fn with_pairs(seen: &pm::Connection, locals: &[IpAddr]) -> pm::Connection {
     let remote = seen.initial.remote.ip();
     let alike = |local: &&IpAddr| local.is_ipv4() == remote.is_ipv4();
@@ -344,7 +364,7 @@ fn plain(name: &str) -> Algorithm {
     }
 }
 
-/// Needs a description that names routers.
+/// A path manager that needs a description with routers.
 const OF_DESCRIPTIONS: &str = "binder";
 
 fn check_name(registry: &Registry, kind: Kind, name: &str) -> Result<(), LiveError> {

@@ -1,8 +1,9 @@
-//! The interfaces by which Multipath TCP leaves and arrives: a raw socket (raw(7)) for each of their addresses, and
-//! one for what ICMP says of packets from there.
+//! The interfaces for MPTCP: a raw socket (raw(7)) for each of their addresses, and one for ICMP
+//! errors about packets from there.
 //!
-//! A raw socket is given what the machine's firewall has let in, and sends by the machine's routes. The kernel looks at the same
-//! packets too; [`HeldPorts`](super::held_ports::HeldPorts) keeps it from answering them.
+//! A raw socket receives what the machine's firewall has admitted, and sends by the machine's
+//! routes. The kernel handles the same packets too; [`HeldPorts`](super::held_ports::HeldPorts)
+//! keeps it from answering them.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -18,31 +19,33 @@ use super::packet_filter;
 use crate::netlink::{AddressWatch, Connection};
 use crate::{LiveError, sys};
 
-/// Room for what arrives while the proxy is not scheduled.
+/// Room for packets that arrive while the proxy is not scheduled.
 const RECEIVE_BUFFER_BYTES: usize = 1 << 25;
-/// As much as may wait in front of a device.
+/// Bytes that may wait for a device.
 const SEND_BUFFER_BYTES: usize = 1 << 22;
 const IPV6_HEADER_BYTES: usize = 40;
 /// From <linux/in6.h>: packets are written with their headers.
 const IPV6_HDRINCL: i32 = 36;
 
-/// By which routes packets leave.
+/// The routes by which packets leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Routes {
-    /// Those of the device that has the address, whatever others would be better: who opens wants to use each of them.
+    /// Routes of the device that has the source address, even if others are better. For openers,
+    /// which use every interface.
     OfDevices,
-    /// Those that the machine would take for that address: who accepts answers by the way that leads back.
+    /// Routes that the machine selects for the source address. For acceptors, which answer by the
+    /// path back.
     OfMachine,
 }
 
 /// One address of one interface.
 #[derive(Debug)]
 pub(super) struct Outlet {
-    /// Place of the interface among those that were asked for.
+    /// Index of the interface in the settings.
     pub(super) interface: usize,
     pub(super) address: IpAddr,
     socket: OwnedFd,
-    /// Where errors of ICMP come in.
+    /// Receives ICMP errors.
     errors: OwnedFd,
 }
 
@@ -71,35 +74,36 @@ impl Outlet {
         })
     }
 
-    /// Takes from now on only packets of TCP to those ports.
+    /// Receives, from now on, only TCP packets for those ports.
     pub(super) fn take_only(&self, ports: &[packet_filter::Block]) -> io::Result<()> {
         let filter = match self.address {
             IpAddr::V4(_) => packet_filter::of_ipv4_packets(ports),
-            // A raw socket of IPv6 sees what is behind the header.
+            // A raw socket of IPv6 receives the bytes after the header.
             IpAddr::V6(_) => packet_filter::of_tcp_segments(ports),
         };
         sys::attach_filter(self.socket.as_fd(), &filter)
     }
 
-    /// Sends a packet, header and all.
+    /// Sends a packet with its header.
     ///
     /// # Errors
-    /// It cannot be sent now: there is no route, or no room.
+    /// It cannot be sent now, because there is no route or no room.
     pub(super) fn send(&self, packet: &[u8], destination: IpAddr) -> io::Result<()> {
         let to = SocketAddr::new(destination, 0);
         sendto(&self.socket, packet, SendFlags::DONTWAIT, &to)?;
         Ok(())
     }
 
-    /// Takes the next packet, header and all; its length. It may be larger than the MTU: the kernel puts segments together.
+    /// Reads the next packet with its header. Returns its length, which may exceed the MTU because
+    /// the kernel merges segments.
     ///
     /// # Errors
-    /// There is none, or the device is gone.
+    /// No packet is there, or the device is gone.
     pub(super) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
         self.receive_at(&self.socket, TCP_PROTOCOL, buffer)
     }
 
-    /// Takes the next error that is one of a packet of TCP, if there is one.
+    /// Reads the next ICMP error about a TCP packet, if there is one.
     pub(super) fn receive_error(&self, buffer: &mut [u8]) -> Option<IcmpError> {
         loop {
             let count = self
@@ -111,7 +115,8 @@ impl Outlet {
         }
     }
 
-    /// A raw socket of IPv6 gives no header: one that says what is known is put in front.
+    /// Reads a packet. A raw socket of IPv6 returns no header, so one with the known fields is put
+    /// in front.
     fn receive_at(
         &self,
         socket: &OwnedFd,
@@ -135,13 +140,13 @@ impl Outlet {
         Ok(behind + count)
     }
 
-    /// What is readable when something has arrived.
+    /// Returns the descriptors that are readable when something has arrived.
     pub(super) fn inputs(&self) -> [BorrowedFd<'_>; 2] {
         [self.socket.as_fd(), self.errors.as_fd()]
     }
 }
 
-/// A raw socket that takes nothing yet: what is ours is not known.
+/// Returns a raw socket that receives nothing yet, because the proxy's ports are not known.
 fn raw_socket(device: Option<&str>, address: IpAddr, protocol: Protocol) -> io::Result<OwnedFd> {
     let family = match address {
         IpAddr::V4(_) => AddressFamily::INET,
@@ -160,7 +165,7 @@ fn raw_socket(device: Option<&str>, address: IpAddr, protocol: Protocol) -> io::
     Ok(socket)
 }
 
-/// A raw socket for messages of ICMP that tell of errors.
+/// Returns a raw socket for ICMP messages that report errors.
 fn errors_socket(device: Option<&str>, address: IpAddr) -> io::Result<OwnedFd> {
     let (protocol, filter) = match address {
         IpAddr::V4(_) => (ipproto::ICMP, packet_filter::of_icmp_errors()),
@@ -172,10 +177,11 @@ fn errors_socket(device: Option<&str>, address: IpAddr) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// One outlet for each usable address of these interfaces, in their order; and the least of their MTUs in bytes.
+/// Opens one outlet for each usable address of these interfaces, in their order. Also returns the
+/// smallest of their MTUs in bytes.
 ///
 /// # Errors
-/// There is no such interface, it has no address, or the rights are missing.
+/// An interface does not exist or has no address, or privileges are missing.
 pub(super) fn open(
     interfaces: &[String],
     routes: Routes,
@@ -211,7 +217,7 @@ pub(super) fn open(
     Ok((outlets, least_mtu))
 }
 
-/// Addresses of one link alone are of no use for paths.
+/// Returns whether an address is valid beyond one link; others are of no use for paths.
 fn is_routed(address: &IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => !address.is_loopback() && !address.is_link_local(),

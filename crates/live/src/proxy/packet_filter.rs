@@ -1,4 +1,5 @@
-//! Classic BPF (socket(7), Documentation/networking/filter.rst of the kernel) that lets packets to some ports in, and messages of ICMP about errors.
+//! Classic BPF (socket(7), Documentation/networking/filter.rst of the kernel) that admits packets
+//! to some ports, and ICMP messages about errors.
 
 use libc::{
     BPF_ABS, BPF_ALU, BPF_AND, BPF_B, BPF_H, BPF_IND, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_LDX,
@@ -8,7 +9,7 @@ use libc::{
 /// The whole packet.
 const EVERYTHING: u32 = u32::MAX;
 
-/// Ports that begin with the same bits.
+/// Ports with a common prefix of bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Block {
     /// A multiple of `count`.
@@ -23,12 +24,12 @@ impl Block {
     }
 }
 
-/// Nothing at all.
+/// Admits nothing.
 pub(super) fn nothing() -> Vec<sock_filter> {
     vec![one(BPF_RET | BPF_K, 0)]
 }
 
-/// IPv4 packets whose TCP is for one of these ports.
+/// Admits IPv4 packets whose TCP is for one of these ports.
 pub(super) fn of_ipv4_packets(ports: &[Block]) -> Vec<sock_filter> {
     let load = [
         one(BPF_LDX | BPF_B | BPF_MSH, 0),
@@ -37,12 +38,12 @@ pub(super) fn of_ipv4_packets(ports: &[Block]) -> Vec<sock_filter> {
     with(&load, ports)
 }
 
-/// TCP segments for one of these ports.
+/// Admits TCP segments for one of these ports.
 pub(super) fn of_tcp_segments(ports: &[Block]) -> Vec<sock_filter> {
     with(&[one(BPF_LD | BPF_H | BPF_ABS, 2)], ports)
 }
 
-/// `load` brings the port; then it is compared with each block.
+/// Compares the port that `load` loads with each block.
 fn with(load: &[sock_filter], ports: &[Block]) -> Vec<sock_filter> {
     let mut program = load.to_vec();
     program.push(one(BPF_MISC | BPF_TAX, 0));
@@ -58,7 +59,8 @@ fn with(load: &[sock_filter], ports: &[Block]) -> Vec<sock_filter> {
     program
 }
 
-/// IPv4 packets with messages of ICMP that tell of an error (RFC 792): a destination that is not reached, a time that is over.
+/// Admits IPv4 packets with ICMP messages about errors (RFC 792): destination unreachable, time
+/// exceeded.
 pub(super) fn of_icmp_errors() -> Vec<sock_filter> {
     let load = [
         one(BPF_LDX | BPF_B | BPF_MSH, 0),
@@ -67,12 +69,12 @@ pub(super) fn of_icmp_errors() -> Vec<sock_filter> {
     of_kinds(&load, &[3, 11])
 }
 
-/// Messages of ICMPv6 that tell of an error (RFC 4443, section 3).
+/// Admits ICMPv6 messages about errors (RFC 4443, section 3).
 pub(super) fn of_icmpv6_errors() -> Vec<sock_filter> {
     of_kinds(&[one(BPF_LD | BPF_B | BPF_ABS, 0)], &[1, 2, 3, 4])
 }
 
-/// `load` brings the type.
+/// Admits the types `kinds`. `load` loads the type.
 fn of_kinds(load: &[sock_filter], kinds: &[u32]) -> Vec<sock_filter> {
     let accept = kinds.iter().flat_map(|kind| everything_if(*kind));
     load.iter()
@@ -82,11 +84,11 @@ fn of_kinds(load: &[sock_filter], kinds: &[u32]) -> Vec<sock_filter> {
         .collect()
 }
 
-/// All of the packet if what was loaded is that.
+/// Admits the whole packet if the loaded value is `value`.
 fn everything_if(value: u32) -> [sock_filter; 2] {
     [
         sock_filter {
-            // Over the next instruction, unless it is equal.
+            // Skips the next instruction unless the values are equal.
             jf: 1,
             ..one(BPF_JMP | BPF_JEQ | BPF_K, value)
         },

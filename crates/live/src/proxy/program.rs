@@ -1,4 +1,5 @@
-//! The program whose connections are proxied: in its network, and in a PID namespace of its own, so that nothing of it outlives the proxy.
+//! The program whose connections are proxied. It has a network and a PID namespace of its own, so
+//! that no process outlives the proxy.
 
 use std::ffi::OsStr;
 use std::io;
@@ -11,7 +12,7 @@ use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, getrlimit, pidfd_open, 
 use crate::programs::process::{Place, start_init};
 use crate::{LiveError, NetworkNamespace, sys};
 
-/// Beyond them a shell counts the signals that ended a program.
+/// A shell adds the number of the signal that ended a program to this exit status.
 const SIGNALLED: i32 = 128;
 
 /// A program that was started. The thread that started it must live as long.
@@ -22,10 +23,10 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Starts it with this process's input, output and terminal.
+    /// Starts the program with this process's input, output and terminal.
     ///
     /// # Errors
-    /// There is no such program, or the system refuses.
+    /// The program does not exist, or the system refuses.
     pub(super) fn start(
         command: &[String],
         namespace: &NetworkNamespace,
@@ -40,7 +41,7 @@ impl Program {
         let mut init = start_init()?;
         let started = start(name.as_ref(), arguments, namespace, descriptors);
         let child = started.map_err(|error| {
-            // Nothing of it is left.
+            // Ends the namespace of the program that did not start.
             let _ = init.kill().and_then(|()| init.wait());
             match error.kind() {
                 io::ErrorKind::NotFound => {
@@ -60,16 +61,17 @@ impl Program {
         })
     }
 
-    /// Its exit status, as a shell tells it, once it has ended; what it has left running ends with it.
+    /// Returns the exit status in the form of a shell, once the program has ended. Processes that
+    /// it left running end with it.
     pub(super) fn end(&mut self) -> Option<i32> {
         let status = self.child.try_wait().ok()??;
         self.kill();
         Some(exit_status(status))
     }
 
-    /// Ends all that it has started.
+    /// Ends all processes that it has started.
     pub(super) fn kill(&mut self) {
-        // It may have ended by itself; then its namespace is empty already.
+        // The init may have ended by itself, in which case its namespace is already empty.
         let _ = self.init.kill();
         let _ = self.child.kill().and_then(|()| self.child.wait());
         let _ = self.init.wait();
@@ -82,7 +84,7 @@ impl Drop for Program {
     }
 }
 
-/// Readable when it has ended.
+/// Readable when the program has ended.
 impl AsFd for Program {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.process.as_fd()
@@ -113,14 +115,14 @@ fn exit_status(status: ExitStatus) -> i32 {
     status.code().or_else(by_signal).unwrap_or(SIGNALLED)
 }
 
-/// Lets this process have as many descriptors as it may; gives the limit before.
+/// Raises this process's limit of descriptors as far as allowed. Returns the previous limit.
 pub(super) fn raise_descriptor_limit() -> Rlimit {
     let before = getrlimit(Resource::Nofile);
     let most = Rlimit {
         current: before.maximum,
         maximum: before.maximum,
     };
-    // With the old limit there are fewer connections at a time.
+    // With the old limit, fewer connections are possible at a time.
     let _ = setrlimit(Resource::Nofile, most);
     before
 }

@@ -1,4 +1,5 @@
-//! The network of a program whose connections are proxied: a namespace with one TUN device, which everything but loopback leaves by.
+//! The network of a program whose connections are proxied: a namespace with one TUN device, by
+//! which everything except loopback leaves.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,9 +12,9 @@ use crate::netlink::{Connection, Destination, Link, NextHop, Route, add_address,
 use crate::{Device, LiveError, NetworkNamespace};
 
 const DEVICE: &str = "mptcp";
-/// The largest that IP has: fewer and larger segments, as on loopback.
+/// The largest MTU of IP, for fewer and larger segments, as on loopback.
 pub(super) const MTU_BYTES: u32 = 65_535;
-/// A program's connections are held back by our windows, not by this queue.
+/// Long, because the receive windows limit a program's connections and not this queue.
 const QUEUE_PACKETS: u32 = 10_000;
 /// Numbers of routing tables, from <linux/rtnetlink.h>.
 const MAIN_TABLE: u32 = 254;
@@ -27,8 +28,8 @@ pub(super) struct ProgramNamespace {
 }
 
 impl ProgramNamespace {
-    /// Makes one in which the program has these addresses, the first of each family as its source. `nameservers` at loopback addresses
-    /// are reached by the device too.
+    /// Creates a network in which the program has these addresses, the first of each family as its
+    /// source. `nameservers` at loopback addresses are reached by the device too.
     ///
     /// # Errors
     /// The system refuses.
@@ -38,18 +39,19 @@ impl ProgramNamespace {
         Ok(Self { namespace, device })
     }
 
-    /// Takes the next packet that the program sends; where it lies in the buffer. `None` if there is none.
+    /// Reads the next packet of the program and returns its part of the buffer; `None` if there is
+    /// none.
     pub(super) fn receive<'a>(&self, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
         let count = self.device.read(buffer).ok()?;
         buffer.get(VIRTIO_HEADER_BYTES..count)
     }
 
-    /// Gives the program a packet, which `fill` writes.
+    /// Sends the program a packet, which `fill` writes.
     pub(super) fn send(&self, buffer: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
         buffer.clear();
         buffer.resize(VIRTIO_HEADER_BYTES, 0);
         fill(buffer);
-        // What the device does not take is lost like on any other.
+        // A packet that the device does not take is lost, as on any device.
         let _ = self.device.write(buffer);
     }
 }
@@ -60,7 +62,7 @@ impl AsFd for ProgramNamespace {
     }
 }
 
-/// In the new namespace.
+/// Sets up the network. Runs in the new namespace.
 fn set_up(addresses: &[IpAddr], nameservers: &[Ipv4Addr]) -> Result<Device, LiveError> {
     let kind = DeviceKind::of_this_machine();
     let device = Device::in_this_thread(kind, DEVICE, Layer::Three)?;
@@ -102,7 +104,7 @@ fn set_up(addresses: &[IpAddr], nameservers: &[Ipv4Addr]) -> Result<Device, Live
         requests.push(by_device(everything, MAIN_TABLE, source));
     }
     if let Some(&source) = first_v4 {
-        // More special than the route of loopback, which is in this table.
+        // More specific than the route of loopback, which is in this table.
         for &nameserver in nameservers {
             let destination = Destination::Address(nameserver.into());
             requests.push(by_device(destination, LOCAL_TABLE, source));
@@ -112,11 +114,12 @@ fn set_up(addresses: &[IpAddr], nameservers: &[Ipv4Addr]) -> Result<Device, Live
     let (first, count) = HeldPorts::most();
     let ports = format!("{first} {}", first + (count - 1));
     let settings = [
-        // Else answers from loopback addresses are dropped.
+        // Otherwise answers from loopback addresses are dropped.
         (format!("conf/{DEVICE}/route_localnet"), "1"),
-        // As many as we have towards one destination: of more than that the program's kernel says what any kernel says.
+        // As many ports as the proxy has towards one destination. When they run out, the program's
+        // kernel returns the same error as any kernel.
         ("ip_local_port_range".to_owned(), ports.as_str()),
-        // Nothing is late on the way to us.
+        // No segment is late on the path to the proxy.
         ("tcp_tw_reuse".to_owned(), "1"),
     ];
     for (name, value) in settings {

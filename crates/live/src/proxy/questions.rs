@@ -1,5 +1,5 @@
-//! Connections that have not said yet where they want to go: of these a gateway keeps some, for some time. Nobody else is let in by
-//! a message that never comes.
+//! Connections that have not named a destination yet. A gateway keeps a limited number for a
+//! limited time, so that silent clients do not keep others out.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,15 +7,17 @@ use netlab::time::{NANOS_PER_SECOND, Nanos};
 
 use super::convert::Incoming;
 
-/// As many as may be silent at a time; beyond, the oldest has to go. Each takes about 5 kB.
+/// The most connections that may be silent at a time. Beyond it, the oldest is reset. Each takes
+/// about 5 kB.
 pub(super) const MOST_SILENT: usize = 1024;
-/// How long each may be silent: a client has sent its message again three times by then if it got lost, after 1, 3 and 7 s (RFC 6298).
+/// How long each may be silent. By then a client has retransmitted a lost message three times,
+/// after 1, 3 and 7 s (RFC 6298).
 pub(super) const LONGEST_SILENCE: Nanos = 10 * NANOS_PER_SECOND;
 
-/// What has arrived of the messages of connections that are called by an `Id`.
+/// The partial messages of connections, each identified by an `Id`.
 pub(super) struct Questions<Id> {
     arriving: BTreeMap<Id, Incoming>,
-    /// Until when each has time, in their order; also of those that have had their answer.
+    /// The deadline of each connection, in order. Answered connections may be included.
     deadlines: VecDeque<(Nanos, Id)>,
 }
 
@@ -37,7 +39,7 @@ impl<Id: Copy + Ord> Questions<Id> {
         self.arriving.get_mut(&id)
     }
 
-    /// Nothing more is waited for from a connection.
+    /// Stops waiting for a connection.
     pub(super) fn settle(&mut self, id: Id) {
         self.arriving.remove(&id);
         while let Some((_, first)) = self.deadlines.front() {
@@ -48,7 +50,8 @@ impl<Id: Copy + Ord> Questions<Id> {
         }
     }
 
-    /// The next connection that has to go: its time is over, or there are too many.
+    /// Removes and returns the next connection that is overdue, or the oldest if there are too
+    /// many.
     pub(super) fn take_overdue(&mut self, now: Nanos) -> Option<Id> {
         let (at, id) = *self.deadlines.front()?;
         let has_to_go = at <= now || self.arriving.len() > MOST_SILENT;
@@ -58,7 +61,7 @@ impl<Id: Copy + Ord> Questions<Id> {
         })
     }
 
-    /// When the next one has to go.
+    /// Returns when the next connection is overdue.
     pub(super) fn next_deadline(&self) -> Option<Nanos> {
         self.deadlines.front().map(|(at, _)| *at)
     }

@@ -1,48 +1,49 @@
-//! Bytes from one side to the other, both ways, until both streams have ended or one side breaks.
+//! Relays bytes between two sides, in both directions, until both byte streams have ended or one
+//! side breaks.
 //!
-//! What is taken from one side and not yet by the other is at most [`PIECE_BYTES`] for each way; beyond, the buffers of the sides fill,
-//! and their senders wait.
+//! At most [`PIECE_BYTES`] in each direction are read from one side and not yet taken by the other.
+//! Beyond that, the buffers of the sides fill and their senders wait.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, IoSlice};
 
 use crate::traffic::ByteStream;
 
-/// As much as is carried at a time.
+/// Bytes that are relayed at a time.
 const PIECE_BYTES: usize = 1 << 16;
 
-/// Whoever has connections of one kind.
+/// The connections of one kind.
 pub(super) trait Side {
-    /// Names one of them.
+    /// Identifies a connection.
     type Id: Copy + Ord;
 
-    /// Does something with one; nothing if it is no more.
+    /// Calls `action` with a connection; returns `None` if the connection no longer exists.
     fn with_stream<T>(
         &mut self,
         id: Self::Id,
         action: impl FnOnce(&mut dyn ByteStream) -> T,
     ) -> Option<T>;
 
-    /// Ends one at once: the other end sees a reset.
+    /// Resets a connection at once.
     fn reset(&mut self, id: Self::Id);
 
-    /// Nobody reads or writes it any more; what was written still arrives.
+    /// Releases a connection that is no longer read or written. Written data still arrives.
     fn release(&mut self, id: Self::Id);
 }
 
-/// One way of a connection.
+/// One direction of a connection.
 #[derive(Debug, Default)]
 struct Way {
-    /// Taken from one side, and not yet by the other.
+    /// Bytes read from one side and not yet taken by the other.
     carried: Vec<u8>,
     has_ended: bool,
 }
 
 impl Way {
-    /// Carries what it can without waiting.
+    /// Relays what it can without blocking.
     ///
     /// # Errors
-    /// One of the two has broken.
+    /// One of the two connections has broken.
     fn carry<A: Side, B: Side>(
         &mut self,
         from: (&mut A, A::Id),
@@ -77,7 +78,7 @@ impl Way {
     }
 }
 
-/// How many of these bytes a connection takes now.
+/// Writes bytes to a connection. Returns how many it took.
 fn hand_over<S: Side>(side: &mut S, id: S::Id, bytes: &[u8]) -> io::Result<usize> {
     let gone = || Err(ErrorKind::BrokenPipe.into());
     let sent = side.with_stream(id, |stream| stream.send(&[IoSlice::new(bytes)]));
@@ -97,7 +98,7 @@ struct Relay<L> {
     outward: Way,
 }
 
-/// The connections of a network side `N`, each with one of a local side `L`.
+/// The connections of a network side `N`, each joined to one of a local side `L`.
 pub(super) struct Relays<N: Side, L: Side> {
     relays: BTreeMap<N::Id, Relay<L::Id>>,
     by_local: BTreeMap<L::Id, N::Id>,
@@ -113,7 +114,7 @@ impl<N: Side, L: Side> Relays<N, L> {
         }
     }
 
-    /// From now on these two belong together.
+    /// Joins two connections.
     pub(super) fn join(&mut self, network: N::Id, local: L::Id) {
         let relay = Relay {
             local,
@@ -124,14 +125,14 @@ impl<N: Side, L: Side> Relays<N, L> {
         self.by_local.insert(local, network);
     }
 
-    /// Carries what a connection of the local side has news about.
+    /// Relays for a connection of the local side that has news.
     pub(super) fn advance_local(&mut self, sides: (&mut N, &mut L), local: L::Id) {
         if let Some(&network) = self.by_local.get(&local) {
             self.advance(sides, network);
         }
     }
 
-    /// Carries what a connection of the network side has news about.
+    /// Relays for a connection of the network side that has news.
     pub(super) fn advance(&mut self, (outer, inner): (&mut N, &mut L), network: N::Id) {
         let Some(relay) = self.relays.get_mut(&network) else {
             return;

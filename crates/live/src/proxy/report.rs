@@ -1,15 +1,15 @@
-//! What a proxy has done.
+//! The report of a proxy.
 
 use serde::Serialize;
 
-/// What has passed by an interface.
+/// The traffic of an interface.
 #[derive(Clone, Debug, Serialize)]
 pub struct InterfaceReport {
     /// Its name.
     pub interface: String,
-    /// Payload of TCP that was sent, in bytes; what was sent again counts again.
+    /// TCP payload sent, in bytes, including retransmissions.
     pub sent_bytes: u64,
-    /// Payload of TCP that arrived, in bytes; what arrived again counts again.
+    /// TCP payload received, in bytes, including duplicates.
     pub received_bytes: u64,
     /// Packets for which there was no route, no address or no room.
     pub packets_not_sent: u64,
@@ -26,17 +26,17 @@ impl InterfaceReport {
     }
 }
 
-/// What a proxy has done from its start to its end.
+/// The report of a proxy from its start to its end.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// Connections over the interfaces.
     pub connections: u64,
-    /// Of these, those that spoke TCP from the start or from some time on.
+    /// Connections that were plain TCP from the start or fell back to it.
     pub without_mptcp: u64,
-    /// What was asked for and did not come to a connection.
+    /// Requests that did not lead to a connection.
     pub refused: u64,
-    /// In the order in which they were asked for.
+    /// In the order of the settings.
     pub interfaces: Vec<InterfaceReport>,
-    /// How the command ended, as a shell tells it; of a gateway there is none.
+    /// The exit status of the command in the form of a shell; `None` for a gateway.
     pub exit_status: Option<i32>,
 }

@@ -1,4 +1,4 @@
-//! Connections of a gateway to servers: the kernel's TCP.
+//! Connections of a gateway to servers, over the kernel's TCP.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,7 +12,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, sock
 use super::relay::Side;
 use crate::traffic::ByteStream;
 
-/// Names a connection; it is never used again.
+/// Identifies a connection; never reused.
 pub(super) type ServerId = u64;
 
 /// All connections to servers.
@@ -23,10 +23,10 @@ pub(super) struct Servers {
 }
 
 impl Servers {
-    /// Begins a connection. `watch` is told of its socket.
+    /// Starts a connection. `watch` is called with its socket.
     ///
     /// # Errors
-    /// There is no way there.
+    /// There is no route to the server.
     pub(super) fn connect(
         &mut self,
         to: SocketAddr,
@@ -38,8 +38,10 @@ impl Servers {
         };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
-        // What a client wrote in pieces is sent in pieces.
+        // Data that a client wrote in pieces is sent in pieces.
         sockopt::set_tcp_nodelay(&socket, true)?;
+        // As patient as the machine is with its own connections (`net.ipv4.tcp_keepalive_time`).
+        sockopt::set_socket_keepalive(&socket, true)?;
         match connect(&socket, &to) {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(error) => return Err(error.into()),
@@ -51,7 +53,7 @@ impl Servers {
         Ok(id)
     }
 
-    /// Why a connection that has news does not stand.
+    /// Returns the error of a connection that has news, if it failed.
     pub(super) fn failure(&self, id: ServerId) -> Option<io::Error> {
         let socket = self.sockets.get(&id)?;
         match sockopt::socket_error(socket) {
@@ -60,7 +62,7 @@ impl Servers {
         }
     }
 
-    /// Whether a connection stands.
+    /// Returns whether a connection is established.
     pub(super) fn is_connected(&self, id: ServerId) -> bool {
         let socket = self.sockets.get(&id);
         socket.is_some_and(|socket| matches!(rustix::net::getpeername(socket), Ok(Some(_))))
@@ -80,7 +82,7 @@ impl Side for Servers {
 
     fn reset(&mut self, id: ServerId) {
         if let Some(socket) = self.sockets.remove(&id) {
-            // Closing it then sends a reset (tcp(7)).
+            // Makes closing send a reset (tcp(7)).
             let _ = sockopt::set_socket_linger(&socket, Some(Duration::ZERO));
         }
     }

@@ -1,4 +1,4 @@
-//! Waiting for descriptors, each under a name, or for time.
+//! Waits for descriptors, each under a name, or for a time.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,20 +10,20 @@ use rustix::io::Errno;
 
 use crate::LiveError;
 
-/// More are taken at the next turn.
+/// Events read in one wait. Further events are read in the next.
 const EVENTS_AT_A_TIME: usize = 256;
 
-/// What is waited for.
+/// The descriptors to wait for.
 pub(super) struct Waiting<Name> {
     epoll: OwnedFd,
     named: fn(u64) -> Name,
 }
 
 impl<Name: Into<u64>> Waiting<Name> {
-    /// Nothing yet; `named` is the way back from numbers to names.
+    /// Creates an empty set. `named` converts numbers to names.
     ///
     /// # Errors
-    /// There are no descriptors left.
+    /// No descriptors are left.
     pub(super) fn new(named: fn(u64) -> Name) -> Result<Self, LiveError> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC);
         Ok(Self {
@@ -32,12 +32,12 @@ impl<Name: Into<u64>> Waiting<Name> {
         })
     }
 
-    /// Whenever it is readable.
+    /// Adds a descriptor that is reported while it is readable.
     pub(super) fn for_input(&self, source: impl AsFd, name: Name) -> io::Result<()> {
         self.add(source, name, epoll::EventFlags::IN)
     }
 
-    /// Each time that it has become readable or writable.
+    /// Adds a descriptor that is reported each time it becomes readable or writable.
     pub(super) fn for_changes(&self, source: impl AsFd, name: Name) -> io::Result<()> {
         let both = epoll::EventFlags::IN | epoll::EventFlags::OUT;
         self.add(source, name, both | epoll::EventFlags::ET)
@@ -48,7 +48,7 @@ impl<Name: Into<u64>> Waiting<Name> {
         Ok(epoll::add(&self.epoll, source, data, events)?)
     }
 
-    /// Waits, at most so long; the names of those with something to do.
+    /// Waits for at most `timeout`. Returns the names of the descriptors that are ready.
     ///
     /// # Errors
     /// The system refuses.

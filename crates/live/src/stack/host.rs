@@ -1,7 +1,8 @@
-//! The thread of a host with our own stack: the protocol engine, and the applications on its connections.
+//! The thread of a host with the userspace stack: the engine, and the applications on its
+//! connections.
 //!
-//! It acts when packets arrive, when its engine or an application asked for it, and when it is told to. Each packet is answered before
-//! the next one is read.
+//! The thread acts when packets arrive, when a timer of its engine or an application is due, and on
+//! order. It answers each packet before it reads the next.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -27,14 +28,14 @@ use crate::path_manager::{Note, PathEvent, What};
 use crate::telemetry::EngineEnd;
 use crate::traffic::{Journal, MakeEnd, Opened, Openings, StreamEnd};
 
-/// Packets that leave in one go: to wake the emulator costs more than to write one.
+/// Packets handed to the emulator at once, because waking it costs more than writing one packet.
 const BATCH_PACKETS: usize = 16;
-/// How long packets that the emulator has no room for wait before they are tried again.
+/// How long packets wait before they are offered again to an emulator that had no room.
 const TRY_AGAIN: Nanos = 1_000_000;
 
-/// A flow that this host has an end of.
+/// A flow with an end at this host.
 pub(super) struct OwnFlow {
-    /// Place of the flow among the experiment's.
+    /// Index of the flow in the experiment.
     pub(super) flow: usize,
     pub(super) id: String,
     pub(super) end: StreamEnd,
@@ -46,7 +47,7 @@ pub(super) struct Opening {
     pub(super) own: Arc<OwnFlow>,
     pub(super) openings: Openings,
     pub(super) profile: Profile,
-    /// The ways to start on, the primary one first.
+    /// The address pairs of the subflows to start with, that of the initial subflow first.
     pub(super) ways: Vec<FourTuple>,
 }
 
@@ -57,38 +58,39 @@ pub(super) struct Acceptance {
     pub(super) journal: Arc<dyn Journal>,
 }
 
-/// Whose turn it is.
+/// What a timer wakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
     Open(usize),
     Session(ConnectionId),
 }
 
-/// Everything that the thread works on.
+/// The state of the thread.
 pub(crate) struct Host {
     id: String,
-    /// Names a connection as no kernel's socket is named, and no connection of another host.
+    /// Identifies a connection. The range differs from that of the kernel's sockets and of other
+    /// hosts.
     next_cookie: u64,
     clock: Clock,
     endpoint: Endpoint,
     sessions: BTreeMap<ConnectionId, Session>,
     timers: BTreeSet<(Nanos, Timer)>,
-    /// `None` where there are no more.
+    /// `None` for an opening with no connections left to open.
     openings: Vec<Option<Opening>>,
     acceptances: BTreeMap<u16, Acceptance>,
     outside: Outside,
-    /// Its addresses that nothing is sent from and nothing arrives at.
+    /// Its addresses that can neither send nor receive.
     unusable: BTreeSet<IpAddr>,
     outgoing: VecDeque<Outgoing>,
-    /// The last packets of flows over links that take super-packets: the next ones may join them.
+    /// The last packets of flows over links that take super-packets. Later packets may join them.
     gathered: Vec<SuperPacket>,
-    /// What connections that are gone said last.
+    /// The last reports of connections that are forgotten.
     gone: Vec<EngineEnd>,
     path_events: Vec<PathEvent>,
     pub(super) is_over: bool,
 }
 
-/// What a host is made of.
+/// The parts of which a host is made.
 pub(super) struct Parts {
     pub(super) id: String,
     pub(super) index: usize,
@@ -104,14 +106,15 @@ pub(super) struct Outside {
     /// By source and destination.
     pub(super) departures: BTreeMap<(IpAddr, IpAddr), Departure>,
     pub(super) to_links: Arc<Mailbox<Outgoing>>,
-    /// By port.
+    /// Whether super-packets may leave by each port.
     pub(super) takes_super_packets: Arc<[AtomicBool]>,
-    /// Whether what waits for its links waits in this host.
+    /// Whether packets wait in this host for its links.
     pub(super) feels_links: bool,
 }
 
 impl Outside {
-    /// What a packet is until it has left; acknowledgments hold nothing back.
+    /// Returns what identifies the packet when it leaves; `None` for packets without payload, which
+    /// block nothing.
     fn awaited(&self, packet: &Packet) -> Option<Awaited> {
         let payload_bytes = packet.segment.payload.len();
         (self.feels_links && payload_bytes > 0).then(|| Awaited {
@@ -136,7 +139,7 @@ impl Departure {
 }
 
 impl Host {
-    /// Its time 0 is that of the clock.
+    /// Creates the host. Its time 0 is that of the clock.
     pub(super) fn new(parts: Parts, clock: Clock) -> Self {
         let openings = parts.openings.iter().enumerate();
         let timers =
@@ -181,7 +184,7 @@ impl Host {
         }
     }
 
-    /// Until something arrives or is due.
+    /// Waits until something arrives or is due.
     fn wait(&self, inbox: &Mailbox<Message>) {
         let now = self.clock.now();
         let timer = self.timers.first().map(|(at, _)| *at);
@@ -195,7 +198,7 @@ impl Host {
             }
         });
         let mut descriptors = [PollFd::new(inbox, PollFlags::IN)];
-        // An interrupted wait is one in which nothing happened.
+        // After an interrupted wait, nothing is due and the loop waits again.
         let _ = poll(&mut descriptors, timeout.as_ref());
     }
 
@@ -212,14 +215,14 @@ impl Host {
         self.answer(now);
     }
 
-    /// A packet has left for its link: there may be room for others.
+    /// Handles the departure of a packet, after which there may be room for others.
     fn departed(&mut self, packet: Awaited) {
         let now = self.clock.now();
         self.endpoint.departed(packet.four, packet.payload_bytes);
         self.answer(now);
     }
 
-    /// What is harmed, or tells of no error of TCP, nobody sent.
+    /// Handles an ICMP error about TCP. Malformed packets and other ICMP messages are ignored.
     fn receive_error(&mut self, bytes: &[u8]) {
         if let Ok(error) = IcmpError::parse(bytes) {
             let now = self.clock.now();
@@ -228,7 +231,7 @@ impl Host {
         }
     }
 
-    /// Sends what there is to send, and lets applications react to what happened, until there is nothing more.
+    /// Sends what is ready and lets applications handle events, until nothing is left.
     fn answer(&mut self, now: Nanos) {
         loop {
             while let Some(packet) = self.next_packet(now) {
@@ -242,7 +245,8 @@ impl Host {
         }
     }
 
-    /// Nothing while the emulator takes no more: what would be sent waits in the engine.
+    /// Returns the next packet, or `None` while the emulator takes no more. Later packets wait in
+    /// the engine.
     fn next_packet(&mut self, now: Nanos) -> Option<Packet> {
         if self.outgoing.len() >= BATCH_PACKETS {
             self.outside.to_links.put_from(&mut self.outgoing);
@@ -251,7 +255,7 @@ impl Host {
         has_room.then(|| self.endpoint.poll_transmit(now)).flatten()
     }
 
-    /// Without a route, or from an address that is gone, a packet goes nowhere.
+    /// Sends a packet. Packets without a route or from an unusable address are dropped.
     fn send(&mut self, packet: Packet) {
         if self.unusable.contains(&packet.source) {
             return;
@@ -269,7 +273,7 @@ impl Host {
             self.outgoing.push_back(way.outgoing(&before));
         }
         if self.outside.takes_super_packets[way.port].load(Ordering::Relaxed) {
-            // Such a link takes all at once: nothing waits for it.
+            // Such a link takes packets at once, so no packet waits in the host for it.
             self.gathered.push(SuperPacket::of(packet));
             return;
         }
@@ -287,7 +291,7 @@ impl Host {
         }
     }
 
-    /// Nothing comes that could join them now.
+    /// Sends the gathered packets when no more can join them.
     fn send_gathered(&mut self) {
         for packet in self.gathered.drain(..) {
             let way = self.outside.way_of(packet.packet());
@@ -381,7 +385,7 @@ impl Host {
         }
     }
 
-    /// A connection stands: its applications begin.
+    /// Starts the applications of a connection that was established.
     fn connected(&mut self, now: Nanos, id: ConnectionId) {
         let Some(connection) = self.endpoint.connection(id) else {
             return;
@@ -404,7 +408,7 @@ impl Host {
         self.advance(now, id);
     }
 
-    /// A connection that another host opened; whether somebody expects it.
+    /// Accepts a connection that another host opened. Returns whether a flow expects it.
     fn accept(&mut self, id: ConnectionId, port: u16) -> bool {
         self.endpoint.accept(port);
         let Some(acceptance) = self.acceptances.get_mut(&port) else {
@@ -448,10 +452,11 @@ impl Host {
             .extend(wakes_at.map(|at| (at, Timer::Session(id))));
     }
 
-    /// The connection has ended. It stays until its last subflow is gone, as late segments may come.
+    /// Handles the end of a connection. The connection stays until its last subflow is gone,
+    /// because late segments may arrive.
     fn closed(&mut self, now: Nanos, id: ConnectionId, reason: CloseReason) {
         let Some(session) = self.sessions.get_mut(&id) else {
-            // Nobody expected it.
+            // No flow expected it.
             self.endpoint.forget(id);
             return;
         };
@@ -518,13 +523,14 @@ impl Host {
         self.path_events.push(note.at(now, &self.id));
     }
 
-    /// What a connection says of itself now.
+    /// Returns the current report of a connection.
     fn told(&mut self, id: ConnectionId) -> Option<EngineEnd> {
         let connection = self.endpoint.connection(id)?;
         self.sessions.get_mut(&id)?.tell(connection)
     }
 
-    /// What all connections say of themselves, those too that are gone since the last call, and what happened to paths.
+    /// Returns the reports of all connections, including those forgotten since the last call, and
+    /// the path events.
     pub(super) fn tell(&mut self) -> Told {
         let mut ends = std::mem::take(&mut self.gone);
         let ids: Vec<_> = self.sessions.keys().copied().collect();
@@ -535,7 +541,7 @@ impl Host {
         }
     }
 
-    /// An action concerns addresses of this host.
+    /// Carries out an action on an address of this host.
     pub(super) fn change(&mut self, change: &AddressChange) {
         let now = self.clock.now();
         if let Some(is_up) = change.is_usable() {

@@ -1,7 +1,8 @@
-//! Hosts with our own stack: a thread each, in which the protocol engine and the applications on its connections live.
+//! Hosts with the userspace stack: one thread each, which runs the engine and the applications on
+//! its connections.
 //!
-//! Only TCP is theirs. The emulator gives them what arrives for them, and takes what they send; everything else of such a host is the
-//! kernel's, as on any other.
+//! The userspace stack handles TCP only. The emulator delivers packets to it and takes the packets
+//! that it sends. The kernel handles all other traffic of such a host.
 
 mod host;
 mod session;
@@ -34,55 +35,58 @@ use crate::mailbox::Mailbox;
 use crate::traffic::{Part, Role};
 use crate::{Clock, Hosts, LiveError, sys};
 
-/// Packets that wait for a host, as in the ring of a TUN device.
+/// Packets that may wait for a host, as many as in the ring of a TUN device.
 const INBOX_PACKETS: usize = 10_000;
-/// Packets that wait for the emulator; more wait in the engines.
+/// Packets that may wait for the emulator; further ones wait in the engines.
 const TO_LINKS_PACKETS: usize = 1000;
-/// The longest that an answer of a thread is waited for.
+/// The longest wait for an answer of a thread.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the thread of a host is sent.
+/// A message to the thread of a host.
 pub(crate) enum Message {
     /// An IP packet that arrived.
     Packet(Arc<[u8]>),
-    /// One that was sent has left the host.
+    /// A packet of the host has left it.
     Departed(Awaited),
-    /// Something to be done between two packets.
+    /// A task to be done between two packets.
     Order(Box<dyn FnOnce(&mut Host) + Send>),
 }
 
 /// A packet on its way to its first link.
 pub(crate) struct Outgoing {
-    /// Place of the interface among the experiment's.
+    /// Index of the interface in the experiment.
     pub(crate) port: usize,
-    /// As a device would give it: header first.
+    /// The bytes as a device would give them, its header first.
     pub(crate) bytes: Vec<u8>,
-    /// What it is to a host that wants to know when it has left.
+    /// Identifies the packet when it leaves, if the host wants to be told.
     pub(crate) awaited: Option<Awaited>,
 }
 
-/// A packet that waits in a host before its first link.
+/// A packet that waits in a host for its first link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Awaited {
-    /// Seen from its sender.
+    /// As seen from its sender.
     pub(crate) four: FourTuple,
     pub(crate) payload_bytes: u32,
 }
 
-/// What lies between the emulator and the hosts with our own stack.
+/// The mailboxes between the emulator and the hosts with the userspace stack.
 #[derive(Clone)]
 pub(crate) struct Mailboxes {
     /// By the ids of these hosts.
     pub(crate) inboxes: BTreeMap<String, Arc<Mailbox<Message>>>,
-    /// What all of them send.
+    /// Packets of all these hosts.
     pub(crate) to_links: Arc<Mailbox<Outgoing>>,
-    /// By the places of interfaces among the experiment's: whether super-packets that leave there now arrive uncut.
+    /// Whether super-packets that leave by each interface, by its index in the experiment, arrive
+    /// uncut now.
     pub(crate) takes_super_packets: Arc<[AtomicBool]>,
 }
 
 impl Mailboxes {
+    /// Creates the mailboxes.
+    ///
     /// # Errors
-    /// There are no descriptors left.
+    /// No descriptors are left.
     pub(crate) fn new(experiment: &Experiment) -> io::Result<Self> {
         let inbox = |host: &resolved::Host| {
             let inbox = Mailbox::new(INBOX_PACKETS)?;
@@ -101,17 +105,17 @@ impl Mailboxes {
     }
 }
 
-/// Those with our own stack, and their places among the experiment's.
+/// Returns the hosts with the userspace stack, and their indices in the experiment.
 fn own_hosts(experiment: &Experiment) -> impl Iterator<Item = (usize, &resolved::Host)> {
     let hosts = experiment.hosts.iter().enumerate();
     hosts.filter(|(_, host)| host.stack == Stack::Userspace)
 }
 
-/// The hosts with our own stack, ready to begin.
+/// The hosts with the userspace stack, ready to start.
 pub(crate) struct PreparedStacks(Vec<(Parts, Arc<Mailbox<Message>>)>);
 
 impl PreparedStacks {
-    /// Lets them begin: the 0 of the clock is the flows' 0.
+    /// Starts the threads. Time 0 of the clock is that of the flows.
     ///
     /// # Errors
     /// The system refuses a thread.
@@ -123,13 +127,13 @@ impl PreparedStacks {
     }
 }
 
-/// The hosts with our own stack. Dropping it ends them.
+/// The hosts with the userspace stack. Dropping it ends them.
 pub(crate) struct Stacks {
     threads: Vec<Thread>,
 }
 
 impl Stacks {
-    /// Makes the engine of each, with what `roles` have for it to do, by the ids of hosts.
+    /// Creates the engine of each host, with its `roles`, which are by the ids of hosts.
     pub(crate) fn prepare(
         experiment: &Experiment,
         seed: u64,
@@ -155,7 +159,7 @@ impl Stacks {
         PreparedStacks(ours.collect())
     }
 
-    /// What their connections say of themselves, and what happened to paths since the last call.
+    /// Returns the reports of all connections, and the path events since the last call.
     ///
     /// # Errors
     /// A thread has died.
@@ -163,10 +167,10 @@ impl Stacks {
         self.threads.iter().map(|one| one.ask(Host::tell)).collect()
     }
 
-    /// Tells a host of an action that concerns its addresses.
+    /// Carries out an action on the addresses of a host; other actions are ignored.
     ///
     /// # Errors
-    /// Its thread has died.
+    /// The thread of the host has died.
     pub(crate) fn apply(&self, experiment: &Experiment, action: &Action) -> Result<(), LiveError> {
         let Some(change) = AddressChange::of(experiment, action) else {
             return Ok(());
@@ -178,7 +182,7 @@ impl Stacks {
         }
     }
 
-    /// Ends them; their connections are no more.
+    /// Ends the threads, and their connections with them.
     ///
     /// # Errors
     /// A thread had died.
@@ -254,7 +258,7 @@ impl Thread {
         let thread = thread::Builder::new()
             .name(format!("stack of {host}"))
             .spawn(move || {
-                // Without the privilege it is one thread among others.
+                // Without the privilege the thread has ordinary priority.
                 let _ = sys::run_before_ordinary_threads();
                 let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
                 Host::new(parts, clock).run(&reader.0);
@@ -268,7 +272,7 @@ impl Thread {
         })
     }
 
-    /// Lets the thread answer a question.
+    /// Runs a closure in the thread and returns its answer.
     fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&mut Host) -> T + Send + 'static,
@@ -288,7 +292,7 @@ impl Thread {
 
     fn end(&mut self) -> Result<(), LiveError> {
         let told = self.ask(|host| host.is_over = true);
-        // One that is stuck is left behind: it ends with the process.
+        // A thread that does not answer is left behind and ends with the process.
         if let (Ok(()), Some(thread)) = (&told, self.thread.take()) {
             let _ = thread.join();
         }
@@ -299,13 +303,13 @@ impl Thread {
 impl Drop for Thread {
     fn drop(&mut self) {
         if self.thread.is_some() {
-            // Nobody is left who could be told.
+            // There is no caller left to tell of an error.
             let _ = self.end();
         }
     }
 }
 
-/// Who reads an inbox. Nobody waits for an answer after it is gone.
+/// The reader of an inbox. Dropping it closes the inbox, after which no sender waits for an answer.
 struct Reader(Arc<Mailbox<Message>>);
 
 impl Drop for Reader {

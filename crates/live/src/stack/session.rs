@@ -18,7 +18,7 @@ use crate::traffic::{End, Journal, Wait};
 
 /// One end of a connection of a flow.
 pub(super) struct Session {
-    /// The name of its connection in what it tells.
+    /// Identifies its connection in reports.
     pub(super) cookie: u64,
     pub(super) own: Arc<OwnFlow>,
     pub(super) journal: Arc<dyn Journal>,
@@ -26,17 +26,17 @@ pub(super) struct Session {
     pub(super) is_connected: bool,
     pub(super) progress: Progress,
     pub(super) wakes_at: Option<Nanos>,
-    /// Numbers of the subflows that were ever established.
+    /// Numbers of all subflows that were ever established.
     pub(super) established: BTreeSet<u32>,
-    /// Since they were last told of.
+    /// Subflows closed since the last report.
     closed_subflows: Vec<ClosedSubflow>,
-    /// Whether it has been told of after its end: what stays of it only waits for late segments.
+    /// Whether the end was reported. After that the session only waits for late segments.
     is_told: bool,
-    /// `None` when it has nothing left to do.
+    /// The application; `None` after it has finished.
     end: Option<Box<dyn End>>,
 }
 
-/// What a host tells at a sample.
+/// The report of a host at a sample.
 pub(crate) struct Told {
     pub(crate) ends: Vec<EngineEnd>,
     pub(crate) path_events: Vec<PathEvent>,
@@ -70,7 +70,8 @@ impl Session {
         }
     }
 
-    /// Lets the application go on; when it wants its next turn, if nothing happens before.
+    /// Gives the application its turn. Returns when it wants the next one if nothing happens
+    /// before.
     pub(super) fn advance(
         &mut self,
         now: Nanos,
@@ -94,14 +95,15 @@ impl Session {
         }
     }
 
-    /// As when a socket is closed.
+    /// Closes the connection, as closing a socket does.
     fn finish(&mut self, connection: &mut Connection) -> Option<Nanos> {
         self.end = None;
         connection.close();
         None
     }
 
-    /// Whether it only gave way to others: the engine tells of news, not of what is left.
+    /// Returns whether the application can go on at once. The engine reports new data and new room,
+    /// but not what an application left unread when it gave way to others.
     fn can_go_on(&self, wait: &Wait, connection: &Connection) -> bool {
         let events = wait.events.unwrap_or(PollFlags::empty());
         let may_read = events.contains(PollFlags::IN) && self.progress.is_readable(connection);
@@ -118,7 +120,7 @@ impl Session {
         });
     }
 
-    /// What its connection says of itself; `None` once that is known.
+    /// Returns the report of its connection; `None` once its end was reported.
     pub(super) fn tell(&mut self, connection: &Connection) -> Option<EngineEnd> {
         if std::mem::replace(&mut self.is_told, self.progress.closed.is_some()) {
             return None;

@@ -9,12 +9,12 @@ use netlab::stack::why_closed;
 
 use crate::traffic::ByteStream;
 
-/// What has passed between an application and its connection.
+/// Data passed between an application and its connection.
 #[derive(Debug)]
 pub(crate) struct Progress {
     pub(crate) sent_bytes: u64,
     pub(crate) received_bytes: u64,
-    /// What was taken from the connection and is not yet read.
+    /// Data taken from the connection and not read yet.
     unread: Payload,
     pub(crate) peer_has_ended: bool,
     pub(crate) closed: Option<CloseReason>,
@@ -33,7 +33,7 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// Whether reading would bring something, be it the end.
+    /// Returns whether a read returns data or the end.
     pub(crate) fn is_readable(&self, connection: &Connection) -> bool {
         let has_data = !self.unread.is_empty() || connection.unread_bytes() > 0;
         has_data || self.peer_has_ended || self.closed.is_some()
@@ -47,7 +47,7 @@ impl Progress {
     }
 }
 
-/// A connection, while its application has its turn.
+/// A connection during its application's turn.
 pub(crate) struct EngineStream<'a> {
     pub(crate) connection: &'a mut Connection,
     pub(crate) progress: &'a mut Progress,
@@ -58,7 +58,8 @@ impl ByteStream for EngineStream<'_> {
         if let Some(broken) = self.progress.broken() {
             return Err(broken);
         }
-        // One more than there is room for: so the engine knows that somebody waits, and tells of room.
+        // Offers one byte more than there is room for. This tells the engine that the application
+        // waits for room.
         let room = usize::try_from(self.connection.send_capacity()).unwrap_or(usize::MAX);
         let most = room.saturating_add(1);
         let offered: usize = parts.iter().map(|part| part.len()).sum();

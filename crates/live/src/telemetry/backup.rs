@@ -1,4 +1,4 @@
-//! Which subflows are backup ones. No socket option tells; inet_diag (sock_diag(7)) does.
+//! Which subflows have backup priority. No socket option shows it; inet_diag (sock_diag(7)) does.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -19,13 +19,13 @@ use netlink_sys::{Socket, SocketAddr as NetlinkAddress, protocols::NETLINK_SOCK_
 use crate::netlink::{parse, uninterrupted};
 use crate::{LiveError, NetworkNamespace};
 
-/// More than an answer takes.
+/// Size of the receive buffer, larger than any answer.
 const RECEIVE_BYTES: usize = 16 * 1024;
-/// Questions at once: their answers fit into the receive buffer.
+/// Requests in one send. Their answers fit into the receive buffer.
 const BATCH: usize = 32;
 /// `INET_DIAG_NOCOOKIE`.
 const ANY_COOKIE: [u8; 8] = [255; 8];
-/// `INET_DIAG_ULP_INFO` of linux/inet_diag.h: what the protocol above TCP says.
+/// `INET_DIAG_ULP_INFO` of linux/inet_diag.h: information of the protocol above TCP.
 const ULP_INFO: u16 = 19;
 /// `NLA_F_NESTED` and `NLA_F_NET_BYTEORDER`, which share the number of an attribute's type.
 const FLAGS_OF_TYPE: u16 = 0xc000;
@@ -33,18 +33,20 @@ const FLAGS_OF_TYPE: u16 = 0xc000;
 const OF_MPTCP: u16 = 3;
 /// `MPTCP_SUBFLOW_ATTR_FLAGS` of linux/mptcp.h.
 const FLAGS: u16 = 8;
-/// `MPTCP_SUBFLOW_FLAG_BKUP_REM` and `_LOC`: the other end, or this one, asked for it.
+/// `MPTCP_SUBFLOW_FLAG_BKUP_REM` and `_LOC`: the peer, or this host, asked for backup priority.
 const IS_BACKUP: u32 = 1 << 4 | 1 << 5;
 
-/// A subflow of a host: its own address and the other.
+/// A subflow of a host: its own address and the peer's.
 pub(super) type Pair = (SocketAddr, SocketAddr);
 
-/// Asks the hosts that send over Multipath TCP.
+/// Requests the priority of subflows from hosts that send over MPTCP.
 pub(super) struct Backups {
     by_host: BTreeMap<String, HostBackups>,
 }
 
 impl Backups {
+    /// Opens a socket in each host that sends over MPTCP.
+    ///
     /// # Errors
     /// The system refuses a socket.
     pub(super) fn new<'a>(
@@ -61,14 +63,15 @@ impl Backups {
         Ok(Self { by_host })
     }
 
-    /// Forgets what was known.
+    /// Forgets all answers.
     pub(super) fn clear(&mut self) {
         for host in self.by_host.values_mut() {
             host.known.clear();
         }
     }
 
-    /// Asks a host for these subflows. Where a kernel cannot tell, nothing is known.
+    /// Requests the priority of subflows of a host. It stays unknown where the kernel cannot
+    /// answer.
     pub(super) fn ask(&mut self, host: &str, pairs: &[Pair]) {
         let Some(host) = self.by_host.get_mut(host) else {
             return;
@@ -80,7 +83,7 @@ impl Backups {
         }
     }
 
-    /// Whether a subflow of a host is backup; `None` if that is not known.
+    /// Returns whether a subflow of a host has backup priority; `None` if that is not known.
     pub(super) fn is_backup(&self, host: &str, pair: Pair) -> Option<bool> {
         self.by_host.get(host)?.known.get(&pair).copied()
     }
@@ -109,7 +112,8 @@ impl HostBackups {
         })
     }
 
-    /// All questions go in one message; each has an answer, which may be that there is no such subflow.
+    /// Sends all requests in one message. Each has an answer, which may be that there is no such
+    /// subflow.
     fn ask(&mut self, pairs: &[Pair]) -> io::Result<()> {
         let first = self.last_sequence.wrapping_add(1);
         let mut bytes = Vec::new();
@@ -120,7 +124,8 @@ impl HostBackups {
         uninterrupted(|| self.socket.send(&bytes, 0))?;
         let mut outstanding = pairs.len();
         while outstanding > 0 {
-            // The kernel answers while it takes the questions: what is not there by now never comes.
+            // The kernel answers while it takes the requests, so an answer that is missing now
+            // never comes.
             let at_once = libc::MSG_DONTWAIT;
             let length = uninterrupted(|| self.socket.recv(&mut &mut self.buffer[..], at_once))?;
             let answers = parse::<SockDiagMessage>(&self.buffer[..length]);
@@ -148,7 +153,7 @@ fn append_question(bytes: &mut Vec<u8>, sequence: u32, (local, remote): Pair) {
     let request = InetRequest {
         family: if local.is_ipv4() { AF_INET } else { AF_INET6 },
         protocol: IPPROTO_TCP,
-        // Only with this one does the kernel tell what stands above TCP.
+        // The kernel reports the protocol above TCP only with this extension.
         extensions: ExtensionFlags::INFO,
         states: StateFlags::all(),
         socket_id: SocketId {
@@ -168,7 +173,7 @@ fn append_question(bytes: &mut Vec<u8>, sequence: u32, (local, remote): Pair) {
     message.serialize(&mut bytes[at..]);
 }
 
-/// The flags of a subflow of Multipath TCP.
+/// Returns the flags of an MPTCP subflow.
 fn subflow_flags(attribute: &Nla) -> Option<u32> {
     let Nla::Other(attribute) = attribute else {
         return None;

@@ -1,4 +1,4 @@
-//! What a connection of our own stack says of itself, in the words in which a kernel's socket does.
+//! The state of a connection of the engine, in the form in which a kernel's socket reports it.
 
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ use super::tcp_info::{TcpInfo, TcpState};
 use super::tracker::IS_MULTIPATH;
 use crate::traffic::StreamEnd;
 
-/// One end of a flow's connection in a host with our own stack.
+/// One end of a flow's connection in a host with the userspace stack.
 #[derive(Debug)]
 pub(crate) struct EngineEnd {
-    /// Place of the flow among the experiment's.
+    /// Index of the flow in the experiment.
     pub(crate) flow: usize,
     pub(crate) end: StreamEnd,
-    /// Whether it was to be Multipath TCP.
+    /// Whether the connection was to be MPTCP.
     pub(crate) is_mptcp: bool,
     pub(crate) observation: Observation,
 }
 
-/// A subflow that has come to its end, with all that it counted.
+/// A closed subflow with its counters.
 #[derive(Clone, Debug)]
 pub(crate) struct ClosedSubflow {
     pub(crate) id: u32,
@@ -34,8 +34,9 @@ pub(crate) struct ClosedSubflow {
 }
 
 impl Observation {
-    /// Looks at a connection, and at what has been closed since the last look. `cookie` names it, and is no socket's;
-    /// the application has written and read so many bytes.
+    /// Observes a connection, and the subflows closed since the last observation. `cookie`
+    /// identifies the connection and differs from that of every socket. The application has written
+    /// and read `written` and `read` bytes.
     pub(crate) fn of_engine(
         cookie: u64,
         connection: &Connection,
@@ -54,7 +55,7 @@ impl Observation {
     }
 }
 
-/// Sequence numbers count from the first byte of each stream.
+/// Sequence numbers count from the first byte of each byte stream.
 fn mptcp_info(connection: &Connection, written: u64, read: u64) -> MptcpInfo {
     let counters = connection.counters();
     let open: u64 = connection

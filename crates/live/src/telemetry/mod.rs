@@ -1,6 +1,7 @@
-//! What the kernel knows of the connections of a run, read from their sockets while they carry data.
+//! What the kernel reports about the connections of a run, read from their sockets during the run.
 //!
-//! Both ends of each connection are asked: what was sent is the sender's word, what was received the receiver's.
+//! Both ends of each connection are read: bytes sent come from the sender, bytes received from the
+//! receiver.
 
 mod backup;
 mod engine;
@@ -18,6 +19,9 @@ use netlab::resolved::Experiment;
 use netlab::summary::SubflowResult;
 use netlab::time::Nanos;
 
+#[cfg(feature = "fuzzing")]
+pub(crate) use self::mptcp_info::read_infos;
+
 use self::backup::Backups;
 use self::mptcp_info::MptcpReader;
 use self::tracker::Tracker;
@@ -30,7 +34,8 @@ pub(crate) use self::observation::Observation;
 pub use self::state::{ConnectionState, FlowTelemetry, SubflowState};
 pub use self::tcp_info::TcpState;
 
-/// The shortest time between two questions which subflows are backup: they take longer than a look at a socket, and the answer changes seldom.
+/// The shortest time between two requests for the priority of subflows. They take longer than
+/// reading a socket, and the priority seldom changes.
 const BACKUP_EVERY_NS: Nanos = 100_000_000;
 
 /// The telemetry of a run.
@@ -40,15 +45,15 @@ pub struct Telemetry {
     backups: Backups,
     backups_at: Option<Nanos>,
     trackers: Vec<Tracker>,
-    /// What hosts with our own stack have told for the next sample.
+    /// Reports of hosts with the userspace stack for the next sample.
     ours: Vec<EngineEnd>,
 }
 
 impl Telemetry {
-    /// Nothing is known yet. `namespace` gives that of a host.
+    /// Starts without any state. `namespace` returns the namespace of a host.
     ///
     /// # Errors
-    /// The system refuses a netlink socket in a host that sends over Multipath TCP.
+    /// The system refuses a netlink socket in a host that sends over MPTCP.
     pub fn new<'a>(
         experiment: &Experiment,
         namespace: impl Fn(&str) -> &'a Arc<NetworkNamespace>,
@@ -67,14 +72,15 @@ impl Telemetry {
         })
     }
 
-    /// Takes what a host with our own stack says of its connections, for the next sample.
+    /// Takes the report of a host with the userspace stack for the next sample.
     pub(crate) fn hear(&mut self, ends: Vec<EngineEnd>) {
         self.ours.extend(ends);
     }
 
-    /// Looks at the ends of connections, all that there are now, and tells of each flow what is known, in the experiment's order.
+    /// Reads all open ends of connections. Returns the state of each flow, in the experiment's
+    /// order.
     ///
-    /// A socket that says nothing any more counts as gone; what it said before is kept.
+    /// A socket that can no longer be read counts as gone; its last values are kept.
     pub fn sample(&mut self, now: Nanos, sockets: &[FlowSocket]) -> Vec<FlowTelemetry> {
         for tracker in &mut self.trackers {
             tracker.begin(now);
@@ -120,7 +126,8 @@ impl Telemetry {
         }
     }
 
-    /// All subflows that were ever established, by flow in the experiment's order, as last seen.
+    /// Returns all subflows that were ever established, by flow in the experiment's order, as last
+    /// seen.
     pub fn results(&self) -> Vec<Vec<SubflowResult>> {
         let trackers = self.trackers.iter().enumerate();
         trackers

@@ -1,4 +1,4 @@
-//! `struct mptcp_info` and the structures around it of linux/mptcp.h, read by offsets.
+//! `struct mptcp_info` and related structures of linux/mptcp.h, read by offsets.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -7,17 +7,18 @@ use std::os::fd::BorrowedFd;
 use super::tcp_info::{Fields, TcpInfo};
 use crate::sys::{self, Elements};
 
-/// Level of the socket options of Multipath TCP.
+/// Level of the socket options of MPTCP.
 const SOL_MPTCP: i32 = 284;
 const MPTCP_INFO: i32 = 1;
 const MPTCP_TCPINFO: i32 = 2;
 const MPTCP_SUBFLOW_ADDRS: i32 = 3;
 
-/// What `struct mptcp_full_info` has before its `mptcp_info`.
+/// Bytes of `struct mptcp_full_info` before its `mptcp_info`.
 const FULL_INFO_HEADER: usize = 40;
-/// `struct mptcp_subflow_data`, which stands before the elements of the options of Linux 5.16.
+/// `struct mptcp_subflow_data`, which precedes the elements of the options of Linux 5.16.
 const SUBFLOW_DATA: usize = 16;
-/// More than any kernel's `struct mptcp_info` and `struct tcp_info` so far; the kernel says how much of it it fills.
+/// More than `struct mptcp_info` and `struct tcp_info` have in any kernel so far. The kernel
+/// returns how much it fills.
 const INFO_ROOM: usize = 256;
 const TCP_INFO_ROOM: usize = 512;
 /// `struct sockaddr_storage`.
@@ -26,10 +27,10 @@ const ADDRESS: usize = 128;
 const ADDRESS_PAIR: usize = 2 * ADDRESS;
 /// `struct mptcp_subflow_info`: the id, a gap, and the addresses.
 const SUBFLOW_INFO: usize = 8 + ADDRESS_PAIR;
-/// Subflows for which there is room at first: one more than the in-kernel path manager makes.
+/// Subflows that fit at first: one more than the in-kernel path manager creates.
 const SUBFLOWS_AT_FIRST: usize = 9;
 
-/// What the kernel says of a Multipath TCP connection; `None` is what this kernel does not have.
+/// What the kernel reports about an MPTCP connection. Fields that this kernel lacks are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct MptcpInfo {
     pub(super) flags: u32,
@@ -71,19 +72,19 @@ impl MptcpInfo {
     }
 }
 
-/// One subflow as its socket says.
+/// A subflow as its socket reports it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SubflowInfo {
-    /// Numbered by the kernel in order of creation; none before Linux 6.5.
+    /// Assigned by the kernel in order of creation; `None` before Linux 6.5.
     pub(super) id: Option<u32>,
     pub(super) local: SocketAddr,
     pub(super) remote: SocketAddr,
-    /// Whether it is a backup one; a kernel's socket does not tell.
+    /// Whether it has backup priority; `None` for a kernel's socket, which does not report it.
     pub(super) is_backup: Option<bool>,
     pub(super) tcp: TcpInfo,
 }
 
-/// Reads connections into the same memory again and again.
+/// Reads connections, always into the same memory.
 pub(super) struct MptcpReader {
     has_full_info: bool,
     full: Vec<u8>,
@@ -112,10 +113,10 @@ impl MptcpReader {
         self.tcp.resize(SUBFLOW_DATA + subflows * TCP_INFO_ROOM, 0);
     }
 
-    /// The connection, and its subflows in order of creation.
+    /// Reads a connection and its subflows, in order of creation.
     ///
     /// # Errors
-    /// `EOPNOTSUPP` if the connection has fallen back to TCP; or whatever ails the socket.
+    /// `EOPNOTSUPP` if the connection has fallen back to TCP, or another error of the socket.
     pub(super) fn read(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -126,7 +127,8 @@ impl MptcpReader {
                 result => return result,
             }
         }
-        // Either this kernel is older than 6.5, or the connection has fallen back: then this fails too.
+        // Either this kernel is older than 6.5, or the connection has fallen back. In the second
+        // case this fails too.
         let read = self.read_in_parts(socket)?;
         self.has_full_info = false;
         Ok(read)
@@ -159,7 +161,8 @@ impl MptcpReader {
         }
     }
 
-    /// As Linux had it since 5.16. Between the calls a subflow may come or go: then they are repeated.
+    /// Reads with the options of Linux 5.16. A subflow may be added or removed between the calls;
+    /// then they are repeated.
     fn read_in_parts(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -193,7 +196,8 @@ impl MptcpReader {
     }
 }
 
-/// How many elements the kernel has behind a `struct mptcp_subflow_data`, and from one to the next.
+/// The number of elements that the kernel has after a `struct mptcp_subflow_data`, and the size of
+/// each.
 struct Written {
     count: usize,
     size: usize,
@@ -225,7 +229,8 @@ fn elements(
     })
 }
 
-/// Subflows that were closed and opened again stand where they stood in the kernel's list.
+/// Sorts subflows by their number, because the kernel's list keeps the place of subflows that were
+/// closed and opened again.
 fn in_order(mut subflows: Vec<SubflowInfo>) -> Vec<SubflowInfo> {
     subflows.sort_by_key(|subflow| subflow.id);
     subflows
@@ -241,7 +246,8 @@ fn subflow_info(id: Option<u32>, addresses: &[u8], tcp: &[u8]) -> Option<Subflow
     })
 }
 
-/// A `struct sockaddr_in` or `sockaddr_in6`; IPv4 in IPv6 is IPv4. A subflow that is being removed has none.
+/// Parses a `struct sockaddr_in` or `sockaddr_in6`. IPv4 in IPv6 is IPv4. A subflow that is being
+/// removed has no address.
 fn address(bytes: &[u8]) -> Option<SocketAddr> {
     let ip: IpAddr = match i32::from(Fields(bytes).u16(0)?) {
         libc::AF_INET => <[u8; 4]>::try_from(bytes.get(4..8)?).ok()?.into(),
@@ -253,6 +259,17 @@ fn address(bytes: &[u8]) -> Option<SocketAddr> {
     };
     let port = u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?);
     Some(SocketAddr::new(ip, port))
+}
+
+/// Reads what a kernel may have said of a connection, its subflows, and their addresses.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn read_infos(bytes: &[u8]) {
+    let info = MptcpInfo::parse(bytes);
+    assert_eq!(info.is_some(), bytes.len() >= 40);
+    let (addresses, tcp) = bytes.split_at(bytes.len() / 2);
+    if let Some(subflow) = subflow_info(None, addresses, tcp) {
+        subflow.tcp.in_flight_segments();
+    }
 }
 
 fn too_short() -> io::Error {

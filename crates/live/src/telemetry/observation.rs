@@ -1,4 +1,4 @@
-//! One look at a socket.
+//! The state of one socket at one time.
 
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
@@ -9,19 +9,20 @@ use super::mptcp_info::{MptcpInfo, MptcpReader, SubflowInfo};
 use super::tcp_info::TcpInfo;
 use crate::sys;
 
-/// Why a connection that was to be Multipath TCP is plain TCP, as far as its socket shows.
+/// Why a connection that was to be MPTCP is plain TCP, as far as its socket shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fallback {
-    /// The opener did not ask for it: its SYN had no MP_CAPABLE.
+    /// The opener did not ask for MPTCP: its SYN had no MP_CAPABLE.
     NotAsked,
-    /// The handshake ended without it: the other host or something between does not speak it.
+    /// The handshake ended without MPTCP: the peer or a middlebox does not support it.
     AtHandshake,
-    /// It was given up later: an infinite mapping, a checksum that failed, or options that something on the way took off (RFC 8684, section 3.7).
+    /// The connection fell back later: an infinite mapping, a failed checksum, or options that a
+    /// middlebox removed (RFC 8684, section 3.7).
     Later,
 }
 
 impl Fallback {
-    /// What happened, for people.
+    /// Returns the reason as text.
     pub fn why(self) -> &'static str {
         match self {
             Self::NotAsked => "the SYN had no MP_CAPABLE option",
@@ -33,21 +34,21 @@ impl Fallback {
     }
 }
 
-/// What a socket says of its connection.
+/// What a socket reports about its connection.
 #[derive(Debug)]
 pub(crate) struct Observation {
-    /// The kernel's number of the socket, never given twice.
+    /// The kernel's number of the socket, never assigned twice.
     pub(super) cookie: u64,
-    /// None if it is plain TCP.
+    /// `None` if it is plain TCP.
     pub(super) mptcp: Option<MptcpInfo>,
-    /// Whether the peer opened it without asking for Multipath TCP: then the kernel gives a TCP socket.
+    /// Whether the peer opened it without asking for MPTCP; the kernel then returns a TCP socket.
     pub(super) was_made_tcp: bool,
-    /// In order of creation; of plain TCP the connection itself.
+    /// In order of creation. Plain TCP has one, the connection itself.
     pub(super) subflows: Vec<SubflowInfo>,
 }
 
 impl Observation {
-    /// Looks at a socket; `None` if nothing can be learnt from it any more.
+    /// Reads a socket; `None` if it can no longer be read.
     pub(super) fn of(
         socket: BorrowedFd<'_>,
         is_mptcp: bool,
@@ -79,7 +80,7 @@ fn is_tcp(socket: BorrowedFd<'_>) -> bool {
         .is_ok_and(|protocol| protocol == Some(rustix::net::ipproto::TCP))
 }
 
-/// The one connection that a TCP socket is.
+/// Returns the only subflow of a TCP socket: its connection.
 fn plain(socket: BorrowedFd<'_>) -> Option<SubflowInfo> {
     const ROOM: usize = 512;
     let mut bytes = [0; ROOM];
@@ -97,7 +98,7 @@ fn plain(socket: BorrowedFd<'_>) -> Option<SubflowInfo> {
     })
 }
 
-/// The address of a peer that there is no more.
+/// Returns the address that stands for a peer that is gone.
 pub(super) fn nobody() -> SocketAddr {
     SocketAddr::from(([0, 0, 0, 0], 0))
 }

@@ -1,4 +1,4 @@
-//! What telemetry tells. Every figure is the kernel's own; docs/kernel-telemetry.md names its source.
+//! The values of telemetry. All come from the kernel; docs/kernel-telemetry.md names their sources.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use super::observation::Fallback;
 use super::tcp_info::TcpState;
 use crate::traffic::StreamEnd;
 
-/// A flow at a sample. Counters are of all its connections, also of those that are gone.
+/// A flow at a sample. Counters include all its connections, even those that are gone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowTelemetry {
     /// Payload sent, each byte once; `None` if this kernel does not count it (before Linux 6.5).
@@ -17,17 +17,19 @@ pub struct FlowTelemetry {
     pub bytes_received: Option<u64>,
     /// Payload sent again on the subflow that had lost it.
     pub retransmitted_bytes: u64,
-    /// Payload sent again on another subflow: what subflows sent beyond what the connection did.
+    /// Payload sent again on another subflow: the bytes that subflows sent beyond those of the
+    /// connection.
     pub reinjected_bytes: u64,
-    /// The window that the receiver announces; of several connections their sum.
+    /// The receive window that the receiver announces; the sum if there are several connections.
     pub receive_window_bytes: Option<u64>,
-    /// Subflows established since the start, the first ones included.
+    /// Subflows established since the start, including initial ones.
     pub subflows_opened: usize,
-    /// Subflows established and not closed. A stale one counts: no socket option tells which are.
+    /// Subflows established and not closed. Stale subflows count, because no socket option shows
+    /// which are stale.
     pub subflows_alive: usize,
-    /// The ends of connections that were there now or at the last sample.
+    /// The ends of connections that are open now or were at the last sample.
     pub connections: Vec<ConnectionState>,
-    /// Subflows that were there now or at the last sample, in order of creation.
+    /// Subflows that are open now or were at the last sample, in order of creation.
     pub subflows: Vec<SubflowState>,
 }
 
@@ -38,24 +40,25 @@ pub struct ConnectionState {
     pub end: StreamEnd,
     /// The token of this end (RFC 8684, section 2.2); `None` for TCP.
     pub token: Option<u32>,
-    /// Why it is not Multipath TCP although it was meant to be.
+    /// Why it is not MPTCP although it was to be.
     pub fallback: Option<Fallback>,
     /// Payload sent or received by this end, each byte once.
     pub bytes: Option<u64>,
-    /// Payload written but not acknowledged by the peer's Multipath TCP.
+    /// Payload written, but not acknowledged by a DATA_ACK of the peer.
     pub unacknowledged_bytes: Option<u64>,
     /// Data sequence number of the next byte expected.
     pub expected_sequence: Option<u64>,
-    /// Retransmissions by the timer of Multipath TCP.
+    /// Retransmissions by the timer of MPTCP.
     pub retransmits: Option<u32>,
-    /// Payload that the timer of Multipath TCP sent again.
+    /// Payload that the timer of MPTCP sent again.
     pub retransmitted_bytes: Option<u64>,
 }
 
-/// A subflow, or a plain TCP connection, as last seen. What the sender's socket says is `None` where only the receiver's is known, and the other way round.
+/// A subflow, or a plain TCP connection, as last seen. Values of the sender's socket are `None`
+/// where only the receiver's is known, and the other way round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SubflowState {
-    /// Its place among those of the flow, in order of creation; attempts that failed have one too.
+    /// Its index among the flow's subflows, in order of creation; failed attempts are counted too.
     pub number: usize,
     /// The kernel's number, from 1 in each connection; 0 for TCP.
     pub kernel_id: Option<u32>,
@@ -65,11 +68,11 @@ pub struct SubflowState {
     pub remote: SocketAddr,
     /// The first sample in which it was established.
     pub opened_ns: Option<Nanos>,
-    /// The last sample in which it was open, if that is past.
+    /// The last sample in which it was open; `None` while it is open.
     pub closed_ns: Option<Nanos>,
     /// Whether it is established and not closed.
     pub is_alive: bool,
-    /// Whether one of the two ends made it a backup one.
+    /// Whether one of the two hosts gave it backup priority.
     pub is_backup: Option<bool>,
     /// State of the TCP connection.
     pub tcp_state: TcpState,
@@ -79,13 +82,13 @@ pub struct SubflowState {
     pub bytes_received: Option<u64>,
     /// Payload sent again on it.
     pub retransmitted_bytes: Option<u64>,
-    /// Segments sent again on it, SYN included.
+    /// Segments sent again on it, including the SYN.
     pub retransmitted_segments: Option<u32>,
     /// Congestion window.
     pub cwnd_bytes: Option<u64>,
     /// Slow-start threshold; `None` while it is infinite.
     pub ssthresh_bytes: Option<u64>,
-    /// On the way as far as the sender knows, in full segments.
+    /// Bytes in flight as far as the sender knows, counted in full segments.
     pub in_flight_bytes: Option<u64>,
     /// Payload of a full segment.
     pub mss_bytes: Option<u32>,
@@ -95,15 +98,15 @@ pub struct SubflowState {
     pub rtt_variation_s: Option<f64>,
     /// Smallest round-trip time in the kernel's window.
     pub min_rtt_s: Option<f64>,
-    /// Retransmission timeout, backed off.
+    /// Retransmission timeout with its back-off.
     pub rto_s: Option<f64>,
-    /// Timeouts in a row so far.
+    /// Consecutive timeouts so far.
     pub rto_backoff: Option<u8>,
-    /// Timeouts since it was opened, those of its handshake included (since Linux 6.7).
+    /// Timeouts since it was opened, including those of its handshake (since Linux 6.7).
     pub rto_count: Option<u16>,
     /// Recoveries after timeouts (since Linux 6.7).
     pub rto_recoveries: Option<u16>,
-    /// Segments taken for lost now.
+    /// Segments marked lost now.
     pub lost_segments: Option<u32>,
     /// Segments acknowledged out of order now.
     pub sacked_segments: Option<u32>,
@@ -116,7 +119,7 @@ pub struct SubflowState {
 }
 
 impl FlowTelemetry {
-    /// Names of what [`Self::values`] gives.
+    /// Names of the values that [`Self::values`] returns.
     pub const METRICS: [&'static str; 5] = [
         "retransmitted_bytes",
         "reinjected_bytes",
@@ -125,7 +128,8 @@ impl FlowTelemetry {
         "subflows_alive",
     ];
 
-    /// What is known, for the sample table. The payload is not in it: who sends and receives it knows it better.
+    /// Returns the known values for the sample table. Payload is not included, because the
+    /// applications count it more exactly.
     pub fn values(&self) -> Vec<(&'static str, f64)> {
         let values = [
             Some(self.retransmitted_bytes as f64),
@@ -137,7 +141,7 @@ impl FlowTelemetry {
         known(&Self::METRICS, &values)
     }
 
-    /// Why a connection of the flow is TCP although it was meant to be Multipath TCP.
+    /// Returns why a connection of the flow is TCP although it was to be MPTCP.
     pub fn fallback(&self) -> Option<Fallback> {
         let mut ends = self.connections.iter();
         ends.find_map(|connection| connection.fallback)
@@ -145,7 +149,7 @@ impl FlowTelemetry {
 }
 
 impl SubflowState {
-    /// Names of what [`Self::values`] gives.
+    /// Names of the values that [`Self::values`] returns.
     pub const METRICS: [&'static str; 10] = [
         "bytes_sent",
         "bytes_received",
@@ -159,7 +163,8 @@ impl SubflowState {
         "backup",
     ];
 
-    /// What is known, for the sample table. What has a value only now is left out once it is closed.
+    /// Returns the known values for the sample table. Gauges are left out once the subflow is
+    /// closed.
     pub fn values(&self) -> Vec<(&'static str, f64)> {
         let bytes = |value: Option<u64>| value.map(|bytes| bytes as f64);
         let now = |value: Option<f64>| value.filter(|_| self.is_alive);
@@ -180,7 +185,8 @@ impl SubflowState {
         known(&Self::METRICS, &values)
     }
 
-    /// Payload that it carried: what the receiver received, or where that is not known what the sender sent once.
+    /// Returns the payload that it carried: bytes received, or, where those are unknown, bytes sent
+    /// once.
     pub fn bytes(&self) -> u64 {
         self.bytes_received.or(self.bytes_sent).unwrap_or(0)
     }

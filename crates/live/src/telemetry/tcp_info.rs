@@ -1,8 +1,9 @@
-//! `struct tcp_info` of linux/tcp.h, read by offsets: it only ever grew at its end, so a length says what a kernel has.
+//! `struct tcp_info` of linux/tcp.h, read by offsets. It has only ever grown at its end, so the
+//! length shows which fields a kernel has.
 
 use std::time::Duration;
 
-/// A structure of the kernel's, of which this kernel gave as many bytes as there are.
+/// A structure of the kernel, with as many bytes as this kernel returned.
 #[derive(Clone, Copy)]
 pub(super) struct Fields<'a>(pub(super) &'a [u8]);
 
@@ -49,44 +50,45 @@ const STATES: [&str; 13] = [
 ];
 
 impl TcpState {
-    /// Nothing is left of it.
+    /// Closed, with no state left.
     pub(super) const CLOSED: Self = Self(7);
 
-    /// Its name in RFC 9293, in small letters.
+    /// Returns its name in RFC 9293, in lower case.
     pub fn name(self) -> &'static str {
         STATES.get(usize::from(self.0)).unwrap_or(&STATES[0])
     }
 
-    /// Whether the handshake is still going on.
+    /// Returns whether the handshake is in progress.
     pub(super) fn is_opening(self) -> bool {
         matches!(self.0, 2 | 3 | 10 | 12)
     }
 
-    /// The kernel counts a FIN as a byte received; a connection that was reset has none, but is taken for one that ended.
+    /// Returns the bytes that the kernel counts for a received FIN. A reset connection has none,
+    /// but is taken for one that ended.
     fn fins_received(self) -> u64 {
         u64::from(matches!(self.0, 6 | 7 | 8 | 9 | 11))
     }
 
-    /// Whether nothing will be exchanged any more.
+    /// Returns whether nothing will be exchanged any more.
     pub(super) fn is_closed(self) -> bool {
         matches!(self.0, 0 | 6 | 7)
     }
 }
 
-/// What the kernel says of one TCP connection; `None` is what this kernel does not have.
+/// What the kernel reports about one TCP connection. Fields that this kernel lacks are `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct TcpInfo {
     pub(super) state: TcpState,
     /// Whether the handshake was ever completed.
     pub(super) was_established: bool,
-    /// Timeouts in a row so far.
+    /// Consecutive timeouts so far.
     pub(super) backoff: u8,
     pub(super) rto: Duration,
     pub(super) mss_bytes: u32,
     pub(super) unacked_segments: u32,
     pub(super) sacked_segments: u32,
     pub(super) lost_segments: u32,
-    /// Of the lost ones, those that were sent again and are on the way.
+    /// Lost segments that were retransmitted and are in flight.
     pub(super) resent_segments: u32,
     /// `None` before the first measurement.
     pub(super) srtt: Option<Duration>,
@@ -106,24 +108,25 @@ pub(super) struct TcpInfo {
     pub(super) out_of_order_segments: Option<u32>,
     /// The window that the peer announced.
     pub(super) send_window_bytes: Option<u32>,
-    /// Since Linux 6.7, handshake included.
+    /// Since Linux 6.7, including the handshake.
     pub(super) rtos: Option<u16>,
     pub(super) rto_recoveries: Option<u16>,
 }
 
 /// `TCP_INFINITE_SSTHRESH`.
 const INFINITE: u32 = 0x7fff_ffff;
-/// What `tcpi_min_rtt` says before the first measurement.
+/// The value of `tcpi_min_rtt` before the first measurement.
 const NEVER: u32 = u32::MAX;
 
 impl TcpInfo {
-    /// What is on the way as far as the sender knows (RFC 6675's pipe), in segments.
+    /// Returns the segments in flight as far as the sender knows (`pipe` of RFC 6675).
     pub(super) fn in_flight_segments(&self) -> u32 {
-        let arrived_or_lost = self.sacked_segments + self.lost_segments;
-        (self.unacked_segments + self.resent_segments).saturating_sub(arrived_or_lost)
+        let arrived_or_lost = self.sacked_segments.saturating_add(self.lost_segments);
+        let sent = self.unacked_segments.saturating_add(self.resent_segments);
+        sent.saturating_sub(arrived_or_lost)
     }
 
-    /// Reads what there is; `None` if that is not even what Linux 4.6 had.
+    /// Parses the available fields; `None` if even those of Linux 4.6 are missing.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let fields = Fields(bytes);
         let duration = |microseconds: u32| Duration::from_micros(microseconds.into());
@@ -160,7 +163,8 @@ impl TcpInfo {
         })
     }
 
-    /// Takes what is newer, but no counter that went back: the kernel clears those of a connection that it disconnects.
+    /// Takes newer values, but no counter that went back. The kernel clears the counters of a
+    /// connection that it disconnects.
     pub(super) fn update(&mut self, newer: Self) {
         let before = std::mem::replace(self, newer);
         self.bytes_received = self.bytes_received.max(before.bytes_received);
@@ -177,7 +181,7 @@ impl TcpInfo {
         self.was_established |= before.was_established;
     }
 
-    /// Payload sent for the first time.
+    /// Returns the payload sent for the first time.
     pub(super) fn bytes_sent_first(&self) -> Option<u64> {
         Some(self.bytes_sent?.saturating_sub(self.bytes_retransmitted?))
     }
@@ -187,7 +191,7 @@ impl TcpInfo {
 mod tests {
     use super::*;
 
-    /// As Linux 6.7 has it.
+    /// The length in Linux 6.7.
     const LENGTH: usize = 248;
 
     fn info(state: u8) -> Vec<u8> {
@@ -202,6 +206,12 @@ mod tests {
         bytes[208..216].copy_from_slice(&2000_u64.to_ne_bytes());
         bytes[240..242].copy_from_slice(&3_u16.to_ne_bytes());
         bytes
+    }
+
+    #[test]
+    fn numbers_that_no_connection_has_are_survived() {
+        let info = TcpInfo::parse(&[0xff; LENGTH]).unwrap();
+        assert_eq!(info.in_flight_segments(), 0);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! A flow's connections and subflows over time: what is gone is kept, and what both ends say of a subflow is joined.
+//! A flow's connections and subflows over time. Keeps those that are gone, and joins the reports of
+//! both ends about a subflow.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,23 +12,23 @@ use super::state::{ConnectionState, FlowTelemetry, SubflowState};
 use super::tcp_info::TcpInfo;
 use crate::traffic::StreamEnd;
 
-/// `remote_key` in the flags of `struct mptcp_info`: the handshake of Multipath TCP was completed.
+/// `remote_key` in the flags of `struct mptcp_info`: the MPTCP handshake was completed.
 pub(super) const IS_MULTIPATH: u32 = 2;
 
-/// Everything known of one flow.
+/// The state of one flow.
 #[derive(Default)]
 pub(super) struct Tracker {
     now: Nanos,
-    /// In order of creation; a subflow's number is its place here.
+    /// In order of creation; a subflow's number is its index here.
     subflows: Vec<Subflow>,
-    /// Places of those that some socket still tells of.
+    /// Indices of subflows that some socket still reports.
     open: Vec<usize>,
     /// By the cookies of their sockets, those of both ends.
     connections: BTreeMap<u64, Connection>,
     gone: Totals,
 }
 
-/// Of connections that are gone.
+/// Counters of connections that are gone.
 #[derive(Default)]
 struct Totals {
     bytes_sent: u64,
@@ -37,7 +38,7 @@ struct Totals {
 }
 
 struct Subflow {
-    /// As the sender sees them.
+    /// The addresses as the sender sees them.
     local: SocketAddr,
     remote: SocketAddr,
     sender: Option<Side>,
@@ -47,11 +48,11 @@ struct Subflow {
     is_alive: bool,
 }
 
-/// What one end says of a subflow.
+/// The report of one end about a subflow.
 struct Side {
     cookie: u64,
     id: Option<u32>,
-    /// If this end knows it.
+    /// `None` if this end does not know it.
     is_backup: Option<bool>,
     tcp: TcpInfo,
     seen_ns: Nanos,
@@ -69,7 +70,8 @@ struct Connection {
     /// Payload that subflows now gone sent for the first time, or received.
     closed_bytes: u64,
     reinjected_bytes: u64,
-    /// What the last sample alone would say: subflows are read just after their connection, which may send in between.
+    /// The value from the last sample alone. It is an upper bound, because subflows are read just
+    /// after their connection, which may send in between.
     reinjected_at_most: u64,
 }
 
@@ -93,7 +95,7 @@ impl Subflow {
         }
     }
 
-    /// The sender's word counts; a receiver's only where no sender's socket is known.
+    /// Returns the sender's report, or the receiver's where no sender's socket is known.
     fn leading(&self) -> Option<&Side> {
         self.sender.as_ref().or(self.receiver.as_ref())
     }
@@ -126,7 +128,7 @@ impl Tracker {
         self.now = now;
     }
 
-    /// Takes what a socket says; in a sample, senders' before receivers'.
+    /// Takes the report of a socket. In a sample, those of senders come before those of receivers.
     pub(super) fn observe(&mut self, end: StreamEnd, is_mptcp: bool, observation: Observation) {
         let Observation {
             cookie,
@@ -172,7 +174,8 @@ impl Tracker {
             StreamEnd::Receiver => (info.remote, info.local),
         };
         let now = self.now;
-        // What has become plain TCP has lost the number that it had as a subflow.
+        // A connection that fell back to plain TCP no longer has the number that it had as a
+        // subflow.
         let is_known = |subflow: &mut Subflow| {
             let is_same = is_plain && subflow.is(local, remote);
             match subflow.side(end) {
@@ -185,7 +188,7 @@ impl Tracker {
             .iter()
             .copied()
             .find(|place| is_known(&mut self.subflows[*place]));
-        // What the kernel has disconnected has lost an address.
+        // A socket that the kernel has disconnected lacks an address.
         let has_addresses = local.port() != 0 && remote.port() != 0;
         if let Some(place) = known
             && (!has_addresses || self.subflows[place].is(local, remote))
@@ -224,7 +227,7 @@ impl Tracker {
         place
     }
 
-    /// Brings the counters of a connection up to date with those of its subflows.
+    /// Updates the counters of a connection from those of its subflows.
     fn count(&mut self, cookie: u64) {
         let Some(connection) = self.connections.get_mut(&cookie) else {
             return;
@@ -268,7 +271,8 @@ impl Tracker {
         }
     }
 
-    /// Ends a sample, and tells what has become known. Of subflows those are told that are open, or were at the last sample.
+    /// Ends a sample and returns the flow's state, with the subflows that are open or were at the
+    /// last sample.
     pub(super) fn end(
         &mut self,
         is_backup: impl Fn(SocketAddr, SocketAddr) -> Option<bool>,
@@ -293,7 +297,7 @@ impl Tracker {
         telemetry
     }
 
-    /// The addresses of the subflows that senders have open.
+    /// Returns the addresses of the subflows that senders have open.
     pub(super) fn pairs_of_senders(&self) -> Vec<(SocketAddr, SocketAddr)> {
         let subflows = self.open.iter().map(|place| &self.subflows[*place]);
         subflows
@@ -314,7 +318,7 @@ impl Tracker {
         all.filter(|(_, subflow)| subflow.opened_ns.is_some())
     }
 
-    /// The program at one end may be nobody's that is known: then nothing is known of its bytes, which is not 0.
+    /// Leaves out the bytes of an end whose program is not observed, because unknown is not 0.
     fn forget_the_end_not_seen(&self, sum: &mut FlowTelemetry) {
         let is_seen = |end| {
             self.connections
@@ -400,7 +404,7 @@ impl Tracker {
         });
     }
 
-    /// All subflows that were ever established, as last seen.
+    /// Returns all subflows that were ever established, as last seen.
     pub(super) fn all(&self) -> Vec<SubflowState> {
         let states = self.opened();
         states
@@ -502,7 +506,7 @@ mod tests {
         };
         let mut tracker = Tracker::default();
         let mut told = None;
-        // The kernel numbers subflows from 1; a plain socket is 0.
+        // The kernel numbers subflows from 1; a plain socket has 0.
         for (now, mptcp, id, bytes) in [(1, Some(multipath), 1, 1000), (2, None, 0, 5000)] {
             tracker.begin(now);
             tracker.observe(StreamEnd::Receiver, true, seen(mptcp, id, bytes));

@@ -1,32 +1,32 @@
-//! A connection as applications see it, whoever's stack carries it.
+//! A connection as applications see it, whichever stack carries it.
 
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, sendmsg, shutdown};
 
-/// One end of a connection. No call waits: what cannot be done now is `WouldBlock`.
+/// One end of a connection. Calls never block; they return `WouldBlock` instead.
 pub(crate) trait ByteStream {
-    /// Hands over the first of these bytes; how many were taken.
+    /// Sends the first of these bytes. Returns how many were taken.
     ///
     /// # Errors
-    /// None were, or the connection broke.
+    /// No byte was taken, or the connection broke.
     fn send(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize>;
 
-    /// Takes bytes that have arrived in order; how many, and 0 after the last one.
+    /// Reads bytes that have arrived in order. Returns how many, and 0 after the last one.
     ///
     /// # Errors
-    /// There are none yet, or the connection broke.
+    /// No bytes have arrived yet, or the connection broke.
     fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// Nothing more will be sent.
+    /// Ends the data of this direction.
     ///
     /// # Errors
     /// The connection broke.
     fn shut_down(&mut self) -> io::Result<()>;
 }
 
-/// The kernel's.
+/// A socket of the kernel.
 impl<S: AsFd> ByteStream for S {
     fn send(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let mut nothing = SendAncillaryBuffer::default();
@@ -43,13 +43,13 @@ impl<S: AsFd> ByteStream for S {
     }
 }
 
-/// What a call that does not wait brought.
+/// The outcome of a call that does not block.
 pub(super) enum Progress<T> {
     Done(T),
     MustWait,
 }
 
-/// Tells "not now" from failures. An interrupted call is repeated at the next turn.
+/// Separates `WouldBlock` from failures. An interrupted call is repeated at the next turn.
 pub(super) fn progress<T>(result: io::Result<T>) -> io::Result<Progress<T>> {
     match result {
         Ok(value) => Ok(Progress::Done(value)),

@@ -1,4 +1,4 @@
-//! Connections: one host opens, the other one accepts, and then each end does its part.
+//! Connections: one host opens, the other accepts, and each end runs its application.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,25 +16,25 @@ use super::sockets::{Addresses, Registered, Registry, bind_address, set_nodelay}
 use super::worker::{Task, Turn, Wait};
 use crate::Clock;
 
-/// Accepted in one turn.
+/// Connections accepted in one turn.
 const ACCEPTS_PER_TURN: usize = 64;
 /// How long a host that is out of descriptors waits before it accepts again.
 const ACCEPT_AGAIN: Nanos = 10_000_000;
 
-/// What one end does with its connection.
+/// The application at one end of a connection.
 pub(crate) trait End: Send {
-    /// Goes on; `None` when there is nothing left to do.
+    /// Goes on with its work. Returns `None` when nothing is left to do.
     ///
     /// # Errors
     /// The connection broke.
     fn advance(&mut self, stream: &mut dyn ByteStream, clock: Clock) -> io::Result<Option<Wait>>;
 }
 
-/// To what the connections of a flow belong.
+/// The flow that connections belong to.
 #[derive(Clone)]
 pub(super) struct Owner {
     pub(super) flow: usize,
-    /// The end that these connections have here.
+    /// The end that is here.
     pub(super) end: StreamEnd,
     pub(super) registry: Arc<Registry>,
 }
@@ -45,7 +45,7 @@ impl Owner {
     }
 }
 
-/// A connection that stands.
+/// An established connection.
 struct Connection {
     socket: Registered,
     end: Box<dyn End>,
@@ -80,7 +80,8 @@ pub(super) struct Opener {
     addresses: Addresses,
     owner: Owner,
     journal: Arc<dyn Journal>,
-    /// What becomes a connection. It is there from the beginning, so that what can fail early does.
+    /// The socket and application of the connection, created at the start so that errors show
+    /// early.
     prepared: Option<(OwnedFd, Box<dyn End>)>,
     is_connecting: bool,
 }
@@ -103,7 +104,7 @@ impl Opener {
         }
     }
 
-    /// Calls connect, from the address of the primary path.
+    /// Calls connect, from the address of the initial subflow.
     fn connect(&self, socket: &OwnedFd) -> io::Result<()> {
         bind_address(socket, self.addresses.source)?;
         match connect(socket, &self.addresses.target) {
@@ -155,7 +156,7 @@ impl Task for Opener {
     }
 }
 
-/// What is done with an accepted connection; `None` for one that nobody expects.
+/// Creates the application of an accepted connection; `None` for a connection that no flow expects.
 pub(crate) type MakeEnd = Box<dyn FnMut() -> Option<Box<dyn End>> + Send>;
 
 /// Accepts connections.
@@ -190,7 +191,7 @@ impl Task for Acceptor {
             match accept_with(&self.listener, flags) {
                 Ok(socket) => self.take_up(socket, turn),
                 Err(Errno::AGAIN) => break,
-                // The one that was next went away before it was accepted.
+                // The peer closed the connection before it was accepted.
                 Err(Errno::CONNABORTED | Errno::INTR) => {}
                 Err(error) => {
                     self.journal.note_failure(format!("accepting: {error}"));

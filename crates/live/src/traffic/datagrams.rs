@@ -14,18 +14,19 @@ use super::record::{FlowRecord, Journal};
 use super::unit_header::{UNIT_HEADER_BYTES, UnitHeader};
 use super::worker::{Task, Turn, Wait};
 
-/// Datagrams before other tasks of the thread have their turn.
+/// Datagrams before other tasks of the thread get their turn.
 pub(super) const DATAGRAMS_PER_TURN: usize = 64;
 /// The largest that IP can carry.
 pub(super) const LARGEST_DATAGRAM_BYTES: usize = 65_535;
-/// How long a receiver waits for datagrams that were sent and have not arrived, beyond the round-trip time, before they count as lost.
+/// How long, beyond the round-trip time, a receiver waits for datagrams that were sent before they
+/// count as lost.
 pub(super) const QUIET: Nanos = 1_000_000_000;
-/// How often a receiver looks whether the sender has sent its last.
+/// How often a receiver checks whether the sender has sent everything.
 const LOOK_EVERY: Nanos = 10_000_000;
 
-/// What became of a datagram that was to be sent.
+/// The outcome of sending a datagram.
 pub(super) enum Sent {
-    /// It is on its way, or was lost in this host: an interface may be down, or an address gone.
+    /// It was sent, or lost in this host because an interface is down or an address is gone.
     Yes,
     /// There is no room for it now.
     MustWait,
@@ -33,7 +34,8 @@ pub(super) enum Sent {
     Never(Errno),
 }
 
-/// Sends a datagram. The socket is not connected: that would need a route when it is made.
+/// Sends a datagram. The socket is not connected, because connecting needs a route when the socket
+/// is created.
 pub(super) fn send_datagram(socket: BorrowedFd<'_>, datagram: &[u8], target: SocketAddr) -> Sent {
     match sendto(socket, datagram, SendFlags::NOSIGNAL, &target) {
         Ok(_) => Sent::Yes,
@@ -43,7 +45,7 @@ pub(super) fn send_datagram(socket: BorrowedFd<'_>, datagram: &[u8], target: Soc
     }
 }
 
-/// A datagram of a given size, whose header is written before each use.
+/// A datagram of a given size. Its header is written before each use.
 pub(super) struct Datagram(Vec<u8>);
 
 impl Datagram {
@@ -67,7 +69,7 @@ pub(super) struct DatagramSender {
     socket: OwnedFd,
     target: SocketAddr,
     pace: Pace,
-    /// How many; `None` is without end.
+    /// The number of datagrams; `None`: no limit.
     count: Option<u64>,
     datagram: Datagram,
     sent: u64,
@@ -143,10 +145,10 @@ pub(super) struct DatagramReceiver {
     flow: Arc<FlowRecord>,
     socket: OwnedFd,
     buffer: Vec<u8>,
-    /// Silence after which what has not arrived is lost.
+    /// Silence after which missing datagrams count as lost.
     quiet: Nanos,
     last_arrival: Option<Nanos>,
-    /// When it was seen that all had been sent.
+    /// When the receiver saw that everything had been sent.
     all_sent_at: Option<Nanos>,
 }
 
@@ -174,7 +176,8 @@ impl DatagramReceiver {
             .note_unit(header.number, bytes, header.sent_ns, now);
     }
 
-    /// Ends a flow whose datagrams have all arrived or been lost; else says when to look again.
+    /// Ends the flow if each datagram has arrived or is lost. Otherwise returns when to check
+    /// again.
     fn look_for_end(&mut self, now: Nanos) -> Option<Nanos> {
         if !self.flow.is_finite() || self.flow.end.get().is_some() {
             return None;

@@ -1,6 +1,7 @@
 //! Applications over the sockets of real hosts.
 //!
-//! Each end of a flow lives in a thread in its host. No call blocks but one wait per thread, which a stop ends at once.
+//! Each end of a flow runs in a thread in its host. Each thread blocks in one wait only, which a
+//! stop ends at once.
 
 mod byte_stream;
 mod connection;
@@ -40,14 +41,14 @@ pub use self::unit_header::UNIT_HEADER_BYTES;
 pub(crate) use self::worker::Wait;
 pub use netlab::flows::StreamEnd;
 
-/// Counters of a flow, both ends together.
+/// Counters of a flow, of both ends together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowCounters {
-    /// Payload that the sender's kernel took.
+    /// Payload that the sender's kernel accepted.
     pub bytes_sent: u64,
-    /// Payload that the receiver got.
+    /// Payload that the receiver read.
     pub bytes_received: u64,
-    /// Payload that the receiver got in order: all of it.
+    /// Payload that the receiver read in order, which is all of it.
     pub bytes_in_order: u64,
     /// Datagrams and probes sent.
     pub packets_sent: u64,
@@ -55,18 +56,19 @@ pub struct FlowCounters {
     pub packets_received: u64,
 }
 
-/// What became of a flow.
+/// The result of a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowResult {
-    /// When connect was called, or the first datagram sent; when that was to be if it never was.
+    /// When connect was called or the first datagram was sent; the scheduled time if neither
+    /// happened.
     pub start_ns: Nanos,
-    /// When its (first) connection stood at the opener; `None` for UDP.
+    /// When its first connection was established at the opener; `None` for UDP.
     pub established_ns: Option<Nanos>,
     /// When the last byte of a finite flow arrived.
     pub end_ns: Option<Nanos>,
-    /// Payload that the receiver got.
+    /// Payload that the receiver read.
     pub bytes: u64,
-    /// Why it could not go on.
+    /// Why the flow failed.
     pub error: Option<String>,
 }
 
@@ -77,14 +79,14 @@ pub struct ProbeCounters {
     pub sent: u64,
     /// Probes answered.
     pub answered: u64,
-    /// Round-trip time of the last one answered.
+    /// Round-trip time of the last answered probe.
     pub last_rtt_ns: Option<Nanos>,
 }
 
 /// An answered probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbeAnswer {
-    /// Place of the probe in [`Traffic::probe_names`].
+    /// Index of the probe in [`Traffic::probe_names`].
     pub probe: usize,
     /// When the answer arrived.
     pub time_ns: Nanos,
@@ -95,29 +97,30 @@ pub struct ProbeAnswer {
 /// An end of a connection of a flow.
 #[derive(Clone, Debug)]
 pub struct FlowSocket {
-    /// Place of the flow among the experiment's.
+    /// Index of the flow in the experiment.
     pub flow: usize,
     /// Which end it is.
     pub end: StreamEnd,
-    /// Whether it is a socket for MPTCP; its connection may have fallen back to TCP.
+    /// Whether the socket is for MPTCP. Its connection may have fallen back to TCP.
     pub is_mptcp: bool,
-    /// The socket. It may be shut down, but is not closed while somebody has it.
+    /// The socket. It may be shut down, but stays open as long as this reference exists.
     pub socket: Arc<OwnedFd>,
 }
 
-/// The traffic of a run, ready: every listener stands, and every thread is in its host.
+/// The traffic of a run, ready to start: every listener is open, and every thread is in its host.
 pub struct PreparedTraffic {
     traffic: Traffic,
     roles: BTreeMap<String, Vec<Role>>,
 }
 
 impl PreparedTraffic {
-    /// What hosts with our own stack do themselves, by their ids.
+    /// Removes and returns the roles of hosts with the userspace stack, by their ids.
     pub(crate) fn take_roles(&mut self) -> BTreeMap<String, Vec<Role>> {
         std::mem::take(&mut self.roles)
     }
 
-    /// Lets the traffic begin. `clock` may have been started just before: its 0 is the flows' 0.
+    /// Starts the traffic. Time 0 of `clock` is that of the flows; `clock` may have started just
+    /// before.
     pub fn start(mut self, clock: Clock) -> Traffic {
         self.traffic.workers.begin(clock);
         self.traffic
@@ -135,11 +138,13 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Makes the threads and listeners of all flows that are not programs, and the probes of `measure`.
-    /// `namespace` gives that of a host; delivered data units go to `units`.
+    /// Creates the threads and listeners of all flows except programs, and the probes of `measure`.
+    /// `namespace` returns the namespace of a host. Delivered data units are sent to `units`.
     ///
     /// # Errors
-    /// What [`why_refused`] says; a port that is taken; a protocol or congestion control that a host does not have.
+    /// - [`why_refused`] returns a reason.
+    /// - A port is taken.
+    /// - A host lacks a protocol or congestion control.
     pub fn prepare<'a>(
         experiment: &Experiment,
         seed: u64,
@@ -166,41 +171,43 @@ impl Traffic {
         Ok(PreparedTraffic { traffic, roles })
     }
 
-    /// Counters of the flows, in the experiment's order. Those of programs are 0.
+    /// Returns the counters of the flows, in the experiment's order. Those of programs are 0.
     pub fn flows(&self) -> Vec<FlowCounters> {
         self.flows.iter().map(|flow| flow.counters()).collect()
     }
 
-    /// Entity names of the probes: those of flows, then those of `measure`.
+    /// Returns the entity names of the probes: those of flows, then those of `measure`.
     pub fn probe_names(&self) -> &[String] {
         &self.probe_names
     }
 
-    /// Counters of the probes, in the order of their names.
+    /// Returns the counters of the probes, in the order of their names.
     pub fn probes(&self) -> Vec<ProbeCounters> {
         self.probes.iter().map(|probe| probe.counters()).collect()
     }
 
-    /// The probes answered since the last call.
+    /// Returns the probes answered since the last call.
     pub fn rtts(&self) -> Vec<ProbeAnswer> {
         let answers = self.answers.lock();
         let answers = answers.unwrap_or_else(PoisonError::into_inner);
         answers.try_iter().collect()
     }
 
-    /// The ends of connections that stand. Each is given at least once after its end, so that its last state can be read; the call after that closes it.
+    /// Returns the ends of established connections. Each is returned at least once after its end,
+    /// so that its last state can be read; the call after that closes it.
     pub fn sockets(&self) -> Vec<FlowSocket> {
         self.registry.sockets()
     }
 
-    /// Whether all flows that end by themselves have ended or failed; `None` if there are none.
+    /// Returns whether all finite flows have ended or failed; `None` if there are none.
     pub fn flows_are_done(&self) -> Option<bool> {
         let mut finite = self.flows.iter().filter(|flow| flow.is_finite()).peekable();
         finite.peek()?;
         Some(finite.all(|flow| flow.is_over()))
     }
 
-    /// Ends all threads, whatever they wait for. Connections stay as they are until this is dropped, so that their last state can be read.
+    /// Ends all threads, whatever they wait for. Connections stay open until this is dropped, so
+    /// that their last state can be read.
     ///
     /// # Errors
     /// A thread had panicked.
@@ -208,7 +215,7 @@ impl Traffic {
         self.workers.stop()
     }
 
-    /// What became of the flows, in the experiment's order.
+    /// Returns the results of the flows, in the experiment's order.
     pub fn results(&self) -> Vec<FlowResult> {
         self.flows.iter().map(|flow| flow.result()).collect()
     }

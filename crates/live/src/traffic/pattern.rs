@@ -1,10 +1,10 @@
-//! What connections carry besides the headers of units: every byte follows from its place, so that one that is lost, doubled or
-//! put elsewhere is seen.
+//! The payload of connections, apart from the headers of units. Every byte follows from its offset,
+//! so bytes that are lost, duplicated or misplaced are detected.
 
-/// Offered to a connection, or asked of it, in one call.
+/// Bytes offered to or requested from a connection in one call.
 pub(super) const BYTES_PER_CALL: u64 = 128 * 1024;
 
-/// A prime, so that no power of two hides a displacement.
+/// A prime, so that no displacement by a power of two stays hidden.
 const PERIOD: usize = 251;
 
 static BYTES: [u8; BYTES_PER_CALL as usize + PERIOD] = {
@@ -17,7 +17,7 @@ static BYTES: [u8; BYTES_PER_CALL as usize + PERIOD] = {
     bytes
 };
 
-/// Up to [`BYTES_PER_CALL`] bytes from `offset` of a stream.
+/// Returns `len` bytes, up to [`BYTES_PER_CALL`], from `offset` of a stream.
 pub(super) fn pattern(offset: u64, len: usize) -> &'static [u8] {
     let first = (offset % PERIOD as u64) as usize;
     &BYTES[first..first + len]

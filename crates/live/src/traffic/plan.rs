@@ -1,4 +1,4 @@
-//! From the description to threads, tasks and sockets.
+//! Plans threads, tasks and sockets from the description.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -31,14 +31,15 @@ use super::worker::{Group, Task};
 use super::{ProbeAnswer, StreamEnd};
 use crate::{LiveError, NetworkNamespace};
 
-/// Payload of the probes that `measure` asks for; as in the simulator.
+/// Payload of the probes of `measure`, as in the simulator.
 const PROBE_BYTES: u32 = 64;
-/// The congestion control of a kernel that receives from our own stack; every kernel has it.
+/// The congestion control of a kernel that receives from the userspace stack. Every kernel has it.
 const ACKNOWLEDGES_WITH: &str = "reno";
-/// Threads that send more often than this do not run before others: they could leave no time for them.
+/// Threads that send more often than this get ordinary priority, because they could starve other
+/// threads.
 const SHORTEST_PUNCTUAL: Nanos = 100_000;
 
-/// The port at which a flow is received.
+/// Returns the port at which a flow is received.
 ///
 /// # Errors
 /// There are more flows than ports.
@@ -51,7 +52,8 @@ pub fn port_of_flow(index: usize) -> Result<u16, LiveError> {
     })
 }
 
-/// Why an application cannot run over a kernel's sockets as it is described; `None` if it can. Programs are not judged here.
+/// Returns why an application cannot run over a kernel's sockets as described; `None` if it can.
+/// Programs are not checked here.
 pub fn why_refused(experiment: &Experiment, flow: &Flow) -> Option<String> {
     let header_bytes = UNIT_HEADER_BYTES as u64;
     let too_small = |what: &str, bytes: u64| {
@@ -74,15 +76,15 @@ pub fn why_refused(experiment: &Experiment, flow: &Flow) -> Option<String> {
     })
 }
 
-/// Everything that a run's traffic consists of.
+/// The traffic of a run.
 pub(super) struct Plan {
-    /// By thread.
+    /// Groups of tasks, one for each thread.
     pub(super) groups: Vec<Group>,
     pub(super) flows: Vec<Arc<FlowRecord>>,
     pub(super) probes: Vec<Arc<ProbeRecord>>,
     pub(super) probe_names: Vec<String>,
     pub(super) registry: Arc<Registry>,
-    /// By host with our own stack.
+    /// Roles by host with the userspace stack.
     pub(super) roles: BTreeMap<String, Vec<Role>>,
 }
 
@@ -274,7 +276,7 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
             is_mptcp: flow.transport == Transport::Mptcp && speaks_mptcp,
             congestion_control: match flow.cc.first() {
                 Some(cc) if !only_acknowledges => cc.name.clone(),
-                // What our stack sends with may be none of the kernel's.
+                // The userspace stack may send with a congestion control that the kernel lacks.
                 _ => ACKNOWLEDGES_WITH.to_owned(),
             },
         }
@@ -322,7 +324,7 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
         let owner = self.owner(index, flow, side);
         let intervals = Intervals::of(flow, self.seed);
         Box::new(move || {
-            // Of short flows this one only shows that it can be made.
+            // For short flows, this socket only checks that one can be created.
             let socket = stream_socket(addresses.source, &kind)?;
             Ok(match ends.openings(side, intervals) {
                 Openings::Each(transfers) => Box::new(TransferStarter {
@@ -338,7 +340,8 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
         })
     }
 
-    /// One probe for each path, however many flows use it; those of a host share a thread.
+    /// Adds one probe for each path, even if several flows use it. The probes of a host share a
+    /// thread.
     fn add_probes(&mut self, every: Nanos) -> Result<(), LiveError> {
         let times = ProbeTimes {
             start: 0,
@@ -380,7 +383,7 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
         probe
     }
 
-    /// Gives an end of a flow a thread of its own.
+    /// Adds a thread for an end of a flow.
     fn add_end(&mut self, flow: &Flow, side: FlowEnd, takes_times: bool, task: MakeTask) {
         let host = host_at(flow, side);
         let place = format!("flows.{} at host {host}", flow.id);
@@ -401,13 +404,13 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
         });
     }
 
-    /// From the path's local interface to its remote one.
+    /// Returns the addresses from the path's local interface to its remote one.
     fn datagram_ends(&self, path: &Path, port: u16) -> Addresses {
         addresses(&self.lookup, path, FlowEnd::From, port)
     }
 }
 
-/// From one end of a path to that port of the other.
+/// Returns the addresses from one end of a path to `port` at the other.
 fn addresses(lookup: &Lookup<'_>, path: &Path, from: FlowEnd, port: u16) -> Addresses {
     let pair = PathPairs::new(lookup, std::slice::from_ref(path), from).initial();
     Addresses {
@@ -418,7 +421,7 @@ fn addresses(lookup: &Lookup<'_>, path: &Path, from: FlowEnd, port: u16) -> Addr
 
 type MakeTask = Box<dyn FnOnce() -> Result<Box<dyn Task>, LiveError> + Send>;
 
-/// The two ends of a probe over UDP.
+/// Returns the tasks of both ends of a probe over UDP.
 fn datagram_probe(
     addresses: Addresses,
     times: ProbeTimes,
@@ -447,7 +450,7 @@ fn datagram_probe(
     (sender, echo)
 }
 
-/// A flow over connections: what its ends do.
+/// The applications of a flow over connections.
 #[derive(Clone)]
 struct StreamFlow {
     app: Application,
@@ -457,7 +460,8 @@ struct StreamFlow {
 }
 
 impl StreamFlow {
-    /// What the accepting side does with a connection; a flow other than `short_flows` has one.
+    /// Returns the application of an accepted connection. A flow other than `short_flows` has one
+    /// connection.
     fn accepted(&self, side: FlowEnd, has_one: &mut bool) -> Option<Box<dyn End>> {
         if let Application::ShortFlows { bytes, .. } = self.app {
             let end = stream_end(&self.app, side);
@@ -466,7 +470,7 @@ impl StreamFlow {
         (!std::mem::replace(has_one, true)).then(|| self.end(side))
     }
 
-    /// The part of a host that accepts its connections with our own stack.
+    /// Returns the part of a host that accepts the connections with the userspace stack.
     fn accepting(&self, side: FlowEnd) -> Part {
         let ends = self.clone();
         let mut has_one = false;
@@ -476,7 +480,7 @@ impl StreamFlow {
         }
     }
 
-    /// The connections that the opening side opens; `intervals` are those between short flows.
+    /// Returns the connections that `side` opens. `intervals` are those between short flows.
     fn openings(&self, side: FlowEnd, intervals: Option<Intervals>) -> Openings {
         let record = Arc::clone(&self.record);
         match (&self.app, intervals) {

@@ -1,4 +1,4 @@
-//! Probes: each is echoed, which gives a round-trip time. Over UDP, or in a connection.
+//! Probes over UDP or in a connection. Each is echoed, which gives a round-trip time.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -30,7 +30,7 @@ pub(super) struct ProbeTimes {
 }
 
 impl ProbeTimes {
-    /// When probe `number` is sent; `None` if it never is.
+    /// Returns when probe `number` is sent; `None` if it is not sent.
     fn due(self, number: u64) -> Option<Nanos> {
         let after_start = self.every.saturating_mul(number);
         let is_over = self
@@ -40,17 +40,17 @@ impl ProbeTimes {
     }
 }
 
-/// Sends probes in datagrams and notes their answers.
+/// Sends probes in datagrams and records their answers.
 pub(super) struct DatagramProbe {
     socket: OwnedFd,
     target: SocketAddr,
     times: ProbeTimes,
     probe: Arc<ProbeRecord>,
-    /// The flow that it is; probes of `measure` are none.
+    /// Its flow; `None` for probes of `measure`.
     flow: Option<Arc<FlowRecord>>,
     datagram: Datagram,
     buffer: Vec<u8>,
-    /// Silence after which what has not been answered is lost.
+    /// Silence after which unanswered probes count as lost.
     quiet: Nanos,
     sent: u64,
     last_sent: Nanos,
@@ -82,7 +82,7 @@ impl DatagramProbe {
         }
     }
 
-    /// Notes what has been answered.
+    /// Reads and records answers.
     fn take_answers(&mut self, turn: &Turn) {
         for _ in 0..DATAGRAMS_PER_TURN {
             match recv(&self.socket, &mut self.buffer[..], RecvFlags::empty()) {
@@ -94,7 +94,7 @@ impl DatagramProbe {
                             .note_answer(now, now.saturating_sub(header.sent_ns));
                     }
                 }
-                // Nothing is there, or nothing that could be an answer.
+                // The socket is empty, or has nothing that could be an answer.
                 Err(_) => break,
             }
         }
@@ -120,7 +120,7 @@ impl DatagramProbe {
         sent
     }
 
-    /// All are sent: over when all are answered or lost.
+    /// Waits, after all probes were sent, until each is answered or lost.
     fn wait_for_last(&self, now: Nanos) -> Option<Wait> {
         let last = self.last_answer.unwrap_or(self.times.start);
         let lost_at = last.max(self.last_sent).saturating_add(self.quiet);
@@ -164,10 +164,10 @@ impl Task for DatagramProbe {
     }
 }
 
-/// Sends datagrams back to where they come from.
+/// Sends datagrams back to their source.
 pub(super) struct DatagramEcho {
     socket: OwnedFd,
-    /// The flow that it is; probes of `measure` are none.
+    /// Its flow; `None` for probes of `measure`.
     flow: Option<Arc<FlowRecord>>,
     buffer: Vec<u8>,
 }
@@ -191,7 +191,7 @@ impl DatagramEcho {
             flow.bytes_received.add(count as u64);
             flow.note_unit(header.number, count as u64, header.sent_ns, now);
         }
-        // An answer that cannot be sent is one that is lost.
+        // An answer that cannot be sent counts as lost.
         let _ = sendto(&self.socket, datagram, SendFlags::NOSIGNAL, &from);
     }
 }
@@ -201,7 +201,7 @@ impl Task for DatagramEcho {
         for _ in 0..DATAGRAMS_PER_TURN {
             match recvfrom(&self.socket, &mut self.buffer[..], RecvFlags::empty()) {
                 Ok((_, count, from)) => self.answer(count, from, turn.clock.now()),
-                // Nothing is there, or nothing that could be a probe.
+                // The socket is empty, or has nothing that could be a probe.
                 Err(_) => break,
             }
         }
@@ -218,7 +218,7 @@ impl Task for DatagramEcho {
 struct Outgoing(VecDeque<u8>);
 
 impl Outgoing {
-    /// Hands over what the connection takes, and says how much that was.
+    /// Sends the bytes that the connection takes. Returns how many.
     fn flush(&mut self, stream: &mut dyn ByteStream) -> io::Result<u64> {
         let mut flushed = 0;
         while !self.0.is_empty() {
@@ -242,7 +242,7 @@ impl Outgoing {
     }
 }
 
-/// Cuts a stream into messages of one size.
+/// Splits a stream into messages of one size.
 struct Messages {
     size_bytes: usize,
     partial: Vec<u8>,
@@ -256,7 +256,7 @@ impl Messages {
         }
     }
 
-    /// Takes the next bytes; gives the headers of the messages that they complete.
+    /// Adds the next bytes. Returns the headers of the messages that they complete.
     fn take(&mut self, bytes: &[u8]) -> Vec<UnitHeader> {
         self.partial.extend_from_slice(bytes);
         let messages = self.partial.chunks_exact(self.size_bytes);
@@ -267,7 +267,7 @@ impl Messages {
     }
 }
 
-/// Sends probes in a connection and notes their answers.
+/// Sends probes in a connection and records their answers.
 pub(super) struct StreamProbe {
     flow: Arc<FlowRecord>,
     probe: Arc<ProbeRecord>,
@@ -319,7 +319,7 @@ impl StreamProbe {
         Ok(())
     }
 
-    /// Sends what is due; says when the next one is.
+    /// Sends due probes. Returns when the next one is due.
     fn send_due(&mut self, stream: &mut dyn ByteStream, clock: Clock) -> io::Result<Option<Nanos>> {
         let next = loop {
             let now = clock.now();

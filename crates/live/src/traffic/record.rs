@@ -1,4 +1,4 @@
-//! What is counted while traffic flows, shared by the two ends of a flow and whoever reads it.
+//! Counters of traffic, shared by the two ends of a flow and their readers.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
@@ -8,7 +8,7 @@ use netlab::time::Nanos;
 
 use super::{FlowCounters, FlowResult, ProbeAnswer, ProbeCounters};
 
-/// A number that only grows, or that is written by one thread.
+/// A number that only grows, or that only one thread writes.
 #[derive(Debug, Default)]
 pub(super) struct Counter(AtomicU64);
 
@@ -22,7 +22,7 @@ impl Counter {
     }
 }
 
-/// An instant that comes at most once.
+/// A time that is set at most once.
 #[derive(Debug)]
 pub(super) struct Moment(AtomicU64);
 
@@ -33,10 +33,10 @@ impl Moment {
         Self(AtomicU64::new(Self::NEVER))
     }
 
-    /// Keeps the first instant that it is given.
+    /// Sets the time unless it is already set.
     pub(super) fn set(&self, at: Nanos) {
         let order = Ordering::Relaxed;
-        // What was set before stays.
+        // An earlier value stays.
         let _ = self.0.compare_exchange(Self::NEVER, at, order, order);
     }
 
@@ -46,19 +46,19 @@ impl Moment {
     }
 }
 
-/// What those who make a connection tell about it.
+/// Takes reports of the events of a connection.
 pub(crate) trait Journal: Send + Sync {
-    /// The opener calls connect.
+    /// The opener called connect.
     fn note_connecting(&self, now: Nanos);
-    /// The opener's connection stands.
+    /// The opener's connection was established.
     fn note_established(&self, now: Nanos);
-    /// All that was to be transferred was; the last byte arrived at `at`.
+    /// The transfer is complete; its last byte arrived at `at`.
     fn note_complete(&self, at: Nanos);
-    /// It cannot go on.
+    /// The connection failed.
     fn note_failure(&self, error: String);
 }
 
-/// A flow as a whole.
+/// The record of a flow.
 #[derive(Debug)]
 pub(super) struct FlowRecord {
     index: usize,
@@ -70,13 +70,13 @@ pub(super) struct FlowRecord {
     pub(super) bytes_received: Counter,
     pub(super) packets_sent: Counter,
     pub(super) packets_received: Counter,
-    /// Datagrams: the sender has sent its last.
+    /// For datagrams: whether the sender has sent everything.
     pub(super) has_sent_all: AtomicBool,
     pub(super) start: Moment,
     pub(super) established: Moment,
     pub(super) end: Moment,
     error: Mutex<Option<String>>,
-    /// Failures beyond the first.
+    /// Failures after the first.
     further_failures: Counter,
 }
 
@@ -109,17 +109,17 @@ impl FlowRecord {
         self.is_finite
     }
 
-    /// When it is to start.
+    /// Returns when it is scheduled to start.
     pub(super) fn scheduled_start(&self) -> Nanos {
         self.scheduled_start
     }
 
-    /// When it started.
+    /// Returns when it started, or the scheduled start if it has not.
     pub(super) fn start(&self) -> Nanos {
         self.start.get().unwrap_or(self.scheduled_start)
     }
 
-    /// A unit of it was delivered.
+    /// Records the delivery of a unit.
     pub(super) fn note_unit(&self, unit: u64, bytes: u64, sent_ns: Nanos, now: Nanos) {
         let unit = Unit {
             flow: self.index,
@@ -129,11 +129,11 @@ impl FlowRecord {
             received_ns: now,
             delivered_ns: now,
         };
-        // Whoever no longer listens does not want it.
+        // An error means that the receiver was dropped and needs no more units.
         let _ = self.units.send(unit);
     }
 
-    /// Whether it has ended or cannot go on.
+    /// Returns whether it has ended or failed.
     pub(super) fn is_over(&self) -> bool {
         self.end.get().is_some() || self.error().is_some()
     }
@@ -148,7 +148,7 @@ impl FlowRecord {
         FlowCounters {
             bytes_sent: self.bytes_sent.get(),
             bytes_received,
-            // A kernel gives a stream only in order, and a datagram waits for no other.
+            // A kernel delivers a stream only in order, and a datagram waits for no other.
             bytes_in_order: bytes_received,
             packets_sent: self.packets_sent.get(),
             packets_received: self.packets_received.get(),
@@ -198,7 +198,7 @@ impl Journal for FlowRecord {
     }
 }
 
-/// A probe, of a flow or of `measure`.
+/// The record of a probe, of a flow or of `measure`.
 #[derive(Debug)]
 pub(super) struct ProbeRecord {
     index: usize,
@@ -227,7 +227,7 @@ impl ProbeRecord {
             time_ns: now,
             rtt_ns: rtt,
         };
-        // Whoever no longer listens does not want it.
+        // An error means that the receiver was dropped and needs no more answers.
         let _ = self.answers.send(answer);
     }
 

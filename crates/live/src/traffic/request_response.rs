@@ -1,4 +1,4 @@
-//! A request, its response, the next request. The flow's data are the responses; each is a unit.
+//! Requests and responses in turn. Each response is a data unit; requests are not.
 
 use std::io::{self, IoSlice};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::stream::wait_for_peer;
 use super::worker::Wait;
 use crate::Clock;
 
-/// Calls before other tasks of the thread have their turn.
+/// Calls before other tasks of the thread get their turn.
 const CALLS_PER_TURN: usize = 64;
 
 /// Sizes of a request and of a response.
@@ -23,11 +23,11 @@ pub(super) struct Sizes {
     pub(super) response_bytes: u64,
 }
 
-/// Part of a message that is still to be sent or received.
+/// The bytes of a message that are still to be sent or received.
 struct Remaining(u64);
 
 impl Remaining {
-    /// Sends some of it, and says how much.
+    /// Sends some of them. Returns how many.
     fn send(&mut self, stream: &mut dyn ByteStream) -> io::Result<Progress<u64>> {
         let size = self.0.min(BYTES_PER_CALL) as usize;
         let sent = stream.send(&[IoSlice::new(pattern(0, size))]);
@@ -40,7 +40,7 @@ impl Remaining {
         })
     }
 
-    /// Receives some of it, and says how much; 0 if the other side has closed.
+    /// Receives some of them. Returns how many, and 0 if the peer has closed.
     fn receive(
         &mut self,
         stream: &mut dyn ByteStream,
@@ -95,7 +95,7 @@ impl Requester {
         }
     }
 
-    /// The next request, or the end.
+    /// Returns the state after the next request, or ends the flow.
     fn ask(&self, stream: &mut dyn ByteStream, now: Nanos) -> io::Result<Asking> {
         let is_over = self
             .duration
@@ -119,7 +119,7 @@ impl Requester {
         self.last_response = Some(now);
     }
 
-    /// One step; what to wait for if it must.
+    /// Takes one step. Returns what to wait for if it cannot go on.
     fn step(&mut self, stream: &mut dyn ByteStream, clock: Clock) -> io::Result<Step> {
         match self.state.take() {
             None => self.state = Some(self.ask(stream, clock.now())?),

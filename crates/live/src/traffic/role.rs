@@ -1,4 +1,5 @@
-//! What a host with our own stack does for a flow: the same applications, over connections that it makes itself.
+//! The role of a host with the userspace stack in a flow: the same applications, over connections
+//! of the engine.
 
 use std::sync::Arc;
 
@@ -10,13 +11,13 @@ use super::connection::{End, MakeEnd};
 use super::record::Journal;
 use super::short_flows::Transfers;
 
-/// The part of a host in a flow over connections.
+/// The role of a host in a flow over connections.
 pub(crate) struct Role {
-    /// Place of the flow among the experiment's.
+    /// Index of the flow in the experiment.
     pub(crate) flow: usize,
     /// Which end of the flow this is.
     pub(crate) side: FlowEnd,
-    /// The same, by what it does with the flow's data.
+    /// Whether this end sends or receives the flow's data.
     pub(crate) end: StreamEnd,
     pub(crate) part: Part,
 }
@@ -29,22 +30,22 @@ pub(crate) enum Part {
     },
 }
 
-/// What is done with a connection, and who is told of it.
+/// The application of a connection, and its journal.
 pub(crate) struct Opened {
     pub(crate) end: Box<dyn End>,
     pub(crate) journal: Arc<dyn Journal>,
 }
 
-/// The connections that a host opens for a flow, over time.
+/// The connections that a host opens for a flow.
 pub(crate) enum Openings {
-    /// At this time.
+    /// One connection, at this time.
     One(Nanos, Opened),
-    /// One for each transfer.
+    /// One connection for each transfer.
     Each(Transfers),
 }
 
 impl Openings {
-    /// When the next one is opened.
+    /// Returns when the next connection is opened.
     pub(crate) fn next_at(&self) -> Nanos {
         match self {
             Self::One(at, _) => *at,
@@ -52,7 +53,7 @@ impl Openings {
         }
     }
 
-    /// The next one, which is opened now, and those that are left.
+    /// Returns the next connection, which is opened now, and the remaining ones.
     pub(crate) fn start(self, now: Nanos) -> (Opened, Option<Self>) {
         match self {
             Self::One(_, opened) => (opened, None),

@@ -1,7 +1,8 @@
-//! Short transfers, each in a connection of its own. A transfer is a unit, from the call of connect to its last byte.
+//! Short transfers, each in a connection of its own. A transfer is a unit; it lasts from the call
+//! of connect to its last byte.
 //!
-//! The side that accepted closes first: a connection that waits for late segments (RFC 9293, section 3.6.1) then occupies none of the
-//! opener's ports, of which it has some 28 000.
+//! The acceptor closes first. A connection in TIME-WAIT (RFC 9293, section 3.6.1) then occupies
+//! none of the opener's ports, of which there are about 28 000.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -18,10 +19,10 @@ use super::stream::{Numbering, StreamReceiver, StreamSender};
 use super::unit_header::UnitHeader;
 use super::worker::{Task, Turn, Wait};
 
-/// Transfers opened before other tasks of the thread have their turn.
+/// Transfers opened before other tasks of the thread get their turn.
 const TRANSFERS_PER_TURN: usize = 64;
 
-/// Tells a flow about one of its transfers.
+/// Reports the events of one transfer to its flow.
 struct TransferJournal {
     flow: Arc<FlowRecord>,
     number: u64,
@@ -45,7 +46,7 @@ impl Journal for TransferJournal {
     }
 }
 
-/// The end of the host that accepts transfers.
+/// Returns the application of the host that accepts transfers.
 pub(super) fn accepted_end(flow: &Arc<FlowRecord>, end: StreamEnd, bytes: u64) -> Box<dyn End> {
     let flow = Arc::clone(flow);
     match end {
@@ -54,7 +55,7 @@ pub(super) fn accepted_end(flow: &Arc<FlowRecord>, end: StreamEnd, bytes: u64) -
             Box::new(StreamReceiver::of_one_unit(flow, bytes, numbering, true))
         }
         StreamEnd::Sender => {
-            // The other end knows better.
+            // The opener knows the number and the time; its record counts.
             let header = UnitHeader {
                 number: 0,
                 sent_ns: 0,
@@ -67,7 +68,7 @@ pub(super) fn accepted_end(flow: &Arc<FlowRecord>, end: StreamEnd, bytes: u64) -
 /// The transfers that the opener of a flow starts.
 pub(crate) struct Transfers {
     flow: Arc<FlowRecord>,
-    /// What the opener does with the data.
+    /// Whether the opener sends or receives the data.
     end: StreamEnd,
     bytes: u64,
     intervals: Intervals,
@@ -92,12 +93,12 @@ impl Transfers {
         }
     }
 
-    /// When the next one starts.
+    /// Returns when the next transfer starts.
     pub(super) fn next_at(&self) -> Nanos {
         self.next_at
     }
 
-    /// The next one, which starts now.
+    /// Returns the next transfer, which starts now.
     pub(super) fn start(&mut self, now: Nanos) -> Opened {
         let number = self.started;
         self.started += 1;
@@ -123,7 +124,7 @@ impl Transfers {
     }
 }
 
-/// Opens a connection at each start of a transfer.
+/// Opens a connection at the start of each transfer.
 pub(super) struct TransferStarter {
     pub(super) transfers: Transfers,
     pub(super) addresses: Addresses,

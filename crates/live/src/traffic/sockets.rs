@@ -1,4 +1,4 @@
-//! Sockets of traffic: how they are made, and who can look at them.
+//! Sockets of traffic: their options, and the registry through which they are measured.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -14,23 +14,25 @@ use super::{FlowSocket, StreamEnd};
 use crate::LiveError;
 use crate::sys::set_socket_option;
 
-/// A bound that hosts may lower (`net.core.somaxconn`).
+/// Length of the queue of connections to accept. Hosts may lower it (`net.core.somaxconn`).
 const BACKLOG: i32 = 4096;
-/// Datagrams that wait while the receiver's thread is not scheduled must not look like losses of the network.
+/// Large, because datagrams that wait for the receiver's thread must not look like losses of the
+/// network.
 const DATAGRAM_BUFFER_BYTES: usize = 8 << 20;
 
-/// How the connections of a flow are made.
+/// The kind of a flow's sockets.
 #[derive(Clone, Debug)]
 pub(super) struct StreamKind {
-    /// Whether this end speaks Multipath TCP.
+    /// Whether this end uses MPTCP.
     pub(super) is_mptcp: bool,
-    /// Whether they take subflows of both families: the kernel opens none of a family that the socket is not for.
+    /// Whether connections may have subflows of both families. The kernel opens no subflow of a
+    /// family that the socket is not for.
     pub(super) takes_both_families: bool,
     /// Congestion control, by the kernel's name.
     pub(super) congestion_control: String,
 }
 
-/// Where this end and the other one are.
+/// The address of this end, and address and port of the other.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Addresses {
     pub(super) source: IpAddr,
@@ -38,7 +40,8 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
-    /// As a socket for both families has them: those of IPv4 mapped to IPv6 (RFC 4291, section 2.5.5.2).
+    /// Returns the addresses as a socket for both families needs them: those of IPv4 mapped to IPv6
+    /// (RFC 4291, section 2.5.5.2).
     pub(super) fn mapped(self) -> Self {
         let mapped = |address: IpAddr| match address {
             IpAddr::V4(address) => IpAddr::V6(address.to_ipv6_mapped()),
@@ -71,10 +74,10 @@ fn socket(address: IpAddr, kind: SocketType, protocol: Protocol) -> io::Result<O
     Ok(socket_with(family(address), kind, flags, Some(protocol))?)
 }
 
-/// A stream socket that is neither bound nor connected.
+/// Returns a stream socket that is neither bound nor connected.
 ///
 /// # Errors
-/// The host does not speak the protocol, or does not have the congestion control.
+/// The host lacks the protocol or the congestion control.
 pub(super) fn stream_socket(address: IpAddr, kind: &StreamKind) -> Result<OwnedFd, LiveError> {
     let (name, protocol) = match kind.is_mptcp {
         true => ("MPTCP", ipproto::MPTCP),
@@ -97,24 +100,27 @@ pub(super) fn stream_socket(address: IpAddr, kind: &StreamKind) -> Result<OwnedF
     Ok(made)
 }
 
-/// A small piece does not wait for the acknowledgement of the one before (RFC 896), which would delay units by round-trip times.
+/// Disables Nagle's algorithm (RFC 896), which would delay small pieces by round-trip times.
 pub(super) fn set_nodelay(socket: &OwnedFd) -> io::Result<()> {
     Ok(sockopt::set_tcp_nodelay(socket, true)?)
 }
 
-/// Binds an address and leaves the port to connect, which can then take one that is in use towards another peer.
+/// Binds an address and leaves the port to connect, which can share a port that is in use towards
+/// another peer.
 pub(super) fn bind_address(socket: &OwnedFd, address: IpAddr) -> io::Result<()> {
     let yes = 1_i32.to_ne_bytes();
     let (level, name) = (libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT);
-    // A kernel without it for this kind of socket takes a port now, which is as good while there are some left.
+    // A kernel without this option for the kind of socket chooses a port now, which works as long
+    // as ports are left.
     let _ = set_socket_option(socket.as_fd(), level, name, &yes);
     Ok(bind(socket, &SocketAddr::new(address, 0))?)
 }
 
-/// A socket that listens at all addresses of the family of `address`, or of both, so that further subflows can come to each.
+/// Returns a socket that listens at all addresses of the family of `address`, or of both families,
+/// so that further subflows can arrive at each.
 ///
 /// # Errors
-/// As [`stream_socket`]; or the port is taken.
+/// As [`stream_socket`], or the port is taken.
 pub(super) fn listener(address: SocketAddr, kind: &StreamKind) -> Result<OwnedFd, LiveError> {
     let made = stream_socket(address.ip(), kind)?;
     // Connections of an earlier run in the same host may still be closing.
@@ -127,7 +133,7 @@ pub(super) fn listener(address: SocketAddr, kind: &StreamKind) -> Result<OwnedFd
     Ok(made)
 }
 
-/// A socket that takes datagrams at all addresses of the family of `address`.
+/// Returns a socket that receives datagrams at all addresses of the family of `address`.
 ///
 /// # Errors
 /// The port is taken.
@@ -135,7 +141,8 @@ pub(super) fn datagram_receiver(address: SocketAddr) -> Result<OwnedFd, LiveErro
     bound_datagrams(wildcard(address))
 }
 
-/// A socket that takes and answers datagrams at one address, also before the host has it.
+/// Returns a socket that receives and answers datagrams at one address. The host need not have the
+/// address yet.
 ///
 /// # Errors
 /// The port is taken.
@@ -148,7 +155,7 @@ fn bound_datagrams(address: SocketAddr) -> Result<OwnedFd, LiveError> {
     datagrams(address).map_err(LiveError::while_(doing))
 }
 
-/// A socket that sends datagrams from one address, also before the host has it.
+/// Returns a socket that sends datagrams from one address. The host need not have the address yet.
 ///
 /// # Errors
 /// The system refuses.
@@ -158,11 +165,11 @@ pub(super) fn datagram_sender(source: IpAddr) -> Result<OwnedFd, LiveError> {
 
 fn datagrams(address: SocketAddr) -> io::Result<OwnedFd> {
     let made = socket(address.ip(), SocketType::DGRAM, ipproto::UDP)?;
-    // Without the privilege the kernel's limit holds.
+    // Without the privilege the kernel's limit applies.
     if sockopt::set_socket_recv_buffer_size_force(&made, DATAGRAM_BUFFER_BYTES).is_err() {
         sockopt::set_socket_recv_buffer_size(&made, DATAGRAM_BUFFER_BYTES)?;
     }
-    // An address may come and go while the flow lasts.
+    // The address may be added and removed during the flow.
     match address {
         SocketAddr::V4(_) => sockopt::set_ip_freebind(&made, true)?,
         SocketAddr::V6(_) => {
@@ -174,7 +181,7 @@ fn datagrams(address: SocketAddr) -> io::Result<OwnedFd> {
     Ok(made)
 }
 
-/// The connections that stand or stood, for whoever measures them.
+/// Connections that are or were established, for telemetry.
 #[derive(Debug, Default)]
 pub(super) struct Registry(Mutex<Vec<Entry>>);
 
@@ -194,7 +201,7 @@ pub(super) struct Registered {
 
 impl Registry {
     pub(super) fn add(&self, flow: usize, end: StreamEnd, socket: OwnedFd) -> Registered {
-        // A listener for MPTCP gives a TCP socket where the other side did not ask for more.
+        // A listener for MPTCP returns a TCP socket if the opener did not ask for MPTCP.
         let protocol = sockopt::socket_protocol(&socket);
         let is_mptcp = protocol == Ok(Some(ipproto::MPTCP));
         let registered = Registered {
@@ -216,7 +223,7 @@ impl Registry {
         registered
     }
 
-    /// All that are open. Those that were shown after their end are closed now.
+    /// Returns all open sockets. Closes those that were returned after their end.
     pub(super) fn sockets(&self) -> Vec<FlowSocket> {
         let mut entries = self.entries();
         entries.retain(|entry| !entry.was_shown_ended);

@@ -1,4 +1,4 @@
-//! A byte stream in data units, from one end to the other: bulk, constant bit rate and streaming.
+//! A byte stream of data units in one direction: bulk, constant bit rate and streaming.
 
 use std::io::{self, IoSlice};
 use std::sync::Arc;
@@ -14,21 +14,22 @@ use super::unit_header::{UNIT_HEADER_BYTES, UnitHeader};
 use super::worker::Wait;
 use crate::Clock;
 
-/// Units in one call; each takes up to two of the 1024 slices that a call may have.
+/// Units in one call. Each takes up to two of the 1024 slices that a call may have.
 const UNITS_PER_CALL: u64 = 128;
-/// Calls before other tasks of the thread have their turn.
+/// Calls before other tasks of the thread get their turn.
 const CALLS_PER_TURN: usize = 16;
 
 /// Sends a stream.
 pub(super) struct StreamSender {
     flow: Arc<FlowRecord>,
     data: DataStream,
-    /// The header of a stream that is one unit and was begun elsewhere.
+    /// The header of a stream of one unit whose number and start are given.
     given: Option<UnitHeader>,
     sent: u64,
-    /// Of the unit that is partly sent.
+    /// The header of the unit that is partly sent.
     header: [u8; UNIT_HEADER_BYTES],
-    /// Whether it closes when it has sent all; else the receiver, who knows how much comes, does.
+    /// Whether the sender closes after the last byte. Otherwise the receiver does, which knows how
+    /// much arrives.
     closes: bool,
     is_done: bool,
 }
@@ -46,7 +47,7 @@ impl StreamSender {
         }
     }
 
-    /// Sends one unit that calls itself `header`.
+    /// Sends one unit with this header.
     pub(super) fn of_one_unit(
         flow: Arc<FlowRecord>,
         bytes: u64,
@@ -65,7 +66,7 @@ impl StreamSender {
         Some(self.flow.start().saturating_add(duration))
     }
 
-    /// How far the stream may be sent by now.
+    /// Returns the stream offset up to which data may be sent now.
     fn released(&self, now: Nanos) -> u64 {
         let after_start = now.saturating_sub(self.flow.start());
         self.data.released(after_start)
@@ -80,7 +81,7 @@ impl StreamSender {
         has_all || self.deadline().is_some_and(|deadline| now >= deadline)
     }
 
-    /// Until the next piece is due.
+    /// Waits until the next piece is due.
     fn wait_for_release(&self) -> Wait {
         let due = self.data.pace.map_or(0, |pace| {
             pace.due(self.sent / pace.piece_bytes)
@@ -90,7 +91,7 @@ impl StreamSender {
         Wait::until(at)
     }
 
-    /// Hands over what may be sent, up to the size of one call.
+    /// Sends the bytes that are due, up to the size of one call.
     fn send(
         &mut self,
         stream: &mut dyn ByteStream,
@@ -125,7 +126,7 @@ impl StreamSender {
         Ok(count)
     }
 
-    /// The headers of some units; a unit that is partly sent keeps the one it has.
+    /// Returns the headers of units. A unit that is partly sent keeps its header.
     fn headers(&self, first: u64, last: u64, now: Nanos) -> Vec<[u8; UNIT_HEADER_BYTES]> {
         let header = |number| match self.given {
             Some(given) => given.to_bytes(),
@@ -170,7 +171,7 @@ impl End for StreamSender {
     }
 }
 
-/// Waits until the other end has closed too, and sees it if the connection breaks before.
+/// Waits until the peer has closed too. Returns an error if the connection breaks before.
 pub(super) fn wait_for_peer(stream: &mut dyn ByteStream) -> io::Result<Option<Wait>> {
     let mut ignored = [0_u8; 4096];
     match progress(stream.receive(&mut ignored))? {
@@ -179,18 +180,18 @@ pub(super) fn wait_for_peer(stream: &mut dyn ByteStream) -> io::Result<Option<Wa
     }
 }
 
-/// How a receiver knows a unit's number and when it was sent.
+/// How a receiver learns a unit's number and when it was sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Numbering {
-    /// By its header, which must have the next number.
+    /// From its header, which must have the next number.
     InOrder,
-    /// By its header, whatever the number.
+    /// From its header, whatever the number.
     AsSent,
-    /// It asked for it.
+    /// From the receiver itself, which asked for it.
     Known(UnitHeader),
 }
 
-/// Finds the units in what arrives.
+/// Finds the units in the data that arrives.
 struct UnitReader {
     shape: Shape,
     numbering: Numbering,
@@ -199,7 +200,7 @@ struct UnitReader {
 }
 
 impl UnitReader {
-    /// Takes the next bytes, and calls `note` with each unit that they complete and its size.
+    /// Adds the next bytes. Calls `note` with each unit that they complete and its size.
     fn take(&mut self, mut bytes: &[u8], mut note: impl FnMut(UnitHeader, u64)) -> io::Result<()> {
         while !bytes.is_empty() {
             let number = self.received / self.shape.unit_bytes;
@@ -228,10 +229,10 @@ impl UnitReader {
         Ok(())
     }
 
-    /// The stream is over: the unit that is under way is as long as it is.
+    /// Ends the stream. A partial unit is complete with the bytes it has.
     fn finish(&mut self, note: impl FnMut(UnitHeader, u64)) -> io::Result<()> {
         let begin = self.received / self.shape.unit_bytes * self.shape.unit_bytes;
-        // A last unit of `bytes` has been completed already.
+        // A last unit of `bytes` was completed already.
         let is_complete = self.shape.bytes.is_some_and(|bytes| self.received >= bytes);
         match is_complete || begin == self.received {
             true => Ok(()),
@@ -243,7 +244,7 @@ impl UnitReader {
         let bytes = self.received - begin;
         let header = match self.numbering {
             Numbering::Known(header) => header,
-            // Too short to say anything: its bytes count, but it is no unit.
+            // It is too short for a header: its bytes count, but it is not a unit.
             _ if bytes < UNIT_HEADER_BYTES as u64 => return Ok(()),
             _ => UnitHeader::from_bytes(&self.header),
         };
@@ -266,7 +267,8 @@ fn wrong_bytes(at: u64, len: usize) -> io::Error {
     ))
 }
 
-/// Room for as much as one call may give. Never none, which would look like the end.
+/// Returns the size of the buffer for one call. It is never 0, because a read of 0 bytes would look
+/// like the end.
 fn buffer_bytes(bytes: u64) -> u64 {
     bytes.saturating_add(1).min(BYTES_PER_CALL)
 }
@@ -276,7 +278,7 @@ pub(super) struct StreamReceiver {
     flow: Arc<FlowRecord>,
     units: UnitReader,
     buffer: Vec<u8>,
-    /// Whether it closes when it has all.
+    /// Whether the receiver closes after the last byte.
     closes: bool,
     last_arrival: Option<Nanos>,
 }
@@ -361,7 +363,7 @@ impl End for StreamReceiver {
                         stream.shut_down()?;
                         return Ok(None);
                     }
-                    // There is no more yet: asking would only cost a system call.
+                    // No more has arrived; another call would return nothing.
                     if count < self.buffer.len() {
                         break;
                     }

@@ -1,11 +1,12 @@
-//! The first bytes of a data unit: its number and when it was handed over, on the clock that both ends share.
+//! The first bytes of a data unit: its number, and when it was handed over on the clock that both
+//! ends share.
 
 use netlab::time::Nanos;
 
-/// Bytes of a header; a unit that is smaller cannot be told apart.
+/// Bytes of a header. A smaller unit cannot be identified.
 pub const UNIT_HEADER_BYTES: usize = 16;
 
-/// What a unit says about itself.
+/// The header of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct UnitHeader {
     pub(super) number: u64,
@@ -28,7 +29,7 @@ impl UnitHeader {
         }
     }
 
-    /// The header at the beginning of a datagram; `None` if that is too short.
+    /// Returns the header at the start of a datagram; `None` if it is too short.
     pub(super) fn at_start(datagram: &[u8]) -> Option<Self> {
         datagram.first_chunk().map(Self::from_bytes)
     }

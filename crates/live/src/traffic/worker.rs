@@ -1,4 +1,4 @@
-//! Threads that live in a host and carry out tasks; nothing in them ever blocks but one wait, which a stop ends.
+//! Threads that run tasks in a host. They block in one wait only, which a stop ends.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::{Clock, LiveError, NetworkNamespace, sys};
 
-/// Enough for calls a few frames deep: buffers are on the heap.
+/// Enough for calls a few frames deep, because buffers are on the heap.
 const STACK_BYTES: usize = 256 * 1024;
 
 /// What a task waits for, whichever comes first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wait {
-    /// Something of its socket; `None` leaves the socket alone.
+    /// Events of its socket; `None`: the socket is not polled.
     pub(crate) events: Option<PollFlags>,
     pub(crate) until: Option<Nanos>,
 }
@@ -44,7 +44,7 @@ impl Wait {
         }
     }
 
-    /// The same, but at most until `at`.
+    /// Returns the same wait, ending at `at` at the latest.
     pub(super) const fn or_until(self, at: Option<Nanos>) -> Self {
         Self {
             events: self.events,
@@ -53,36 +53,39 @@ impl Wait {
     }
 }
 
-/// What a task is given when it advances.
+/// What a task gets when it advances.
 pub(super) struct Turn {
     pub(super) clock: Clock,
-    /// Tasks that this thread takes up from now on.
+    /// Tasks for this thread to run from now on.
     pub(super) spawned: Vec<Box<dyn Task>>,
 }
 
-/// Something that does what it can without waiting, and then says what it waits for.
+/// Does what it can without blocking, and then returns what it waits for.
 pub(super) trait Task: Send {
-    /// Goes on; `None` when it is over. It gives way to others of its thread after a bounded amount of work.
+    /// Goes on with its work, in bounded steps so that other tasks of the thread get their turn.
+    /// Returns `None` when it has ended.
     fn advance(&mut self, turn: &mut Turn) -> Option<Wait>;
 
-    /// What its waits are about; `None` if it has nothing to wait for but time.
+    /// Returns the socket of its waits; `None` if it waits for time only.
     fn socket(&self) -> Option<BorrowedFd<'_>>;
 }
 
-/// Makes the tasks of a thread; runs in it, after it has entered its host.
+/// Creates the tasks of a thread. Runs in the thread, after it has entered its host.
 pub(super) type MakeTasks =
     Box<dyn FnOnce() -> Result<Vec<Box<dyn Task>>, LiveError> + Send + 'static>;
 
-/// What one thread does.
+/// The tasks of one thread.
 pub(super) struct Group {
-    /// Where it lives.
+    /// The namespace in which it runs.
     pub(super) namespace: Arc<NetworkNamespace>,
-    /// Whether it does little and takes times: it then runs before ordinary threads, where that is permitted.
+    /// Whether it measures times and needs little of the processor. Such a thread runs before
+    /// ordinary threads where permitted.
     pub(super) takes_times: bool,
     pub(super) make: MakeTasks,
 }
 
-/// What a thread had not finished. It is kept until all threads have stopped: closing its sockets would look like failures to the others.
+/// The tasks that a thread had not finished. They are kept until all threads have stopped, because
+/// closing their sockets would look like failures to other threads.
 type Left = Vec<Box<dyn Task>>;
 
 /// All threads of a run's traffic.
@@ -93,10 +96,10 @@ pub(super) struct Workers {
 }
 
 impl Workers {
-    /// Starts a thread for each group of tasks, and waits until all have made their tasks.
+    /// Starts a thread for each group of tasks, and waits until all have created their tasks.
     ///
     /// # Errors
-    /// The first that could not; then none goes on.
+    /// Returns the error of the first thread that failed; all others end.
     pub(super) fn prepare(groups: Vec<Group>) -> Result<Self, LiveError> {
         let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(LiveError::while_("making an event descriptor"))?;
@@ -135,7 +138,7 @@ impl Workers {
             be_punctual(group.takes_times);
             let is_told = ready.send(answer).is_ok();
             drop(ready);
-            // A closed channel is a run that never began.
+            // A closed channel means that the run never began.
             match (is_told, clock.recv()) {
                 (true, Ok(clock)) => run(tasks, clock, stop.as_fd()),
                 _ => tasks,
@@ -147,18 +150,18 @@ impl Workers {
         Ok(())
     }
 
-    /// Lets all begin; `clock` shows the time of the run.
+    /// Starts all tasks. `clock` shows the time of the run.
     pub(super) fn begin(&mut self, clock: Clock) {
         for begin in self.begin.drain(..) {
-            // One that has panicked is reported by `stop`.
+            // `stop` reports a thread that has panicked.
             let _ = begin.send(clock);
         }
     }
 
-    /// Ends all, also those that wait for a peer.
+    /// Ends all threads, including those that wait for a peer.
     ///
     /// # Errors
-    /// One had panicked.
+    /// A thread had panicked.
     pub(super) fn stop(&mut self) -> Result<(), LiveError> {
         self.begin.clear();
         // The counter stays above 0, so that every thread sees it.
@@ -176,7 +179,7 @@ impl Workers {
 
 impl Drop for Workers {
     fn drop(&mut self) {
-        // Nobody is left who could be told.
+        // There is no caller left to tell of an error.
         let _ = self.stop();
     }
 }
@@ -193,16 +196,16 @@ impl Waiting {
     }
 }
 
-/// Makes the calling thread wake up when it is to. What is not permitted only costs accuracy.
+/// Makes the calling thread wake up on time. Without the privilege only accuracy suffers.
 fn be_punctual(takes_times: bool) {
-    // Otherwise the kernel may deliver timeouts 50 microseconds late, to save wake-ups.
+    // Otherwise the kernel may deliver timeouts 50 microseconds late to save wake-ups.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     if takes_times {
         let _ = sys::run_before_ordinary_threads();
     }
 }
 
-/// Carries out tasks until it is stopped; gives back what is left of them.
+/// Runs tasks until it is stopped. Returns the unfinished ones.
 fn run(tasks: Vec<Box<dyn Task>>, clock: Clock, stop: BorrowedFd<'_>) -> Left {
     let at_once = |task| Waiting {
         task,
@@ -230,7 +233,7 @@ fn run(tasks: Vec<Box<dyn Task>>, clock: Clock, stop: BorrowedFd<'_>) -> Left {
     waiting.into_iter().map(|waiting| waiting.task).collect()
 }
 
-/// Which tasks can go on; `None` if all shall stop.
+/// Returns which tasks can go on; `None` if all are to stop.
 fn wait_for_any(waiting: &[Waiting], clock: Clock, stop: BorrowedFd<'_>) -> Option<Vec<bool>> {
     let mut descriptors = vec![PollFd::from_borrowed_fd(stop, PollFlags::IN)];
     descriptors.extend(waiting.iter().filter_map(Waiting::descriptor));
@@ -245,7 +248,7 @@ fn wait_for_any(waiting: &[Waiting], clock: Clock, stop: BorrowedFd<'_>) -> Opti
             tv_nsec: (left % NANOS_PER_SECOND) as _,
         }
     });
-    // An interrupted wait is one in which nothing happened.
+    // After an interrupted wait no event is pending.
     let count = poll(&mut descriptors, timeout.as_ref()).unwrap_or(0);
     let mut happened = descriptors
         .iter()

@@ -8,7 +8,8 @@ use live::NetworkNamespace;
 use netlab::resolved::Experiment;
 use serde_json::Value;
 
-/// A network namespace for each host: client has 10.1.1.1 and 10.1.2.1, server the same ending in 2.
+/// A network namespace for each host. The client has 10.1.1.1 and 10.1.2.1; the server has the same
+/// ending in 2.
 pub struct Hosts {
     pub client: Arc<NetworkNamespace>,
     pub server: Arc<NetworkNamespace>,
@@ -66,7 +67,7 @@ pub fn ip(namespace: &NetworkNamespace, arguments: &str) {
     namespace.run(action).unwrap();
 }
 
-/// The experiment of these two hosts, changed as wanted.
+/// Returns the experiment of these two hosts, changed by `change`.
 pub fn experiment(change: impl FnOnce(&mut Value)) -> Experiment {
     let mut resolved: Value =
         serde_json::from_str(include_str!("../traffic/two_paths.json")).unwrap();

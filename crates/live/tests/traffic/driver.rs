@@ -1,4 +1,4 @@
-//! Two hosts, joined by two cables, and experiments between them.
+//! Two hosts that are joined by two cables, and experiments between them.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::process::Command;
@@ -13,10 +13,11 @@ use netlab::samples::Unit;
 use rustix::fd::AsFd;
 use serde_json::{Value, json};
 
-/// Longer than any of these tests takes, so that a flow that hangs is seen.
+/// Longer than any of these tests takes, so that a flow that hangs is noticed.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A network namespace for each host: client has 10.1.1.1 and 10.1.2.1, server the same ending in 2.
+/// A network namespace for each host. The client has 10.1.1.1 and 10.1.2.1; the server has the same
+/// ending in 2.
 pub struct Hosts {
     pub client: Arc<NetworkNamespace>,
     pub server: Arc<NetworkNamespace>,
@@ -59,7 +60,8 @@ impl Hosts {
         hosts
     }
 
-    /// A device takes packets only some time after it was told that its cable is there.
+    /// Waits until packets pass. A device takes packets only some time after it was told that its
+    /// cable is there.
     fn wait_for_cable(&self, cable: u8) {
         let bind = |namespace: &NetworkNamespace, end: u8| {
             let make = || {
@@ -85,7 +87,7 @@ impl Hosts {
         }
     }
 
-    /// Traffic that is ready, and where its units arrive.
+    /// Returns prepared traffic and the receiver of its units.
     pub fn prepare(
         &self,
         experiment: &Experiment,
@@ -100,7 +102,7 @@ impl Hosts {
         (traffic.start(Clock::start()), units)
     }
 
-    /// Runs until all finite flows have ended, and gives the units.
+    /// Runs until all finite flows have ended. Returns the units.
     pub fn run(&self, experiment: &Experiment) -> (Traffic, Vec<Unit>) {
         let (mut traffic, units) = self.start(experiment);
         wait_until("the flows to end", || {
@@ -135,7 +137,7 @@ fn in_host(namespace: &NetworkNamespace, program: &str, arguments: &[&str]) {
     namespace.run(action).unwrap();
 }
 
-/// Waits for something that comes by itself.
+/// Waits until a condition holds.
 pub fn wait_until(what: &str, mut is_there: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_there() {
@@ -144,12 +146,13 @@ pub fn wait_until(what: &str, mut is_there: impl FnMut() -> bool) {
     }
 }
 
-/// The experiment with these flows, each given as what differs from a TCP flow from client to server.
+/// Returns the experiment with these flows, each given by its differences from a TCP flow from
+/// client to server.
 pub fn experiment(flows: &[Value]) -> Experiment {
     experiment_with(flows, |_| {})
 }
 
-/// The same, changed further.
+/// The same, changed further by `change`.
 pub fn experiment_with(flows: &[Value], change: impl FnOnce(&mut Value)) -> Experiment {
     let mut resolved: Value = serde_json::from_str(include_str!("two_paths.json")).unwrap();
     let template = resolved["flows"][0].clone();
@@ -182,7 +185,7 @@ fn reverse(path: &mut Value) {
     }
 }
 
-/// An application as in the JSON.
+/// Returns an application as in the JSON.
 pub fn app(kind: &str, fields: Value) -> Value {
     let mut app = json!({"kind": kind});
     let app_fields = app.as_object_mut().unwrap();
@@ -198,7 +201,7 @@ pub fn endless_bulk() -> Value {
     app("bulk", json!({"bytes": null, "duration_ns": null}))
 }
 
-/// The port of a flow, as text.
+/// Returns the port of a flow, as text.
 pub fn port(index: usize) -> String {
     port_of_flow(index).unwrap().to_string()
 }

@@ -1,4 +1,4 @@
-//! What cannot be done, and what breaks.
+//! Tests what is refused and what fails.
 
 use std::net::TcpListener;
 use std::time::Instant;
@@ -21,7 +21,7 @@ fn refusal(hosts: &Hosts, flows: &[Value]) -> String {
 #[ignore = "needs root"]
 fn a_refused_connection_is_an_error_of_the_flow_alone() {
     let hosts = Hosts::new();
-    // Now the client's connections end at the client itself, where nobody listens.
+    // The client's connections now end at the client itself, which has no listener.
     ip(&hosts.client, "address add 10.1.1.2/32 dev lo");
     let short = app(
         "short_flows",
@@ -33,7 +33,7 @@ fn a_refused_connection_is_an_error_of_the_flow_alone() {
         json!({"app": short}),
     ];
     let (mut traffic, _units) = hosts.start(&experiment(&flows));
-    // The answers of the client to the server would also go to itself.
+    // The client's answers to the server would also go to the client itself.
     wait_until("the refusal", || {
         let results = traffic.results();
         results[0].error.is_some() && results[2].error.is_some()
@@ -58,7 +58,7 @@ fn a_refused_connection_is_an_error_of_the_flow_alone() {
 fn an_unreachable_peer_is_an_error_after_the_retries_of_the_host() {
     let hosts = Hosts::new();
     set(&hosts.client, "net/ipv4/tcp_syn_retries", "1");
-    // The neighbour stays known, so that nothing but silence answers.
+    // The neighbour stays known, so that the only answer is silence.
     let script = "neighbour replace 10.1.1.2 lladdr 02:00:00:00:00:01 dev eth1 nud permanent";
     ip(&hosts.client, script);
     let flows: Vec<_> = ["tcp", "mptcp"]
@@ -124,7 +124,7 @@ fn all_threads_stop_while_the_network_is_cut() {
     let (mut traffic, _units) = hosts.start(&experiment(&flows));
     wait_until("data", || traffic.flows()[0].bytes_received > 0);
     ip(&hosts.server, "link set eth1 down");
-    // Half of the flows are now in the middle of connecting, the others wait for room or for data.
+    // Half of the flows are connecting now; the others wait for room or for data.
     let half = &[1, 3, 5, 7];
     wait_until("the later flows to connect", || {
         let results = traffic.results();

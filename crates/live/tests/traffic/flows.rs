@@ -1,4 +1,4 @@
-//! What each application transfers.
+//! Tests what each application transfers.
 
 use std::thread;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::driver::{Hosts, app, bulk, endless_bulk, experiment, experiment_with,
 const TRANSPORTS: [&str; 2] = ["tcp", "mptcp"];
 const OPENERS: [&str; 2] = ["from", "to"];
 
-/// Every transport, opened by either end, in either direction: with this application.
+/// Returns flows with this application for every transport, opener and direction.
 fn all_ways(app: &Value) -> Vec<Value> {
     let mut flows = Vec::new();
     for transport in TRANSPORTS {
@@ -39,7 +39,7 @@ fn assert_went_well(result: &FlowResult) {
     assert!(result.start_ns <= established && established <= end);
 }
 
-/// Units are numbered from 0 without a gap, and none arrived before it was sent.
+/// Checks that units are numbered from 0 without a gap, and that none arrived before it was sent.
 fn assert_in_order(units: &[Unit]) {
     for (number, unit) in units.iter().enumerate() {
         assert_eq!(unit.unit, number as u64);
@@ -190,7 +190,7 @@ fn streaming_begins_with_its_buffer_and_goes_on_at_its_rate() {
     );
     let hosts = Hosts::new();
     let (mut traffic, units) = hosts.start(&experiment(&[json!({"app": app})]));
-    // 10 units a second: 0 to 10 at once, then one each 100 ms.
+    // 10 units a second: units 0 to 10 at once, then one each 100 ms.
     let units: Vec<_> = units.iter().take(13).collect();
     let start = traffic.results()[0].start_ns;
     assert_in_order(&units);

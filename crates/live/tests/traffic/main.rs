@@ -1,4 +1,4 @@
-//! Applications over the kernel's sockets, between two hosts.
+//! Tests applications over the kernel's sockets, between two hosts.
 
 mod driver;
 mod failures;

@@ -1,4 +1,4 @@
-//! Round-trip times.
+//! Tests round-trip times.
 
 use serde_json::json;
 

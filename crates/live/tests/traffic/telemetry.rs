@@ -1,4 +1,4 @@
-//! The sockets that others look at.
+//! Tests the sockets that telemetry reads.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
@@ -54,7 +54,7 @@ fn the_data_of_requests_and_responses_are_the_responses() {
     traffic.stop().unwrap();
 }
 
-/// Looks at all sockets until there is none that has not been seen to the end.
+/// Reads all sockets until each was seen after its end.
 fn look_until_closed(traffic: &Traffic) -> Vec<Weak<OwnedFd>> {
     let mut seen: Vec<Weak<OwnedFd>> = Vec::new();
     wait_until("all connections to be closed", || {
@@ -107,7 +107,8 @@ fn a_host_without_mptcp_takes_part_with_tcp() {
         let sockets = traffic.sockets();
         assert_eq!(sockets.len(), 2);
         for socket in sockets {
-            // Who accepts gets a socket of what was asked for; who asks keeps the kind it has.
+            // The acceptor's socket has the protocol of the connection; the opener's keeps the one
+            // it was created with.
             let is_opener_with_mptcp = socket.end == StreamEnd::Sender && socket.end == with_mptcp;
             assert_eq!(socket.is_mptcp, is_opener_with_mptcp, "{socket:?}");
         }

@@ -1,32 +1,50 @@
-//! `balia`: Balanced Linked Adaptation (Peng et al., ToN 2016; draft-walid-mptcp-congestion-control-04), between LIA
-//! and OLIA in friendliness, responsiveness and oscillation.
+//! `balia`: Balanced Linked Adaptation (Peng et al., ToN 2016;
+//! draft-walid-mptcp-congestion-control-04). It lies between LIA and OLIA in friendliness,
+//! responsiveness and oscillation.
 
 use super::CongestionControl;
+use super::Control;
+use super::fluid;
 use super::olia;
+use super::parameters;
 use super::parameters::Parameters;
 use super::paths::{Path, linked_increase};
 use super::window_rule::{WindowBased, WindowRule};
+use crate::algorithm::Description;
 
-/// A loss takes at most three quarters of a window.
+/// Its name, parameters and constructor.
+pub(in crate::cc) const ROW: Control = Control {
+    description: Description {
+        name: "balia",
+        aliases: &[],
+        summary: "Balances between lia and olia",
+        source: "Peng et al., ToN 2016; draft-walid-mptcp-congestion-control-04",
+        parameters: parameters::WINDOW_BASED_LOW_FLOOR,
+    },
+    make: control,
+    fluid: Ok(|paths, _| fluid::balia(paths)),
+};
+
+/// Limit of alpha for the decrease: a loss reduces the window by at most three quarters.
 pub const LARGEST_DECREASE_ALPHA: f64 = 1.5;
 
-/// By how much the rate of the fastest path exceeds that of this one; at least 1.
+/// Returns the ratio of the fastest path's rate to the rate of `paths[this]`, at least 1.
 pub fn alpha(paths: &[Path], this: usize) -> f64 {
     let fastest = paths.iter().map(Path::rate).fold(0.0, f64::max);
     fastest / paths[this].rate()
 }
 
-/// (1+alpha)/2 (4+alpha)/5: what the linked increase is multiplied by.
+/// Returns the factor applied to the linked increase: (1+alpha)/2 (4+alpha)/5.
 pub fn increase_factor(alpha: f64) -> f64 {
     (1.0 + alpha) / 2.0 * ((4.0 + alpha) / 5.0)
 }
 
-/// Packets by which the window grows per acknowledged packet.
+/// Returns the packets by which the window of `paths[this]` grows per acknowledged packet.
 pub fn increase(paths: &[Path], this: usize) -> f64 {
     linked_increase(paths, this) * increase_factor(alpha(paths, this))
 }
 
-/// Packets that a loss takes from the window: w/2 min(alpha, 1.5).
+/// Returns the packets by which a loss reduces the window: w/2 min(alpha, 1.5).
 pub fn decrease(paths: &[Path], this: usize) -> f64 {
     paths[this].window_packets / 2.0 * alpha(paths, this).min(LARGEST_DECREASE_ALPHA)
 }

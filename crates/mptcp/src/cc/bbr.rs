@@ -1,10 +1,13 @@
-//! `bbr`: BBR version 1 (Cardwell et al., ACM Queue 2016; draft-cardwell-iccrg-bbr-congestion-control-00), each
-//! subflow for itself. It sends at the rate that the path was seen to deliver, and now and then looks for more and
-//! for a shorter round trip.
+//! `bbr`: BBR version 1 (Cardwell et al., ACM Queue 2016;
+//! draft-cardwell-iccrg-bbr-congestion-control-00). The subflows are independent. BBR sends at the
+//! measured delivery rate of the path and periodically probes for more bandwidth and for a shorter
+//! round-trip time.
 //!
-//! Not here is what Linux adds to the draft: the detection of token-bucket policers and the allowance for aggregated
-//! acknowledgments. Names of methods follow the draft's functions.
+//! Linux's additions to the draft are missing: the detection of token-bucket policers, and the
+//! allowance for aggregated acknowledgments. Methods are named after the draft's functions.
 
+use super::Control;
+use crate::algorithm::Description;
 use std::collections::VecDeque;
 use std::f64::consts::LN_2;
 
@@ -12,11 +15,25 @@ use super::parameters::Parameters;
 use super::{Acked, Congestion, CongestionControl, Context, Window};
 use crate::time::{MILLISECOND, Nanos, SECOND, seconds};
 
-/// The gain that doubles the delivery rate with each round (draft, section 4.3.2.1).
+/// Its name, parameters and constructor.
+pub(in crate::cc) const ROW: Control = Control {
+    description: Description {
+        name: "bbr",
+        aliases: &[],
+        summary: "Sends at the measured delivery rate, each subflow separately",
+        source: "Cardwell et al., ACM Queue 2016; draft-cardwell-iccrg-bbr-congestion-control-00",
+        parameters: &[],
+    },
+    make: control,
+    fluid: Err("its windows follow rates, not losses"),
+};
+
+/// The gain that doubles the delivery rate each round (draft, section 4.3.2.1).
 pub const STARTUP_GAIN: f64 = 2.0 / LN_2;
-/// The gain that drains in one round what Startup queued.
+/// The gain that drains in one round the queue that Startup built.
 pub const DRAIN_GAIN: f64 = LN_2 / 2.0;
-/// The window in bandwidth-delay products, for acknowledgments that are delayed and aggregated.
+/// The window in bandwidth-delay products. It leaves room for delayed and aggregated
+/// acknowledgments.
 pub const CWND_GAIN: f64 = 2.0;
 
 const PROBE_BW_GAINS: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
@@ -24,16 +41,18 @@ const BANDWIDTH_ROUNDS: u64 = 10;
 const MIN_RTT_LIFETIME: Nanos = 10 * SECOND;
 const PROBE_RTT_DURATION: Nanos = 200 * MILLISECOND;
 const LEAST_WINDOW_PACKETS: f64 = 4.0;
-/// The pipe is full when the bandwidth has not grown by a quarter in three rounds (draft, section 4.3.2.2).
+/// The pipe is full if the bandwidth has not grown by a quarter in three rounds (draft, section
+/// 4.3.2.2).
 const FULL_PIPE_GROWTH: f64 = 1.25;
 const FULL_PIPE_ROUNDS: u32 = 3;
 
-/// Bytes in flight that a gain asks for: so many bandwidth-delay products.
+/// Returns the bytes in flight that correspond to `gain` bandwidth-delay products.
 pub fn inflight_bytes(bytes_per_second: f64, min_rtt_s: f64, gain: f64) -> f64 {
     gain * (bytes_per_second * min_rtt_s)
 }
 
-/// Bytes that the host may hand over at once (draft, section 4.2.2): about a millisecond's.
+/// Returns the bytes that the host can send in one burst (draft, section 4.2.2): about one
+/// millisecond at the pacing rate.
 fn send_quantum_bytes(pacing_rate: f64, mss: f64) -> f64 {
     if pacing_rate < 1.2e6 / 8.0 {
         mss
@@ -47,7 +66,7 @@ fn send_quantum_bytes(pacing_rate: f64, mss: f64) -> f64 {
 /// The largest delivery rate of the last rounds.
 #[derive(Clone, Debug, Default)]
 struct BandwidthFilter {
-    /// Rounds and rates; each rate is the largest of those that follow it.
+    /// Rounds and rates. Each rate is larger than all that follow it.
     samples: VecDeque<(u64, f64)>,
 }
 
@@ -84,7 +103,8 @@ enum State {
         since: Nanos,
     },
     ProbeRtt {
-        /// When the window had become small enough, until when it is kept; whether a round has passed since.
+        /// Until when the window stays small. `None` until enough of the data in flight was
+        /// acknowledged.
         until: Option<Nanos>,
         has_round_passed: bool,
     },
@@ -118,7 +138,7 @@ impl State {
     }
 }
 
-/// Whether the pipe is full.
+/// Detects whether the pipe is full.
 #[derive(Clone, Copy, Debug, Default)]
 struct FullPipe {
     is_full: bool,
@@ -139,7 +159,8 @@ impl FullPipe {
         self.is_full = self.rounds >= FULL_PIPE_ROUNDS;
     }
 
-    /// After a loss that was none, or a timeout: what is known is not enough to leave Startup.
+    /// Forgets the measured growth after a spurious loss or a timeout, so that it cannot end
+    /// Startup.
     fn forget(&mut self) {
         (self.bandwidth, self.rounds) = (0.0, 0);
     }
@@ -148,7 +169,7 @@ impl FullPipe {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Recovery {
     None,
-    /// The first round: one segment leaves for one that arrived.
+    /// First round of recovery: one segment is sent for each one delivered.
     Conserving,
     Growing,
 }
@@ -169,7 +190,7 @@ struct Flow {
     prior_cwnd_bytes: f64,
     recovery: Recovery,
     has_restarted: bool,
-    /// State of the generator of phases.
+    /// State of the random number generator for phases.
     random: u64,
 }
 
@@ -220,7 +241,7 @@ impl Flow {
         }
     }
 
-    /// Bytes in flight for a gain, with what is on its way through the hosts.
+    /// Returns the bytes in flight for a gain, plus an allowance for data inside the hosts.
     fn inflight(&self, gain: f64, mss: f64) -> f64 {
         match self.min_rtt {
             Some(min_rtt) if self.bandwidth.max() > 0.0 => {
@@ -232,13 +253,14 @@ impl Flow {
     }
 
     fn enter_probe_bw(&mut self, now: Nanos) {
-        // Any phase but that which drains: the first step of the cycle follows the one chosen.
+        // Chooses any phase except the draining one. The cycle starts with the phase after
+        // `chosen`.
         let chosen = PROBE_BW_GAINS.len() - 1 - self.next_random(7);
         let phase = (chosen + 1) % PROBE_BW_GAINS.len();
         self.state = State::ProbeBw { phase, since: now };
     }
 
-    /// A number below `bound` (splitmix64).
+    /// Returns a random number below `bound` (splitmix64).
     fn next_random(&mut self, bound: u64) -> usize {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.random;
@@ -280,7 +302,7 @@ impl Flow {
         }
     }
 
-    /// Takes the sample, and tells whether the least round-trip time was due to be looked for.
+    /// Records an RTT sample. Returns whether the min RTT has expired and must be probed.
     fn update_min_rtt(&mut self, now: Nanos, acked: &Acked) -> bool {
         let is_expired = now > self.min_rtt_at + MIN_RTT_LIFETIME;
         if let Some(rtt) = acked.rtt
@@ -303,7 +325,7 @@ impl Flow {
         self.has_restarted = false;
     }
 
-    /// Keeps the window small for a while and a round; true when that is done.
+    /// Keeps the window small for a minimum time and a round. Returns whether that is done.
     fn probe_rtt(&mut self, now: Nanos, window: &Window) -> bool {
         let State::ProbeRtt {
             until,

@@ -1,17 +1,36 @@
-//! `coupled`: all subflows together are one TCP on the paths of least loss (Kelly and Voice 2005; Wischik et al.,
-//! NSDI 2011). It leaves lossy paths at the least window, and of equal paths it takes now one and now the other.
+//! `coupled`: all subflows together are one TCP on the paths with the least loss (Kelly and Voice
+//! 2005; Wischik et al., NSDI 2011). Lossy paths keep the smallest window. With equal paths, the
+//! window moves from one to the other.
 
 use super::CongestionControl;
+use super::Control;
+use super::fluid;
+use super::parameters;
 use super::parameters::Parameters;
 use super::paths::{Path, total_packets};
 use super::window_rule::{WindowBased, WindowRule};
+use crate::algorithm::Description;
 
-/// Packets by which any window grows per acknowledged packet when all together have `total_packets`.
+/// Its name, parameters and constructor.
+pub(in crate::cc) const ROW: Control = Control {
+    description: Description {
+        name: "coupled",
+        aliases: &[],
+        summary: "Uses only the paths with the least loss",
+        source: "Kelly and Voice 2005; Wischik et al., NSDI 2011",
+        parameters: parameters::WINDOW_BASED,
+    },
+    make: control,
+    fluid: Ok(|paths, _| fluid::coupled(&fluid::losses(paths))),
+};
+
+/// Returns the packets by which any window grows per acknowledged packet, if all windows together
+/// are `total_packets`.
 pub fn increase(total_packets: f64) -> f64 {
     1.0 / total_packets
 }
 
-/// What a loss leaves of a window: it takes half of all windows from the one that lost.
+/// Returns the window after a loss. The loss takes half of all windows from the one subflow.
 pub fn after_loss(window_packets: f64, total_packets: f64) -> f64 {
     (window_packets - total_packets / 2.0).max(0.0)
 }

@@ -1,40 +1,64 @@
-//! `cubic`: CUBIC as Linux runs it (4.x to 6.18), each subflow for itself. [`cubic_rfc9438`](super::cubic_rfc9438) is the
-//! one of the RFC.
+//! `cubic`: CUBIC as in Linux (4.x to 6.18). The subflows are independent.
+//! [`cubic_rfc9438`](super::cubic_rfc9438) is CUBIC as in the RFC.
 //!
-//! What differs: windows are whole packets, and one more is had for so many acknowledged, a number that is rounded down; the clock
-//! has ticks of 4 ms; the curve looks ahead by the least round-trip time; the estimate of Reno's window grows by 0.53 packets per
-//! round trip for ever; before the first loss, and after a timeout, the window grows by 5 % per round trip at least; and a loss
-//! that was none is not taken back from what is remembered.
+//! It differs from the RFC as follows:
+//!
+//! - Windows are whole packets. The window grows by one packet per n acknowledged packets, where n
+//!   is rounded down.
+//! - The clock has ticks of 4 ms.
+//! - The target lies the smallest round-trip time ahead on the curve.
+//! - The estimate of Reno's window always grows by 0.53 packets per round trip.
+//! - Before the first loss and after a timeout, the window grows by at least 5 % per round trip.
+//! - A spurious loss does not restore the state of the curve.
 
+use super::Control;
+use super::fluid;
 use super::hystart::{Pace, Watch};
 use super::parameters::{self, Parameters};
 use super::whole_packets::{self, Counter};
 use super::{Acked, Congestion, CongestionControl, Context, reno, slow_start};
+use crate::algorithm::Description;
 use crate::time::{MICROSECOND, Nanos, SECOND};
 use crate::timer_wheel::TICK;
 
-/// An unchanged window is held against the curve again after so many ticks.
+/// Its name, parameters and constructor.
+pub(in crate::cc) const ROW: Control = Control {
+    description: Description {
+        name: "cubic",
+        aliases: &[],
+        summary: "Grows with the time since the last loss as Linux computes it, each subflow separately",
+        source: "Linux 4.x to 6.18",
+        parameters: parameters::CUBIC,
+    },
+    make: control,
+    fluid: Err(fluid::GROWS_WITH_TIME),
+};
+
+/// Ticks after which the curve is evaluated again for an unchanged window.
 const UNCHANGED_TICKS: u64 = SECOND / TICK / 32;
-/// Nothing is learnt of delays for so long after a loss, because the queue that it filled still drains.
+/// Time after a loss in which delays are ignored, because the queue that it filled still drains.
 const DELAYS_IGNORED: Nanos = SECOND;
-/// Packets acknowledged for one more, at most, as long as there was no loss: 5 % per round trip.
+/// Largest number of acknowledged packets per packet of growth before the first loss: the window
+/// grows by at least 5 % per round trip.
 const UNTIL_FIRST_LOSS: u32 = 20;
-/// And at least, ever: the window grows by half per round trip.
+/// Smallest number of acknowledged packets per packet of growth: the window grows by at most a half
+/// per round trip.
 const FASTEST: u32 = 2;
-/// The same where the window is above the curve already, as a multiple of the window.
+/// Acknowledged packets per packet of growth if the window is at or above the curve, as a multiple
+/// of the window.
 const ABOVE_CURVE: u32 = 100;
 
-/// What stands for the parameters in the kernel: fractions of 1024, and powers of 1/1024 s.
+/// The parameters as the kernel represents them: in units of 1/1024.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scaled {
-    /// `beta`: what is left of a window after a loss, in 1024ths.
+    /// `beta`: the fraction of the window that remains after a loss, in 1024ths.
     pub beta: u32,
-    /// The steepness of the curve in 1024ths of a packet per cubic second; a multiple of 10.
+    /// Steepness of the curve in 1024ths of a packet per cubic second. A multiple of 10.
     pub steepness: u32,
 }
 
 impl Scaled {
-    /// The nearest fractions.
+    /// Rounds the parameters to the nearest fractions.
     pub fn of(cubic: &parameters::Cubic) -> Self {
         Self {
             beta: libm::round(cubic.beta * 1024.0) as u32,
@@ -42,12 +66,12 @@ impl Scaled {
         }
     }
 
-    /// ssthresh after a loss, before the floor applies.
+    /// Returns ssthresh after a loss in packets, before the floor applies.
     pub fn after_loss(self, window: u32) -> u32 {
         (u64::from(window) * u64::from(self.beta) / 1024) as u32
     }
 
-    /// W_max after a loss.
+    /// Returns W_max after a loss in packets.
     pub fn w_max_after_loss(self, window: u32, last_w_max: u32, fast_convergence: bool) -> u32 {
         if fast_convergence && window < last_w_max {
             (u64::from(window) * u64::from(1024 + self.beta) / 2048) as u32
@@ -56,48 +80,49 @@ impl Scaled {
         }
     }
 
-    /// K in 1024ths of a second, when the curve has so many packets to rise.
+    /// Returns K in 1024ths of a second for a curve that must rise by `rise_packets`.
     pub fn time_to_origin(self, rise_packets: u32) -> u64 {
         let cube = (1_u64 << 40) / u64::from(self.steepness) * u64::from(rise_packets);
         libm::cbrt(cube as f64) as u64
     }
 
-    /// The curve's distance from its origin in packets, so many 1024ths of a second away from it.
+    /// Returns the distance of the curve from its origin in packets, `away` 1024ths of a second
+    /// before or after it reaches the origin.
     pub fn rise(self, away: u64) -> u32 {
         let away = u128::from(away);
         u32::try_from((u128::from(self.steepness) * away * away * away) >> 40).unwrap_or(u32::MAX)
     }
 
-    /// Packets acknowledged for one more in the estimate of Reno's window.
+    /// Returns the acknowledged packets per packet of growth of Reno's estimated window.
     fn reno_interval(self, window: u32) -> u32 {
         let eighths = 8 * (1024 + self.beta) / 3 / (1024 - self.beta);
         ((u64::from(window) * u64::from(eighths)) >> 3).max(1) as u32
     }
 }
 
-/// The time since congestion avoidance began.
+/// The period since congestion avoidance started.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
-    /// In ticks.
+    /// Start of the epoch, in ticks.
     start: u64,
-    /// K, in 1024ths of a second.
+    /// K in 1024ths of a second.
     time_to_origin: u64,
     origin: u32,
-    /// The estimate of Reno's window.
+    /// Estimate of Reno's window in packets.
     reno_window: u32,
-    /// Packets acknowledged that it has not yet grown by.
+    /// Acknowledged packets that the estimate has not grown by yet.
     acked: u32,
 }
 
 #[derive(Debug, Default)]
 struct Memory {
-    /// 0 if there was no loss, or a timeout since.
+    /// W_max in packets. 0 before the first loss and after a timeout.
     w_max: u32,
     epoch: Option<Epoch>,
     least_rtt: Nanos,
-    /// Packets acknowledged for one more.
+    /// Acknowledged packets per packet of growth.
     interval: u32,
-    /// The window when that was worked out, and the tick.
+    /// The window and the tick for which `interval` was computed.
     worked_out: (u32, u64),
 }
 
@@ -117,7 +142,8 @@ struct Cubic {
 }
 
 impl Memory {
-    /// Packets acknowledged for one more, when `acked` were.
+    /// Returns the acknowledged packets per packet of growth, after `acked` packets were
+    /// acknowledged.
     fn interval(&mut self, scaled: Scaled, now: Nanos, window: u32, acked: u32) -> u32 {
         let tick = now / TICK;
         if let Some(epoch) = &mut self.epoch {
@@ -163,7 +189,8 @@ impl Memory {
         }
     }
 
-    /// As fast as the estimate of Reno's window is ahead.
+    /// Returns the acknowledged packets per packet of growth that lets the window reach Reno's
+    /// estimate.
     fn by_reno(&mut self, scaled: Scaled, window: u32) -> u32 {
         let Some(epoch) = &mut self.epoch else {
             return u32::MAX;
@@ -180,7 +207,8 @@ impl Memory {
 }
 
 impl Cubic {
-    /// Looks at delays, and tells the bytes that slow start leaves to congestion avoidance.
+    /// Checks delays and grows the window in slow start. Returns the bytes left for congestion
+    /// avoidance.
     fn slow_start(&mut self, context: &mut Context<'_>, acked: &Acked) -> f64 {
         let mut bytes = f64::from(acked.bytes);
         match self.flows[context.which()].look_at_delay(context, acked) {

@@ -1,48 +1,65 @@
-//! `cubic-rfc9438`: the window is a cubic function of the time since the last loss (RFC 9438), each subflow for itself. What
-//! Linux runs by the name of CUBIC differs: [`cubic`](super::cubic).
+//! `cubic-rfc9438`: the window is a cubic function of the time since the last loss (RFC 9438). The
+//! subflows are independent. Linux's CUBIC differs: see [`cubic`](super::cubic).
 //!
-//! As in Linux, a loss is answered from cwnd, and idle times do not count.
+//! As in Linux, a loss reduces cwnd and not the amount in flight, and idle times do not count.
 
+use super::Control;
+use super::fluid;
 use super::hystart::{Pace, Watch};
 use super::parameters::{self, Parameters};
 use super::{Acked, Congestion, CongestionControl, Context, reno, slow_start};
+use crate::algorithm::Description;
 use crate::time::{Nanos, seconds};
 
-/// The seconds K that the curve takes from `cwnd_epoch` back to `w_max`, both in packets (RFC 9438, equation 2); 0 if
-/// it is there already.
+/// Its name, parameters and constructor.
+pub(in crate::cc) const ROW: Control = Control {
+    description: Description {
+        name: "cubic-rfc9438",
+        aliases: &[],
+        summary: "Grows with the time since the last loss as the RFC defines it, each subflow separately",
+        source: "RFC 9438",
+        parameters: parameters::CUBIC,
+    },
+    make: control,
+    fluid: Err(fluid::GROWS_WITH_TIME),
+};
+
+/// Returns K: the seconds that the curve takes to rise from `cwnd_epoch` to `w_max`, both in
+/// packets (RFC 9438, equation 2). 0 if it does not have to rise.
 pub fn time_to_w_max(w_max: f64, cwnd_epoch: f64, c: f64) -> f64 {
     libm::cbrt((w_max - cwnd_epoch).max(0.0) / c)
 }
 
-/// W_cubic(t) in packets, `t` seconds after the start of the epoch (RFC 9438, equation 1).
+/// Returns W_cubic(t) in packets, `t` seconds after the start of the epoch (RFC 9438, equation 1).
 pub fn window(t: f64, k: f64, w_max: f64, c: f64) -> f64 {
     let since_k = t - k;
     c * (since_k * since_k * since_k) + w_max
 }
 
-/// Where the window shall be after one more round-trip time, given W_cubic then (RFC 9438, section 4.2).
+/// Returns the target window one round-trip time later, from W_cubic at that time (RFC 9438,
+/// section 4.2).
 pub fn target(window_after_rtt: f64, cwnd: f64) -> f64 {
     window_after_rtt.clamp(cwnd, 1.5 * cwnd)
 }
 
-/// Packets by which the window grows per acknowledged packet.
+/// Returns the packets by which the window grows per acknowledged packet.
 pub fn increase(target: f64, cwnd: f64) -> f64 {
     (target - cwnd) / cwnd
 }
 
-/// The increase with which additive increase and a decrease to `beta` have the mean window of Reno (RFC 9438, section
-/// 4.3).
+/// Returns the additive increase that, with a decrease to `beta`, has the same mean window as Reno
+/// (RFC 9438, section 4.3).
 pub fn friendly_alpha(beta: f64) -> f64 {
     3.0 * (1.0 - beta) / (1.0 + beta)
 }
 
-/// W_est in packets after so many were acknowledged (RFC 9438, equation 4).
+/// Returns W_est in packets after `acked_packets` were acknowledged (RFC 9438, equation 4).
 pub fn friendly_window(w_est: f64, acked_packets: f64, cwnd: f64, alpha: f64) -> f64 {
     w_est + alpha * acked_packets / cwnd
 }
 
-/// What W_max is after a loss, in packets: less than cwnd if even the last W_max was not reached (RFC 9438, section
-/// 4.7).
+/// Returns W_max after a loss in packets. It is below cwnd if the last W_max was not reached (RFC
+/// 9438, section 4.7).
 pub fn w_max_after_loss(cwnd: f64, last_w_max: f64, beta: f64, fast_convergence: bool) -> f64 {
     if fast_convergence && cwnd < last_w_max {
         cwnd * (1.0 + beta) / 2.0
@@ -51,28 +68,28 @@ pub fn w_max_after_loss(cwnd: f64, last_w_max: f64, beta: f64, fast_convergence:
     }
 }
 
-/// ssthresh after a loss, in packets (RFC 9438, section 4.6).
+/// Returns ssthresh after a loss in packets (RFC 9438, section 4.6).
 pub fn ssthresh_after_loss(window: f64, beta: f64, floor: f64) -> f64 {
     (window * beta).max(floor)
 }
 
-/// The time since congestion avoidance began.
+/// The period since congestion avoidance started.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     start: Nanos,
-    /// K.
+    /// K in seconds.
     time_to_origin_s: f64,
-    /// W_max of the curve.
+    /// W_max of the curve in packets.
     origin: f64,
     w_est: f64,
 }
 
-/// What a loss changes and a spurious one gives back.
+/// State that a loss changes and a spurious loss restores.
 #[derive(Clone, Copy, Debug, Default)]
 struct Memory {
-    /// 0 if there was no loss, or a timeout since (RFC 9438, section 4.8).
+    /// W_max in packets. 0 before the first loss and after a timeout (RFC 9438, section 4.8).
     w_max: f64,
-    /// The window at the last loss.
+    /// The window at the last loss, in packets.
     cwnd_prior: f64,
     epoch: Option<Epoch>,
 }
@@ -100,8 +117,8 @@ impl Cubic {
         }
     }
 
-    /// Takes an acknowledgment; what congestion avoidance adds goes through `couple`, in bytes, with the bytes
-    /// acknowledged.
+    /// Handles an acknowledgment. The growth of congestion avoidance is passed through `couple`, in
+    /// bytes, together with the acknowledged bytes.
     pub fn acked_coupled(
         &mut self,
         context: &mut Context<'_>,
@@ -116,7 +133,7 @@ impl Cubic {
         }
     }
 
-    /// The bytes that slow start leaves to congestion avoidance.
+    /// Grows the window in slow start. Returns the bytes left for congestion avoidance.
     fn slow_start(&mut self, context: &mut Context<'_>, acked: &Acked) -> f64 {
         let mut bytes = f64::from(acked.bytes);
         if context.this().in_slow_start() {
@@ -152,7 +169,7 @@ impl Cubic {
 }
 
 impl Memory {
-    /// The epoch, which begins now if there is none.
+    /// Returns the epoch. Starts one now if there is none.
     fn epoch(&mut self, now: Nanos, cwnd: f64, cubic: &parameters::Cubic) -> Epoch {
         let origin = self.w_max.max(cwnd);
         *self.epoch.get_or_insert_with(|| Epoch {
@@ -163,7 +180,8 @@ impl Memory {
         })
     }
 
-    /// W_est after so many packets were acknowledged; once it is where the last loss was, it grows as Reno does.
+    /// Returns W_est after `acked_packets` were acknowledged. From the window of the last loss on,
+    /// it grows as Reno does.
     fn friendly_window(&mut self, acked_packets: f64, cwnd: f64, beta: f64) -> f64 {
         let Some(epoch) = &mut self.epoch else {
             return cwnd;

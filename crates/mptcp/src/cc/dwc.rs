@@ -1,27 +1,64 @@
-//! `x-dwc`: subflows that seem to share a bottleneck are coupled, others are not. The idea is Dynamic Window Coupling
-//! (Hassayoun et al., ICNP 2011); its rules are this laboratory's own, as only the abstract could be read.
+//! `x-dwc`: couples subflows that seem to share a bottleneck. The idea is Dynamic Window Coupling
+//! (Hassayoun et al., ICNP 2011). The rules are mptcplab's own, because only the abstract could be
+//! read.
 //!
-//! Every subflow begins in a group of its own. When one loses, those that are delayed or lost within a round-trip
-//! time join its group, and the others are no longer in it. Within a group windows grow by LIA, alone by Reno.
+//! Each subflow starts in a group of its own. When a subflow has a loss, the subflows that are
+//! delayed or had a loss within a round-trip time join its group, and the others leave it. Windows
+//! in a group grow by LIA; a subflow alone in its group grows by Reno.
 
+use super::Control;
+use super::parameters;
 use super::parameters::Parameters;
 use super::paths::Path;
 use super::window_rule::{WindowBased, WindowRule};
 use super::{CongestionControl, Context, lia};
+use crate::algorithm::{Description, Parameter, Value};
 use crate::time::{Nanos, seconds};
 
-/// The smoothed delay above which a subflow counts as congested: where `fraction` says between its least and its
-/// largest.
+const DELAY_FRACTION: Parameter<Parameters> = Parameter {
+    name: "delay_fraction",
+    unit: "",
+    meaning: "where between its least and largest delay a subflow counts as congested",
+    computed_default: None,
+    value: Value::Number {
+        least: 0.01,
+        most: 0.99,
+        get: |given| Some(given.dwc.delay_fraction),
+        set: |given, value| given.dwc.delay_fraction = value,
+    },
+};
+
+/// Its name, parameters and constructor.
+pub(in crate::cc) const ROW: Control = Control {
+    description: Description {
+        name: "x-dwc",
+        aliases: &[],
+        summary: "Couples the subflows that seem to share a bottleneck, and only these",
+        source: "mptcplab, after the abstract of Hassayoun et al., ICNP 2011",
+        parameters: &[
+            parameters::ACK_COUNTING,
+            parameters::SSTHRESH_FLOOR,
+            parameters::SLOW_START_LIMIT,
+            DELAY_FRACTION,
+        ],
+    },
+    make: control,
+    fluid: Err("which subflows are coupled changes all the time"),
+};
+
+/// Returns the smoothed delay above which a subflow counts as congested: `fraction` of the way from
+/// its smallest to its largest delay.
 pub fn delay_threshold(least_s: f64, largest_s: f64, fraction: f64) -> f64 {
     least_s + fraction * (largest_s - least_s)
 }
 
-/// Whether a subflow whose smoothed delay is `delay_s` joins the group of one that lost.
+/// Returns whether a subflow with a smoothed delay of `delay_s` joins the group of one that had a
+/// loss.
 pub fn is_delayed(delay_s: f64, least_s: f64, largest_s: f64, fraction: f64) -> bool {
     delay_s > delay_threshold(least_s, largest_s, fraction)
 }
 
-/// What is remembered of a subflow.
+/// State of a subflow.
 #[derive(Debug)]
 struct Member {
     group: u32,

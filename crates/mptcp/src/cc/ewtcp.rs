@@ -1,20 +1,59 @@
-//! `ewtcp`: each subflow is a TCP of a fixed weight, so that all together are one TCP at a shared bottleneck
-//! (Honda et al., PFLDNeT 2009). No load moves to better paths.
+//! `ewtcp`: each subflow is a TCP with a fixed weight, so all together are as aggressive as one TCP
+//! at a shared bottleneck (Honda et al., PFLDNeT 2009). No load moves to better paths.
 
 use super::CongestionControl;
+use super::Control;
+use super::fluid;
+use super::parameters;
 use super::parameters::Parameters;
 use super::paths::Path;
 use super::window_rule::{WindowBased, WindowRule};
+use crate::algorithm::{Description, Parameter, Value};
 
-/// The weight with which n subflows of equal loss have the window of one TCP: as w = sqrt(2a/p), n sqrt(a) = 1.
+const WEIGHT: Parameter<Parameters> = Parameter {
+    name: "a",
+    unit: "",
+    meaning: "the weight of each subflow",
+    computed_default: Some("1/n^2 with n subflows"),
+    value: Value::Number {
+        least: 0.001,
+        most: 100.0,
+        get: |given| given.ewtcp.a,
+        set: |given, value| given.ewtcp.a = Some(value),
+    },
+};
+
+/// Its name, parameters and constructor.
+pub(in crate::cc) const ROW: Control = Control {
+    description: Description {
+        name: "ewtcp",
+        aliases: &[],
+        summary: "All subflows together weigh as one TCP connection at a shared bottleneck; does not move load",
+        source: "Honda et al., PFLDNeT 2009",
+        parameters: &[
+            parameters::ACK_COUNTING,
+            parameters::SSTHRESH_FLOOR,
+            parameters::SLOW_START_LIMIT,
+            WEIGHT,
+        ],
+    },
+    make: control,
+    fluid: Ok(|paths, given| {
+        let a = given.ewtcp.a.unwrap_or_else(|| weight(paths.len()));
+        fluid::each(paths, |p| fluid::ewtcp(p, a))
+    }),
+};
+
+/// Returns the weight at which n subflows with equal loss have the window of one TCP: with w =
+/// sqrt(2a/p), n sqrt(a) = 1.
 ///
-/// The text of Wischik et al. (NSDI 2011) has 1/sqrt(n), which with the same increase would make n^(3/4) TCPs.
+/// Wischik et al. (NSDI 2011) state 1/sqrt(n), which with the same increase gives n^(3/4) TCPs.
 pub fn weight(subflows: usize) -> f64 {
     let n = subflows as f64;
     1.0 / (n * n)
 }
 
-/// Packets by which a window grows per acknowledged packet, with weight `a`.
+/// Returns the packets by which a window grows per acknowledged packet, with weight `a`.
 pub fn increase(window_packets: f64, a: f64) -> f64 {
     a / window_packets
 }

@@ -1,7 +1,35 @@
-//! `fixed_cwnd`: a window that nothing changes, to look at a network or a scheduler without congestion control.
+//! `fixed_cwnd`: a constant window, to study a network or a scheduler without congestion control.
 
+use super::Control;
 use super::parameters::Parameters;
 use super::{Acked, Congestion, CongestionControl, Context};
+use crate::algorithm::{Description, Parameter, Value};
+
+const PACKETS: Parameter<Parameters> = Parameter {
+    name: "packets",
+    unit: "packets",
+    meaning: "the window of each subflow",
+    computed_default: None,
+    value: Value::Number {
+        least: 1.0,
+        most: 100_000.0,
+        get: |given| Some(given.fixed_cwnd.packets),
+        set: |given, value| given.fixed_cwnd.packets = value,
+    },
+};
+
+/// Its name, parameters and constructor.
+pub(in crate::cc) const ROW: Control = Control {
+    description: Description {
+        name: "fixed_cwnd",
+        aliases: &[],
+        summary: "Keeps a constant window, to look at a network or a scheduler without congestion control",
+        source: "mptcplab",
+        parameters: &[PACKETS],
+    },
+    make: control,
+    fluid: Err("its windows are constant"),
+};
 
 #[derive(Debug)]
 struct FixedCwnd {
@@ -21,7 +49,7 @@ impl CongestionControl for FixedCwnd {
     }
 
     fn acked(&mut self, context: &mut Context<'_>, _acked: &Acked) {
-        // A scheduler may have penalized the subflow.
+        // Restores the window, because a scheduler may have penalized the subflow.
         self.set(context);
     }
 

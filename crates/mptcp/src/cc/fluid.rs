@@ -1,14 +1,16 @@
-//! Equilibria of the controls as fluids: windows at which growth and loss balance, for loss that does not depend on
-//! them. They say what to expect of a simulated or a real run.
+//! Equilibria of the congestion controls in fluid models: the windows at which growth and loss
+//! balance, if loss does not depend on the windows. They predict what a simulated or real run
+//! should show.
 //!
-//! `p` is the probability that a packet begins a loss episode, more than 0, windows are in packets, times in seconds.
+//! `p` is the probability, above 0, that a packet starts a loss episode. Windows are in packets,
+//! times in seconds.
 
 use thiserror::Error;
 
 use super::parameters::{AckCounting, LiaForm, Parameters};
-use super::{balia, ewtcp as weighted};
+use super::{CONGESTION_CONTROLS, balia};
 
-/// A path with the loss that it has.
+/// A path with a fixed loss rate and round-trip time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LossyPath {
     /// Loss episodes per packet.
@@ -18,115 +20,83 @@ pub struct LossyPath {
 }
 
 impl LossyPath {
-    /// What TCP has on the path, in packets per second.
+    /// Returns the rate of TCP on this path, in packets per second.
     pub fn tcp_rate(&self) -> f64 {
         reno(self.p) / self.rtt_s
     }
 }
 
-/// The windows of a fluid in packets, one for each path.
+/// Computes the equilibrium windows in packets, one for each path.
 pub type Fluid = fn(&[LossyPath], &Parameters) -> Vec<f64>;
 
-/// The fluid of each of [`CONGESTION_CONTROLS`](super::CONGESTION_CONTROLS), or why it has none.
-pub const FLUIDS: &[(&str, Result<Fluid, &str>)] = &[
-    ("reno", Ok(|paths, _| each(paths, reno))),
-    ("cubic", Err(GROWS_WITH_TIME)),
-    ("cubic-rfc9438", Err(GROWS_WITH_TIME)),
-    ("bbr", Err("its windows follow rates, not losses")),
-    ("lia", Ok(|paths, _| lia(paths))),
-    ("olia", Ok(|paths, _| olia(paths))),
-    ("balia", Ok(|paths, _| balia(paths))),
-    ("wvegas", Err(FOLLOWS_DELAYS)),
-    (
-        "ewtcp",
-        Ok(|paths, given| {
-            let a = given
-                .ewtcp
-                .a
-                .unwrap_or_else(|| weighted::weight(paths.len()));
-            each(paths, |p| ewtcp(p, a))
-        }),
-    ),
-    ("coupled", Ok(|paths, _| coupled(&losses(paths)))),
-    (
-        "semicoupled",
-        Ok(|paths, given| semicoupled(&losses(paths), given.semicoupled.a)),
-    ),
-    ("fixed_cwnd", Err("its windows are constant")),
-    ("lia-oot", Err(ROUNDS)),
-    ("olia-oot", Err(ROUNDS)),
-    ("balia-oot", Err(ROUNDS)),
-    ("wvegas-oot", Err(FOLLOWS_DELAYS)),
-    (
-        "x-dwc",
-        Err("which subflows are coupled changes all the time"),
-    ),
-    ("x-mpcubic", Err(GROWS_WITH_TIME)),
-];
+pub(super) const GROWS_WITH_TIME: &str = "its windows grow with the time since a loss";
+pub(super) const FOLLOWS_DELAYS: &str = "its windows follow delays, not losses";
+pub(super) const ROUNDS: &str = "the integers of the out-of-tree kernel leave its formula";
 
-const GROWS_WITH_TIME: &str = "its windows grow with the time since a loss";
-const FOLLOWS_DELAYS: &str = "its windows follow delays, not losses";
-const ROUNDS: &str = "the integers of the out-of-tree kernel leave its formula";
-
-/// Why there is no equilibrium. Paths are numbered from 0.
+/// Reasons why no equilibrium can be computed. Paths are numbered from 0.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum NoEquilibrium {
-    /// No control of the engine has this name.
+    /// The engine has no congestion control with this name, which is the value.
     #[error("no fluid of {0} is known; there are those of {found}", found = with_fluid())]
     UnknownControl(String),
-    /// The control has no fluid, or not with these parameters.
+    /// The congestion control has no fluid model, or none for these parameters.
     #[error("{control} has no fluid: {because}")]
     NoFluid {
-        /// Its name.
+        /// Name of the congestion control.
         control: String,
-        /// Why.
+        /// The reason.
         because: &'static str,
     },
-    /// There is no path.
+    /// No paths were given.
     #[error("found no path, allowed is one or more")]
     NoPath,
-    /// The loss of a path is no probability between 0 and 1: without losses windows grow until something else stops
-    /// them.
+    /// The loss rate of a path is not between 0 and 1, both excluded. Without losses, windows grow
+    /// until something else limits them.
     #[error("path {path}: found a loss rate of {p}, allowed is above 0 and below 1")]
     Loss {
-        /// Which path.
+        /// Number of the path.
         path: usize,
-        /// What was given.
+        /// The given loss rate.
         p: f64,
     },
-    /// The round-trip time of a path is not a finite time above 0.
+    /// The round-trip time of a path is not finite or not above 0.
     #[error("path {path}: found a round-trip time of {rtt_s} s, allowed is any above 0")]
     RoundTrip {
-        /// Which path.
+        /// Number of the path.
         path: usize,
-        /// What was given, in seconds.
+        /// The given round-trip time in seconds.
         rtt_s: f64,
     },
 }
 
 fn with_fluid() -> String {
-    let found = FLUIDS.iter().filter(|(_, fluid)| fluid.is_ok());
-    found.map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+    let found = CONGESTION_CONTROLS.iter().filter(|it| it.fluid.is_ok());
+    let names: Vec<_> = found.map(|it| it.description.name).collect();
+    names.join(", ")
 }
 
-/// The fluid of a control with these parameters.
+/// Returns the fluid model of `control` with `parameters`.
 ///
 /// # Errors
-/// It has none.
+/// Fails if there is no such control, or if it has no fluid model.
 pub fn of(control: &str, parameters: &Parameters) -> Result<Fluid, NoEquilibrium> {
-    let found = FLUIDS.iter().find(|(name, _)| *name == control);
-    let (_, fluid) = found.ok_or_else(|| NoEquilibrium::UnknownControl(control.to_owned()))?;
-    let fluid = fluid.and_then(|fluid| departure(parameters).map_or(Ok(fluid), Err));
+    let mut controls = CONGESTION_CONTROLS.iter();
+    let found = controls.find(|it| it.description.name == control);
+    let found = found.ok_or_else(|| NoEquilibrium::UnknownControl(control.to_owned()))?;
+    let fluid = found
+        .fluid
+        .and_then(|fluid| departure(parameters).map_or(Ok(fluid), Err));
     fluid.map_err(|because| NoEquilibrium::NoFluid {
         control: control.to_owned(),
         because,
     })
 }
 
-/// The windows in packets, one for each path, at which a control with these parameters settles.
+/// Returns the equilibrium windows of `control` with `parameters`, in packets, one for each path.
 ///
 /// # Errors
-/// The control has no fluid, there is no path, or one has no loss or no round-trip time.
+/// Fails if the control has no fluid model, if there are no paths, or if the loss rate or
+/// round-trip time of a path is out of range.
 pub fn equilibrium(
     control: &str,
     parameters: &Parameters,
@@ -147,7 +117,7 @@ pub fn equilibrium(
     Ok(fluid(paths, parameters))
 }
 
-/// What the parameters change of the formulas that the fluids have.
+/// Returns why `parameters` change a control so that no fluid model applies, if they do.
 fn departure(parameters: &Parameters) -> Option<&'static str> {
     if parameters.ack_counting == AckCounting::Acks {
         return Some(
@@ -157,30 +127,32 @@ fn departure(parameters: &Parameters) -> Option<&'static str> {
     (parameters.lia.form == LiaForm::Nsdi).then_some("with form: nsdi it is another formula")
 }
 
-fn each(paths: &[LossyPath], window: impl Fn(f64) -> f64) -> Vec<f64> {
+pub(super) fn each(paths: &[LossyPath], window: impl Fn(f64) -> f64) -> Vec<f64> {
     paths.iter().map(|path| window(path.p)).collect()
 }
 
-fn losses(paths: &[LossyPath]) -> Vec<f64> {
+pub(super) fn losses(paths: &[LossyPath]) -> Vec<f64> {
     paths.iter().map(|path| path.p).collect()
 }
 
-/// The window of TCP when every packet may be lost: (1/w) = p (w/2).
+/// Window of TCP if each packet is lost with probability `p`: (1/w) = p (w/2).
 pub fn reno(p: f64) -> f64 {
     (2.0 / p).sqrt()
 }
 
-/// The mean window of TCP when every 1/p-th packet is lost, between a half and the whole of its largest.
+/// Mean window of TCP if every 1/p-th packet is lost, so that the window is a sawtooth between a
+/// half and the whole of its maximum.
 pub fn reno_sawtooth(p: f64) -> f64 {
     (3.0 / (2.0 * p)).sqrt()
 }
 
-/// EWTCP of weight `a`: a/w = p (w/2).
+/// Window of EWTCP with weight `a`: a/w = p (w/2).
 pub fn ewtcp(p: f64, a: f64) -> f64 {
     (2.0 * a / p).sqrt()
 }
 
-/// COUPLED: all windows together are TCP's on the paths of least loss. How those share is not determined; here equally.
+/// Windows of COUPLED: on the paths with the least loss, all windows together are that of TCP. How
+/// these paths share it is undetermined; this function shares it equally.
 pub fn coupled(p: &[f64]) -> Vec<f64> {
     let least = p.iter().copied().fold(f64::INFINITY, f64::min);
     let carrying = p.iter().filter(|p| **p <= least).count() as f64;
@@ -194,15 +166,17 @@ pub fn coupled(p: &[f64]) -> Vec<f64> {
     p.iter().map(window).collect()
 }
 
-/// SEMICOUPLED: a/W = p (w/2), so that W^2 = 2a (sum of 1/p).
+/// Windows of SEMICOUPLED: a/W = p (w/2), so W^2 = 2a (sum of 1/p).
 pub fn semicoupled(p: &[f64], a: f64) -> Vec<f64> {
     let total = (2.0 * a * p.iter().map(|p| 1.0 / p).sum::<f64>()).sqrt();
     p.iter().map(|p| 2.0 * a / (p * total)).collect()
 }
 
-/// LIA: (1-p) min(alpha/W, 1/w) = p (w/2), where alpha/W = max(w/rtt^2) / (sum of w/rtt)^2.
+/// Windows of LIA: (1-p) min(alpha/W, 1/w) = p (w/2), where alpha/W = max(w/rtt^2) / (sum of
+/// w/rtt)^2.
 ///
-/// Given alpha/W every window follows, and given the windows so does alpha/W; halving finds where both agree.
+/// Each window follows from alpha/W, and alpha/W follows from the windows. Bisection finds the
+/// value at which both agree.
 pub fn lia(paths: &[LossyPath]) -> Vec<f64> {
     let windows = |linked: f64| -> Vec<f64> {
         let window = |path: &LossyPath| lia_window(path.p, linked);
@@ -220,7 +194,7 @@ pub fn lia(paths: &[LossyPath]) -> Vec<f64> {
     windows(high)
 }
 
-/// The window when every acknowledged packet adds `linked`, or 1/w if that is less.
+/// Window if every acknowledged packet adds `linked`, or 1/w if that is less.
 fn lia_window(p: f64, linked: f64) -> f64 {
     let survivors_per_loss = 2.0 * (1.0 - p) / p;
     (survivors_per_loss * linked).min(survivors_per_loss.sqrt())
@@ -242,7 +216,8 @@ fn linked_increase(paths: &[LossyPath], windows: &[f64]) -> f64 {
     per_rtt.fold(0.0, f64::max) / (total * total)
 }
 
-/// OLIA: only the best paths carry, together as much as TCP on one of them; here equally.
+/// Windows of OLIA: only the best paths carry data, together as much as TCP on one of them. This
+/// function shares it equally.
 pub fn olia(paths: &[LossyPath]) -> Vec<f64> {
     let best = paths.iter().map(LossyPath::tcp_rate).fold(0.0, f64::max);
     let is_best = |path: &LossyPath| path.tcp_rate() >= best * (1.0 - 1e-12);
@@ -257,11 +232,11 @@ pub fn olia(paths: &[LossyPath]) -> Vec<f64> {
     paths.iter().map(window).collect()
 }
 
-/// BALIA: the rates of the paths, compared with that of the best, follow from p rtt^2, compared with its. All rates
-/// together are TCP's on the best path.
+/// Windows of BALIA. The rate of each path relative to the best path follows from the ratio of
+/// their p rtt^2. All rates together are that of TCP on the best path.
 ///
-/// Of paths that are equally good the first is taken for the best, and the others get the rate of slightly worse
-/// ones: that all are equal is a second equilibrium.
+/// Of several equally good paths, the first is treated as the best and the others as slightly
+/// worse. Equal rates on all paths are a second equilibrium.
 pub fn balia(paths: &[LossyPath]) -> Vec<f64> {
     let alphas = balia_alphas(paths);
     let best_rate = paths.iter().map(LossyPath::tcp_rate).fold(0.0, f64::max);
@@ -272,7 +247,7 @@ pub fn balia(paths: &[LossyPath]) -> Vec<f64> {
         .collect()
 }
 
-/// By how much the rate of the best path exceeds that of each.
+/// Returns the ratio of the best path's rate to the rate of each path.
 pub fn balia_alphas(paths: &[LossyPath]) -> Vec<f64> {
     let badness = |path: &LossyPath| path.p * path.rtt_s * path.rtt_s;
     let by_badness =
@@ -291,7 +266,8 @@ pub fn balia_alphas(paths: &[LossyPath]) -> Vec<f64> {
     (0..paths.len()).map(alpha).collect()
 }
 
-/// The solution of (1+alpha)(4+alpha)/10 = min(alpha, 1.5) `ratio`, for a ratio of 1 or more: there alpha is above 1.5.
+/// Solves (1+alpha)(4+alpha)/10 = min(alpha, 1.5) `ratio` for a ratio of at least 1, where alpha is
+/// above 1.5.
 fn balia_alpha(ratio: f64) -> f64 {
     let constant = 4.0 - 10.0 * balia::LARGEST_DECREASE_ALPHA * ratio;
     (-5.0 + (25.0 - 4.0 * constant).sqrt()) / 2.0

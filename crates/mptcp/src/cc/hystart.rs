@@ -1,42 +1,44 @@
-//! Ends of slow start before a loss: HyStart as in Linux, and HyStart++ (RFC 9406).
+//! Ways to end slow start before a loss: HyStart as in Linux, and HyStart++ (RFC 9406).
 
 use super::parameters::SlowStart;
 use super::rounds::Round;
 use super::{Acked, Context};
 use crate::time::{MICROSECOND, MILLISECOND, Nanos, SECOND, seconds};
 
-/// Samples of a round before its least delay is believed (RFC 9406, section 4.3: N_RTT_SAMPLE).
+/// RTT samples that a round needs before its smallest one is used (RFC 9406, section 4.3:
+/// N_RTT_SAMPLE).
 const SAMPLES: u32 = 8;
 
-/// By how much the delay of a round has to exceed the least one: an eighth of it, from 4 ms to 16 ms.
+/// Returns by how much the delay of a round must exceed the smallest one: an eighth of it, between
+/// 4 ms and 16 ms.
 fn delay_threshold(least: Nanos) -> Nanos {
     (least / 8).clamp(4 * MILLISECOND, 16 * MILLISECOND)
 }
 
-/// How slow start goes on after an acknowledgment.
+/// How slow start continues after an acknowledgment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Pace {
-    /// By all that was acknowledged.
+    /// Grows by all acknowledged bytes.
     Full,
-    /// By a quarter of it (RFC 9406, section 4.2: CSS_GROWTH_DIVISOR).
+    /// Grows by a quarter of the acknowledged bytes (RFC 9406, section 4.2: CSS_GROWTH_DIVISOR).
     Quarter,
-    /// It is over: ssthresh is cwnd.
+    /// Slow start ends: ssthresh is set to cwnd.
     Over,
 }
 
-/// What watches the slow start of a subflow.
+/// The algorithm that can end the slow start of a subflow.
 #[derive(Clone, Debug)]
 pub(super) enum Watch {
-    /// Nothing.
+    /// No algorithm: slow start lasts until a loss.
     None,
-    /// As in Linux.
+    /// HyStart of Linux.
     HyStart(HyStart),
-    /// RFC 9406.
+    /// HyStart++ (RFC 9406).
     HyStartPlusPlus(HyStartPlusPlus),
 }
 
 impl Watch {
-    /// At the start.
+    /// Creates the initial state.
     pub fn new(slow_start: SlowStart) -> Self {
         match slow_start {
             SlowStart::UntilLoss => Self::None,
@@ -45,7 +47,8 @@ impl Watch {
         }
     }
 
-    /// After a timeout Linux begins anew; HyStart++ is for the first slow start only (RFC 9406, section 4.3).
+    /// Handles a timeout. HyStart starts again, as in Linux. HyStart++ is disabled, because it is
+    /// used only in the first slow start (RFC 9406, section 4.3).
     pub fn after_timeout(&mut self) {
         match self {
             Self::None => {}
@@ -54,7 +57,7 @@ impl Watch {
         }
     }
 
-    /// What an acknowledgment in slow start tells.
+    /// Handles an acknowledgment in slow start. Returns how slow start continues.
     pub fn acked(&mut self, context: &Context<'_>, acked: &Acked) -> Pace {
         let pace = match self {
             Self::None => Pace::Full,
@@ -68,9 +71,12 @@ impl Watch {
     }
 }
 
-/// HyStart of Linux: slow start is over when a train of closely spaced acknowledgments lasts longer than half the least
-/// round-trip time, or when the least delay of a round has grown. Rounds begin with the first acknowledgment (since 6.14), so
-/// that a train is measured from the first of its acknowledgments, whatever the window was then.
+/// HyStart of Linux.
+///
+/// Ends slow start when a train of closely spaced acknowledgments lasts longer than half the
+/// smallest round-trip time, or when the smallest delay of a round has grown. A round starts with
+/// its first acknowledgment (since Linux 6.14), so the train is measured from there, whatever the
+/// window was.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HyStart {
     least_rtt: Option<Nanos>,
@@ -79,16 +85,16 @@ pub(super) struct HyStart {
     last_ack: Nanos,
     round_least_rtt: Option<Nanos>,
     samples: u32,
-    /// It has ended a slow start, and leaves those after idle times alone.
+    /// Whether HyStart has ended a slow start. It then does not end those after idle times.
     has_ended: bool,
 }
 
 impl HyStart {
-    /// Smaller windows are left alone.
+    /// HyStart does not act on smaller windows.
     const LOW_WINDOW_PACKETS: f64 = 16.0;
-    /// Acknowledgments that are closer belong to a train.
+    /// Longest gap between acknowledgments of a train.
     const TRAIN_GAP: Nanos = 2 * MILLISECOND;
-    /// What the sending host's aggregation of four segmentation units may add, at most.
+    /// Upper limit of the delay that aggregation of four segmentation units at the sender can add.
     const LONGEST_ACK_DELAY: Nanos = MILLISECOND;
     const FOUR_UNITS_BYTES: f64 = 4.0 * 65_536.0;
 
@@ -127,8 +133,8 @@ impl HyStart {
         now - self.round_start > (least + Self::ack_delay(context)) / 2
     }
 
-    /// The time that four segmentation units take at twice the window per round-trip time, at which Linux paces slow
-    /// start.
+    /// Returns the time that four segmentation units take at two windows per round-trip time, which
+    /// is Linux's pacing rate in slow start.
     fn ack_delay(context: &Context<'_>) -> Nanos {
         let window = context.this();
         let srtt = window.srtt.map_or(0.0, seconds);
@@ -147,8 +153,8 @@ impl HyStart {
     }
 }
 
-/// HyStart++: when the least delay of a round has grown, slow start goes on at a quarter of the pace, and ends after
-/// five such rounds unless the delay falls back.
+/// HyStart++. When the smallest delay of a round has grown, slow start continues at a quarter of
+/// the pace. It ends after five such rounds unless the delay falls back.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HyStartPlusPlus {
     round: Round,
@@ -158,10 +164,10 @@ pub(super) struct HyStartPlusPlus {
     conservative: Option<Conservative>,
 }
 
-/// Conservative slow start.
+/// State of conservative slow start.
 #[derive(Clone, Copy, Debug)]
 struct Conservative {
-    /// The least delay of the round that began it.
+    /// Smallest delay of the round that started conservative slow start.
     baseline: Nanos,
     rounds: u32,
 }
@@ -188,7 +194,7 @@ impl HyStartPlusPlus {
         }
     }
 
-    /// Whether conservative slow start has lasted long enough.
+    /// Starts a round. Returns whether conservative slow start has lasted long enough.
     fn begin_round(&mut self) -> bool {
         self.last_round_least = self.round_least.take();
         self.samples = 0;

@@ -1,14 +1,59 @@
-//! `lia`: Linked Increases (RFC 6356). All subflows together get what TCP would get on the best path, and no subflow
-//! grows faster than TCP. It is not Pareto-optimal (Khalili et al., CoNEXT 2012).
+//! `lia`: Linked Increases (RFC 6356). All subflows together get the rate of TCP on the best path,
+//! and no subflow grows faster than TCP. LIA is not Pareto-optimal (Khalili et al., CoNEXT 2012).
 
 use super::CongestionControl;
+use super::Control;
+use super::fluid;
+use super::parameters;
 use super::parameters::{LiaForm, Parameters};
 use super::paths::{Path, linked_increase, sum_in_rtts_of, total_packets};
 use super::reno;
 use super::window_rule::{WindowBased, WindowRule};
+use crate::algorithm::{Description, Parameter, Value};
 
-/// How aggressive all subflows together are (RFC 6356, section 3, equation 2): alpha = W max(w_i/rtt_i^2) / (sum of
-/// w_i/rtt_i)^2, W being the sum of all windows. For a single path it is 1, exactly.
+const FORM: Parameter<Parameters> = Parameter {
+    name: "form",
+    unit: "",
+    meaning: "RFC 6356 in real numbers, in the integers of its section 4.1, or the form of Wischik et al., NSDI 2011",
+    computed_default: None,
+    value: Value::Choice {
+        words: &["real", "integer", "nsdi"],
+        get: |given| match given.lia.form {
+            LiaForm::Real => 0,
+            LiaForm::Integer { .. } => 1,
+            LiaForm::Nsdi => 2,
+        },
+        set: |given, form| {
+            given.lia.form = match form {
+                0 => LiaForm::Real,
+                1 => LiaForm::Integer { alpha_scale: 512 },
+                _ => LiaForm::Nsdi,
+            }
+        },
+    },
+};
+
+/// Its name, parameters and constructor.
+pub(in crate::cc) const ROW: Control = Control {
+    description: Description {
+        name: "lia",
+        aliases: &[],
+        summary: "Takes as much as TCP on the best path, and no subflow grows faster than TCP",
+        source: "RFC 6356",
+        parameters: &[
+            parameters::ACK_COUNTING,
+            parameters::SSTHRESH_FLOOR,
+            parameters::SLOW_START_LIMIT,
+            FORM,
+        ],
+    },
+    make: control,
+    fluid: Ok(|paths, _| fluid::lia(paths)),
+};
+
+/// Returns alpha, the aggressiveness of all subflows together (RFC 6356, section 3, equation 2):
+/// alpha = W max(w_i/rtt_i^2) / (sum of w_i/rtt_i)^2, where W is the sum of all windows. For a
+/// single path it is exactly 1.
 pub fn alpha(paths: &[Path]) -> f64 {
     let quality = |path: &&Path| path.window_packets / (path.rtt_s * path.rtt_s);
     let best = paths
@@ -20,14 +65,18 @@ pub fn alpha(paths: &[Path]) -> f64 {
     })
 }
 
-/// Packets by which the window grows per acknowledged packet (RFC 6356, section 3, equation 1): min(alpha/W, 1/w).
+/// Returns the packets by which the window of `paths[this]` grows per acknowledged packet:
+/// min(alpha/W, 1/w) (RFC 6356, section 3, equation 1).
 pub fn increase(paths: &[Path], this: usize) -> f64 {
     let linked = alpha(paths) / total_packets(paths);
     linked.min(reno::increase(paths[this].window_packets))
 }
 
-/// The same over all sets of paths that contain this one: the least of max(w_s/rtt_s^2) / (sum of w_s/rtt_s)^2
-/// (Wischik et al., NSDI 2011, section 2). Only sets matter that hold every path up to some w/rtt^2.
+/// Returns the packets by which the window of `paths[this]` grows per acknowledged packet in the
+/// form of NSDI 2011: the smallest value of max(w_s/rtt_s^2) / (sum of w_s/rtt_s)^2 over all sets
+/// of paths that contain this one (Wischik et al., section 2).
+///
+/// Only sets of all paths up to some w/rtt^2 need to be considered.
 pub fn increase_over_sets(paths: &[Path], this: usize) -> f64 {
     let quality = |path: &Path| path.window_packets / (path.rtt_s * path.rtt_s);
     let mut sorted = paths.to_vec();
@@ -44,11 +93,11 @@ pub fn increase_over_sets(paths: &[Path], this: usize) -> f64 {
 pub struct IntegerPath {
     /// Congestion window in bytes.
     pub cwnd_bytes: u64,
-    /// Smoothed round-trip time in any unit, the same for all paths, more than 0.
+    /// Smoothed round-trip time, above 0, in any unit that all paths share.
     pub rtt: u64,
 }
 
-/// alpha times `alpha_scale`, rounded down (RFC 6356, section 4.1).
+/// Returns alpha times `alpha_scale`, rounded down (RFC 6356, section 4.1).
 pub fn scaled_alpha(paths: &[IntegerPath], alpha_scale: u32) -> u64 {
     let Some(best) = best(paths) else { return 0 };
     let of_path = |path: &IntegerPath| best.rtt * path.cwnd_bytes / path.rtt;
@@ -58,7 +107,7 @@ pub fn scaled_alpha(paths: &[IntegerPath], alpha_scale: u32) -> u64 {
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }
 
-/// The path of largest cwnd/rtt^2.
+/// Returns the path with the largest cwnd/rtt^2.
 fn best(paths: &[IntegerPath]) -> Option<&IntegerPath> {
     let squared = |path: &IntegerPath| u128::from(path.rtt) * u128::from(path.rtt);
     let weighted = |path: &IntegerPath, by: &IntegerPath| u128::from(path.cwnd_bytes) * squared(by);
@@ -75,7 +124,8 @@ fn total_bytes(paths: &[IntegerPath]) -> u64 {
     paths.iter().map(|path| path.cwnd_bytes).sum()
 }
 
-/// Bytes by which the window grows for so many acknowledged, rounded down (RFC 6356, section 4.1).
+/// Returns the bytes by which the window grows when `acked_bytes` are acknowledged, rounded down
+/// (RFC 6356, section 4.1).
 pub fn integer_increase_bytes(
     paths: &[IntegerPath],
     this: usize,
@@ -108,7 +158,7 @@ impl WindowRule for LiaOverSets {
     }
 }
 
-/// Round-trip times are counted in microseconds.
+/// LIA in integers. Round-trip times are in microseconds.
 #[derive(Debug)]
 struct IntegerLia {
     alpha_scale: u32,
@@ -124,7 +174,8 @@ impl WindowRule for IntegerLia {
         let paths: Vec<IntegerPath> = paths.iter().map(in_integers).collect();
         let (bytes, scale) = (acked_bytes as u64, self.alpha_scale);
         let increase = integer_increase_bytes(&paths, this, bytes, mss_bytes, scale) as f64;
-        // A window may have a fraction of a byte, with which TCP grows less.
+        // Reno's increase is the limit, because the real window can have a fraction of a byte that
+        // the integer form drops.
         increase.min(reno::increase(window_packets) * acked_bytes)
     }
 }

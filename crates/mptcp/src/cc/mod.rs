@@ -1,25 +1,29 @@
-//! Congestion controls: how fast the windows of a connection's subflows grow and shrink.
+//! Congestion controls: how the windows of a connection's subflows grow and shrink.
 //!
-//! There is one controller per *connection*, so that it sees all subflows at once; plain TCP is a connection with one
-//! subflow. The engine owns the windows ([`Window`]) and everything that is common: PRR within recovery, the floor,
-//! the fraction of a byte. A controller is told what happens to one subflow and may change only that subflow's
-//! window, through [`Context`].
+//! Each *connection* has one controller, which sees all of its subflows. Plain TCP is a connection
+//! with one subflow. The engine owns the windows ([`Window`]) and does what all controllers share:
+//! PRR during recovery, the smallest window, fractions of a byte. Each hook of a controller
+//! concerns one subflow and can change only that subflow's window, through [`Context`].
 //!
-//! The engine keeps these promises:
+//! The engine guarantees the following:
 //!
-//! 1. Subflows are numbered 0, 1, .. in the order in which they came. [`CongestionControl::subflow_added`] is called
-//!    before any other hook of a subflow, when its number is the highest; [`CongestionControl::subflow_removed`] is
-//!    the last, and those after it move down by one.
-//! 2. A subflow is added when its first packet is about to be sent or answered; until its handshake is complete it is
-//!    not usable.
-//! 3. [`CongestionControl::congestion`] is called once per episode: loss or ECN at most once per window, a timeout at
-//!    the first expiry of a segment. Every episode ends with [`CongestionControl::recovery_exited`] or
-//!    [`CongestionControl::undone`], unless a further one, a timeout after a loss, takes its place.
-//! 4. During fast recovery and after ECN [`CongestionControl::acked`] is not called; cwnd is set by PRR (RFC 6937)
-//!    and is ssthresh afterwards, if that is finite. After a timeout it is called: slow start is what repairs. A
-//!    controller that [owns its windows](CongestionControl::owns_window) gets every acknowledgment, and nobody else
-//!    changes them.
-//! 5. Numbers of bytes are real: what a formula gives is added as it is, and only sending rounds down.
+//! 1. Subflows are numbered 0, 1, .. in the order in which they were added.
+//!    [`CongestionControl::subflow_added`] is the first hook of a subflow, which then has the
+//!    highest number. [`CongestionControl::subflow_removed`] is the last; the numbers of later
+//!    subflows then decrease by one.
+//! 2. A subflow is added when its first packet is about to be sent or answered. It is not usable
+//!    until its handshake is complete.
+//! 3. [`CongestionControl::congestion`] is called once per episode: for loss and ECN at most once
+//!    per window, for a timeout at the first expiry of a segment. Every episode ends with
+//!    [`CongestionControl::recovery_exited`] or [`CongestionControl::undone`], unless another
+//!    episode replaces it, such as a timeout after a loss.
+//! 4. During fast recovery and after ECN, [`CongestionControl::acked`] is not called. PRR sets
+//!    cwnd (RFC 9937), which ends at ssthresh if that is finite. After a timeout,
+//!    [`CongestionControl::acked`] is called, because recovery then uses slow start. A controller
+//!    that [owns its windows](CongestionControl::owns_window) receives every acknowledgment; apart
+//!    from it, only a scheduler that penalizes a subflow changes its windows.
+//! 5. Byte counts are real numbers. The results of formulas are not rounded; only sending rounds
+//!    down.
 
 pub mod balia;
 pub mod bbr;
@@ -48,37 +52,40 @@ pub mod fluid;
 
 use std::fmt::Debug;
 
+use crate::algorithm::Description;
 use crate::time::Nanos;
 
+pub use fluid::Fluid;
 pub use parameters::Parameters;
 
-/// A subflow as congestion control sees it.
+/// The state of a subflow that congestion control uses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Window {
     /// Congestion window in bytes.
     pub cwnd_bytes: f64,
-    /// Slow start threshold in bytes; infinite until the first congestion.
+    /// Slow start threshold in bytes. Infinite until the first congestion.
     pub ssthresh_bytes: f64,
     /// Payload of a full-sized segment in bytes.
     pub mss_bytes: u32,
-    /// Smoothed round-trip time (RFC 6298, section 2), if there was a sample.
+    /// Smoothed round-trip time (RFC 6298, section 2). `None` before the first sample.
     pub srtt: Option<Nanos>,
-    /// The smallest sample.
+    /// Smallest round-trip time sample.
     pub min_rtt: Option<Nanos>,
-    /// Bytes sent and neither acknowledged nor counted as lost.
+    /// Bytes in flight: sent, and neither acknowledged nor marked lost.
     pub in_flight_bytes: u32,
-    /// Whether loss recovery or the repair after a timeout goes on.
+    /// Whether the subflow is in fast recovery, in the reduction after ECN, or in recovery after a
+    /// timeout.
     pub in_recovery: bool,
-    /// Whether it may carry data now: established, and neither closing nor stale.
+    /// Whether the subflow can carry data: established, and neither closing nor stale.
     pub is_usable: bool,
     /// Bytes acknowledged since the last congestion.
     pub acked_since_loss_bytes: u64,
-    /// Bytes acknowledged between the last two congestions.
+    /// Bytes acknowledged between the last two congestion events.
     pub acked_between_losses_bytes: u64,
 }
 
 impl Window {
-    /// Before any acknowledgment, with the given initial window.
+    /// Creates the state of a new subflow, with an initial window of `initial_bytes`.
     pub fn new(mss_bytes: u32, initial_bytes: u32) -> Self {
         Self {
             cwnd_bytes: f64::from(initial_bytes),
@@ -94,23 +101,24 @@ impl Window {
         }
     }
 
-    /// The congestion window in full-sized segments, not rounded.
+    /// Returns the congestion window in full-sized segments, not rounded.
     pub fn cwnd_packets(&self) -> f64 {
         self.cwnd_bytes / f64::from(self.mss_bytes)
     }
 
-    /// Whether the window grows exponentially (RFC 5681, section 3.1).
+    /// Returns whether the window is in slow start (RFC 5681, section 3.1).
     pub fn in_slow_start(&self) -> bool {
         self.cwnd_bytes < self.ssthresh_bytes
     }
 
-    /// Whether coupled formulas count it: it can send and has a round-trip time.
+    /// Returns whether coupled formulas include the subflow: it is usable and has a round-trip
+    /// time.
     pub fn counts(&self) -> bool {
         self.is_usable && self.srtt.is_some_and(|srtt| srtt > 0)
     }
 }
 
-/// All windows of a connection, and which of them a hook is about.
+/// All windows of a connection, and the subflow that a hook concerns.
 #[derive(Debug)]
 pub struct Context<'a> {
     now: Nanos,
@@ -119,7 +127,7 @@ pub struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// The hook is about `windows[which]`.
+    /// Creates the context of a hook that concerns `windows[which]`.
     pub fn new(now: Nanos, windows: &'a mut [Window], which: usize) -> Self {
         Self {
             now,
@@ -128,162 +136,187 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The instant of the hook.
+    /// Returns the time of the hook.
     pub fn now(&self) -> Nanos {
         self.now
     }
 
-    /// The number of the subflow that the hook is about.
+    /// Returns the number of the subflow that the hook concerns.
     pub fn which(&self) -> usize {
         self.which
     }
 
-    /// The subflow that the hook is about.
+    /// Returns the window of the subflow that the hook concerns.
     pub fn this(&self) -> &Window {
         &self.windows[self.which]
     }
 
-    /// All subflows in the order in which they came, this one included.
+    /// Returns all windows in the order in which subflows were added, including this one.
     pub fn all(&self) -> &[Window] {
         self.windows
     }
 
-    /// Changes the window by so many bytes; it stays at one segment or above.
+    /// Changes the congestion window by `bytes`. It stays at least one segment.
     pub fn grow(&mut self, bytes: f64) {
         self.set_cwnd(self.this().cwnd_bytes + bytes);
     }
 
-    /// Sets the window; it stays at one segment or above.
+    /// Sets the congestion window to `bytes`, but at least to one segment.
     pub fn set_cwnd(&mut self, bytes: f64) {
         let window = &mut self.windows[self.which];
         window.cwnd_bytes = bytes.max(f64::from(window.mss_bytes));
     }
 
-    /// Sets the slow start threshold; it stays at `floor_packets` segments or above.
+    /// Sets the slow start threshold to `bytes`, but at least to `floor_packets` segments.
     pub fn set_ssthresh(&mut self, bytes: f64, floor_packets: f64) {
         let window = &mut self.windows[self.which];
         window.ssthresh_bytes = bytes.max(floor_packets * f64::from(window.mss_bytes));
     }
 
-    /// After a timeout the window is one segment (RFC 5681, section 3.1: the loss window).
+    /// Sets the congestion window to one segment, as after a timeout (RFC 5681, section 3.1: the
+    /// loss window).
     pub fn collapse(&mut self) {
         self.set_cwnd(0.0);
     }
 }
 
-/// What an acknowledgment brought. The window's `in_flight_bytes` no longer counts what it covers.
+/// The effect of an acknowledgment. `in_flight_bytes` of the window no longer counts what it
+/// covers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Acked {
     /// Bytes newly acknowledged, cumulatively or selectively.
     pub bytes: u32,
-    /// Bytes that were newly counted as lost because of it.
+    /// Bytes newly marked lost because of this acknowledgment.
     pub lost_bytes: u32,
-    /// The round-trip time it measured.
+    /// RTT sample of this acknowledgment, if it has one.
     pub rtt: Option<Nanos>,
-    /// Whether the window was in use: without that no controller may let it grow (RFC 9293 says nothing; RFC 7661,
-    /// section 4.1).
+    /// Whether the window was in use. If not, no controller may grow it (RFC 7661, section 4.1; RFC
+    /// 9293 does not address this).
     pub is_window_limited: bool,
-    /// The rate at which data arrived, in bytes per second, if a sample could be taken.
+    /// Delivery rate sample, if one could be taken.
     pub delivery_rate: Option<DeliveryRate>,
-    /// Bytes delivered on the subflow since it began.
+    /// Bytes delivered on the subflow since it started.
     pub delivered_bytes: u64,
 }
 
-/// A sample of the rate of delivery (draft-ietf-ccwg-bbr, section 4.1).
+/// A delivery rate sample (draft-ietf-ccwg-bbr, section 4.1).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeliveryRate {
-    /// Bytes per second, finite and more than 0.
+    /// Delivery rate in bytes per second, finite and above 0.
     pub bytes_per_second: f64,
-    /// Whether the application, or the scheduler, gave too little to send.
+    /// Whether the rate was limited by the application or the scheduler instead of the network.
     pub is_application_limited: bool,
-    /// Bytes delivered when the segment that measured it was sent: tells rounds.
+    /// Bytes delivered when the sampled segment was sent. Used to detect rounds.
     pub delivered_before_bytes: u64,
 }
 
-/// Why a window has to shrink.
+/// Reasons why a window must shrink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Congestion {
-    /// Segments were lost, and recovery begins (RFC 6675, RFC 8985).
+    /// Segments were lost and fast recovery starts (RFC 6675, RFC 8985).
     Loss,
     /// A router marked packets (RFC 3168).
     Ecn,
-    /// The retransmission timer expired (RFC 6298). The engine has not yet changed the window.
+    /// The retransmission timer expired (RFC 6298). The engine has not changed the window yet.
     Timeout,
 }
 
-/// How a connection's windows behave. Hooks without a body of their own do nothing.
+/// The congestion control of a connection. Hooks do nothing by default.
 pub trait CongestionControl: Debug + Send {
-    /// A subflow came; its number is the highest.
+    /// Called when a subflow was added. It has the highest number.
     fn subflow_added(&mut self, _context: &mut Context<'_>) {}
 
-    /// A subflow goes; those after it move down by one.
+    /// Called when subflow `which` is removed. The numbers of later subflows decrease by one.
     fn subflow_removed(&mut self, _which: usize) {}
 
-    /// Data was sent, for the first time or again; the window's `in_flight_bytes` counts it already.
+    /// Called when data was sent or retransmitted. `in_flight_bytes` of the window already counts
+    /// it.
     fn segment_sent(&mut self, _context: &mut Context<'_>, _bytes: u32) {}
 
-    /// New data was acknowledged, outside fast recovery unless the controller owns its windows.
+    /// Called when data was newly acknowledged. Not called during fast recovery and after ECN,
+    /// unless the controller owns its windows.
     fn acked(&mut self, context: &mut Context<'_>, acked: &Acked);
 
-    /// Sets ssthresh, and after a timeout cwnd; PRR brings cwnd down to ssthresh otherwise.
+    /// Called on congestion. Sets ssthresh and, after a timeout, cwnd. Otherwise PRR reduces cwnd
+    /// to ssthresh.
     fn congestion(&mut self, context: &mut Context<'_>, congestion: Congestion);
 
-    /// The repair of what was lost ended, or the window after ECN; cwnd is ssthresh, except after a timeout.
+    /// Called when recovery or the reduction after ECN ended. cwnd is ssthresh, except after a
+    /// timeout.
     fn recovery_exited(&mut self, _context: &mut Context<'_>) {}
 
-    /// The last congestion was none (RFC 4015, RFC 3522): cwnd and ssthresh have been set back to what they were.
+    /// Called when the last congestion turned out to be spurious (RFC 4015, RFC 3522). cwnd and
+    /// ssthresh have been restored.
     fn undone(&mut self, _context: &mut Context<'_>) {}
 
-    /// Nothing was sent for a while (RFC 5681, section 4.1); cwnd has been reduced already, unless the controller
-    /// owns it.
+    /// Called when sending resumes after an idle time of `_idle` nanoseconds (RFC 5681, section
+    /// 4.1). cwnd has been reduced, unless the controller owns its windows.
     fn restarted_after_idle(&mut self, _context: &mut Context<'_>, _idle: Nanos) {}
 
-    /// Whether only this controller changes cwnd: no PRR, no reduction after idle times (`cong_control` of Linux).
+    /// Returns whether this controller alone sets cwnd, without PRR and without reduction after
+    /// idle times (`cong_control` of Linux).
     fn owns_window(&self) -> bool {
         false
     }
 
-    /// Bytes per second at which a subflow is to be paced, if the controller says so itself; else it is not paced.
+    /// Returns the pacing rate of a subflow in bytes per second, or `None` if the controller sets
+    /// none.
     fn pacing_rate(&self, _context: &Context<'_>) -> Option<f64> {
         None
     }
 
-    /// What it remembers of a subflow, by name, for traces.
+    /// Returns the controller's state of subflow `_which` as named values, for traces.
     fn state(&self, _which: usize) -> Vec<(&'static str, f64)> {
         Vec::new()
     }
 }
 
-/// Makes a control for a connection.
+/// Creates a congestion control for a connection.
 pub type Constructor = fn(&Parameters) -> Box<dyn CongestionControl>;
 
-/// All controls, by name. `cubic` is Linux's, [`cubic-rfc9438`](cubic_rfc9438) the one that the RFC specifies. Those in `-oot` compute with the integers of the out-of-tree kernel, and those in `x-` are
-/// this laboratory's own definitions, because the published ones could not be read.
-pub const CONGESTION_CONTROLS: &[(&str, Constructor)] = &[
-    ("reno", reno::control),
-    ("cubic", cubic::control),
-    ("cubic-rfc9438", cubic_rfc9438::control),
-    ("bbr", bbr::control),
-    ("lia", lia::control),
-    ("olia", olia::control),
-    ("balia", balia::control),
-    ("wvegas", wvegas::control),
-    ("ewtcp", ewtcp::control),
-    ("coupled", coupled::control),
-    ("semicoupled", semicoupled::control),
-    ("fixed_cwnd", fixed_cwnd::control),
-    ("lia-oot", oot::lia::control),
-    ("olia-oot", oot::olia::control),
-    ("balia-oot", oot::balia::control),
-    ("wvegas-oot", oot::wvegas::control),
-    ("x-dwc", dwc::control),
-    ("x-mpcubic", mpcubic::control),
+/// A congestion control: what users see of it, how one is made, and where it settles.
+#[derive(Debug)]
+pub struct Control {
+    /// Its name and parameters.
+    pub description: Description<Parameters>,
+    /// Makes one for a connection.
+    pub make: Constructor,
+    /// Its equilibrium windows, or why there are none.
+    pub fluid: Result<Fluid, &'static str>,
+}
+
+/// All congestion controls. Names that end in `-oot` compute with the integers of the out-of-tree
+/// kernel. Names that begin with `x-` are defined by this laboratory, because the published
+/// definitions could not be read.
+pub const CONGESTION_CONTROLS: &[Control] = &[
+    reno::ROW,
+    cubic::ROW,
+    cubic_rfc9438::ROW,
+    bbr::ROW,
+    lia::ROW,
+    olia::ROW,
+    balia::ROW,
+    wvegas::ROW,
+    ewtcp::ROW,
+    coupled::ROW,
+    semicoupled::ROW,
+    fixed_cwnd::ROW,
+    oot::lia::ROW,
+    oot::olia::ROW,
+    oot::balia::ROW,
+    oot::wvegas::ROW,
+    dwc::ROW,
+    mpcubic::ROW,
 ];
 
-/// The constructor of the control of that name.
+/// Returns the names of all congestion controls.
+pub fn names() -> impl ExactSizeIterator<Item = &'static str> {
+    CONGESTION_CONTROLS.iter().map(|one| one.description.name)
+}
+
+/// Returns the constructor of the congestion control named `name`.
 pub fn by_name(name: &str) -> Option<Constructor> {
-    let found = CONGESTION_CONTROLS
-        .iter()
-        .find(|(its_name, _)| *its_name == name);
-    found.map(|(_, constructor)| *constructor)
+    let mut controls = CONGESTION_CONTROLS.iter();
+    let found = controls.find(|control| control.description.name == name);
+    found.map(|control| control.make)
 }

@@ -1,13 +1,32 @@
-//! `x-mpcubic`: CUBIC (RFC 9438) whose increase is shared among subflows by their rates, but not slower than LIA. Published
-//! multipath CUBICs differ from each other and could not be read; this definition is the laboratory's own. On n equal
-//! paths the windows together grow like one CUBIC, on a single path it is CUBIC.
+//! `x-mpcubic`: CUBIC (RFC 9438) whose increase is shared among subflows in proportion to their
+//! rates, but not slower than LIA. Published multipath CUBICs differ from each other and could not
+//! be read; this definition is mptcplab's own. On n equal paths, the windows together grow like one
+//! CUBIC; on a single path it is CUBIC.
 
+use super::Control;
 use super::cubic_rfc9438::Cubic;
+use super::fluid;
+use super::parameters;
 use super::parameters::Parameters;
 use super::paths::{Path, Paths};
 use super::{Acked, Congestion, CongestionControl, Context, lia};
+use crate::algorithm::Description;
 
-/// Packets by which the window grows per acknowledged packet, where CUBIC alone would grow by `cubic_increase`.
+/// Its name, parameters and constructor.
+pub(in crate::cc) const ROW: Control = Control {
+    description: Description {
+        name: "x-mpcubic",
+        aliases: &[],
+        summary: "Shares the increase of CUBIC among the subflows by rate, but never grows slower than lia",
+        source: "mptcplab, on RFC 9438",
+        parameters: parameters::CUBIC,
+    },
+    make: control,
+    fluid: Err(fluid::GROWS_WITH_TIME),
+};
+
+/// Returns the packets by which the window of `paths[this]` grows per acknowledged packet, if CUBIC
+/// alone would grow it by `cubic_increase`.
 pub fn increase(cubic_increase: f64, paths: &[Path], this: usize) -> f64 {
     let total_rate: f64 = paths.iter().map(Path::rate).sum();
     let share = paths[this].rate() / total_rate;

@@ -1,17 +1,36 @@
-//! `olia`: Opportunistic Linked Increases (Khalili et al., CoNEXT 2012; draft-khalili-mptcp-congestion-control-05).
-//! Windows move from the largest to those of the best paths that are still small; in the end only the best paths
-//! carry.
+//! `olia`: Opportunistic Linked Increases (Khalili et al., CoNEXT 2012;
+//! draft-khalili-mptcp-congestion-control-05). Capacity moves from the largest windows to the small
+//! windows of the best paths. In the end, only the best paths carry data.
 
 use super::CongestionControl;
+use super::Control;
+use super::fluid;
+use super::parameters;
 use super::parameters::Parameters;
 use super::paths::{Path, linked_increase};
 use super::reno;
 use super::window_rule::{WindowBased, WindowRule};
+use crate::algorithm::Description;
 
-/// Qualities that differ by less, relatively, are equal: they are computed from real numbers.
+/// Its name, parameters and constructor.
+pub(in crate::cc) const ROW: Control = Control {
+    description: Description {
+        name: "olia",
+        aliases: &[],
+        summary: "Uses only the best paths, and finds paths again that become free",
+        source: "Khalili et al., CoNEXT 2012; draft-khalili-mptcp-congestion-control-05",
+        parameters: parameters::WINDOW_BASED_LOW_FLOOR,
+    },
+    make: control,
+    fluid: Ok(|paths, _| fluid::olia(paths)),
+};
+
+/// Qualities with a smaller relative difference are equal, because they are computed in floating
+/// point.
 const EQUAL: f64 = 1e-12;
 
-/// What tells the sets B of best paths and M of largest windows.
+/// The thresholds that define the set B of best paths and the set M of paths with the largest
+/// window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sets {
     best_quality: f64,
@@ -19,7 +38,7 @@ pub struct Sets {
 }
 
 impl Sets {
-    /// The sets of these paths.
+    /// Computes the thresholds of `paths`.
     pub fn of(paths: &[Path]) -> Self {
         Self {
             best_quality: paths.iter().map(quality).fold(0.0, f64::max),
@@ -27,23 +46,24 @@ impl Sets {
         }
     }
 
-    /// Whether the path is in B.
+    /// Returns whether `path` is in B.
     pub fn is_best(&self, path: &Path) -> bool {
         quality(path) >= self.best_quality * (1.0 - EQUAL)
     }
 
-    /// Whether the path is in M. Windows are compared in whole packets.
+    /// Returns whether `path` is in M. Windows are compared in whole packets.
     pub fn is_largest(&self, path: &Path) -> bool {
         whole_packets(path) >= self.largest_window
     }
 
-    /// Whether the path is best and its window not the largest: a "collected" path.
+    /// Returns whether `path` is a "collected" path: in B but not in M.
     pub fn is_collected(&self, path: &Path) -> bool {
         self.is_best(path) && !self.is_largest(path)
     }
 }
 
-/// l/rtt^2, as l estimates 1/p and the rate of TCP is in proportion to 1/(rtt sqrt(p)).
+/// Quality of a path: l/rtt^2, because l estimates 1/p, and TCP's rate is proportional to 1/(rtt
+/// sqrt(p)).
 fn quality(path: &Path) -> f64 {
     path.loss_interval_packets / (path.rtt_s * path.rtt_s)
 }
@@ -52,8 +72,9 @@ fn whole_packets(path: &Path) -> f64 {
     path.window_packets.floor()
 }
 
-/// What moves windows: 1/(n|B\M|) on collected paths, -1/(n|M|) on the largest, 0 elsewhere, and everywhere if none is
-/// collected. The sum over all paths is 0.
+/// Returns alpha, which moves capacity between paths: 1/(n|B\M|) for collected paths, -1/(n|M|) for
+/// the largest windows, 0 otherwise. If no path is collected, it is 0 for all. The sum over all
+/// paths is 0.
 pub fn alpha(paths: &[Path], this: usize) -> f64 {
     let sets = Sets::of(paths);
     let count =
@@ -69,12 +90,14 @@ pub fn alpha(paths: &[Path], this: usize) -> f64 {
     }
 }
 
-/// Packets by which the window grows per acknowledged packet; it may shrink.
+/// Returns the packets by which the window of `paths[this]` grows per acknowledged packet. Can be
+/// negative.
 pub fn increase(paths: &[Path], this: usize) -> f64 {
     linked_increase(paths, this) + alpha(paths, this) / paths[this].window_packets
 }
 
-/// The least slow start threshold in packets: below that of TCP when other subflows carry the connection.
+/// Returns the smallest slow start threshold in packets: that of TCP with one subflow, and 1 with
+/// several, because other subflows then carry the connection.
 pub fn ssthresh_floor(paths: usize) -> f64 {
     if paths > 1 {
         1.0

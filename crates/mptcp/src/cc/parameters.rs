@@ -1,34 +1,35 @@
-//! Parameters of all congestion controls, their names and defaults in one place.
+//! Parameters of all congestion controls, with their names and defaults.
 
-use super::Context;
+use super::{Context, reno};
+use crate::algorithm::{Parameter, Value};
 
-/// What a description can set. A control reads what concerns it.
+/// Parameters of congestion controls, as given in a description. Each control reads its own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
-    /// What congestion avoidance counts.
+    /// The unit that congestion avoidance counts.
     pub ack_counting: AckCounting,
-    /// The least slow start threshold in segments. Without it each control has its own: 2 (RFC 5681, section 3.1),
-    /// but 1 for OLIA and BALIA while there are several subflows, as their drafts say.
+    /// Smallest slow start threshold in segments. If `None`, it is 2 (RFC 5681, section 3.1), but 1
+    /// for OLIA and BALIA with several subflows, as in their drafts.
     pub ssthresh_floor_packets: Option<f64>,
-    /// The most segments by which one acknowledgment grows the window in slow start: 1 in RFC 5681, 2 in RFC 3465.
+    /// Largest growth per acknowledgment in slow start, in segments: 1 in RFC 5681, 2 in RFC 3465.
     pub slow_start_limit_packets: f64,
-    /// CUBIC, Linux's and the RFC's, also that of `x-mpcubic`.
+    /// CUBIC: `cubic`, `cubic-rfc9438` and `x-mpcubic`.
     pub cubic: Cubic,
-    /// BBR.
+    /// BBR: `bbr`.
     pub bbr: Bbr,
-    /// LIA.
+    /// LIA: `lia`.
     pub lia: Lia,
-    /// wVegas, also `wvegas-oot`.
+    /// wVegas: `wvegas` and `wvegas-oot`.
     pub wvegas: Wvegas,
-    /// EWTCP.
+    /// EWTCP: `ewtcp`.
     pub ewtcp: Ewtcp,
-    /// SEMICOUPLED.
+    /// SEMICOUPLED: `semicoupled`.
     pub semicoupled: Semicoupled,
-    /// The constant window.
+    /// The constant window: `fixed_cwnd`.
     pub fixed_cwnd: FixedCwnd,
-    /// Dynamic Window Coupling.
+    /// Dynamic Window Coupling: `x-dwc`.
     pub dwc: Dwc,
-    /// The controls of the out-of-tree kernel.
+    /// The congestion controls of the out-of-tree kernel.
     pub oot: Oot,
 }
 
@@ -66,6 +67,133 @@ impl Default for Parameters {
     }
 }
 
+/// What congestion avoidance counts.
+pub(super) const ACK_COUNTING: Parameter<Parameters> = Parameter {
+    name: "ack_counting",
+    unit: "",
+    meaning: "what congestion avoidance counts: the packets that are acknowledged, or the acknowledgments",
+    computed_default: None,
+    value: Value::Choice {
+        words: &["packets", "acks"],
+        get: |given| match given.ack_counting {
+            AckCounting::Packets => 0,
+            AckCounting::Acks => 1,
+        },
+        set: |given, counting| {
+            given.ack_counting = match counting {
+                0 => AckCounting::Packets,
+                _ => AckCounting::Acks,
+            }
+        },
+    },
+};
+
+/// The least slow start threshold.
+pub(super) const SSTHRESH_FLOOR: Parameter<Parameters> = Parameter {
+    name: "ssthresh_floor_packets",
+    unit: "packets",
+    meaning: "the least slow start threshold",
+    computed_default: None,
+    value: Value::Number {
+        least: 1.0,
+        most: 1000.0,
+        get: |given| {
+            let own = given.ssthresh_floor_packets;
+            own.or(Some(reno::SSTHRESH_FLOOR_PACKETS))
+        },
+        set: |given, packets| given.ssthresh_floor_packets = Some(packets),
+    },
+};
+
+/// As [`SSTHRESH_FLOOR`], for OLIA and BALIA.
+const LOW_SSTHRESH_FLOOR: Parameter<Parameters> = Parameter {
+    computed_default: Some("1 with several subflows, else 2"),
+    ..SSTHRESH_FLOOR
+};
+
+/// The largest growth of a window by one acknowledgment in slow start.
+pub(super) const SLOW_START_LIMIT: Parameter<Parameters> = Parameter {
+    name: "slow_start_limit_packets",
+    unit: "packets",
+    meaning: "by how much one acknowledgment grows the window in slow start at most: 1 in RFC 5681, 2 in RFC 3465",
+    computed_default: Some("no limit"),
+    value: Value::Number {
+        least: 1.0,
+        most: 1000.0,
+        get: |given| Some(given.slow_start_limit_packets),
+        set: |given, packets| given.slow_start_limit_packets = packets,
+    },
+};
+
+/// What controls read that differ from Reno only in how windows grow and shrink.
+pub(super) const WINDOW_BASED: &[Parameter<Parameters>] =
+    &[ACK_COUNTING, SSTHRESH_FLOOR, SLOW_START_LIMIT];
+
+/// As [`WINDOW_BASED`], with the lower threshold of OLIA and BALIA.
+pub(super) const WINDOW_BASED_LOW_FLOOR: &[Parameter<Parameters>] =
+    &[ACK_COUNTING, LOW_SSTHRESH_FLOOR, SLOW_START_LIMIT];
+
+/// What the variants of CUBIC read.
+pub(super) const CUBIC: &[Parameter<Parameters>] = &[
+    SSTHRESH_FLOOR,
+    SLOW_START_LIMIT,
+    Parameter {
+        name: "c",
+        unit: "packets/s^3",
+        meaning: "how steep the curve is (RFC 9438, section 5); cubic takes the nearest multiple of 10/1024, as Linux does",
+        computed_default: None,
+        value: Value::Number {
+            least: 0.001,
+            most: 100.0,
+            get: |given| Some(given.cubic.c),
+            set: |given, c| given.cubic.c = c,
+        },
+    },
+    Parameter {
+        name: "beta",
+        unit: "",
+        meaning: "the part of the window that remains after a loss (RFC 9438, section 4.6); cubic takes the nearest multiple of 1/1024, as Linux does",
+        computed_default: None,
+        value: Value::Number {
+            least: 0.1,
+            most: 0.95,
+            get: |given| Some(given.cubic.beta),
+            set: |given, beta| given.cubic.beta = beta,
+        },
+    },
+    Parameter {
+        name: "fast_convergence",
+        unit: "",
+        meaning: "whether a flow that lost below its former window gives way (RFC 9438, section 4.7)",
+        computed_default: None,
+        value: Value::Flag {
+            get: |given| given.cubic.fast_convergence,
+            set: |given, gives_way| given.cubic.fast_convergence = gives_way,
+        },
+    },
+    Parameter {
+        name: "slow_start",
+        unit: "",
+        meaning: "how slow start ends: with the first loss, by HyStart as in Linux, or by HyStart++ (RFC 9406)",
+        computed_default: None,
+        value: Value::Choice {
+            words: &["until_loss", "hystart", "hystart_plus_plus"],
+            get: |given| match given.cubic.slow_start {
+                SlowStart::UntilLoss => 0,
+                SlowStart::HyStart => 1,
+                SlowStart::HyStartPlusPlus => 2,
+            },
+            set: |given, end| {
+                given.cubic.slow_start = match end {
+                    0 => SlowStart::UntilLoss,
+                    1 => SlowStart::HyStart,
+                    _ => SlowStart::HyStartPlusPlus,
+                }
+            },
+        },
+    },
+];
+
 impl Parameters {
     pub(super) fn growth(&self) -> Growth {
         Growth {
@@ -76,7 +204,7 @@ impl Parameters {
     }
 }
 
-/// Those that all controls of windows have in common.
+/// Parameters that all window-based controls share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Growth {
     ack_counting: AckCounting,
@@ -85,7 +213,7 @@ pub(super) struct Growth {
 }
 
 impl Growth {
-    /// What congestion avoidance counts of `bytes` that one acknowledgment brought.
+    /// Returns the bytes that congestion avoidance counts for an acknowledgment of `bytes`.
     pub(super) fn counted_bytes(&self, bytes: f64, context: &Context<'_>) -> f64 {
         match self.ack_counting {
             AckCounting::Packets => bytes,
@@ -94,23 +222,24 @@ impl Growth {
     }
 }
 
-/// What congestion avoidance counts.
+/// The unit that congestion avoidance counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckCounting {
-    /// Bytes acknowledged, in segments (RFC 3465): what the papers mean by "per ACK".
+    /// Acknowledged bytes, in segments (RFC 3465). Papers mean this by "per ACK".
     Packets,
-    /// Acknowledgments, each as one segment: slower when they are delayed.
+    /// Acknowledgments, each as one segment. The window grows more slowly if they are delayed.
     Acks,
 }
 
-/// CUBIC (RFC 9438). Linux's has the nearest of its fractions of 1024.
+/// Parameters of CUBIC (RFC 9438). `cubic` rounds them to the nearest 1024ths.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cubic {
-    /// How steep the curve is, in segments per cubic second (section 5).
+    /// Steepness of the curve in segments per cubic second (RFC 9438, section 5).
     pub c: f64,
-    /// What is left of the window after a loss (section 4.6).
+    /// Fraction of the window that remains after a loss (RFC 9438, section 4.6).
     pub beta: f64,
-    /// Whether a flow that lost before it reached its former window gives way (section 4.7).
+    /// Whether a flow yields capacity if it has a loss before it reaches its former window (RFC
+    /// 9438, section 4.7).
     pub fast_convergence: bool,
     /// How slow start ends.
     pub slow_start: SlowStart,
@@ -119,86 +248,89 @@ pub struct Cubic {
 /// How slow start ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlowStart {
-    /// With the first loss (RFC 5681).
+    /// At the first loss (RFC 5681).
     UntilLoss,
     /// When delays grow or acknowledgments fill half a round trip, as in Linux.
     HyStart,
-    /// When delays grow for several rounds (RFC 9406).
+    /// When delays stay increased for several rounds (RFC 9406).
     HyStartPlusPlus,
 }
 
-/// BBR.
+/// Parameters of BBR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bbr {
-    /// Chooses the phase in which ProbeBW begins; connections need different ones not to probe all at once.
+    /// Seed of the phase in which ProbeBW starts. Connections need different seeds so that they do
+    /// not probe at the same time.
     pub seed: u64,
 }
 
-/// LIA (RFC 6356).
+/// Parameters of LIA (RFC 6356).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lia {
-    /// Which of its forms.
+    /// The published form to use.
     pub form: LiaForm,
 }
 
-/// The forms in which LIA was published.
+/// The published forms of LIA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LiaForm {
-    /// RFC 6356, section 3, in real numbers.
+    /// RFC 6356, section 3, in floating point.
     Real,
-    /// RFC 6356, section 4.1, in integers; alpha is scaled by so much (512 there).
+    /// RFC 6356, section 4.1, in integers.
     Integer {
-        /// `alpha_scale`.
+        /// `alpha_scale`: the factor that alpha is scaled by (512 in the RFC).
         alpha_scale: u32,
     },
-    /// Wischik et al., NSDI 2011: the least increase over all sets of paths that contain the path, where the RFC
-    /// looks only at the set of all and at the path alone.
+    /// Wischik et al., NSDI 2011: the smallest increase over all sets of paths that contain the
+    /// path. The RFC considers only the set of all paths and the path alone.
     Nsdi,
 }
 
-/// wVegas. Queued packets are counted whole.
+/// Parameters of wVegas. Queued packets are whole numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wvegas {
     /// Packets that all subflows together keep queued.
     pub total_alpha_packets: u32,
-    /// Packets that a subflow keeps queued before it knows its weight.
+    /// Packets that a subflow keeps queued before its weight is known.
     pub initial_alpha_packets: u32,
-    /// Packets queued at which slow start ends.
+    /// Queued packets at which slow start ends.
     pub gamma_packets: u32,
 }
 
-/// EWTCP.
+/// Parameters of EWTCP.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ewtcp {
-    /// The weight of each subflow; without it 1/n^2, n being the number of subflows.
+    /// Weight of each subflow. If `None`, 1/n^2 for n subflows.
     pub a: Option<f64>,
 }
 
-/// SEMICOUPLED.
+/// Parameters of SEMICOUPLED.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Semicoupled {
-    /// How aggressive all subflows together are.
+    /// Aggressiveness of all subflows together.
     pub a: f64,
 }
 
-/// The constant window.
+/// Parameters of the constant window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FixedCwnd {
     /// The window in segments.
     pub packets: f64,
 }
 
-/// Dynamic Window Coupling.
+/// Parameters of Dynamic Window Coupling.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dwc {
-    /// Where between its least and largest delay a subflow has to be to count as congested.
+    /// The point between its smallest (0) and largest (1) delay above which a subflow counts as
+    /// congested.
     pub delay_fraction: f64,
 }
 
-/// What the out-of-tree kernel does by chance.
+/// Behaviour of the out-of-tree kernel that its design does not determine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Oot {
-    /// The order of its list of subflows: LIA takes the last of those that its integers make equal.
+    /// Order of the kernel's list of subflows. LIA uses the last of those that its integers make
+    /// equal.
     pub subflow_order: SubflowOrder,
 }
 

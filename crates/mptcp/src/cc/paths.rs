@@ -1,20 +1,21 @@
-//! The subflows of a connection as the coupled formulas see them: windows in packets, times in seconds.
+//! The subflows of a connection as used in coupled formulas: windows in packets, times in seconds.
 
 use super::{Context, Window};
 use crate::time::seconds;
 
-/// A subflow in a formula.
+/// A subflow in a formula. Not to be confused with a path of the network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Path {
-    /// Number of the subflow.
+    /// Index of the subflow.
     pub subflow: usize,
     /// Congestion window w in full-sized segments, not rounded.
     pub window_packets: f64,
     /// Payload of a full-sized segment in bytes.
     pub mss_bytes: u32,
-    /// Smoothed round-trip time in seconds, more than 0.
+    /// Smoothed round-trip time in seconds, above 0.
     pub rtt_s: f64,
-    /// OLIA's l: packets acknowledged since the last loss or between the last two, whichever are more.
+    /// OLIA's l in packets: the larger of the number acknowledged since the last loss and the
+    /// number between the last two losses.
     pub loss_interval_packets: f64,
 }
 
@@ -32,13 +33,14 @@ impl Path {
         }
     }
 
-    /// Rate x = w/rtt in packets per second.
+    /// Returns the rate x = w/rtt in packets per second.
     pub fn rate(&self) -> f64 {
         self.window_packets / self.rtt_s
     }
 }
 
-/// In recovery the window is on its way to ssthresh, and formulas use what it will be; after a timeout it is below.
+/// Returns the window that recovery ends with: ssthresh, or cwnd if that is smaller, as after a
+/// timeout. Formulas use it because cwnd still changes during recovery.
 fn settled_bytes(window: &Window) -> f64 {
     if window.in_recovery {
         window.cwnd_bytes.min(window.ssthresh_bytes)
@@ -47,31 +49,34 @@ fn settled_bytes(window: &Window) -> f64 {
     }
 }
 
-/// All windows together, in packets.
+/// Returns the sum of all windows in packets.
 pub fn total_packets(paths: &[Path]) -> f64 {
     paths.iter().map(|path| path.window_packets).sum()
 }
 
-/// (w_r/rtt_r^2) / (sum of w/rtt)^2: the increase of path r per acknowledged packet that LIA takes the largest of and
-/// to which OLIA and BALIA add. For a single path it is 1/w, exactly.
+/// Returns (w_r/rtt_r^2) / (sum of w/rtt)^2 for path r, which is `paths[which]`.
+///
+/// LIA uses the maximum over all paths as its increase per acknowledged packet; OLIA and BALIA add
+/// to this value. For a single path it is exactly 1/w.
 pub fn linked_increase(paths: &[Path], which: usize) -> f64 {
     let path = &paths[which];
     let sum = sum_in_rtts_of(path, paths);
     path.window_packets / sum / sum
 }
 
-/// What all paths send within one round-trip time of `path`, in packets.
+/// Returns the packets that all paths send within one round-trip time of `path`.
 pub fn sum_in_rtts_of(path: &Path, paths: &[Path]) -> f64 {
     let packets = |other: &Path| other.window_packets * (path.rtt_s / other.rtt_s);
     paths.iter().map(packets).sum()
 }
 
-/// The paths of a hook.
+/// The paths of a hook, in a reused buffer.
 #[derive(Debug, Default)]
 pub(super) struct Paths(Vec<Path>);
 
 impl Paths {
-    /// The subflows that count, and which of them the hook is about. A subflow without a round-trip time is alone.
+    /// Returns the subflows that count and the index of the one that the hook concerns. A subflow
+    /// without a round-trip time is treated as the only one.
     pub fn of(&mut self, context: &Context<'_>) -> (&[Path], usize) {
         self.0.clear();
         if !context.this().counts() {

@@ -1,21 +1,40 @@
-//! `reno`: additive increase, multiplicative decrease (RFC 5681), each subflow for itself.
+//! `reno`: additive increase, multiplicative decrease (RFC 5681). The subflows are independent.
 
 use super::CongestionControl;
+use super::Control;
+use super::fluid;
+use super::parameters;
 use super::parameters::Parameters;
 use super::paths::Path;
 use super::window_rule::{WindowBased, WindowRule};
+use crate::algorithm::Description;
 
-/// The least slow start threshold in packets (RFC 5681, equation 4).
+/// Its name, parameters and constructor.
+pub(in crate::cc) const ROW: Control = Control {
+    description: Description {
+        name: "reno",
+        aliases: &["newreno"],
+        summary: "Grows by one packet per RTT and halves on loss, each subflow separately: n subflows at one bottleneck take n shares",
+        source: "RFC 5681",
+        parameters: parameters::WINDOW_BASED,
+    },
+    make: control,
+    fluid: Ok(|paths, _| fluid::each(paths, fluid::reno)),
+};
+
+/// Smallest slow start threshold in packets (RFC 5681, equation 4).
 pub const SSTHRESH_FLOOR_PACKETS: f64 = 2.0;
 
-/// Packets by which a window of `window_packets` grows per acknowledged packet (RFC 5681, equation 3): one per round
-/// trip.
+/// Returns the packets by which a window of `window_packets` grows per acknowledged packet: one
+/// packet per round trip (RFC 5681, equation 3).
 pub fn increase(window_packets: f64) -> f64 {
     1.0 / window_packets
 }
 
-/// What a loss leaves of a window (RFC 5681, equation 4). As in Linux it halves cwnd, not what is in flight, which
-/// differs when the application or the scheduler gave too little.
+/// Returns the window after a loss, in packets (RFC 5681, equation 4).
+///
+/// As in Linux, cwnd is halved, not the amount in flight. The two differ if the application or the
+/// scheduler did not fill the window.
 pub fn after_loss(window_packets: f64) -> f64 {
     window_packets / 2.0
 }

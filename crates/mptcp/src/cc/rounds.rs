@@ -1,15 +1,15 @@
-//! Rounds: about one round-trip time each, told by what has been delivered.
+//! Rounds of about one round-trip time each, derived from delivered bytes.
 
 use super::{Acked, Context};
 
-/// A round is over when more has been delivered than was sent when it began.
+/// The current round. It ends when more bytes are delivered than had been sent when it started.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Round {
     end_bytes: u64,
 }
 
 impl Round {
-    /// Whether the acknowledgment ends the round; the next then begins.
+    /// Returns whether this acknowledgment ends the round. If so, starts the next one.
     pub fn is_over(&mut self, context: &Context<'_>, acked: &Acked) -> bool {
         let is_over = acked.delivered_bytes > self.end_bytes;
         if is_over {

@@ -1,14 +1,14 @@
-//! Slow start, the same for all controls that have a window.
+//! Slow start, shared by all controls that use a window.
 
 use super::Context;
 
-/// Bytes by which an acknowledgment of `acked_bytes` grows the window: at most `limit_packets` segments (RFC 3465,
-/// section 2.2).
+/// Returns the bytes by which an acknowledgment of `acked_bytes` grows the window: at most
+/// `limit_packets` segments (RFC 3465, section 2.2).
 pub fn increase_bytes(acked_bytes: f64, mss_bytes: u32, limit_packets: f64) -> f64 {
     acked_bytes.min(limit_packets * f64::from(mss_bytes))
 }
 
-/// Grows the window up to ssthresh and tells how many bytes are left to congestion avoidance.
+/// Grows the window up to ssthresh. Returns the bytes that are left for congestion avoidance.
 pub(super) fn grow(context: &mut Context<'_>, acked_bytes: f64, limit_packets: f64) -> f64 {
     let window = context.this();
     if !window.in_slow_start() {

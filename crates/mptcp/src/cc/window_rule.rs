@@ -1,4 +1,5 @@
-//! Controls that differ from Reno only in how much a window grows in congestion avoidance and shrinks after a loss.
+//! Congestion controls that differ from Reno only in how the window grows in congestion avoidance
+//! and shrinks after a loss.
 
 use std::fmt::Debug;
 
@@ -6,41 +7,43 @@ use super::parameters::{Growth, Parameters};
 use super::paths::{Path, Paths};
 use super::{Acked, Congestion, CongestionControl, Context, reno, slow_start};
 
-/// What is special about a control. Windows are in packets.
+/// The rule in which a control differs from Reno. Windows are in packets.
 pub(super) trait WindowRule: Debug + Send {
-    /// Bytes by which the window of `paths[this]` grows when so many are acknowledged in congestion avoidance; may be
-    /// negative. For a formula in packets per packet that is its product with the bytes.
+    /// Returns the bytes by which the window of `paths[this]` grows when `acked_bytes` are
+    /// acknowledged in congestion avoidance. Can be negative. For a formula in packets per packet,
+    /// this is its product with `acked_bytes`.
     fn increase_bytes(&self, paths: &[Path], this: usize, acked_bytes: f64) -> f64;
 
-    /// What is left of the window of `paths[this]` after a loss, before the floor applies.
+    /// Returns the window of `paths[this]` after a loss, in packets, before the floor of ssthresh
+    /// applies.
     fn after_loss(&self, paths: &[Path], this: usize) -> f64 {
         reno::after_loss(paths[this].window_packets)
     }
 
-    /// The least slow start threshold in packets when there are so many paths.
+    /// Returns the smallest slow start threshold in packets for this number of paths.
     fn ssthresh_floor(&self, _paths: usize) -> f64 {
         reno::SSTHRESH_FLOOR_PACKETS
     }
 
-    /// A subflow came.
+    /// Called when a subflow is added.
     fn subflow_added(&mut self) {}
 
-    /// A subflow went.
+    /// Called when a subflow is removed.
     fn subflow_removed(&mut self, _which: usize) {}
 
-    /// An acknowledgment arrived.
+    /// Called for each acknowledgment.
     fn observe_ack(&mut self, _context: &Context<'_>) {}
 
-    /// Congestion was noticed; the windows are still as before.
+    /// Called on congestion, before windows change.
     fn observe_congestion(&mut self, _context: &Context<'_>) {}
 
-    /// What is to be seen in traces besides the increase.
+    /// Returns named values for traces.
     fn state(&self, _which: usize) -> Vec<(&'static str, f64)> {
         Vec::new()
     }
 }
 
-/// A control made of a rule.
+/// A congestion control that follows a rule.
 #[derive(Debug)]
 pub(super) struct WindowBased<R> {
     rule: R,

@@ -1,51 +1,113 @@
-//! `wvegas`: Weighted Vegas (Cao et al., ICNP 2012; draft-xu-mptcp-congestion-control). Each subflow keeps some
-//! packets queued on its path, and all together a fixed number, shared by their rates. Loss-based traffic in the same
-//! queue starves it.
+//! `wvegas`: Weighted Vegas (Cao et al., ICNP 2012; draft-xu-mptcp-congestion-control). Each
+//! subflow keeps some packets queued on its path. All subflows together keep a fixed number queued,
+//! shared in proportion to their rates. Loss-based traffic in the same queue starves them.
 
+use super::Control;
+use super::fluid;
 use super::parameters::{self, Parameters};
 use super::rounds::Round;
 use super::{Acked, Congestion, CongestionControl, Context, Window, reno, slow_start};
+use crate::algorithm::{Description, Parameter, Value};
 use crate::time::{Nanos, seconds};
 
-/// The least window, and the least number of packets that a subflow keeps queued.
+pub(super) const TOTAL_ALPHA: Parameter<Parameters> = Parameter {
+    name: "total_alpha_packets",
+    unit: "packets",
+    meaning: "the packets that all subflows together keep queued",
+    computed_default: None,
+    value: Value::Integer {
+        least: 1,
+        most: 1000,
+        get: |given| Some(given.wvegas.total_alpha_packets),
+        set: |given, value| given.wvegas.total_alpha_packets = value,
+    },
+};
+
+pub(super) const INITIAL_ALPHA: Parameter<Parameters> = Parameter {
+    name: "initial_alpha_packets",
+    unit: "packets",
+    meaning: "the packets that a subflow keeps queued before its weight is known",
+    computed_default: None,
+    value: Value::Integer {
+        least: 1,
+        most: 1000,
+        get: |given| Some(given.wvegas.initial_alpha_packets),
+        set: |given, value| given.wvegas.initial_alpha_packets = value,
+    },
+};
+
+pub(super) const GAMMA: Parameter<Parameters> = Parameter {
+    name: "gamma_packets",
+    unit: "packets",
+    meaning: "the packets that are queued when slow start ends",
+    computed_default: None,
+    value: Value::Integer {
+        least: 1,
+        most: 1000,
+        get: |given| Some(given.wvegas.gamma_packets),
+        set: |given, value| given.wvegas.gamma_packets = value,
+    },
+};
+
+/// Its name, parameters and constructor.
+pub(in crate::cc) const ROW: Control = Control {
+    description: Description {
+        name: "wvegas",
+        aliases: &[],
+        summary: "Keeps a fixed number of packets queued in total, weighted by rate",
+        source: "Cao et al., ICNP 2012; draft-xu-mptcp-congestion-control",
+        parameters: &[
+            parameters::SSTHRESH_FLOOR,
+            parameters::SLOW_START_LIMIT,
+            TOTAL_ALPHA,
+            INITIAL_ALPHA,
+            GAMMA,
+        ],
+    },
+    make: control,
+    fluid: Err(fluid::FOLLOWS_DELAYS),
+};
+
+/// Smallest window, and smallest number of packets that a subflow keeps queued.
 const LEAST_PACKETS: f64 = 2.0;
 
-/// With fewer samples in a round the delay is not known, and the round is Reno's.
+/// RTT samples that a round needs. In a round with fewer, the delay is unknown and Reno is used.
 pub(super) const SAMPLES: u32 = 3;
 
-/// Packets of a window that wait in queues: w (RTT - baseRTT) / RTT.
+/// Returns the packets of a window that wait in queues: w (RTT - baseRTT) / RTT.
 pub fn queued_packets(window_packets: f64, base_rtt_s: f64, rtt_s: f64) -> f64 {
     window_packets * (rtt_s - base_rtt_s) / rtt_s
 }
 
-/// The part of a subflow in the rate of the connection.
+/// Returns the share of a subflow in the rate of the connection.
 pub fn weight(rate: f64, total_rate: f64) -> f64 {
     rate / total_rate
 }
 
-/// Packets that a subflow of that weight keeps queued.
+/// Returns the packets that a subflow with `weight` keeps queued, if all subflows together keep
+/// `total_alpha_packets` queued.
 pub fn alpha_packets(weight: f64, total_alpha_packets: f64) -> f64 {
     (weight * total_alpha_packets).max(LEAST_PACKETS)
 }
 
-/// What is left of a window when queues are drained: half of what the path holds without a queue.
+/// Returns the window that drains queues: half of what the path holds without a queue.
 pub fn drained_window(window_packets: f64, base_rtt_s: f64, rtt_s: f64) -> f64 {
     window_packets * base_rtt_s / (2.0 * rtt_s)
 }
 
 #[derive(Debug)]
 struct Flow {
-    /// False from a congestion to the end of its repair.
+    /// Whether Vegas is in use. False from a congestion event to the end of its recovery.
     is_enabled: bool,
     round: Round,
     base_rtt: Option<Nanos>,
     rtt_sum: Nanos,
     rtt_samples: u32,
-    /// Packets per second when it last had enough packets queued; 0 before, and after a timeout.
+    /// Packets per second when enough packets were last queued. 0 before that, and after a timeout.
     rate: f64,
     weight: f64,
     alpha_packets: f64,
-    /// The least queueing delay since queues were last drained.
+    /// Smallest queueing delay since queues were last drained.
     least_queueing_s: Option<f64>,
 }
 
@@ -70,7 +132,8 @@ impl Flow {
         self.rtt_samples += 1;
     }
 
-    /// baseRTT and the mean of the round that ended, if there were enough samples.
+    /// Returns baseRTT and the mean RTT of the round that ended, in seconds, if it had enough
+    /// samples.
     fn take_round(&mut self) -> Option<(f64, f64)> {
         let (sum, samples) = (
             std::mem::take(&mut self.rtt_sum),
@@ -80,7 +143,8 @@ impl Flow {
         Some((seconds(base), seconds(sum) / f64::from(samples)))
     }
 
-    /// Whether the queueing delay is twice the least one. A queue must be there: without one nothing is to be drained.
+    /// Returns whether the queueing delay is at least twice the smallest one. False without a
+    /// queue, because there is nothing to drain.
     fn has_queue_doubled(&mut self, queueing_s: f64) -> bool {
         let least = self
             .least_queueing_s
@@ -163,7 +227,7 @@ impl Wvegas {
         }
     }
 
-    /// Takes the rate of a subflow, its part of all rates and with it what it keeps queued.
+    /// Records the rate of a subflow and updates its weight and the packets that it keeps queued.
     fn weigh(&mut self, context: &Context<'_>, rate: f64) {
         self.flows[context.which()].rate = rate;
         let all = self.flows.iter().zip(context.all());
@@ -180,7 +244,7 @@ fn set_window(context: &mut Context<'_>, packets: f64) {
     context.set_cwnd(packets.max(LEAST_PACKETS) * f64::from(context.this().mss_bytes));
 }
 
-/// The window is past slow start from now on.
+/// Lowers ssthresh below the window, which ends slow start.
 fn lower_ssthresh(context: &mut Context<'_>) {
     let window = context.this();
     let below = window.cwnd_bytes - f64::from(window.mss_bytes);

@@ -1,4 +1,5 @@
-//! Announcing and removing addresses, and what the path manager wants (RFC 8684, sections 3.2, 3.4 and 3.3.8).
+//! Announcement and withdrawal of addresses, and the commands of the path manager (RFC 8684,
+//! sections 3.2, 3.4 and 3.3.8).
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -9,29 +10,29 @@ use crate::pm::{self, AddressPair, Command, FourTuple};
 use crate::time::{Nanos, SECOND};
 use crate::wire::{AddressId, Hops, MptcpOption, RemovedAddresses, ResetReason, SignalledAddress};
 
-/// The longest that an announcement waits for its echo (`net.mptcp.add_addr_timeout` of Linux).
+/// Longest wait for the echo of an announcement (Linux: `net.mptcp.add_addr_timeout`).
 const ECHO_TIMEOUT: Nanos = 120 * SECOND;
 
-/// Hops that an IPv4 header has room for.
+/// Number of hops for which an IPv4 header has room.
 const MAX_HOPS: usize = 9;
 
-/// A subflow that the path manager wants to be opened.
+/// A request of the path manager to open a subflow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JoinRequest {
-    /// From which address.
+    /// The local address.
     pub local: IpAddr,
-    /// Its ID.
+    /// The address ID of `local`.
     pub local_id: AddressId,
-    /// Where to.
+    /// The remote address and port.
     pub remote: SocketAddr,
-    /// Whether it is a backup one.
+    /// Whether the subflow is a backup.
     pub backup: bool,
-    /// Routers that its packets have to pass.
+    /// The gateway list of the subflow.
     pub via: Hops,
 }
 
 impl JoinRequest {
-    /// Its ends, from that port.
+    /// Returns the addresses and ports of the subflow if it starts at `local_port`.
     pub fn four(&self, local_port: u16) -> FourTuple {
         FourTuple {
             local: SocketAddr::new(self.local, local_port),
@@ -47,14 +48,14 @@ impl JoinRequest {
     }
 }
 
-/// Announcements without an echo.
+/// Announcements that the peer has not echoed.
 #[derive(Debug, Default)]
 pub(super) struct Announcements(Vec<Announcement>);
 
 #[derive(Debug)]
 struct Announcement {
     address: SignalledAddress,
-    /// How long the tries wait that are still to come.
+    /// Waits before the remaining repetitions.
     waits: VecDeque<Nanos>,
     repeat_at: Nanos,
 }
@@ -67,7 +68,8 @@ impl Announcements {
             .min()
     }
 
-    /// An echo is the announcement itself, port and all, without its HMAC (section 3.4.1).
+    /// Removes the echoed announcement. An echo equals the announcement, including the port,
+    /// without its HMAC (section 3.4.1).
     fn take_echo(&mut self, echo: &SignalledAddress) {
         self.0.retain(|announcement| {
             let awaited = SignalledAddress {
@@ -80,10 +82,11 @@ impl Announcements {
 }
 
 impl Connection {
-    /// A local address came, went, or changed its priority; other events are the connection's own.
+    /// Handles the arrival, loss or change of priority of a local address. The connection itself
+    /// produces all other events.
     pub fn handle_address_event(&mut self, now: Nanos, event: &pm::Event) {
         for way in &mut self.ways {
-            // Before the start there is nothing to be done yet.
+            // The commands are dropped, because nothing can be done before the start.
             way.path_manager.handle(now, event, &mut Vec::new());
         }
         if self.session.mode != Mode::Plain {
@@ -123,7 +126,8 @@ impl Connection {
         }
     }
 
-    /// With flag C of the peer, its first address and port take no joins (section 3.1). No packet goes from one family to the other.
+    /// Queues a join request. Refuses one to the peer's initial address and port if the peer set
+    /// flag C (section 3.1), and one between IPv4 and IPv6.
     fn request_join(&mut self, now: Nanos, request: JoinRequest) {
         let is_alike = request.local.is_ipv4() == request.remote.is_ipv4();
         let is_unwanted = !self.session.may_join_initial && request.remote == self.initial.remote;
@@ -134,7 +138,8 @@ impl Connection {
         }
     }
 
-    /// Tells the path manager that there may be further subflows, when it is time for them.
+    /// Tells the path manager that the connection may open further subflows, once [`SubflowStart`]
+    /// allows it.
     pub(super) fn start_subflows_if_due(&mut self, now: Nanos) {
         if self.established_at.is_none() || !self.awaits_subflow_start() {
             return;
@@ -154,7 +159,8 @@ impl Connection {
         !self.has_subflow_start && self.session.mode == Mode::Multipath && self.closed.is_none()
     }
 
-    /// When there may be further subflows whatever was carried, if that is still to come.
+    /// Returns when the connection may open further subflows because of its age, if that is still
+    /// to come.
     pub(super) fn subflow_start_at(&self) -> Option<Nanos> {
         match self.config.subflow_start {
             SubflowStart::After { age, .. } if self.awaits_subflow_start() => {
@@ -192,7 +198,7 @@ impl Connection {
         self.paths.iter().map(|path| path.subflow.rto()).max()
     }
 
-    /// Repeats what was not echoed.
+    /// Repeats announcements that were not echoed in time.
     pub(super) fn repeat_announcements(&mut self, now: Nanos) {
         let mut due = Vec::new();
         self.announcements.0.retain_mut(|announcement| {
@@ -221,11 +227,11 @@ impl Connection {
             path.has_lost_address = true;
         }
         let ids = RemovedAddresses::from([id]);
-        // The path from that address is about to close.
+        // The subflow from that address is about to close.
         self.say_where(MptcpOption::RemoveAddress(ids), |path| path.local_id != id);
     }
 
-    /// Says an option on a path that works, the first if there is a choice.
+    /// Sends an option on the first subflow that works.
     fn say(&mut self, option: MptcpOption) {
         self.say_where(option, |_| true);
     }
@@ -237,7 +243,7 @@ impl Connection {
         }
     }
 
-    /// A subflow that works is closed by FIN, and the rest by RST (section 3.4.2).
+    /// Closes a working subflow with FIN, and any other with RST (section 3.4.2).
     fn close_subflow(&mut self, now: Nanos, four: FourTuple) {
         let Some(path) = self.paths.with_ends(four) else {
             return;
@@ -258,7 +264,7 @@ impl Connection {
         }
     }
 
-    /// An announcement is echoed if its HMAC is right, and passed over in silence if not (section 3.4.1).
+    /// Echoes an announcement with a correct HMAC. Ignores any other (section 3.4.1).
     pub(super) fn take_announcement(
         &mut self,
         now: Nanos,
@@ -292,7 +298,8 @@ impl Connection {
         self.manage(now, &pm::Event::Announced { id, address, port });
     }
 
-    /// The subflows to a removed address are closed if they are dead; an ID that is not known means nothing (section 3.4.2).
+    /// Closes the subflows to withdrawn addresses if they no longer work. Ignores unknown IDs
+    /// (section 3.4.2).
     pub(super) fn take_removal(&mut self, now: Nanos, ids: &[AddressId]) {
         for &id in ids {
             self.suspect_paths_to(now, id);
@@ -300,7 +307,7 @@ impl Connection {
         }
     }
 
-    /// A join that was asked for cannot even be tried.
+    /// Tells the path manager that a requested join cannot be attempted.
     pub fn refuse_join(&mut self, now: Nanos, request: &JoinRequest) {
         let pair = request.pair();
         self.manage(now, &pm::Event::OpenFailed { pair });

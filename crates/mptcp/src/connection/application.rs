@@ -1,4 +1,5 @@
-//! What an application may change while its connection runs (RFC 6897, section 5, and the options of TCP sockets).
+//! Settings that an application may change while the connection runs (RFC 6897, section 5, and the
+//! options of TCP sockets).
 
 use std::sync::Arc;
 
@@ -6,14 +7,15 @@ use super::{Buffer, Connection, Event};
 use crate::sched::Scheduler;
 
 impl Connection {
-    /// Another scheduler decides from now on. What was assigned to subflows stays there.
+    /// Replaces the scheduler. Data already assigned to subflows stays there.
     pub fn set_scheduler(&mut self, scheduler: Box<dyn Scheduler>) {
         self.scheduler = scheduler;
         self.is_schedulable = true;
     }
 
-    /// Asks the peer not to send on a subflow while others work (MP_PRIO; RFC 8684, section 3.3.8), and does not do so itself;
-    /// or takes that back. Whether there is such a subflow, by its [number](super::SubflowState::id).
+    /// Marks a subflow as backup, or takes the mark back (MP_PRIO; RFC 8684, section 3.3.8). While
+    /// other subflows work, neither host then sends data on it. Returns whether the connection has
+    /// a subflow with this [number](super::SubflowState::id).
     pub fn set_backup(&mut self, subflow: u32, backup: bool) -> bool {
         let path = self.paths.iter().find(|path| path.id == subflow);
         let Some(four) = path.map(|path| path.four) else {
@@ -24,7 +26,8 @@ impl Connection {
         true
     }
 
-    /// The send buffer has this size from now on; a smaller one takes nothing until it has been emptied so far.
+    /// Sets the size of the send buffer. If the buffer holds more data than that, it takes no data
+    /// until the surplus is acknowledged.
     pub fn set_send_buffer(&mut self, bytes: u64) {
         let was_full = self.send.free_bytes() == 0;
         self.send.resize(Buffer::Fixed(bytes));
@@ -33,7 +36,8 @@ impl Connection {
         }
     }
 
-    /// Whether short segments wait for more data, on all subflows ([`subflow::Config::nagle`](crate::subflow::Config::nagle)).
+    /// Sets whether short segments wait for more data, on all subflows
+    /// ([`subflow::Config::nagle`](crate::subflow::Config::nagle)).
     pub fn set_nagle(&mut self, on: bool) {
         let config = Arc::make_mut(&mut self.config);
         Arc::make_mut(&mut config.subflow).nagle = on;

@@ -1,4 +1,4 @@
-//! From the last byte to nothing (RFC 8684, sections 3.3.3 and 3.5).
+//! The end of a connection (RFC 8684, sections 3.3.3 and 3.5).
 
 use super::fin::FinTimer;
 use super::{Connection, Event, Mode};
@@ -8,13 +8,15 @@ use crate::time::Nanos;
 use crate::wire::{Key, MptcpOption, ResetReason, Segment};
 
 impl Connection {
-    /// The application has written its last byte. What was written still goes out; what the peer sends can still be read.
+    /// Ends the local stream. Data already written is still sent, and data of the peer can still be
+    /// read.
     pub fn close(&mut self) {
         self.is_ending = true;
         self.is_schedulable = true;
     }
 
-    /// Ends the connection on all paths at once (MP_FASTCLOSE, section 3.5). What was not delivered is lost.
+    /// Closes the connection at once on all subflows (MP_FASTCLOSE, section 3.5). Undelivered data
+    /// is lost.
     pub fn abort(&mut self) {
         self.close_fast();
         self.end(CloseReason::Aborted);
@@ -27,7 +29,8 @@ impl Connection {
         self.reset_all_paths();
     }
 
-    /// A reset can be the MP_FASTCLOSE itself; Linux sends it so, on every subflow.
+    /// Handles the options of a RST. It can carry MP_FASTCLOSE: Linux sends it so, on every
+    /// subflow.
     pub(super) fn take_reset(&mut self, which: usize, reset: &Segment) {
         for option in &reset.options.mptcp {
             match option {
@@ -38,7 +41,7 @@ impl Connection {
         }
     }
 
-    /// The peer ended the connection; whoever does not know our key cannot.
+    /// Closes the connection if the peer's MP_FASTCLOSE carries the local key.
     pub(super) fn take_fast_close(&mut self, receiver_key: Key) {
         let is_ours = self
             .session
@@ -58,7 +61,7 @@ impl Connection {
         }
     }
 
-    /// The next step of an orderly end, if it is time for it.
+    /// Takes the next step of an orderly close, once all written data is assigned to subflows.
     pub(super) fn advance_close(&mut self, now: Nanos) {
         let has_sent_all = self.send.assigned() == self.send.written();
         if !self.is_ending || !has_sent_all {
@@ -93,15 +96,16 @@ impl Connection {
         }
     }
 
-    /// Says the DATA_FIN on every path, for the first time or again.
+    /// Sends the DATA_FIN on every subflow, for the first time or again.
     fn say_data_fin(&mut self) {
         for (path, _) in self.paths.iter_mut().filter(|(path, _)| path.can_send()) {
             path.say_data_fin();
         }
     }
 
-    /// Lets the timer of the DATA_FIN run while that is all the peer has to acknowledge: behind data it comes to the peer's
-    /// notice with them, and they have timers of their own.
+    /// Runs the timer of the DATA_FIN while only the DATA_FIN is unacknowledged. It does not run
+    /// while data is unacknowledged, because that data has timers of its own and the DATA_FIN is
+    /// sent behind it.
     pub(super) fn watch_data_fin(&mut self, now: Nanos) {
         let is_said = self.session.fins.local_to_send().is_some();
         let has_data = self.send.acked() < self.send.assigned();
@@ -113,8 +117,8 @@ impl Connection {
         }
     }
 
-    /// Says the DATA_FIN again, or ends a connection whose peer does not hear it (RFC 9293, section 3.8.3; mainline's
-    /// `mptcp_close_tout_expired`).
+    /// Repeats the DATA_FIN, or closes a connection whose peer does not acknowledge it (RFC 9293,
+    /// section 3.8.3; mainline's `mptcp_close_tout_expired`).
     pub(super) fn handle_data_fin_timeout(&mut self, now: Nanos) {
         let Some(timer) = self.fin_timer.as_mut().filter(|its| its.next() <= now) else {
             return;
@@ -132,7 +136,8 @@ impl Connection {
         }
     }
 
-    /// With both streams complete, a path whose peer never says its FIN, as it lost the path unheard, has no reason to stay.
+    /// Resets subflows that are still open some time after both streams are complete. The peer may
+    /// have lost such a subflow without a RST, and then never sends a FIN.
     pub(super) fn handle_linger_timeout(&mut self, now: Nanos) {
         if self.lingers_until.is_some_and(|at| at <= now) {
             self.lingers_until = None;
@@ -148,7 +153,8 @@ impl Connection {
         }
     }
 
-    /// Takes out paths that have ended, their resets sent, and ends with the last one.
+    /// Removes subflows that have ended and whose RSTs have been sent. Closes the connection when
+    /// both streams are complete and all remaining subflows are in TIME-WAIT.
     pub(super) fn reap_closed(&mut self, now: Nanos) {
         while let Some((which, reason)) = self.paths.first_ended() {
             self.remove_path(now, which, reason);
@@ -183,13 +189,13 @@ impl Connection {
         if self.paths.is_empty() && !self.try_next_way(now) {
             self.last_path_gone(now, reason);
         }
-        // Of one that closed by FIN it has heard.
+        // The path manager already knows of a subflow that was closed with FIN.
         if path.retired_until.is_none() {
             self.tell_closed(now, path.four, path.is_unfit);
         }
     }
 
-    /// Tells the path manager of a subflow that is no more, or about to be.
+    /// Tells the path manager that a subflow has closed or is about to close.
     pub(super) fn tell_closed(&mut self, now: Nanos, subflow: FourTuple, is_unfit: bool) {
         if self.session.mode != Mode::Multipath || self.closed.is_some() {
             return;
@@ -207,7 +213,8 @@ impl Connection {
         self.manage(now, &pm::Event::SubflowClosed { subflow });
     }
 
-    /// Without any path the connection waits for a join, unless everything was said or it cannot be joined.
+    /// Keeps a connection without subflows for a later join, unless both streams are complete or it
+    /// cannot be joined.
     fn last_path_gone(&mut self, now: Nanos, reason: CloseReason) {
         self.lingers_until = None;
         if self.closed.is_some() {
@@ -223,7 +230,8 @@ impl Connection {
         }
     }
 
-    /// For how long nothing of it has been left but TIME-WAIT with timestamps, by the path that came to that last.
+    /// Returns for how long all subflows of a closed connection have been in TIME-WAIT with
+    /// timestamps, that is, the age of the latest.
     pub(crate) fn time_wait_age(&self, now: Nanos) -> Option<Nanos> {
         self.closed?;
         let ages = self
@@ -233,7 +241,7 @@ impl Connection {
         ages.reduce(|one, other| Some(one?.min(other?)))?
     }
 
-    /// Leaves TIME-WAIT on all paths, as if its time were over.
+    /// Ends TIME-WAIT on all subflows, as if its time were over.
     pub(crate) fn end_time_wait(&mut self, now: Nanos) {
         for (path, _) in self.paths.iter_mut() {
             path.subflow.end_time_wait();
@@ -252,7 +260,7 @@ impl Connection {
         self.is_ending && self.send.acked() == self.send.written()
     }
 
-    /// Whether the peer has acknowledged every byte and that they are all.
+    /// Returns whether the peer has acknowledged every byte and the end of the stream.
     pub fn has_delivered_all(&self) -> bool {
         let has_fin_acked = |state| matches!(state, State::FinWait2 | State::TimeWait);
         let is_told = match self.session.mode {

@@ -10,66 +10,77 @@ use crate::sched::Scheduler;
 use crate::subflow;
 use crate::time::{Nanos, SECOND};
 
-/// Parameters of a connection; the defaults are Linux's, except that buffers have their full size from the start.
+/// Parameters of a connection. The defaults are Linux's, except that buffers have their full size
+/// from the start.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Those of every subflow, which share them.
+    /// Parameters of every subflow.
     pub subflow: Arc<subflow::Config>,
-    /// From which of several addresses it starts.
+    /// How the opener chooses the address pair of the initial subflow.
     pub start: Start,
-    /// Whether Multipath TCP is asked for, or granted. Without, it is plain TCP.
+    /// Whether this host requests MPTCP as opener and grants it as acceptor. If false, the
+    /// connection is plain TCP.
     pub is_multipath: bool,
-    /// Whether checksums are required (RFC 8684, section 3.3.1). Either side can.
+    /// Whether this host requires checksums (RFC 8684, section 3.3.1). They are used if either host
+    /// requires them.
     pub uses_checksums: bool,
-    /// For what the application has written and the peer not acknowledged.
+    /// Size of the send buffer: data written and not acknowledged.
     pub send_buffer: Buffer,
-    /// For what waits for the application, or for what is missing before it.
+    /// Size of the receive buffer: data received and not read, including data beyond a gap.
     pub receive_buffer: Buffer,
-    /// Whether the peer may join at the address and port where the connection began. Without, flag C tells it not to, and such
-    /// joins are refused (RFC 8684, section 3.1).
+    /// Whether the peer may join at the address and port of the initial subflow. If false, flag C
+    /// forbids it, and such joins are refused (RFC 8684, section 3.1).
     pub allows_joins_to_initial: bool,
-    /// When there may be further subflows.
+    /// When the connection may open further subflows.
     pub subflow_start: SubflowStart,
-    /// SYNs with MP_CAPABLE before one without.
+    /// Number of SYNs with MP_CAPABLE before the opener sends one without.
     pub max_capable_syns: u32,
-    /// What happens when Multipath TCP breaks in the middle of a stream.
+    /// What the connection does when MPTCP fails in the middle of a stream.
     pub fallback: Fallback,
-    /// What is done about subflows that fail.
+    /// How failed subflows are detected and handled.
     pub behaviour: Behaviour,
-    /// How long a connection lives without any subflow, so that it can be joined again (break before make).
+    /// How long a connection without subflows is kept, so that it can be joined again (break before
+    /// make).
     pub lifetime_without_subflows: Nanos,
-    /// How long the peer may leave a DATA_FIN without its DATA_ACK, after all data before it (`net.mptcp.close_timeout`).
+    /// How long the connection waits for the DATA_ACK of its DATA_FIN after all data is
+    /// acknowledged (`net.mptcp.close_timeout`).
     pub close_timeout: Nanos,
-    /// Most subflows at a time.
+    /// Largest number of subflows at a time.
     pub max_subflows: usize,
-    /// Most subflows at a time that the peer has begun and not yet proved to know the keys on (RFC 8684, section 3.2).
+    /// Largest number of accepted joins at a time whose peer has not yet proved that it knows the
+    /// keys (RFC 8684, section 3.2).
     pub max_half_open_joins: usize,
-    /// Handshakes that a listener keeps at a time; beyond, it answers by SYN cookies (RFC 4987, section 3.6).
+    /// Largest number of handshakes that a listener keeps at a time. Beyond it, the listener
+    /// answers with SYN cookies (RFC 4987, section 3.6).
     pub max_half_open: usize,
-    /// Connections that may wait for [`Endpoint::accept`](crate::endpoint::Endpoint::accept) at a port; SYNs beyond are dropped,
-    /// as in Linux.
+    /// Largest number of connections at a port that wait for
+    /// [`Endpoint::accept`](crate::endpoint::Endpoint::accept). Further SYNs are dropped, as in
+    /// Linux.
     pub backlog: usize,
 }
 
 /// The size of a buffer, in bytes of payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Buffer {
-    /// The same from the start to the end.
+    /// The buffer keeps this size.
     Fixed(u64),
-    /// It follows what the connection carries, as in Linux, and never shrinks. The send buffer grows with the congestion windows
-    /// (`tcp_sndbuf_expand`; `tcp_wmem` has 16 KiB and 4 MiB), the receive buffer with what the application reads in a round trip
-    /// (`mptcp_rcv_space_adjust`; `tcp_rmem` has 128 KiB, half of which Linux offers, and 6 MiB). No more of it is offered than
-    /// the segments that came have earned (`rcv_ssthresh`; [`Behaviour::shares_receive_threshold`]).
+    /// The buffer grows with the traffic, as in Linux, and never shrinks.
+    ///
+    /// The send buffer grows with the congestion windows (`tcp_sndbuf_expand`; `tcp_wmem` is 16 KiB
+    /// at the start and 4 MiB at most). The receive buffer grows with the bytes that the
+    /// application reads in a round trip (`mptcp_rcv_space_adjust`; `tcp_rmem` is 128 KiB, half of
+    /// which Linux offers, and 6 MiB). The receive threshold limits how much of the receive buffer
+    /// is offered (`rcv_ssthresh`; [`Behaviour::shares_receive_threshold`]).
     Auto {
-        /// At the start.
+        /// Size at the start.
         initial_bytes: u64,
-        /// At most.
+        /// Largest size.
         max_bytes: u64,
     },
 }
 
 impl Buffer {
-    /// The size at the start, in bytes.
+    /// Returns the size at the start, in bytes.
     pub fn initial_bytes(self) -> u64 {
         match self {
             Self::Fixed(bytes) => bytes,
@@ -77,7 +88,8 @@ impl Buffer {
         }
     }
 
-    /// What becomes of `capacity_bytes` when `wanted_bytes` would be right.
+    /// Returns the new size of a buffer of `capacity_bytes` for which `wanted_bytes` would be
+    /// right.
     pub(super) fn grown(self, capacity_bytes: u64, wanted_bytes: u64) -> u64 {
         match self {
             Self::Fixed(_) => capacity_bytes,
@@ -86,34 +98,36 @@ impl Buffer {
     }
 }
 
-/// When a connection has further subflows, and announces addresses: for one that is over at once they are not worth it (RFC 8684,
-/// section 3.9.2).
+/// When a connection opens further subflows and announces addresses. For a connection that ends at
+/// once they are not worth their cost (RFC 8684, section 3.9.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SubflowStart {
-    /// As soon as both sides know the keys.
+    /// As soon as both hosts know the keys.
     #[default]
     AtOnce,
-    /// Later, at whichever comes first.
+    /// Later, when either condition is met.
     After {
-        /// It has carried so many bytes, both ways together.
+        /// The connection has carried `bytes` bytes, in both directions together.
         bytes: u64,
-        /// It is so old.
+        /// The connection is this old.
         age: Nanos,
     },
 }
 
-/// What happens when Multipath TCP breaks in the middle of a stream (RFC 8684, section 3.7).
+/// What a connection does when MPTCP fails in the middle of a stream (RFC 8684, section 3.7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fallback {
-    /// What the RFC says, and no more: a connection with one subflow whose checksum fails goes on as plain TCP.
+    /// Follows the RFC: a connection whose only subflow has a wrong checksum continues as plain
+    /// TCP.
     #[default]
     Rfc,
-    /// The connection is reset rather than deliver a byte that was not sent.
+    /// Resets the subflow instead, so that the connection never delivers a byte that was not sent.
     Strict,
 }
 
 impl Config {
-    /// The same with a window scale whose unit the receive buffer holds when it is smallest: of less no window could be offered.
+    /// Lowers the window scale so that its unit is at most the initial size of the receive buffer,
+    /// because a window below one unit cannot be offered.
     pub(super) fn with_offerable_window(self: Arc<Self>) -> Arc<Self> {
         let most = self.receive_buffer.initial_bytes().max(1).ilog2();
         if self
@@ -146,10 +160,10 @@ impl Default for Config {
             lifetime_without_subflows: 60 * SECOND,
             close_timeout: 60 * SECOND,
             max_subflows: 256,
-            // As many as a full mesh of eight and eight addresses begins at once.
+            // A full mesh of eight by eight addresses begins this many joins at once.
             max_half_open_joins: 64,
             max_half_open: 1024,
-            // `net.core.somaxconn` of Linux.
+            // Linux's `net.core.somaxconn`.
             backlog: 4096,
         }
     }
@@ -158,10 +172,10 @@ impl Default for Config {
 /// The algorithms of a connection.
 #[derive(Debug)]
 pub struct Algorithms {
-    /// Congestion control of all subflows.
+    /// Congestion control of all subflows together.
     pub congestion_control: Box<dyn CongestionControl>,
-    /// Which subflow carries what.
+    /// Decides which subflow carries which data.
     pub scheduler: Box<dyn Scheduler>,
-    /// Which subflows there are.
+    /// Decides which subflows exist.
     pub path_manager: Box<dyn PathManager>,
 }

@@ -1,46 +1,47 @@
-//! What a connection tells its user.
+//! Events that a connection reports to the application.
 
 use super::Mode;
 use crate::pm::FourTuple;
 use crate::subflow::{CloseReason, Counters};
 
-/// Something that happened.
+/// An event of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The initial subflow is established; data can be written. The mode can still change to [`Mode::Plain`].
+    /// The initial subflow is established, and data can be written. The mode can still change to
+    /// [`Mode::Plain`].
     Connected {
-        /// What is spoken.
+        /// The protocol at this time.
         mode: Mode,
     },
-    /// Multipath TCP was given up.
+    /// The connection fell back to plain TCP.
     FellBack,
-    /// There is data to be read.
+    /// The receive buffer has data to read.
     Readable,
-    /// There is room in the send buffer again.
+    /// The send buffer has room again.
     Writable,
-    /// The peer has ended its stream, and everything before the end can be read.
+    /// The peer has ended its stream, and all data before the end can be read.
     Finished,
     /// A further subflow is established.
     SubflowEstablished {
-        /// Which; it stays the name of the subflow.
+        /// The number of the subflow, which never changes.
         id: u32,
-        /// Its ends.
+        /// Its addresses and ports.
         four: FourTuple,
     },
-    /// A subflow, perhaps the initial one, is no more.
+    /// A subflow closed; it can be the initial one.
     SubflowClosed {
-        /// Which.
+        /// The number of the subflow.
         id: u32,
-        /// Its ends.
+        /// Its addresses and ports.
         four: FourTuple,
-        /// Why.
+        /// Why it closed.
         reason: CloseReason,
-        /// All that happened on it.
+        /// Its counters at the end.
         counters: Box<Counters>,
     },
-    /// The connection is no more.
+    /// The connection closed.
     Closed {
-        /// Why: [`CloseReason::Finished`] if both streams arrived.
+        /// Why it closed: [`CloseReason::Finished`] if both streams arrived.
         reason: CloseReason,
     },
 }

@@ -1,4 +1,5 @@
-//! Back to TCP, or to fewer subflows, where the network does not let Multipath TCP through (RFC 8684, section 3.7).
+//! Fallback to plain TCP, or to fewer subflows, where the network does not let MPTCP through (RFC
+//! 8684, section 3.7).
 
 use super::mappings::MappingError;
 use super::path::{InfiniteMapping, Join};
@@ -7,7 +8,7 @@ use crate::subflow::Arrival;
 use crate::wire::{Flags, MptcpOption, ResetReason, Segment};
 
 impl Connection {
-    /// Plain TCP from the first byte on.
+    /// Makes the connection plain TCP from the next byte on.
     pub(super) fn start_plain(&mut self) {
         self.session.mode = Mode::Plain;
         self.map_infinitely();
@@ -15,19 +16,21 @@ impl Connection {
     }
 
     fn map_infinitely(&mut self) {
-        // What waited for the rest of its mapping, to be summed, comes before.
+        // Data that waited for the rest of its mapping, for the checksum, comes first.
         let payload = self.paths[0].mappings.take_held();
         self.insert_plain(self.receive.next(), payload);
         self.paths[0].mappings.map_infinitely(self.receive.next());
     }
 
-    /// Plain TCP has no holes: there is one subflow, and what goes either way on it is next (RFC 8684, section 3.7).
+    /// Returns whether the connection can continue as plain TCP. Plain TCP has no gaps: there must
+    /// be one subflow, whose data in both directions comes next in the stream (RFC 8684, section
+    /// 3.7).
     fn may_fall_back(&self, which: usize) -> bool {
         let is_contiguous = self.receive.out_of_order_bytes() == 0 && self.sends_in_order(which);
         self.config.fallback == Fallback::Rfc && self.paths.len() == 1 && is_contiguous
     }
 
-    /// Whether all that was assigned and did not arrive is on that subflow in order.
+    /// Returns whether all data that was assigned and has not arrived is on this subflow in order.
     fn sends_in_order(&self, which: usize) -> bool {
         let subflow = &self.paths[which].subflow;
         let mut next = None;
@@ -40,7 +43,8 @@ impl Connection {
         self.reinjections.front().is_none() && next.is_none_or(|next| next == self.send.assigned())
     }
 
-    /// A peer, or a middlebox, that leaves the options out at the start gets plain TCP (RFC 8684, section 3.7).
+    /// Falls back to plain TCP if the peer or a middlebox leaves out the options at the start (RFC
+    /// 8684, section 3.7).
     pub(super) fn fall_back_if_options_are_missing(
         &mut self,
         which: usize,
@@ -57,15 +61,15 @@ impl Connection {
             && self.paths.len() == 1
             && !segment.flags.contains(Flags::SYN)
         {
-            // The peer may have seen our mappings, and has to learn that there are no more.
+            // The peer may have received mappings, and has to learn that no more follow.
             let from = self.send.assigned();
             self.owe_infinite_mapping(which, from);
             self.fall_back();
         }
     }
 
-    /// A joined subflow whose first data are acknowledged without a DATA_ACK does not bring options through (RFC 8684, section
-    /// 3.7).
+    /// Resets a joined subflow whose first data is acknowledged without a DATA_ACK, because options
+    /// do not get through on it (RFC 8684, section 3.7).
     pub(super) fn reset_if_data_acks_are_missing(
         &mut self,
         which: usize,
@@ -81,7 +85,8 @@ impl Connection {
         }
     }
 
-    /// The next new data say that everything from a byte on, perhaps one that was sent before, is plain TCP.
+    /// Queues an infinite mapping for the next new data. It covers all data from `back_to` on,
+    /// which may already have been sent.
     fn owe_infinite_mapping(&mut self, which: usize, back_to: u64) {
         self.paths[which].signals.infinite = Some(Box::new(InfiniteMapping {
             said_at: self.send.assigned(),
@@ -96,7 +101,8 @@ impl Connection {
         self.events.push_back(Event::FellBack);
     }
 
-    /// From here on the peer speaks plain TCP, which it may only with one subflow (RFC 8684, section 3.7).
+    /// Handles an infinite mapping, after which the peer sends plain TCP. It may do so only with
+    /// one subflow (RFC 8684, section 3.7).
     pub(super) fn take_infinite_mapping(&mut self, which: usize) {
         if self.may_fall_back(which) {
             self.fall_back();
@@ -105,8 +111,9 @@ impl Connection {
         }
     }
 
-    /// What we sent did not arrive as it was. MP_FAIL goes back, and both sides go on as plain TCP, the data that are not known
-    /// to have arrived among it (RFC 8684, section 3.7).
+    /// Handles MP_FAIL: the local data arrived changed. Answers with MP_FAIL, and both hosts
+    /// continue as plain TCP, including the data that is not known to have arrived (RFC 8684,
+    /// section 3.7).
     pub(super) fn take_fail(&mut self, which: usize) {
         if !self.may_fall_back(which) {
             self.paths[which].reset(ResetReason::MIDDLEBOX);
@@ -124,8 +131,10 @@ impl Connection {
         path.subflow.send_ack();
     }
 
-    /// After a fallback for a wrong checksum nothing more is said than MP_FAIL: by who found it until there is an answer, and by
-    /// the other in answer. Who found it gives DATA_ACKs until the peer maps no more.
+    /// Handles MP_FAIL and the last mappings after a fallback for a wrong checksum.
+    ///
+    /// The host that found the wrong checksum repeats MP_FAIL until it is answered, and sends
+    /// DATA_ACKs until the peer stops sending mappings. The other host answers each MP_FAIL.
     pub(super) fn take_farewell(&mut self, which: usize, segment: &Segment) {
         let options = &segment.options.mptcp;
         if options
@@ -143,8 +152,9 @@ impl Connection {
         }
     }
 
-    /// Resets the path, or goes on as plain TCP after a wrong checksum: that is for the only path, as long as nothing is missing
-    /// before the mapping (RFC 8684, section 3.7).
+    /// Resets the subflow, or falls back to plain TCP after a wrong checksum. Returns whether the
+    /// subflow survives. A fallback is possible only with one subflow and without a gap before the
+    /// mapping (RFC 8684, section 3.7).
     pub(super) fn outlives(&mut self, which: usize, error: MappingError) -> bool {
         let MappingError::Checksum { offset, payload } = error else {
             self.paths[which].reset(ResetReason::MIDDLEBOX);
@@ -169,7 +179,7 @@ fn has_data_ack(option: &MptcpOption) -> bool {
     matches!(option, MptcpOption::Dss(dss) if dss.data_ack().is_some())
 }
 
-/// Whether it is a mapping with an end.
+/// Returns whether the option is a mapping that is not infinite.
 fn maps_some(option: &MptcpOption) -> bool {
     matches!(option, MptcpOption::Dss(dss) if dss.mapping().is_some_and(|mapping| mapping.len > 0))
 }

@@ -1,4 +1,4 @@
-//! How both sides agree on Multipath TCP, and on each further subflow (RFC 8684, sections 3.1 and 3.2).
+//! Negotiation of MPTCP and of each further subflow (RFC 8684, sections 3.1 and 3.2).
 
 use super::keys::{self, Nonces};
 use super::path::Join;
@@ -9,7 +9,8 @@ use crate::time::Nanos;
 use crate::wire::{Capable, Flags, Join as JoinOption, MptcpOption, ResetReason, Segment};
 
 impl Connection {
-    /// The version and the flags of a SYN that asks for Multipath TCP. What is not understood gets plain TCP.
+    /// Handles the version and flags in the MP_CAPABLE of a SYN. If they are not supported, the
+    /// connection becomes plain TCP.
     pub(super) fn take_syn(&mut self, syn: &Segment) {
         let asked = capable_of(syn).and_then(|capable| match capable {
             Capable::Syn { version, flags } if version >= 1 => Some(flags),
@@ -21,7 +22,8 @@ impl Connection {
         }
     }
 
-    /// If either side requires checksums, both use them (RFC 8684, section 3.1).
+    /// Takes over the peer's flags. If either host requires checksums, both use them (RFC 8684,
+    /// section 3.1).
     fn take_capable_flags(&mut self, flags: u8) {
         self.session.uses_checksums |= flags & Capable::CHECKSUM_REQUIRED != 0;
         self.session.may_join_initial &= flags & Capable::NO_JOIN_TO_INITIAL == 0;
@@ -46,7 +48,7 @@ impl Connection {
             (Join::Accepting { nonces, .. }, _) if arrival.established => {
                 self.check_join_ack(now, which, segment, nonces);
             }
-            // The fourth packet was lost, as the third is repeated.
+            // The peer repeats the third packet, because the fourth was lost.
             (Join::Done, _) if matches!(join_of(segment), Some(JoinOption::Ack { .. })) => {
                 self.paths[which].subflow.send_ack();
             }
@@ -94,13 +96,14 @@ impl Connection {
         }
     }
 
-    /// The keys come with the third packet, or with the first data if that was lost.
+    /// Learns the peer's key from the third packet, or from the first data if the third packet was
+    /// lost.
     fn learn_key(&mut self, segment: &Segment) {
         match capable_of(segment) {
             Some(Capable::Ack { version, flags, .. }) if version != 1 || !is_understood(flags) => {
                 self.start_plain();
             }
-            // Whoever did not hear our SYN/ACK does not know our key.
+            // A peer that did not receive the SYN/ACK does not know the local key.
             Some(Capable::Ack { receiver_key, .. }) if receiver_key != self.session.local_key() => {
                 self.paths[0].reset(ResetReason::MPTCP_ERROR);
             }
@@ -154,7 +157,7 @@ impl Connection {
         let expected = keys::first_160_bits(&keys.peer_join_hmac(nonces));
         match join_of(segment) {
             Some(JoinOption::Ack { hmac }) if hmac == expected => {
-                // The fourth packet: only with it may the opener send (RFC 8684, section 3.2).
+                // The fourth packet. The opener may send only after it (RFC 8684, section 3.2).
                 self.paths[which].subflow.send_ack();
                 self.finish_join(now, which);
             }
@@ -180,13 +183,13 @@ impl Connection {
         });
         if self.session.fins.local_to_send().is_some() {
             path.say_data_fin();
-            // The peer lives, and nothing was lost on this path yet.
+            // The peer is alive, and nothing was lost on this subflow yet.
             self.fin_timer = None;
         }
         self.manage(now, &event);
     }
 
-    /// The peer has answered with what only who knows the keys can say (RFC 8684, section 3.1).
+    /// Records that the peer has proved that it knows the keys (RFC 8684, section 3.1).
     pub(super) fn note_fully_established(&mut self, now: Nanos) {
         if !self.session.is_fully_established {
             self.session.is_fully_established = true;
@@ -196,7 +199,8 @@ impl Connection {
     }
 }
 
-/// MP_CAPABLE is ignored with flag B set, and unless its flags name the one algorithm there is (RFC 8684, section 3.1).
+/// Returns whether the flags of an MP_CAPABLE are supported. It is ignored if flag B is set or if
+/// the flags do not name the only algorithm (RFC 8684, section 3.1).
 fn is_understood(flags: u8) -> bool {
     flags & Capable::EXTENSIBILITY == 0 && flags & Capable::HMAC_SHA256 != 0
 }

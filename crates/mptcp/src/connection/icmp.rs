@@ -1,18 +1,18 @@
-//! What ICMP says of a path (RFC 9293, section 3.9.2.2).
+//! Handling of ICMP errors (RFC 9293, section 3.9.2.2).
 
 use super::Connection;
 use crate::pm::FourTuple;
 use crate::time::Nanos;
 use crate::wire::{IcmpError, Problem, TCP_HEADER_LEN, ip_header_len};
 
-/// The least that IPv6 links take (RFC 8200, section 5), and what Linux takes for the least of IPv4 (`min_pmtu`): who forges a message gets no
-/// further.
+/// Smallest MTU of IPv6 links (RFC 8200, section 5), and Linux's lower limit for IPv4 (`min_pmtu`).
+/// A forged message cannot set a smaller one.
 const LEAST_IPV6_MTU_BYTES: u32 = 1280;
 const LEAST_IPV4_MTU_BYTES: u32 = 552;
 
 impl Connection {
-    /// Takes an error that a packet of one of its subflows met with; one of another is ignored, and so is one that quotes nothing
-    /// that is under way (RFC 5927, section 4.1).
+    /// Handles an ICMP error for a packet of this connection. Ignores an error for another
+    /// connection, and one that quotes nothing that is in flight (RFC 5927, section 4.1).
     pub fn handle_icmp_error(&mut self, now: Nanos, error: &IcmpError) {
         let four = FourTuple::of_sender(error);
         let Some(which) = self.paths.iter().position(|path| path.four == four) else {
@@ -24,7 +24,7 @@ impl Connection {
         match error.problem {
             Problem::TooBig { mtu_bytes } => self.narrow(which, mtu_bytes),
             Problem::Refused => self.paths[which].subflow.refuse(),
-            // It must not end a connection.
+            // An unreachable destination must not close a connection.
             Problem::Unreachable => return,
         }
         self.after_subflow(now, which);
@@ -32,7 +32,7 @@ impl Connection {
         self.is_schedulable = true;
     }
 
-    /// Packets of a path are to be no longer than that from now on (RFC 1191; RFC 8201).
+    /// Limits the packets of a subflow to `mtu_bytes` (RFC 1191; RFC 8201).
     fn narrow(&mut self, which: usize, mtu_bytes: u32) {
         let (path, windows) = self.paths.with_windows(which);
         let source = path.four.local.ip();

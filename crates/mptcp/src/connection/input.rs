@@ -1,4 +1,4 @@
-//! What segments of the peer do to a connection.
+//! Handling of received segments.
 
 use super::mappings::{Mapped, MappedChecksum, MappingError, ReceivedMapping};
 use super::path::Join;
@@ -12,7 +12,7 @@ use crate::wire::{
 };
 
 impl Connection {
-    /// Takes a packet of one of its subflows; one of another is ignored.
+    /// Handles a packet of one of the subflows. Ignores any other packet.
     pub fn handle_packet(&mut self, now: Nanos, packet: &Packet) {
         let segment = &packet.segment;
         let Some(which) = self.paths.receiver_of(packet) else {
@@ -35,8 +35,9 @@ impl Connection {
         self.is_schedulable = true;
     }
 
-    /// Before the keys have come, with the third packet or with the first data, a mapping says nothing. Such a segment counts as
-    /// lost: it comes again.
+    /// Returns whether the segment carries a DSS before the peer's key is known, which comes with
+    /// the third packet or with the first data. Such a segment is treated as lost and is
+    /// retransmitted.
     fn is_too_early(&self, segment: &Segment) -> bool {
         let waits_for_key =
             self.session.role == Role::Acceptor && self.session.mode == Mode::Negotiating;
@@ -79,7 +80,7 @@ impl Connection {
         self.tell_finish();
     }
 
-    /// New sizes of options for all paths.
+    /// Reserves room for options on all subflows, after their size changed.
     pub(super) fn reserve_options(&mut self) {
         let bytes = self.session.reserved_bytes();
         for (path, window) in self.paths.iter_mut() {
@@ -121,9 +122,12 @@ impl Connection {
         }
     }
 
-    /// Everything before `offset` has arrived, DATA_FIN counted as a byte. What was never sent is not believed. The window of the
-    /// same segment counts from there, whatever the subflow thinks of its age: that of another would go too far (RFC 8684,
-    /// section 3.3.5).
+    /// Handles a DATA_ACK: all data before `offset` has arrived. The DATA_FIN counts as one byte.
+    /// Ignores a DATA_ACK for data that was never sent.
+    ///
+    /// The receive window of the same segment counts from `offset`, even if the subflow considers
+    /// the segment old. The window of another segment would reach too far (RFC 8684, section
+    /// 3.3.5).
     fn take_data_ack(&mut self, now: Nanos, offset: u64, window_bytes: u32) {
         let has_fin =
             self.session.fins.local_to_send().is_some() || self.session.fins.is_local_acked();
@@ -162,7 +166,8 @@ impl Connection {
             checksum: data.checksum,
         };
         self.session.has_seen_dss = true;
-        // It does not say how long its numbers are: the long ones are right for both, and are what Linux says.
+        // MP_CAPABLE does not say how long the peer's DATA_ACKs are. Long ones are valid for both,
+        // and Linux sends them.
         self.speak_long_acks();
         self.add_mapping(which, &mapping, false);
     }
@@ -183,7 +188,8 @@ impl Connection {
         }
     }
 
-    /// A mapping has a checksum if, and only if, that was agreed on (RFC 8684, section 3.3).
+    /// Adds a mapping. It must have a checksum if, and only if, checksums were agreed on (RFC 8684,
+    /// section 3.3).
     fn add_mapping(&mut self, which: usize, mapping: &Mapping, data_fin: bool) {
         let Some(offset) = self.session.remote_offset(mapping.data_seq) else {
             return;
@@ -218,9 +224,10 @@ impl Connection {
         }
     }
 
-    /// A DATA_FIN counts at once, or, behind data, with the checksum that covers both.
+    /// Handles a DATA_FIN. One without data counts at once. One behind data counts only after the
+    /// checksum that covers both.
     fn take_data_fin(&mut self, which: usize, mapping: &ReceivedMapping) {
-        // What was received is known again only with the answer.
+        // The peer learns only from an ACK whether the DATA_FIN has arrived.
         self.paths[which].subflow.send_ack();
         match mapping.checksum {
             Some(_) if mapping.len > 0 => {}
@@ -235,7 +242,7 @@ impl Connection {
         }
     }
 
-    /// Brings what arrived on a path to its place in the stream.
+    /// Moves data received on a subflow to its place in the stream.
     fn read_path(&mut self, now: Nanos, which: usize) {
         if self.session.mode == Mode::Negotiating {
             return;
@@ -244,7 +251,7 @@ impl Connection {
         let path = &self.paths[which];
         let has_unmapped = path.mappings.unmapped_bytes() > 0;
         if has_unmapped || path.subflow.has_readable() {
-            // A mapping may have come for what arrived before it.
+            // A mapping may have arrived for data received before it.
             let mut lives = !has_unmapped || self.place(which, Payload::EMPTY);
             while lives && let Some(payload) = self.paths[which].subflow.read() {
                 lives = self.place(which, payload);
@@ -257,7 +264,7 @@ impl Connection {
         }
     }
 
-    /// Brings bytes of a path to their places; whether the path outlives it.
+    /// Moves `payload` to its place in the stream. Returns whether the subflow survives.
     fn place(&mut self, which: usize, mut payload: Payload) -> bool {
         loop {
             let lives = match self.paths[which].mappings.place(&mut payload) {
@@ -273,8 +280,9 @@ impl Connection {
         }
     }
 
-    /// Data may wait for their mapping for a retransmission timeout, and up to a receive window of them; less than a full-sized
-    /// segment of it is none, as the peer may not use that (RFC 8684, sections 3.3.1 and 3.7).
+    /// Resets a subflow whose data waits too long or in too great an amount for a mapping (RFC
+    /// 8684, sections 3.3.1 and 3.7). The limits are one RTO and the receive window. A rest of the
+    /// window below a full-sized segment counts as none, because the peer may not use it.
     fn watch_unmapped(&mut self, now: Nanos, which: usize) {
         let bytes = u64::from(self.paths[which].mappings.unmapped_bytes());
         if bytes == 0 {
@@ -322,14 +330,14 @@ impl Connection {
         }
     }
 
-    /// An acknowledgment on every path.
+    /// Sends an ACK on every subflow.
     pub(super) fn say_on_all_paths(&mut self) {
         for (path, _) in self.paths.iter_mut().filter(|(path, _)| path.can_send()) {
             path.subflow.send_ack();
         }
     }
 
-    /// What a subflow brought about by itself, through a segment or a timer.
+    /// Updates the connection after a subflow has handled a segment or a timer.
     pub(super) fn after_subflow(&mut self, now: Nanos, which: usize) {
         if self.session.mode == Mode::Plain {
             self.acknowledge_plain(now, which);
@@ -352,7 +360,8 @@ impl Connection {
         self.advance_close(now);
     }
 
-    /// Without DATA_ACK, what the subflow has acknowledged is what has arrived.
+    /// Takes the data that the subflow has acknowledged as delivered, because plain TCP has no
+    /// DATA_ACK.
     fn acknowledge_plain(&mut self, now: Nanos, which: usize) {
         let subflow = &self.paths[which].subflow;
         let oldest = subflow.unacked().chain(subflow.queued()).next();

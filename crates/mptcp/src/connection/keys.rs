@@ -1,4 +1,4 @@
-//! What is worked out from the keys of a connection (RFC 8684, sections 3.1, 3.2, 3.4.1).
+//! Values derived from the keys of a connection (RFC 8684, sections 3.1, 3.2, 3.4.1).
 
 use std::net::IpAddr;
 
@@ -8,14 +8,15 @@ use sha2::{Digest, Sha256};
 use crate::seq::DataSeq;
 use crate::wire::{AddressId, Key, Nonce, Token};
 
-/// The token of the host with that key: the first 32 bits of its hash (section 3.1).
+/// Returns the token of the host with `key`: the first 32 bits of the hash of the key (section
+/// 3.1).
 pub fn token(key: Key) -> Token {
     let hash = Sha256::digest(key.to_be_bytes());
     Token::from_be_bytes(leading(&hash))
 }
 
-/// The initial data sequence number of the host with that key: the last 64 bits of its hash (section 3.1). The first byte of
-/// data has the number after it.
+/// Returns the initial DSN of the host with `key`: the last 64 bits of the hash of the key (section
+/// 3.1). The first byte of data has the DSN after it.
 pub fn initial_data_seq(key: Key) -> DataSeq {
     let hash = Sha256::digest(key.to_be_bytes());
     DataSeq(u64::from_be_bytes(trailing(&hash)))
@@ -24,23 +25,24 @@ pub fn initial_data_seq(key: Key) -> DataSeq {
 /// The keys of both hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keys {
-    /// Ours.
+    /// The key of this host.
     pub local: Key,
-    /// The peer's.
+    /// The key of the peer.
     pub remote: Key,
 }
 
-/// The random numbers of both hosts in a join.
+/// The nonces of both hosts in a join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nonces {
-    /// Ours.
+    /// The nonce of this host.
     pub local: Nonce,
-    /// The peer's.
+    /// The nonce of the peer.
     pub remote: Nonce,
 }
 
 impl Keys {
-    /// The HMAC that we send in a join (section 3.2): keyed by our key and the peer's, over our number and the peer's.
+    /// Returns the HMAC that this host sends in a join (section 3.2). Its key is the local key
+    /// followed by the remote key; its message is the local nonce followed by the remote nonce.
     pub fn join_hmac(self, nonces: Nonces) -> [u8; 32] {
         let mut message = [0; 8];
         message[..4].copy_from_slice(&nonces.local.to_be_bytes());
@@ -48,7 +50,7 @@ impl Keys {
         self.hmac(&message)
     }
 
-    /// The HMAC that the peer sends in a join.
+    /// Returns the HMAC that the peer sends in a join.
     pub fn peer_join_hmac(self, nonces: Nonces) -> [u8; 32] {
         let swapped = Nonces {
             local: nonces.remote,
@@ -57,7 +59,8 @@ impl Keys {
         self.swapped().join_hmac(swapped)
     }
 
-    /// The truncated HMAC of an address that we announce (section 3.4.1): its last 64 bits. Without a port, 0 is hashed.
+    /// Returns the truncated HMAC of an address that this host announces: the last 64 bits (section
+    /// 3.4.1). Without a port, 0 is hashed.
     pub fn address_hmac(self, id: AddressId, address: IpAddr, port: Option<u16>) -> u64 {
         let mut message = vec![id];
         match address {
@@ -68,7 +71,7 @@ impl Keys {
         u64::from_be_bytes(trailing(&self.hmac(&message)))
     }
 
-    /// The truncated HMAC of an address that the peer announces.
+    /// Returns the truncated HMAC of an address that the peer announces.
     pub fn peer_address_hmac(self, id: AddressId, address: IpAddr, port: Option<u16>) -> u64 {
         self.swapped().address_hmac(id, address, port)
     }
@@ -90,12 +93,12 @@ impl Keys {
     }
 }
 
-/// The first 64 bits of an HMAC, as a SYN/ACK has them.
+/// Returns the first 64 bits of an HMAC, which a SYN/ACK carries.
 pub fn first_64_bits(hmac: &[u8; 32]) -> u64 {
     u64::from_be_bytes(leading(hmac))
 }
 
-/// The first 160 bits of an HMAC, as the third packet has them.
+/// Returns the first 160 bits of an HMAC, which the third packet carries.
 pub fn first_160_bits(hmac: &[u8; 32]) -> [u8; 20] {
     leading(hmac)
 }

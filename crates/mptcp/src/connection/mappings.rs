@@ -1,4 +1,4 @@
-//! Where the bytes that arrive on a subflow belong in the stream (RFC 8684, section 3.3.1).
+//! Mappings from subflows to the byte stream, on the receiving side (RFC 8684, section 3.3.1).
 
 use std::collections::VecDeque;
 
@@ -7,70 +7,73 @@ use crate::queue;
 use crate::seq::DataSeq;
 use crate::wire::checksum::Sum;
 
-/// How many mappings may wait for their data, and how many segments for a mapping. A peer needs no more than one mapping for
-/// each segment of a window.
+/// Largest number of mappings that wait for data, and of segments that wait for a mapping. A peer
+/// needs no more than one mapping for each segment of a window.
 const MAX_WAITING: usize = 8192;
 
-/// A mapping that the peer sent, in offsets of the stream.
+/// A mapping received from the peer, in offsets of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReceivedMapping {
-    /// Where it starts on the subflow: 1 is the first byte, and it never wraps.
+    /// Start on the subflow. The first byte has position 1, and positions do not wrap.
     pub(super) position: u64,
-    /// Where it belongs in the stream.
+    /// Start in the stream.
     pub(super) offset: u64,
-    /// Bytes, without a DATA_FIN; 0 with `is_infinite`.
+    /// Length in bytes, without a DATA_FIN; 0 if `is_infinite`.
     pub(super) len: u32,
-    /// Number of the first byte as it counts for the checksum, the length there, and the checksum itself.
+    /// The checksum, with the header fields that it covers.
     pub(super) checksum: Option<MappedChecksum>,
-    /// Everything from here on, and the peer speaks plain TCP (section 3.7).
+    /// Whether the mapping covers everything from here on, so that the peer sends plain TCP
+    /// (section 3.7).
     pub(super) is_infinite: bool,
 }
 
-/// What a DSS checksum covers beside the data.
+/// A DSS checksum, and what it covers besides the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MappedChecksum {
-    /// The full number of the first byte.
+    /// DSN of the first byte, 64 bits.
     pub(super) data_seq: DataSeq,
-    /// The relative number as it was sent.
+    /// SSN as it was sent.
     pub(super) subflow_seq: u32,
-    /// The length as it was sent, DATA_FIN included.
+    /// Length as it was sent, including a DATA_FIN.
     pub(super) len: u16,
-    /// The sum.
+    /// The checksum.
     pub(super) value: u16,
 }
 
 /// The mappings of one subflow.
 #[derive(Debug)]
 pub(super) struct Mappings {
-    /// Where the next byte of the subflow stands on it.
+    /// Position of the next byte of the subflow.
     position: u64,
-    /// By `position`, without overlaps.
+    /// Sorted by `position`, without overlaps.
     waiting: VecDeque<ReceivedMapping>,
     /// Bytes that could not be placed at once, if there ever were any.
     kept: Option<Box<Kept>>,
 }
 
-/// Bytes that arrived and wait for something.
+/// Bytes that wait for more data or for a mapping.
 #[derive(Debug, Default)]
 struct Kept {
-    /// Bytes of the first mapping that wait for the rest, as its checksum is over all of it.
+    /// Bytes of the first mapping that wait for the rest of it, because its checksum covers all of
+    /// it.
     held: Payload,
     /// Bytes from `position` on that wait for a mapping.
     unmapped: Payload,
-    /// How many segments brought them.
+    /// Number of segments that carried them.
     unmapped_segments: usize,
 }
 
-/// What a mapping does not allow.
+/// Why received bytes cannot be placed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum MappingError {
-    /// Bytes came that no mapping covers, but one that starts behind them, or too many.
+    /// A mapping of later bytes has arrived before the mapping of these, or too many segments wait
+    /// for one.
     Missing,
-    /// The checksum over a mapping is wrong.
+    /// The checksum of a mapping is wrong.
     Checksum {
-        /// Where the mapping starts in the stream.
+        /// Start of the mapping in the stream.
         offset: u64,
-        /// What came in it, and behind it in the same segment.
+        /// The data of the mapping.
         payload: Payload,
     },
 }
@@ -80,7 +83,7 @@ pub(super) enum MappingError {
 pub(super) struct Mapped {
     pub(super) offset: u64,
     pub(super) payload: Payload,
-    /// Whether the checksum has proved a DATA_FIN behind them.
+    /// Whether a DATA_FIN follows them that the checksum has verified.
     pub(super) ends_stream: bool,
 }
 
@@ -93,18 +96,19 @@ impl Mappings {
         }
     }
 
-    /// Bytes that wait for a mapping.
+    /// Returns the number of bytes that wait for a mapping.
     pub(super) fn unmapped_bytes(&self) -> u32 {
         self.kept.as_ref().map_or(0, |kept| kept.unmapped.len())
     }
 
-    /// The position with that relative number, which wraps, near the next byte; nothing if it lies before the first.
+    /// Returns the position closest to the next byte for an SSN, which wraps. Returns `None` if it
+    /// lies before the first byte.
     pub(super) fn position_of(&self, subflow_seq: u32) -> Option<u64> {
         let position = DataSeq(self.position).expand(subflow_seq);
         u64::try_from(position.distance_from(DataSeq(0))).ok()
     }
 
-    /// Everything from the next byte on belongs to the stream from `offset` on, as in plain TCP.
+    /// Maps everything from the next byte on to the stream from `offset` on, as in plain TCP.
     pub(super) fn map_infinitely(&mut self, offset: u64) {
         self.waiting.clear();
         self.waiting.push_back(ReceivedMapping {
@@ -116,7 +120,7 @@ impl Mappings {
         });
     }
 
-    /// Notes a mapping. One that says again what is known changes nothing; one that contradicts is ignored (section 3.3.1).
+    /// Adds a mapping. Ignores one that repeats or contradicts a known mapping (section 3.3.1).
     pub(super) fn add(&mut self, mapping: ReceivedMapping) {
         if !mapping.is_infinite && mapping.end() <= self.position {
             return;
@@ -125,7 +129,7 @@ impl Mappings {
         if start >= self.position {
             self.forget_past();
         }
-        // Nearly always it is the last.
+        // The new mapping is nearly always the last one.
         let is_last = self
             .waiting
             .back()
@@ -144,9 +148,9 @@ impl Mappings {
         }
     }
 
-    /// Takes the next bytes of the subflow from the front of `payload`, up to the end of their mapping, and gives what can be
-    /// placed; to be called until `payload` is empty. A mapping may come after its bytes, as long as no later one does (section
-    /// 3.3.1).
+    /// Takes the next bytes of the subflow from the front of `payload`, up to the end of their
+    /// mapping, and returns what can be placed. Call it until `payload` is empty. A mapping may
+    /// arrive after its bytes, but before any later mapping (section 3.3.1).
     pub(super) fn place(&mut self, payload: &mut Payload) -> Result<Option<Mapped>, MappingError> {
         if let Some(kept) = self.kept.as_mut().filter(|it| !it.unmapped.is_empty()) {
             let next = std::mem::replace(payload, std::mem::take(&mut kept.unmapped));
@@ -177,7 +181,7 @@ impl Mappings {
         }
     }
 
-    /// Cuts off what a mapping covers.
+    /// Removes from `payload` the part that the mapping covers, and returns it.
     fn part_of(&mut self, mapping: &ReceivedMapping, payload: &mut Payload) -> Payload {
         let len = match mapping.is_infinite {
             true => payload.len(),
@@ -194,7 +198,7 @@ impl Mappings {
         part
     }
 
-    /// Takes out the bytes that wait for the rest of their mapping.
+    /// Removes and returns the bytes that wait for the rest of their mapping.
     pub(super) fn take_held(&mut self) -> Payload {
         let kept = self.kept.as_mut();
         kept.map_or(Payload::EMPTY, |kept| std::mem::take(&mut kept.held))
@@ -208,7 +212,7 @@ impl Mappings {
         }
     }
 
-    /// `payload` is the next of the subflow, and of the mapping.
+    /// Places `payload`, the next bytes of the subflow, which `mapping` covers.
     fn take(
         &mut self,
         mapping: ReceivedMapping,
@@ -254,7 +258,7 @@ impl ReceivedMapping {
 }
 
 impl MappedChecksum {
-    /// Whether it is that of these bytes.
+    /// Returns whether the checksum matches `payload`.
     pub(super) fn is_right(&self, payload: &Payload) -> bool {
         let mut sum = Sum::of_mapping(self.data_seq, self.subflow_seq, self.len);
         sum.add_payload(payload);

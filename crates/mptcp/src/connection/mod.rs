@@ -1,47 +1,56 @@
-//! A Multipath TCP connection (RFC 8684): several subflows that carry one stream each way.
+//! A Multipath TCP connection (RFC 8684): several subflows that carry one byte stream each way.
 //!
-//! Plain TCP is a connection that never had, or lost, the options. Then there is one subflow, and what it delivers is the
-//! stream.
+//! Plain TCP is a connection that never negotiated MPTCP, or that fell back. It has one subflow,
+//! whose data is the byte stream.
 //!
-//! # The life of a connection
-//! 1. **Keys** (section 3.1). MP_CAPABLE in the handshake of the first subflow gives each side the key of the other. From the
-//!    keys follow the tokens that name the connection, the first number of each stream, and every HMAC later ([`keys`]). The
-//!    side that accepted learns its peer's key with the third packet, or with the first data; before, it is
-//!    [`Mode::Negotiating`]. The side that opened may join once the peer has answered with a DSS
-//!    ([`Connection::is_fully_established`]).
-//! 2. **Data** (section 3.3). Each segment says where its bytes belong in the stream (a mapping) and what of the other stream
-//!    has arrived (DATA_ACK). A subflow delivers in its own order; only mappings tell the order of the stream. What was written
-//!    is kept until its DATA_ACK, so that it can go out again on another subflow (section 3.3.6, [`crate::failure`]).
-//! 3. **Further subflows** (section 3.2). The path manager asks for them; [`Connection::poll_join`] hands the request out,
-//!    because a port has to be found, and [`Connection::join`] takes the answer. Both sides prove by HMACs that they know the
-//!    keys, and no data goes out before the fourth packet. Addresses are announced and removed by options (section 3.4).
-//! 4. **Fallback** (section 3.7). Options that do not come through at the start leave plain TCP. In mid-stream a subflow that
-//!    cannot be understood is reset; what happens if it is the only one says [`Fallback`].
-//! 5. **The end** (section 3.3.3). DATA_FIN ends a stream, and has a number of its own. When both have their DATA_ACK, the
-//!    subflows are closed like TCP. [`Connection::abort`] ends all at once (MP_FASTCLOSE, section 3.5). A connection that has
-//!    lost its last subflow waits for a join for [`Config::lifetime_without_subflows`] (break before make). One whose peer is gone
-//!    ends with what it still has to say: unacknowledged data by the retries of its subflows, a DATA_FIN by
-//!    [`Config::close_timeout`].
+//! # Life of a connection
+//! 1. **Keys** (section 3.1). MP_CAPABLE in the handshake of the initial subflow gives each host
+//!    the key of the other. The keys determine the tokens that identify the connection, the first
+//!    DSN of each stream, and every later HMAC ([`keys`]). The acceptor learns the key of its peer
+//!    with the third packet or with the first data. Until then it is in [`Mode::Negotiating`]. The
+//!    opener may join once the peer has answered with a DSS ([`Connection::is_fully_established`]).
+//! 2. **Data** (section 3.3). Each segment says where its bytes belong in the stream (a mapping)
+//!    and how much of the other stream has arrived (DATA_ACK). A subflow delivers in its own order,
+//!    and the mappings restore the order of the stream. Written data is kept until its DATA_ACK, so
+//!    that it can be reinjected on another subflow (section 3.3.6, [`crate::failure`]).
+//! 3. **Further subflows** (section 3.2). The path manager requests them. [`Connection::poll_join`]
+//!    returns the request, because the caller has to choose a port, and [`Connection::join`]
+//!    carries it out. Both hosts prove with HMACs that they know the keys, and no data is sent
+//!    before the fourth packet. Options announce and withdraw addresses (section 3.4).
+//! 4. **Fallback** (section 3.7). If the options do not get through at the start, the connection
+//!    continues as plain TCP. Later, a subflow whose options cannot be understood is reset. If it
+//!    is the only one, [`Fallback`] decides.
+//! 5. **End** (section 3.3.3). DATA_FIN ends a stream and takes one DSN. When both hosts have the
+//!    DATA_ACK of their DATA_FIN, the subflows are closed as in TCP. [`Connection::abort`] ends all
+//!    of them at once (MP_FASTCLOSE, section 3.5). A connection that lost its last subflow waits
+//!    for a join for [`Config::lifetime_without_subflows`] (break before make). If the peer is
+//!    gone, the connection ends by timeout: with unacknowledged data, after the retries of its
+//!    subflows; with an unacknowledged DATA_FIN, after [`Config::close_timeout`].
 //!
-//! # One window, several subflows
-//! Congestion windows belong to subflows; the receive window is that of the connection (section 3.3.5). It counts from the
-//! DATA_ACK, and the furthest edge that any subflow has brought is the one that holds. So a slow subflow can block the others;
-//! what to do then is up to the scheduler, which is asked for each reason anew ([`crate::sched::Reason`]).
+//! # One receive window, several subflows
+//! Congestion windows belong to subflows. The receive window belongs to the connection (section
+//! 3.3.5). It counts from the DATA_ACK, and the furthest edge received on any subflow holds. A slow
+//! subflow can therefore block the others. The scheduler decides what to do then, and it is called
+//! again for each reason ([`crate::sched::Reason`]).
 //!
-//! # The files
-//! - `config`: what is chosen at the start; `application`: what may be changed while it runs; `event`: what it hears; `telemetry`: what
-//!   can be read at any time.
-//! - `start`: from which addresses; `handshake`: from SYN to keys on both sides; [`keys`]: what follows from them; `session`: numbers, and
-//!   the options that say them; `fallback`: when options do not come through.
-//! - `path`: a subflow and its state; `paths`: all of them, and what is noted of each.
-//! - `input`: what options of the peer do; `icmp`: what routers say; `sending`: which path carries what; `reinjection`: what has to go out again;
-//!   `addresses`: announcing, removing and joining; `retirement`: subflows that go while others stay; `closing`: from the
-//!   last byte to nothing, `fin`: the ends of the streams.
-//! - `send_buffer`, `receive_buffer`, `mappings`: the bytes; `receive_tuning`: how many of them the peer may send.
+//! # Files
+//! - `config`: parameters at the start; `application`: settings that can change later; `event`:
+//!   events for the application; `telemetry`: state and counters.
+//! - `start`: choice of the address pair; `handshake`: from SYN to keys on both hosts; [`keys`]:
+//!   values derived from the keys; `session`: sequence numbers and the options that carry them;
+//!   `fallback`: what happens when options do not get through.
+//! - `path`: a subflow and its state; `paths`: all subflows, with cached values.
+//! - `input`: handling of the peer's options; `icmp`: messages of routers; `sending`: assignment of
+//!   data to subflows; `reinjection`: data to be sent again; `addresses`: announcement, withdrawal
+//!   and join requests; `retirement`: subflows that close while others stay; `closing`: end of the
+//!   connection; `fin`: ends of the streams.
+//! - `send_buffer`, `receive_buffer`, `mappings`: the data; `receive_tuning`: size of the receive
+//!   window.
 //!
-//! # The order of calls
-//! Any input or command, then [`Connection::poll_transmit`] until it has nothing, [`Connection::poll_join`] and
-//! [`Connection::poll_event`] likewise, then [`Connection::poll_timeout`]. An [`Endpoint`](crate::endpoint::Endpoint) does it.
+//! # Order of calls
+//! After any input or command, call [`Connection::poll_transmit`] until it returns nothing, then
+//! [`Connection::poll_join`] and [`Connection::poll_event`] likewise, then
+//! [`Connection::poll_timeout`]. An [`Endpoint`](crate::endpoint::Endpoint) does this.
 
 mod addresses;
 mod application;
@@ -99,64 +108,65 @@ use crate::subflow::{CloseReason, Control, Subflow};
 use crate::time::{Nanos, SECOND, earliest};
 use crate::wire::{AddressId, Join as JoinOption, Key, ResetReason, Segment, Token};
 
-/// How long after its last word a peer is worth further subflows and announcements: about as long as data are repeated to it
-/// (RFC 9293, section 3.8.3, R2; 924 s with `net.ipv4.tcp_retries2` of 15).
+/// How long the path manager keeps opening subflows and announcing addresses after the peer was
+/// last heard. About as long as data is retransmitted to it (RFC 9293, section 3.8.3, R2; 924 s
+/// with `net.ipv4.tcp_retries2` of 15).
 const LONGEST_SILENCE: Nanos = 900 * SECOND;
 
-/// A connection.
+/// An MPTCP connection, or a TCP connection if MPTCP is not negotiated.
 #[derive(Debug)]
 pub struct Connection {
     config: Arc<Config>,
     session: Session,
-    /// The ends of the first subflow.
+    /// Addresses and ports of the initial subflow.
     initial: FourTuple,
-    /// Other ways to start, until one is answered.
+    /// Other address pairs on which to start, until one is answered.
     ways: Vec<Way>,
     paths: Paths,
     congestion_control: Box<dyn CongestionControl>,
     scheduler: Box<dyn Scheduler>,
     path_manager: Box<dyn PathManager>,
     send: SendBuffer,
-    /// The first byte beyond what the peer's window takes.
+    /// Right edge of the peer's receive window: the first byte beyond it.
     send_edge: u64,
     receive: ReceiveBuffer,
-    /// That of all paths together, where they share one.
+    /// Receive threshold of all subflows together, if they share one.
     receive_threshold: Threshold,
     reinjections: Reinjections,
     announcements: Announcements,
     join_requests: VecDeque<JoinRequest>,
     events: VecDeque<Event>,
-    /// Nothing of it happens on most connections.
+    /// Allocated lazily, because most connections never count any of these.
     counters: Option<Box<Counters>>,
-    /// The application has written its last byte.
+    /// Whether the application has closed its stream.
     is_ending: bool,
     has_told_finish: bool,
-    /// When both sides knew the keys.
+    /// When both hosts knew the keys.
     established_at: Option<Nanos>,
-    /// Whether the path manager has heard of that.
+    /// Whether the path manager was told that it may open further subflows.
     has_subflow_start: bool,
-    /// When a connection without subflows ends.
+    /// When a connection without subflows is closed.
     abandoned_at: Option<Nanos>,
-    /// Bytes that had got through, both ways, when it was last without a path.
+    /// Bytes delivered in both directions when the connection last lost all its subflows.
     passed_when_abandoned: u64,
-    /// Runs while the peer has all our data and has not acknowledged that they are all.
+    /// Runs while the peer has acknowledged all data but not the DATA_FIN.
     fin_timer: Option<FinTimer>,
-    /// When the peer last said anything.
+    /// When the last segment of the peer arrived.
     heard_at: Nanos,
-    /// When subflows that are still open after both streams have ended are given up.
+    /// When subflows that are still open after the end of both streams are reset.
     lingers_until: Option<Nanos>,
     closed: Option<CloseReason>,
     next_path_id: u32,
-    /// The path that is asked first for a segment.
+    /// Subflow that is polled first for a segment.
     next_to_transmit: usize,
-    /// Whether a path is to be closed by FIN as soon as the connection can do without it.
+    /// Whether a subflow is to be closed with FIN as soon as the connection can do without it.
     has_retiring: bool,
     /// Whether something changed since the scheduler last had nothing to do.
     is_schedulable: bool,
 }
 
 impl Connection {
-    /// Opens a connection: the first segment is a SYN.
+    /// Opens a connection. Its first segment is a SYN.
     pub fn open(
         now: Nanos,
         config: Arc<Config>,
@@ -170,7 +180,7 @@ impl Connection {
         connection
     }
 
-    /// Answers a SYN: the first segment is a SYN/ACK, with `iss` as its number.
+    /// Accepts a connection. Its first segment is a SYN/ACK with the sequence number `iss`.
     pub fn accept(
         now: Nanos,
         config: Arc<Config>,
@@ -187,7 +197,7 @@ impl Connection {
         connection
     }
 
-    /// Takes the SYN/ACK as sent before, nobody knows when.
+    /// Treats the SYN/ACK as sent at an unknown earlier time.
     pub(crate) fn assume_answered(&mut self, now: Nanos) {
         let _syn_ack = self.poll_transmit(now);
         self.paths
@@ -224,7 +234,7 @@ impl Connection {
             reinjections: Reinjections::default(),
             announcements: Announcements::default(),
             join_requests: VecDeque::new(),
-            // Nearly always there is one at a time.
+            // Nearly always only one event is queued.
             events: VecDeque::with_capacity(1),
             counters: None,
             is_ending: false,
@@ -245,7 +255,8 @@ impl Connection {
         }
     }
 
-    /// Opens a further subflow, as a [`JoinRequest`] asked for. It is dropped if the connection can have none any more.
+    /// Opens a further subflow for a [`JoinRequest`]. Refuses the request if the connection can
+    /// have no further subflow.
     pub fn join(&mut self, now: Nanos, request: &JoinRequest, local_port: u16, rng: &mut dyn Rng) {
         let Some(remote) = self.session.remote.filter(|_| self.takes_more_paths()) else {
             self.refuse_join(now, request);
@@ -269,10 +280,11 @@ impl Connection {
         path.via = (!request.via.is_empty()).then(|| Box::new(request.via.clone()));
     }
 
-    /// Answers a SYN with MP_JOIN whose token is ours. `local_id` is for a path manager that gives the address no ID.
+    /// Accepts a SYN with MP_JOIN whose token is this connection's. `local_id` is used if the path
+    /// manager has no ID for the address.
     ///
     /// # Errors
-    /// It is refused; a reset with this reason has to answer.
+    /// Returns the reason with which the caller must send a RST.
     pub fn accept_join(
         &mut self,
         now: Nanos,
@@ -320,7 +332,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Joins whose peer has not yet proved that it knows the keys.
+    /// Returns the number of accepted joins whose peer has not yet proved that it knows the keys.
     fn half_open_joins(&self) -> usize {
         let is_half_open = |path: &&Path| matches!(path.signals.join, Join::Accepting { .. });
         self.paths.iter().filter(is_half_open).count()
@@ -351,7 +363,8 @@ impl Connection {
         self.congestion_control.subflow_added(&mut context);
     }
 
-    /// Bytes for the peer: as many as the send buffer takes; how many these were. None after [`Connection::close`].
+    /// Writes as much of `payload` as the send buffer takes, and returns the number of bytes taken.
+    /// Takes nothing after [`Connection::close`].
     pub fn send(&mut self, payload: &Payload) -> u32 {
         if self.is_ending || self.closed.is_some() {
             return 0;
@@ -361,12 +374,12 @@ impl Connection {
         taken
     }
 
-    /// Bytes that the send buffer takes now.
+    /// Returns how many bytes the send buffer can take now.
     pub fn send_capacity(&self) -> u64 {
         self.send.free_bytes()
     }
 
-    /// The next bytes from the peer, in order.
+    /// Returns the next bytes from the peer, in order.
     pub fn recv(&mut self) -> Option<Payload> {
         if self.tells_doubled_window() {
             return self.receive.read();
@@ -377,7 +390,8 @@ impl Connection {
         Some(payload)
     }
 
-    /// A window that was closed, or nearly, is told at once when it has opened (RFC 9293, section 3.8.6.2.2).
+    /// Announces at once that a closed or nearly closed window has opened (RFC 9293, section
+    /// 3.8.6.2.2).
     fn tell_window_opened(&mut self, before_bytes: u64) {
         let quarter = self.receive.capacity_bytes() / 4;
         if before_bytes < quarter && self.receive.window_bytes() >= quarter {
@@ -385,13 +399,14 @@ impl Connection {
         }
     }
 
-    /// What happens next, if anything did.
+    /// Returns the next event, if any.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// A subflow to be opened: answer with [`Connection::join`], from a port that is free. There is none before the peer has
-    /// answered with a DSS (RFC 8684, section 3.1), or before [`Config::subflow_start`].
+    /// Returns a request for a further subflow. Carry it out with [`Connection::join`] from a free
+    /// port. There is no request before the peer has answered with a DSS (RFC 8684, section 3.1) or
+    /// before [`Config::subflow_start`].
     pub fn poll_join(&mut self) -> Option<JoinRequest> {
         if !self.has_subflow_start {
             return None;
@@ -403,7 +418,7 @@ impl Connection {
         Some(request)
     }
 
-    /// When [`Connection::handle_timeout`] is to be called.
+    /// Returns when to call [`Connection::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Nanos> {
         earliest([
             self.abandoned_at,
@@ -419,15 +434,15 @@ impl Connection {
         ])
     }
 
-    /// When the path manager has something to do. Subflows that failed and addresses that nobody joins are tried again and again,
-    /// but not for a peer that is gone, nor for a connection that has ended.
+    /// Returns when the path manager has something to do. It retries failed subflows and unused
+    /// addresses, but not if the peer is gone or the connection is closed.
     fn path_manager_timeout(&self) -> Option<Nanos> {
         let at = self.path_manager.poll_timeout()?;
         let is_hoped_for = at <= self.heard_at.saturating_add(LONGEST_SILENCE);
         (is_hoped_for && self.closed.is_none()).then_some(at)
     }
 
-    /// What is due at `now`.
+    /// Does everything that is due at `now`.
     pub fn handle_timeout(&mut self, now: Nanos) {
         for which in 0..self.paths.len() {
             if self.paths.is_due(which, now) && self.paths[which].subflow.is_due(now) {
@@ -465,40 +480,41 @@ impl Connection {
         (&mut path.subflow, control)
     }
 
-    /// Hands an event to the path manager and does what it says.
+    /// Passes an event to the path manager and carries out its commands.
     fn manage(&mut self, now: Nanos, event: &pm::Event) {
         let mut commands = Vec::new();
         self.path_manager.handle(now, event, &mut commands);
         self.carry_out(now, &commands);
     }
 
-    /// What is spoken.
+    /// Returns the protocol that the connection uses.
     pub fn mode(&self) -> Mode {
         self.session.mode
     }
 
-    /// Whether both sides are known to know the keys, so that it can be joined (RFC 8684, section 3.1).
+    /// Returns whether both hosts are known to have the keys, so that the connection can be joined
+    /// (RFC 8684, section 3.1).
     pub fn is_fully_established(&self) -> bool {
         self.session.is_fully_established
     }
 
-    /// The ends of the first subflow.
+    /// Returns the addresses and ports of the initial subflow.
     pub fn initial(&self) -> FourTuple {
         self.initial
     }
 
-    /// What the peer calls this connection in MP_JOIN.
+    /// Returns the token by which the peer joins this connection.
     pub fn local_token(&self) -> Token {
         self.session.local_token()
     }
 
-    /// Why it ended, once it has.
+    /// Returns why the connection closed, if it did.
     pub fn closed(&self) -> Option<CloseReason> {
         self.closed
     }
 }
 
-/// The MP_JOIN of a segment.
+/// Returns the MP_JOIN option of a segment.
 fn join_of(segment: &Segment) -> Option<JoinOption> {
     segment
         .options

@@ -1,4 +1,4 @@
-//! A subflow of a connection, with what the connection knows of it beyond TCP.
+//! A subflow, with the state that its connection keeps for it beyond TCP.
 
 use std::collections::VecDeque;
 
@@ -15,119 +15,122 @@ use crate::subflow::{CloseReason, State, Subflow};
 use crate::time::{Nanos, SECOND, earliest};
 use crate::wire::{AddressId, Hops, MptcpOption, Packet, ResetReason, Token};
 
-/// The longest wait for the fourth packet of a join; what would take longer is given up.
+/// Longest wait for the fourth packet of a join. Beyond it, the subflow is reset.
 const LONGEST_JOIN_WAIT: Nanos = 60 * SECOND;
 
-/// Duplicate acknowledgments in a row that only say an option; a third could be taken for the sign of a loss (RFC 8684, section
-/// 3).
+/// Largest number of duplicate ACKs in a row that only carry an option. A third could be taken for
+/// a sign of loss (RFC 8684, section 3).
 const MAX_SIGNALS_IN_A_ROW: u32 = 2;
 
-/// Options that wait for their acknowledgment, beyond which echoes are left out.
+/// Number of queued options from which on no further echo is queued.
 const MAX_WAITING_ANSWERS: usize = 16;
 
-/// How far the handshake of MP_JOIN is (RFC 8684, section 3.2).
+/// State of the MP_JOIN handshake (RFC 8684, section 3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Join {
-    /// It is the initial subflow.
+    /// The subflow is the initial one.
     Initial,
-    /// We sent the SYN.
+    /// This host has sent the SYN.
     Opening {
         address_id: AddressId,
         nonces: Nonces,
         token: Token,
     },
-    /// We sent the third packet and wait for the fourth; until then no data goes out.
+    /// This host has sent the third packet and waits for the fourth. Until then it sends no data.
     Confirming {
         nonces: Nonces,
-        /// When the third packet is repeated, and how long the last wait was.
+        /// When the third packet is repeated. `wait` is the last wait.
         repeat_at: Nanos,
         wait: Nanos,
     },
-    /// We sent the SYN/ACK.
+    /// This host has sent the SYN/ACK.
     Accepting {
         address_id: AddressId,
         nonces: Nonces,
     },
-    /// Both sides have proved that they know the keys.
+    /// Both hosts have proved that they know the keys.
     Done,
 }
 
-/// What is to be said on a path.
+/// Options and flags to send on a subflow.
 #[derive(Debug)]
 pub(super) struct PathSignals {
     pub(super) join: Join,
-    /// SYNs that were sent with MP_CAPABLE, or would have been.
+    /// Number of SYNs sent on the subflow, with MP_CAPABLE as long as it is allowed.
     pub(super) capable_syns: u32,
-    /// Whether we asked the peer not to send here while others do.
+    /// Whether this host marked the subflow as backup.
     pub(super) is_backup_local: bool,
-    /// Options for the next acknowledgments, one in each.
+    /// Options for the next ACKs, one in each.
     pub(super) pending: VecDeque<MptcpOption>,
-    /// Acknowledgments with one of them since data came.
+    /// Number of ACKs with such an option since data last arrived.
     pub(super) said_in_a_row: u32,
-    /// When more of them may follow, if as many as may be were said.
+    /// When further options may follow, if the limit of ACKs in a row is reached.
     pub(super) resume_at: Option<Nanos>,
-    /// The next acknowledgment has the DATA_FIN.
+    /// Whether the next ACK carries the DATA_FIN.
     pub(super) says_fin: bool,
-    /// The keys were said, after which a DATA_FIN may follow.
+    /// Whether the keys were sent, so that a DATA_FIN may follow.
     pub(super) has_said_keys: bool,
-    /// A reset is a MP_FASTCLOSE.
+    /// Whether a RST carries MP_FASTCLOSE.
     pub(super) closes_fast: bool,
-    /// A reset has this reason.
+    /// The reason that a RST carries.
     pub(super) reset_reason: Option<ResetReason>,
-    /// MP_FAIL is to be said, with this number.
+    /// The DSN of an MP_FAIL to send.
     pub(super) failed_from: Option<DataSeq>,
-    /// Plain TCP begins.
+    /// An infinite mapping to send.
     pub(super) infinite: Option<Box<InfiniteMapping>>,
 }
 
-/// The mapping that turns a stream into plain TCP (RFC 8684, section 3.7), in offsets of our stream.
+/// The mapping that turns the local stream into plain TCP (RFC 8684, section 3.7), in offsets of
+/// the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct InfiniteMapping {
-    /// The first new byte: the mapping goes with it.
+    /// The first new byte. The mapping is sent with it.
     pub(super) said_at: u64,
-    /// The byte from which it holds.
+    /// The first byte that the mapping covers.
     pub(super) back_to: u64,
 }
 
 /// A subflow of a connection.
 #[derive(Debug)]
 pub(super) struct Path {
-    /// Never used again.
+    /// Number of the subflow, never used again.
     pub(super) id: u32,
     pub(super) four: FourTuple,
     pub(super) local_id: AddressId,
     pub(super) remote_id: AddressId,
-    /// Routers that its packets have to pass, if any.
+    /// The gateway list of the subflow, if it has one.
     pub(super) via: Option<Box<Hops>>,
     pub(super) subflow: Subflow,
     pub(super) mappings: Mappings,
-    /// Its own, where it has one.
+    /// Receive threshold of the subflow, if each has its own.
     pub(super) receive_threshold: Threshold,
     pub(super) signals: PathSignals,
-    /// Whether the peer asked us not to send here while others do.
+    /// Whether the peer marked the subflow as backup.
     pub(super) is_backup_remote: bool,
-    /// It was given up at a timeout, until something arrives on it.
+    /// Whether the subflow failed at a timeout and has received nothing since.
     pub(super) has_failed: bool,
     pub(super) stale: StaleDetector,
-    /// When its handshake was complete.
+    /// When its handshake completed.
     pub(super) established_at: Option<Nanos>,
-    /// When data without a mapping have waited long enough, if there are any.
+    /// When the subflow is reset because data without a mapping has waited too long; `None` without
+    /// such data.
     pub(super) unmapped_until: Option<Nanos>,
-    /// A middlebox was on it, so that what the subflow acknowledged may not have reached the stream.
+    /// Whether a middlebox changed the subflow, so that data acknowledged on it may not have
+    /// reached the stream.
     pub(super) may_have_lost_acked: bool,
-    /// An address of it was removed, and it is asked whether it lives.
+    /// Set while keepalive probes test the subflow after an address of it was removed.
     pub(super) suspicion: Option<Box<Suspicion>>,
-    /// The peer was told that its local address is gone.
+    /// Whether its local address was withdrawn.
     pub(super) has_lost_address: bool,
-    /// It is to be closed by FIN while others stay.
+    /// Whether it is to be closed with FIN while other subflows stay.
     pub(super) is_retiring: bool,
-    /// When it is given up, once its FIN is queued for that.
+    /// When the subflow is reset if its FIN exchange has not completed; set with its FIN.
     pub(super) retired_until: Option<Nanos>,
-    /// It was reset for a reason that stays (RFC 8684, section 3.6).
+    /// Whether it was reset for a reason that is not transient (RFC 8684, section 3.6).
     pub(super) is_unfit: bool,
-    /// Whether a DATA_ACK has come on it.
+    /// Whether a DATA_ACK has arrived on it.
     pub(super) has_data_ack: bool,
-    /// Back-off of its retransmission timer when it was last looked at.
+    /// Back-off of its RTO when it was last checked.
     pub(super) seen_backoff: u32,
 }
 
@@ -166,8 +169,8 @@ impl Path {
         }
     }
 
-    /// When something is due: a timer of its subflow, the third packet of a join once more, the end of what has waited too long,
-    /// a keepalive, an option.
+    /// Returns when something is due: a timer of the TCP subflow, a repetition of the third packet
+    /// of a join, the end of a wait, a keepalive probe, or an option.
     pub(super) fn poll_timeout(&self) -> Option<Nanos> {
         let repeat_at = match self.signals.join {
             Join::Confirming { repeat_at, .. } => Some(repeat_at),
@@ -182,10 +185,10 @@ impl Path {
         ])
     }
 
-    /// What is due besides the timers of its subflow.
+    /// Does what is due, except for the timers of the TCP subflow.
     pub(super) fn handle_timeout(&mut self, now: Nanos) {
         self.repeat_join_ack(now);
-        // A mapping that has not come is lost.
+        // A mapping that has not arrived by now is lost.
         if self.unmapped_until.take_if(|at| *at <= now).is_some() {
             self.reset(ResetReason::MIDDLEBOX);
         }
@@ -193,8 +196,8 @@ impl Path {
         self.resume_signals(now);
     }
 
-    /// Repeats the third packet of the join if it is time; twice as long is waited after each (RFC 8684, section 3.2), and
-    /// in the end it is given up.
+    /// Repeats the third packet of a join when it is due. The wait doubles each time (RFC 8684,
+    /// section 3.2), and the subflow is reset in the end.
     fn repeat_join_ack(&mut self, now: Nanos) {
         if let Join::Confirming {
             repeat_at, wait, ..
@@ -210,7 +213,7 @@ impl Path {
         }
     }
 
-    /// Whether a packet came to its ends.
+    /// Returns whether a packet belongs to this subflow.
     pub(super) fn receives(&self, packet: &Packet) -> bool {
         let (local, remote) = (self.four.local, self.four.remote);
         local.port() == packet.segment.destination_port
@@ -219,7 +222,7 @@ impl Path {
             && remote.ip() == packet.source
     }
 
-    /// Whether data may go out on it.
+    /// Returns whether the subflow can carry data.
     pub(super) fn can_send(&self) -> bool {
         let is_joined = matches!(self.signals.join, Join::Initial | Join::Done);
         let is_open = matches!(self.subflow.state(), State::Established | State::CloseWait);
@@ -230,35 +233,36 @@ impl Path {
         self.signals.is_backup_local || self.is_backup_remote
     }
 
-    /// Whether nothing seems to arrive on it.
+    /// Returns whether the subflow seems to deliver nothing.
     pub(super) fn is_stale(&self) -> bool {
         self.has_failed || self.suspicion.is_some() || self.stale.is_stale()
     }
 
-    /// Why it has ended, if it has and its reset is sent.
+    /// Returns why the subflow ended, once it has and its RST is sent.
     pub(super) fn ended(&self) -> Option<CloseReason> {
         self.subflow.closed().filter(|_| !self.subflow.owes_reset())
     }
 
-    /// Whether it is the choice for what has to arrive.
+    /// Returns whether the subflow can carry data and seems to deliver it.
     pub(super) fn is_healthy(&self) -> bool {
         self.can_send() && !self.is_stale()
     }
 
-    /// Says an option with an acknowledgment of its own.
+    /// Queues an option, which gets an ACK of its own.
     pub(super) fn signal(&mut self, option: MptcpOption) {
         self.signals.pending.push_back(option);
         self.ask_for_signal();
     }
 
-    /// The same of an answer that is asked for again if it does not come: a storm of questions does not fill the memory.
+    /// Queues an answer that the peer will request again if it is missing. Drops it if too many
+    /// wait, because a flood of requests must not fill the memory.
     pub(super) fn answer(&mut self, option: MptcpOption) {
         if self.signals.pending.len() < MAX_WAITING_ANSWERS {
             self.signal(option);
         }
     }
 
-    /// Says our DATA_FIN with an acknowledgment of its own.
+    /// Sends the DATA_FIN with an ACK of its own.
     pub(super) fn say_data_fin(&mut self) {
         self.signals.says_fin = true;
         self.subflow.send_ack();
@@ -271,7 +275,8 @@ impl Path {
         }
     }
 
-    /// After a segment: the next option follows at once, or, after as many duplicates in a row as may be, after a timeout.
+    /// Continues with the next option after an ACK has carried one. After the largest number of
+    /// duplicates in a row, the next option waits for one RTO.
     pub(super) fn keep_signalling(&mut self, now: Nanos) {
         self.ask_for_signal();
         if self.signals.said_in_a_row >= MAX_SIGNALS_IN_A_ROW {
@@ -280,7 +285,7 @@ impl Path {
         }
     }
 
-    /// What is acknowledged next is no duplicate.
+    /// Ends the row of duplicate ACKs, because the next ACK acknowledges something new.
     pub(super) fn end_signal_row(&mut self) {
         self.signals.said_in_a_row = 0;
         self.signals.resume_at = None;
@@ -293,7 +298,7 @@ impl Path {
         }
     }
 
-    /// Ends it at once with a reset.
+    /// Closes the subflow at once with a RST.
     pub(super) fn reset(&mut self, code: u8) {
         let reason = ResetReason::of(code);
         self.signals.reset_reason = Some(reason);
@@ -301,7 +306,8 @@ impl Path {
         self.subflow.abort();
     }
 
-    /// After as many timeouts as it takes to give it up, the peer may still hold it (RFC 8684, section 3.3.6).
+    /// Queues a RST with a reason after the subflow timed out, because the peer may still hold
+    /// state (RFC 8684, section 3.3.6).
     pub(super) fn say_why_it_timed_out(&mut self) {
         if self.established_at.is_some() && self.subflow.closed() == Some(CloseReason::TimedOut) {
             self.signals.reset_reason = Some(ResetReason::of(ResetReason::BAD_PERFORMANCE));
@@ -309,18 +315,19 @@ impl Path {
         }
     }
 
-    /// Why either side resets it.
+    /// Records the reason of a RST of either host.
     pub(super) fn note_reset(&mut self, reason: ResetReason) {
         self.may_have_lost_acked |= reason.code == ResetReason::MIDDLEBOX;
         self.is_unfit |= !reason.is_transient();
     }
 
-    /// Whether the first byte of a range was sent on it, or waits in its queue, and is not acknowledged there.
+    /// Returns whether the subflow holds the first byte of a range, sent or queued, without an
+    /// acknowledgment.
     pub(super) fn holds(&self, range: Range) -> bool {
         self.subflow.end_of_data_with(range.start).is_some()
     }
 
-    /// The same of every byte of a range.
+    /// Returns the same for every byte of a range.
     pub(super) fn holds_all(&self, range: Range) -> bool {
         let end = range.start + range.len;
         let mut held_until = Some(range.start);
@@ -332,14 +339,15 @@ impl Path {
 }
 
 impl PathSignals {
-    /// Whether the next acknowledgment is to have the DATA_FIN of a stream without a byte. Behind data it waits for them: they
-    /// bring the DSS with which all can be said.
+    /// Returns whether the next ACK has to carry the DATA_FIN of an empty stream. A DATA_FIN behind
+    /// data waits, because the peer answers the data with a DSS, and ACKs then no longer carry the
+    /// keys.
     pub(super) fn owes_bare_fin(&self, session: &Session) -> bool {
         let is_said = self.says_fin && session.mode == Mode::Multipath;
         is_said && session.fins.local_to_send() == Some(0)
     }
 
-    /// The next option for an acknowledgment, unless too many in a row have had one.
+    /// Returns the next option for an ACK, unless too many ACKs in a row have carried one.
     pub(super) fn take_pending(&mut self) -> Option<MptcpOption> {
         if self.said_in_a_row >= MAX_SIGNALS_IN_A_ROW {
             return None;

@@ -1,5 +1,5 @@
-//! The subflows of a connection, with what it asks of all of them at every turn. What takes a while to work out is noted, so
-//! that it looks only at those that have changed.
+//! The subflows of a connection. Values that are needed at every poll are cached, so that only
+//! changed subflows are evaluated again.
 
 use std::ops::{Deref, Index, IndexMut};
 
@@ -11,38 +11,41 @@ use crate::subflow::CloseReason;
 use crate::time::{NEVER, Nanos};
 use crate::wire::Packet;
 
-/// Paths in the order in which they came, with their congestion windows. Whoever gets one to change it makes its notes stale.
+/// Subflows in the order in which they were added, with their congestion windows. Mutable access to
+/// a subflow invalidates its cached values.
 #[derive(Debug, Default)]
 pub(super) struct Paths {
     paths: Vec<Path>,
     windows: Vec<Window>,
     notes: Vec<Note>,
-    /// One for each path once the scheduler has been asked; who only receives has none.
+    /// One view for each subflow once the scheduler was called. Empty on a connection that only
+    /// receives.
     views: Vec<SubflowView>,
-    /// Which have changed since the deadlines were noted.
+    /// Which subflows changed since their deadlines were cached.
     changed: Changed,
-    /// The first deadline that was noted, if there is one.
+    /// The earliest cached deadline, if there is one.
     first_deadline: Option<Nanos>,
-    /// Whether one came after [`Paths::has_come`] was asked.
+    /// Whether a subflow was added since the last call of [`Paths::has_come`].
     has_come: bool,
 }
 
-/// What a path says as long as nobody changes it. Notes stand close together, as a path takes many cache lines.
+/// Cached values of a subflow, valid until it changes. They are stored together, because a [`Path`]
+/// takes many cache lines.
 #[derive(Clone, Copy, Debug)]
 struct Note {
-    /// Ours and the peer's: they never change.
+    /// Local and remote port, which never change.
     ports: (u16, u16),
-    /// Whether it has said any of what follows since the last change.
+    /// Whether any of the following values was cached since the last change.
     has_said: bool,
-    /// Its view is that of before the last change.
+    /// Whether the view is older than the last change.
     is_view_stale: bool,
-    /// Up to which receive window in bytes it has nothing to send, if it said so since the last change.
+    /// Largest receive window in bytes with which the subflow has nothing to send, if known.
     rests_with: Option<u64>,
-    /// When something is due, or [`NEVER`], if it was asked since the last change.
+    /// When something is due, or [`NEVER`]; `None` if not evaluated since the last change.
     deadline: Option<Nanos>,
 }
 
-/// Which paths have changed since then.
+/// Which subflows changed.
 #[derive(Clone, Copy, Debug, Default)]
 enum Changed {
     #[default]
@@ -88,7 +91,7 @@ impl Note {
 
 impl Paths {
     pub(super) fn push(&mut self, path: Path, window: Window) {
-        // There are few, and a vector would make room for four at once.
+        // There are few subflows, and a vector would reserve room for four at once.
         self.windows.reserve_exact(1);
         self.paths.reserve_exact(1);
         self.notes.reserve_exact(1);
@@ -111,33 +114,34 @@ impl Paths {
         self.changed = Changed::Several;
     }
 
-    /// The windows, one for each path.
+    /// Returns the congestion windows, one for each subflow.
     pub(super) fn windows(&self) -> &[Window] {
         &self.windows
     }
 
-    /// A path, and all windows, of which only its own may be changed.
+    /// Returns a subflow for changes, and all windows. The caller may change only the window of
+    /// that subflow.
     pub(super) fn with_windows(&mut self, which: usize) -> (&mut Path, &mut [Window]) {
         self.change(which);
         (&mut self.paths[which], &mut self.windows)
     }
 
-    /// The one that came last.
+    /// Returns the subflow added last.
     ///
     /// # Panics
-    /// There is none.
+    /// If there is no subflow.
     pub(super) fn last_mut(&mut self) -> &mut Path {
         let last = self.len() - 1;
         &mut self[last]
     }
 
-    /// The one between those ends.
+    /// Returns the subflow with these addresses and ports.
     pub(super) fn with_ends(&mut self, four: FourTuple) -> Option<&mut Path> {
         let which = self.iter().position(|path| path.four == four)?;
         Some(&mut self[which])
     }
 
-    /// Whose packet it is.
+    /// Returns the subflow to which a packet belongs.
     pub(super) fn receiver_of(&self, packet: &Packet) -> Option<usize> {
         let segment = &packet.segment;
         let ports = (segment.destination_port, segment.source_port);
@@ -145,13 +149,13 @@ impl Paths {
         notes.position(|(note, path)| note.ports == ports && path.receives(packet))
     }
 
-    /// All of them to be changed, with their windows.
+    /// Returns all subflows for changes, with their windows.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&mut Path, &mut Window)> {
         (0..self.notes.len()).for_each(|which| self.change(which));
         self.paths.iter_mut().zip(&mut self.windows)
     }
 
-    /// What the scheduler sees of them when it is asked about that data.
+    /// Returns the scheduler's view of the subflows for a decision about `head`.
     pub(super) fn views(&mut self, reason: Reason, head: Range) -> &[SubflowView] {
         if self.views.is_empty() {
             let paths = self.paths.iter().zip(&self.windows);
@@ -168,22 +172,22 @@ impl Paths {
         &self.views
     }
 
-    /// Whether one has come since this was asked.
+    /// Returns whether a subflow was added since the last call.
     pub(super) fn has_come(&mut self) -> bool {
         std::mem::take(&mut self.has_come)
     }
 
-    /// The most that each is to have assigned and unacknowledged, in bytes.
+    /// Returns for each subflow the upper limit of assigned and unacknowledged bytes.
     pub(super) fn buffers(&self) -> impl Iterator<Item = u32> {
         self.iter().map(|path| path.subflow.buffer_bytes())
     }
 
-    /// The round-trip times of those on which data comes.
+    /// Returns the round-trip times of the subflows that receive data.
     pub(super) fn receive_rtts(&self) -> impl Iterator<Item = Nanos> {
         self.iter().filter_map(|path| path.subflow.receive_rtt())
     }
 
-    /// The first that has ended, its reset sent, and why.
+    /// Returns the first subflow that has ended and whose RST is sent, and why it ended.
     pub(super) fn first_ended(&self) -> Option<(usize, CloseReason)> {
         let ended = |which| Some((which, self[which].ended()?));
         match self.changed {
@@ -193,27 +197,28 @@ impl Paths {
         }
     }
 
-    /// The first from `from` on that is to be closed by FIN.
+    /// Returns the first subflow, from index `from` on, that is to be closed with FIN.
     pub(super) fn next_to_retire(&self, from: usize) -> Option<usize> {
         let is_to_retire = |path: &Path| path.is_retiring && path.retired_until.is_none();
         (from..self.len()).find(|which| is_to_retire(&self[*which]))
     }
 
-    /// Whether a path is known to have nothing to send as long as the receive window is not wider.
+    /// Returns whether a subflow is known to have nothing to send with a receive window of this
+    /// size.
     #[inline]
     pub(super) fn rests(&self, which: usize, receive_window_bytes: u64) -> bool {
         let rests_with = self.notes[which].rests_with;
         rests_with.is_some_and(|with| receive_window_bytes <= with)
     }
 
-    /// A path has nothing to send.
+    /// Records that a subflow has nothing to send.
     pub(super) fn note_rest(&mut self, which: usize) {
         let note = &mut self.notes[which];
         note.has_said = true;
         note.rests_with = self.paths[which].subflow.rests_with();
     }
 
-    /// When something is due on any path.
+    /// Returns when something is due on any subflow.
     pub(super) fn poll_timeout(&self) -> Option<Nanos> {
         match self.changed {
             Changed::None => self.first_deadline,
@@ -227,12 +232,12 @@ impl Paths {
         deadlines.min().filter(|at| *at != NEVER)
     }
 
-    /// Whether something is due on a path.
+    /// Returns whether something is due on a subflow.
     pub(super) fn is_due(&self, which: usize, now: Nanos) -> bool {
         self.notes[which].deadline_of(&self.paths[which]) <= now
     }
 
-    /// Notes the deadlines of those that have changed.
+    /// Caches the deadlines of the subflows that changed.
     pub(super) fn note_deadlines(&mut self) {
         let all = self.notes.iter_mut().zip(&self.paths);
         let note = |(note, path): (&mut Note, &Path)| {

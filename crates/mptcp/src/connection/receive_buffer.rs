@@ -1,4 +1,4 @@
-//! What arrived for the stream of a connection, in order and not.
+//! The receive buffer of a connection: data in order, and the out-of-order queue.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,39 +9,41 @@ use crate::queue;
 use crate::subflow::segment_memory_bytes;
 use crate::time::Nanos;
 
-/// Pieces that nobody has read yet become one as long as it is no longer.
+/// Unread pieces are joined as long as the result is no longer than this.
 const SMALL_BYTES: u32 = 1024;
 
-/// Bytes of the peer's stream, numbered from 0.
+/// Received bytes of the peer's stream, numbered from 0.
 #[derive(Debug)]
 pub(super) struct ReceiveBuffer {
     ready: VecDeque<Payload>,
     ready_bytes: u64,
-    /// By the offset of their first byte; they neither touch `next` nor overlap.
+    /// Keyed by the offset of the first byte. The pieces neither touch `next` nor overlap.
     out_of_order: BTreeMap<u64, Payload>,
     out_of_order_bytes: u64,
     memory: Memory,
-    /// The first byte that is missing.
+    /// Offset of the first missing byte.
     next: u64,
     size: Buffer,
     capacity_bytes: u64,
     tuning: Tuning,
     most: Most,
-    /// The first byte that the peer was never allowed to send; it never moves back (RFC 9293, section 3.8.6).
+    /// Offset of the first byte that the peer was never allowed to send. It never moves back (RFC
+    /// 9293, section 3.8.6).
     edge: u64,
-    /// What the peer was told last that it may send, on whatever subflow (`old_wspace` of Linux).
+    /// The window last offered, on whatever subflow (Linux: `old_wspace`).
     told_bytes: u64,
-    /// The application has read since that was last asked.
+    /// Whether the application has read since the last call of [`ReceiveBuffer::has_doubled`].
     was_read: bool,
 }
 
-/// What of the buffer is taken by what waits out of order, if that counts.
+/// Memory of the out-of-order queue, which reduces the window if `counts_out_of_order`.
 #[derive(Clone, Copy, Debug)]
 struct Memory {
     counts_out_of_order: bool,
-    /// That of all pieces that wait out of order ([`segment_memory_bytes`]).
+    /// Memory of all pieces of the out-of-order queue ([`segment_memory_bytes`]).
     out_of_order_bytes: u64,
-    /// The longest piece so far: the buffer is as large as such ones fill it with payload.
+    /// Length of the longest piece so far. The size of the buffer is the payload of such pieces
+    /// that fill it.
     full_sized_bytes: u32,
 }
 
@@ -55,7 +57,7 @@ impl Memory {
         self.out_of_order_bytes -= u64::from(segment_memory_bytes(payload_bytes));
     }
 
-    /// Bytes of payload that would have the same place in full-sized pieces.
+    /// Returns the payload of full-sized pieces that would take the same memory.
     fn taken_bytes(&self) -> u64 {
         if !self.counts_out_of_order || self.out_of_order_bytes == 0 {
             return 0;
@@ -65,19 +67,21 @@ impl Memory {
     }
 }
 
-/// What became of bytes that arrived.
+/// What happened to received bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Inserted {
-    /// Bytes that were not there before.
+    /// Bytes that the buffer did not have.
     pub(super) new_bytes: u64,
     /// Bytes that had arrived before, on this subflow or another.
     pub(super) duplicate_bytes: u64,
-    /// Bytes beyond what the peer was allowed to send, or in more pieces than are kept: they have to come again.
+    /// Bytes beyond the offered window, or in more pieces than the out-of-order queue holds. The
+    /// peer has to send them again.
     pub(super) refused_bytes: u64,
 }
 
 impl ReceiveBuffer {
-    /// Whether what waits out of order takes from the window: [`Behaviour::counts_out_of_order`](crate::failure::Behaviour).
+    /// Creates an empty buffer. For `counts_out_of_order`, see
+    /// [`Behaviour::counts_out_of_order`](crate::failure::Behaviour).
     pub(super) fn new(size: Buffer, counts_out_of_order: bool) -> Self {
         Self {
             ready: VecDeque::new(),
@@ -100,12 +104,12 @@ impl ReceiveBuffer {
         }
     }
 
-    /// The first byte that is missing: what a DATA_ACK says.
+    /// Returns the offset of the first missing byte, which a DATA_ACK carries.
     pub(super) fn next(&self) -> u64 {
         self.next
     }
 
-    /// Bytes that the application can read.
+    /// Returns the number of bytes that the application can read.
     pub(super) fn ready_bytes(&self) -> u64 {
         self.ready_bytes
     }
@@ -114,30 +118,31 @@ impl ReceiveBuffer {
         self.out_of_order_bytes
     }
 
-    /// What can be taken beyond [`ReceiveBuffer::next`]; never less than the peer was told.
+    /// Returns the receive window beyond [`ReceiveBuffer::next`]. It never falls below what the
+    /// peer was offered.
     pub(super) fn window_bytes(&self) -> u64 {
         self.window_bytes_within(u64::MAX)
     }
 
-    /// The same where no more than `most_bytes` is to be offered.
+    /// Returns the receive window if no more than `most_bytes` may be newly offered.
     pub(super) fn window_bytes_within(&self, most_bytes: u64) -> u64 {
         self.free_bytes().min(most_bytes).max(self.edge - self.next)
     }
 
-    /// What has its place in the buffer, whatever the peer was told.
+    /// Returns the free room of the buffer, regardless of the offered window.
     pub(super) fn free_bytes(&self) -> u64 {
         let taken = self.ready_bytes + self.memory.taken_bytes();
         self.capacity_bytes.saturating_sub(taken)
     }
 
-    /// Notes that the peer was told it may send so many bytes beyond [`ReceiveBuffer::next`].
+    /// Records that the peer was offered `bytes` bytes beyond [`ReceiveBuffer::next`].
     pub(super) fn offer(&mut self, bytes: u64) {
         self.edge = self.edge.max(self.next + bytes);
         self.told_bytes = bytes;
     }
 
-    /// Whether the application has read since this was asked last, and there is twice the room that the peer was told of
-    /// (`mptcp_cleanup_rbuf`).
+    /// Returns whether the application has read since the last call and the free room is at least
+    /// twice the window last offered (`mptcp_cleanup_rbuf`).
     pub(super) fn has_doubled(&mut self) -> bool {
         if !std::mem::take(&mut self.was_read) {
             return false;
@@ -146,7 +151,7 @@ impl ReceiveBuffer {
         free > 0 && free / 2 >= self.told_bytes
     }
 
-    /// The next bytes in order.
+    /// Returns the next bytes in order.
     pub(super) fn read(&mut self) -> Option<Payload> {
         let payload = self.ready.pop_front()?;
         self.ready_bytes -= u64::from(payload.len());
@@ -155,12 +160,13 @@ impl ReceiveBuffer {
         Some(payload)
     }
 
-    /// What it holds at most, in bytes; a window that was offered counts even if it is more.
+    /// Returns the size of the buffer in bytes. It holds more if a larger window was offered.
     pub(super) fn capacity_bytes(&self) -> u64 {
         self.capacity_bytes
     }
 
-    /// Whether [`ReceiveBuffer::tune`] can change anything: the longest of these round trips is over, and it may grow.
+    /// Returns whether [`ReceiveBuffer::tune`] can change anything: the longest of `round_trips` is
+    /// over, and the buffer may grow.
     pub(super) fn is_due_for_tuning(
         &self,
         now: Nanos,
@@ -171,8 +177,8 @@ impl ReceiveBuffer {
         may_grow && self.tuning.is_round_over(now, round_trips)
     }
 
-    /// Grows with what the application has read in a round trip, if that was more than ever before; says how much was read if it
-    /// grew.
+    /// Grows the buffer if the application has read more in this round trip than in any before.
+    /// Returns the bytes read if the buffer grew.
     pub(super) fn tune(&mut self, now: Nanos, mss_bytes: u32) -> Option<u64> {
         let read = self.tuning.end_round(now);
         let wanted = self.most.wanted_bytes(read, mss_bytes)?;
@@ -181,7 +187,8 @@ impl ReceiveBuffer {
         (self.capacity_bytes > before).then_some(read)
     }
 
-    /// Takes what has not arrived before. What arrived first stays, whatever comes later for the same place.
+    /// Inserts the bytes that have not arrived before. Bytes already present stay, even if others
+    /// arrive for the same place.
     pub(super) fn insert(&mut self, offset: u64, payload: Payload) -> Inserted {
         let total = u64::from(payload.len());
         if self.is_next(offset, total) {
@@ -217,14 +224,14 @@ impl ReceiveBuffer {
         self.out_of_order.len() < most_pieces(self.edge - self.next)
     }
 
-    /// Whether so many bytes are what is missing, with nothing behind them and all of them allowed: then there is nothing to be
-    /// looked for.
+    /// Returns whether `len` bytes at `offset` come next, within the offered window and with an
+    /// empty out-of-order queue. No gap has to be searched then.
     fn is_next(&self, offset: u64, len: u64) -> bool {
         let is_allowed = len > 0 && offset + len <= self.edge;
         offset == self.next && is_allowed && self.out_of_order.is_empty()
     }
 
-    /// The first part of `at..end` that has not arrived.
+    /// Returns the first part of `at..end` that has not arrived.
     fn next_gap(&self, mut at: u64, end: u64) -> Option<(u64, u64)> {
         if at < end
             && let Some((from, held)) = self.out_of_order.range(..=at).next_back()
@@ -241,7 +248,7 @@ impl ReceiveBuffer {
         None
     }
 
-    /// Puts what was missing at its place.
+    /// Puts missing bytes at their place.
     fn fill(&mut self, offset: u64, payload: Payload) {
         if offset == self.next {
             self.make_ready(payload);
@@ -327,7 +334,8 @@ mod tests {
         let windows = [false, true].map(|counts| {
             let mut buffer = ReceiveBuffer::new(Buffer::Fixed(20_000), counts);
             buffer.offer(10_000);
-            // A full-sized piece takes as much as its payload, a short one the memory of 2304 bytes, too.
+            // A full-sized piece takes as much as its payload, and a short one as much memory, 2304
+            // bytes.
             buffer.insert(1000, Payload::stream(1, 1000, 1424));
             buffer.insert(9000, Payload::stream(1, 9000, 1000));
             let behind_holes = buffer.free_bytes();

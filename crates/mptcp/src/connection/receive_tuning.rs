@@ -1,24 +1,25 @@
-//! How large the receive buffer should be: dynamic right-sizing as in Linux (`mptcp_rcv_space_adjust`).
+//! Size of the receive buffer: dynamic right-sizing as in Linux (`mptcp_rcv_space_adjust`).
 //!
-//! What the application reads in a round trip is what the sender's window carries, if the buffer does not hold it up. Twice as
-//! much leaves room for a window that doubles in slow start.
+//! The bytes that the application reads in a round trip equal the sender's window, unless the
+//! buffer limits it. Twice as much leaves room for a window that doubles in slow start.
 
 use super::{Buffer, Connection, Mode};
 use crate::time::Nanos;
 
-/// What a first round trip is thought to bring, in segments: the initial window of the peer.
+/// Data assumed for the first round trip, in segments: the initial window of the peer.
 const FIRST_ROUND_SEGMENTS: u64 = 10;
 
-/// Room for what is acknowledged late, in segments.
+/// Margin for late acknowledgments, in segments.
 const MARGIN_SEGMENTS: u64 = 16;
 
-/// The window of a SYN is not scaled (RFC 7323, section 2.2).
+/// Largest window of a SYN, which is not scaled (RFC 7323, section 2.2).
 const MOST_OF_SYN: u64 = u16::MAX as u64;
 
-/// Smaller segments say nothing of how fast the peer sends.
+/// Smallest payload that raises the receive threshold. Smaller segments do not show how fast the
+/// peer sends.
 const LEAST_BYTES: u32 = 128;
 
-/// What the application reads in a round trip.
+/// Counts the bytes that the application reads in a round trip.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tuning {
     round_started_at: Nanos,
@@ -26,12 +27,13 @@ pub(super) struct Tuning {
 }
 
 impl Tuning {
-    /// The application has read something.
+    /// Records that the application has read `bytes` bytes.
     pub(super) fn read(&mut self, bytes: u32) {
         self.read_bytes += u64::from(bytes);
     }
 
-    /// Whether the longest of these round trips has passed, if there is any. Most often the first one has not.
+    /// Returns whether the longest of `round_trips` has passed, if there is any. Usually the first
+    /// one has not.
     pub(super) fn is_round_over(
         &self,
         now: Nanos,
@@ -42,22 +44,23 @@ impl Tuning {
         round_trips.peek().is_some() && round_trips.all(|round_trip| age >= round_trip)
     }
 
-    /// At the end of a round trip, how much was read in it.
+    /// Ends a round trip and returns the bytes read in it.
     pub(super) fn end_round(&mut self, now: Nanos) -> u64 {
         self.round_started_at = now;
         std::mem::take(&mut self.read_bytes)
     }
 }
 
-/// The most that came in one round trip, at the connection or, if it has a buffer of its own, as its subflow was told.
+/// The most bytes read in one round trip. The connection keeps one, and so does each receive
+/// threshold.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Most {
     bytes: u64,
 }
 
 impl Most {
-    /// After a round trip in which more was read than in any before, the size that is right for it. The faster that grows, the
-    /// more room it gets.
+    /// Returns the right size after a round trip in which more was read than in any before,
+    /// otherwise `None`. The size includes extra room in proportion to the growth.
     pub(super) fn wanted_bytes(&mut self, read_bytes: u64, mss_bytes: u32) -> Option<u64> {
         let mss = u64::from(mss_bytes);
         let before = self.bytes.max(FIRST_ROUND_SEGMENTS * mss);
@@ -71,22 +74,28 @@ impl Most {
     }
 }
 
-/// What is offered at most, however much room there is (`rcv_ssthresh` of Linux). It begins with what a SYN can offer, and each segment that
-/// comes raises it by two full-sized ones, or twice its own length (`tcp_grow_window`): as fast as a window grows in slow start. Where each path has its
-/// own, of many slow ones none brings much, and the connection has the window of the one that offers most.
+/// A receive threshold: the upper limit of the receive window, however much room is free (Linux:
+/// `rcv_ssthresh`).
+///
+/// It starts with the largest window of a SYN. Each segment raises it by two full-sized segments,
+/// or by twice its own payload if that is more (`tcp_grow_window`). This is as fast as a window
+/// grows in slow start. If each subflow has its own threshold, none of many slow subflows raises
+/// its threshold much, and the connection has the window of the subflow that offers most.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Threshold {
     bytes: u64,
-    /// How far it may go: the buffer of the subflow itself. That grows with the connection's (`mptcp_rcv_space_adjust`), and
-    /// what comes after the connection's has its full size keeps the first one for good.
+    /// Upper limit of the threshold: the buffer of the subflow. It grows with the connection's
+    /// buffer (`mptcp_rcv_space_adjust`). It keeps its first value on a subflow that is added after
+    /// the connection's buffer has reached its full size.
     capacity_bytes: u64,
-    /// What comes has its place in the buffer already.
+    /// Part of the buffer that is reserved for arriving data.
     reserved_bytes: u64,
     most: Most,
 }
 
 impl Threshold {
-    /// Before anything has come. Of a buffer that grows so much is kept for what comes (`tcp_init_buffer_space`).
+    /// Returns the threshold before any data has arrived. A buffer that grows reserves up to
+    /// `reserved_bytes` for arriving data (`tcp_init_buffer_space`).
     pub(super) fn new(buffer: Buffer, reserved_bytes: u16) -> Self {
         let capacity_bytes = buffer.initial_bytes();
         let (bytes, reserved_bytes) = match buffer {
@@ -105,7 +114,7 @@ impl Threshold {
         }
     }
 
-    /// A segment with so much payload came. Says whether that raised it.
+    /// Handles a segment with `payload_bytes` bytes of payload. Returns whether the threshold rose.
     fn raise(&mut self, payload_bytes: u32, mss_bytes: u16) -> bool {
         let before = self.bytes;
         if payload_bytes >= LEAST_BYTES {
@@ -116,7 +125,8 @@ impl Threshold {
         self.bytes > before
     }
 
-    /// The connection's buffer has grown, because so much was read in a round trip.
+    /// Raises the limit after the connection's buffer grew, because `read_bytes` were read in a
+    /// round trip.
     fn follow(&mut self, buffer: Buffer, read_bytes: u64, mss_bytes: u32) {
         if let Some(wanted) = self.most.wanted_bytes(read_bytes, mss_bytes) {
             self.capacity_bytes = buffer.grown(self.capacity_bytes, wanted);
@@ -125,18 +135,20 @@ impl Threshold {
 }
 
 impl Connection {
-    /// What a path offers, in bytes beyond what of the stream has arrived.
+    /// Returns the receive window that a subflow offers, in bytes beyond the data received in
+    /// order.
     pub(super) fn window_offered_on(&self, which: usize) -> u64 {
         let threshold = self.threshold_of(which);
         self.receive.window_bytes_within(threshold.bytes)
     }
 
-    /// Whether paths leave it to the connection to tell of room.
+    /// Returns whether the connection sends window updates in place of its subflows.
     pub(super) fn tells_doubled_window(&self) -> bool {
         self.config.behaviour.tells_doubled_window && self.session.mode == Mode::Multipath
     }
 
-    /// After the application has read: who was told of half a window or less hears of the whole, on the paths that told less, too.
+    /// Sends window updates after the application has read, if the window is at least twice the one
+    /// last offered. Only subflows that offered less send one.
     pub(super) fn tell_doubled_window(&mut self) {
         if !self.tells_doubled_window() || !self.receive.has_doubled() {
             return;
@@ -158,8 +170,9 @@ impl Connection {
         }
     }
 
-    /// A segment with so much payload came on a path. Each one that raises what is offered is acknowledged at once, as in Linux:
-    /// on a path that carries little, which never offers all of the buffer, that is every one.
+    /// Raises the receive threshold for a segment with `payload_bytes` bytes of payload. Each rise
+    /// is acknowledged at once, as in Linux. A subflow that carries little and never offers the
+    /// whole buffer therefore acknowledges every segment.
     pub(super) fn raise_receive_threshold(&mut self, which: usize, payload_bytes: u32) {
         let threshold = match self.config.behaviour.shares_receive_threshold {
             true => &mut self.receive_threshold,
@@ -171,7 +184,8 @@ impl Connection {
         }
     }
 
-    /// The round trip is the longest of those on which data comes.
+    /// Adjusts the receive buffer once in a round trip: the longest of the subflows that receive
+    /// data.
     pub(super) fn tune_receive_buffer(&mut self, now: Nanos) {
         if !self
             .receive
@@ -202,7 +216,7 @@ mod tests {
 
     const ROUND_TRIP: Nanos = 20 * MILLISECOND;
 
-    /// What is right after each of these rounds, with segments of 1000 bytes.
+    /// Returns the sizes wanted after each of these rounds, with segments of 1000 bytes.
     fn after(rounds: &[u32]) -> Vec<Option<u64>> {
         let mut tuning = Tuning::default();
         let mut most = Most::default();
@@ -269,10 +283,10 @@ mod tests {
 
     #[test]
     fn rounds_that_bring_more_ask_for_more() {
-        // 2 * 15,000 + 16,000 = 46,000, and twice the half by which the round has grown.
+        // 2 * 15,000 + 16,000 = 46,000, plus twice the half by which the round has grown.
         let wanted = [None, Some(92_000), None];
         assert_eq!(after(&[10_000, 15_000, 15_000]), wanted);
-        // 2 * 30,000 + 16,000 = 76,000, and twice that, as it doubled.
+        // 2 * 30,000 + 16,000 = 76,000, plus twice that, because the round doubled.
         assert_eq!(after(&[15_000, 30_000])[1], Some(228_000));
     }
 

@@ -1,4 +1,5 @@
-//! Data that goes out again on another path, as the one it was given to does not deliver it (RFC 8684, section 3.3.6).
+//! Reinjection: data sent again on another subflow, because the first one does not deliver it (RFC
+//! 8684, section 3.3.6).
 
 use std::collections::VecDeque;
 
@@ -8,20 +9,20 @@ use crate::failure::{FailedAfter, MetaRto, Reinjection, is_worth_reinjecting, re
 use crate::sched::Range;
 use crate::time::Nanos;
 
-/// Ranges of our stream that wait to be sent again.
+/// Ranges of the local stream to send again, and the timer of the connection.
 #[derive(Debug, Default)]
 pub(super) struct Reinjections {
     /// In order, without overlaps.
     ranges: VecDeque<Range>,
-    /// When the paths are looked at again.
+    /// When the timer expires.
     check_at: Option<Nanos>,
-    /// When data was last acknowledged at the level of the connection.
+    /// When a DATA_ACK last acknowledged new data.
     progressed_at: Nanos,
-    /// How long the timer runs.
+    /// Duration of the timer.
     interval: Nanos,
-    /// The timer expired, and the oldest data is to be sent once more.
+    /// Whether the timer expired and the oldest data is to be sent again.
     repeats_oldest: bool,
-    /// The out-of-tree kernel's timer, while data is outstanding.
+    /// The out-of-tree kernel's timer, while data is unacknowledged.
     meta_rto: Option<MetaRto>,
 }
 
@@ -39,7 +40,7 @@ impl Reinjections {
         self.repeats_oldest = false;
     }
 
-    /// Adds a range, joined with those it touches.
+    /// Adds a range and joins it with those that it touches.
     pub(super) fn push(&mut self, start: u64, len: u64) {
         if len == 0 {
             return;
@@ -57,7 +58,7 @@ impl Reinjections {
         self.ranges.insert(first, joined);
     }
 
-    /// Takes a range out: it was sent.
+    /// Removes a range that was sent.
     pub(super) fn discard(&mut self, sent: Range) {
         let mut kept = VecDeque::new();
         for range in self.ranges.drain(..) {
@@ -70,7 +71,7 @@ impl Reinjections {
         self.ranges = kept;
     }
 
-    /// Takes out what has arrived.
+    /// Removes everything before `offset`, which has arrived.
     pub(super) fn discard_before(&mut self, offset: u64) {
         while let Some(first) = self.ranges.front_mut().filter(|first| first.start < offset) {
             if end(*first) > offset {
@@ -86,7 +87,7 @@ impl Reinjections {
         self.check_at
     }
 
-    /// Whether the oldest data is to be sent once more; only one answer says so for each expiry of the timer.
+    /// Returns whether to send the oldest data again: true once for each expiry of the timer.
     pub(super) fn take_repetition(&mut self) -> bool {
         std::mem::take(&mut self.repeats_oldest)
     }
@@ -97,7 +98,7 @@ impl Reinjections {
         }
     }
 
-    /// New data was acknowledged at the level of the connection.
+    /// Records that a DATA_ACK has acknowledged new data.
     pub(super) fn progressed(&mut self, now: Nanos) {
         self.progressed_at = now;
         if let Some(timer) = &mut self.meta_rto {
@@ -115,7 +116,7 @@ fn some(start: u64, len: u64) -> Option<Range> {
 }
 
 impl Connection {
-    /// Something arrived on a path: whatever was thought of it, it lives.
+    /// Records that a segment has arrived on a subflow, which has therefore not failed.
     pub(super) fn note_sign_of_life(&mut self, now: Nanos, which: usize) {
         self.heard_at = now;
         let path = &mut self.paths[which];
@@ -123,7 +124,8 @@ impl Connection {
         path.stale.received(now);
     }
 
-    /// The out-of-tree kernel gives up on a path at its first timeout, until something arrives on it.
+    /// Handles timeouts of a subflow. With the out-of-tree kernel's behaviour, a subflow has failed
+    /// after its first timeout until a segment arrives on it.
     pub(super) fn note_timeouts(&mut self, now: Nanos, which: usize) {
         let path = &mut self.paths[which];
         let backoff = path.subflow.backoff();
@@ -155,8 +157,8 @@ impl Connection {
         }
     }
 
-    /// What a path has not delivered goes to the others: what it never sent, and of the rest what some other one has not
-    /// carried.
+    /// Reinjects the undelivered data of a subflow, sent or queued, that some other working subflow
+    /// has not carried.
     pub(super) fn reinject_from(&mut self, which: usize) {
         let subflow = &mut self.paths[which].subflow;
         let undelivered: Vec<_> = subflow.queued().chain(subflow.unacked()).collect();
@@ -177,8 +179,8 @@ impl Connection {
         self.is_schedulable = true;
     }
 
-    /// Bytes from the first one on that a path has delivered and the peer cannot use: the first burst is one mapping, whose
-    /// checksum is over all of it.
+    /// Returns how many bytes from the start of the stream the subflow has delivered but the peer
+    /// cannot use yet. The first burst is one mapping, whose checksum covers all of it.
     fn unverified(&self, path: &Path) -> u64 {
         let acked = path.subflow.counters().acked_bytes;
         let is_partly_there = path.signals.join == Join::Initial
@@ -186,7 +188,7 @@ impl Connection {
         if is_partly_there { acked } else { 0 }
     }
 
-    /// All that was sent and has not arrived goes out again.
+    /// Reinjects all data of the connection that was assigned and is not acknowledged.
     fn reinject_everything(&mut self, stale: usize) {
         self.paths[stale].subflow.take_queue();
         let len = self.send.assigned() - self.send.acked();
@@ -196,7 +198,8 @@ impl Connection {
         self.is_schedulable = true;
     }
 
-    /// A path closed: what it has not delivered goes to the others, unless each has to deliver its own.
+    /// Reinjects the undelivered data of a closed subflow. With [`Reinjection::None`], closes the
+    /// connection instead if such data was sent.
     pub(super) fn reinject_closed(&mut self, path: &Path) {
         let is_hole = |sent: Range| end(sent) > self.send.acked();
         let never = self.config.behaviour.reinjection == Reinjection::None;
@@ -211,7 +214,8 @@ impl Connection {
         }
     }
 
-    /// Looks at the paths regularly as long as something is outstanding, or waits for a path that may be dead.
+    /// Runs the timer while data is unacknowledged. Also runs it while data waits for a subflow
+    /// that can send, because that subflow may no longer work.
     pub(super) fn watch(&mut self, now: Nanos) {
         let waits = self.send.written() > self.send.assigned();
         let has_data = self.send.assigned() > self.send.acked()
@@ -227,14 +231,15 @@ impl Connection {
         }
     }
 
-    /// When a timer of the connection that is set to `at` expires.
+    /// Returns when a timer of the connection that is set to `at` expires.
     fn timer_expiry(&self, now: Nanos, at: Nanos) -> Nanos {
         let wheel = self.config.subflow.timer_wheel;
         wheel.map_or(at, |wheel| wheel.expiry(now, at))
     }
 
-    /// With the out-of-tree kernel's behaviour its own timer; with mainline's as long as the slowest path that carries data and has
-    /// not missed an interval still waits for an acknowledgment.
+    /// Returns the duration of the timer. The out-of-tree kernel has a timer of its own. With
+    /// mainline's behaviour, the timer runs as long as the latest retransmission timer of the
+    /// subflows that have not missed an interval.
     fn check_interval(&mut self, now: Nanos) -> Nanos {
         if self.config.behaviour.failed_after == FailedAfter::FirstRto {
             let rtos = || self.paths.iter().map(|path| path.subflow.rto());
@@ -268,16 +273,18 @@ impl Connection {
         self.watch(now);
     }
 
-    /// Whether every path has delivered what it had of the oldest data, and no DATA_ACK says so: it was lost with an acknowledgment,
-    /// and the next one said other things. Only the data again bring another.
+    /// Returns whether no subflow holds the oldest unacknowledged data any more. All have delivered
+    /// it, but the ACK with its DATA_ACK was lost, and the next ACK carried another option. Only
+    /// sending the data again brings another DATA_ACK.
     fn is_oldest_with_nobody(&self) -> bool {
         let oldest = self.send.acked();
         let has_it = |path: &Path| path.subflow.end_of_data_with(oldest).is_some();
         oldest < self.send.assigned() && !self.paths.iter().any(has_it)
     }
 
-    /// Mainline's timer begins anew with each DATA_ACK that tells something new (`__mptcp_clean_una`): whether that was so late
-    /// that it has not expired yet.
+    /// Restarts mainline's timer, which starts again with each DATA_ACK of new data
+    /// (`__mptcp_clean_una`). Returns whether such a DATA_ACK came so late that the timer has not
+    /// expired yet.
     fn restart_after_progress(&mut self, now: Nanos) -> bool {
         if self.config.behaviour.failed_after == FailedAfter::FirstRto {
             return false;

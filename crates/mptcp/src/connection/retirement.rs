@@ -1,5 +1,5 @@
-//! Paths that come to their end while the connection goes on: closed by FIN (RFC 8684, sections 3.3.3 and 3.4.2), or found dead
-//! after an address of theirs was removed (section 3.4.2).
+//! Subflows that end while the connection continues: closed with FIN (RFC 8684, sections 3.3.3 and
+//! 3.4.2), or found not to work after one of their addresses was removed (section 3.4.2).
 
 use std::mem;
 use std::net::IpAddr;
@@ -9,25 +9,26 @@ use crate::subflow::State;
 use crate::time::{Nanos, earliest};
 use crate::wire::{AddressId, ResetReason, Segment};
 
-/// Keepalives without an answer that prove a path dead.
+/// Number of unanswered keepalive probes after which a subflow is reset.
 const KEEPALIVES: u32 = 3;
 
-/// An address of a path was removed, and keepalives ask whether it is dead.
+/// Test of a subflow with keepalive probes after one of its addresses was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Suspicion {
-    /// A bare acknowledgment that comes earlier was under way before.
+    /// An ACK without data that arrives earlier was already in flight before the first probe.
     answers_from: Nanos,
-    /// Data that come earlier may have been under way before, in queues.
+    /// Data that arrives earlier may have waited in queues since before the first probe.
     data_from: Nanos,
-    /// When the next keepalive is due, or the path is dead.
+    /// When the next probe is due, or the subflow is reset.
     next_at: Nanos,
-    /// How long the last keepalive waits.
+    /// Wait after the last probe.
     wait: Nanos,
     keepalives: u32,
 }
 
 impl Path {
-    /// Asks whether the path lives. One that is not yet established is reset; one that is being closed has its own end.
+    /// Starts to test whether the subflow works. Resets a subflow that is not established yet, and
+    /// leaves one that is closing alone.
     fn suspect(&mut self, now: Nanos, min_rtt: Nanos) {
         if self.established_at.is_none() {
             self.reset(ResetReason::UNSPECIFIED);
@@ -44,7 +45,7 @@ impl Path {
         }
     }
 
-    /// Whatever is sent after the keepalive came shows that the path lives.
+    /// Ends the test if the peer must have sent the segment after the first probe arrived.
     pub(super) fn answer_suspicion(&mut self, now: Nanos, segment: &Segment) {
         let is_answered = |suspicion: &Suspicion| match segment.payload.is_empty() {
             true => now >= suspicion.answers_from,
@@ -60,7 +61,8 @@ impl Path {
         self.give_up_retirement(now);
     }
 
-    /// The next keepalive if it is time, waiting twice as long each time, and at last the end.
+    /// Sends the next probe when it is due. The wait doubles each time, and the subflow is reset in
+    /// the end.
     fn pursue_suspicion(&mut self, now: Nanos) {
         let Some(suspicion) = self
             .suspicion
@@ -90,20 +92,21 @@ impl Path {
         !matches!(self.subflow.state(), State::TimeWait | State::Closed)
     }
 
-    /// A FIN after what it has been given and has sent; what it has not sent is the caller's.
+    /// Closes the subflow with FIN after the data that it has sent. The caller reinjects queued
+    /// data.
     fn retire(&mut self, until: Nanos) {
         self.subflow.close();
         self.retired_until = Some(until);
     }
 
-    /// A FIN exchange that does not come to its end is cut off.
+    /// Resets the subflow if its FIN exchange does not complete in time.
     fn give_up_retirement(&mut self, now: Nanos) {
         if self.awaits_fin() && self.retired_until.is_some_and(|until| until <= now) {
             self.reset_leftover();
         }
     }
 
-    /// Its data have arrived another way (section 3.3.3).
+    /// Resets the subflow, because its data has arrived another way (section 3.3.3).
     pub(super) fn reset_leftover(&mut self) {
         self.reset(match self.subflow.unacked_bytes() {
             0 => ResetReason::UNSPECIFIED,
@@ -113,19 +116,21 @@ impl Path {
 }
 
 impl Connection {
-    /// The paths to an address that the peer has removed.
+    /// Tests the subflows to an address that the peer has withdrawn.
     pub(super) fn suspect_paths_to(&mut self, now: Nanos, id: AddressId) {
         self.suspect_paths(now, |path| path.remote_id == id);
     }
 
-    /// The paths from an address that we had removed, and that is back before they went: the peer may have given them up.
+    /// Tests the subflows from a withdrawn local address that came back before they closed, because
+    /// the peer may have closed them.
     pub(super) fn suspect_paths_from(&mut self, now: Nanos, local: IpAddr) {
         self.suspect_paths(now, |path| {
             path.four.local.ip() == local && mem::take(&mut path.has_lost_address)
         });
     }
 
-    /// These paths are not used until they have shown that they live; if they do not, they are reset.
+    /// Tests the subflows that `is_suspect` selects. They are not used until they have proved to
+    /// work, and are reset otherwise.
     fn suspect_paths(&mut self, now: Nanos, mut is_suspect: impl FnMut(&mut Path) -> bool) {
         for which in 0..self.paths.len() {
             if !is_suspect(&mut self.paths[which]) {
@@ -140,8 +145,8 @@ impl Connection {
         }
     }
 
-    /// Closes by FIN the paths that are to go, as soon as the connection can do without them: another works, or nothing is
-    /// outstanding (section 3.3.3).
+    /// Closes retiring subflows with FIN as soon as the connection can do without them: another
+    /// subflow works, or no data is unacknowledged (section 3.3.3).
     pub(super) fn retire_paths(&mut self, now: Nanos) {
         if !self.has_retiring {
             return;
@@ -168,7 +173,8 @@ impl Connection {
         self.tell_closed(now, four, is_unfit);
     }
 
-    /// The peer closes a subflow by FIN before its stream has ended; ours follows if there is another (section 3.3.3).
+    /// Handles a FIN of the peer on a subflow before the end of the peer's stream. Answers with FIN
+    /// if another subflow works (section 3.3.3).
     pub(super) fn follow_fin(&mut self, now: Nanos, which: usize) {
         let has_ended = self.session.fins.is_remote_reached(self.receive.next());
         if !has_ended && self.has_other_path(which) {

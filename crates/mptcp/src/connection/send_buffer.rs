@@ -1,4 +1,4 @@
-//! What the application wrote and the peer has not acknowledged at the level of the connection.
+//! The send buffer of a connection.
 
 use std::collections::VecDeque;
 
@@ -7,17 +7,18 @@ use crate::payload::Payload;
 use crate::queue;
 use crate::sched::Range;
 
-/// Bytes of the stream, numbered from 0.
+/// Written and unacknowledged bytes of the stream, numbered from 0.
 #[derive(Debug)]
 pub(super) struct SendBuffer {
-    /// In order and without gaps; the first holds `acked`.
+    /// In order and without gaps. The first piece contains `acked`.
     pieces: VecDeque<(u64, Payload)>,
     acked: u64,
     assigned: u64,
     written: u64,
     size: Buffer,
     capacity_bytes: u64,
-    /// The application had more than there was room for, and was not told of room since.
+    /// Whether the application had more data than there was room for, and was not told of room
+    /// since.
     is_awaited: bool,
 }
 
@@ -34,17 +35,17 @@ impl SendBuffer {
         }
     }
 
-    /// The first byte that the peer has not acknowledged.
+    /// Returns the offset of the first byte that the peer has not acknowledged.
     pub(super) fn acked(&self) -> u64 {
         self.acked
     }
 
-    /// The first byte that no subflow was given.
+    /// Returns the offset of the first byte that is assigned to no subflow.
     pub(super) fn assigned(&self) -> u64 {
         self.assigned
     }
 
-    /// Where the next byte of the application goes.
+    /// Returns the offset of the next byte that the application writes.
     pub(super) fn written(&self) -> u64 {
         self.written
     }
@@ -54,18 +55,18 @@ impl SendBuffer {
             .saturating_sub(self.written - self.acked)
     }
 
-    /// Whether the application waits for room.
+    /// Returns whether the application waits for room.
     pub(super) fn is_awaited(&self) -> bool {
         self.is_awaited
     }
 
-    /// Has another size from now on.
+    /// Changes the size.
     pub(super) fn resize(&mut self, size: Buffer) {
         self.size = size;
         self.capacity_bytes = size.initial_bytes();
     }
 
-    /// Grows to hold what all subflows may, if it may.
+    /// Grows an automatic buffer to the sum of the subflows' limits.
     pub(super) fn grow(&mut self, subflow_buffers: impl Iterator<Item = u32>) {
         if let Buffer::Auto { max_bytes, .. } = self.size {
             let wanted = subflow_buffers.map(|bytes| u64::from(bytes).min(max_bytes));
@@ -73,8 +74,9 @@ impl SendBuffer {
         }
     }
 
-    /// Whether an application that waits is told now that there is room: when a third is free, as in Linux
-    /// (`sk_stream_write_space`), so that it writes seldom and much.
+    /// Returns whether to tell a waiting application now that there is room. This happens when a
+    /// third of the buffer is free, as in Linux (`sk_stream_write_space`), so that it writes rarely
+    /// and much at once.
     pub(super) fn tells_of_room(&mut self) -> bool {
         let used = self.written - self.acked;
         let tells = self.is_awaited && self.free_bytes() >= used.div_ceil(2);
@@ -82,7 +84,7 @@ impl SendBuffer {
         tells
     }
 
-    /// Takes as much as there is room for, and says how much.
+    /// Takes as much of `payload` as there is room for. Returns the number of bytes taken.
     pub(super) fn write(&mut self, payload: &Payload) -> u32 {
         let room = self.free_bytes().min(u64::from(payload.len())) as u32;
         self.is_awaited |= room < payload.len();
@@ -93,13 +95,13 @@ impl SendBuffer {
         room
     }
 
-    /// Notes that the next `bytes` were given to a subflow.
+    /// Records that the next `bytes` bytes were assigned to a subflow.
     pub(super) fn assign(&mut self, bytes: u64) {
         self.assigned += bytes;
         debug_assert!(self.assigned <= self.written);
     }
 
-    /// Notes that everything before `offset` has arrived; whether that is new.
+    /// Records that everything before `offset` is acknowledged. Returns whether that is new.
     pub(super) fn acknowledge(&mut self, offset: u64) -> bool {
         if offset <= self.acked || offset > self.assigned {
             return false;
@@ -115,12 +117,12 @@ impl SendBuffer {
         true
     }
 
-    /// The part of a range that is still held.
+    /// Returns the part of a range that is not acknowledged.
     pub(super) fn unacked_part(&self, range: Range) -> Range {
         self.part_from(self.acked, range)
     }
 
-    /// The part of a range that no subflow was given.
+    /// Returns the part of a range that is assigned to no subflow.
     pub(super) fn unassigned_part(&self, range: Range) -> Range {
         self.part_from(self.assigned, range)
     }
@@ -134,10 +136,10 @@ impl SendBuffer {
         }
     }
 
-    /// The bytes of a range.
+    /// Returns the bytes of a range.
     ///
     /// # Panics
-    /// They were not written, or have been acknowledged.
+    /// If they were not written or have been acknowledged.
     pub(super) fn slice(&self, range: Range) -> Payload {
         let mut taken = Payload::EMPTY;
         let mut at = range.start;

@@ -1,4 +1,4 @@
-//! Which path carries what, and the segments that come of it.
+//! Assignment of data to subflows, and the segments to send.
 
 use super::path::Path;
 use super::session::PathOptions;
@@ -10,23 +10,23 @@ use crate::subflow::{Chunk, Control};
 use crate::time::Nanos;
 use crate::wire::{Packet, Segment};
 
-/// What mainline keeps of the application's data in one piece (`SKB_FRAG_PAGE_ORDER`).
+/// Size of the pieces in which mainline keeps the application's data (`SKB_FRAG_PAGE_ORDER`).
 const PAGE_BYTES: u64 = 32_768;
 
 impl Connection {
-    /// The next packet to be sent now, if there is one.
+    /// Returns the next packet to send at `now`, if there is one.
     pub fn poll_transmit(&mut self, now: Nanos) -> Option<Packet> {
         self.tell_doubled_window();
         loop {
             self.advance_close(now);
             self.tune_receive_buffer(now);
             self.schedule(now);
-            // One after the other, from the one on that sent last.
+            // Polls the subflows in turn, starting with the one that sent last.
             let count = self.paths.len();
             let first = self.next_to_transmit.checked_rem(count).unwrap_or(0);
             let room = self.receive.window_bytes();
             for which in (first..count).chain(0..first) {
-                // What it may offer is no more than the room.
+                // A subflow offers at most `room`, so its exact window need not be computed.
                 if self.paths.rests(which, room) {
                     continue;
                 }
@@ -40,7 +40,7 @@ impl Connection {
                 self.paths.note_rest(which);
             }
             self.reap_closed(now);
-            // What a path that is gone leaves behind goes out on the others at once.
+            // Data of a subflow that was just removed is reinjected at once.
             if !self.is_schedulable {
                 break;
             }
@@ -51,14 +51,15 @@ impl Connection {
         None
     }
 
-    /// A segment of a subflow, with so much payload, waits in the host before its first link.
+    /// Records that a segment of a subflow with `payload_bytes` bytes of payload waits in the host
+    /// before its first link.
     pub(crate) fn waits_in_host(&mut self, four: FourTuple, payload_bytes: u32) {
         if let Some(path) = self.paths.with_ends(four) {
             path.subflow.waits_in_host(payload_bytes);
         }
     }
 
-    /// One that waited there has left.
+    /// Records that a segment that waited in the host has left.
     pub(crate) fn departed(&mut self, four: FourTuple, payload_bytes: u32) {
         let Some(which) = self.paths.iter().position(|path| path.four == four) else {
             return;
@@ -100,7 +101,7 @@ impl Connection {
         if segment.is_none() {
             return segment;
         }
-        // What there was no place for waits for another acknowledgment: this one said other things.
+        // The segment had no room for the DATA_FIN, so another ACK carries it.
         if path.signals.owes_bare_fin(&self.session) {
             path.subflow.send_ack();
         }
@@ -115,7 +116,7 @@ impl Connection {
         segment
     }
 
-    /// What the path has to send, and can before the first answer is there, gets one mapping.
+    /// Gives one mapping to the data that the subflow can send before the first answer.
     fn map_first_burst(&mut self, which: usize) {
         let (path, windows) = self.paths.with_windows(which);
         if path.subflow.end_of_data_with(0).is_none() {
@@ -128,7 +129,7 @@ impl Connection {
         path.subflow.end_segment_after(len as u32);
     }
 
-    /// Asks the scheduler until it has nothing to say.
+    /// Calls the scheduler until it has no further decision.
     fn schedule(&mut self, now: Nanos) {
         if !std::mem::take(&mut self.is_schedulable) || self.session.mode == Mode::Negotiating {
             return;
@@ -143,7 +144,7 @@ impl Connection {
                 }
                 Decision::AssignRange { subflow, range } => self.assign(subflow, range, reason),
                 Decision::Penalize { subflow } => self.penalize(subflow),
-                // Whether the oldest data goes out again does not hold up the rest.
+                // Other data need not wait for the decision to send the oldest data again.
                 Decision::Wait if reason == Reason::MetaTimeout => {}
                 Decision::Wait => break,
             }
@@ -152,8 +153,9 @@ impl Connection {
         self.probe_closed_window();
     }
 
-    /// Into a closed window, with nothing under way, a path gets a byte: its persist timer asks until the window opens, as the
-    /// news of that may be lost (RFC 9293, section 3.8.6.1).
+    /// Assigns one byte to a subflow if the window is closed and nothing is unacknowledged. The
+    /// persist timer of the subflow then probes until the window opens, because a window update may
+    /// be lost (RFC 9293, section 3.8.6.1).
     fn probe_closed_window(&mut self) {
         let is_waiting = self.send.written() > self.send.assigned();
         let is_closed = self.send_edge <= self.send.assigned();
@@ -166,7 +168,7 @@ impl Connection {
         }
     }
 
-    /// What the scheduler is asked, if there is anything to ask.
+    /// Returns the reason and the data of the next call of the scheduler, if there is any.
     fn question(&mut self) -> Option<(Reason, Range)> {
         while let Some(range) = self.reinjections.front() {
             let part = self.send.unacked_part(range);
@@ -199,13 +201,14 @@ impl Connection {
         }
     }
 
-    /// Whether so much room is enough for a full-sized segment of some path.
+    /// Returns whether `room_bytes` is enough for a full-sized segment of some subflow.
     fn takes_a_segment(&self, room_bytes: u64) -> bool {
         let mut windows = self.paths.windows().iter();
         windows.any(|window| u64::from(window.mss_bytes) <= room_bytes)
     }
 
-    /// The first data that was given to a path and not acknowledged, as long as the same paths have it.
+    /// Returns the first assigned and unacknowledged data. It ends with the shortest segment or
+    /// queued chunk that contains its first byte.
     pub(super) fn oldest_unacked(&self) -> Option<Range> {
         let start = self.send.acked();
         if start == self.send.assigned() {
@@ -222,8 +225,9 @@ impl Connection {
         })
     }
 
-    /// What goes out again when the connection's timer has expired: with mainline the rest of a page of the application's data,
-    /// as far as it was sent (`__mptcp_retrans`).
+    /// Returns the data to send again after the connection's timer has expired. With mainline, that
+    /// is the rest of a page of the application's data, as far as it was assigned
+    /// (`__mptcp_retrans`).
     fn repeated(&self) -> Option<Range> {
         if self.config.behaviour.failed_after == FailedAfter::FirstRto {
             return self.oldest_unacked();
@@ -258,7 +262,7 @@ impl Connection {
 
     fn assign(&mut self, which: usize, range: Range, reason: Reason) {
         let range = match self.session.mode {
-            // Without mappings, what a path is given twice is twice in the stream.
+            // Without mappings, data assigned twice would be twice in the stream.
             Mode::Plain => self.send.unassigned_part(range),
             _ => self.send.unacked_part(range),
         };
@@ -280,7 +284,8 @@ impl Connection {
         });
     }
 
-    /// The window of a path that holds up the others is halved (Raiciu et al., NSDI 2012, section 4.2).
+    /// Halves the congestion window of a subflow that blocks the others (Raiciu et al., NSDI 2012,
+    /// section 4.2).
     fn penalize(&mut self, which: usize) {
         let window = &mut self.paths.with_windows(which).1[which];
         let mss = f64::from(window.mss_bytes);

@@ -1,4 +1,5 @@
-//! What both sides of a connection agreed on, and the options that say so (RFC 8684, sections 3.1 to 3.3).
+//! What both hosts of a connection agreed on, and the options that carry it (RFC 8684, sections 3.1
+//! to 3.3).
 
 use super::Config;
 use super::fin::Fins;
@@ -14,63 +15,67 @@ use crate::wire::{
     MptcpOptions, Token,
 };
 
-/// Bytes of options, padding included, that a data segment has: a DSS with a short DATA_ACK, with or without checksum.
+/// Bytes of MPTCP options in a data segment, including padding: a DSS with a short DATA_ACK, with
+/// or without checksum.
 const SHORT_DSS_BYTES: u32 = 24;
 /// The same with a long DATA_ACK.
 const LONG_DSS_BYTES: u32 = 28;
 
-/// Which protocol a connection speaks.
+/// The protocol that a connection uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Multipath TCP was asked for, and it is not yet known whether the peer speaks it.
+    /// MPTCP was requested, and it is not yet known whether the peer supports it.
     Negotiating,
-    /// Multipath TCP.
+    /// MPTCP.
     Multipath,
-    /// TCP, from the start or after a fallback (RFC 8684, section 3.7).
+    /// Plain TCP, from the start or after a fallback (RFC 8684, section 3.7).
     Plain,
 }
 
-/// What is common to all subflows of a connection.
+/// State that all subflows of a connection share.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) role: Role,
     pub(super) mode: Mode,
     local_key: Key,
-    /// The number of the first byte of our stream.
+    /// DSN of the first byte of the local stream.
     first_data_seq: DataSeq,
     pub(super) remote: Option<Remote>,
     pub(super) uses_checksums: bool,
-    /// Whether we allow joins to the address and port of the initial subflow (flag C).
+    /// Whether this host allows joins to the address and port of the initial subflow (flag C).
     allows_joins_to_initial: bool,
     /// Whether the peer allows joins to the address and port of the initial subflow (flag C).
     pub(super) may_join_initial: bool,
-    /// Whether the peer is known to know the keys, so that MP_CAPABLE need not be repeated (section 3.1).
+    /// Whether the peer is known to have the keys, so that MP_CAPABLE need not be repeated (section
+    /// 3.1).
     pub(super) is_fully_established: bool,
-    /// What an opener's MP_CAPABLE says of its first burst of data, once that was sent.
+    /// Mapping of the opener's first burst of data, which MP_CAPABLE carries; set once the burst is
+    /// sent.
     first_mapping: Option<InitialMapping>,
     /// Whether the peer has sent a mapping or a DATA_ACK.
     pub(super) has_seen_dss: bool,
-    /// Whether the peer has shown that it takes long numbers.
+    /// Whether the peer has shown that it accepts DATA_ACKs of 64 bits.
     pub(super) has_long_acks: bool,
-    /// The first byte of the peer's stream that is missing.
+    /// Offset of the first missing byte of the peer's stream.
     pub(super) receive_next: u64,
     pub(super) fins: Fins,
-    /// Whether the next data says that from it on we speak plain TCP (section 3.7).
+    /// Whether the next data must carry an infinite mapping (section 3.7).
     pub(super) owes_infinite_mapping: bool,
-    /// Whether the peer's MP_FAIL ended Multipath TCP, and gets one in answer.
+    /// Whether the fallback was due to the peer's MP_FAIL, so that each MP_FAIL is answered.
     pub(super) answers_fail: bool,
-    /// Whether the peer maps its data still, after we told it that they came changed: so long it has DATA_ACKs.
+    /// Whether the peer still sends mappings after this host reported a wrong checksum. Until it
+    /// stops, it is sent DATA_ACKs.
     pub(super) awaits_infinite_mapping: bool,
-    /// How many SYNs with MP_CAPABLE a path may send.
+    /// Largest number of SYNs with MP_CAPABLE on a subflow.
     max_capable_syns: u32,
 }
 
-/// What follows from the peer's key.
+/// Values derived from the key of the peer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Remote {
     key: Key,
     pub(super) token: Token,
-    /// The number of the first byte of its stream.
+    /// DSN of the first byte of the peer's stream.
     first_data_seq: DataSeq,
 }
 
@@ -106,7 +111,7 @@ impl Session {
         });
     }
 
-    /// Both keys, once the peer's is known.
+    /// Returns both keys, once the peer's is known.
     pub(super) fn keys(&self) -> Option<Keys> {
         self.remote.map(|remote| Keys {
             local: self.local_key,
@@ -118,12 +123,12 @@ impl Session {
         self.local_key
     }
 
-    /// What the peer calls this connection.
+    /// Returns the token by which the peer joins this connection.
     pub(super) fn local_token(&self) -> Token {
         keys::token(self.local_key)
     }
 
-    /// Bytes to be reserved for options in data segments.
+    /// Returns the bytes to reserve for options in data segments.
     pub(super) fn reserved_bytes(&self) -> u32 {
         match (self.mode, self.has_long_acks) {
             (Mode::Plain, _) if !self.owes_infinite_mapping => 0,
@@ -132,31 +137,33 @@ impl Session {
         }
     }
 
-    /// The number of a byte of our stream.
+    /// Returns the DSN of a byte of the local stream.
     pub(super) fn data_seq(&self, offset: u64) -> DataSeq {
         self.first_data_seq + offset
     }
 
-    /// The byte of our stream with that number, near a known one; nothing if it lies before the first.
+    /// Returns the offset in the local stream of the DSN `number`, close to the offset `near`.
+    /// Returns `None` if it lies before the first byte.
     pub(super) fn offset(&self, number: DataNumber, near: u64) -> Option<u64> {
         let data_seq = number.expand(self.data_seq(near));
         u64::try_from(data_seq.distance_from(self.first_data_seq)).ok()
     }
 
-    /// The number of a byte of the peer's stream, if its key is known.
+    /// Returns the DSN of a byte of the peer's stream, if the peer's key is known.
     pub(super) fn remote_data_seq(&self, offset: u64) -> Option<DataSeq> {
         self.remote.map(|remote| remote.first_data_seq + offset)
     }
 
-    /// The byte of the peer's stream with that number; nothing if it lies before the first, or the peer's key is not known.
+    /// Returns the offset in the peer's stream of the DSN `number`. Returns `None` if it lies
+    /// before the first byte or if the peer's key is not known.
     pub(super) fn remote_offset(&self, number: DataNumber) -> Option<u64> {
         let first = self.remote?.first_data_seq;
         let data_seq = number.expand(first + self.receive_next);
         u64::try_from(data_seq.distance_from(first)).ok()
     }
 
-    /// What a DATA_ACK says now, in the long form if the peer takes it and there is room: a segment that was cut for the short
-    /// form, and is sent again, has none.
+    /// Returns the current DATA_ACK, in the long form if the peer accepts it and there is room. A
+    /// retransmitted segment that was cut for the short form has no room.
     fn data_ack(&self, room_bytes: usize) -> Option<DataNumber> {
         let fin = u64::from(self.fins.is_remote_reached(self.receive_next));
         let next = self.remote?.first_data_seq + self.receive_next + fin;
@@ -178,7 +185,8 @@ impl Session {
         flags
     }
 
-    /// Whether the first data would go out with MP_CAPABLE, and it is not settled yet how many are mapped by it.
+    /// Returns whether the first data would carry MP_CAPABLE and the length of its mapping is not
+    /// yet set.
     pub(super) fn owes_first_mapping(&self) -> bool {
         !self.is_fully_established
             && self.first_mapping.is_none()
@@ -186,8 +194,8 @@ impl Session {
             && self.mode == Mode::Multipath
     }
 
-    /// Every segment of the first burst repeats MP_CAPABLE, so that the keys arrive with any of them, as Linux does; what they
-    /// say of the burst is one mapping (section 3.1).
+    /// Sets the mapping of the first burst. Every segment of the burst repeats MP_CAPABLE with this
+    /// one mapping, as in Linux, so that the keys arrive with any of them (section 3.1).
     pub(super) fn map_first_burst(&mut self, burst: &Payload) {
         self.first_mapping = Some(InitialMapping {
             len: burst.len() as u16,
@@ -195,7 +203,7 @@ impl Session {
         });
     }
 
-    /// Bytes of the first burst, if they have a checksum.
+    /// Returns the length of the first burst in bytes if it has a checksum, otherwise 0.
     pub(super) fn first_checked_bytes(&self) -> u16 {
         let first = self.first_mapping.filter(|first| first.checksum.is_some());
         first.map_or(0, |first| first.len)
@@ -231,7 +239,7 @@ impl Session {
         }
     }
 
-    /// The first burst as a mapping like others.
+    /// Returns the mapping of the first burst for a DSS.
     fn mapping_of_burst(&self, first: InitialMapping) -> Mapping {
         Mapping {
             data_seq: DataNumber::Long(self.data_seq(0)),
@@ -241,7 +249,7 @@ impl Session {
         }
     }
 
-    /// A mapping of nothing but our DATA_FIN (section 3.3.3).
+    /// Returns the mapping of a DATA_FIN without data (section 3.3.3).
     fn fin_mapping(&self, fin: u64) -> Mapping {
         let data_seq = self.data_seq(fin);
         Mapping {
@@ -254,7 +262,7 @@ impl Session {
         }
     }
 
-    /// The checksum of a mapping without DATA_FIN, if checksums are used (section 3.3.1).
+    /// Returns the checksum of a mapping without DATA_FIN, if checksums are used (section 3.3.1).
     fn checksum(&self, data_seq: DataSeq, subflow_seq: u32, payload: &Payload) -> Option<u16> {
         self.uses_checksums.then(|| {
             let mut sum = Sum::of_mapping(data_seq, subflow_seq, payload.len() as u16);
@@ -264,7 +272,7 @@ impl Session {
     }
 }
 
-/// The options of one path's segments.
+/// Writes the MPTCP options of the segments of one subflow.
 pub(super) struct PathOptions<'a> {
     pub(super) session: &'a mut Session,
     pub(super) signals: &'a mut PathSignals,
@@ -290,7 +298,8 @@ impl Options for PathOptions<'_> {
 }
 
 impl PathOptions<'_> {
-    /// After as many attempts as are allowed, the SYN goes without MP_CAPABLE: a middlebox may drop it (section 3.1).
+    /// Returns the MPTCP option of a SYN. After the allowed number of attempts, the SYN carries no
+    /// MP_CAPABLE, because a middlebox may drop it (section 3.1).
     fn syn(&mut self) -> Option<MptcpOption> {
         if let Join::Opening {
             address_id,
@@ -349,7 +358,8 @@ impl PathOptions<'_> {
         }
     }
 
-    /// The mapping of the first burst, if this is a part of it and not the same data once more behind it.
+    /// Returns the mapping of the first burst if the segment is part of it. A reinjection of the
+    /// same data later on the subflow is not.
     fn first_mapping(&self, outgoing: &Outgoing<'_>, offset: u64) -> Option<InitialMapping> {
         let first = self.session.first_mapping?;
         let is_where_it_began = u64::from(outgoing.subflow_seq) == offset + 1;
@@ -358,15 +368,18 @@ impl PathOptions<'_> {
         (is_part && self.signals.join == Join::Initial).then_some(first)
     }
 
-    /// Whether the peer may not yet know our key, and this is the subflow to say it on.
+    /// Returns whether the peer may not yet know the local key and this subflow has to carry it.
     fn repeats_capable(&self) -> bool {
         let is_opener = self.session.role == Role::Opener;
         is_opener && self.signals.join == Join::Initial && !self.session.is_fully_established
     }
 
-    /// Until the peer has shown that it has the keys, they go with every acknowledgment (section 3.1), but for one after them that
-    /// says the DATA_FIN of a stream without a byte (section 3.3.3): there is no room for both, and nothing else would ever make
-    /// the peer show it.
+    /// Returns whether the next ACK carries the keys.
+    ///
+    /// Until the peer has shown that it has the keys, every ACK carries them (section 3.1). The
+    /// exception is one ACK after them that carries the DATA_FIN of an empty stream (section
+    /// 3.3.3). There is no room for both, and nothing else would make the peer show that it has the
+    /// keys.
     fn says_keys_next(&mut self) -> bool {
         let has_said_keys = std::mem::replace(&mut self.signals.has_said_keys, true);
         !has_said_keys || !self.signals.owes_bare_fin(self.session)
@@ -387,11 +400,11 @@ impl PathOptions<'_> {
             return;
         }
         if self.session.remote.is_none() {
-            // Whoever accepted, and has not learnt the key, has nothing to say yet.
+            // An acceptor that has not learned the peer's key sends no options.
             return;
         }
         let signal = self.signals.take_pending();
-        // With a port, an IPv6 address takes that of the timestamps, too.
+        // An IPv6 address with a port also takes the room of the timestamps.
         let takes_all_room = matches!(signal, Some(MptcpOption::AddAddress(_)));
         if !takes_all_room {
             options.push(self.acknowledgment(room_bytes));
@@ -411,7 +424,7 @@ impl PathOptions<'_> {
         })
     }
 
-    /// A DSS without data; with our DATA_FIN if it is to be said on this path.
+    /// Returns a DSS without data. It carries the DATA_FIN if this subflow has to send it.
     fn acknowledgment(&mut self, room_bytes: usize) -> MptcpOption {
         let fin = self.session.fins.local_to_send();
         let says_fin = std::mem::take(&mut self.signals.says_fin);
@@ -443,7 +456,8 @@ impl PathOptions<'_> {
         }
     }
 
-    /// After a fallback in mid-stream: MP_FAIL, and one infinite mapping with the first new byte (section 3.7).
+    /// Writes the options after a fallback in the middle of a stream: MP_FAIL, and one infinite
+    /// mapping with the first new byte (section 3.7).
     fn say_farewell_to_multipath(&mut self, outgoing: &Outgoing<'_>, options: &mut MptcpOptions) {
         if outgoing.kind == SegmentKind::Ack {
             self.say_fail(outgoing.room_bytes, options);
@@ -458,8 +472,11 @@ impl PathOptions<'_> {
         }
     }
 
-    /// MP_FAIL is repeated until there is an answer, as acknowledgments may be lost; the answer is said once for each. DATA_ACKs
-    /// end with the peer's infinite mapping: that comes with new data, for which a window may have to open (section 3.7).
+    /// Writes MP_FAIL. It is repeated until it is answered, because ACKs may be lost. An answer is
+    /// sent once for each MP_FAIL received.
+    ///
+    /// DATA_ACKs continue until the peer's infinite mapping arrives. It comes with new data, and
+    /// the window may have to open for that data first (section 3.7).
     fn say_fail(&mut self, room_bytes: usize, options: &mut MptcpOptions) {
         let fail = self.signals.failed_from;
         if self.session.answers_fail {
@@ -474,7 +491,8 @@ impl PathOptions<'_> {
         }
     }
 
-    /// Bytes before the first new one stand as far before it on the subflow as in the stream.
+    /// Returns an infinite mapping from `back_to` on. Its start lies as many bytes before the first
+    /// new byte, at `offset`, on the subflow as in the stream.
     fn infinite_mapping(
         &self,
         infinite: InfiniteMapping,

@@ -1,4 +1,4 @@
-//! From which of several addresses a connection starts.
+//! The choice of the address pair on which a connection starts.
 
 use rand_core::Rng;
 
@@ -9,30 +9,36 @@ use crate::seq::SeqNr;
 use crate::subflow::{Arrival, CloseReason};
 use crate::time::Nanos;
 
-/// How a connection that there are several ways for starts. RFC 8684 knows one initial subflow and leaves open from where.
+/// How a connection starts if several address pairs are available. RFC 8684 has one initial subflow
+/// and does not say which address pair it uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Start {
-    /// On the first way; on the next one when its SYNs have died or were refused.
+    /// Tries the first address pair. Tries the next one when the SYNs remain unanswered or are
+    /// refused.
     #[default]
     Primary,
-    /// On all ways at once, each with a SYN that has MP_CAPABLE. The first answer wins, and the others are answered by a reset:
-    /// a SYN of version 1 has no key, so they are handshakes of their own. The path manager may join over their ways later. Ours:
-    /// no RFC says so.
+    /// Sends a SYN with MP_CAPABLE on every address pair at once.
+    ///
+    /// The first answer wins, and the others are answered with a RST. They are separate handshakes,
+    /// because a SYN of version 1 carries no key. The path manager may join on their address pairs
+    /// later. This is an extension of mptcplab: no RFC defines it.
     Race,
 }
 
-/// A way to start besides the one that is the connection's initial one for now.
+/// An address pair, besides the current initial one, on which the connection can start.
 #[derive(Debug)]
 pub(super) struct Way {
     pub(super) four: FourTuple,
     iss: SeqNr,
-    /// What becomes the path manager if the connection starts there, as it has to know the initial subflow.
+    /// The path manager for a start on this address pair. It replaces the current one, because a
+    /// path manager has to know the initial subflow.
     pub(super) path_manager: Box<dyn PathManager>,
     is_tried: bool,
 }
 
 impl Connection {
-    /// Another way for a connection that was just opened; [`Config::start`](super::Config::start) says when it is tried.
+    /// Adds another address pair to a connection that was just opened.
+    /// [`Config::start`](super::Config::start) says when it is tried.
     pub fn add_way(
         &mut self,
         now: Nanos,
@@ -60,14 +66,16 @@ impl Connection {
         self.add_path(now, four, (0, 0), subflow, Join::Initial);
     }
 
-    /// Where the connection can be reached: the ends of its subflows, and those that it may still start from.
+    /// Returns the addresses and ports at which the connection can be reached: those of its
+    /// subflows, and those on which it may still start.
     pub fn ends(&self) -> impl Iterator<Item = FourTuple> {
         let paths = self.paths.iter().map(|path| path.four);
         let untried = self.ways.iter().filter(|way| !way.is_tried);
         paths.chain(untried.map(|way| way.four))
     }
 
-    /// A path was answered first: it is the initial one, and there are no others. Says its new index.
+    /// Once a subflow is answered, makes it the initial subflow and removes all others. Returns its
+    /// new index.
     pub(super) fn settle_start(&mut self, now: Nanos, which: usize, arrival: Arrival) -> usize {
         if self.ways.is_empty() || !arrival.established {
             return which;
@@ -81,7 +89,8 @@ impl Connection {
         0
     }
 
-    /// Its last path has gone before any was answered: whether there is another way.
+    /// Starts on the next address pair after the last subflow closed without an answer. Returns
+    /// whether there was one.
     pub(super) fn try_next_way(&mut self, now: Nanos) -> bool {
         let untried = self.ways.iter_mut().find(|way| !way.is_tried);
         let Some(way) = untried.filter(|_| self.closed.is_none()) else {

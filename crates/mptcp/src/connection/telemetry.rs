@@ -1,4 +1,4 @@
-//! What can be read of a connection while it runs.
+//! State and counters of a running connection.
 
 use super::Connection;
 use crate::cc::Window;
@@ -6,26 +6,27 @@ use crate::pm::FourTuple;
 use crate::subflow::{self, State};
 use crate::time::Nanos;
 
-/// What happened on a connection since it began.
+/// Counters of a connection since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Data given to a further subflow after a first one, in bytes.
+    /// Bytes sent on a further subflow after a first one.
     pub reinjected_bytes: u64,
-    /// Data that arrived again, in bytes.
+    /// Bytes received that the connection already had.
     pub duplicate_bytes: u64,
-    /// Data beyond the receive window, in bytes.
+    /// Bytes received beyond the receive window.
     pub refused_bytes: u64,
-    /// Windows that the scheduler halved.
+    /// How often the scheduler halved the congestion window of a subflow (penalization).
     pub penalizations: u64,
-    /// DSS checksums that were wrong.
+    /// Mappings with a wrong DSS checksum.
     pub failed_checksums: u64,
-    /// Joins whose HMAC was wrong or missing.
+    /// Joins with a wrong or missing HMAC.
     pub refused_joins: u64,
-    /// Announced addresses whose HMAC was wrong.
+    /// Announcements with a wrong HMAC.
     pub refused_announcements: u64,
-    /// DATA_ACKs of what was never sent.
+    /// DATA_ACKs for data that was never sent.
     pub unbelievable_acks: u64,
-    /// Payload that closed subflows sent, acknowledged and received, with all that TCP counts.
+    /// Sum of the TCP counters of all closed subflows, including payload sent, acknowledged and
+    /// received.
     pub closed_subflows: subflow::Counters,
 }
 
@@ -35,29 +36,29 @@ impl Counters {
     }
 }
 
-/// A subflow at an instant.
+/// State of a subflow at one time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SubflowState {
-    /// Its name.
+    /// The number of the subflow in its connection.
     pub id: u32,
-    /// Its ends.
+    /// Its addresses and ports.
     pub four: FourTuple,
-    /// Where TCP stands.
+    /// Its TCP state.
     pub state: State,
     /// Its windows and round-trip times.
     pub window: Window,
-    /// What happened on it.
+    /// Its counters since its start.
     pub counters: subflow::Counters,
-    /// Whether either side marked it as a backup one.
+    /// Whether either host marked it as backup.
     pub is_backup: bool,
-    /// Whether nothing seems to arrive on it.
+    /// Whether it is stale.
     pub is_stale: bool,
-    /// When its handshake was complete.
+    /// When its handshake completed.
     pub established_at: Option<Nanos>,
 }
 
 impl Connection {
-    /// All subflows, in the order in which they came.
+    /// Returns the state of all subflows, in the order in which they were added.
     pub fn subflows(&self) -> impl Iterator<Item = SubflowState> {
         let paths = self.paths.iter().zip(self.paths.windows());
         paths.map(|(path, window)| SubflowState {
@@ -72,12 +73,12 @@ impl Connection {
         })
     }
 
-    /// What happened since it began.
+    /// Returns the counters since the start of the connection.
     pub fn counters(&self) -> Counters {
         self.counters.as_deref().copied().unwrap_or_default()
     }
 
-    /// Data that arrived and waits for what is missing before it, in bytes.
+    /// Returns the bytes received beyond a gap, in the connection and in its subflows.
     pub fn out_of_order_bytes(&self) -> u64 {
         let in_subflows = self
             .paths
@@ -86,19 +87,20 @@ impl Connection {
         self.receive.out_of_order_bytes() + in_subflows.sum::<u64>()
     }
 
-    /// What it offers on the path that offers most, in bytes beyond what it has acknowledged.
+    /// Returns the receive window of the subflow that offers most, in bytes beyond the acknowledged
+    /// data.
     pub fn receive_window_bytes(&self) -> u64 {
         let paths = 0..self.paths.len();
         let offered = paths.map(|which| self.window_offered_on(which)).max();
         offered.unwrap_or_else(|| self.receive.window_bytes())
     }
 
-    /// Data that was written and that the peer has not acknowledged, in bytes.
+    /// Returns the bytes that were written and that the peer has not acknowledged.
     pub fn unacked_bytes(&self) -> u64 {
         self.send.written() - self.send.acked()
     }
 
-    /// Data in order that the application has not read, in bytes.
+    /// Returns the bytes received in order that the application has not read.
     pub fn unread_bytes(&self) -> u64 {
         self.receive.ready_bytes()
     }

@@ -1,11 +1,15 @@
-//! What waits in the host before its first link: who sends the packets tells it.
+//! Limits on the data that waits in the host before its first link, as reported by the driver.
 
 use super::Endpoint;
 use crate::pm::FourTuple;
 
 impl Endpoint {
-    /// A packet that was sent between these, with so much payload, waits in the host before its first link. What waits there of a
-    /// subflow holds back the rest of it (`tcp_small_queue_check` of Linux); who never says so holds back nothing.
+    /// Reports that a sent packet with `payload_bytes` of payload waits in the host before its
+    /// first link.
+    ///
+    /// `four` names the subflow. Data that waits in the host holds back further data of the same
+    /// subflow, as Linux's `tcp_small_queue_check` does. A driver that never calls this limits
+    /// nothing.
     pub fn waits_in_host(&mut self, four: FourTuple, payload_bytes: u32) {
         if let Some(id) = self.connection_between(four)
             && let Some(slot) = self.connections.get_mut(&id)
@@ -14,7 +18,10 @@ impl Endpoint {
         }
     }
 
-    /// A packet that waited in the host has left it, or is gone: there may be room for others.
+    /// Reports that a packet that waited in the host was sent or dropped.
+    ///
+    /// `four` and `payload_bytes` are those of the call to [`Endpoint::waits_in_host`]. The subflow
+    /// may now have room to send more.
     pub fn departed(&mut self, four: FourTuple, payload_bytes: u32) {
         if let Some(id) = self.connection_between(four) {
             self.with(id, |connection, _| connection.departed(four, payload_bytes));

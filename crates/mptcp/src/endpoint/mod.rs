@@ -1,26 +1,34 @@
-//! All connections of a host: which one a packet belongs to, who listens, and which ports are free.
+//! All connections of a host: delivers packets to connections, keeps listeners, and assigns ports.
 //!
-//! A packet belongs to the connection that has a subflow between its four ends. Otherwise it is
+//! A packet belongs to the connection that has a subflow between its addresses and ports. Any other
+//! packet is one of these:
 //!
-//! - a SYN with MP_JOIN: the token names the connection (RFC 8684, section 3.2), whatever the port; an unknown one is answered
-//!   by a reset with MP_TCPRST, and nothing is kept;
-//! - another SYN to a port that is listened to ([`Endpoint::listen`]): a new connection, which [`Endpoint::accept`] hands out
-//!   once it is established. With [`Config::max_half_open`] of them not yet established, it is answered by a SYN cookie
-//!   (RFC 4987, section 3.6): nothing is kept, and the third packet makes the connection;
-//! - anything else, which gets a reset (RFC 9293, section 3.10.7.1).
+//! - A SYN with MP_JOIN. The token names the connection, whatever the port (RFC 8684, section 3.2).
+//!   An unknown token is answered with a reset that carries MP_TCPRST, and no state is kept.
+//! - Another SYN to a listening port ([`Endpoint::listen`]). It starts a connection, which
+//!   [`Endpoint::accept`] returns once it is established. While [`Config::max_half_open`]
+//!   connections of the listener are not yet established, the SYN is answered with a SYN cookie
+//!   (RFC 4987, section 3.6): no state is kept, and the third packet creates the connection.
+//! - Anything else. It is answered with a reset (RFC 9293, section 3.10.7.1).
 //!
-//! Connections are opened from one address, or over one of several ways to the same host
-//! ([`Endpoint::connect_over`]). Subflows that a path manager asks for get a port here, from 49152 on or from what
-//! [`Endpoint::take_ports_from`] named. Changes of local addresses are collected for [`NetworkView::change_delay`] and then told to all
-//! connections.
+//! A connection is opened between one pair of addresses, or between one of several pairs that lead
+//! to the same host ([`Endpoint::connect_over`]). The endpoint assigns local ports to the subflows
+//! that a path manager requests: ports from 49152 on, or those of [`Endpoint::take_ports_from`].
+//! Changes of local addresses are collected for [`NetworkView::change_delay`] and then reported to
+//! all connections.
 //!
-//! Who decides himself about a SYN that came keeps it back, and has it answered by [`Endpoint::accept_syn`] or
-//! [`Endpoint::refuse_packet`].
+//! To decide about an incoming connection yourself, hold its SYN back and later call
+//! [`Endpoint::accept_syn`] or [`Endpoint::refuse_packet`].
 //!
 //! # The order of calls
-//! [`Endpoint::handle_packet`], [`Endpoint::handle_timeout`], [`Endpoint::handle_address_change`] or an [`Endpoint::command`],
-//! then [`Endpoint::poll_transmit`] until it has nothing, [`Endpoint::poll_event`] likewise, then [`Endpoint::poll_timeout`]. A
-//! packet or a timeout wakes its own connection and no other. Who has heard [`Event::Closed`] says [`Endpoint::forget`].
+//! 1. Report an input: [`Endpoint::handle_packet`], [`Endpoint::handle_timeout`],
+//!    [`Endpoint::handle_address_change`] or [`Endpoint::command`].
+//! 2. Call [`Endpoint::poll_transmit`] until it returns `None`.
+//! 3. Call [`Endpoint::poll_event`] until it returns `None`.
+//! 4. Call [`Endpoint::poll_timeout`].
+//!
+//! A packet or a timeout wakes only its own connection. Call [`Endpoint::forget`] after
+//! [`Event::Closed`] to release the connection.
 
 mod host_queue;
 mod passive_open;
@@ -49,51 +57,51 @@ use crate::wire::{
     TcpOptions, Token,
 };
 
-/// A connection of an endpoint. It is never used again.
+/// Identifies a connection of an endpoint. IDs are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(u64);
 
-/// Makes the algorithms of a new connection.
+/// Creates the algorithms of a new connection.
 pub type MakeAlgorithms = Box<dyn Fn(&pm::Connection) -> Algorithms + Send>;
 
-/// How connections are made.
+/// The configuration and algorithms with which an endpoint creates connections.
 pub struct Profile {
-    /// Their parameters, which they share.
+    /// Parameters, shared by all connections created with this profile.
     pub config: Arc<Config>,
-    /// Their algorithms.
+    /// Creates the algorithms of each connection.
     pub algorithms: MakeAlgorithms,
 }
 
-/// Why a connection could not be opened.
+/// Reasons why a connection could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
-    /// The addresses are of different families.
+    /// One address is IPv4 and the other IPv6.
     #[error("{local} and {remote} are of different address families")]
     Families {
-        /// From where.
+        /// The local address.
         local: IpAddr,
-        /// Where to.
+        /// The address of the peer.
         remote: IpAddr,
     },
-    /// There is a connection between these ends already.
+    /// A connection between these addresses and ports exists already.
     #[error("there is a connection from {local} to {remote} already")]
     InUse {
-        /// From where.
+        /// The local address and port.
         local: SocketAddr,
-        /// Where to.
+        /// The address and port of the peer.
         remote: SocketAddr,
     },
-    /// All ports that connections may start from are in use between these two.
+    /// All local ports that connections may use are taken between this address and this peer.
     #[error("no port is free from {local} to {remote}")]
     NoFreePort {
-        /// From where.
+        /// The local address.
         local: IpAddr,
-        /// Where to.
+        /// The address and port of the peer.
         remote: SocketAddr,
     },
 }
 
-/// All connections of a host.
+/// All connections of a host, and its listeners.
 pub struct Endpoint {
     rng: Box<dyn Rng + Send>,
     connections: BTreeMap<ConnectionId, Slot>,
@@ -106,33 +114,35 @@ pub struct Endpoint {
     awake: VecDeque<ConnectionId>,
     deadlines: BTreeSet<(Nanos, ConnectionId)>,
     events: VecDeque<(ConnectionId, Event)>,
-    /// Answers of which nothing is kept: resets, and SYN/ACKs with cookies.
+    /// Packets to send that belong to no connection: resets, and SYN/ACKs with cookies.
     replies: VecDeque<Packet>,
-    /// Made when it is needed first.
+    /// Created when the first cookie is sent.
     syn_cookies: Option<SynCookies>,
     next_id: u64,
     ports: Ports,
-    /// How long TIME-WAIT keeps a port where none is free.
+    /// Minimum time in TIME-WAIT before a port is reused, if no port is free; see
+    /// [`Endpoint::reuse_ports_after`].
     reuse_after: Option<Nanos>,
 }
 
-/// What the network offers to the connections of a host.
+/// The addresses that the network offers to the connections of a host.
 #[derive(Clone, Debug, Default)]
 pub struct NetworkView {
-    /// Pairs between which packets can go, in order of preference; all connections have them in common.
+    /// Address pairs that packets can travel between, in order of preference. Shared by all
+    /// connections.
     pub pairs: Arc<[AddressPair]>,
-    /// Local addresses that are not usable now.
+    /// Local addresses that are currently unusable.
     pub down: BTreeSet<IpAddr>,
-    /// Local addresses whose subflows are backup ones.
+    /// Local addresses whose subflows have backup priority.
     pub backup: BTreeSet<IpAddr>,
-    /// How long changes of addresses are collected before connections hear of them.
+    /// How long address changes are collected before they are reported to connections.
     pub change_delay: Nanos,
 }
 
-/// The ends of a subflow as a key.
+/// The addresses and ports of a subflow, as a map key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Ends {
-    /// The peer's and ours.
+    /// The peer's port in the upper 16 bits, the local port in the lower 16 bits.
     ports: u32,
     remote: IpAddr,
     local: IpAddr,
@@ -147,7 +157,7 @@ impl Ends {
         }
     }
 
-    /// Those of a packet, as its receiver sees them.
+    /// Returns the key of a received packet, as its receiver sees it.
     fn of_receiver(packet: &Packet) -> Self {
         let segment = &packet.segment;
         Self::new(
@@ -164,7 +174,7 @@ impl From<FourTuple> for Ends {
 }
 
 impl Ord for Ends {
-    /// Ports come first, as they differ most: a search looks at few addresses.
+    /// Compares ports first because they differ most, so a search compares few addresses.
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         let by_ports = self.ports.cmp(&other.ports);
@@ -181,16 +191,18 @@ impl PartialOrd for Ends {
 struct Slot {
     connection: Box<Connection>,
     ends: Vec<Ends>,
-    /// What stands in `deadlines`: its next timeout, or an instant before it.
+    /// The entry of this connection in `deadlines`: its next timeout, or an earlier time.
     deadline: Option<Nanos>,
     is_awake: bool,
-    /// It was accepted through this port, and nobody has taken it yet.
+    /// The listening port of a connection that [`Endpoint::accept`] has not returned yet.
     accepted_at: Option<u16>,
 }
 
 impl Slot {
-    /// Nearly every packet puts a deadline off. So one that is noted already is left where it is unless a new one comes before
-    /// it; when it is reached, the next is noted.
+    /// Enters the next timeout of the connection in `deadlines`.
+    ///
+    /// An entry that is earlier than the timeout stays as it is, because nearly every packet
+    /// postpones the timeout. When the entry is reached, the current timeout is entered.
     fn note_deadline(&mut self, id: ConnectionId, deadlines: &mut BTreeSet<(Nanos, ConnectionId)>) {
         let noted = self.deadline;
         let next = self.connection.poll_timeout();
@@ -206,7 +218,7 @@ impl Slot {
 }
 
 impl Endpoint {
-    /// An endpoint in that network; keys, ports and sequence numbers come from `rng`.
+    /// Creates an endpoint in `network`. Keys, ports and sequence numbers are drawn from `rng`.
     pub fn new(network: NetworkView, rng: Box<dyn Rng + Send>) -> Self {
         Self {
             changes: AddressChanges::new(network.change_delay, network.down.clone()),
@@ -227,7 +239,12 @@ impl Endpoint {
         }
     }
 
-    /// Opens a connection. Port 0 of `local` means any.
+    /// Opens a connection from `local` to `remote`. If the port of `local` is 0, a free port is
+    /// chosen.
+    ///
+    /// # Errors
+    /// Fails if the addresses are of different families, if a connection between them exists
+    /// already, or if no local port is free.
     pub fn connect(
         &mut self,
         now: Nanos,
@@ -238,8 +255,13 @@ impl Endpoint {
         self.connect_over(now, FourTuple { local, remote }, &[], profile)
     }
 
-    /// Opens a connection to a host to which there are several ways: [`Config::start`] says how they are used. Local ports of 0
-    /// mean any.
+    /// Opens a connection to a host that several address pairs lead to.
+    ///
+    /// The connection starts on `primary`; [`Config::start`] determines when `others` are tried.
+    /// For each local port that is 0, a free port is chosen.
+    ///
+    /// # Errors
+    /// As for [`Endpoint::connect`], for any of the pairs.
     pub fn connect_over(
         &mut self,
         now: Nanos,
@@ -265,7 +287,7 @@ impl Endpoint {
         Ok(id)
     }
 
-    /// The same ends with a local port, if they are free.
+    /// Returns `four` with a local port assigned, or an error if it cannot be used.
     fn free_ends(&mut self, now: Nanos, four: FourTuple) -> Result<FourTuple, ConnectError> {
         let FourTuple { local, remote } = four;
         if local.is_ipv4() != remote.is_ipv4() {
@@ -286,7 +308,7 @@ impl Endpoint {
         Ok(four)
     }
 
-    /// A key whose token no other connection has (RFC 8684, section 3.1).
+    /// Draws a key whose token no other connection has (RFC 8684, section 3.1).
     fn free_key(&mut self) -> Key {
         loop {
             let key = self.rng.next_u64();
@@ -296,7 +318,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether a connection has the token of that key.
+    /// Returns whether a connection has the token of `key`.
     fn has_token(&self, key: Key) -> bool {
         self.by_token.contains_key(&keys::token(key))
     }
@@ -329,15 +351,20 @@ impl Endpoint {
         Ok(port)
     }
 
-    /// Where no port is free towards a peer, a connection may take the port of one whose paths have all been in TIME-WAIT for
-    /// so long, if timestamps tell its segments from those of the new one (RFC 6191 has the same for who accepts). Without
-    /// this call all of TIME-WAIT passes.
+    /// Allows ports to be reused after `time_wait` in TIME-WAIT, if no port towards a peer is free.
+    ///
+    /// A new connection then takes the port of a closed one whose subflows have all been in
+    /// TIME-WAIT for at least `time_wait`. All of them must use timestamps, which distinguish old
+    /// segments from new ones (RFC 6191 does the same for the acceptor). Without this call, ports
+    /// stay in use until TIME-WAIT has passed.
     pub fn reuse_ports_after(&mut self, time_wait: Nanos) {
         self.reuse_after = Some(time_wait);
     }
 
-    /// Connections start from these ports from now on, instead of those from 49152 on. `more` is called when all that it has named are
-    /// in use towards some peer, at the start too; it names further ones, or none if there are no more.
+    /// Makes connections start from the ports that `more` returns, instead of those from 49152 on.
+    ///
+    /// `more` is called when all ports that it has returned are in use towards a peer, and for the
+    /// first connection. It returns further ports, or an empty vector if there are none.
     pub fn take_ports_from(&mut self, more: Box<dyn FnMut() -> Vec<u16> + Send>) {
         self.ports = Ports::from(more);
     }
@@ -374,7 +401,7 @@ impl Endpoint {
         id
     }
 
-    /// Takes a packet from the network.
+    /// Processes a packet from the network.
     pub fn handle_packet(&mut self, now: Nanos, packet: &Packet) {
         if let Some(&id) = self.by_ends.get(&Ends::of_receiver(packet)) {
             self.with(id, |connection, _| connection.handle_packet(now, packet));
@@ -389,7 +416,8 @@ impl Endpoint {
         }
     }
 
-    /// Takes what ICMP says of a packet that was sent from here. One of a connection that is no more is ignored.
+    /// Processes an ICMP error about a packet that this host sent. Errors about unknown connections
+    /// are ignored.
     pub fn handle_icmp_error(&mut self, now: Nanos, error: &IcmpError) {
         if let Some(id) = self.connection_between(FourTuple::of_sender(error)) {
             self.with(id, |connection, _| connection.handle_icmp_error(now, error));
@@ -406,7 +434,7 @@ impl Endpoint {
         }
     }
 
-    /// A token that nobody has is answered without keeping anything (RFC 8684, section 3.2).
+    /// Answers a SYN with MP_JOIN. For an unknown token no state is kept (RFC 8684, section 3.2).
     fn handle_join(&mut self, now: Nanos, four: FourTuple, syn: &Segment, token: Token) {
         let id = self.by_token.get(&token).copied();
         let mut refused = Some(ResetReason::MPTCP_ERROR);
@@ -422,7 +450,8 @@ impl Endpoint {
         }
     }
 
-    /// IDs are the places of local addresses among the pairs, so that all connections call an address the same.
+    /// Returns the address ID of `address`: its position among the local addresses of the pairs,
+    /// from 1. It is the same in all connections. Returns 0 for an unknown address.
     fn address_id(&self, address: IpAddr) -> AddressId {
         let mut known = Vec::new();
         for pair in self.network.pairs.iter() {
@@ -434,12 +463,13 @@ impl Endpoint {
         place.map_or(0, |place| AddressId::try_from(place + 1).unwrap_or(0))
     }
 
-    /// Answers a packet as if nobody were there (RFC 9293, section 3.10.7.1).
+    /// Answers `packet` with a reset, as if its port were closed (RFC 9293, section 3.10.7.1).
     pub fn refuse_packet(&mut self, packet: &Packet) {
         self.refuse(FourTuple::of_receiver(packet), &packet.segment, None);
     }
 
-    /// A packet for nobody is answered with a reset, except a reset (RFC 9293, section 3.10.7.1).
+    /// Answers a segment that belongs to no connection with a reset, unless it is a reset itself
+    /// (RFC 9293, section 3.10.7.1). `code` is the reason in its MP_TCPRST option.
     fn refuse(&mut self, four: FourTuple, segment: &Segment, code: Option<u8>) {
         if segment.flags.contains(Flags::RST) {
             return;
@@ -471,7 +501,7 @@ impl Endpoint {
         });
     }
 
-    /// What is due at `now`.
+    /// Processes all timeouts that are due at `now`.
     pub fn handle_timeout(&mut self, now: Nanos) {
         for (address, is_up) in self.changes.take(now) {
             self.tell_all(
@@ -491,7 +521,8 @@ impl Endpoint {
         }
     }
 
-    /// A deadline that was noted has come; the connection may have put it off since.
+    /// Processes an entry of `deadlines` that is due. The connection may have postponed its timeout
+    /// since.
     fn reach_deadline(&mut self, now: Nanos, id: ConnectionId) {
         let Some(slot) = self.connections.get_mut(&id) else {
             return;
@@ -504,12 +535,15 @@ impl Endpoint {
         }
     }
 
-    /// A local address came or went; connections hear of it with the next [`Endpoint::handle_timeout`] that is due.
+    /// Reports that the local `address` became usable or unusable.
+    ///
+    /// The change is collected for [`NetworkView::change_delay`]. A later call to
+    /// [`Endpoint::handle_timeout`] reports it to the connections.
     pub fn handle_address_change(&mut self, now: Nanos, address: IpAddr, is_up: bool) {
         self.changes.observe(now, address, is_up);
     }
 
-    /// The subflows of a local address are backup ones from now on, or regular ones again.
+    /// Sets or clears the backup priority of all subflows of the address `local`.
     pub fn set_backup(&mut self, now: Nanos, local: IpAddr, on: bool) {
         match on {
             true => self.network.backup.insert(local),
@@ -527,19 +561,22 @@ impl Endpoint {
         }
     }
 
-    /// A connection, to be read.
+    /// Returns a connection for reading.
     pub fn connection(&self, id: ConnectionId) -> Option<&Connection> {
         self.connections
             .get(&id)
             .map(|slot| slot.connection.as_ref())
     }
 
-    /// The connection that has a subflow between these.
+    /// Returns the connection that has a subflow between the addresses and ports `four`.
     pub fn connection_between(&self, four: FourTuple) -> Option<ConnectionId> {
         self.by_ends.get(&four.into()).copied()
     }
 
-    /// Does something with a connection, and takes up what comes of it; nothing if it is no more.
+    /// Runs `command` on a connection and returns its result, or `None` if the connection is
+    /// unknown.
+    ///
+    /// The connection's output can be polled afterwards.
     pub fn command<T>(
         &mut self,
         id: ConnectionId,
@@ -550,7 +587,7 @@ impl Endpoint {
         answer
     }
 
-    /// Drops a connection: what belongs to it later is refused.
+    /// Releases a connection. Later packets for it are answered with resets.
     pub fn forget(&mut self, id: ConnectionId) {
         let Some(slot) = self.connections.remove(&id) else {
             return;
@@ -581,7 +618,7 @@ impl Endpoint {
         }
     }
 
-    /// The next packet to be sent now, if there is one.
+    /// Returns the next packet to send at `now`, or `None` if there is none.
     pub fn poll_transmit(&mut self, now: Nanos) -> Option<Packet> {
         if let Some(reply) = self.replies.pop_front() {
             return Some(reply);
@@ -599,7 +636,8 @@ impl Endpoint {
         None
     }
 
-    /// Takes up what a connection that has nothing to send for now left behind.
+    /// Collects the events, timeout, ends and join requests of a connection that has nothing more
+    /// to send.
     fn settle(&mut self, now: Nanos, id: ConnectionId) {
         let Some(slot) = self.connections.get_mut(&id) else {
             return;
@@ -659,12 +697,13 @@ impl Endpoint {
         }
     }
 
-    /// What happened to a connection, if anything did.
+    /// Returns the next event and its connection, or `None` if there is none.
     pub fn poll_event(&mut self) -> Option<(ConnectionId, Event)> {
         self.events.pop_front()
     }
 
-    /// When [`Endpoint::handle_timeout`] is to be called; it may turn out then that nothing is due any more.
+    /// Returns when to call [`Endpoint::handle_timeout`] next. At that time, nothing may be due any
+    /// more.
     pub fn poll_timeout(&self) -> Option<Nanos> {
         let first = self.deadlines.first().map(|(at, _)| *at);
         first.into_iter().chain(self.changes.poll_timeout()).min()

@@ -1,4 +1,5 @@
-//! Connections that others open: listeners, handshakes that are kept or not, and those that wait to be taken.
+//! Incoming connections: listeners, handshakes with and without kept state, and established
+//! connections that wait for [`Endpoint::accept`].
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -10,25 +11,28 @@ use crate::seq::SeqNr;
 use crate::time::Nanos;
 use crate::wire::{Flags, MptcpOptions, Packet, Segment};
 
-/// A port at which connections are taken.
+/// A port on which connections are accepted.
 pub(super) struct Listener {
     profile: Profile,
     pub(super) half_open: BTreeSet<ConnectionId>,
-    /// Until then a third packet may come of a handshake that was not kept.
+    /// Until when the third packet of a handshake with a cookie may arrive.
     cookies_until: Nanos,
     pub(super) ready: VecDeque<ConnectionId>,
 }
 
 impl Listener {
-    /// Whether so many connections wait to be taken that no more may come.
+    /// Returns whether [`Config::backlog`](crate::connection::Config::backlog) connections wait to
+    /// be accepted.
     fn is_full(&self) -> bool {
         self.ready.len() >= self.profile.config.backlog
     }
 }
 
 impl Endpoint {
-    /// Takes connections at that port on all addresses. Of one that listens already only the profile is replaced: the
-    /// connections that wait for [`Endpoint::accept`] stay.
+    /// Accepts connections to `port` on all local addresses, with the parameters of `profile`.
+    ///
+    /// If the port is listening already, only the profile is replaced. Connections that wait for
+    /// [`Endpoint::accept`] stay.
     pub fn listen(&mut self, port: u16, profile: Profile) {
         if let Some(listener) = self.listeners.get_mut(&port) {
             listener.profile = profile;
@@ -43,7 +47,8 @@ impl Endpoint {
         self.listeners.insert(port, listener);
     }
 
-    /// Takes no more connections at that port: SYNs are refused. Those that nobody has taken are reset, as in Linux.
+    /// Stops accepting connections on `port`: further SYNs are answered with resets. Connections
+    /// that [`Endpoint::accept`] has not returned are reset, as in Linux.
     pub fn stop_listening(&mut self, port: u16) {
         let Some(listener) = self.listeners.remove(&port) else {
             return;
@@ -53,24 +58,25 @@ impl Endpoint {
         }
     }
 
-    /// The next connection that is established at that port.
+    /// Returns the next established connection of the listener on `port`, or `None` if there is
+    /// none.
     pub fn accept(&mut self, port: u16) -> Option<ConnectionId> {
         let id = self.listeners.get_mut(&port)?.ready.pop_front()?;
         self.connections.get_mut(&id)?.accepted_at = None;
         Some(id)
     }
 
-    /// Whether there is one.
+    /// Returns whether [`Endpoint::accept`] would return a connection.
     pub fn has_acceptable(&self, port: u16) -> bool {
         let listener = self.listeners.get(&port);
         listener.is_some_and(|listener| !listener.ready.is_empty())
     }
 
-    /// A SYN to a port that is listened to.
+    /// Answers a SYN to a listening port.
     pub(super) fn open_passively(&mut self, now: Nanos, four: FourTuple, syn: &Segment) {
         let port = four.local.port();
         let listener = &self.listeners[&port];
-        // A SYN comes again: nobody is lost by this.
+        // Dropping the SYN loses no connection, because the peer retransmits it.
         if listener.is_full() {
             return;
         }
@@ -84,8 +90,10 @@ impl Endpoint {
         self.add_half_open(connection, four);
     }
 
-    /// Answers a SYN that its owner has kept back, whether or not its port is listened to. `None` if it is none, or there is a connection
-    /// between its ends.
+    /// Answers a SYN that the caller has held back, whether or not its port is listening.
+    ///
+    /// Returns `None` if `syn` is not a SYN, or if a connection between its addresses and ports
+    /// exists already.
     pub fn accept_syn(
         &mut self,
         now: Nanos,
@@ -119,7 +127,7 @@ impl Endpoint {
         id
     }
 
-    /// A connection that answers a SYN.
+    /// Creates the connection that answers `syn`.
     fn answer(
         &self,
         now: Nanos,
@@ -133,8 +141,8 @@ impl Endpoint {
         Connection::accept(now, config, algorithms, four, syn, choice.key, choice.iss)
     }
 
-    /// Sends the SYN/ACK of a connection that is not kept. The key of a cookie cannot be drawn again: where its token is in use, the
-    /// answer is plain TCP (RFC 8684, section 3.1).
+    /// Sends a SYN/ACK with a cookie and keeps no state. The key follows from the cookie and cannot
+    /// be drawn again, so if its token is in use, the answer is plain TCP (RFC 8684, section 3.1).
     fn answer_by_cookie(&mut self, now: Nanos, four: FourTuple, syn: &Segment) {
         let Some(listener) = self.listeners.get_mut(&four.local.port()) else {
             return;
@@ -159,8 +167,9 @@ impl Endpoint {
         }
     }
 
-    /// Makes the connection of a third packet whose SYN was answered by a cookie; false if it was not. With a full queue it is
-    /// dropped: the first data make up for it.
+    /// Creates the connection whose SYN was answered with a cookie from the third packet of its
+    /// handshake. Returns false if the packet belongs to no such handshake. If the backlog is full,
+    /// the packet is dropped; the first data of the peer then creates the connection.
     pub(super) fn resume_handshake(
         &mut self,
         now: Nanos,
@@ -190,7 +199,7 @@ impl Endpoint {
             return true;
         }
         if self.has_token(choice.key) {
-            // Promised to Multipath TCP before another connection drew it.
+            // MPTCP was negotiated with this key before another connection drew the same token.
             if !syn.options.mptcp.is_empty() {
                 return false;
             }

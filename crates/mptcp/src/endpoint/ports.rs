@@ -1,24 +1,24 @@
-//! Where connections start from when no port is asked for.
+//! The choice of local ports for connections that ask for none.
 
-/// The first of them, where nobody names others (RFC 6335, section 6).
+/// The first port if the driver supplies no ports (RFC 6335, section 6).
 const FIRST_EPHEMERAL_PORT: u16 = 49152;
 
-/// Names further ports.
+/// Supplies further ports.
 type More = Box<dyn FnMut() -> Vec<u16> + Send>;
 
-/// Ports that are taken in turn. One may be in use towards many peers.
+/// Assigns local ports in turn. A port can be in use towards several peers.
 #[derive(Default)]
 pub(super) struct Ports {
-    /// Place of the one that is tried next.
+    /// Index of the port that is tried next.
     next: usize,
-    /// `None` for all from 49152 on.
+    /// The ports of the driver, or `None` for all ports from 49152 on.
     named: Option<(Vec<u16>, More)>,
-    /// Nobody had further ones to name when that was last asked.
+    /// Whether the last call to `More` returned no ports.
     are_all_named: bool,
 }
 
 impl Ports {
-    /// Those that `more` names.
+    /// Uses the ports that `more` supplies.
     pub(super) fn from(more: More) -> Self {
         Self {
             named: Some((Vec::new(), more)),
@@ -26,13 +26,15 @@ impl Ports {
         }
     }
 
-    /// The next one that is free; where none is, nor is there a further one, the next of those that may be used again.
+    /// Returns the next free port. If there is none and `More` supplies no free one either, returns
+    /// the next reusable port.
     pub(super) fn next(
         &mut self,
         is_free: impl Fn(u16) -> bool,
         is_reusable: impl Fn(u16) -> bool,
     ) -> Option<u16> {
-        // Those in use are looked at once: whoever has run out of ports opens many connections.
+        // If all ports are known, reusable ports count as free at once. This saves a second search
+        // per connection, because a host that has run out of ports opens many connections.
         let has_run_out = self.named.is_none() || self.are_all_named;
         let known = match has_run_out {
             true => self.next_known(|port| is_free(port) || is_reusable(port)),
@@ -55,7 +57,7 @@ impl Ports {
         None
     }
 
-    /// The first of those that are named now.
+    /// Returns the first of the ports that `More` supplies now.
     fn further(&mut self) -> Option<u16> {
         let (known, more) = self.named.as_mut()?;
         let count = known.len();

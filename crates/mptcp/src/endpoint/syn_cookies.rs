@@ -1,9 +1,11 @@
-//! Handshakes of which nothing is kept (RFC 4987, section 3.6; RFC 8684, section 3.1).
+//! SYN cookies: handshakes without kept state (RFC 4987, section 3.6; RFC 8684, section 3.1).
 //!
-//! Our sequence number and our key follow from a secret, both ends, the peer's sequence number and the time. The third packet
-//! brings them back: the acknowledgment has the one, MP_CAPABLE the other. Then the SYN is worked out again, as far as its
-//! options found a place, which is where Linux has them too: a step of the MSS in the lowest bits of our sequence number,
-//! window scale, SACK and ECN in those of our timestamp. Without timestamps the handshake goes without the latter.
+//! The local initial sequence number and the local key are an HMAC of a secret, both addresses and
+//! ports, the peer's sequence number and the time. The third packet returns them: the number in its
+//! acknowledgment, the key in MP_CAPABLE. The options of the SYN are recovered from where Linux
+//! also stores them: a step of the MSS in the lowest bits of the local sequence number; window
+//! scale, SACK and ECN in the lowest bits of the local timestamp. Without timestamps, the
+//! connection has no window scale, SACK or ECN.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -17,46 +19,49 @@ use crate::seq::SeqNr;
 use crate::time::{Nanos, SECOND};
 use crate::wire::{Capable, Flags, Key, MptcpOption, Segment, TcpOptions, Timestamps};
 
-/// An answer is good until the end of the period after its own.
+/// A cookie is valid until the end of the period after the one in which it was sent.
 const PERIOD: Nanos = 60 * SECOND;
 
-/// How long after the last answer a third packet can still be good.
+/// How long after the last cookie a third packet can be valid.
 pub(super) const LIFETIME: Nanos = 2 * PERIOD;
 
-/// MSS options that are told apart, in bytes; the least is what every host takes (RFC 9293, section 3.7.1).
+/// MSS values that a cookie can store, in bytes. The smallest is the one that every host accepts
+/// (RFC 9293, section 3.7.1).
 const MSS_STEPS: [u16; 8] = [536, 1220, 1300, 1360, 1400, 1440, 1460, 8940];
-/// The bits of our sequence number that say which.
+/// The bits of the local sequence number that hold the index into `MSS_STEPS`.
 const MSS_BITS: u32 = 7;
 
-/// The bits of our timestamp that say what the SYN offered.
+/// The bits of the local timestamp that hold the options of the SYN.
 const OFFER_BITS: u32 = 0x3f;
-/// Those of the window's shift count.
+/// The bits of the window's shift count.
 const SHIFT_BITS: u32 = 0x0f;
-/// In place of a shift count: no window scale. The largest is 14 (RFC 7323, section 2.3).
+/// The shift count that stands for "no window scale". The largest valid one is 14 (RFC 7323,
+/// section 2.3).
 const NO_SHIFT: u32 = 15;
 const SACK_BIT: u32 = 0x10;
 const ECN_BIT: u32 = 0x20;
-/// What a SYN says that offers ECN (RFC 3168, section 6.1.1).
+/// The flags of a SYN that offers ECN (RFC 3168, section 6.1.1).
 const ECN_OFFER: Flags = Flags(Flags::ECE.0 | Flags::CWR.0);
 
-/// What we choose in a handshake.
+/// The numbers that the local host chooses in a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
     pub key: Key,
-    /// Our initial sequence number.
+    /// The local initial sequence number.
     pub iss: SeqNr,
 }
 
-/// What a segment tells of the handshake before it.
+/// The handshake that precedes a segment.
 pub(super) enum Recalled {
-    /// The SYN, and what we chose in answer to it.
+    /// The reconstructed SYN, and the numbers chosen in answer to it.
     Handshake(Box<Segment>, Choice),
-    /// There was one with Multipath TCP, and the segment does not have the keys. It counts as lost, as where the handshake is
-    /// kept: the peer repeats them until it has a DSS (RFC 8684, section 3.1).
+    /// The handshake negotiated MPTCP, and the segment does not carry the keys. The segment is
+    /// treated as lost, as in a handshake with kept state: the peer repeats the keys until it
+    /// receives a DSS (RFC 8684, section 3.1).
     WithoutKeys,
 }
 
-/// Makes and checks such handshakes.
+/// Creates and checks SYN cookies.
 pub(super) struct SynCookies {
     secret: [u8; 32],
 }
@@ -68,13 +73,14 @@ impl SynCookies {
         Self { secret }
     }
 
-    /// What we choose in answer to a SYN.
+    /// Returns the numbers with which to answer `syn`.
     pub fn choose(&self, now: Nanos, four: FourTuple, syn: &Segment) -> Choice {
         let step = mss_step(syn.options.mss.unwrap_or(0));
         self.choice(now / PERIOD, four, syn.seq, step)
     }
 
-    /// The handshake before a third packet, or before the first data; nothing if there was none.
+    /// Reconstructs the handshake from its third packet or from the first data. Returns `None` if
+    /// the segment follows no valid cookie.
     pub fn recall(&self, now: Nanos, four: FourTuple, ack: &Segment) -> Option<Recalled> {
         let iss = ack.ack - 1;
         let step = iss.0 & MSS_BITS;
@@ -130,13 +136,14 @@ fn octets(end: SocketAddr) -> [u8; 18] {
     octets
 }
 
-/// The largest step that is not above an MSS.
+/// Returns the index of the largest MSS step that is at most `mss`, or 0.
 fn mss_step(mss: u16) -> u32 {
     let above = MSS_STEPS.partition_point(|step| *step <= mss);
     above.saturating_sub(1) as u32
 }
 
-/// What can be recalled of a SYN, if we echo timestamps or if we do not.
+/// Returns `syn` reduced to what a cookie can store. `has_timestamps` is whether the local host
+/// uses timestamps.
 pub(super) fn memorable(syn: &Segment, has_timestamps: bool) -> Segment {
     let mut memorable = syn.clone();
     let options = &mut memorable.options;
@@ -150,7 +157,7 @@ pub(super) fn memorable(syn: &Segment, has_timestamps: bool) -> Segment {
     memorable
 }
 
-/// Our timestamp, not later than `value`, that says what a SYN offered.
+/// Returns the largest timestamp up to `value` whose lowest bits hold the options of `syn`.
 pub(super) fn timestamp(value: u32, syn: &Segment) -> u32 {
     let options = &syn.options;
     let shift = options
@@ -166,7 +173,8 @@ pub(super) fn timestamp(value: u32, syn: &Segment) -> u32 {
     }
 }
 
-/// The SYN of which the timestamp that `ack` echoes says what it offered.
+/// Reconstructs the SYN from the third packet: options from the timestamp that `ack` echoes, MSS
+/// from `step`.
 fn syn_before(ack: &Segment, step: u32) -> Segment {
     let timestamps = ack.options.timestamps;
     let offer = timestamps.map_or(NO_SHIFT, |timestamps| timestamps.echo & OFFER_BITS);

@@ -1,20 +1,23 @@
-//! How often mainline repeats an announcement that is not echoed (RFC 8684, section 3.4.1).
+//! Retransmission of announcements that are not echoed, as in mainline Linux (RFC 8684, section
+//! 3.4.1).
 
 use crate::time::Nanos;
 
-/// Announcements in all are one more than this.
+/// Number of retransmissions. The announcement is sent once more than this.
 pub const TRIES: u32 = 3;
 
-/// How long each try waits.
+/// How long mainline waits for an echo before it retransmits an announcement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddAddressTimer {
-    /// The same each time, as in 6.12.
+    /// Always the configured timeout, as in 6.12.
     Fixed,
-    /// From the longest retransmission timeout of a subflow, doubled with each try, as in 6.18.
+    /// The longest RTO of a subflow, doubled with each retransmission, as in 6.18.
     Adaptive,
 }
 
-/// How long each of the tries waits for the echo. `longest_rto` is that of the subflows, if there is one; `timeout` is
+/// Returns how long each of the [`TRIES`] waits for the echo.
+///
+/// `longest_rto` is the longest RTO of the subflows, if there are any. `timeout` is
 /// `net.mptcp.add_addr_timeout`, 120 s by default.
 pub fn waits(
     timer: AddAddressTimer,

@@ -1,14 +1,15 @@
-//! The retransmission timer of the connection, beside those of its subflows.
+//! The retransmission timer of the connection, in addition to those of its subflows.
 
 use crate::time::{MILLISECOND, Nanos, SECOND};
 
-/// The longest timeout of Linux (`TCP_RTO_MAX`).
+/// Largest RTO of Linux (`TCP_RTO_MAX`).
 const LONGEST: Nanos = 120 * SECOND;
 
-/// The shortest (`TCP_RTO_MIN`).
+/// Smallest RTO of Linux (`TCP_RTO_MIN`).
 const SHORTEST: Nanos = 200 * MILLISECOND;
 
-/// The out-of-tree kernel's: twice the longest timeout of a subflow, doubled with each expiry, at most 120 s.
+/// The connection's RTO in the out-of-tree kernel: twice the longest RTO of a subflow, doubled with
+/// each expiry, at most 120 s.
 #[derive(Clone, Debug)]
 pub struct MetaRto {
     timeout: Nanos,
@@ -16,7 +17,7 @@ pub struct MetaRto {
 }
 
 impl MetaRto {
-    /// With the retransmission timeouts of the subflows, of which there is one or more.
+    /// Creates the timer from the RTOs of the subflows, of which there must be at least one.
     pub fn new(subflow_rtos: impl Iterator<Item = Nanos>) -> Self {
         let mut timer = Self {
             timeout: SECOND,
@@ -26,12 +27,13 @@ impl MetaRto {
         timer
     }
 
-    /// How long it runs, from now or from the last expiry.
+    /// Returns the RTO, from now or from the last expiry.
     pub fn timeout(&self) -> Nanos {
         self.timeout
     }
 
-    /// Takes the subflows' timeouts; nothing changes while the connection repeats data, or without any subflow.
+    /// Updates the RTO from those of the subflows. Does nothing between an expiry and new progress,
+    /// or if there are no subflows.
     pub fn update(&mut self, subflow_rtos: impl Iterator<Item = Nanos>) {
         if let Some(longest) = subflow_rtos.max()
             && self.expiries == 0
@@ -40,20 +42,21 @@ impl MetaRto {
         }
     }
 
-    /// It expired: the first unacknowledged data is sent again.
+    /// Records an expiry, upon which the first unacknowledged data is sent again.
     pub fn expired(&mut self) {
         self.expiries += 1;
         self.timeout = self.timeout.saturating_mul(2).min(LONGEST);
     }
 
-    /// New data was acknowledged at the level of the connection.
+    /// Records that the peer acknowledged new data with a DATA_ACK.
     pub fn progressed(&mut self) {
         self.expiries = 0;
     }
 }
 
-/// Mainline's: the longest time that the timers of subflows which are not suspected still have to run, at least 200 ms. It does
-/// not grow with expiries.
+/// Returns the interval of mainline's timer: the longest time left of the given subflow timers, at
+/// least 200 ms. Pass the timers of subflows without missed intervals. The interval does not grow
+/// with expiries.
 pub fn remaining_interval(pending: impl Iterator<Item = Nanos>) -> Nanos {
     pending.max().unwrap_or(0).max(SHORTEST)
 }

@@ -1,23 +1,25 @@
-//! When mainline takes a subflow for stale.
+//! Detection of stale subflows as in mainline Linux.
 
 use crate::time::Nanos;
 
 /// The kernel keeps the count in a byte.
 const MOST_INTERVALS: u32 = 255;
 
-/// Watches one subflow at the expiries of the connection's timer.
+/// Detects whether one subflow is stale, at each expiry of the connection's timer.
 #[derive(Clone, Debug, Default)]
 pub struct StaleDetector {
     missed: u32,
-    /// When something was last received on it, as of the first interval that is counted.
+    /// When something was last received on the subflow, as of the first counted interval.
     last_received: Nanos,
     is_stale: bool,
 }
 
 impl StaleDetector {
-    /// The timer expired while the subflow had data unacknowledged; `last_received` is when any packet last came in on it.
-    /// `others` are the missed intervals of the other subflows that can send and are not stale. Says whether it became stale
-    /// now.
+    /// Handles an expiry of the timer while the subflow has unacknowledged data. Returns whether
+    /// the subflow became stale now.
+    ///
+    /// `last_received` is the time of the last packet received on the subflow. `others` are the
+    /// missed intervals of the other subflows that can send and are not stale.
     pub fn timer_expired(
         &mut self,
         last_received: Nanos,
@@ -38,25 +40,28 @@ impl StaleDetector {
         is_new
     }
 
-    /// Something was received on the subflow, at that instant: it can be used again, its data having gone elsewhere.
+    /// Handles a packet received on the subflow at `now`. A stale subflow becomes usable again,
+    /// because its data was reinjected elsewhere.
     pub fn received(&mut self, now: Nanos) {
         if self.is_stale && now != self.last_received {
             *self = Self::default();
         }
     }
 
-    /// Intervals that passed without anything received, the first being the one that noticed unacknowledged data.
+    /// Returns the number of intervals without anything received, including the first one that
+    /// found unacknowledged data.
     pub fn missed_intervals(&self) -> u32 {
         self.missed
     }
 
-    /// Whether it is stale: nothing is scheduled on it.
+    /// Returns whether the subflow is stale. Nothing is scheduled on a stale subflow.
     pub fn is_stale(&self) -> bool {
         self.is_stale
     }
 }
 
-/// Whether so many missed intervals are too many (0 allowed is never), and another subflow has missed clearly fewer.
+/// Returns whether more than `stale_intervals` intervals were missed (0 means never stale) and
+/// another subflow has missed clearly fewer.
 fn is_stale(missed: u32, stale_intervals: u32, mut others: impl Iterator<Item = u32>) -> bool {
     let bound = stale_intervals.saturating_sub(1).max(1);
     stale_intervals > 0 && missed > stale_intervals && others.any(|other| other < bound)
@@ -66,7 +71,8 @@ fn is_stale(missed: u32, stale_intervals: u32, mut others: impl Iterator<Item = 
 mod tests {
     use super::*;
 
-    /// Missed intervals and whether it is stale after so many expiries with nothing received.
+    /// Missed intervals, and whether the subflow is stale, after `expiries` expiries with nothing
+    /// received.
     fn after(expiries: usize, stale_intervals: u32, others: &[u32]) -> (u32, bool) {
         let mut detector = StaleDetector::default();
         for _ in 0..expiries {

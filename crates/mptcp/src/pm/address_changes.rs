@@ -1,12 +1,14 @@
-//! Changes of a host's addresses, merged for a while before path managers hear of them.
+//! Collection of address changes before they are reported to path managers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use super::Nanos;
 
-/// Collects changes from the first one on for a fixed delay, then gives the outcome; an address that went and came back
-/// meanwhile has not changed. The out-of-tree kernel did so with a delay of 500 ms.
+/// Collects address changes for a fixed delay that starts with the first change.
+///
+/// After the delay, only the outcome is reported: an address that went down and came back in the
+/// meantime has not changed. The out-of-tree kernel uses a delay of 500 ms.
 #[derive(Clone, Debug)]
 pub struct AddressChanges {
     delay_ns: Nanos,
@@ -16,7 +18,8 @@ pub struct AddressChanges {
 }
 
 impl AddressChanges {
-    /// At first the addresses in `down` are down, and all others up.
+    /// Creates a collection with a delay of `delay_ns` nanoseconds. Addresses in `down` are
+    /// initially down, all others up.
     pub fn new(delay_ns: Nanos, down: BTreeSet<IpAddr>) -> Self {
         Self {
             delay_ns,
@@ -26,12 +29,12 @@ impl AddressChanges {
         }
     }
 
-    /// The addresses that are down as far as path managers have heard.
+    /// Returns the addresses that are down, as last reported to path managers.
     pub fn down(&self) -> &BTreeSet<IpAddr> {
         &self.down
     }
 
-    /// Takes note of what the address is now.
+    /// Records whether `address` is up at `now`.
     pub fn observe(&mut self, now: Nanos, address: IpAddr, up: bool) {
         let before = self.pending.insert(address, up);
         if before.is_none() && up != self.down.contains(&address) {
@@ -41,12 +44,13 @@ impl AddressChanges {
         self.due.get_or_insert(now.saturating_add(self.delay_ns));
     }
 
-    /// When [`AddressChanges::take`] has something to give.
+    /// Returns when [`AddressChanges::take`] has changes to return.
     pub fn poll_timeout(&self) -> Option<Nanos> {
         self.due
     }
 
-    /// What has changed, each address with whether it is up now; nothing before it is due.
+    /// Returns the changed addresses, each with whether it is up. Returns nothing before the delay
+    /// is over.
     pub fn take(&mut self, now: Nanos) -> Vec<(IpAddr, bool)> {
         if self.due.is_none_or(|due| now < due) {
             return Vec::new();
@@ -59,7 +63,7 @@ impl AddressChanges {
             .collect()
     }
 
-    /// Whether that is news.
+    /// Records the state of an address and returns whether it changed.
     fn settle(&mut self, address: IpAddr, up: bool) -> bool {
         if up {
             self.down.remove(&address)

@@ -1,30 +1,32 @@
-//! The IDs of this side's addresses in one connection.
+//! The IDs of the local addresses of one connection.
 
 use std::net::IpAddr;
 
 use super::AddressId;
 use super::sorted_map::SortedMap;
 
-/// Which ID each local address has; one address has one ID, as the kernel demands.
+/// Assigns IDs to local addresses. Each address has exactly one ID, as the kernel requires.
 #[derive(Clone, Debug)]
 pub(super) struct AddressIds {
     ids: SortedMap<IpAddr, AddressId>,
 }
 
 impl AddressIds {
-    /// The initial subflow's address has ID 0 (RFC 8684, section 3.2).
+    /// Assigns ID 0 to the local address of the initial subflow (RFC 8684, section 3.2).
     pub(super) fn new(initial: IpAddr) -> Self {
         Self {
             ids: SortedMap::of(initial, 0),
         }
     }
 
-    /// The address's ID, the smallest free one if it has none yet; `None` if all 255 are taken.
+    /// Returns the ID of `address`, assigning the smallest free one if it has none. Returns `None`
+    /// if all 255 IDs are taken.
     pub(super) fn id(&mut self, address: IpAddr) -> Option<AddressId> {
         self.known(address).or_else(|| self.give_new(address))
     }
 
-    /// The ID with which to announce the address. ID 0 cannot be announced, so the initial address gets another one.
+    /// Returns the ID with which to announce `address`. The initial address gets another ID,
+    /// because ID 0 cannot be announced.
     pub(super) fn id_to_announce(&mut self, address: IpAddr) -> Option<AddressId> {
         let known = self.known(address).filter(|&id| id != 0);
         known.or_else(|| self.give_new(address))
@@ -37,12 +39,12 @@ impl AddressIds {
         Some(id)
     }
 
-    /// The address's ID if it has one.
+    /// Returns the ID of `address`, if it has one.
     pub(super) fn known(&self, address: IpAddr) -> Option<AddressId> {
         self.ids.get(&address).copied()
     }
 
-    /// The stack has given this ID to this address.
+    /// Records that the stack has assigned `id` to `address`.
     pub(super) fn learn(&mut self, address: IpAddr, id: AddressId) {
         self.ids.retain(|_, taken| *taken != id);
         self.ids.insert(address, id);

@@ -1,6 +1,8 @@
-//! `binder`: further subflows between the two initial addresses, each by another way, which a loose source route prescribes
-//! (Boccassi et al., "Binder", 2013; as in the out-of-tree kernel).
+//! `binder`: opens further subflows between the two initial addresses, each on another path that a
+//! loose source route prescribes (Boccassi et al., "Binder", 2013; as in the out-of-tree kernel).
 
+use super::Entry;
+use crate::algorithm::{Description, External, Parameter, Value};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
@@ -8,32 +10,54 @@ use std::str::FromStr;
 use super::subflows::Subflows;
 use super::{Command, Connection, Event, FourTuple, Nanos, Parameters, PathManager, Role};
 
-/// Most lists of gateways, as in the kernel.
+/// Its name, parameters and constructor.
+pub(super) const ROW: Entry = Entry {
+    description: Description {
+        name: "binder",
+        aliases: &[],
+        summary: "Opens a subflow for each list of gateways, between the two initial addresses, by a loose source route",
+        source: "binder of the out-of-tree kernel; Boccassi et al., 2013",
+        parameters: &[Parameter {
+            name: "gateways",
+            unit: "",
+            meaning: "the routers that the packets of each further subflow pass, in order",
+            computed_default: Some("none, and therefore no further subflow"),
+            value: Value::External(External::Gateways),
+        }],
+    },
+    make: |connection, given| Box::new(Binder::new(connection, given)),
+};
+
+/// Largest number of gateway lists, as in the kernel.
 const MOST_LISTS: usize = 10;
 
-/// Most hops in a list, as in the kernel; the options of an IPv4 header would hold two more.
+/// Largest number of hops in a list, as in the kernel. The options of an IPv4 header could hold two
+/// more.
 const MOST_HOPS: usize = 6;
 
-/// Lists of routers, one list for each further subflow. As text, `10.0.0.1,10.0.0.2-10.0.1.1`: lists are separated by `-`, the
-/// hops in one by `,`.
+/// Lists of routers: one list for each further subflow.
+///
+/// The text form is `10.0.0.1,10.0.0.2-10.0.1.1`: lists are separated by `-`, the hops of a list by
+/// `,`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gateways(Vec<Vec<Ipv4Addr>>);
 
 impl Gateways {
-    /// The lists in the order in which subflows take them.
+    /// Returns the lists in the order in which they are assigned to subflows.
     pub fn lists(&self) -> &[Vec<Ipv4Addr>] {
         &self.0
     }
 }
 
-/// Why a text is none of [`Gateways`].
+/// Reasons why a text cannot be parsed as [`Gateways`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvalidGateways {
-    /// More lists than there can be: how many.
+    /// There are too many lists. The value is the number of lists.
     TooManyLists(usize),
-    /// More hops in a list than there can be: which list, counted from 1, and how many.
+    /// A list has too many hops. The values are the number of the list, counted from 1, and its
+    /// number of hops.
     TooManyHops(usize, usize),
-    /// A hop that is no IPv4 address.
+    /// A hop is not an IPv4 address. The value is its text.
     NoAddress(String),
 }
 
@@ -86,14 +110,16 @@ fn hops_of(number: usize, list: &str) -> Result<Vec<Ipv4Addr>, InvalidGateways> 
     Ok(hops)
 }
 
-/// Bytes of the option that holds a loose source route over so many hops to the destination (RFC 791, section 3.1): type, length,
-/// pointer, addresses.
+/// Returns the length in bytes of the loose source route option for `hops` hops and the destination
+/// (RFC 791, section 3.1): type, length, pointer, addresses.
 pub fn source_route_len(hops: usize) -> usize {
     3 + 4 * (hops + 1)
 }
 
-/// The opener opens a subflow for each list when the connection is established, and nothing later: it follows no address, and
-/// what closes stays closed. Over IPv6, which has no such option, it opens nothing.
+/// Opens a subflow for each gateway list when the connection is established.
+///
+/// Only the opener opens subflows. Address changes are ignored, and closed subflows are not
+/// reopened. Over IPv6, which has no loose source route, no subflows are opened.
 #[derive(Clone, Debug)]
 pub struct Binder {
     role: Role,
@@ -103,7 +129,7 @@ pub struct Binder {
 }
 
 impl Binder {
-    /// For a new connection.
+    /// Creates the policy for a new connection.
     pub fn new(connection: &Connection, parameters: &Parameters) -> Self {
         Self {
             role: connection.role,

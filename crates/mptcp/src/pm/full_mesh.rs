@@ -1,5 +1,7 @@
-//! `full_mesh`: a subflow on every pair of addresses that the network routes, for as long as both addresses are there.
+//! `full_mesh`: keeps a subflow on every routed address pair for as long as both addresses are up.
 
+use super::Entry;
+use crate::algorithm::Description;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -11,9 +13,25 @@ use super::sorted_map::SortedMap;
 use super::subflows::Subflows;
 use super::{AddressId, AddressPair, Command, Connection, Event, FourTuple, Nanos, PathManager};
 
-/// The opener opens the missing pairs when the connection is established, when an address comes back at either end, and
-/// some time after a subflow has failed or was closed by others ([`Recreation`]). Either side, when it loses an address, closes its subflows and tells the peer; the acceptor
-/// announces an address that is back, again and again until there is a subflow to it.
+/// Its name, parameters and constructor.
+pub(super) const ROW: Entry = Entry {
+    description: Description {
+        name: "full_mesh",
+        aliases: &[],
+        summary: "Opens a subflow on every pair of addresses that the description routes for the flow, and follows addresses",
+        source: "fullmesh of the out-of-tree kernel",
+        parameters: &[],
+    },
+    make: |connection, given| Box::new(FullMesh::new(connection, given.recreation)),
+};
+
+/// Keeps a subflow on every address pair.
+///
+/// The opener opens a subflow on each pair that has none: when the connection is established, when
+/// an address of either host comes back, and some time after a subflow failed or was closed by the
+/// peer or the stack ([`Recreation`]). When an address is lost, its host closes its subflows and
+/// sends REMOVE_ADDR. The acceptor announces an address that is back and repeats the announcement
+/// until the address has a subflow.
 #[derive(Clone, Debug)]
 pub struct FullMesh {
     role: Role,
@@ -23,29 +41,32 @@ pub struct FullMesh {
     ids: AddressIds,
     down: BTreeSet<IpAddr>,
     pairs: Arc<[AddressPair]>,
-    /// Of pairs of which something is known: of an opener, and only those that it may open. A peer can join from addresses without end.
+    /// State of the opener's pairs. Only pairs that the opener may open are kept, because a peer
+    /// can join from an unlimited number of addresses.
     states: SortedMap<AddressPair, PairState>,
     peer: PeerAddresses,
-    /// Those of an acceptor, once it has any.
+    /// Announcements of the acceptor. `None` until there are any.
     announcements: Option<Box<Announcements>>,
 }
 
-/// What is known of a pair beside its subflows.
+/// State of a pair, apart from its subflows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct PairState {
     opening: bool,
-    /// Its subflow failed and is not opened again; only an address that is back changes that.
+    /// Whether the subflow failed and is not reopened until one of its addresses comes back or is
+    /// announced.
     is_given_up: bool,
     retry_at: Option<Nanos>,
     failures: Failures,
 }
 
-/// Local addresses that are back, and of which the opener may not have heard yet.
+/// Local addresses that are back and that the opener may not know of yet.
 #[derive(Clone, Debug, Default)]
 struct Announcements {
     addresses: BTreeSet<IpAddr>,
-    /// One that is gone, and that the last subflows wait for. Closed while they cannot say so, they would leave a peer that has
-    /// nothing to send in the belief that they live, and nobody here can open others.
+    /// A local address that is gone while all remaining subflows use it. They stay open, because
+    /// the peer would not learn of the close: an idle peer would believe that they are still alive,
+    /// and the acceptor cannot open new ones.
     awaited: Option<IpAddr>,
     failures: Failures,
     retry_at: Option<Nanos>,
@@ -65,13 +86,13 @@ impl Announcements {
     }
 }
 
-/// What the peer has said about its addresses.
+/// The peer's addresses, as far as its options named them.
 #[derive(Clone, Debug, Default)]
 struct PeerAddresses {
     by_id: SortedMap<AddressId, IpAddr>,
     ports: SortedMap<IpAddr, u16>,
     removed: BTreeSet<IpAddr>,
-    /// Pairs that it, or a handshake, refused for good.
+    /// Pairs that the peer or a failed handshake ruled out ([`Event::Unfit`]).
     unfit: BTreeSet<AddressPair>,
 }
 
@@ -98,7 +119,7 @@ impl PeerAddresses {
 }
 
 impl FullMesh {
-    /// For a new connection.
+    /// Creates the policy for a new connection.
     pub fn new(connection: &Connection, recreation: Recreation) -> Self {
         let initial = connection.initial;
         Self {
@@ -115,7 +136,8 @@ impl FullMesh {
         }
     }
 
-    /// Opens every pair that could have a subflow and has none. `forced` pairs do not wait for their next try.
+    /// Opens a subflow on every usable pair that has none. Pairs for which `forced` is true do not
+    /// wait for their retry.
     fn open_missing(&mut self, forced: impl Fn(AddressPair) -> bool, commands: &mut Vec<Command>) {
         if self.role == Role::Acceptor || !self.established {
             return;
@@ -186,7 +208,8 @@ impl FullMesh {
         }
     }
 
-    /// Of several subflows on a pair the newest is known to work; the others date from before an address came back.
+    /// Closes all subflows on a pair except the newest. The newest is known to work; the others
+    /// date from before an address came back.
     fn close_older(&self, newest: FourTuple, commands: &mut Vec<Command>) {
         if self.role == Role::Acceptor {
             return;
@@ -217,7 +240,8 @@ impl FullMesh {
         }
     }
 
-    /// Without any subflow the peer cannot announce what is back: what it has removed or refused is worth a try too.
+    /// Retries all pairs, because without a subflow the peer cannot announce addresses that are
+    /// back. This includes addresses that the peer withdrew and pairs that it ruled out.
     fn try_all(&mut self, now: Nanos) {
         self.peer.removed.clear();
         self.peer.unfit.clear();
@@ -228,7 +252,7 @@ impl FullMesh {
         }
     }
 
-    /// After a while; not if an address of the pair is gone, for then its return is waited for.
+    /// Schedules a retry, unless an address of the pair is down. Its return then opens the pair.
     fn try_again(&mut self, now: Nanos, pair: AddressPair, waits: Waits) {
         if self.is_usable(pair) {
             let state = self.state(pair);
@@ -252,7 +276,8 @@ impl FullMesh {
         }
     }
 
-    /// With another subflow there is one that can say that the awaited address is gone.
+    /// Withdraws the awaited address as soon as a subflow from another address can carry the
+    /// withdrawal.
     fn stop_waiting(&mut self, commands: &mut Vec<Command>) {
         let is_left = |local: &mut IpAddr| !self.subflows.are_from(*local);
         let announcements = self.announcements.as_mut();
@@ -280,7 +305,8 @@ impl FullMesh {
                 if awaited.is_some() && self.subflows.from(local).next().is_some() {
                     return;
                 }
-                // Only addresses that the description routes, and only to a peer that can hear it.
+                // Announces only routed addresses, and only once the peer can process
+                // announcements.
                 if self.established && self.pairs.iter().any(|pair| pair.local == local) {
                     self.announcements.get_or_insert_default().add(local);
                     self.announce(now, commands);
@@ -289,8 +315,8 @@ impl FullMesh {
         }
     }
 
-    /// All that the peer may not have heard. Without a subflow nothing can be said: the next one that the opener opens
-    /// says it.
+    /// Announces all addresses that the peer may not know of. Without a subflow, the announcements
+    /// wait for the next one.
     fn announce(&mut self, now: Nanos, commands: &mut Vec<Command>) {
         let Some(announcements) = &mut self.announcements else {
             return;
@@ -309,8 +335,9 @@ impl FullMesh {
         announcements.retry_at = Some(next);
     }
 
-    /// Nothing came of an announcement: it was lost, or an earlier removal was and the peer believes that it still has
-    /// subflows to these addresses.
+    /// Repeats announcements that had no effect, preceded by withdrawals. Either the announcement
+    /// was lost, or an earlier withdrawal was lost and the peer believes that it still has subflows
+    /// to these addresses.
     fn announce_again(&mut self, now: Nanos, commands: &mut Vec<Command>) {
         for &address in self.announcements.iter().flat_map(|it| &it.addresses) {
             if let Some(id) = self.ids.id_to_announce(address) {
@@ -324,7 +351,8 @@ impl FullMesh {
         self.announcements.as_ref()?.retry_at
     }
 
-    /// A subflow shows that the peer knows its address, and makes a way to tell of the others.
+    /// A new subflow shows that the peer knows its local address, and can carry other
+    /// announcements.
     fn heard(&mut self, now: Nanos, subflow: FourTuple, commands: &mut Vec<Command>) {
         if let Some(announcements) = &mut self.announcements {
             announcements.remove(subflow.local.ip());
@@ -334,12 +362,14 @@ impl FullMesh {
         }
     }
 
-    /// Whether a subflow could ever go to that address; of others nothing is kept, however many are announced.
+    /// Returns whether a pair leads to `remote`. Other addresses are ignored, so that a peer cannot
+    /// use up memory with announcements.
     fn is_routed(&self, remote: IpAddr) -> bool {
         self.pairs.iter().any(|pair| pair.remote == remote)
     }
 
-    /// The stack closes the subflows whose address has this ID; the same address may also be known by another one.
+    /// Handles REMOVE_ADDR for `id`. The stack closes the subflows whose remote address has this
+    /// ID; the policy closes those to the same address under other IDs.
     fn removed(&mut self, id: AddressId, commands: &mut Vec<Command>) {
         if let Some(remote) = self.peer.address(id) {
             if self.is_routed(remote) {
@@ -351,7 +381,7 @@ impl FullMesh {
         }
     }
 
-    /// Pairs whose address is gone are neither opening nor waiting, and start afresh when it comes back.
+    /// Forgets pairs whose address is gone. They start without failures when it comes back.
     fn forget(&mut self, concerned: impl Fn(&AddressPair) -> bool) {
         self.states.retain(|pair, _| !concerned(pair));
     }

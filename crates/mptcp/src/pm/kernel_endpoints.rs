@@ -1,10 +1,14 @@
-//! `kernel_endpoints`: what the in-kernel path manager of mainline Linux does, as read in 6.12 to 6.18, for our own engine.
+//! `kernel_endpoints`: models the in-kernel path manager of mainline Linux, as of 6.12 to 6.18, for
+//! the engine.
 //!
-//! On the kernel back-end the kernel does it itself. It follows no interface and no IP address: once started, an endpoint is not
-//! used again by a connection, whatever becomes of its subflow. Not modelled are endpoints that change during a connection,
-//! the peer's wish not to be joined at its initial address (flag C of MP_CAPABLE), and an acceptor that waits with its next
-//! announcement for the echo of the last.
+//! On the kernel back-end, the kernel manages paths itself. Interfaces and IP addresses are not
+//! followed: a connection uses each endpoint once, whatever becomes of its subflow. Not modelled
+//! are endpoints that change during a connection, a peer that forbids joins at its initial address
+//! (flag C of MP_CAPABLE), and an acceptor that sends its next announcement only after the echo of
+//! the last.
 
+use super::Entry;
+use crate::algorithm::{Description, External, Parameter, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -16,22 +20,71 @@ use super::{
     Role,
 };
 
-/// Flags of an endpoint, the bits of the kernel's `MPTCP_PM_ADDR_FLAG_*`.
+/// The largest limits that the kernel accepts.
+const MOST_FURTHER_SUBFLOWS: u32 = 8;
+
+/// Its name, parameters and constructor.
+pub(super) const ROW: Entry = Entry {
+    description: Description {
+        name: "kernel_endpoints",
+        aliases: &[],
+        summary: "Opens what the in-kernel path manager opens with these endpoints and limits",
+        source: "Linux 6.12 to 6.18",
+        parameters: &[
+            Parameter {
+                name: "endpoints",
+                unit: "",
+                meaning: "the endpoints at the host of each interface, as `ip mptcp endpoint` lists them, in order",
+                computed_default: Some(
+                    "the interfaces of the flow's further paths: subflow on the side that opens, signal on the other",
+                ),
+                value: Value::External(External::Endpoints),
+            },
+            Parameter {
+                name: "subflows",
+                unit: "subflows",
+                meaning: "limit of further subflows, as of `ip mptcp limits`",
+                computed_default: None,
+                value: Value::Integer {
+                    least: 0,
+                    most: MOST_FURTHER_SUBFLOWS,
+                    get: |given| Some(given.limits.subflows as u32),
+                    set: |given, value| given.limits.subflows = value as usize,
+                },
+            },
+            Parameter {
+                name: "add_addr_accepted",
+                unit: "addresses",
+                meaning: "limit of announced addresses that are connected to, as of `ip mptcp limits`",
+                computed_default: None,
+                value: Value::Integer {
+                    least: 0,
+                    most: MOST_FURTHER_SUBFLOWS,
+                    get: |given| Some(given.limits.add_addr_accepted as u32),
+                    set: |given, value| given.limits.add_addr_accepted = value as usize,
+                },
+            },
+        ],
+    },
+    make: |connection, given| Box::new(KernelEndpoints::new(connection, given)),
+};
+
+/// Flags of an endpoint: the bits of the kernel's `MPTCP_PM_ADDR_FLAG_*`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndpointFlags(u32);
 
 impl EndpointFlags {
-    /// It is announced to peers.
+    /// The endpoint is announced to peers.
     pub const SIGNAL: Self = Self(1 << 0);
-    /// A subflow is opened from it to the peer's initial address.
+    /// A subflow is opened from the endpoint to the peer's initial address.
     pub const SUBFLOW: Self = Self(1 << 1);
-    /// Its subflows are backup ones.
+    /// Subflows of the endpoint have backup priority.
     pub const BACKUP: Self = Self(1 << 2);
-    /// Subflows are opened from it to all of the peer's addresses.
+    /// Subflows are opened from the endpoint to all addresses of the peer.
     pub const FULLMESH: Self = Self(1 << 3);
-    /// The kernel made it itself, for a source address that was in no endpoint.
+    /// The kernel created the endpoint for a source address without endpoint.
     pub const IMPLICIT: Self = Self(1 << 4);
-    /// It is the source for one address that the peer announces.
+    /// The endpoint is the source of a subflow to one announced address of the peer.
     pub const LAMINAR: Self = Self(1 << 5);
 
     const NAMED: [(Self, &'static str); 6] = [
@@ -43,11 +96,11 @@ impl EndpointFlags {
         (Self::LAMINAR, "laminar"),
     ];
 
-    /// From the kernel's bits, if a program may ask for them.
+    /// Converts the kernel's bits, as an application may set them.
     ///
     /// # Errors
-    ///
-    /// Unknown bits, `implicit`, and `fullmesh` together with `signal` are refused, as the kernel does.
+    /// Fails for unknown bits, for `implicit`, and for `fullmesh` together with `signal`, as the
+    /// kernel does.
     pub fn from_bits(bits: u32) -> Result<Self, InvalidFlags> {
         let (flags, all) = (
             Self(bits),
@@ -65,17 +118,17 @@ impl EndpointFlags {
         Ok(flags)
     }
 
-    /// The kernel's bits.
+    /// Returns the kernel's bits.
     pub fn bits(self) -> u32 {
         self.0
     }
 
-    /// Whether those of `other` are all set.
+    /// Returns whether all flags of `other` are set.
     pub fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// The names of those bits that have one, the lowest first.
+    /// Returns the names of the set bits, lowest first. Bits without a name are skipped.
     pub fn names_of(bits: u32) -> impl Iterator<Item = &'static str> {
         let named = Self::NAMED.into_iter();
         named.filter_map(move |(flag, name)| Self(bits).has(flag).then_some(name))
@@ -90,14 +143,14 @@ impl std::ops::BitOr for EndpointFlags {
     }
 }
 
-/// Why flags are refused.
+/// Reasons why flags are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvalidFlags {
-    /// These bits have no meaning.
+    /// Unknown bits. The value contains only these.
     Unknown(u32),
-    /// Only the kernel sets `implicit`.
+    /// `implicit` is set, which only the kernel may do.
     Implicit,
-    /// `signal` and `fullmesh` exclude each other.
+    /// `signal` and `fullmesh` are both set.
     SignalFullmesh,
 }
 
@@ -120,20 +173,22 @@ impl fmt::Display for InvalidFlags {
 
 impl std::error::Error for InvalidFlags {}
 
-/// An endpoint of a host; its ID is its place in the list, from 1.
+/// An endpoint of a host. Its ID is its position in the list of endpoints, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Its address.
+    /// The address of the endpoint.
     pub address: IpAddr,
-    /// Where joins to it are awaited, if not at the port of the initial subflow. The kernel takes one only with
-    /// [`EndpointFlags::SIGNAL`] and without [`EndpointFlags::SUBFLOW`].
+    /// The port on which the endpoint accepts joins, if it differs from the port of the initial
+    /// subflow. The kernel allows a port only with [`EndpointFlags::SIGNAL`] and without
+    /// [`EndpointFlags::SUBFLOW`].
     pub port: Option<u16>,
-    /// What it is for.
+    /// The flags of the endpoint.
     pub flags: EndpointFlags,
 }
 
 impl Endpoint {
-    /// Whether this end is its. Another port of the same address is not.
+    /// Returns whether `end` belongs to this endpoint. An endpoint with a port matches only that
+    /// port.
     fn is_at(&self, end: SocketAddr) -> bool {
         self.address == end.ip() && self.port.is_none_or(|port| port == end.port())
     }
@@ -142,14 +197,15 @@ impl Endpoint {
 /// Limits of a host for each connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Further subflows, whoever opens them.
+    /// Largest number of further subflows, opened by either host.
     pub subflows: usize,
-    /// Announced addresses that are connected to.
+    /// Largest number of announced addresses to which subflows are opened.
     pub add_addr_accepted: usize,
 }
 
 impl Default for Limits {
-    /// The most that the kernel takes; its own defaults, 2 and 0, are too few for most experiments.
+    /// The largest values that the kernel allows. Its own defaults, 2 and 0, are too small for most
+    /// experiments.
     fn default() -> Self {
         Self {
             subflows: 8,
@@ -158,12 +214,12 @@ impl Default for Limits {
     }
 }
 
-/// An endpoint in one connection.
+/// The state of an endpoint in one connection.
 #[derive(Clone, Copy, Debug)]
 struct Local {
     id: AddressId,
     endpoint: Endpoint,
-    /// Whether it has had its subflow or its announcement.
+    /// Whether the endpoint was used for a subflow or an announcement.
     is_used: bool,
 }
 
@@ -182,16 +238,19 @@ pub struct KernelEndpoints {
     limits: Limits,
     locals: Vec<Local>,
     subflows: Subflows,
-    /// Further subflows that are opening or there.
+    /// Number of further subflows that are opening or established.
     further: usize,
     opening: BTreeSet<(IpAddr, SocketAddr)>,
-    /// Addresses of the peer that were connected to when it announced them, by ID.
+    /// Announced addresses of the peer to which subflows were opened, by ID.
     accepted: BTreeMap<AddressId, IpAddr>,
 }
 
 impl KernelEndpoints {
-    /// For a new connection. Without given endpoints there are those of the further addresses in its pairs: `subflow` on the
-    /// opener's side, `signal` on the acceptor's, so that subnets that have nothing in common join too.
+    /// Creates the policy for a new connection.
+    ///
+    /// If no endpoints are given, each further local address in the connection's pairs becomes one:
+    /// with `subflow` at the opener and `signal` at the acceptor. Subnets without a common link are
+    /// then joined too.
     pub fn new(connection: &Connection, parameters: &Parameters) -> Self {
         let endpoints = parameters.endpoints.clone();
         let endpoints = endpoints.unwrap_or_else(|| endpoints_of(connection));
@@ -224,7 +283,7 @@ impl KernelEndpoints {
     fn established(&mut self, commands: &mut Vec<Command>) {
         let unused = self.locals.iter_mut().filter(|one| !one.is_used);
         for local in unused.filter(|one| one.has(EndpointFlags::SIGNAL)) {
-            // One that opens a subflow as well is used up by that.
+            // An endpoint that also opens subflows is marked as used by the subflow.
             local.is_used = !local.has(EndpointFlags::SUBFLOW);
             let (id, Endpoint { address, port, .. }) = (local.id, local.endpoint);
             commands.push(Command::Announce { id, address, port });
@@ -232,7 +291,7 @@ impl KernelEndpoints {
         self.open_next(commands);
     }
 
-    /// From endpoints that were not used yet, as many as the limit allows.
+    /// Opens subflows from unused endpoints, as many as the limit allows.
     fn open_next(&mut self, commands: &mut Vec<Command>) {
         if self.role == Role::Acceptor {
             return;
@@ -254,7 +313,8 @@ impl KernelEndpoints {
         }
     }
 
-    /// The peer's initial address, or all that there are subflows to.
+    /// Returns the peer's initial address; with `fullmesh`, all remote addresses that have
+    /// subflows.
     fn remotes_for(&self, local: &Local) -> Vec<SocketAddr> {
         let mut remotes = vec![self.initial.remote];
         if local.has(EndpointFlags::FULLMESH) {
@@ -288,8 +348,9 @@ impl KernelEndpoints {
         }
     }
 
-    /// Whether there may be a route: a pair is known, or none with that address of the peer. The kernel tries without one, too,
-    /// and fails at once (ENETUNREACH), which takes no place. Nothing leads from one family to the other.
+    /// Returns whether there may be a route: the pair is known, or no pair with this remote address
+    /// is. The kernel also tries without a route, which fails at once with ENETUNREACH and does not
+    /// count against the limit. Addresses of different families never reach each other.
     fn may_reach(&self, pair: AddressPair) -> bool {
         if pair.local.is_ipv4() != pair.remote.is_ipv4() {
             return false;
@@ -301,7 +362,8 @@ impl KernelEndpoints {
         self.pairs.contains(&pair) || to_there.next().is_none()
     }
 
-    /// The peer has another address: it is connected to, unless it is already or a limit is reached.
+    /// Handles an announcement of the peer. Opens subflows to the address, unless it has one or a
+    /// limit is reached.
     fn announced(
         &mut self,
         id: AddressId,
@@ -324,15 +386,17 @@ impl KernelEndpoints {
         }
     }
 
-    /// Whether there is a subflow to that address, at that port if one is named, or one is opening.
+    /// Returns whether a subflow to `address` is established or opening. If `port` is given, only
+    /// subflows to that port count.
     fn is_connected_to(&self, address: IpAddr, port: Option<u16>) -> bool {
         let opening = self.opening.iter().map(|(_, remote)| *remote);
         let mut ends = self.subflows.remotes().chain(opening);
         ends.any(|end| end.ip() == address && port.is_none_or(|port| port == end.port()))
     }
 
-    /// Where subflows to an announced address come from: all `fullmesh` endpoints, or the next `laminar` one, or, if there are
-    /// none of these, what routing says.
+    /// Returns the source addresses for subflows to an announced address: all `fullmesh` endpoints,
+    /// or the next `laminar` one, or, if there is no such endpoint, the address that routing
+    /// chooses.
     fn locals_for(&mut self, remote: IpAddr) -> Vec<(IpAddr, AddressId)> {
         let any = |flag| self.locals.iter().any(|one| one.has(flag));
         let is_alike = |one: &Local| one.endpoint.address.is_ipv4() == remote.is_ipv4();
@@ -358,15 +422,16 @@ impl KernelEndpoints {
         vec![self.route_to(remote)]
     }
 
-    /// The source address that routing picks, with its ID.
+    /// Returns the source address that routing chooses, with its ID.
     fn route_to(&mut self, remote: IpAddr) -> (IpAddr, AddressId) {
         let routed = self.pairs.iter().find(|pair| pair.remote == remote);
         let address = routed.map_or(self.initial.local.ip(), |pair| pair.local);
-        // What is opened comes from a port that is no endpoint's.
+        // Port 0 matches no endpoint that has a port, because outgoing subflows use other ports.
         (address, self.id_of(SocketAddr::new(address, 0)))
     }
 
-    /// An address without endpoint gets the next free ID, as an implicit endpoint.
+    /// Returns the ID of `local`. An address without endpoint gets the next free ID, as an implicit
+    /// endpoint.
     fn id_of(&mut self, local: SocketAddr) -> AddressId {
         if local.ip() == self.initial.local.ip() {
             return 0;
@@ -377,7 +442,7 @@ impl KernelEndpoints {
     }
 
     fn add_implicit(&mut self, address: IpAddr) -> AddressId {
-        // With more addresses than IDs, the peer chooses which it joins: nothing is kept of the rest.
+        // If the peer joins more addresses than there are IDs, no state is kept for the rest.
         let Ok(id) = AddressId::try_from(self.locals.len() + 1) else {
             return AddressId::MAX;
         };
@@ -393,7 +458,7 @@ impl KernelEndpoints {
         id
     }
 
-    /// Beyond the limit the acceptor has none.
+    /// Counts an established subflow. The acceptor closes subflows beyond the limit.
     fn joined(&mut self, subflow: FourTuple, commands: &mut Vec<Command>) {
         self.opening.remove(&(subflow.local.ip(), subflow.remote));
         if self.role == Role::Acceptor {
@@ -404,7 +469,7 @@ impl KernelEndpoints {
         }
     }
 
-    /// There is room for the next endpoint; the one that failed is not tried again.
+    /// Uses the room for the next endpoint. The endpoint of the closed subflow is not used again.
     fn closed(&mut self, commands: &mut Vec<Command>) {
         self.further = self.further.saturating_sub(1);
         self.open_next(commands);

@@ -1,21 +1,25 @@
-//! Path managers: which subflows a connection has.
+//! Path managers: policies that decide which subflows a connection has.
 //!
-//! A policy is told what happens to one connection and answers with commands, both in the words of the Linux kernel's
-//! netlink family `mptcp_pm`. It reads no clock and touches no socket, so the same policy drives the protocol engine and,
-//! through netlink, the kernel. Whoever drives it keeps five promises:
+//! A policy receives the events of one connection and answers with commands. Both use the terms of
+//! the Linux kernel's netlink family `mptcp_pm`. A policy reads no clock and uses no socket, so the
+//! same policy drives the engine and, through netlink, the kernel. The driver must do the
+//! following:
 //!
-//! 1. It makes the policy when the connection is created, and hands it every event of that connection in order, the last
-//!    being the drop of the policy when the connection closes.
-//! 2. It carries out commands in the order given. A subflow that cannot even be tried is answered by
-//!    [`Event::OpenFailed`]; one that was tried, by [`Event::SubflowEstablished`] or [`Event::SubflowClosed`].
-//! 3. It merges the changes of local addresses with [`AddressChanges`], one for all connections of a host, so that
-//!    [`Event::AddressUp`] and [`Event::AddressDown`] come after the delay that the host's behaviour says.
-//! 4. When the peer joins a local address, it asks for the ID of that ([`PathManager::local_id`]), if it is who gives IDs: the
-//!    kernel does so itself, and says which in [`Event::SubflowEstablished`].
-//! 5. It calls [`PathManager::handle_timeout`] at or after the instant that [`PathManager::poll_timeout`] names, which may
-//!    change with every call.
+//! 1. Create the policy together with the connection and report every event of the connection in
+//!    order. Drop the policy when the connection closes.
+//! 2. Execute commands in the given order. Answer [`Command::OpenSubflow`] with
+//!    [`Event::OpenFailed`] if the subflow cannot be attempted, and otherwise with
+//!    [`Event::SubflowEstablished`] or [`Event::SubflowClosed`].
+//! 3. Merge changes of local addresses with one [`AddressChanges`] for all connections of a host,
+//!    so that [`Event::AddressUp`] and [`Event::AddressDown`] arrive after the configured delay.
+//! 4. Ask [`PathManager::local_id`] for the ID of a local address that the peer joins, if the
+//!    driver assigns IDs. The kernel assigns IDs itself and reports them in
+//!    [`Event::SubflowEstablished`].
+//! 5. Call [`PathManager::handle_timeout`] at or after the time that [`PathManager::poll_timeout`]
+//!    returns. This time can change with every call.
 //!
-//! When the peer removes an address, the stack itself closes the subflows to it that are dead (RFC 8684, section 3.4.2).
+//! When the peer withdraws an address, the stack itself closes the dead subflows to it (RFC 8684,
+//! section 3.4.2).
 
 mod address_changes;
 mod address_ids;
@@ -35,6 +39,7 @@ use std::fmt::Debug;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use crate::algorithm;
 pub use crate::time::Nanos;
 pub use crate::wire::AddressId;
 use crate::wire::{IcmpError, Packet};
@@ -46,26 +51,26 @@ pub use n_diff_ports::NDiffPorts;
 pub use passive::Passive;
 pub use retry::{Recreation, Waits};
 
-/// Which side of a connection this is.
+/// The role of the local host in a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It sent the first SYN; only this side opens subflows.
+    /// The host that sent the first SYN. Only this host opens subflows.
     Opener,
-    /// It listened.
+    /// The host that answered the first SYN.
     Acceptor,
 }
 
-/// Both ends of a subflow; it identifies the subflow on its host.
+/// The addresses and ports of a subflow. They identify it on its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FourTuple {
-    /// This side's address and port.
+    /// The local address and port.
     pub local: SocketAddr,
-    /// The peer's.
+    /// The peer's address and port.
     pub remote: SocketAddr,
 }
 
 impl FourTuple {
-    /// Those of a packet, as its receiver sees them.
+    /// Returns the addresses and ports of `packet` as its receiver sees them.
     pub fn of_receiver(packet: &Packet) -> Self {
         Self {
             local: SocketAddr::new(packet.destination, packet.segment.destination_port),
@@ -73,7 +78,7 @@ impl FourTuple {
         }
     }
 
-    /// Those of a packet, as its sender sees them.
+    /// Returns the addresses and ports of `packet` as its sender sees them.
     pub fn of_sender_of(packet: &Packet) -> Self {
         let Self { local, remote } = Self::of_receiver(packet);
         Self {
@@ -82,7 +87,7 @@ impl FourTuple {
         }
     }
 
-    /// Those of a packet that met with an error, as its sender sees them.
+    /// Returns the addresses and ports of the packet that `error` reports, as its sender sees them.
     pub fn of_sender(error: &IcmpError) -> Self {
         Self {
             local: error.sender,
@@ -90,7 +95,7 @@ impl FourTuple {
         }
     }
 
-    /// Its addresses without the ports.
+    /// Returns the addresses without the ports.
     pub fn pair(&self) -> AddressPair {
         AddressPair {
             local: self.local.ip(),
@@ -99,197 +104,205 @@ impl FourTuple {
     }
 }
 
-/// A local address and a remote one between which packets can go.
+/// A local and a remote address that packets can travel between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AddressPair {
-    /// This side's address.
+    /// The local address.
     pub local: IpAddr,
-    /// The peer's.
+    /// The peer's address.
     pub remote: IpAddr,
 }
 
-/// What a policy knows of its connection from the start.
+/// The initial state of a connection, as its policy receives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// Which side this is.
+    /// The role of the local host.
     pub role: Role,
     /// The initial subflow.
     pub initial: FourTuple,
-    /// The pairs that the network routes for this connection, in order of preference. The address family may be another one
-    /// than that of the initial subflow.
+    /// The address pairs that the network routes, in order of preference. Their address family can
+    /// differ from that of the initial subflow.
     pub pairs: Arc<[AddressPair]>,
-    /// Local addresses that are not usable now.
+    /// Local addresses that are currently unusable.
     pub down: BTreeSet<IpAddr>,
-    /// Local addresses whose subflows are backup ones.
+    /// Local addresses whose subflows have backup priority.
     pub backup: BTreeSet<IpAddr>,
 }
 
-/// What happens to a connection.
+/// An event of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It is fully established (RFC 8684, section 3.1): from now on subflows can be opened and addresses announced.
+    /// The connection is fully established (RFC 8684, section 3.1). From now on, subflows can be
+    /// opened and addresses announced.
     Established,
     /// A local address is usable (again).
     AddressUp(IpAddr),
-    /// A local address, or its interface, is gone.
+    /// A local address or its interface is gone.
     AddressDown(IpAddr),
-    /// The subflows of a local address are to be backup ones from now on, or regular ones again.
+    /// The backup priority of the subflows of a local address changed.
     Backup {
-        /// The address.
+        /// The local address.
         local: IpAddr,
-        /// Whether they are backup.
+        /// Whether its subflows have backup priority.
         on: bool,
     },
     /// The peer announced an address (ADD_ADDR).
     Announced {
-        /// Its ID.
+        /// ID of the address.
         id: AddressId,
-        /// The address.
+        /// The announced address.
         address: IpAddr,
-        /// The port to connect to, if not that of the initial subflow.
+        /// The port to connect to, if it differs from the port of the initial subflow.
         port: Option<u16>,
     },
-    /// The peer removed an address (REMOVE_ADDR). Events about those of its subflows that are dead follow.
+    /// The peer withdrew an address (REMOVE_ADDR). Events about its dead subflows follow.
     Removed {
-        /// Its ID.
+        /// ID of the address.
         id: AddressId,
     },
-    /// A further subflow is established, whoever opened it.
+    /// A further subflow is established. Either host may have opened it.
     SubflowEstablished {
-        /// Which.
+        /// The subflow.
         subflow: FourTuple,
         /// ID of its local address.
         local_id: AddressId,
         /// ID of its remote address.
         remote_id: AddressId,
     },
-    /// A subflow is closed, or could not be established.
+    /// A subflow was closed, or could not be established.
     SubflowClosed {
-        /// Which; it may be the initial one.
+        /// The subflow. It can be the initial one.
         subflow: FourTuple,
     },
-    /// A pair is not to be tried again for as long as there is another way, unless the peer announces its address anew: a
-    /// handshake failed, or a reset says that its reason stays (RFC 8684, sections 3.6 and 3.9.3). That the subflow is closed
-    /// follows. The kernel does not tell it.
+    /// A pair must not be retried while another pair works, unless the peer announces its address
+    /// again.
+    ///
+    /// Its handshake failed, or a reset gave a permanent reason (RFC 8684, sections 3.6 and 3.9.3).
+    /// [`Event::SubflowClosed`] follows. The kernel does not report this event.
     Unfit {
-        /// Between which addresses.
+        /// The addresses of the subflow.
         pair: AddressPair,
     },
-    /// The last subflow is closed, and data have got through, either way, since it was the last time: what closes subflows
-    /// lets some through. That the subflow is closed follows. The kernel does not tell it.
+    /// The last subflow closed, but data was delivered in either direction since the connection was
+    /// last without subflows. Whatever closes subflows thus does not block all traffic.
+    ///
+    /// [`Event::SubflowClosed`] follows. The kernel does not report this event.
     Progress,
-    /// A command to open a subflow was refused at once.
+    /// A command to open a subflow was refused before a SYN was sent.
     OpenFailed {
-        /// Between which addresses.
+        /// The addresses of the subflow.
         pair: AddressPair,
     },
 }
 
-/// What the stack is to do.
+/// A command to the stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Tell the peer of a local address (ADD_ADDR).
+    /// Announce a local address to the peer (ADD_ADDR).
     Announce {
-        /// The ID it gets.
+        /// ID of the address.
         id: AddressId,
-        /// The address.
+        /// The address to announce.
         address: IpAddr,
-        /// The port that the peer is to join at; without, that of the initial subflow.
+        /// The port on which the peer can join. `None` for the port of the initial subflow.
         port: Option<u16>,
     },
-    /// Tell the peer that a local address is gone (REMOVE_ADDR); subflows stay.
+    /// Withdraw a local address (REMOVE_ADDR). Its subflows stay open.
     Remove {
-        /// Its ID.
+        /// ID of the address.
         id: AddressId,
-        /// The address.
+        /// The address to withdraw.
         address: IpAddr,
     },
-    /// Open a subflow, from a port that the stack chooses.
+    /// Open a subflow from a port that the stack chooses.
     OpenSubflow {
-        /// From which address.
+        /// The local address.
         local: IpAddr,
-        /// Its ID.
+        /// ID of the local address.
         local_id: AddressId,
-        /// Where to.
+        /// The peer's address and port.
         remote: SocketAddr,
-        /// Whether it is a backup one (flag B of MP_JOIN).
+        /// Whether the subflow has backup priority (flag B of MP_JOIN).
         backup: bool,
-        /// Routers that its packets pass, in order (loose source route, RFC 791, section 3.1); mostly none.
+        /// Routers that the subflow's packets must pass, in order (loose source route, RFC 791,
+        /// section 3.1). Usually empty.
         via: Vec<Ipv4Addr>,
     },
-    /// Close a subflow: by FIN if it works, else by RST.
+    /// Close a subflow: with FIN if it works, otherwise with RST.
     CloseSubflow {
-        /// Which.
+        /// The subflow.
         subflow: FourTuple,
     },
-    /// Make a subflow a backup one, or a regular one again (MP_PRIO).
+    /// Set or clear the backup priority of a subflow (MP_PRIO).
     SetBackup {
-        /// Which.
+        /// The subflow.
         subflow: FourTuple,
-        /// Whether it is to be a backup one.
+        /// Whether the subflow gets backup priority.
         backup: bool,
     },
 }
 
-/// The policy for one connection.
+/// The path management policy of one connection.
 pub trait PathManager: Debug + Send {
-    /// Takes an event and appends what is to be done to `commands`.
+    /// Handles an event. Appends the resulting commands to `commands`.
     fn handle(&mut self, now: Nanos, event: &Event, commands: &mut Vec<Command>);
 
-    /// The ID of a local address that the peer joins at that port, the one it has in commands; none from a policy that numbers no
-    /// addresses. Then the stack gives one.
+    /// Returns the ID of the local address `local` that the peer joins, as used in commands. `None`
+    /// if the policy does not assign IDs; the stack then assigns one.
     fn local_id(&mut self, _local: SocketAddr) -> Option<AddressId> {
         None
     }
 
-    /// When [`PathManager::handle_timeout`] is to be called next, if ever.
+    /// Returns when to call [`PathManager::handle_timeout`] next, or `None` if no timeout is
+    /// pending.
     fn poll_timeout(&self) -> Option<Nanos> {
         None
     }
 
-    /// What was to wait until now.
+    /// Handles timeouts that are due at `now`. Appends the resulting commands to `commands`.
     fn handle_timeout(&mut self, _now: Nanos, _commands: &mut Vec<Command>) {}
 }
 
-/// Parameters that a description can give.
+/// Parameters of path managers, as given in a description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parameters {
-    /// `full_mesh` and `n_diff_ports`: what becomes of subflows that failed; the others open nothing again.
+    /// `full_mesh` and `n_diff_ports`: whether failed subflows are reopened. The other policies
+    /// reopen nothing.
     pub recreation: Recreation,
-    /// `n_diff_ports`: subflows in all, the initial one included.
+    /// `n_diff_ports`: number of subflows, including the initial one.
     pub subflows: Option<u32>,
     /// `binder`: the routers that each further subflow passes.
     pub gateways: Gateways,
-    /// `kernel_endpoints`: the host's endpoints; without them those that the connection's pairs ask for.
+    /// `kernel_endpoints`: the host's endpoints. If `None`, endpoints follow from the connection's
+    /// pairs.
     pub endpoints: Option<Vec<Endpoint>>,
     /// `kernel_endpoints`: the host's limits.
     pub limits: Limits,
 }
 
-/// Makes a policy for a connection.
+/// Creates a policy for a connection.
 pub type Constructor = fn(&Connection, &Parameters) -> Box<dyn PathManager>;
 
-/// All policies, by name.
-pub const PATH_MANAGERS: &[(&str, Constructor)] = &[
-    ("passive", |connection, _| {
-        Box::new(Passive::new(connection))
-    }),
-    ("full_mesh", |connection, parameters| {
-        Box::new(FullMesh::new(connection, parameters.recreation))
-    }),
-    ("n_diff_ports", |connection, parameters| {
-        Box::new(NDiffPorts::new(connection, parameters))
-    }),
-    ("binder", |connection, parameters| {
-        Box::new(Binder::new(connection, parameters))
-    }),
-    ("kernel_endpoints", |connection, parameters| {
-        Box::new(KernelEndpoints::new(connection, parameters))
-    }),
+/// The row of a path manager.
+pub type Entry = algorithm::Entry<Parameters, Constructor>;
+
+/// All path managers.
+pub const PATH_MANAGERS: &[Entry] = &[
+    passive::ROW,
+    full_mesh::ROW,
+    n_diff_ports::ROW,
+    binder::ROW,
+    kernel_endpoints::ROW,
 ];
 
-/// The constructor of the policy of that name.
+/// Returns the names of all path managers.
+pub fn names() -> impl ExactSizeIterator<Item = &'static str> {
+    PATH_MANAGERS.iter().map(|one| one.description.name)
+}
+
+/// Returns the constructor of the path manager named `name`.
 pub fn by_name(name: &str) -> Option<Constructor> {
-    let found = PATH_MANAGERS.iter().find(|(its_name, _)| *its_name == name);
-    found.map(|(_, constructor)| *constructor)
+    let mut path_managers = PATH_MANAGERS.iter();
+    let found = path_managers.find(|entry| entry.description.name == name);
+    found.map(|entry| entry.make)
 }

@@ -1,14 +1,41 @@
-//! `n_diff_ports`: several subflows between the two initial addresses, from different ports.
+//! `n_diff_ports`: keeps several subflows between the two initial addresses, from different ports.
 
+use super::Entry;
 use super::retry::{Failures, Recreation, Waits};
 use super::subflows::Subflows;
 use super::{Command, Connection, Event, FourTuple, Nanos, Parameters, PathManager, Role};
+use crate::algorithm::{Description, Parameter, Value};
 
-/// Subflows in all, if the description does not say.
+/// Its name, parameters and constructor.
+pub(super) const ROW: Entry = Entry {
+    description: Description {
+        name: "n_diff_ports",
+        aliases: &[],
+        summary: "Opens subflows between the two initial addresses, from different ports",
+        source: "ndiffports of the out-of-tree kernel",
+        parameters: &[Parameter {
+            name: "subflows",
+            unit: "subflows",
+            meaning: "subflows between the initial pair of addresses, the initial one included",
+            computed_default: None,
+            value: Value::Integer {
+                least: 1,
+                most: 64,
+                get: |given| Some(given.subflows.unwrap_or(DEFAULT_SUBFLOWS)),
+                set: |given, value| given.subflows = Some(value),
+            },
+        }],
+    },
+    make: |connection, given| Box::new(NDiffPorts::new(connection, given)),
+};
+
+/// Number of subflows, including the initial one, if the parameters give none.
 const DEFAULT_SUBFLOWS: u32 = 2;
 
-/// For networks that spread flows over equal paths by their ports. It keeps the number of subflows and, as in the
-/// out-of-tree kernel, follows no address.
+/// Keeps a fixed number of subflows between the initial addresses.
+///
+/// Meant for networks that distribute flows over equal-cost paths by their ports. Address changes
+/// are ignored, as in the out-of-tree kernel.
 #[derive(Clone, Debug)]
 pub struct NDiffPorts {
     role: Role,
@@ -17,14 +44,15 @@ pub struct NDiffPorts {
     recreation: Recreation,
     subflows: Subflows,
     opening: usize,
-    /// A further subflow was refused for good.
+    /// Whether a further subflow was ruled out ([`Event::Unfit`]).
     is_unfit: bool,
     failures: Failures,
     retry_at: Option<Nanos>,
 }
 
 impl NDiffPorts {
-    /// For a new connection; [`Parameters::subflows`] in all, the initial one included, 2 if not given.
+    /// Creates the policy for a new connection. The number of subflows, including the initial one,
+    /// is [`Parameters::subflows`] or 2.
     pub fn new(connection: &Connection, parameters: &Parameters) -> Self {
         Self {
             role: connection.role,
@@ -71,7 +99,7 @@ impl NDiffPorts {
         self.try_again(now, self.recreation.waits_after_refusal());
     }
 
-    /// Those that fail together are tried again together.
+    /// Schedules a retry. Subflows that fail while one is scheduled are retried together.
     fn try_again(&mut self, now: Nanos, waits: Waits) {
         let may_retry = !self.is_unfit || self.subflows.are_none();
         if self.role == Role::Opener && self.retry_at.is_none() && may_retry {

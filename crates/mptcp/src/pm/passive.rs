@@ -1,16 +1,30 @@
-//! `passive`: opens nothing, announces nothing, and takes what the peer opens.
+//! `passive`: opens and announces nothing, and accepts subflows that the peer opens.
 
+use super::Entry;
 use super::subflows::Subflows;
 use super::{Command, Connection, Event, Nanos, PathManager};
+use crate::algorithm::Description;
 
-/// The out-of-tree kernel's default.
+/// Its name, parameters and constructor.
+pub(super) const ROW: Entry = Entry {
+    description: Description {
+        name: "passive",
+        aliases: &["default"],
+        summary: "Opens no subflow and accepts what the peer opens",
+        source: "mptcplab",
+        parameters: &[],
+    },
+    make: |connection, _| Box::new(Passive::new(connection)),
+};
+
+/// A policy that neither opens subflows nor announces addresses. The out-of-tree kernel's default.
 #[derive(Clone, Debug)]
 pub struct Passive {
     subflows: Subflows,
 }
 
 impl Passive {
-    /// For a new connection.
+    /// Creates the policy for a new connection.
     pub fn new(connection: &Connection) -> Self {
         let subflows = Subflows::new(connection);
         Self { subflows }

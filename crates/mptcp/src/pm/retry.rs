@@ -1,15 +1,15 @@
-//! Whether what failed is tried again, and how long to wait before.
+//! Whether failed subflows are reopened, and after which wait.
 
 use super::Nanos;
 use crate::time::{MILLISECOND, SECOND};
 
-/// Whether a subflow that failed, or was closed by others, is opened again while both its addresses are there. The return of an
-/// address, or a new announcement of it, opens it in any case.
+/// Whether a subflow is reopened that failed, or was closed by the peer or the stack, while both
+/// its addresses are up. The return or a new announcement of an address opens it in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recreation {
-    /// It is not.
+    /// Not reopened.
     Never,
-    /// After waits that double with every failure.
+    /// Reopened after a wait that doubles with every failure.
     Backoff(Waits),
 }
 
@@ -20,7 +20,8 @@ impl Default for Recreation {
 }
 
 impl Recreation {
-    /// How long to wait before a subflow is opened that could not even be tried: none has failed.
+    /// Returns the waits before retrying a subflow that could not be attempted. It is also retried
+    /// with `Never`, because no subflow has failed.
     pub(super) fn waits_after_refusal(self) -> Waits {
         match self {
             Self::Never => Waits::OF_SUBFLOW,
@@ -29,36 +30,37 @@ impl Recreation {
     }
 }
 
-/// Waits that double with every failure, from the first to the longest.
+/// Waits that double with every failure, from `first` to `longest`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waits {
-    /// After the first failure.
+    /// Wait after the first failure.
     pub first: Nanos,
-    /// No wait is longer.
+    /// Longest wait.
     pub longest: Nanos,
 }
 
 impl Waits {
-    /// Of subflows: the first is long enough for a route to be restored after its interface, or for the peer to begin to listen.
+    /// Waits before subflows are reopened. The first is long enough for a route to be restored
+    /// after its interface, or for the peer to start listening.
     pub const OF_SUBFLOW: Self = Self {
         first: 100 * MILLISECOND,
         longest: 30 * SECOND,
     };
 
-    /// Of announcements: several round trips through full queues. Until then it is up to the stack to send it again (RFC 8684,
-    /// section 3.4.1).
+    /// Waits before announcements are repeated: several round trips through full queues. Until
+    /// then, the stack retransmits the announcement (RFC 8684, section 3.4.1).
     pub(super) const OF_ANNOUNCEMENT: Self = Self {
         first: 5 * SECOND,
         longest: 30 * SECOND,
     };
 
-    /// Failures that are further apart have nothing to do with each other.
+    /// Failures that are further apart than this are unrelated.
     fn forgotten_after(self) -> Nanos {
         self.longest.saturating_mul(2)
     }
 }
 
-/// What failed how often in a row.
+/// Counts consecutive failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Failures {
     count: u32,
@@ -66,7 +68,7 @@ pub(super) struct Failures {
 }
 
 impl Failures {
-    /// When to try again what has failed now.
+    /// Records a failure at `now` and returns when to retry.
     pub(super) fn next_try(&mut self, now: Nanos, waits: Waits) -> Nanos {
         if now.saturating_sub(self.last) > waits.forgotten_after() {
             self.count = 0;
@@ -77,7 +79,7 @@ impl Failures {
         now.saturating_add(wait.min(waits.longest))
     }
 
-    /// Circumstances have changed.
+    /// Resets the count, because circumstances have changed.
     pub(super) fn forget(&mut self) {
         self.count = 0;
     }

@@ -1,7 +1,7 @@
-//! A map of few entries in one piece of memory. The first entry of a `BTreeMap` takes room for eleven, which is much for each
-//! of many connections.
+//! A map for few entries, kept in one allocation. The first entry of a `BTreeMap` allocates room
+//! for eleven, which is much for each of many connections.
 
-/// Entries in the order of their keys.
+/// Entries sorted by key.
 #[derive(Clone, Debug)]
 pub(super) struct SortedMap<K, V>(Vec<(K, V)>);
 
@@ -12,7 +12,7 @@ impl<K, V> Default for SortedMap<K, V> {
 }
 
 impl<K: Ord + Copy, V> SortedMap<K, V> {
-    /// With one entry.
+    /// Creates a map with one entry.
     pub(super) fn of(key: K, value: V) -> Self {
         Self(vec![(key, value)])
     }
@@ -29,7 +29,7 @@ impl<K: Ord + Copy, V> SortedMap<K, V> {
         self.find(key).ok().map(|at| &mut self.0[at].1)
     }
 
-    /// The entry of a key, which is made by `value` if there is none.
+    /// Returns the value of `key`, inserting the result of `value` if there is none.
     pub(super) fn get_or_insert_with(&mut self, key: K, value: impl FnOnce() -> V) -> &mut V {
         let at = self.find(&key).unwrap_or_else(|at| {
             self.0.reserve_exact(1);
@@ -39,7 +39,7 @@ impl<K: Ord + Copy, V> SortedMap<K, V> {
         &mut self.0[at].1
     }
 
-    /// Sets the entry of a key.
+    /// Sets the value of `key`.
     pub(super) fn insert(&mut self, key: K, value: V) {
         match self.find(&key) {
             Ok(at) => self.0[at].1 = value,
@@ -49,7 +49,7 @@ impl<K: Ord + Copy, V> SortedMap<K, V> {
         }
     }
 
-    /// Removes the entry of a key; without any it takes no memory.
+    /// Removes the entry of `key`. An empty map holds no allocation.
     pub(super) fn remove(&mut self, key: &K) {
         if let Ok(at) = self.find(key) {
             self.0.remove(at);

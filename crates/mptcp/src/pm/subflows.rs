@@ -1,4 +1,4 @@
-//! The subflows a connection has, and which local addresses are backup ones.
+//! The subflows of a connection, and the local addresses with backup priority.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -6,12 +6,13 @@ use std::net::{IpAddr, SocketAddr};
 use super::sorted_map::SortedMap;
 use super::{AddressId, AddressPair, Command, Connection, Event, FourTuple, Role};
 
-/// Kept up to date by events; carries out changes of priority, which every policy has in common.
+/// Tracks the subflows of a connection by its events. Executes changes of priority, which are the
+/// same for every policy.
 #[derive(Clone, Debug)]
 pub(super) struct Subflows {
     role: Role,
     initial: FourTuple,
-    /// With the ID of the remote address.
+    /// The subflows, with the ID of their remote address.
     present: SortedMap<FourTuple, AddressId>,
     backup: BTreeSet<IpAddr>,
 }
@@ -30,7 +31,8 @@ impl Subflows {
         self.initial
     }
 
-    /// What every policy does with an event, before its own part.
+    /// Handles an event in the way that all policies share. Policies call this before their own
+    /// handling.
     pub(super) fn handle(&mut self, event: &Event, commands: &mut Vec<Command>) {
         match event {
             Event::Established => self.tell_priority(self.initial, commands),
@@ -38,7 +40,7 @@ impl Subflows {
                 subflow, remote_id, ..
             } => {
                 self.present.insert(*subflow, *remote_id);
-                // What the opener opened has said so in its SYN.
+                // The opener already sent the priority of its subflows in the SYN.
                 if self.role == Role::Acceptor {
                     self.tell_priority(*subflow, commands);
                 }
@@ -71,24 +73,24 @@ impl Subflows {
         }));
     }
 
-    /// Whether new subflows from this address are backup ones.
+    /// Returns whether new subflows from `local` have backup priority.
     pub(super) fn is_backup(&self, local: IpAddr) -> bool {
         self.backup.contains(&local)
     }
 
-    /// The subflows from a local address.
+    /// Returns the subflows from the address `local`.
     pub(super) fn from(&self, local: IpAddr) -> impl Iterator<Item = FourTuple> {
         let present = self.present.keys().copied();
         present.filter(move |subflow| subflow.local.ip() == local)
     }
 
-    /// Whether there are some, and all are from that address.
+    /// Returns whether there are subflows, and all are from `local`.
     pub(super) fn are_from(&self, local: IpAddr) -> bool {
         let mut present = self.present.keys();
         !self.are_none() && present.all(|subflow| subflow.local.ip() == local)
     }
 
-    /// The subflows to a remote address, known to the peer by another ID than this one.
+    /// Returns the subflows to `remote` whose remote address has another ID than `id`.
     pub(super) fn to_under_other_id(
         &self,
         remote: IpAddr,
@@ -100,19 +102,19 @@ impl Subflows {
             .map(|(subflow, _)| *subflow)
     }
 
-    /// The remote ends, each once.
+    /// Returns the distinct remote addresses and ports.
     pub(super) fn remotes(&self) -> impl Iterator<Item = SocketAddr> {
         let present = self.present.keys().map(|subflow| subflow.remote);
         BTreeSet::from_iter(present).into_iter()
     }
 
-    /// The number of subflows between two addresses.
+    /// Returns the number of subflows between two addresses.
     pub(super) fn count(&self, pair: AddressPair) -> usize {
         let present = self.present.keys();
         present.filter(|subflow| subflow.pair() == pair).count()
     }
 
-    /// Whether there is any way to tell the peer something.
+    /// Returns whether there is no subflow, and so no way to send options to the peer.
     pub(super) fn are_none(&self) -> bool {
         self.present.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What the tests of the policies share, and what holds for all of them.
+//! Helpers that the tests of all policies share, and tests that hold for all policies.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -21,7 +21,7 @@ fn address(link: u8, host: u8) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(10, 1, link, host))
 }
 
-/// A connection over parallel links, the first of which has its initial subflow.
+/// A connection over `links` parallel links. Its initial subflow is on the first link.
 pub(super) fn connection(role: Role, links: u8) -> Connection {
     Connection {
         role,
@@ -32,7 +32,7 @@ pub(super) fn connection(role: Role, links: u8) -> Connection {
     }
 }
 
-/// From, ID and to of the subflows that are opened; everything must be that.
+/// Local address, local ID and remote end of each opened subflow. Panics on any other command.
 pub(super) fn opened(commands: &[Command]) -> Vec<(IpAddr, AddressId, SocketAddr)> {
     let opened = commands.iter().map(|command| match command {
         Command::OpenSubflow {
@@ -63,17 +63,17 @@ impl Side {
         commands
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     pub(super) fn pass(&mut self, time_ns: Nanos) {
         self.now += time_ns;
     }
 
-    /// How long until the policy's timeout.
+    /// Time until the policy's timeout.
     pub(super) fn wait(&self) -> Option<Nanos> {
         self.policy.poll_timeout().map(|at| at - self.now)
     }
 
-    /// Goes to the policy's timeout.
+    /// Advances the clock to the policy's timeout and handles it.
     pub(super) fn expire(&mut self) -> Vec<Command> {
         self.now = self.policy.poll_timeout().expect("it waits for something");
         let mut commands = Vec::new();
@@ -84,7 +84,7 @@ impl Side {
 
 #[test]
 fn names_are_found_and_others_not() {
-    for (name, _) in PATH_MANAGERS {
+    for name in names() {
         assert!(by_name(name).is_some());
     }
     assert!(by_name("fullmesh").is_none());
@@ -108,14 +108,15 @@ fn passive_opens_and_announces_nothing() {
 
 #[test]
 fn every_policy_makes_the_initial_subflow_a_backup_one_if_it_is_to_be() {
-    for (name, policy) in PATH_MANAGERS {
+    for Entry { description, make } in PATH_MANAGERS {
+        let name = description.name;
         let mut connection = connection(Role::Opener, 1);
         connection.backup.insert(address(1, 1));
         let parameters = Parameters {
             subflows: Some(1),
             ..Parameters::default()
         };
-        let mut side = Side::new(policy(&connection, &parameters));
+        let mut side = Side::new(make(&connection, &parameters));
         let subflow = connection.initial;
         let backup = true;
         let expected = [Command::SetBackup { subflow, backup }];

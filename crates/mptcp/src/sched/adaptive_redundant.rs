@@ -1,23 +1,41 @@
-//! `x-adaptive_redundant`: `redundant` while copies pay, `min_rtt` otherwise. Defined here.
+//! `x-adaptive_redundant`: `redundant` while copies pay, `min_rtt` otherwise. mptcplab's own
+//! definition.
 //!
-//! Copies pay ([`copies_pay`]) while one of these holds:
+//! Copies pay ([`copies_pay`]) while one of these conditions holds:
 //!
-//! - little is on its way: all that is written and not acknowledged fits into the smallest window of the regular subflows
-//!   that are available. So short messages, which wait for their last segment, take the fastest path each time, and a copy
-//!   takes room that nothing else needs;
-//! - a path fails: a regular subflow is stale or repairs a timeout;
-//! - a path is lossy: more than 5 % of what a regular subflow sends is lost.
+//! - Little data is in flight: all data that is written and not acknowledged fits into the smallest
+//!   window of the available regular subflows. A short message, which is complete only with its
+//!   last segment, then always uses the fastest path, and copies use windows that nothing else
+//!   needs.
+//! - A path fails: a regular subflow is stale or recovers from a timeout.
+//! - A path is lossy: a regular subflow loses more than 5 % of what it sends.
 //!
-//! Once they pay, what is assigned from then on is copied; what is on its way by then is not.
+//! When copies start to pay, only data assigned from then on is copied, not data in flight.
 
+use super::Entry;
 use super::loss_rate::LossRates;
 use super::{Decision, MinRtt, Parameters, Redundant, Scheduler, SubflowView, View};
+use crate::algorithm::Description;
 
-/// Share lost above which a subflow is lossy.
+/// Its name, parameters and constructor.
+pub(super) const ROW: Entry = Entry {
+    description: Description {
+        name: "x-adaptive_redundant",
+        aliases: &[],
+        summary: "As redundant while copies pay, else as min_rtt",
+        source: "mptcplab",
+        parameters: &[],
+    },
+    make: |given| Box::new(AdaptiveRedundant::new(given)),
+};
+
+/// Loss rate above which a subflow is lossy.
 const LOSSY: f64 = 0.05;
 
-/// Whether everything is to go over all regular subflows: see above. `outstanding_bytes` are written and not acknowledged;
-/// `losses` are the shares lost in the order of the subflows.
+/// Returns whether all data should go over all regular subflows, as described in the module.
+///
+/// `outstanding_bytes` is the amount of data written and not acknowledged. `losses` are the loss
+/// rates (0 to 1) in the order of `subflows`.
 pub fn copies_pay(subflows: &[SubflowView], losses: &[f64], outstanding_bytes: u64) -> bool {
     let regular = || {
         let all = subflows.iter().zip(losses);
@@ -30,7 +48,7 @@ pub fn copies_pay(subflows: &[SubflowView], losses: &[f64], outstanding_bytes: u
     is_little || regular().any(|(subflow, &loss)| fails(subflow) || loss > LOSSY)
 }
 
-/// See [`copies_pay`].
+/// The scheduler `x-adaptive_redundant`; see [`copies_pay`].
 #[derive(Clone, Debug)]
 pub struct AdaptiveRedundant {
     losses: LossRates,
@@ -40,7 +58,7 @@ pub struct AdaptiveRedundant {
 }
 
 impl AdaptiveRedundant {
-    /// For a new connection.
+    /// Creates the scheduler for a new connection.
     pub fn new(parameters: &Parameters) -> Self {
         Self {
             losses: LossRates::default(),

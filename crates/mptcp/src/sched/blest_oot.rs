@@ -1,42 +1,63 @@
-//! `blest-oot`: BLEST in the integers of the out-of-tree kernel 0.95.
+//! `blest-oot`: BLEST with the integer arithmetic of the out-of-tree kernel 0.95.
 //!
-//! What differs from `blest`: the time that a segment needs on the slow subflow is estimated between the smallest and the largest
-//! smoothed round-trip time, which never age; its rounds are always rounded up, by a whole one if they are exact; the fast
-//! subflow doubles its window in its first slow start; counts wrap at 32 bits. One difference remains: the kernel halves the
-//! windows of all slow subflows that hold up the connection, here the first of them is halved.
+//! It differs from `blest` as follows:
+//!
+//! - The time of a segment on the slow subflow is estimated between the smallest and the largest
+//!   smoothed round-trip time, which never expire.
+//! - Its rounds are always rounded up, by a whole round if they are exact.
+//! - The fast subflow doubles its window in its first slow start.
+//! - Counts wrap at 32 bits.
+//!
+//! One difference from the kernel remains: the kernel halves the windows of all slow subflows that
+//! block the connection; this scheduler halves that of the first.
 
-use super::blest::{AdaptiveLambda, Lambda};
+use super::Entry;
+use super::blest::AdaptiveLambda;
+use super::blest::lambda_parameters;
 use super::lowest_rtt::{LowestRtt, WaitRule};
 use super::per_subflow::PerSubflow;
 use super::{Parameters, SubflowView, View};
+use crate::algorithm::{Description, Parameter, Value};
 use crate::time::{MICROSECOND, Nanos};
 
-/// Slow start is not foreseen for more rounds.
+/// Its name, parameters and constructor.
+pub(super) const ROW: Entry = Entry {
+    description: Description {
+        name: "blest-oot",
+        aliases: &[],
+        summary: "Computes blest as the module of the out-of-tree kernel",
+        source: "multipath-tcp/mptcp v0.95, mptcp_blest.c",
+        parameters: lambda_parameters!(blest_oot),
+    },
+    make: |given| Box::new(BlestOot::new(given)),
+};
+
+/// Slow start is predicted for at most this many rounds.
 const MOST_ROUNDS_OF_SLOW_START: u32 = 16;
 
-/// What the kernel looks at of the fast subflow; times in eighths of a microsecond.
+/// The fast subflow's values that the kernel uses. Times are in eighths of a microsecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FastSubflow {
     /// Smallest smoothed round-trip time so far.
     pub min_srtt: u32,
-    /// The largest.
+    /// Largest smoothed round-trip time so far.
     pub max_srtt: u32,
     /// Congestion window in segments.
     pub cwnd: u32,
-    /// Slow start threshold in segments; `None` in the first slow start.
+    /// Slow start threshold in segments. `None` in the first slow start.
     pub ssthresh: Option<u32>,
-    /// Bytes in a segment.
+    /// Bytes of payload in a full-sized segment.
     pub mss: u32,
 }
 
-/// What the kernel looks at of the slow subflow; times in eighths of a microsecond.
+/// The slow subflow's values that the kernel uses. Times are in eighths of a microsecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlowSubflow {
     /// Smoothed round-trip time.
     pub srtt: u32,
-    /// The smallest so far.
+    /// Smallest smoothed round-trip time so far.
     pub min_srtt: u32,
-    /// The largest.
+    /// Largest smoothed round-trip time so far.
     pub max_srtt: u32,
     /// Segments in flight.
     pub in_flight: u32,
@@ -44,7 +65,7 @@ pub struct SlowSubflow {
     pub cwnd: u32,
 }
 
-/// How long a further segment stays on the slow subflow, in eighths of a microsecond.
+/// Returns how long a further segment stays on the slow subflow, in eighths of a microsecond.
 pub fn linger_time(slow: &SlowSubflow) -> u32 {
     let in_flight = slow.in_flight + 1;
     let estimate = if in_flight >= slow.cwnd {
@@ -56,7 +77,8 @@ pub fn linger_time(slow: &SlowSubflow) -> u32 {
     slow.srtt.max(estimate)
 }
 
-/// The rounds, segments and bytes that the fast subflow sends meanwhile; the bytes times lambda, given in thousandths.
+/// Returns the rounds, segments and bytes that the fast subflow sends in the time `linger`, which
+/// is in eighths of a microsecond. The bytes are multiplied by `lambda`, in thousandths.
 pub fn fast_bytes(fast: &FastSubflow, linger: u32, lambda: u32) -> (u32, u32, u32) {
     let mean = (fast.min_srtt.wrapping_add(fast.max_srtt)) / 2;
     let rounds = linger
@@ -82,12 +104,13 @@ pub fn fast_bytes(fast: &FastSubflow, linger: u32, lambda: u32) -> (u32, u32, u3
     (rounds, packets, (bytes / 1000) as u32)
 }
 
-/// What the connection's window leaves beside the slow subflow's unacknowledged data and this segment; all in bytes.
+/// Returns the space in the connection's window beside the slow subflow's unacknowledged data and
+/// this segment, in bytes.
 pub fn space_bytes(window: u32, segment: u32, unacked: u32) -> u32 {
     window.saturating_sub(segment.saturating_add(unacked))
 }
 
-/// The extremes of a smoothed round-trip time, in eighths of a microsecond.
+/// The smallest and largest smoothed round-trip time, in eighths of a microsecond.
 #[derive(Clone, Copy, Debug, Default)]
 struct Extremes {
     seen: Option<(u32, u32)>,
@@ -100,7 +123,7 @@ impl Extremes {
     }
 }
 
-/// See [`fast_bytes`].
+/// The rule of [`BlestOot`]; see [`fast_bytes`].
 #[derive(Clone, Debug)]
 pub struct KernelEstimation {
     lambda: AdaptiveLambda,
@@ -154,18 +177,19 @@ fn of_slow(subflow: &SubflowView, mut extremes: Extremes) -> SlowSubflow {
     }
 }
 
-/// `srtt_us` of the kernel: eighths of a microsecond.
+/// Returns `srtt_us` of the kernel: eighths of a microsecond.
 fn eighths(srtt: Nanos) -> u32 {
     u32::try_from(srtt / MICROSECOND * 8).unwrap_or(u32::MAX)
 }
 
-/// Lowest round-trip time first, with the kernel's estimation deciding about slower subflows.
+/// The scheduler `blest-oot`: lowest round-trip time first; the kernel's estimate decides whether
+/// slower subflows are used.
 pub type BlestOot = LowestRtt<KernelEstimation>;
 
 impl BlestOot {
-    /// For a new connection.
+    /// Creates the scheduler for a new connection.
     pub fn new(parameters: &Parameters) -> Self {
-        let lambda = AdaptiveLambda::new(parameters.lambda.unwrap_or(Lambda::KERNEL));
+        let lambda = AdaptiveLambda::new(parameters.blest_oot);
         let extremes = PerSubflow::default();
         Self::with_rule(parameters.order, KernelEstimation { lambda, extremes })
     }

@@ -1,18 +1,46 @@
-//! `ecf`: earliest completion first (Lim et al., CoNEXT 2017). A slow subflow is left alone where what is left to send would be
-//! done sooner if it waited for the fast one.
+//! `ecf`: earliest completion first (Lim et al., CoNEXT 2017). Does not use a slow subflow if the
+//! remaining data is sent sooner by waiting for the fast one.
 
+use super::Entry;
 use super::lowest_rtt::{LowestRtt, WaitRule};
 use super::{Parameters, SubflowView, View};
+use crate::algorithm::{Description, Parameter, Value};
 use crate::time::seconds;
 
-/// What the rule looks at of a subflow.
+/// The reciprocal of beta.
+pub(super) const INVERSE_BETA: Parameter<Parameters> = Parameter {
+    name: "inverse_beta",
+    unit: "",
+    meaning: "the reciprocal of beta, the advantage of continuing to wait",
+    computed_default: None,
+    value: Value::Integer {
+        least: 1,
+        most: 1000,
+        get: |given| Some(given.inverse_beta),
+        set: |given, value| given.inverse_beta = value,
+    },
+};
+
+/// Its name, parameters and constructor.
+pub(super) const ROW: Entry = Entry {
+    description: Description {
+        name: "ecf",
+        aliases: &[],
+        summary: "As min_rtt, but not to a slow subflow if waiting for the fast one completes sooner",
+        source: "Lim et al., CoNEXT 2017",
+        parameters: &[INVERSE_BETA],
+    },
+    make: |given| Box::new(Ecf::new(given)),
+};
+
+/// The values of a subflow that the rule uses. Not to be confused with a path of the network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Path {
     /// Congestion window in segments.
     pub cwnd_packets: f64,
     /// Smoothed round-trip time in seconds.
     pub rtt_s: f64,
-    /// Its deviation sigma in seconds.
+    /// Deviation sigma of the round-trip time in seconds.
     pub deviation_s: f64,
 }
 
@@ -26,21 +54,23 @@ impl Path {
     }
 }
 
-/// When k segments would be done over the fast subflow F alone, and with the slow one S.
+/// Compares when k segments are sent with the fast subflow F alone and with the slow subflow S.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// n = 1 + k / CWND_F, rounds of F.
+    /// n = 1 + k / CWND_F: rounds of F.
     pub rounds: f64,
-    /// d = max(sigma_F, sigma_S), in seconds.
+    /// d = max(sigma_F, sigma_S) in seconds.
     pub margin_s: f64,
-    /// n * RTT_F < (1 + waiting * beta) * (RTT_S + d): F is done before S could be.
+    /// Whether n * RTT_F < (1 + waiting * beta) * (RTT_S + d): F finishes before S could.
     pub fast_is_sooner: bool,
-    /// (k / CWND_S) * RTT_S >= 2 * RTT_F + d: S would be late; only asked if F is sooner.
+    /// Whether (k / CWND_S) * RTT_S >= 2 * RTT_F + d: S would finish late. `None` if F is not
+    /// sooner.
     pub slow_is_late: Option<bool>,
 }
 
 impl Estimate {
-    /// For k segments that no subflow has; `is_waiting` if it was decided to wait before.
+    /// Computes the estimate for `k_packets` segments that are not assigned to a subflow.
+    /// `is_waiting` is whether the last decision was to wait.
     pub fn new(k_packets: f64, fast: &Path, slow: &Path, is_waiting: bool, beta: f64) -> Self {
         let rounds = 1.0 + k_packets / fast.cwnd_packets;
         let margin_s = fast.deviation_s.max(slow.deviation_s);
@@ -55,18 +85,18 @@ impl Estimate {
         }
     }
 
-    /// Whether S stays idle.
+    /// Returns whether S stays idle.
     pub fn waits(&self) -> bool {
         self.slow_is_late == Some(true)
     }
 
-    /// Whether it counts as waiting from now on: until F is no longer sooner.
+    /// Returns the new waiting state, which lasts until F is no longer sooner.
     pub fn is_waiting_then(&self, was_waiting: bool) -> bool {
         self.fast_is_sooner && (was_waiting || self.waits())
     }
 }
 
-/// See [`Estimate`].
+/// The rule of [`Ecf`]; see [`Estimate`].
 #[derive(Clone, Debug)]
 pub struct EarliestCompletion {
     beta: f64,
@@ -84,11 +114,12 @@ impl WaitRule for EarliestCompletion {
     }
 }
 
-/// Lowest round-trip time first, with [`Estimate`] deciding about slower subflows.
+/// The scheduler `ecf`: lowest round-trip time first; [`Estimate`] decides whether slower subflows
+/// are used.
 pub type Ecf = LowestRtt<EarliestCompletion>;
 
 impl Ecf {
-    /// For a new connection.
+    /// Creates the scheduler for a new connection.
     pub fn new(parameters: &Parameters) -> Self {
         let rule = EarliestCompletion {
             beta: 1.0 / f64::from(parameters.inverse_beta),

@@ -1,13 +1,50 @@
-//! `ecf-oot`: ECF in the integers of the out-of-tree kernel 0.95.
+//! `ecf-oot`: ECF with the integer arithmetic of the out-of-tree kernel 0.95.
 //!
-//! What differs from `ecf`: never less than a window counts as left to send, and products of round-trip times and bytes wrap at
-//! 32 bits, which a window of 43 kB and 100 ms do already.
+//! It differs from `ecf` in two ways. At least a window counts as data left to send. Products of
+//! round-trip times and bytes wrap at 32 bits, which happens already with a window of 43 kB and 100
+//! ms.
 
+use super::Entry;
 use super::lowest_rtt::{LowestRtt, WaitRule};
 use super::{Parameters, SubflowView, View};
+use crate::algorithm::{Description, Parameter, Value};
 use crate::time::{MICROSECOND, MILLISECOND, Nanos};
 
-/// `rttvar_us` is four times the mean deviation, and never below the smallest retransmission timeout of Linux.
+/// Its name, parameters and constructor.
+pub(super) const ROW: Entry = Entry {
+    description: Description {
+        name: "ecf-oot",
+        aliases: &[],
+        summary: "Computes ecf as the module of the out-of-tree kernel",
+        source: "multipath-tcp/mptcp v0.95, mptcp_ecf.c",
+        parameters: &[
+            super::ecf::INVERSE_BETA,
+            Parameter {
+                name: "arithmetic",
+                unit: "",
+                meaning: "whether products wrap at 32 bits, as they did in the kernel",
+                computed_default: None,
+                value: Value::Choice {
+                    words: &["wrapping", "wide"],
+                    get: |given| match given.arithmetic {
+                        Arithmetic::Wrapping => 0,
+                        Arithmetic::Wide => 1,
+                    },
+                    set: |given, width| {
+                        given.arithmetic = match width {
+                            0 => Arithmetic::Wrapping,
+                            _ => Arithmetic::Wide,
+                        }
+                    },
+                },
+            },
+        ],
+    },
+    make: |given| Box::new(EcfOot::new(given)),
+};
+
+/// Smallest `rttvar_us`. It is four times the mean deviation, but at least the smallest RTO of
+/// Linux.
 const LEAST_RTTVAR: Nanos = 200 * MILLISECOND;
 
 /// How products are computed.
@@ -15,7 +52,7 @@ const LEAST_RTTVAR: Nanos = 200 * MILLISECOND;
 pub enum Arithmetic {
     /// Modulo 2^32, as in the kernel.
     Wrapping,
-    /// Without loss.
+    /// Without overflow.
     Wide,
 }
 
@@ -28,14 +65,14 @@ impl Arithmetic {
     }
 }
 
-/// What the kernel looks at of a subflow.
+/// The values of a subflow that the kernel uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelPath {
-    /// Congestion window in bytes: segments times the size of one.
+    /// Congestion window in bytes: segments times the segment size.
     pub cwnd_bytes: u32,
     /// Smoothed round-trip time in microseconds.
     pub srtt_us: u32,
-    /// `rttvar_us`, of which the kernel takes the half.
+    /// `rttvar_us`, in microseconds. The kernel uses half of it.
     pub rttvar_us: u32,
 }
 
@@ -53,20 +90,21 @@ impl KernelPath {
 /// The two sides of each comparison of [`Estimate`](super::Estimate), in microseconds times bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelEstimate {
-    /// d in microseconds.
+    /// d in microseconds: the larger `rttvar_us` of both subflows, halved.
     pub margin_us: u32,
-    /// srtt_F * (x_F + cwnd_F).
+    /// Left side: srtt_F * (x_F + cwnd_F), where x_F is the larger of the unsent bytes and cwnd_F.
     pub lhs: u64,
-    /// cwnd_F * (srtt_S + d).
+    /// Right side: cwnd_F * (srtt_S + d).
     pub rhs: u64,
-    /// Whether r_beta * lhs < (r_beta + waiting) * rhs.
+    /// Whether r_beta * lhs < (r_beta + waiting) * rhs: the fast subflow finishes first.
     pub fast_is_sooner: bool,
     /// Whether the slow subflow stays idle.
     pub waits: bool,
 }
 
 impl KernelEstimate {
-    /// For so many bytes that no subflow has; r_beta is the reciprocal of beta.
+    /// Computes the estimate for `unsent_bytes` that are not assigned to a subflow. `r_beta` is the
+    /// reciprocal of beta.
     pub fn new(
         unsent_bytes: u32,
         fast: &KernelPath,
@@ -97,13 +135,13 @@ impl KernelEstimate {
         }
     }
 
-    /// Whether it counts as waiting from now on: until the fast one is no longer sooner.
+    /// Returns the new waiting state, which lasts until the fast subflow is no longer sooner.
     pub fn is_waiting_then(&self, was_waiting: bool) -> bool {
         self.fast_is_sooner && (was_waiting || self.waits)
     }
 }
 
-/// See [`KernelEstimate`].
+/// The rule of [`EcfOot`]; see [`KernelEstimate`].
 #[derive(Clone, Debug)]
 pub struct KernelCompletion {
     r_beta: u32,
@@ -128,11 +166,12 @@ impl WaitRule for KernelCompletion {
     }
 }
 
-/// Lowest round-trip time first, with [`KernelEstimate`] deciding about slower subflows.
+/// The scheduler `ecf-oot`: lowest round-trip time first; [`KernelEstimate`] decides whether slower
+/// subflows are used.
 pub type EcfOot = LowestRtt<KernelCompletion>;
 
 impl EcfOot {
-    /// For a new connection.
+    /// Creates the scheduler for a new connection.
     pub fn new(parameters: &Parameters) -> Self {
         let rule = KernelCompletion {
             r_beta: parameters.inverse_beta,

@@ -1,24 +1,41 @@
 //! `kernel_default`: the packet scheduler of mainline Linux since 5.19, as read in 6.12.
 //!
-//! It takes the subflow whose queue would be drained first at its pacing rate and fills that queue, beyond the congestion window,
-//! up to the send buffer. So data is bound early, and with all queues empty the first subflow is taken, however slow.
+//! Chooses the subflow whose queue would be drained first at its pacing rate. Fills that queue
+//! beyond the congestion window up to the send buffer. Data is therefore assigned early. If all
+//! queues are empty, the first subflow is chosen, however slow it is.
 
+use super::Entry;
 use super::per_subflow::PerSubflow;
 use super::{Decision, Reason, Scheduler, SubflowView, View};
+use crate::algorithm::Description;
 
-/// Bytes that go to a subflow before the next decision: `MPTCP_SEND_BURST_SIZE`, a packet of 64 KiB without the headers of IPv6,
-/// TCP and its largest options.
+/// Name, parameters and constructor.
+pub(super) const ROW: Entry = Entry {
+    description: Description {
+        name: "kernel_default",
+        aliases: &[],
+        summary: "Chooses the subflow whose queue would be drained first, and fills that queue",
+        source: "Linux since 5.19",
+        parameters: &[],
+    },
+    make: |_| Box::new(KernelDefault::default()),
+};
+
+/// Bytes that a subflow gets before the next decision: `MPTCP_SEND_BURST_SIZE`, a packet of 64 KiB
+/// without the headers of IPv6 and TCP with its longest options.
 pub const BURST_BYTES: u64 = (1 << 16) - 20 - 40 - 40 - 8;
 
-/// Missed intervals of all busy subflows above which a backup one repeats data.
+/// A backup subflow repeats data only if all busy subflows have more missed intervals than this.
 const MISSED_BEFORE_BACKUP: u32 = 1;
 
-/// The time to drain a queue, in seconds times 2^32, rounded down as in the kernel; `None` while the rate is unknown.
+/// Returns the time to drain a queue, in seconds times 2^32, rounded down as in the kernel; `None`
+/// while the rate is unknown.
 pub fn linger_q32(queued_bytes: u32, pacing_rate: u64) -> Option<u64> {
     (u64::from(queued_bytes) << 32).checked_div(pacing_rate)
 }
 
-/// The average pacing rate after a burst: weighed by the bytes queued before and by those of the burst.
+/// Returns the average pacing rate after a burst, weighted by the bytes queued before the burst and
+/// the bytes of the burst.
 pub fn average_pacing(average: u64, queued_bytes: u32, pacing_rate: u64, burst_bytes: u64) -> u64 {
     let queued = u128::from(queued_bytes);
     let sum = u128::from(average) * queued + u128::from(pacing_rate) * u128::from(burst_bytes);
@@ -26,8 +43,8 @@ pub fn average_pacing(average: u64, queued_bytes: u32, pacing_rate: u64, burst_b
     u64::try_from(sum.checked_div(bytes).unwrap_or(u128::from(average))).unwrap_or(u64::MAX)
 }
 
-/// The subflow that would be drained first, the oldest of equal ones; backup ones if no regular one is available. `averages` are
-/// the average pacing rates.
+/// Returns the subflow that would be drained first, the oldest of equal ones. Considers backup
+/// subflows only if no regular subflow is available. `averages` are the average pacing rates.
 pub fn least_linger(subflows: &[SubflowView], averages: &[u64]) -> Option<usize> {
     let is_regular = |subflow: &SubflowView| subflow.is_available() && !subflow.is_backup;
     let takes_backups = !subflows.iter().any(is_regular);
@@ -40,8 +57,9 @@ pub fn least_linger(subflows: &[SubflowView], averages: &[u64]) -> Option<usize>
     lingers.min().map(|(_, index)| index)
 }
 
-/// The subflow that repeats data when the connection's timer has expired: the first regular one with nothing of its own to send
-/// or repeat, or such a backup one if nothing moves on all others.
+/// Returns the subflow that repeats data after an expiry of the connection's timer: the first
+/// regular subflow with nothing of its own to send or retransmit. If all busy subflows are stuck,
+/// an idle backup subflow may be chosen.
 fn repeats(subflows: &[SubflowView]) -> Option<usize> {
     let usable = || {
         subflows
@@ -61,7 +79,7 @@ fn repeats(subflows: &[SubflowView]) -> Option<usize> {
     })
 }
 
-/// See [`least_linger`].
+/// The scheduler state. See [`least_linger`] for the rule.
 #[derive(Clone, Debug, Default)]
 pub struct KernelDefault {
     averages: PerSubflow<u64>,

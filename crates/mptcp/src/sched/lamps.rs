@@ -1,34 +1,50 @@
-//! `x-lamps`: loss and delay decide, and what goes over a lossy subflow goes over a second one too.
+//! `x-lamps`: selects subflows by loss and delay, and sends the data of a lossy subflow on a second
+//! one too.
 //!
-//! Defined here after the abstract of LAMPS (Dong et al., LCN 2017), which is all that could be read. Backup subflows are used
-//! only while no regular one is available. Data goes again as in `min_rtt`.
+//! mptcplab's own definition, after the abstract of LAMPS (Dong et al., LCN 2017), the only part
+//! that could be read. Backup subflows are used only while no regular one is available. Data is
+//! reinjected as in `min_rtt`.
 
+use super::Entry;
 use super::loss_rate::LossRates;
 use super::lowest_rtt::assign_lowest_rtt;
 use super::{Decision, Parameters, Range, Reason, Scheduler, SubflowOrder, View};
+use crate::algorithm::Description;
 use crate::time::seconds;
 
-/// Share lost above which a segment goes over a second subflow too.
+/// Its name, parameters and constructor.
+pub(super) const ROW: Entry = Entry {
+    description: Description {
+        name: "x-lamps",
+        aliases: &[],
+        summary: "Chooses the smallest expected delay, losses included; data on a lossy subflow also goes to a second one",
+        source: "mptcplab, after the abstract of Dong et al., LCN 2017",
+        parameters: &[],
+    },
+    make: |given| Box::new(Lamps::new(given)),
+};
+
+/// Loss rate above which a segment is also sent on a second subflow.
 const LOSSY: f64 = 0.05;
 
-/// How long a segment takes in the mean, in seconds: half a round trip, and two more if it is lost, which it is with the
-/// probability `loss`.
+/// Returns the mean delay of a segment in seconds: half a round trip, plus two round trips if it is
+/// lost, with probability `loss`.
 pub fn expected_delay(loss: f64, srtt_s: f64) -> f64 {
     let one_way = srtt_s / 2.0;
     (1.0 - loss) * one_way + loss * (one_way + 2.0 * srtt_s)
 }
 
-/// The free subflow with the smallest [`expected_delay`].
+/// The scheduler `x-lamps`: uses the free subflow with the smallest [`expected_delay`].
 #[derive(Clone, Debug)]
 pub struct Lamps {
     order: SubflowOrder,
     losses: LossRates,
-    /// Data that is to go out once more, and the id of the subflow that has it.
+    /// Data to be sent on a second subflow, and the ID of the subflow that has it.
     copy: Option<(Range, u32)>,
 }
 
 impl Lamps {
-    /// For a new connection.
+    /// Creates the scheduler for a new connection.
     pub fn new(parameters: &Parameters) -> Self {
         Self {
             order: parameters.order,
@@ -37,7 +53,7 @@ impl Lamps {
         }
     }
 
-    /// The best free subflow but one, with the share that is lost on it.
+    /// Returns the best free subflow other than `except`, and its loss rate.
     fn best(&mut self, view: &View<'_>, except: Option<u32>) -> Option<(usize, f64)> {
         let losses = self.losses.now(view);
         let uses_backups = view.uses_backups();
@@ -66,7 +82,8 @@ impl Lamps {
         decision
     }
 
-    /// The second copy of what was decided last, if it is still of use and a second subflow is free.
+    /// Returns the second copy of the last assigned data, if it is still needed and a second
+    /// subflow is free.
     fn second_copy(&mut self, view: &View<'_>) -> Option<Decision> {
         let (range, carrier) = self.copy.take()?;
         let (subflow, _) = self.best(view, Some(carrier))?;

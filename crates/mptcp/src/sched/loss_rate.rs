@@ -1,20 +1,20 @@
-//! How much of what a subflow sends is lost.
+//! Loss rates of subflows.
 
 use super::per_subflow::PerSubflow;
 use super::{SubflowView, View};
 use crate::time::Nanos;
 
-/// How much of a new sample counts, once per round-trip time.
+/// Weight of a new sample. Samples are taken once per round-trip time.
 const GAIN: f64 = 1.0 / 8.0;
 
-/// What is lost on each subflow: a smoothed share of the bytes that it had to send again.
+/// The loss rate of each subflow: the smoothed share of its bytes that it had to retransmit.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LossRates {
     rates: PerSubflow<LossRate>,
 }
 
 impl LossRates {
-    /// The shares lost in the order of the subflows, up to now.
+    /// Updates the loss rates and returns them in the order of the subflows, from 0 to 1.
     pub(super) fn now(&mut self, view: &View<'_>) -> Vec<f64> {
         let rates = self.rates.of(view.subflows).iter_mut().zip(view.subflows);
         let shares = rates.map(|(rate, subflow)| rate.now(view.now, subflow));

@@ -1,31 +1,34 @@
-//! The choice of the free subflow with the lowest round-trip time, and the schedulers that begin with it: some then rather wait
-//! for a faster one.
+//! Selection of the free subflow with the lowest round-trip time, and the schedulers based on it.
+//! Some of them wait for a faster subflow instead.
 
 use std::fmt::Debug;
 
 use super::penalization::Penalization;
 use super::{Decision, Reason, Scheduler, SubflowOrder, SubflowView, View};
 
-/// What became of the search among the regular or the backup subflows.
+/// Result of the search among regular or among backup subflows.
 enum Found {
-    /// One that may take the data now.
+    /// A subflow that can take the data now.
     Free(usize),
-    /// One that has not carried the data is busy: it is waited for.
+    /// A subflow that has not carried the data is busy; the scheduler waits for it.
     Busy,
-    /// None, or only such as have carried the data before.
+    /// There is no subflow, or all have carried the data before.
     Nothing,
 }
 
-/// Whether it counts that a subflow has carried the data before.
+/// Whether subflows that have carried the data before are excluded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Carried {
     Counts,
     IsForgotten,
 }
 
-/// The subflow for the head according to the out-of-tree kernel's default scheduler: the lowest smoothed round-trip time among
-/// those that are free and have not carried it; the first in `order` of equal ones. Backup subflows are looked at only if no
-/// regular one is merely busy. What has been on all of them starts again.
+/// Returns the subflow for the head, as the default scheduler of the out-of-tree kernel does.
+///
+/// It is the one with the lowest smoothed round-trip time among the subflows that are free and have
+/// not carried the head; of equal ones, the first in `order`. Backup subflows are considered only
+/// if no regular one is merely busy. If all subflows have carried the head, all are candidates
+/// again.
 pub fn lowest_rtt(subflows: &[SubflowView], order: SubflowOrder) -> Option<usize> {
     choose(subflows, order, Carried::Counts)
 }
@@ -74,7 +77,8 @@ fn best_of(
     found
 }
 
-/// The subflow with the lowest round-trip time of those like `other`, regular or backup, whether it is free or not.
+/// Returns the subflow with the lowest round-trip time among those with the same priority as
+/// `other`, whether or not it is free.
 fn fastest_like(other: &SubflowView, subflows: &[SubflowView], order: SubflowOrder) -> usize {
     let alike = order.indices(subflows.len()).filter(|&index| {
         subflows[index].is_available() && subflows[index].is_backup == other.is_backup
@@ -84,7 +88,7 @@ fn fastest_like(other: &SubflowView, subflows: &[SubflowView], order: SubflowOrd
         .expect("the other one is among them")
 }
 
-/// All of the head that fits goes to the subflow that [`lowest_rtt`] says.
+/// Assigns as much of the head as fits to the subflow that [`lowest_rtt`] selects.
 pub(super) fn assign_lowest_rtt(view: &View<'_>, order: SubflowOrder) -> Decision {
     match lowest_rtt(view.subflows, order) {
         Some(index) => view.assign(index, u32::MAX),
@@ -92,16 +96,18 @@ pub(super) fn assign_lowest_rtt(view: &View<'_>, order: SubflowOrder) -> Decisio
     }
 }
 
-/// When a free subflow is not used because a faster one, now busy, will be free soon.
+/// Decides whether a free subflow stays unused because a faster, busy one will soon be free.
 pub trait WaitRule: Debug + Send {
-    /// Whether to wait for the subflow `fast` instead of using `slow`: indices in the view.
+    /// Returns whether to wait for the subflow `fast` instead of using `slow`. Both are indices
+    /// into [`View::subflows`].
     fn waits(&mut self, view: &View<'_>, fast: usize, slow: usize) -> bool;
 
-    /// Data that blocked a window was sent again.
+    /// Called when data that blocked a window was sent again.
     fn sent_again(&mut self) {}
 }
 
-/// Lowest round-trip time first, unless `R` has it wait; with opportunistic retransmission and penalization.
+/// Lowest round-trip time first, unless the rule `R` decides to wait. Includes opportunistic
+/// retransmission and penalization.
 #[derive(Clone, Debug)]
 pub struct LowestRtt<R> {
     order: SubflowOrder,
@@ -118,7 +124,7 @@ impl<R: WaitRule> LowestRtt<R> {
         }
     }
 
-    /// The subflow and how many segments may go there before the rule is asked again.
+    /// Returns the subflow, and how many segments may be assigned before the rule decides again.
     fn choose(&mut self, view: &View<'_>, carried: Carried) -> Option<(usize, u32)> {
         let chosen = choose(view.subflows, self.order, carried)?;
         let fastest = fastest_like(&view.subflows[chosen], view.subflows, self.order);
@@ -128,7 +134,7 @@ impl<R: WaitRule> LowestRtt<R> {
         (!self.rule.waits(view, fastest, chosen)).then_some((chosen, 1))
     }
 
-    /// A window or the buffer is full: a free subflow can help with what holds it up.
+    /// Uses a free subflow to unblock a full window or send buffer.
     fn unblock(&mut self, view: &View<'_>) -> Decision {
         let Some((fast, _)) = self.choose(view, Carried::IsForgotten) else {
             return Decision::Wait;

@@ -1,10 +1,24 @@
-//! `min_rtt`: the free subflow with the lowest round-trip time, which is `default` of the out-of-tree kernel and "lowestRTT" in
-//! papers about it.
+//! `min_rtt`: uses the free subflow with the lowest round-trip time. This is `default` of the
+//! out-of-tree kernel, called "lowestRTT" in papers about it.
 
+use super::Entry;
 use super::lowest_rtt::{LowestRtt, WaitRule};
 use super::{Parameters, View};
+use crate::algorithm::Description;
 
-/// It never waits for a faster one.
+/// Its name, parameters and constructor.
+pub(super) const ROW: Entry = Entry {
+    description: Description {
+        name: "min_rtt",
+        aliases: &["lowestrtt", "default"],
+        summary: "Chooses the free subflow with the lowest SRTT",
+        source: "default of the out-of-tree kernel (lowestRTT in papers)",
+        parameters: &[],
+    },
+    make: |given| Box::new(MinRtt::new(given)),
+};
+
+/// The rule of [`MinRtt`], which never waits for a faster subflow.
 #[derive(Clone, Copy, Debug)]
 pub struct AnyFree;
 
@@ -14,11 +28,11 @@ impl WaitRule for AnyFree {
     }
 }
 
-/// See [`lowest_rtt`](super::lowest_rtt()).
+/// The scheduler `min_rtt`; see [`lowest_rtt`](super::lowest_rtt()).
 pub type MinRtt = LowestRtt<AnyFree>;
 
 impl MinRtt {
-    /// For a new connection.
+    /// Creates the scheduler for a new connection.
     pub fn new(parameters: &Parameters) -> Self {
         Self::with_rule(parameters.order, AnyFree)
     }

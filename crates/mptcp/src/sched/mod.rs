@@ -1,11 +1,13 @@
-//! Packet schedulers: which subflow carries which data.
+//! Packet schedulers: policies that decide which subflow carries which data.
 //!
-//! Whenever something can be sent, the engine asks [`Scheduler::next`] until it answers [`Decision::Wait`], carrying out what
-//! it decides in between. Data waits in two places: at the connection, where any subflow can still take it, and in a subflow's
-//! own queue, once assigned. Most schedulers assign only what a subflow's window takes now; `kernel_default` fills the queue.
+//! Whenever data can be sent, the engine calls [`Scheduler::next`] and executes the decision, until
+//! it is [`Decision::Wait`]. Data waits in two places: at the connection, where any subflow can
+//! still take it, and, once assigned, in the send queue of a subflow. Most schedulers assign only
+//! as much as the subflow's window takes now; `kernel_default` fills the send queue.
 //!
-//! Each file has its rule as a pure function, which the scheduler calls. Names ending in `-oot` compute as the out-of-tree
-//! kernel did, in integers; those beginning with `x-` are defined here.
+//! Each module has its rule as a pure function, which the scheduler calls. Schedulers with names
+//! ending in `-oot` use the integer arithmetic of the out-of-tree kernel. Those with names starting
+//! with `x-` are mptcplab's own definitions.
 
 mod adaptive_redundant;
 mod blest;
@@ -25,6 +27,7 @@ mod weighted_round_robin;
 
 use std::fmt::Debug;
 
+use crate::algorithm;
 use crate::time::Nanos;
 
 pub use adaptive_redundant::{AdaptiveRedundant, copies_pay};
@@ -41,23 +44,23 @@ pub use redundant::Redundant;
 pub use round_robin::{RoundRobin, Turn, next_turn};
 pub use weighted_round_robin::{WeightedRoundRobin, heaviest, pass_turn};
 
-/// A subflow as a scheduler sees it.
+/// The state of a subflow that schedulers use.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SubflowView {
-    /// Its number in the order in which subflows came, from 0. It stays the same as long as the subflow lives, and is never
-    /// used again.
+    /// Number of the subflow in the order of creation, from 0. It never changes and is not reused.
     pub id: u32,
-    /// Whether it can carry data now: established, fourth packet seen (RFC 8684, section 3.2), not closing.
+    /// Whether the subflow can carry data: established, fourth packet received (RFC 8684, section
+    /// 3.2), and not closing.
     pub is_usable: bool,
-    /// Whether either side marked it as a backup one (RFC 8684, section 3.3.8).
+    /// Whether either host gave it backup priority (RFC 8684, section 3.3.8).
     pub is_backup: bool,
-    /// Whether it was found to deliver nothing ("potentially failed" in the out-of-tree kernel, "stale" in mainline).
+    /// Whether it is stale: it delivers nothing ("potentially failed" in the out-of-tree kernel).
     pub is_stale: bool,
-    /// Whether it repairs what a retransmission timeout left (the state `TCP_CA_Loss` of Linux).
+    /// Whether it recovers from a retransmission timeout (`TCP_CA_Loss` of Linux).
     pub in_loss: bool,
-    /// Whether it repairs nothing (the state `TCP_CA_Open`).
+    /// Whether it is not in any recovery (`TCP_CA_Open` of Linux).
     pub is_open: bool,
-    /// Smoothed round-trip time; 0 without a sample.
+    /// Smoothed round-trip time. 0 before the first sample.
     pub srtt: Nanos,
     /// Mean deviation of the round-trip time (RTTVAR of RFC 6298).
     pub rttvar: Nanos,
@@ -65,128 +68,137 @@ pub struct SubflowView {
     pub mss_bytes: u32,
     /// Congestion window in bytes, rounded down.
     pub cwnd_bytes: u32,
-    /// Slow start threshold in bytes; `u32::MAX` while there is none.
+    /// Slow start threshold in bytes. `u32::MAX` if there is none yet.
     pub ssthresh_bytes: u32,
-    /// Bytes sent and neither acknowledged nor lost.
+    /// Bytes in flight: sent, and neither acknowledged nor marked lost.
     pub in_flight_bytes: u32,
-    /// Bytes assigned and not yet sent.
+    /// Bytes assigned and not sent.
     pub queued_bytes: u32,
-    /// Bytes sent or assigned and not yet acknowledged on the subflow.
+    /// Bytes sent or assigned, and not acknowledged on the subflow.
     pub unacked_bytes: u32,
-    /// The most that `unacked_bytes` may become: the send buffer.
+    /// Upper limit of `unacked_bytes`: the size of the send buffer.
     pub buffer_bytes: u32,
-    /// Whether it is held back because so much of it waits in the host (`TSQ_THROTTLED` of Linux).
+    /// Whether it is throttled because too much of its data waits in the host (`TSQ_THROTTLED` of
+    /// Linux).
     pub is_throttled: bool,
-    /// Bytes per second at which it is paced.
+    /// Pacing rate in bytes per second.
     pub pacing_rate: f64,
-    /// Bytes sent since it began, those sent again included.
+    /// Bytes sent since the subflow started, including retransmissions.
     pub sent_bytes: u64,
-    /// Bytes sent again on it since it began.
+    /// Bytes retransmitted since the subflow started.
     pub resent_bytes: u64,
-    /// Expiries of the connection's timer since something was received on it (`stale_count` of mainline).
+    /// Expiries of the connection's timer since something was last received on the subflow
+    /// (`stale_count` of mainline).
     pub missed_intervals: u32,
-    /// Whether it has already carried the data in question ([`View::head`]).
+    /// Whether it has carried the data in question ([`View::head`]).
     pub has_carried_head: bool,
 }
 
 impl SubflowView {
-    /// Whether it may carry data, now or when its window opens.
+    /// Returns whether the subflow can carry data, now or when its window opens.
     pub fn is_available(&self) -> bool {
         self.is_usable && !self.is_stale
     }
 
-    /// Bytes that its congestion window and its buffer take beyond what is in flight and assigned.
+    /// Returns how many further bytes fit into its congestion window and send buffer.
     pub fn room_bytes(&self) -> u32 {
         let used = self.in_flight_bytes.saturating_add(self.queued_bytes);
         let window = self.cwnd_bytes.saturating_sub(used);
         window.min(self.buffer_left_bytes())
     }
 
-    /// Bytes that its buffer still takes.
+    /// Returns how many further bytes fit into its send buffer.
     pub fn buffer_left_bytes(&self) -> u32 {
         self.buffer_bytes.saturating_sub(self.unacked_bytes)
     }
 
-    /// Whether a full-sized segment could leave now.
+    /// Returns whether a full-sized segment could be sent now.
     pub fn has_window(&self) -> bool {
         !self.is_throttled && self.room_bytes() >= self.mss_bytes
     }
 
-    /// Whether it has to wait, for acknowledgments or for its host, before it carries more.
+    /// Returns whether it must wait for acknowledgments or for the host before it can carry more.
     pub fn is_busy(&self) -> bool {
         self.in_loss || !self.has_window()
     }
 
-    /// Congestion window in whole segments.
+    /// Returns the congestion window in whole segments.
     pub fn cwnd_packets(&self) -> u32 {
         self.cwnd_bytes / self.mss_bytes
     }
 
-    /// Segments in flight, a short one counted in full.
+    /// Returns the segments in flight. A partial segment counts as a whole one.
     pub fn in_flight_packets(&self) -> u32 {
         self.in_flight_bytes.div_ceil(self.mss_bytes)
     }
 }
 
-/// Why the scheduler is asked.
+/// Reasons why the engine calls a scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// There is data to be sent again on another subflow, such as that of a failed one: [`View::head`].
+    /// Data must be sent again on another subflow, for example that of a failed one. It is
+    /// [`View::head`].
     Reinject,
-    /// The connection's own timer expired. `head` is the first data not acknowledged.
+    /// The connection's timer expired. [`View::head`] is the first unacknowledged data.
     MetaTimeout,
-    /// There is data that was never sent: [`View::head`].
+    /// There is data that was never sent. It is [`View::head`].
     NewData,
-    /// There is new data, but not a segment of it fits into the peer's window. `head` is the first data not acknowledged.
+    /// There is new data, but not a segment of it fits into the peer's window. [`View::head`] is
+    /// the first unacknowledged data.
     WindowBlocked,
-    /// Nothing new can be written as the send buffer is full of data that was sent. `head` is the first data not acknowledged.
+    /// The send buffer is full of sent data. [`View::head`] is the first unacknowledged data.
     BufferBlocked,
-    /// All that was written is assigned, and not all of it acknowledged; there is space for more. `head` is the first data not
-    /// acknowledged.
+    /// All written data is assigned, and some of it is not acknowledged. The send buffer has room.
+    /// [`View::head`] is the first unacknowledged data.
     NothingNew,
 }
 
-/// A connection as a scheduler sees it.
+/// The state of a connection that schedulers use. All offsets count bytes from the start of the
+/// byte stream.
 #[derive(Clone, Debug)]
 pub struct View<'a> {
-    /// The instant.
+    /// The current time.
     pub now: Nanos,
-    /// Why it is asked.
+    /// The reason of the call.
     pub reason: Reason,
-    /// Subflows in the order in which they came.
+    /// The subflows in the order of creation.
     pub subflows: &'a [SubflowView],
-    /// The data in question: where it starts, in bytes from the start of the stream, and how long it is; not empty. What was
-    /// sent before is as long as the same subflows have carried it. New data starts at [`View::assigned_bytes`].
+    /// The data in question; never empty.
+    ///
+    /// Data that was sent before extends as far as the same subflows have carried it. New data
+    /// starts at [`View::assigned_bytes`].
     pub head: Range,
-    /// Data acknowledged by the peer so far.
+    /// Bytes that the peer has acknowledged so far.
     pub acked_bytes: u64,
-    /// Data written by the application so far.
+    /// Bytes that the application has written so far.
     pub written_bytes: u64,
-    /// Data assigned to some subflow so far.
+    /// Bytes that have been assigned to a subflow so far.
     pub assigned_bytes: u64,
-    /// The peer's receive window beyond [`View::acked_bytes`].
+    /// The peer's receive window in bytes, from [`View::acked_bytes`] on.
     pub window_bytes: u64,
 }
 
 impl View<'_> {
-    /// Data written and never assigned.
+    /// Returns how many bytes are written and were never assigned.
     pub fn unassigned_bytes(&self) -> u64 {
         self.written_bytes - self.assigned_bytes
     }
 
-    /// New data that the peer's window still takes.
+    /// Returns how many bytes of new data fit into the peer's window.
     pub fn window_left_bytes(&self) -> u64 {
         (self.acked_bytes + self.window_bytes).saturating_sub(self.assigned_bytes)
     }
 
-    /// Whether backup subflows carry data: while no regular one may (RFC 8684, section 3.3.8).
+    /// Returns whether backup subflows carry data: only while no regular one can (RFC 8684, section
+    /// 3.3.8).
     pub fn uses_backups(&self) -> bool {
         let mut subflows = self.subflows.iter();
         !subflows.any(|subflow| !subflow.is_backup && subflow.is_available())
     }
 
-    /// How much of the head fits on a subflow: whole segments, unless it is the rest, or all that a peer with a window below a
-    /// segment will ever take (RFC 9293, section 3.8.6.2.1).
+    /// Returns how many bytes of the head fit on a subflow: whole segments, unless it is the rest
+    /// of the head, or all that a peer with a window of less than a segment will ever take (RFC
+    /// 9293, section 3.8.6.2.1).
     fn portion(&self, subflow: &SubflowView) -> u32 {
         let room = u64::from(subflow.room_bytes());
         let allowed = match self.reason {
@@ -204,7 +216,7 @@ impl View<'_> {
         u32::try_from(portion).unwrap_or(u32::MAX)
     }
 
-    /// As much of the head as fits, at most so many segments; waits if that is nothing.
+    /// Assigns as much of the head as fits, at most `segments` segments. Waits if nothing fits.
     fn assign(&self, index: usize, segments: u32) -> Decision {
         let subflow = &self.subflows[index];
         let limit = subflow.mss_bytes.saturating_mul(segments);
@@ -218,60 +230,61 @@ impl View<'_> {
     }
 }
 
-/// Data of a stream.
+/// A range of the byte stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// The first byte.
+    /// Offset of the first byte.
     pub start: u64,
-    /// How many bytes.
+    /// Length in bytes.
     pub len: u64,
 }
 
-/// What is to be done.
+/// A scheduler's decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// The first `bytes` of the head, at most as much as there is, go to the subflow with that index. Data that was sent before
-    /// goes out again.
+    /// Assign the first `bytes` of the head to a subflow. Data that was sent before is sent again.
     Assign {
-        /// Index in [`View::subflows`].
+        /// Index into [`View::subflows`].
         subflow: usize,
-        /// How many bytes, more than none.
+        /// Number of bytes, above 0 and at most the length of the head.
         bytes: u32,
     },
-    /// Data behind the head goes to a subflow: `redundant` lets every subflow walk the stream by itself.
+    /// Assign data after the head to a subflow. Used by `redundant`, whose subflows go through the
+    /// byte stream independently.
     AssignRange {
-        /// Index in [`View::subflows`].
+        /// Index into [`View::subflows`].
         subflow: usize,
-        /// Which data, all of it written, not all of it acknowledged.
+        /// The data, all of it written and not all of it acknowledged.
         range: Range,
     },
-    /// The window of the subflow with that index becomes what [`penalized`] says; the scheduler is asked again.
+    /// Reduce the window of a subflow as [`penalized`] defines. The engine then calls the scheduler
+    /// again.
     Penalize {
-        /// Index in [`View::subflows`].
+        /// Index into [`View::subflows`].
         subflow: usize,
     },
-    /// Nothing goes out until something changes.
+    /// Send nothing until something changes.
     Wait,
 }
 
-/// A policy for one connection.
+/// The packet scheduler of one connection.
 pub trait Scheduler: Debug + Send {
-    /// The next decision. What it decides has been carried out when it is asked again.
+    /// Returns the next decision. The engine executes it before it calls this again.
     fn next(&mut self, view: &View<'_>) -> Decision;
 }
 
-/// The order in which subflows are gone through: it decides between equal ones.
+/// The order in which schedulers go through subflows. It decides between equal ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SubflowOrder {
-    /// The first created first, as in mainline.
+    /// The first created subflow first, as in mainline.
     #[default]
     OldestFirst,
-    /// The last created first, as in the out-of-tree kernel.
+    /// The last created subflow first, as in the out-of-tree kernel.
     NewestFirst,
 }
 
 impl SubflowOrder {
-    /// The indices of so many subflows, which are given in the order of their creation.
+    /// Returns the indices of `count` subflows, which are given in the order of creation.
     pub fn indices(self, count: usize) -> impl Iterator<Item = usize> + Clone {
         (0..count).map(move |index| match self {
             Self::OldestFirst => index,
@@ -280,23 +293,27 @@ impl SubflowOrder {
     }
 }
 
-/// What a description can set; each scheduler takes what concerns it.
+/// Parameters of schedulers, as given in a description. Each scheduler reads its own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
-    /// The order in which subflows are gone through; `kernel_default` always takes the oldest first.
+    /// The order in which schedulers go through subflows. `kernel_default` always uses the oldest
+    /// first.
     pub order: SubflowOrder,
-    /// `round_robin`: segments on one subflow before the next one's turn, 1 or more.
+    /// `round_robin`: segments on one subflow before the next one's turn, at least 1.
     pub num_segments: u32,
-    /// `round_robin`, `weighted_round_robin`: whether a subflow without window is passed over; else all wait for it.
+    /// `round_robin`, `weighted_round_robin`: whether a subflow without window is skipped. If
+    /// false, all subflows wait for it.
     pub cwnd_limited: bool,
-    /// `weighted_round_robin`: weights by the number of the subflow, 1 for those beyond the list; without it each weighs its
-    /// rate, cwnd by srtt, taken once a second.
+    /// `weighted_round_robin`: weights by the number of the subflow, 1 for subflows beyond the
+    /// list. If `None`, the weight is the rate cwnd/srtt, measured once a second.
     pub weights: Option<Vec<u32>>,
-    /// `blest`, `blest-oot`: how the factor of the forecast adapts; by default as in their sources.
-    pub lambda: Option<Lambda>,
-    /// `ecf`, `ecf-oot`: the reciprocal of beta, the advantage of waiting on.
+    /// `blest`: the factor of the forecast and how it adapts.
+    pub blest: Lambda,
+    /// `blest-oot`: the factor of the forecast and how it adapts.
+    pub blest_oot: Lambda,
+    /// `ecf`, `ecf-oot`: reciprocal of beta, the advantage of continuing to wait.
     pub inverse_beta: u32,
-    /// `ecf-oot`: whether products wrap at 32 bits as they did in the kernel.
+    /// `ecf-oot`: whether products wrap at 32 bits, as in the kernel.
     pub arithmetic: Arithmetic,
 }
 
@@ -307,37 +324,43 @@ impl Default for Parameters {
             num_segments: 1,
             cwnd_limited: true,
             weights: None,
-            lambda: None,
+            blest: Lambda::PAPER,
+            blest_oot: Lambda::KERNEL,
             inverse_beta: 4,
             arithmetic: Arithmetic::Wrapping,
         }
     }
 }
 
-/// Makes a scheduler for a connection.
+/// Creates a scheduler for a connection.
 pub type Constructor = fn(&Parameters) -> Box<dyn Scheduler>;
 
-/// All schedulers, by name.
-pub const SCHEDULERS: &[(&str, Constructor)] = &[
-    ("min_rtt", |given| Box::new(MinRtt::new(given))),
-    ("round_robin", |given| Box::new(RoundRobin::new(given))),
-    ("weighted_round_robin", |given| {
-        Box::new(WeightedRoundRobin::new(given))
-    }),
-    ("redundant", |given| Box::new(Redundant::new(given))),
-    ("blest", |given| Box::new(Blest::new(given))),
-    ("ecf", |given| Box::new(Ecf::new(given))),
-    ("kernel_default", |_| Box::new(KernelDefault::default())),
-    ("blest-oot", |given| Box::new(BlestOot::new(given))),
-    ("ecf-oot", |given| Box::new(EcfOot::new(given))),
-    ("x-lamps", |given| Box::new(Lamps::new(given))),
-    ("x-adaptive_redundant", |given| {
-        Box::new(AdaptiveRedundant::new(given))
-    }),
+/// The row of a scheduler.
+pub type Entry = algorithm::Entry<Parameters, Constructor>;
+
+/// All schedulers.
+pub const SCHEDULERS: &[Entry] = &[
+    min_rtt::ROW,
+    round_robin::ROW,
+    weighted_round_robin::ROW,
+    redundant::ROW,
+    blest::ROW,
+    ecf::ROW,
+    kernel_default::ROW,
+    blest_oot::ROW,
+    ecf_oot::ROW,
+    lamps::ROW,
+    adaptive_redundant::ROW,
 ];
 
-/// The constructor of the scheduler of that name.
+/// Returns the names of all schedulers.
+pub fn names() -> impl ExactSizeIterator<Item = &'static str> {
+    SCHEDULERS.iter().map(|one| one.description.name)
+}
+
+/// Returns the constructor of the scheduler named `name`.
 pub fn by_name(name: &str) -> Option<Constructor> {
-    let found = SCHEDULERS.iter().find(|(its_name, _)| *its_name == name);
-    found.map(|(_, constructor)| *constructor)
+    let mut schedulers = SCHEDULERS.iter();
+    let found = schedulers.find(|entry| entry.description.name == name);
+    found.map(|entry| entry.make)
 }

@@ -1,29 +1,36 @@
-//! Opportunistic retransmission and penalization (Raiciu et al., NSDI 2012): a free fast subflow sends what a slow one holds up
-//! the connection with, and the slow one's window is halved so that it does so less.
+//! Opportunistic retransmission and penalization (Raiciu et al., NSDI 2012). A free fast subflow
+//! sends data with which a slow subflow blocks the connection. The slow subflow's window is halved,
+//! so that it blocks less.
 //!
-//! As in the out-of-tree kernel of 2017 and later, where the fast subflow repeats only what clearly is faster there.
+//! As in the out-of-tree kernel since 2017, the fast subflow sends only data that it delivers
+//! clearly faster.
 
 use super::lowest_rtt::{Carried, choose};
 use super::per_subflow::PerSubflow;
 use super::{Decision, SubflowOrder, SubflowView, View};
 use crate::time::Nanos;
 
-/// A carrier with so small a window, in segments, is helped whatever its round-trip time.
+/// A subflow with at most this window, in segments, gets help whatever its round-trip time.
 const SMALL_WINDOW_PACKETS: u32 = 4;
 
-/// How much faster the other one has to be else.
+/// Factor by which the other subflow must otherwise be faster.
 const CLEARLY_FASTER: u64 = 4;
 
-/// Whether the window of `slow`, which carries the head, is halved: it has the longer round-trip time and repairs nothing, and
-/// `fast` has caused that last so long ago, if ever, that a round trip of it has passed.
+/// Returns whether the window of `slow`, which carries the head, is halved.
+///
+/// The condition is that `slow` has a longer round-trip time than `fast` and is not in recovery,
+/// and that a round trip of `fast` has passed since it last caused a penalty. `since_last` is the
+/// time since then, if there was one.
 pub fn is_penalized(fast: &SubflowView, slow: &SubflowView, since_last: Option<Nanos>) -> bool {
-    // At one instant, once, also if there is no sample yet.
+    // At most one penalty at a time, even if there is no RTT sample yet.
     let is_due = since_last.is_none_or(|elapsed| elapsed > 0 && elapsed >= fast.srtt);
     is_due && fast.srtt < slow.srtt && slow.is_open
 }
 
-/// Whether `fast` sends the head again that `carriers`, other subflows, have carried: from the first with a small window, or if
-/// it is faster than all by a factor of four.
+/// Returns whether `fast` sends the head again, which the other subflows `carriers` have carried.
+///
+/// It does if the first carrier has a small window, or if `fast` is faster than all of them by a
+/// factor of four.
 pub fn is_sent_again<'a>(
     fast: &SubflowView,
     carriers: impl Iterator<Item = &'a SubflowView>,
@@ -41,8 +48,8 @@ pub fn is_sent_again<'a>(
     is_faster
 }
 
-/// The penalized subflow's congestion window and slow start threshold, from those it has, in segments. In slow start the
-/// threshold stays.
+/// Returns the congestion window and slow start threshold of a penalized subflow, both in segments,
+/// from its current ones. In slow start, the threshold stays.
 pub fn penalized(cwnd_packets: u32, ssthresh_packets: u32) -> (u32, u32) {
     let ssthresh = if cwnd_packets >= ssthresh_packets {
         (ssthresh_packets / 2).max(2)
@@ -52,14 +59,14 @@ pub fn penalized(cwnd_packets: u32, ssthresh_packets: u32) -> (u32, u32) {
     ((cwnd_packets / 2).max(1), ssthresh)
 }
 
-/// When each subflow, as the fast one, has last caused a penalty.
+/// When each subflow last caused a penalty as the fast one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Penalization {
     last: PerSubflow<Option<Nanos>>,
 }
 
 impl Penalization {
-    /// What the free subflow `fast` does about the head, which blocks the connection.
+    /// Returns what the free subflow `fast` does about the head, which blocks the connection.
     pub(super) fn next(&mut self, view: &View<'_>, fast: usize, order: SubflowOrder) -> Decision {
         let subflows = view.subflows;
         let last = &mut self.last.of(subflows)[fast];
@@ -73,8 +80,8 @@ impl Penalization {
     }
 }
 
-/// A segment of the head, which blocks the connection, for the free subflow with the lowest round-trip time, without a penalty
-/// for who carries it; waits if [`is_sent_again`] forbids it.
+/// Assigns a segment of the head, which blocks the connection, to the free subflow with the lowest
+/// round-trip time. Penalizes no subflow. Waits if [`is_sent_again`] does not allow it.
 pub fn retransmit_opportunistically(view: &View<'_>, order: SubflowOrder) -> Decision {
     match choose(view.subflows, order, Carried::IsForgotten) {
         Some(fast) => send_again(view, fast, order),
@@ -82,7 +89,7 @@ pub fn retransmit_opportunistically(view: &View<'_>, order: SubflowOrder) -> Dec
     }
 }
 
-/// The subflows other than `fast` that have carried the head.
+/// Returns the subflows other than `fast` that have carried the head.
 fn carriers(view: &View<'_>, fast: usize, order: SubflowOrder) -> impl Iterator<Item = usize> {
     let indices = order.indices(view.subflows.len());
     indices.filter(move |&index| index != fast && view.subflows[index].has_carried_head)

@@ -1,10 +1,10 @@
-//! What a scheduler remembers of each subflow.
+//! State that a scheduler keeps for each subflow.
 
 use std::collections::BTreeMap;
 
 use super::SubflowView;
 
-/// One value for each subflow; a new subflow's is the default, and that of a closed one is forgotten.
+/// One value for each subflow. It starts with the default and is dropped when the subflow closes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PerSubflow<T> {
     ids: Vec<u32>,
@@ -12,7 +12,7 @@ pub(super) struct PerSubflow<T> {
 }
 
 impl<T: Default> PerSubflow<T> {
-    /// The values in the order of the subflows.
+    /// Returns the values in the order of the subflows.
     pub(super) fn of(&mut self, subflows: &[SubflowView]) -> &mut [T] {
         if !self
             .ids

@@ -1,28 +1,42 @@
-//! `redundant`: every regular subflow carries everything, each at its own pace, after ReMP TCP (Froemmgen et al., ICC 2016) as
-//! in the out-of-tree kernel since 0.90.
+//! `redundant`: every regular subflow carries all data, each at its own pace, after ReMP TCP
+//! (Froemmgen et al., ICC 2016), as in the out-of-tree kernel since 0.90.
 //!
-//! Each subflow goes through the stream by itself, skipping what is acknowledged; they take turns. The first to come to a segment
-//! sends it as new data. Backup subflows carry new data, and only while no regular one is available. Data goes again as in
-//! `min_rtt`.
+//! Each subflow goes through the byte stream independently and skips acknowledged data. The
+//! subflows take turns. The first one to reach a segment sends it as new data. Backup subflows
+//! carry new data, and only while no regular one is available. Data is reinjected as in `min_rtt`.
 
+use super::Entry;
 use super::lowest_rtt::assign_lowest_rtt;
 use super::per_subflow::PerSubflow;
 use super::{Decision, Parameters, Range, Reason, Scheduler, SubflowOrder, SubflowView, View};
+use crate::algorithm::Description;
 
-/// Where each subflow is in the stream, and whose turn it is.
+/// Its name, parameters and constructor.
+pub(super) const ROW: Entry = Entry {
+    description: Description {
+        name: "redundant",
+        aliases: &[],
+        summary: "Sends all data on every subflow, each at its own pace",
+        source: "ReMP TCP, ICC 2016; out-of-tree kernel since 0.90",
+        parameters: &[],
+    },
+    make: |given| Box::new(Redundant::new(given)),
+};
+
+/// The scheduler `redundant`: the position of each subflow in the byte stream, and the next turn.
 #[derive(Clone, Debug)]
 pub struct Redundant {
     order: SubflowOrder,
-    /// Where each subflow goes on.
+    /// Where each subflow continues.
     positions: PerSubflow<u64>,
-    /// Nothing before it is copied.
+    /// Data before this offset is not copied.
     start: u64,
-    /// Id of the subflow that was last.
+    /// ID of the subflow that had the last turn.
     last: Option<u32>,
 }
 
 impl Redundant {
-    /// For a new connection.
+    /// Creates the scheduler for a new connection.
     pub fn new(parameters: &Parameters) -> Self {
         Self {
             order: parameters.order,
@@ -32,12 +46,12 @@ impl Redundant {
         }
     }
 
-    /// From now on all subflows go on from there.
+    /// Makes all subflows continue from `position`.
     pub(super) fn start_at(&mut self, position: u64) {
         self.start = position;
     }
 
-    /// The indices of the subflows, beginning after the one that was last.
+    /// Returns the indices of the subflows, starting after the one that had the last turn.
     fn turns(&self, subflows: &[SubflowView]) -> impl Iterator<Item = usize> + use<> {
         let count = subflows.len();
         let mut order = self.order.indices(count);
@@ -47,7 +61,7 @@ impl Redundant {
         self.order.indices(count).cycle().skip(first).take(count)
     }
 
-    /// What a subflow would send next: at most a segment.
+    /// Returns what a subflow would send next, at most one segment.
     fn next_of(&self, view: &View<'_>, index: usize, position: u64) -> Option<Decision> {
         let subflow = &view.subflows[index];
         if !subflow.is_available() || subflow.is_busy() {

@@ -1,12 +1,54 @@
-//! `round_robin`: each subflow in turn carries a number of segments, after `roundrobin` of the out-of-tree kernel.
+//! `round_robin`: the subflows take turns of a fixed number of segments, like `roundrobin` of the
+//! out-of-tree kernel.
 //!
-//! With `cwnd_limited` those without window are passed over, so that under saturation all windows are filled and the turns
-//! decide nothing; without it all wait for the one whose turn it is. Backup subflows take turns like all others.
+//! With `cwnd_limited`, subflows without window are skipped. Under saturation, all windows are then
+//! full and the turns have no effect. Without it, all subflows wait for the one whose turn it is.
+//! Backup subflows take turns like all others.
 
+use super::Entry;
 use super::per_subflow::PerSubflow;
 use super::{Decision, Parameters, Reason, Scheduler, SubflowOrder, SubflowView, View};
+use crate::algorithm::{Description, Parameter, Value};
 
-/// Whose turn it is, and for how many segments still.
+/// Whether a subflow without window is passed over.
+pub(super) const CWND_LIMITED: Parameter<Parameters> = Parameter {
+    name: "cwnd_limited",
+    unit: "",
+    meaning: "whether a subflow without window is passed over; otherwise all wait for it",
+    computed_default: None,
+    value: Value::Flag {
+        get: |given| given.cwnd_limited,
+        set: |given, is_limited| given.cwnd_limited = is_limited,
+    },
+};
+
+/// Its name, parameters and constructor.
+pub(super) const ROW: Entry = Entry {
+    description: Description {
+        name: "round_robin",
+        aliases: &["rr"],
+        summary: "Gives each subflow its turn, num_segments at a time",
+        source: "roundrobin of the out-of-tree kernel",
+        parameters: &[
+            Parameter {
+                name: "num_segments",
+                unit: "segments",
+                meaning: "how many segments a subflow carries before the turn of the next one",
+                computed_default: None,
+                value: Value::Integer {
+                    least: 1,
+                    most: 255,
+                    get: |given| Some(given.num_segments),
+                    set: |given, value| given.num_segments = value,
+                },
+            },
+            CWND_LIMITED,
+        ],
+    },
+    make: |given| Box::new(RoundRobin::new(given)),
+};
+
+/// The subflow whose turn it is, and the segments left of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
     /// Index of the subflow.
@@ -15,8 +57,12 @@ pub struct Turn {
     pub segments: u32,
 }
 
-/// The next turn, given how many segments of the round each subflow has carried: who has begun goes on; else the last in
-/// `order` that has carried none; else a new round begins among those available.
+/// Returns the next turn. `carried` is the number of segments that each subflow has carried in this
+/// round.
+///
+/// A subflow that has started its turn continues. Otherwise the turn goes to the last subflow in
+/// `order` that has carried none. If there is none, a new round starts among the available
+/// subflows.
 pub fn next_turn(
     carried: &mut [u32],
     is_available: impl Fn(usize) -> bool,
@@ -54,7 +100,7 @@ fn turn_in_round(
     })
 }
 
-/// See [`next_turn`].
+/// The scheduler `round_robin`; see [`next_turn`].
 #[derive(Clone, Debug)]
 pub struct RoundRobin {
     order: SubflowOrder,
@@ -64,7 +110,7 @@ pub struct RoundRobin {
 }
 
 impl RoundRobin {
-    /// For a new connection.
+    /// Creates the scheduler for a new connection.
     pub fn new(parameters: &Parameters) -> Self {
         Self {
             order: parameters.order,
@@ -102,12 +148,12 @@ impl RoundRobin {
         decision
     }
 
-    /// The last that has not carried the data, or the last of all.
+    /// Assigns data to the last subflow that has not carried it, or to the last of all.
     fn again(&self, view: &View<'_>) -> Decision {
         let free = self.order.indices(view.subflows.len()).filter(|&index| {
             view.subflows[index].is_available() && !view.subflows[index].is_busy()
         });
-        // Of equal ones `max_by_key` takes the last.
+        // `max_by_key` returns the last of equal subflows.
         match free.max_by_key(|&index| !view.subflows[index].has_carried_head) {
             Some(index) => view.assign(index, u32::MAX),
             None => Decision::Wait,

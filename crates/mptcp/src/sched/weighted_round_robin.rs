@@ -1,17 +1,48 @@
-//! `weighted_round_robin`: turns by weight, spread evenly (smooth weighted round robin).
+//! `weighted_round_robin`: the subflows take turns by weight, spread evenly (smooth weighted round
+//! robin).
 //!
-//! Backup subflows take part only while no regular one is available. Data goes again as in `min_rtt`.
+//! Backup subflows take part only while no regular one is available. Data is reinjected as in
+//! `min_rtt`.
 
+use super::Entry;
 use super::lowest_rtt::assign_lowest_rtt;
 use super::per_subflow::PerSubflow;
 use super::{Decision, Parameters, Reason, Scheduler, SubflowOrder, SubflowView, View};
+use crate::algorithm::{Description, Parameter, Value};
 use crate::time::{Nanos, SECOND, seconds};
 
-/// How long weights by rate hold.
+/// Its name, parameters and constructor.
+pub(super) const ROW: Entry = Entry {
+    description: Description {
+        name: "weighted_round_robin",
+        aliases: &["wrr"],
+        summary: "Gives each subflow its turn by weight",
+        source: "smooth weighted round robin",
+        parameters: &[
+            super::round_robin::CWND_LIMITED,
+            Parameter {
+                name: "weights",
+                unit: "",
+                meaning: "weights by the number of the subflow; 1 for subflows beyond the list",
+                computed_default: Some(
+                    "the rate of each subflow, cwnd / srtt, sampled once a second",
+                ),
+                value: Value::Integers {
+                    least: 1,
+                    most: 1000,
+                    set: |given, weights| given.weights = Some(weights),
+                },
+            },
+        ],
+    },
+    make: |given| Box::new(WeightedRoundRobin::new(given)),
+};
+
+/// How long weights derived from rates are used.
 const REFRESH: Nanos = SECOND;
 
-/// The subflow whose turn it is: the one with the highest credit after each of them has got its weight, the first of equal
-/// ones. Those without weight are passed over.
+/// Returns the subflow whose turn it is: the one with the highest credit after each has received
+/// its weight, the first of equal ones. Subflows with weight `None` are skipped.
 pub fn heaviest(credits: &[f64], weights: &[Option<f64>]) -> Option<usize> {
     let mut best: Option<(usize, f64)> = None;
     for (index, (credit, weight)) in credits.iter().zip(weights).enumerate() {
@@ -25,7 +56,8 @@ pub fn heaviest(credits: &[f64], weights: &[Option<f64>]) -> Option<usize> {
     best.map(|(index, _)| index)
 }
 
-/// Credits after the turn of `index`: each has got its weight, and that one has paid the sum of all.
+/// Updates the credits after the turn of subflow `index`: each subflow receives its weight, and
+/// `index` pays the sum of all weights.
 pub fn pass_turn(credits: &mut [f64], weights: &[Option<f64>], index: usize) {
     for (credit, weight) in credits.iter_mut().zip(weights) {
         *credit += weight.unwrap_or(0.0);
@@ -33,19 +65,19 @@ pub fn pass_turn(credits: &mut [f64], weights: &[Option<f64>], index: usize) {
     credits[index] -= weights.iter().flatten().sum::<f64>();
 }
 
-/// See [`heaviest`]; a turn is one segment.
+/// The scheduler `weighted_round_robin`; see [`heaviest`]. A turn is one segment.
 #[derive(Clone, Debug)]
 pub struct WeightedRoundRobin {
     order: SubflowOrder,
     cwnd_limited: bool,
     fixed: Option<Vec<u32>>,
     credits: PerSubflow<f64>,
-    /// Weights by rate, each with when it was taken.
+    /// Weights derived from rates, each with the time it was measured.
     rates: PerSubflow<Option<(Nanos, f64)>>,
 }
 
 impl WeightedRoundRobin {
-    /// For a new connection.
+    /// Creates the scheduler for a new connection.
     pub fn new(parameters: &Parameters) -> Self {
         Self {
             order: parameters.order,
@@ -56,7 +88,7 @@ impl WeightedRoundRobin {
         }
     }
 
-    /// The weights of those that take part.
+    /// Returns the weights of the subflows that take part.
     fn weights(&mut self, view: &View<'_>) -> Vec<Option<f64>> {
         let uses_backups = view.uses_backups();
         let takes_part = |subflow: &SubflowView| {
@@ -94,7 +126,8 @@ fn refreshed(rate: &mut Option<(Nanos, f64)>, subflow: &SubflowView, now: Nanos)
         .1
 }
 
-/// The rate that the window allows; without a sample as if the round-trip time was a second (RFC 6298, section 2.1).
+/// Returns the rate that the window allows, in bytes per second. Before the first RTT sample, a
+/// round-trip time of one second is assumed (RFC 6298, section 2.1).
 fn bytes_per_second(subflow: &SubflowView) -> f64 {
     let srtt = if subflow.srtt == 0 {
         SECOND

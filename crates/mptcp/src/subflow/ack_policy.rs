@@ -1,31 +1,31 @@
-//! When acknowledgments are sent (RFC 9293, section 3.8.6.3; RFC 5681, section 4.2).
+//! The acknowledgment policy (RFC 9293, section 3.8.6.3; RFC 5681, section 4.2).
 
 use crate::time::{MILLISECOND, Nanos};
 
-/// The least time between two answers to segments that are not acceptable and bring nothing (RFC 5961, section 7; Linux's
-/// tcp_invalid_ratelimit).
+/// The shortest time between two acknowledgments of unacceptable segments that bring nothing (RFC
+/// 5961, section 7; Linux's `tcp_invalid_ratelimit`).
 const CHALLENGE_INTERVAL: Nanos = 500 * MILLISECOND;
 
-/// How urgent an acknowledgment is.
+/// The urgency of an acknowledgment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Due {
-    /// None is due.
+    /// No acknowledgment is due.
     #[default]
     Nothing,
-    /// With the next data, or when the timer expires.
+    /// Due with the next data or when the timer expires.
     Delayed,
-    /// At once, on data or alone.
+    /// Due at once, with data or alone.
     Now,
-    /// At once and as a segment of its own, because of what its options say.
+    /// Due at once as a segment of its own, because of its options.
     Alone,
 }
 
-/// The policy and its state.
+/// The acknowledgment policy and its state.
 #[derive(Clone, Debug)]
 pub(super) struct AckPolicy {
     pub due: Due,
     unacknowledged_bytes: u32,
-    /// The longest payload so far: a full-sized segment of the peer.
+    /// The longest payload so far, which is taken as the peer's full-sized segment.
     largest_bytes: u32,
     quick_acks: u32,
     quick_acks_left: u32,
@@ -50,7 +50,8 @@ impl AckPolicy {
         self.due = self.due.max(due);
     }
 
-    /// Data came in order. More than a full-sized segment is acknowledged at once; so is one after a pause of a timeout.
+    /// Records data that arrived in order. More than a full-sized segment is acknowledged at once,
+    /// as is the data after a pause of an RTO.
     pub fn data_in_order(&mut self, now: Nanos, bytes: u32, rto: Nanos) {
         if self.last_data_at.is_some_and(|last| now - last > rto) {
             self.quick_acks_left = self.quick_acks;
@@ -68,25 +69,27 @@ impl AckPolicy {
         });
     }
 
-    /// The segment that came let the window grow: it is acknowledged at once. Linux sets the lowest bit of the number of such
-    /// acknowledgments that are left before it takes one off (`tcp_grow_window`), so that of an even number none goes.
+    /// Acknowledges at once a segment that let the receive window grow. Linux sets the lowest bit
+    /// of the number of remaining quick acknowledgments before it subtracts one
+    /// (`tcp_grow_window`), so that an even number is not reduced.
     pub fn window_grew(&mut self) {
         self.quick_acks_left += self.quick_acks_left & 1;
         self.ask(Due::Now);
     }
 
-    /// Whether the peer, as far as it has shown, sends no longer payloads.
+    /// Returns whether `bytes` is the longest payload that the peer has sent so far, or longer.
     pub fn is_full_sized(&self, bytes: u32) -> bool {
         bytes >= self.largest_bytes
     }
 
-    /// A segment that acknowledges was sent.
+    /// Records that a segment with an acknowledgment was sent.
     pub fn sent(&mut self) {
         self.due = Due::Nothing;
         self.unacknowledged_bytes = 0;
     }
 
-    /// A challenge acknowledgment, or one for a segment that brings nothing; not too often.
+    /// Requests a challenge acknowledgment or one for a segment that brings nothing, limited in
+    /// rate.
     pub fn challenge(&mut self, now: Nanos) {
         let last = self.last_challenge_at;
         if last.is_none_or(|last| now - last >= CHALLENGE_INTERVAL) {
@@ -115,7 +118,8 @@ mod tests {
             at_once += 1;
             policy.sent();
         }
-        // As a capture of Linux 6.18 has it: six that raise the window from 64,384 to 79,488 bytes, and sixteen.
+        // A capture of Linux 6.18 shows six that raise the window from 64,384 to 79,488 bytes, and
+        // sixteen more.
         assert_eq!(at_once, 22);
     }
 

@@ -1,4 +1,4 @@
-//! What an acknowledgment does at the sender (RFC 9293, section 3.10.7.4, fifth check).
+//! Handling of acknowledgments at the sender (RFC 9293, section 3.10.7.4, fifth check).
 
 use super::delivery_rate::Delivery;
 use super::frto::Evidence;
@@ -10,23 +10,24 @@ use crate::seq::SeqNr;
 use crate::time::Nanos;
 use crate::wire::{Flags, MptcpOption, SackBlock, Segment};
 
-/// What is known of an acknowledgment.
+/// What an acknowledgment brought.
 pub(super) struct News {
     pub advanced: bool,
     /// Bytes that left the network.
     delivered: u32,
     rtt: Option<Nanos>,
     rate: Option<DeliveryRate>,
-    /// A duplicate was reported.
+    /// Whether a duplicate was reported.
     has_dsack: bool,
-    /// It brought nothing at all.
+    /// Whether the acknowledgment brought nothing new.
     pub is_duplicate: bool,
-    /// Whether the last timeout was a mistake.
+    /// Evidence of whether the last timeout was spurious.
     pub evidence: Evidence,
 }
 
 impl Subflow {
-    /// Whether the acknowledgment can be one of ours (RFC 9293, section 3.10.7.4; RFC 5961, section 5); else it is answered.
+    /// Returns whether the acknowledgment number is possible (RFC 9293, section 3.10.7.4; RFC 5961,
+    /// section 5). Answers the segment otherwise.
     pub(super) fn is_ack_valid(&mut self, now: Nanos, segment: &Segment) -> bool {
         let oldest = self.una - self.peer_window.largest;
         let is_valid = segment.ack.is_at_or_before(self.nxt) && segment.ack.is_at_or_after(oldest);
@@ -36,7 +37,7 @@ impl Subflow {
         is_valid
     }
 
-    /// A valid acknowledgment.
+    /// Handles a valid acknowledgment.
     pub(super) fn handle_ack(
         &mut self,
         now: Nanos,
@@ -45,7 +46,7 @@ impl Subflow {
         arrival: &mut Arrival,
     ) {
         self.probes_unanswered = 0;
-        // One that a newer one overtook still tells what arrived beyond it, as Linux takes it.
+        // A late acknowledgment still shows what arrived beyond it. Linux handles it the same way.
         let is_late = segment.ack.is_before(self.una);
         if is_late && segment.options.sack.is_empty() {
             return;
@@ -75,8 +76,9 @@ impl Subflow {
         self.report_to(control.window_mut());
     }
 
-    /// Whether a segment brings data, and an acknowledgment only because each has one: nothing is in flight, and nothing of the
-    /// past is open. All that follows would look for news and find none, as the timers are off since the last was acknowledged.
+    /// Returns whether a segment brings data and an acknowledgment of nothing new, while nothing is
+    /// in flight and no recovery is open. The other steps would find nothing new, because the
+    /// timers have been off since the last data was acknowledged.
     fn acknowledges_nothing(&self, segment: &Segment) -> bool {
         segment.ack == self.una
             && !segment.payload.is_empty()
@@ -86,7 +88,7 @@ impl Subflow {
             && !self.ecn.is_echo(segment.flags)
     }
 
-    /// Takes the peer's window; whether it changed.
+    /// Updates the peer's window. Returns whether it changed.
     fn take_window(&mut self, segment: &Segment) -> bool {
         let before = self.peer_window.bytes;
         let is_changed = self.peer_window.update(segment, self.una);
@@ -128,8 +130,9 @@ impl Subflow {
         }
     }
 
-    /// A first block below the acknowledgment or within the second reports a duplicate (RFC 2883, section 4). More of them than
-    /// were sent again are the network's own.
+    /// Returns whether the first SACK block reports a duplicate: it lies below the acknowledgment
+    /// or within the second block (RFC 2883, section 4). Duplicates beyond the number of
+    /// retransmissions were made by the network.
     fn take_duplicate_report(&mut self, segment: &Segment) -> bool {
         let Some(block) = duplicate_report(segment).filter(|_| self.has_sack) else {
             return false;
@@ -148,7 +151,7 @@ impl Subflow {
         true
     }
 
-    /// Removes and marks what arrived, and tells RACK.
+    /// Removes and marks the data that arrived and updates RACK.
     fn take_delivery(&mut self, now: Nanos, segment: &Segment) -> (Delivery, Evidence) {
         let (mut delivery, mut evidence) = (Delivery::default(), Evidence::default());
         let point = self.recovery.point;
@@ -183,8 +186,8 @@ impl Subflow {
         }
     }
 
-    /// The round-trip time, and what the timeout makes of it. Timestamps measure only where Karn's rule forbids (RFC 6298,
-    /// section 3).
+    /// Measures the RTT and updates the RTO. Timestamps are used only where Karn's rule forbids a
+    /// sample (RFC 6298, section 3).
     fn measure(
         &mut self,
         now: Nanos,
@@ -203,8 +206,8 @@ impl Subflow {
         None
     }
 
-    /// Bytes that left the network. Without SACK a duplicate tells of one segment (RFC 9937, section 6), and what was told so is
-    /// not counted again when it is acknowledged.
+    /// Returns the bytes that left the network. Without SACK, a duplicate stands for one segment
+    /// (RFC 9937, section 6), which is not counted again when it is acknowledged.
     fn count_delivered(&mut self, is_duplicate: bool, advanced: bool, acked: u32) -> u32 {
         let mss = self.segment_bytes;
         let duplicates = &mut self.recovery.duplicate_acks;
@@ -242,7 +245,7 @@ impl Subflow {
         }
     }
 
-    /// Looks for losses; whether any were found.
+    /// Detects losses. Returns whether any were found.
     pub(super) fn detect_losses(&mut self, now: Nanos, advanced: bool) -> bool {
         if self.uses_rack() {
             return self.detect_losses_by_time(now);
@@ -254,7 +257,7 @@ impl Subflow {
         self.detect_losses_by_duplicates(advanced)
     }
 
-    /// RACK, and its timer (RFC 8985, sections 6.2 and 6.3).
+    /// Detects losses by RACK and sets its timer (RFC 8985, sections 6.2 and 6.3).
     pub(super) fn detect_losses_by_time(&mut self, now: Nanos) -> bool {
         let window = self.reordering_window();
         let (is_lost, next) = self.flight.detect_losses(now, &self.rack, window);
@@ -297,14 +300,15 @@ impl Subflow {
         control.acked(now, &acked);
     }
 
-    /// A segment of limited transmit stands beside the window, which a duplicate leaves as it is (RFC 3042, section 2; RFC 5681,
-    /// section 3.2). Where segments come so much out of order that this is nothing special, all that is delivered counts, as in
-    /// Linux (`tcp_may_raise_cwnd`).
+    /// Returns whether the window may grow. Limited transmit sends a segment beyond the window, and
+    /// a duplicate leaves the window as it is (RFC 3042, section 2; RFC 5681, section 3.2). If
+    /// segments are usually reordered, all delivered data counts, as in Linux
+    /// (`tcp_may_raise_cwnd`).
     fn may_grow(&self, advanced: bool) -> bool {
         advanced || self.rack.reordering_bytes > super::sack::DUP_THRESH * self.segment_bytes
     }
 
-    /// The timers after an acknowledgment (RFC 6298, sections 5.2 and 5.3).
+    /// Sets the timers after an acknowledgment (RFC 6298, sections 5.2 and 5.3).
     fn rearm(&mut self, now: Nanos, advanced: bool) {
         if self.flight.is_empty() {
             self.timers.cancel(Timer::Retransmission);
@@ -319,7 +323,8 @@ impl Subflow {
     }
 }
 
-/// Whether a segment is nothing but an acknowledgment; options of MPTCP other than DSS make it more (RFC 8684, section 3.3.5).
+/// Returns whether a segment is a bare acknowledgment. MPTCP options other than DSS make it more
+/// than that (RFC 8684, section 3.3.5).
 fn is_bare(segment: &Segment) -> bool {
     let is_dss = |option: &MptcpOption| matches!(option, MptcpOption::Dss(_));
     segment.payload.is_empty()
@@ -337,7 +342,7 @@ fn duplicate_report(segment: &Segment) -> Option<SackBlock> {
     is_report.then_some(first)
 }
 
-/// A block that lies within what was sent and not acknowledged.
+/// Returns whether a SACK block lies within the data sent and not acknowledged.
 fn is_block_valid(block: &SackBlock, ack: SeqNr, nxt: SeqNr) -> bool {
     block.start.is_before(block.end)
         && block.start.is_at_or_after(ack)

@@ -1,4 +1,4 @@
-//! A segment arrives (RFC 9293, section 3.10.7.4).
+//! Handling of received segments (RFC 9293, section 3.10.7.4).
 
 use super::ack_policy::Due;
 use super::reassembly::{Placed, Reassembly};
@@ -53,7 +53,8 @@ impl Subflow {
         }
     }
 
-    /// The SYN again, which our SYN/ACK did not reach, or the SYN/ACK of a peer who opened at the same time (section 3.5).
+    /// Handles a retransmitted SYN, whose SYN/ACK was lost, or the SYN/ACK of a peer that opened at
+    /// the same time (section 3.5).
     fn arrives_again(
         &mut self,
         now: Nanos,
@@ -71,8 +72,9 @@ impl Subflow {
         }
     }
 
-    /// First check: the numbers lie in the window, and the timestamp is not old. An acknowledgment at the very end of the
-    /// window is taken, too: its sender has filled the window with data, of which some was lost.
+    /// Applies the first check: the sequence numbers are in the window and the timestamp is not
+    /// old. An acknowledgment at the end of the window is accepted too, because its sender has
+    /// filled the window with data, of which some was lost.
     fn is_acceptable(&self, now: Nanos, segment: &Segment) -> bool {
         let Some(received) = &self.received else {
             return false;
@@ -83,7 +85,8 @@ impl Subflow {
         (starts || ends) && self.timestamps.admits(now, segment)
     }
 
-    /// A duplicate is acknowledged at once, so that its sender learns what is here; what brings nothing is answered seldom.
+    /// Acknowledges a duplicate at once, so that its sender learns what has arrived. Answers
+    /// segments that bring nothing at a limited rate.
     fn answer_unacceptable(&mut self, now: Nanos, segment: &Segment) {
         if segment.flags.contains(Flags::RST) {
             return;
@@ -102,7 +105,8 @@ impl Subflow {
         }
     }
 
-    /// Second check (RFC 5961, section 3): only the number that is expected next resets.
+    /// Applies the second check (RFC 5961, section 3): only a RST with the next expected sequence
+    /// number closes the subflow.
     fn handle_reset(&mut self, now: Nanos, segment: &Segment) {
         if self.received.as_ref().map(Reassembly::next) == Some(segment.seq) {
             self.end(match self.state {
@@ -114,7 +118,7 @@ impl Subflow {
         }
     }
 
-    /// Fifth check and after: the segment is taken.
+    /// Applies the fifth and later checks to an acceptable segment.
     fn handle_acceptable(
         &mut self,
         now: Nanos,
@@ -154,7 +158,8 @@ impl Subflow {
         }
     }
 
-    /// Seventh check: the data, in the states in which the peer has not sent its FIN.
+    /// Applies the seventh check: accepts data in the states in which the peer has not sent its
+    /// FIN.
     fn take_payload(&mut self, now: Nanos, segment: &Segment, ecn: Ecn, arrival: &mut Arrival) {
         let is_open = matches!(
             self.state,
@@ -178,7 +183,13 @@ impl Subflow {
             self.receive_rtt.sample(now, echo);
         }
         match placed {
-            Placed::InOrder => self.acks.data_in_order(now, taken, self.rtt.rto()),
+            Placed::InOrder => {
+                let is_full_sized = self.acks.is_full_sized(taken);
+                self.acks.data_in_order(now, taken, self.rtt.rto());
+                if is_full_sized && self.ends_packet(segment) {
+                    self.acks.ask(Due::Now);
+                }
+            }
             Placed::InHole | Placed::OutOfOrder | Placed::Nowhere => self.acks.ask(Due::Now),
         }
         if self.acks.due == Due::Delayed && !self.timers.is_armed(Timer::DelayedAck) {
@@ -187,7 +198,13 @@ impl Subflow {
         }
     }
 
-    /// Eighth check: the FIN, now or when the data before it has come.
+    /// Returns whether a segment ends a super-packet, after which the peer may defer until it is
+    /// acknowledged (`tcp_measure_rcv_mss`, `tcp_cleanup_rbuf`).
+    fn ends_packet(&self, segment: &Segment) -> bool {
+        self.config.segmentation_offload && segment.flags.contains(Flags::PSH)
+    }
+
+    /// Applies the eighth check: handles the FIN, at once or when the data before it has arrived.
     fn take_fin(&mut self, now: Nanos, segment: &Segment, arrival: &mut Arrival) {
         let Some(received) = &mut self.received else {
             return;
@@ -210,7 +227,7 @@ impl Subflow {
         }
     }
 
-    /// TIME-WAIT.
+    /// Enters TIME-WAIT.
     fn wait_for_the_last(&mut self, now: Nanos) {
         self.state = State::TimeWait;
         self.timers.cancel_all();
@@ -218,14 +235,15 @@ impl Subflow {
             .arm(Timer::TimeWait, now, now + self.config.time_wait);
     }
 
-    /// How long it has been in TIME-WAIT, if timestamps tell its segments from those of a later connection between its ends.
+    /// Returns the time since TIME-WAIT began, if timestamps distinguish its segments from those of
+    /// a later connection with the same addresses and ports.
     pub(crate) fn time_wait_age(&self, now: Nanos) -> Option<Nanos> {
         let until = self.timers.deadline(Timer::TimeWait)?;
         let has_timestamps = self.timestamps.enabled;
         has_timestamps.then(|| now.saturating_sub(until.saturating_sub(self.config.time_wait)))
     }
 
-    /// Leaves TIME-WAIT before its time is over.
+    /// Ends TIME-WAIT early.
     pub(crate) fn end_time_wait(&mut self) {
         if self.state == State::TimeWait {
             self.rest = Rest::Unknown;
@@ -233,7 +251,7 @@ impl Subflow {
         }
     }
 
-    /// The subflow ends; what it did not bring across stays readable in its queues.
+    /// Ends the subflow. Unacknowledged data stays readable in its queues.
     pub(super) fn end(&mut self, reason: CloseReason) {
         self.state = State::Closed;
         self.closed = Some(reason);

@@ -1,4 +1,4 @@
-//! Parameters of a subflow; the defaults are Linux's, but timers are exact.
+//! Parameters of a subflow. The defaults are Linux's, except that timers are exact.
 
 use crate::time::{MILLISECOND, Nanos, SECOND};
 use crate::timer_wheel::TimerWheel;
@@ -6,57 +6,68 @@ use crate::timer_wheel::TimerWheel;
 /// Parameters of a subflow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Bytes that fit into a packet of the path beyond the headers of IP and TCP without options: the MSS option.
+    /// The MSS option: the bytes of a packet on the path after the IP and TCP headers without
+    /// options.
     pub mss_bytes: u16,
-    /// The initial window.
+    /// The initial congestion window.
     pub initial_window: InitialWindow,
-    /// Bytes that may be assigned to it and not acknowledged, at most.
+    /// The largest number of bytes assigned to the subflow and not acknowledged.
     pub send_buffer_bytes: u32,
-    /// Window scaling: the shift count we ask for (RFC 7323, section 2). Who reads keeps a buffer of one unit of the window, which
-    /// is 2 to its power, or more: a smaller one can never be offered.
+    /// Window scaling: the shift count that the subflow offers (RFC 7323, section 2). The reader's
+    /// buffer must hold at least one unit of the window, which is 2 to the power of the shift
+    /// count, because a smaller window cannot be offered.
     pub window_scale: Option<u8>,
-    /// Timestamps (RFC 7323, section 3).
+    /// Whether to offer timestamps (RFC 7323, section 3).
     pub timestamps: bool,
-    /// Selective acknowledgments (RFC 2018).
+    /// Whether to offer selective acknowledgments (RFC 2018).
     pub sack: bool,
-    /// Explicit congestion notification (RFC 3168).
+    /// Whether to offer explicit congestion notification (RFC 3168).
     pub ecn: bool,
     /// The retransmission timeout.
     pub rto: RtoConfig,
-    /// The clock that all timers but pacing's round up to, as Linux's do; without it they are exact.
+    /// The clock to which all timers except the pacing timer are rounded up, as in Linux. Without
+    /// it timers are exact.
     pub timer_wheel: Option<TimerWheel>,
-    /// How the SYN is repeated.
+    /// How the SYN is retransmitted.
     pub syn_retries: SynRetries,
-    /// How often data is sent again before the subflow is given up.
+    /// Retransmissions of the same data before the subflow is closed.
     pub retries: u32,
-    /// How long an acknowledgment may wait for a second segment (RFC 1122, section 4.2.3.2).
+    /// The longest time for which an acknowledgment waits for a second segment (RFC 1122, section
+    /// 4.2.3.2).
     pub delayed_ack: Nanos,
-    /// How many segments after the start, and after a pause, are acknowledged at once.
+    /// Segments that are acknowledged at once after the start and after a pause.
     pub quick_acks: u32,
-    /// Whether a short segment waits for more data while others are not acknowledged (RFC 9293, section 3.7.4). Off, as with
-    /// `TCP_NODELAY` on Linux, where it is on by default.
+    /// Whether a short segment waits for more data while others are not acknowledged (RFC 9293,
+    /// section 3.7.4). The default is off, as with `TCP_NODELAY` on Linux; without that option
+    /// Linux has it on.
     pub nagle: bool,
-    /// Whether cwnd decays in idle times (RFC 5681, section 4.1), and while it is not used (RFC 2861).
+    /// Whether cwnd decays in idle times (RFC 5681, section 4.1) and while it is not used (RFC
+    /// 2861).
     pub restart_after_idle: bool,
-    /// Probes on a silent connection, if wanted.
+    /// Whether the subflow sends as with Linux's segmentation offload: segments leave in
+    /// super-packets, the last segment of which has PSH, and a full-sized segment with PSH is
+    /// acknowledged at once, because the application is assumed to read at once.
+    pub segmentation_offload: bool,
+    /// Keepalive probes on an idle connection; `None` for none.
     pub keepalive: Option<Keepalive>,
-    /// How long TIME-WAIT lasts.
+    /// The duration of TIME-WAIT.
     pub time_wait: Nanos,
-    /// RACK and TLP (RFC 8985); without them three duplicates tell a loss (RFC 6675).
+    /// Whether RACK and TLP detect losses (RFC 8985). Otherwise three duplicate acknowledgments
+    /// indicate a loss (RFC 6675).
     pub rack: bool,
 }
 
-/// What may be sent before the first acknowledgment.
+/// The initial congestion window (the data that may be sent before the first acknowledgment).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InitialWindow {
-    /// So many segments, whatever their size, as in Linux.
+    /// A number of segments, whatever their size, as in Linux.
     Segments(u32),
-    /// Ten segments, and fewer of large ones (RFC 6928, section 2).
+    /// Ten segments, and fewer if segments are large (RFC 6928, section 2).
     Rfc6928,
 }
 
 impl InitialWindow {
-    /// In bytes, for segments of that size.
+    /// Returns the initial window in bytes for segments of `mss_bytes`.
     pub fn bytes(self, mss_bytes: u32) -> u32 {
         match self {
             Self::Segments(segments) => segments * mss_bytes,
@@ -65,47 +76,47 @@ impl InitialWindow {
     }
 }
 
-/// The retransmission timeout.
+/// The retransmission timeout (RTO).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtoConfig {
-    /// How it follows the round-trip time.
+    /// How the RTO follows the RTT.
     pub estimator: RtoEstimator,
-    /// Before the first sample.
+    /// The RTO before the first RTT sample.
     pub initial: Nanos,
-    /// The floor: of the variation with Linux's estimator, of the whole with the RFC's.
+    /// The lower limit: of the variation with Linux's estimator, of the whole RTO with RFC 6298's.
     pub min: Nanos,
-    /// The ceiling, back-off included.
+    /// The upper limit, including back-off.
     pub max: Nanos,
 }
 
-/// How the retransmission timeout follows the round-trip time.
+/// How the RTO follows the RTT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RtoEstimator {
-    /// Linux's, in integers.
+    /// Linux's estimator, in integers.
     #[default]
     Linux,
-    /// RFC 6298's.
+    /// The estimator of RFC 6298.
     Rfc6298,
 }
 
-/// How a SYN is repeated.
+/// How a SYN is retransmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SynRetries {
-    /// How often.
+    /// The number of retransmissions.
     pub count: u32,
-    /// How many of these, those of a SYN/ACK not, come after the initial timeout each, before the interval doubles (Linux's
-    /// tcp_syn_linear_timeouts).
+    /// The number of retransmissions that each follow after the initial timeout, before the
+    /// interval doubles (Linux's `tcp_syn_linear_timeouts`). Does not apply to a SYN/ACK.
     pub linear: u32,
 }
 
-/// Probes on a silent connection (RFC 9293, section 3.8.4).
+/// Keepalive probes on an idle connection (RFC 9293, section 3.8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keepalive {
-    /// How long it has to be silent.
+    /// The time without received segments and sent data before the first probe.
     pub idle: Nanos,
-    /// Between probes.
+    /// The time between probes.
     pub interval: Nanos,
-    /// Probes without an answer that end it.
+    /// Unanswered probes after which the subflow is closed.
     pub probes: u32,
 }
 
@@ -127,6 +138,7 @@ impl Default for Config {
             quick_acks: 16,
             nagle: false,
             restart_after_idle: true,
+            segmentation_offload: false,
             keepalive: None,
             time_wait: 60 * SECOND,
             rack: true,

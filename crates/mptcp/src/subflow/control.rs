@@ -1,9 +1,9 @@
-//! The congestion control as a subflow sees it: the controller of the connection, and which window is its own.
+//! Access of a subflow to the congestion control of its connection.
 
 use crate::cc::{Acked, Congestion, CongestionControl, Context, Window};
 use crate::time::Nanos;
 
-/// The controller, the windows of all subflows, and the number of this one.
+/// The congestion control, the windows of all subflows, and the index of this subflow.
 #[derive(Debug)]
 pub struct Control<'a> {
     cc: &'a mut dyn CongestionControl,
@@ -12,17 +12,17 @@ pub struct Control<'a> {
 }
 
 impl<'a> Control<'a> {
-    /// For the subflow with the window `windows[which]`.
+    /// Creates the control of the subflow whose window is `windows[which]`.
     pub fn new(cc: &'a mut dyn CongestionControl, windows: &'a mut [Window], which: usize) -> Self {
         Self { cc, windows, which }
     }
 
-    /// The window of the subflow.
+    /// Returns the window of the subflow.
     pub fn window(&self) -> &Window {
         &self.windows[self.which]
     }
 
-    /// The same, to be changed by the engine.
+    /// Returns the window of the subflow for changes by the engine.
     pub fn window_mut(&mut self) -> &mut Window {
         &mut self.windows[self.which]
     }
@@ -33,7 +33,8 @@ impl<'a> Control<'a> {
             .acked(&mut Context::new(now, self.windows, self.which), acked);
     }
 
-    /// See [`CongestionControl::congestion`]. What was acknowledged between losses is counted here.
+    /// See [`CongestionControl::congestion`]. Also stores in the window the bytes acknowledged
+    /// since the last loss.
     pub fn congestion(&mut self, now: Nanos, congestion: Congestion) {
         let window = self.window_mut();
         window.acked_between_losses_bytes = std::mem::take(&mut window.acked_since_loss_bytes);

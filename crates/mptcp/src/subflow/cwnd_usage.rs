@@ -1,17 +1,18 @@
-//! Whether the congestion window is in use (RFC 7661, section 4.1), by Linux's rule.
+//! Whether the congestion window is fully used (RFC 7661, section 4.1), by Linux's rule.
 
 use crate::cc::Window;
 use crate::seq::SeqNr;
 use crate::time::Nanos;
 
-/// What was used of the window in the last flight.
+/// Use of the window in the last flight.
 #[derive(Clone, Debug)]
 pub(super) struct CwndUsage {
     is_limited: bool,
     most_outstanding_bytes: u32,
-    /// The flight ends when this is acknowledged.
+    /// The flight ends when this sequence number is acknowledged.
     flight_end: SeqNr,
-    /// The most outstanding since the window was last full, or taken for unused, and when that was.
+    /// The most bytes outstanding since `used_since`, when the window was last full or was last
+    /// reduced for lack of use.
     used_bytes: u32,
     used_since: Nanos,
 }
@@ -27,7 +28,7 @@ impl CwndUsage {
         }
     }
 
-    /// Something was sent, or could not be because the window is full (`is_limited`).
+    /// Records that data was sent, or that it was not because the window is full (`is_limited`).
     pub fn note(
         &mut self,
         now: Nanos,
@@ -49,7 +50,8 @@ impl CwndUsage {
         }
     }
 
-    /// What was used of a window that was not full for a timeout; after that time it is asked anew.
+    /// Returns the used part of a window that has not been full for an RTO, then restarts the
+    /// measurement.
     pub fn take_unfilled(&mut self, now: Nanos, rto: Nanos) -> Option<u32> {
         let used = self.used_bytes;
         let is_over = now - self.used_since >= rto;
@@ -59,12 +61,12 @@ impl CwndUsage {
         })
     }
 
-    /// The window is full, or was decided on.
+    /// Restarts the measurement, because the window is full or was adapted.
     pub fn restart(&mut self, now: Nanos) {
         (self.used_bytes, self.used_since) = (0, now);
     }
 
-    /// Whether the window may grow; in slow start, if half of it was used.
+    /// Returns whether the window may grow: it was full, or in slow start at least half used.
     pub fn is_window_limited(&self, window: &Window) -> bool {
         let used = f64::from(self.most_outstanding_bytes);
         self.is_limited || (window.in_slow_start() && window.cwnd_bytes < 2.0 * used)

@@ -1,17 +1,18 @@
-//! Samples of the rate of delivery (draft-ietf-ccwg-bbr, section 4.1).
+//! Samples of the delivery rate (draft-ietf-ccwg-bbr, section 4.1).
 
 use super::flight::Record;
 use crate::cc::DeliveryRate;
 use crate::time::{Nanos, SECOND, seconds};
 
-/// What was delivered when a segment was sent (section 4.1.2.2). There is one for each segment in flight, so it is small.
+/// The delivery state when a segment was sent (section 4.1.2.2). Each segment in flight has one, so
+/// it is small.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SentState {
-    /// P.delivered modulo 2^31, which is more than a window; the highest bit is P.is_app_limited.
+    /// P.delivered modulo 2^31, which is more than a window. The highest bit is P.is_app_limited.
     delivered: u32,
-    /// How long before it was sent P.delivered_time was.
+    /// The time from P.delivered_time until the segment was sent.
     delivered_age: Age,
-    /// How long before it was sent P.first_sent_time was.
+    /// The time from P.first_sent_time until the segment was sent.
     first_sent_age: Age,
 }
 
@@ -22,18 +23,19 @@ impl SentState {
         self.delivered & APPLICATION_LIMITED != 0
     }
 
-    /// Bytes delivered since it was sent, when `delivered` is all.
+    /// Returns the bytes delivered since the segment was sent, when `delivered` bytes are delivered
+    /// in all.
     fn delivered_since(self, delivered: u64) -> u32 {
         (delivered as u32).wrapping_sub(self.delivered) & !APPLICATION_LIMITED
     }
 }
 
-/// A time span in 32 bits: exact up to two seconds, to a microsecond above.
+/// A time span in 32 bits: exact below 2^31 ns (2.1 s), above that in units of 2^10 ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Age(u32);
 
 impl Age {
-    /// Set if the rest counts units of 2^10 ns.
+    /// Set if the other bits count units of 2^10 ns.
     const IS_COARSE: u32 = 1 << 31;
 
     fn new(span: Nanos) -> Self {
@@ -54,7 +56,7 @@ impl Age {
     }
 }
 
-/// What was delivered in all/// What was delivered in all (section 4.1.2.1).
+/// Cumulative delivery state (section 4.1.2.1).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Deliveries {
     /// C.delivered, in bytes.
@@ -63,7 +65,7 @@ pub(super) struct Deliveries {
     at: Nanos,
     /// C.first_sent_time.
     first_sent_at: Nanos,
-    /// C.app_limited: until that much is delivered, samples are limited by the application.
+    /// C.app_limited: samples are limited by the application until that many bytes are delivered.
     limited_until_bytes: Option<u64>,
 }
 
@@ -72,7 +74,7 @@ impl Deliveries {
         self.bytes
     }
 
-    /// A segment is sent; `is_idle` says that nothing else is in flight.
+    /// Records that a segment is sent. `is_idle` means that nothing else is in flight.
     pub fn sent(&mut self, now: Nanos, is_idle: bool) -> SentState {
         if is_idle {
             (self.first_sent_at, self.at) = (now, now);
@@ -85,12 +87,14 @@ impl Deliveries {
         }
     }
 
-    /// There is less to send than the window takes, with so much in flight (section 4.1.2.4).
+    /// Records that there is less to send than the window allows, with `in_flight_bytes` in flight
+    /// (section 4.1.2.4).
     pub fn application_limited(&mut self, in_flight_bytes: u32) {
         self.limited_until_bytes = Some((self.bytes + u64::from(in_flight_bytes)).max(1));
     }
 
-    /// An acknowledgment delivered so many bytes; of them `newest` was sent last, at `sent_at` (section 4.1.2.3).
+    /// Records that an acknowledgment delivered bytes, of which `newest` was sent last, at
+    /// `sent_at` (section 4.1.2.3).
     pub fn delivered(
         &mut self,
         now: Nanos,
@@ -106,7 +110,8 @@ impl Deliveries {
         self.first_sent_at = sent_at;
         let acknowledging = now - sent_at + newest.delivered_age.span();
         let interval = acknowledging.max(newest.first_sent_age.span());
-        // Too short: aggregated or spurious, and no sample.
+        // An interval this short comes from aggregation or a spurious retransmission and gives no
+        // sample.
         if interval == 0 || min_rtt.is_some_and(|min_rtt| interval < min_rtt) {
             return None;
         }
@@ -119,20 +124,21 @@ impl Deliveries {
     }
 }
 
-/// What one acknowledgment delivered.
+/// The data that one acknowledgment delivered.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Delivery {
     /// Bytes newly acknowledged, cumulatively or selectively.
     pub bytes: u32,
-    /// Whether anything was newly reported out of order.
+    /// Whether the peer reported new data out of order.
     pub is_selective: bool,
-    /// Of those sent once and acknowledged cumulatively: when the first and the last were sent.
+    /// When the first and the last were sent of the segments sent once and acknowledged
+    /// cumulatively.
     cumulative: Option<(Nanos, Nanos)>,
-    /// Of those sent once and reported out of order: when the first was sent.
+    /// When the first and the last were sent of the segments sent once and reported out of order.
     selective: Option<(Nanos, Nanos)>,
-    /// Whether one acknowledged cumulatively had been sent again.
+    /// Whether a cumulatively acknowledged segment had been retransmitted.
     pub has_retransmitted: bool,
-    /// The one that was sent last, and when.
+    /// The segment that was sent last, and when it was sent.
     pub newest: Option<(Nanos, SentState)>,
 }
 
@@ -156,7 +162,8 @@ impl Delivery {
         *times = Some(times.map_or((at, at), |(first, _)| (first, at)));
     }
 
-    /// Round-trip times by Karn's rule (RFC 6298, section 3): of the first segment for the timeout, of the last for windows.
+    /// Returns RTT samples by Karn's rule (RFC 6298, section 3): that of the first segment for the
+    /// RTO, that of the last for congestion windows.
     pub fn round_trips(&self, now: Nanos) -> Option<(Nanos, Nanos)> {
         let times = self.cumulative.filter(|_| !self.has_retransmitted);
         let (first, last) = times.or(self.selective)?;
@@ -164,7 +171,7 @@ impl Delivery {
     }
 }
 
-/// A rate's interval between two bytes of that many each, in nanoseconds.
+/// Returns the time that `bytes` take at `bytes_per_second`, in nanoseconds.
 pub(super) fn interval(bytes: u32, bytes_per_second: f64) -> Nanos {
     (f64::from(bytes) * SECOND as f64 / bytes_per_second.max(1.0)) as Nanos
 }

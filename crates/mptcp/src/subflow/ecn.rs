@@ -2,24 +2,25 @@
 
 use crate::wire::{Ecn, Flags};
 
-/// The state of both directions.
+/// The ECN state of both directions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EcnState {
-    /// Whether both sides take part.
+    /// Whether both hosts use ECN.
     pub enabled: bool,
-    /// A mark came, and the peer has not said that it reduced its window (section 6.1.3).
+    /// Whether a mark arrived and the peer has not reported that it reduced its window (section
+    /// 6.1.3).
     echoes: bool,
-    /// The window was reduced: the next new data says so (section 6.1.2).
+    /// Whether the window was reduced, which the next new data reports (section 6.1.2).
     cwr_due: bool,
-    /// The IP field of the segment that was sent last.
+    /// The ECN field of the last segment sent.
     pub last_sent: Ecn,
 }
 
 impl EcnState {
-    /// Flags of a SYN that offers it (section 6.1.1).
+    /// Flags of a SYN that offers ECN (section 6.1.1).
     pub const OFFER: Flags = Flags(Flags::ECE.0 | Flags::CWR.0);
 
-    /// A segment with data came.
+    /// Records a received segment with data.
     pub fn data_received(&mut self, ecn: Ecn, flags: Flags) {
         if !self.enabled {
             return;
@@ -32,7 +33,7 @@ impl EcnState {
         }
     }
 
-    /// Whether an acknowledgment reports a mark.
+    /// Returns whether an acknowledgment reports a mark.
     pub fn is_echo(&self, flags: Flags) -> bool {
         self.enabled && flags.contains(Flags::ECE)
     }
@@ -41,7 +42,8 @@ impl EcnState {
         self.cwr_due = self.enabled;
     }
 
-    /// Flags for a segment; new data only is marked as capable, and tells that the window was reduced (section 6.1.5).
+    /// Returns the flags for a segment. Only new data is marked as ECN-capable and reports a
+    /// reduced window (section 6.1.5).
     pub fn mark(&mut self, is_new_data: bool) -> Flags {
         let mut flags = Flags::NONE;
         if self.echoes {

@@ -1,8 +1,8 @@
-//! What was sent and is not acknowledged: one record per segment, with what the peer and the clock say of it (RFC 6675's
-//! scoreboard).
+//! The segments sent and not acknowledged: one record per segment, with what the peer has reported
+//! and when it was sent (RFC 6675's scoreboard).
 //!
-//! A record keeps its boundaries until all of it is acknowledged, because an MPTCP mapping may belong to it. Its bytes stand in
-//! [`SentData`].
+//! A record keeps its boundaries until all of it is acknowledged, because an MPTCP mapping may
+//! belong to it. [`SentData`] holds the bytes.
 
 use std::collections::VecDeque;
 
@@ -16,22 +16,22 @@ use crate::seq::SeqNr;
 use crate::time::Nanos;
 use crate::wire::SackBlock;
 
-/// What is known of a record, as bits.
+/// The marks of a record, as bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Marks(u8);
 
 impl Marks {
-    /// The peer has it out of order.
+    /// The peer has reported the record out of order.
     const SACKED: u8 = 1;
-    /// Its last transmission but one is lost, or its only one.
+    /// All transmissions of the record are lost, except a retransmission in flight.
     const LOST: u8 = 2;
-    /// A retransmission of it is under way.
+    /// A retransmission of the record is in flight.
     const RETRANSMITTED: u8 = 4;
-    /// It was sent more than once.
+    /// The record was sent more than once.
     const EVER_RETRANSMITTED: u8 = 8;
-    /// It ends with our FIN.
+    /// The record ends with the local FIN.
     const FIN: u8 = 16;
-    /// It was the last that there was to be sent.
+    /// Nothing else waited to be sent after the record.
     const PUSHED: u8 = 32;
 
     fn has(self, mark: u8) -> bool {
@@ -47,19 +47,20 @@ impl Marks {
     }
 }
 
-/// The least by which the list grows, in records.
+/// The smallest growth of the list, in records.
 const LEAST_GROWTH: usize = 1;
-/// Records that an empty list keeps room for, lest a flight that ends every round trip allocates: 4 kB.
+/// Records for which an empty list keeps memory, because a flight that ends every RTT would
+/// otherwise allocate: 4 kB.
 const KEPT_RECORDS: usize = 128;
 
-/// A segment that was sent.
+/// A segment that was sent and is not acknowledged.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
-    /// When it was sent last.
+    /// When the segment was last sent.
     pub sent_at: Nanos,
     pub sent: SentState,
     pub seq: SeqNr,
-    /// Its last transmission.
+    /// The last transmission of the segment.
     pub transmission: Transmission,
     payload_len: u16,
     marks: Marks,
@@ -94,7 +95,7 @@ impl Record {
         self.marks.has(Marks::SACKED)
     }
 
-    /// The parts of at most so many bytes that it consists of, all lost.
+    /// Returns the parts of at most `most_bytes` bytes that make up the record, all marked lost.
     fn lost_parts(&self, most_bytes: u16) -> impl Iterator<Item = Self> {
         let len = self.payload_len;
         (0..len).step_by(most_bytes.into()).map(move |from| {
@@ -111,12 +112,13 @@ impl Record {
         })
     }
 
-    /// Lost, and not yet repeated since.
+    /// Returns whether the record is lost and not retransmitted since.
     fn awaits_retransmission(&self) -> bool {
         self.marks.has(Marks::LOST) && !self.marks.has(Marks::RETRANSMITTED)
     }
 
-    /// How much of it is in the network: SetPipe of RFC 6675, section 4, for one record.
+    /// Returns the bytes of the record in the network: SetPipe of RFC 6675, section 4, for one
+    /// record.
     fn in_flight(&self) -> u32 {
         if self.is_sacked() {
             return 0;
@@ -134,7 +136,7 @@ pub(super) struct Flight {
     data: SentData,
     sums: Sums,
     last_transmission: Transmission,
-    /// Bytes that were marked lost since this was asked last.
+    /// Bytes marked lost since the last [`Flight::take_newly_lost`].
     newly_lost_bytes: u32,
 }
 
@@ -169,7 +171,7 @@ impl Flight {
         self.records.len()
     }
 
-    /// The data of all records, in the order in which it was sent.
+    /// Returns the data of all records in the order in which it was sent.
     pub fn unacked(&self) -> impl Iterator<Item = Range> {
         let with_data = self.records.iter().filter(|record| record.payload_len > 0);
         with_data.map(|record| Range {
@@ -178,7 +180,7 @@ impl Flight {
         })
     }
 
-    /// Where the data of the first record with that byte of the stream ends.
+    /// Returns the end of the data of the first record with the byte at `offset` of the stream.
     pub fn end_of_record_with(&self, offset: u64) -> Option<u64> {
         let seq = self.data.seq_of(offset)?;
         let after = self
@@ -193,18 +195,18 @@ impl Flight {
         &self.records[index]
     }
 
-    /// The data of a record.
+    /// Returns the data of the record at `index`.
     pub fn chunk(&self, index: usize) -> Chunk {
         let record = self.record(index);
         self.data.slice(record.seq, record.payload_len())
     }
 
-    /// Bytes in the network, as far as it is known.
+    /// Returns the bytes in flight, as far as is known.
     pub fn in_flight_bytes(&self) -> u32 {
         self.sums.in_flight_bytes
     }
 
-    /// Bytes not acknowledged.
+    /// Returns the bytes not acknowledged.
     pub fn outstanding_bytes(&self) -> u32 {
         match (self.records.front(), self.records.back()) {
             (Some(first), Some(last)) => last.end().distance_from(first.seq) as u32,
@@ -220,7 +222,7 @@ impl Flight {
         self.sums.awaiting_retransmission > 0
     }
 
-    /// A segment is sent for the first time; the number of its record.
+    /// Adds a segment that is sent for the first time. Returns the index of its record.
     pub fn push(
         &mut self,
         now: Nanos,
@@ -248,12 +250,14 @@ impl Flight {
         self.records.len() - 1
     }
 
-    /// Nothing waited behind that record when it was sent first: the receiver is told (RFC 9293, section 3.9.1.2).
+    /// Marks that nothing else waited to be sent after the record when it was first sent, which the
+    /// receiver is told (RFC 9293, section 3.9.1.2).
     pub fn mark_pushed(&mut self, index: usize) {
         self.records[index].marks.set(Marks::PUSHED);
     }
 
-    /// The list grows by an eighth: of large windows little memory is left unused.
+    /// Adds a record. The list grows by an eighth, so that a large window leaves little memory
+    /// unused.
     fn keep(&mut self, record: Record) {
         let len = self.records.len();
         if len == self.records.capacity() {
@@ -262,7 +266,8 @@ impl Flight {
         self.records.push_back(record);
     }
 
-    /// The first that is lost and not repeated (RFC 6675, section 4, NextSeg rule 1).
+    /// Returns the first record that is lost and not retransmitted (RFC 6675, section 4, NextSeg
+    /// rule 1).
     pub fn next_lost(&self) -> Option<usize> {
         if !self.awaits_retransmission() {
             return None;
@@ -270,12 +275,12 @@ impl Flight {
         self.records.iter().position(Record::awaits_retransmission)
     }
 
-    /// The last that the peer has not reported: what a tail loss probe repeats.
+    /// Returns the last record that the peer has not reported, which a tail loss probe repeats.
     pub fn last_unreported(&self) -> Option<usize> {
         self.records.iter().rposition(|record| !record.is_sacked())
     }
 
-    /// A record is sent again.
+    /// Records a retransmission of the record at `index`.
     pub fn retransmitted(&mut self, now: Nanos, index: usize, sent: SentState) {
         self.last_transmission = self.last_transmission.next();
         let transmission = self.last_transmission;
@@ -288,7 +293,8 @@ impl Flight {
         });
     }
 
-    /// Removes what is acknowledged whole; `delivered` is told of each record that was not reported before.
+    /// Removes the records that are wholly acknowledged. `delivered` is called with each record
+    /// that was not reported before.
     pub fn acknowledge(&mut self, ack: SeqNr, mut delivered: impl FnMut(&Record)) {
         while self
             .records
@@ -307,13 +313,14 @@ impl Flight {
         }
     }
 
-    /// All is acknowledged; the memory of a large flight is given back.
+    /// Removes all data and releases the memory of a large flight.
     fn empty(&mut self) {
         self.data.clear();
         self.records.shrink_to(KEPT_RECORDS);
     }
 
-    /// Marks what lies within a block; `delivered` is told of each record that is new. A block beyond what was sent finds none.
+    /// Marks the records within a SACK block. `delivered` is called with each newly reported
+    /// record. A block beyond the data sent marks none.
     pub fn report(&mut self, block: SackBlock, mut delivered: impl FnMut(&Record)) {
         let mut index = self
             .records
@@ -334,19 +341,20 @@ impl Flight {
         }
     }
 
-    /// Whether the peer took back a report: it has the first, and does not acknowledge it (RFC 2018, section 8).
+    /// Returns whether the peer withdrew a report: it has reported the first record and does not
+    /// acknowledge it (RFC 2018, section 8).
     pub fn is_reneged(&self) -> bool {
         self.records.front().is_some_and(Record::is_sacked)
     }
 
-    /// Forgets all reports.
+    /// Removes all reports.
     pub fn forget_reports(&mut self) {
         for index in 0..self.records.len() {
             self.change(index, |record| record.marks.clear(Marks::SACKED));
         }
     }
 
-    /// Marks a record lost, its retransmission too.
+    /// Marks a record lost, with its retransmission.
     pub fn mark_lost(&mut self, index: usize) {
         self.newly_lost_bytes += self.records[index].seq_len();
         self.change(index, |record| {
@@ -355,12 +363,13 @@ impl Flight {
         });
     }
 
-    /// Bytes that were marked lost since the last call.
+    /// Removes and returns the bytes marked lost since the last call.
     pub fn take_newly_lost(&mut self) -> u32 {
         std::mem::take(&mut self.newly_lost_bytes)
     }
 
-    /// Marks all that the peer has not reported, after a timeout; with `spare`, not those it holds for.
+    /// Marks all unreported records lost after a timeout, except the first one's successors for
+    /// which `spare` returns true.
     pub fn mark_all_lost(&mut self, spare: impl Fn(&Record) -> bool) {
         for index in 0..self.records.len() {
             let record = &self.records[index];
@@ -371,7 +380,8 @@ impl Flight {
         }
     }
 
-    /// What went out in longer segments, and is not reported, is lost; it is sent again in segments of at most so many bytes.
+    /// Marks unreported records longer than `most_bytes` lost and divides them into records of at
+    /// most `most_bytes`.
     pub fn divide(&mut self, most_bytes: u32) {
         let is_long = |record: &Record| !record.is_sacked() && record.payload_len() > most_bytes;
         if !self.records.iter().any(is_long) {
@@ -390,16 +400,18 @@ impl Flight {
         }
     }
 
-    /// No segment is lost after all.
+    /// Clears the lost mark of all records.
     pub fn clear_losses(&mut self) {
         for index in 0..self.records.len() {
             self.change(index, |record| record.marks.clear(Marks::LOST));
         }
     }
 
-    /// RACK_detect_loss (RFC 8985, section 6.2, step 5): whether something is newly lost, and when something else will be.
+    /// Applies RACK_detect_loss (RFC 8985, section 6.2, step 5). Returns whether any record is
+    /// newly lost, and when the next one will be.
     ///
-    /// A record that was sent once and is not overtaken ends the search: all after it were sent later.
+    /// The search ends at a record that was sent once and is not overtaken, because all later ones
+    /// were sent later.
     pub fn detect_losses(
         &mut self,
         now: Nanos,
@@ -429,7 +441,8 @@ impl Flight {
         (any, next)
     }
 
-    /// Marks what RFC 6675's IsLost says, for records sent once; whether there was any.
+    /// Marks lost what RFC 6675's IsLost determines, for records sent once. Returns whether there
+    /// was any.
     pub fn detect_losses_by_count(&mut self, smss_bytes: u32) -> bool {
         let (mut above, mut continues, mut any) = (SackedAbove::default(), false, false);
         for index in (0..self.records.len()).rev() {
@@ -451,7 +464,7 @@ impl Flight {
         any
     }
 
-    /// Changes a record and keeps the sums right.
+    /// Changes a record and updates the sums.
     fn change(&mut self, index: usize, change: impl FnOnce(&mut Record)) {
         let record = &mut self.records[index];
         self.sums.remove(record);

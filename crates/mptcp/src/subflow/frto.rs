@@ -1,5 +1,5 @@
-//! Forward RTO-Recovery (RFC 5682): whether a retransmission timeout was a mistake, told by what is acknowledged after it. It
-//! needs no option of TCP, but new data to send.
+//! Forward RTO-Recovery (RFC 5682): determines from the acknowledgments after a retransmission
+//! timeout whether the timeout was spurious. F-RTO needs new data to send but no TCP option.
 
 use super::acknowledgment::News;
 use super::flight::Record;
@@ -7,37 +7,38 @@ use super::{Control, Subflow};
 use crate::seq::SeqNr;
 use crate::time::Nanos;
 
-/// Segments of new data that are sent to learn more (step 2b).
+/// Segments of new data that step 2b sends.
 pub(super) const NEW_SEGMENTS: u32 = 2;
 
-/// The window in segments after a timeout that was none by mistake (step 3a).
+/// The window in segments after a genuine timeout (step 3a).
 const WINDOW_SEGMENTS: f64 = 3.0;
 
-/// What is waited for after a timeout.
+/// The next step of F-RTO.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Frto {
-    /// Nothing: what is lost is sent again.
+    /// F-RTO is off: lost data is retransmitted.
     #[default]
     Off,
-    /// That the first segment, which was sent again, is acknowledged (step 2).
+    /// Waits for an acknowledgment of the first segment, which was retransmitted (step 2).
     Retransmission,
-    /// What comes next; meanwhile new data goes out in place of what may be lost (step 3).
+    /// Waits for the acknowledgment of new data, which is sent instead of retransmissions (step 3).
     NewData,
 }
 
-/// What an acknowledgment says of the data in flight at the timeout.
+/// What acknowledgments show about the data in flight at the timeout.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Evidence {
-    /// Data that was sent once is acknowledged in order.
+    /// Whether data that was sent once was acknowledged in order.
     arrived_in_order: bool,
-    /// Such data is reported out of order.
+    /// Whether data that was sent once was reported out of order.
     arrived: bool,
-    /// Data that was sent after the timeout has arrived.
+    /// Whether data sent after the timeout arrived.
     is_new: bool,
 }
 
 impl Evidence {
-    /// A record is newly acknowledged, or reported; `point` is where the flight ended at the timeout.
+    /// Records a newly acknowledged or reported record. `point` is the end of the flight at the
+    /// timeout.
     pub fn add(&mut self, record: &Record, is_selective: bool, point: SeqNr) {
         let is_new = record.end().is_after(point);
         let is_original = !is_new && !record.was_retransmitted();
@@ -48,7 +49,7 @@ impl Evidence {
 }
 
 impl Subflow {
-    /// An acknowledgment after a timeout.
+    /// Judges a timeout by an acknowledgment.
     pub(super) fn judge_timeout(&mut self, now: Nanos, news: &News, control: &mut Control<'_>) {
         let is_blind_duplicate = news.is_duplicate && !self.has_sack;
         match self.recovery.frto {
@@ -60,7 +61,8 @@ impl Subflow {
         }
     }
 
-    /// Step 2: an acknowledgment of the whole flight says nothing about it, as the segment sent again may have filled a hole.
+    /// Applies step 2. An acknowledgment of the whole flight says nothing about the timeout,
+    /// because the retransmission may have filled a gap.
     fn ask_with_new_data(&mut self) {
         self.recovery.frto = Frto::Off;
         if self.una.is_before(self.recovery.point) {
@@ -69,7 +71,8 @@ impl Subflow {
         }
     }
 
-    /// Step 3: what comes in order now was never lost. If only new data arrives, the old is.
+    /// Applies step 3. Old data that now arrives in order was not lost. If only new data arrives,
+    /// the old data was lost.
     fn take_answer(
         &mut self,
         now: Nanos,

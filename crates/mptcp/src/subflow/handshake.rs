@@ -1,4 +1,5 @@
-//! The three-way handshake (RFC 9293, sections 3.5 and 3.10.7.3), and what SYNs negotiate.
+//! The three-way handshake (RFC 9293, sections 3.5 and 3.10.7.3) and the options that SYNs
+//! negotiate.
 
 use super::ecn::EcnState;
 use super::timers::Timer;
@@ -12,21 +13,21 @@ use super::ack_policy::Due;
 use super::reassembly::Reassembly;
 use super::{rtt, timestamps};
 
-/// The MSS of a peer that names none (RFC 9293, section 3.7.1).
+/// The MSS of a peer that sends no MSS option (RFC 9293, section 3.7.1).
 const DEFAULT_MSS: u16 = 536;
-/// Less than this leaves no room for data beside the options (TCP_MIN_SND_MSS of Linux).
+/// The smallest MSS. Less leaves no room for data beside the options (Linux's `TCP_MIN_SND_MSS`).
 const MIN_MSS: u16 = 48;
-/// Bytes that timestamps take in a segment, padded.
+/// Bytes of the timestamps option in a segment, with padding.
 pub(super) const TIMESTAMPS_LEN: u32 = 12;
 
-/// Our SYN or SYN/ACK.
+/// The local SYN or SYN/ACK.
 #[derive(Clone, Debug)]
 pub(super) struct Handshake {
     /// Whether it is to be sent.
     pub is_due: bool,
-    /// How often it was sent.
+    /// The number of times it was sent.
     pub transmissions: u32,
-    /// When it was sent last.
+    /// When it was last sent.
     pub sent_at: Nanos,
 }
 
@@ -41,7 +42,8 @@ impl Default for Handshake {
 }
 
 impl Handshake {
-    /// How long its last transmission waits for an answer: doubled each time, that of a SYN not at first.
+    /// Returns the time to wait for an answer to the last transmission. It doubles with each
+    /// retransmission; for a SYN, only after the first linear ones.
     pub fn timeout(&self, config: &Config, state: State) -> Nanos {
         let retries = self.transmissions.saturating_sub(1);
         let linear = match state {
@@ -54,7 +56,7 @@ impl Handshake {
 }
 
 impl Subflow {
-    /// The options that we offer in a SYN, or accept in a SYN/ACK.
+    /// Returns the options that a SYN offers or a SYN/ACK accepts.
     pub(super) fn syn_options(&self, now: Nanos, is_answer: bool) -> TcpOptions {
         TcpOptions {
             mss: Some(self.config.mss_bytes),
@@ -83,7 +85,7 @@ impl Subflow {
         })
     }
 
-    /// What the peer's SYN or SYN/ACK says; what was not offered by both is off.
+    /// Applies the peer's SYN or SYN/ACK. Options that not both hosts offer are off.
     pub(super) fn negotiate(&mut self, now: Nanos, syn: &Segment) {
         self.received = Some(Reassembly::new(syn.seq));
         self.receive_window.start(syn.seq + 1);
@@ -104,7 +106,8 @@ impl Subflow {
         self.negotiate_ecn(syn.flags);
     }
 
-    /// A SYN offers with both flags, a SYN/ACK accepts with ECE alone (RFC 3168, section 6.1.1).
+    /// Negotiates ECN: a SYN offers it with both flags, a SYN/ACK accepts it with ECE alone (RFC
+    /// 3168, section 6.1.1).
     fn negotiate_ecn(&mut self, flags: Flags) {
         let expected = if flags.contains(Flags::ACK) {
             Flags::ECE
@@ -115,7 +118,7 @@ impl Subflow {
         self.ecn.enabled = self.config.ecn && offered == expected;
     }
 
-    /// A segment in SYN-SENT (RFC 9293, section 3.10.7.3).
+    /// Handles a segment in SYN-SENT (RFC 9293, section 3.10.7.3).
     pub(super) fn arrives_in_syn_sent(
         &mut self,
         now: Nanos,
@@ -159,12 +162,12 @@ impl Subflow {
             self.acks.ask(Due::Alone);
             return;
         }
-        // Both opened at once (section 3.5, figure 8).
+        // Both hosts have opened at the same time (section 3.5, figure 8).
         self.state = State::SynReceived;
         self.handshake = Handshake::default();
     }
 
-    /// Our SYN is acknowledged.
+    /// Completes the handshake when the local SYN is acknowledged.
     pub(super) fn establish(
         &mut self,
         now: Nanos,
@@ -198,7 +201,8 @@ impl Subflow {
         }
     }
 
-    /// The initial window (RFC 6928), or one segment after more than one lost SYN, as in Linux (RFC 5681, section 3.1).
+    /// Sets the initial window (RFC 6928), or one segment after more than one lost SYN, as in Linux
+    /// (RFC 5681, section 3.1).
     fn start_window(&mut self, control: &mut Control<'_>) {
         let mss = self.segment_bytes;
         let bytes = match self.handshake.transmissions {
@@ -219,7 +223,7 @@ impl Subflow {
         }
     }
 
-    /// Whether a segment is the peer's SYN once more.
+    /// Returns whether a segment is a retransmission of the peer's SYN.
     pub(super) fn is_peers_syn(&self, segment: &Segment) -> bool {
         let irs: Option<SeqNr> = self.received.as_ref().map(Reassembly::irs);
         segment.flags.contains(Flags::SYN) && irs == Some(segment.seq)

@@ -1,29 +1,35 @@
-//! One TCP connection (RFC 9293): a subflow of a Multipath TCP connection, or all of a plain one.
+//! A TCP connection (RFC 9293): a subflow of an MPTCP connection, or the whole of a plain TCP
+//! connection.
 //!
-//! The connection above decides which data a subflow carries and which MPTCP options its segments have ([`Options`]); the
-//! subflow brings the bytes across. It numbers data by two numbers: its own sequence number, and where the bytes belong in the
-//! stream of the connection, which it only remembers. A middlebox that looks at it sees TCP, whatever happens to the other
-//! subflows (RFC 8684, section 3.3.6): what was sent here is sent again here until it is acknowledged here.
+//! The connection decides which data a subflow carries and which MPTCP options its segments have
+//! ([`Options`]). The subflow delivers the bytes. It numbers data with its own sequence numbers and
+//! also remembers the offset of the bytes in the byte stream of the connection. Like a plain TCP
+//! connection, a subflow retransmits the data that it has sent until the peer acknowledges it on
+//! that subflow, even if other subflows have delivered it. A middlebox on the path therefore sees
+//! ordinary TCP (RFC 8684, section 3.3.6).
 //!
-//! # What it is made of
-//! | question | answer |
+//! # Parts
+//! | task | part |
 //! |---|---|
-//! | How does it begin and end? | handshake, states and reset validation of RFC 9293; RFC 5961 against blind attackers |
-//! | What is lost? | [`rack`] and [`tlp`] (RFC 8985), or three duplicates ([`sack`], RFC 6675; RFC 6582 without SACK) |
-//! | When is it repeated without news? | at the retransmission timeout ([`rtt`], RFC 6298), Linux's estimator or the RFC's |
-//! | How much may be sent in recovery? | proportional rate reduction ([`prr`], RFC 9937) |
-//! | Was it a mistake? | timestamps and duplicate reports tell (RFC 3522, 2883), and what comes after a timeout (RFC 5682); then the window is given back (RFC 4015) |
-//! | How much otherwise? | the congestion control says, [`crate::cc`], through [`Control`]; the peer's window (RFC 7323) bounds it |
-//! | When is an acknowledgment sent? | for every second segment, after a delay, or at once (RFC 5681, section 4.2) |
-//! | Did a router mark it? | ECN as of RFC 3168 |
-//! | Was it too long for a link? | ICMP tells (RFC 1191, 8201); it goes again in shorter segments |
+//! | opening, closing, resets | handshake, states and reset validation of RFC 9293; RFC 5961 |
+//! | loss detection | [`rack`] and [`tlp`] (RFC 8985), or duplicates ([`sack`], RFC 6675, 6582) |
+//! | retransmission timeout | [`rtt`] (RFC 6298), with Linux's estimator or the RFC's |
+//! | sending in recovery | proportional rate reduction ([`prr`], RFC 9937) |
+//! | detection of spurious losses | timestamps and DSACK (RFC 3522, 2883), F-RTO (RFC 5682) |
+//! | response to spurious losses | restoring the window (RFC 4015) |
+//! | sending otherwise | [`crate::cc`] through [`Control`], within the peer's window (RFC 7323) |
+//! | acknowledgments | each second segment, after a delay, or at once (RFC 5681, section 4.2) |
+//! | congestion marks | ECN (RFC 3168) |
+//! | path MTU | ICMP errors (RFC 1191, 8201), then retransmission in shorter segments |
 //!
-//! What is measured of it is in [`Counters`].
+//! Three duplicate acknowledgments indicate a loss: by RFC 6675 with SACK, by RFC 6582 without.
+//! RFC 5961 protects against blind attackers. [`Counters`] holds the statistics of a subflow.
 //!
-//! # The order of calls
-//! [`Subflow::handle_segment`] or [`Subflow::handle_timeout`] when there is reason to, after each of them
-//! [`Subflow::poll_transmit`] until it has nothing, then [`Subflow::poll_timeout`]. Who lets several segments arrive before it
-//! polls gets one acknowledgment for them all, and the peer counts fewer duplicates.
+//! # Order of calls
+//! Call [`Subflow::handle_segment`] or [`Subflow::handle_timeout`] when a segment arrives or a
+//! timer expires. After each of them, call [`Subflow::poll_transmit`] until it returns `None`, then
+//! [`Subflow::poll_timeout`]. If several segments arrive between polls, the subflow sends one
+//! acknowledgment for all of them, and the peer counts fewer duplicates.
 
 mod ack_policy;
 mod acknowledgment;
@@ -36,6 +42,7 @@ mod ecn;
 mod flight;
 mod frto;
 mod handshake;
+mod offload;
 mod options;
 mod pacing;
 mod path_mtu;
@@ -69,6 +76,7 @@ use delivery_rate::Deliveries;
 use ecn::EcnState;
 use flight::Flight;
 use handshake::{Handshake, TIMESTAMPS_LEN};
+use offload::Offload;
 use pacing::Pacing;
 use rack::Rack;
 use reassembly::Reassembly;
@@ -93,33 +101,34 @@ use crate::seq::SeqNr;
 use crate::time::Nanos;
 use crate::wire::{Ecn, Flags, Segment};
 
-/// States of a TCP connection (RFC 9293, section 3.3.2). LISTEN and CLOSED have no subflow.
+/// State of a TCP connection (RFC 9293, section 3.3.2). LISTEN has no subflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Our SYN is sent or to be sent.
+    /// The local SYN is sent or waits to be sent.
     SynSent,
-    /// Both SYNs are there, and ours is not acknowledged.
+    /// Both SYNs have been sent, and the local SYN is not acknowledged.
     SynReceived,
-    /// Data flows.
+    /// Both SYNs are acknowledged, and no FIN is sent or received.
     Established,
-    /// We closed.
+    /// The local host has sent its FIN, which is not acknowledged.
     FinWait1,
-    /// We closed, and the peer knows.
+    /// The local FIN is acknowledged, and the peer's FIN has not arrived.
     FinWait2,
-    /// The peer closed.
+    /// The peer's FIN has arrived, and the local host has not sent its FIN.
     CloseWait,
-    /// Both closed at once, and the peer does not know it of us.
+    /// Both hosts have sent a FIN at the same time, and the local FIN is not acknowledged.
     Closing,
-    /// The peer closed, then we.
+    /// Both FINs are sent, the peer's first, and the local FIN is not acknowledged.
     LastAck,
-    /// Both closed; late segments may come.
+    /// Both FINs are acknowledged. The subflow waits for late segments.
     TimeWait,
-    /// It is over.
+    /// The subflow has ended.
     Closed,
 }
 
 impl State {
-    /// What Linux calls it in `tcp_info` and elsewhere (`TCP_ESTABLISHED` and so on, `include/net/tcp_states.h`).
+    /// Returns the number of the state in Linux, as in `tcp_info` (`TCP_ESTABLISHED` and others,
+    /// `include/net/tcp_states.h`).
     pub fn linux_number(self) -> u8 {
         match self {
             Self::Established => 1,
@@ -136,50 +145,52 @@ impl State {
     }
 }
 
-/// Why a subflow ended before both sides had closed it.
+/// Why a subflow ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
-    /// Both sides closed it.
+    /// Both hosts closed it.
     Finished,
     /// The peer reset it.
     Reset,
-    /// The peer refused it: a reset answered the SYN.
+    /// The peer answered the SYN with a reset.
     Refused,
-    /// The peer answered no more.
+    /// The peer stopped answering.
     TimedOut,
-    /// [`Subflow::abort`].
+    /// The local host aborted it, as with [`Subflow::abort`].
     Aborted,
 }
 
-/// What a segment brought.
+/// Result of handling a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrival {
-    /// It belonged to the window (RFC 9293, section 3.10.7.4) and was taken; only then do its MPTCP options count.
+    /// Whether the segment was in the window (RFC 9293, section 3.10.7.4) and was accepted. Only
+    /// then do its MPTCP options count.
     pub is_acceptable: bool,
-    /// The handshake is complete with it.
+    /// Whether the segment completed the handshake.
     pub established: bool,
-    /// There is data to [`Subflow::read`].
+    /// Whether there is data for [`Subflow::read`].
     pub has_data: bool,
-    /// It brought data and nothing else: no word on ours, and no wider window.
+    /// Whether the segment contained only data: it acknowledged nothing new and did not widen the
+    /// window.
     pub is_all_data: bool,
-    /// The peer's FIN is next, after all data that can be read.
+    /// Whether the peer's FIN follows all data that can be read.
     pub fin: bool,
-    /// Data was newly acknowledged, so that there is room in the send buffer.
+    /// Whether data was newly acknowledged, which frees space in the send buffer.
     pub acked: bool,
-    /// The subflow ended with it.
+    /// Why the subflow ended, if the segment ended it.
     pub closed: Option<CloseReason>,
 }
 
-/// Data of the stream that a subflow carries.
+/// Data of the byte stream that a subflow carries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chunk {
-    /// Where it starts in the stream, in bytes.
+    /// The offset of the first byte in the stream, in bytes.
     pub offset: u64,
     /// The bytes.
     pub payload: Payload,
 }
 
-/// What happened on a subflow since it began.
+/// Statistics of a subflow since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Payload sent for the first time, in bytes.
@@ -188,22 +199,22 @@ pub struct Counters {
     pub acked_bytes: u64,
     /// Payload sent again, in bytes.
     pub retransmitted_bytes: u64,
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub retransmitted_segments: u64,
-    /// Retransmissions that the peer reported as needless (DSACK), in segments.
+    /// Retransmitted segments that the peer reported as duplicates (DSACK).
     pub spurious_retransmissions: u64,
     /// Expiries of the retransmission timer.
     pub timeouts: u64,
     /// Payload received in order, in bytes.
     pub received_bytes: u64,
-    /// Segments sent, all.
+    /// Segments sent, with or without payload.
     pub sent_segments: u64,
-    /// Segments received, all.
+    /// Segments received, with or without payload.
     pub received_segments: u64,
 }
 
 impl Counters {
-    /// Adds those of another subflow.
+    /// Adds the counters of another subflow.
     pub fn add(&mut self, other: &Self) {
         self.sent_bytes += other.sent_bytes;
         self.acked_bytes += other.acked_bytes;
@@ -218,13 +229,13 @@ impl Counters {
 }
 
 impl Chunk {
-    /// The first byte of the stream after it.
+    /// Returns the offset in the stream after the last byte.
     pub fn end(&self) -> u64 {
         self.offset + u64::from(self.payload.len())
     }
 }
 
-/// Our FIN.
+/// State of the local FIN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Fin {
     #[default]
@@ -239,25 +250,25 @@ pub struct Subflow {
     config: Arc<Config>,
     state: State,
     closed: Option<CloseReason>,
-    /// Ours and the peer's.
+    /// The local and the remote port.
     ports: (u16, u16),
     counters: Counters,
     timers: Timers,
     handshake: Handshake,
 
-    // What SYNs negotiated.
+    // Negotiated with the SYNs.
     has_sack: bool,
     has_window_scale: bool,
     timestamps: TimestampState,
     ecn: EcnState,
-    /// Bytes beyond the headers of IP and TCP without options, by both sides' MSS options.
+    /// Payload and option bytes of a segment, from the MSS options of both hosts.
     mss: u16,
-    /// Bytes of it that MPTCP options take in data segments.
+    /// Bytes of `mss` that MPTCP options take in data segments.
     reserved: u32,
-    /// Bytes of payload in a full-sized segment, by `mss`, `reserved` and timestamps.
+    /// Payload bytes of a full-sized segment, from `mss`, `reserved` and timestamps.
     segment_bytes: u32,
 
-    // What we send.
+    // Sending.
     iss: SeqNr,
     /// SND.UNA.
     una: SeqNr,
@@ -266,6 +277,7 @@ pub struct Subflow {
     queue: SendQueue,
     send_memory: SendMemory,
     small_queue: SmallQueue,
+    offload: Offload,
     flight: Flight,
     fin: Fin,
     peer_window: PeerWindow,
@@ -273,41 +285,42 @@ pub struct Subflow {
     cwnd_usage: CwndUsage,
     last_sent_at: Nanos,
 
-    // What tells of losses, and repairs them.
+    // Loss detection and recovery.
     rtt: Rtt,
     rack: Rack,
     deliveries: Deliveries,
     recovery: Recovery,
-    /// Expiries of the retransmission timer in a row.
+    /// Consecutive expiries of the retransmission timer.
     backoff: u32,
-    /// Expiries of the persist timer in a row.
+    /// Consecutive expiries of the persist timer.
     persist_backoff: u32,
     probes_unanswered: u32,
 
-    // What is to be sent whatever the windows say.
+    // Segments that are sent regardless of the windows.
     forced_retransmission: bool,
     loss_probe_due: bool,
-    /// A segment that makes the peer answer: for a window, or a sign of life.
+    /// Whether to send a probe that the peer must answer: a window probe or a keepalive probe.
     probe_due: bool,
-    /// Less than a full-sized segment may go, because the persist timer expired.
+    /// Whether less than a full-sized segment may be sent, because the persist timer expired.
     sends_what_fits: bool,
     reset_due: bool,
-    /// A reset for an impossible acknowledgment, which is its number.
+    /// The sequence number of a reset that answers an acknowledgment of data never sent, which is
+    /// the number that was acknowledged.
     reset_reply: Option<SeqNr>,
     rest: Rest,
 
-    // What we receive.
+    // Receiving.
     received: Option<Reassembly>,
     receive_rtt: ReceiveRtt,
     receive_window: ReceiveWindow,
-    /// Whether it tells of room by itself ([`Subflow::is_window_update_due`]).
+    /// Whether the subflow sends window updates by itself ([`Subflow::is_window_update_due`]).
     tells_of_room: bool,
     acks: AckPolicy,
     last_received_at: Nanos,
 }
 
 impl Subflow {
-    /// Opens: the first [`Subflow::poll_transmit`] gives the SYN.
+    /// Opens a subflow. The first [`Subflow::poll_transmit`] returns the SYN.
     pub fn connect(
         now: Nanos,
         config: impl Into<Arc<Config>>,
@@ -319,7 +332,8 @@ impl Subflow {
         Self::new(now, config.into(), State::SynSent, ports, iss)
     }
 
-    /// Answers a SYN: the first [`Subflow::poll_transmit`] gives the SYN/ACK.
+    /// Creates a subflow from a received SYN. The first [`Subflow::poll_transmit`] returns the
+    /// SYN/ACK.
     pub fn accept(now: Nanos, config: impl Into<Arc<Config>>, syn: &Segment, iss: SeqNr) -> Self {
         let ports = (syn.destination_port, syn.source_port);
         let mut subflow = Self::new(now, config.into(), State::SynReceived, ports, iss);
@@ -349,6 +363,7 @@ impl Subflow {
             queue: SendQueue::default(),
             send_memory: SendMemory::new(&config),
             small_queue: SmallQueue::default(),
+            offload: Offload::default(),
             flight: Flight::default(),
             fin: Fin::default(),
             peer_window: PeerWindow::default(),
@@ -379,7 +394,7 @@ impl Subflow {
         }
     }
 
-    /// A segment of this connection arrived, in a packet with that ECN field.
+    /// Handles a segment that arrived in a packet with the ECN field `ecn`.
     pub fn handle_segment(
         &mut self,
         now: Nanos,
@@ -399,7 +414,8 @@ impl Subflow {
         arrival
     }
 
-    /// What is due at `now`; the subflow may have ended ([`Subflow::closed`]).
+    /// Handles the timers that have expired at `now`. The subflow may have ended afterwards
+    /// ([`Subflow::closed`]).
     pub fn handle_timeout(&mut self, now: Nanos, control: &mut Control<'_>) {
         self.rest = Rest::Unknown;
         while let Some(timer) = self.timers.take_expired(now) {
@@ -408,7 +424,7 @@ impl Subflow {
         self.report_to(control.window_mut());
     }
 
-    /// Data for the end of the queue. It is ignored after [`Subflow::close`].
+    /// Appends `chunk` to the send queue. Has no effect after [`Subflow::close`].
     pub fn push(&mut self, chunk: Chunk) {
         self.rest = Rest::Unknown;
         if self.fin == Fin::None {
@@ -416,12 +432,12 @@ impl Subflow {
         }
     }
 
-    /// So many bytes of what is queued end with a segment: a mapping ends there.
+    /// Forces a segment boundary after `bytes` queued bytes, because a mapping ends there.
     pub fn end_segment_after(&mut self, bytes: u32) {
         self.queue.end_segment_after(bytes);
     }
 
-    /// A FIN after all that is queued. One that waits for the answer to its SYN is given up.
+    /// Queues a FIN after all queued data. In SYN-SENT the subflow is aborted instead.
     pub fn close(&mut self) {
         if self.state == State::SynSent {
             self.end(CloseReason::Aborted);
@@ -431,7 +447,8 @@ impl Subflow {
         }
     }
 
-    /// A RST; with the reason in MP_TCPRST if the connection's options say so.
+    /// Aborts the subflow. Queues a RST except in SYN-SENT and TIME-WAIT. The RST has the reason in
+    /// MP_TCPRST if the connection's options include it.
     pub fn abort(&mut self) {
         if self.state == State::Closed {
             return;
@@ -441,53 +458,59 @@ impl Subflow {
         self.end(CloseReason::Aborted);
     }
 
-    /// When our SYN went out is not known: only a timestamp measures its round trip, as if it had gone out twice.
+    /// Treats the SYN as retransmitted, because the time when it was sent is unknown. Only a
+    /// timestamp then gives an RTT sample for the handshake.
     pub(crate) fn distrust_handshake(&mut self) {
         self.handshake.transmissions += 1;
     }
 
-    /// A RST though it has ended by itself, for a peer that may not know.
+    /// Queues a RST even though the subflow is closed, because the peer may still hold state.
     pub fn owe_reset(&mut self) {
         self.rest = Rest::Unknown;
         self.reset_due = true;
     }
 
-    /// A segment that makes a peer that lives answer (RFC 9293, section 3.8.4).
+    /// Sends a keepalive probe (RFC 9293, section 3.8.4).
     pub fn send_keepalive(&mut self) {
         self.rest = Rest::Unknown;
         self.probe_due = true;
     }
 
-    /// An acknowledgment is to be sent at once, with whatever options the connection has to send.
+    /// Sends an acknowledgment at once, as a segment of its own with the options that the
+    /// connection has to send.
     pub fn send_ack(&mut self) {
         self.rest = self.rest.without_acks();
         self.acks.ask(Due::Alone);
     }
 
-    /// What came let the receive window grow: it is acknowledged at once, with data if there is any to be sent.
+    /// Acknowledges received data at once because the receive window grew, with data if there is
+    /// any to send.
     pub fn receive_window_grew(&mut self) {
         self.rest = self.rest.without_acks();
         self.acks.window_grew();
     }
 
-    /// Whether short segments wait for more data ([`Config::nagle`]).
+    /// Sets whether short segments wait for more data ([`Config::nagle`]).
     pub fn set_nagle(&mut self, on: bool) {
         self.rest = Rest::Unknown;
         Arc::make_mut(&mut self.config).nagle = on;
     }
 
-    /// Bytes of MPTCP options that a data segment will have; they come out of its payload.
+    /// Reserves `bytes` for the MPTCP options of data segments. They reduce the payload.
     pub fn reserve_options(&mut self, bytes: u32, window: &mut Window) {
         self.rest = Rest::Unknown;
         self.reserved = bytes.next_multiple_of(4);
         self.size_segments();
         window.mss_bytes = self.segment_bytes;
-        // A window of one small segment would hold no larger one.
+        // A window of one small segment could not hold a larger one.
         window.cwnd_bytes = window.cwnd_bytes.max(f64::from(window.mss_bytes));
     }
 
-    /// The next segment, if there is one to be sent now. `receive_window_bytes` is what the connection can take beyond what it
-    /// has acknowledged; scaling may offer up to 2^shift - 1 bytes more, because rounding does not move the window back.
+    /// Returns the next segment that can be sent now.
+    ///
+    /// `receive_window_bytes` is what the connection can receive beyond what it has acknowledged.
+    /// With scaling, the window on the wire may be up to 2^shift - 1 bytes larger, because rounding
+    /// does not move the window back.
     #[inline]
     pub fn poll_transmit(
         &mut self,
@@ -507,169 +530,175 @@ impl Subflow {
         })
     }
 
-    /// The ECN field of the packet for the segment that [`Subflow::poll_transmit`] gave last.
+    /// Returns the ECN field for the packet of the last segment from [`Subflow::poll_transmit`].
     pub fn transmit_ecn(&self) -> Ecn {
         self.ecn.last_sent
     }
 
-    /// When [`Subflow::handle_timeout`] is to be called, or, if it paces, [`Subflow::poll_transmit`].
+    /// Returns when to call [`Subflow::handle_timeout`], or [`Subflow::poll_transmit`] if the
+    /// subflow is paced.
     pub fn poll_timeout(&self) -> Option<Nanos> {
         self.timers.next()
     }
 
-    /// Whether it is time for that.
+    /// Returns whether the time of [`Subflow::poll_timeout`] has come.
     pub fn is_due(&self, now: Nanos) -> bool {
         self.poll_timeout().is_some_and(|at| at <= now)
     }
 
-    /// If nothing is to be sent as long as nothing happens: up to which receive window, in bytes, that holds.
+    /// Returns the largest receive window, in bytes, with which the subflow has nothing to send
+    /// until something happens; `None` if that is not known.
     pub fn rests_with(&self) -> Option<u64> {
         self.rest.receive_window_bytes()
     }
 
-    /// Whether there are bytes in order to be read.
+    /// Returns whether there are bytes to read.
     pub fn has_readable(&self) -> bool {
         self.received.as_ref().is_some_and(Reassembly::has_readable)
     }
 
-    /// The next bytes in order.
+    /// Removes and returns the next bytes in order.
     pub fn read(&mut self) -> Option<Payload> {
         self.received.as_mut()?.read()
     }
 
-    /// The state.
+    /// Returns the state.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Why it ended, if it has.
+    /// Returns why the subflow ended, if it has.
     pub fn closed(&self) -> Option<CloseReason> {
         self.closed
     }
 
-    /// Whether a reset is still to be sent, though it has ended.
+    /// Returns whether a reset is still to be sent.
     pub fn owes_reset(&self) -> bool {
         self.reset_due
     }
 
-    /// Bytes assigned and not yet sent.
+    /// Returns the bytes assigned and not yet sent.
     pub fn queued_bytes(&self) -> u32 {
         self.queue.bytes()
     }
 
-    /// Bytes sent or assigned and not yet acknowledged.
+    /// Returns the bytes assigned or sent and not yet acknowledged.
     pub fn unacked_bytes(&self) -> u32 {
         self.flight.outstanding_bytes() + self.queue.bytes()
     }
 
-    /// Data sent and not acknowledged, segment by segment, oldest first.
+    /// Returns the data sent and not acknowledged, segment by segment, oldest first.
     pub fn unacked(&self) -> impl Iterator<Item = Range> {
         self.flight.unacked()
     }
 
-    /// Data assigned and not sent, as it was assigned, oldest first.
+    /// Returns the data assigned and not sent, as it was assigned, oldest first.
     pub fn queued(&self) -> impl Iterator<Item = Range> {
         self.queue.ranges()
     }
 
-    /// Where the data ends that it was given together with that byte of the stream, or sent in one segment; nothing if it does
-    /// not have the byte, or the byte is acknowledged.
+    /// Returns the end of the segment that carried the byte at `offset` of the stream, or the end
+    /// of the queued chunk that contains it. Returns `None` if the subflow does not have the byte
+    /// or it is acknowledged.
     pub fn end_of_data_with(&self, offset: u64) -> Option<u64> {
         let sent = self.flight.end_of_record_with(offset);
         sent.or_else(|| self.queue.end_of_chunk_with(offset))
     }
 
-    /// The most that [`Subflow::unacked_bytes`] is to become.
+    /// Returns the upper limit for [`Subflow::unacked_bytes`].
     pub fn buffer_bytes(&self) -> u32 {
         self.send_memory.bytes()
     }
 
-    /// Somebody waits for room to write: what is right for the window is granted.
+    /// Grows the send buffer to the size for `window`, because the application waits to write.
     pub fn grow_buffer(&mut self, window: &Window) {
         self.send_memory.grow(window);
     }
 
-    /// The round-trip time by the data that was received, or without timestamps by what was sent.
+    /// Returns the RTT measured from received data, or from sent data if there is no such sample.
     pub fn receive_rtt(&self) -> Option<Nanos> {
         self.receive_rtt.smoothed().or(self.rtt.srtt())
     }
 
-    /// The window that the peer told last, in bytes.
+    /// Returns the last window that the peer offered, in bytes.
     pub fn send_window_bytes(&self) -> u32 {
         self.peer_window.bytes
     }
 
-    /// The window that a segment offers, in bytes.
+    /// Returns the window that `segment` offers, in bytes.
     pub fn window_of(&self, segment: &Segment) -> u32 {
         self.peer_window.of(segment)
     }
 
-    /// The window that we told last, in bytes beyond what was received then or since.
+    /// Returns what remains of the last offered receive window, in bytes.
     pub fn offered_window_bytes(&self) -> u32 {
         let next = self.received.as_ref().map(Reassembly::next);
         next.map_or(0, |next| self.receive_window.remaining(next))
     }
 
-    /// The window that it starts with.
+    /// Returns the initial congestion window.
     pub fn initial_window(&self) -> Window {
         let mss = self.segment_bytes;
         Window::new(mss, self.config.initial_window.bytes(mss))
     }
 
-    /// Takes back what was assigned and never sent, but for the rest of a mapping that was: that has its place in the subflow,
-    /// and no other data may take it (RFC 8684, section 3.3.1).
+    /// Removes and returns the data that was assigned and not sent. Keeps the rest of a mapping of
+    /// which a part was sent, because the mapping fixes the subflow sequence numbers of that rest
+    /// and no other data may use them (RFC 8684, section 3.3.1).
     pub fn take_queue(&mut self) -> Vec<Range> {
         self.rest = Rest::Unknown;
         self.queue.take_back()
     }
 
-    /// When the last acceptable segment came.
+    /// Returns when the last acceptable segment arrived.
     pub fn last_received_at(&self) -> Nanos {
         self.last_received_at
     }
 
-    /// Retransmission timeouts in a row, without an acknowledgment between them.
+    /// Returns the number of consecutive retransmission timeouts without an acknowledgment.
     pub fn backoff(&self) -> u32 {
         self.backoff
     }
 
-    /// To what the retransmission timer is set, if it runs; with a [`Config::timer_wheel`] it expires later.
+    /// Returns the time to which the retransmission timer is set, if it runs. With a
+    /// [`Config::timer_wheel`] it expires later.
     pub fn retransmission_at(&self) -> Option<Nanos> {
         self.timers.retransmission_at()
     }
 
-    /// The retransmission timeout, without back-off.
+    /// Returns the RTO without back-off.
     pub fn rto(&self) -> Nanos {
         self.rtt.rto()
     }
 
-    /// The variation of the round-trip time, as the estimator counts it.
+    /// Returns the variation of the RTT as the estimator computes it.
     pub fn rttvar(&self) -> Nanos {
         self.rtt.rttvar()
     }
 
-    /// Bytes per second at which it sends, or would (sk_pacing_rate of Linux).
+    /// Returns the pacing rate in bytes per second, whether or not pacing is on (Linux's
+    /// `sk_pacing_rate`).
     pub fn pacing_rate(&self, window: &Window) -> f64 {
         self.pacing.rate(window)
     }
 
-    /// Whether it repairs what a timeout left.
+    /// Returns whether the subflow recovers from a retransmission timeout.
     pub fn in_loss(&self) -> bool {
         self.recovery.phase == Phase::Loss
     }
 
-    /// What happened since it began.
+    /// Returns the statistics of the subflow.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Bytes received out of order that wait in the subflow.
+    /// Returns the bytes in the out-of-order queue.
     pub fn out_of_order_bytes(&self) -> u32 {
         let received = self.received.as_ref();
         received.map_or(0, Reassembly::out_of_order_bytes)
     }
 
-    /// Works out how long full-sized segments are, after something changed of which that depends.
+    /// Computes the payload of full-sized segments after `mss`, `reserved` or timestamps changed.
     fn size_segments(&mut self) {
         let timestamps = u32::from(self.timestamps.enabled) * TIMESTAMPS_LEN;
         self.segment_bytes = u32::from(self.mss)
@@ -691,7 +720,7 @@ impl Subflow {
         }
     }
 
-    /// Brings the window's view of this subflow up to date.
+    /// Updates the measurements of this subflow in `window`.
     fn report_to(&self, window: &mut Window) {
         window.srtt = self.rtt.srtt();
         window.min_rtt = self.rtt.min();

@@ -1,16 +1,16 @@
-//! What the connection says about the segments of a subflow.
+//! The interface by which a connection adds MPTCP options to the segments of a subflow.
 
 use crate::payload::Payload;
 use crate::wire::MptcpOptions;
 
-/// What a segment is for.
+/// The purpose of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentKind {
-    /// The first packet of the opener.
+    /// The SYN of the opener.
     Syn,
-    /// The answer to it.
+    /// The SYN/ACK of the acceptor.
     SynAck,
-    /// Nothing but an acknowledgment: the third packet too.
+    /// An acknowledgment without data, also the third packet of the handshake.
     Ack,
     /// Data, with or without FIN.
     Data,
@@ -23,27 +23,28 @@ pub enum SegmentKind {
 /// A segment that is about to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Outgoing<'a> {
-    /// What it is for.
+    /// The purpose of the segment.
     pub kind: SegmentKind,
-    /// Its first sequence number, relative to the initial one.
+    /// The first sequence number of the segment, relative to the initial one.
     pub subflow_seq: u32,
-    /// Where its payload belongs in the stream of the connection; nothing without payload.
+    /// The offset of the payload in the byte stream of the connection; `None` without payload.
     pub offset: Option<u64>,
-    /// Its payload.
+    /// The payload.
     pub payload: &'a Payload,
-    /// Whether it was sent before.
+    /// Whether the segment was sent before.
     pub is_retransmission: bool,
-    /// Bytes left for MPTCP options; acknowledged blocks (SACK) get what is left of them.
+    /// Bytes left for MPTCP options. SACK blocks get what the MPTCP options leave.
     pub room_bytes: usize,
 }
 
-/// Gives segments their MPTCP options; those of a data segment take what was reserved, at most.
+/// Supplies the MPTCP options of segments. The options of a data segment must fit into the reserved
+/// bytes ([`Subflow::reserve_options`](super::Subflow::reserve_options)).
 pub trait Options {
-    /// The options of that segment. None for plain TCP.
+    /// Returns the options of a segment, or none for plain TCP.
     fn for_segment(&mut self, outgoing: &Outgoing<'_>) -> MptcpOptions;
 }
 
-/// Plain TCP.
+/// Supplies no options, for plain TCP.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoOptions;
 

@@ -1,36 +1,38 @@
-//! When the next segment may go, if the congestion control gives a rate.
+//! Pacing: when the next segment may be sent, if the congestion control sets a rate.
 
 use super::delivery_rate::interval;
 use crate::cc::Window;
 use crate::time::{Nanos, seconds};
 
-/// The pace.
+/// The pacing state.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pacing {
-    /// Bytes per second, if it is paced.
+    /// The rate in bytes per second, if the subflow is paced.
     rate: Option<f64>,
     next_at: Nanos,
 }
 
 impl Pacing {
-    /// The rate of now on.
+    /// Sets the rate from now on.
     pub fn set_rate(&mut self, rate: Option<f64>) {
         self.rate = rate;
     }
 
-    /// When the next segment may go, if that is later than now.
+    /// Returns when the next segment may be sent, if that is later than now.
     pub fn blocked_until(&self, now: Nanos) -> Option<Nanos> {
         (self.rate.is_some() && self.next_at > now).then_some(self.next_at)
     }
 
-    /// A segment was sent.
+    /// Records a sent segment.
     pub fn sent(&mut self, now: Nanos, bytes: u32) {
         if let Some(rate) = self.rate {
             self.next_at = self.next_at.max(now) + interval(bytes, rate);
         }
     }
 
-    /// Bytes per second, paced or as Linux would: twice the window per round trip in slow start, else 120 % of it.
+    /// Returns the pacing rate in bytes per second, or Linux's rate without pacing: twice the
+    /// window per RTT while cwnd is below half of ssthresh, 120 % of it otherwise. Infinite before
+    /// the first RTT sample.
     pub fn rate(&self, window: &Window) -> f64 {
         if let Some(rate) = self.rate {
             return rate;

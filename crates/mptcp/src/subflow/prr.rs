@@ -1,18 +1,19 @@
-//! Proportional rate reduction (RFC 6937, RFC 9937): cwnd reaches ssthresh at the end of recovery, and no sooner.
+//! Proportional rate reduction (RFC 6937, RFC 9937): cwnd reaches ssthresh at the end of recovery
+//! and not before.
 
-/// Numbers of bytes since recovery began.
+/// Byte counts since recovery began.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Prr {
-    /// RecoverFS: what was outstanding when it began.
+    /// RecoverFS: bytes outstanding when recovery began.
     pub recover_fs: u64,
-    /// prr_delivered: delivered since.
+    /// prr_delivered: bytes delivered since then.
     pub delivered: u64,
-    /// prr_out: sent since.
+    /// prr_out: bytes sent since then.
     pub out: u64,
 }
 
 impl Prr {
-    /// Recovery begins with so many bytes outstanding.
+    /// Begins a recovery with `outstanding_bytes` outstanding.
     pub fn new(outstanding_bytes: u64) -> Self {
         Self {
             recover_fs: outstanding_bytes.max(1),
@@ -20,9 +21,11 @@ impl Prr {
         }
     }
 
-    /// How many bytes an acknowledgment allows to be sent (RFC 9937, section 6). `pipe` is in flight, `newly_delivered` came
-    /// with the acknowledgment and is counted in `delivered` already. With `is_safe`, the acknowledgment advanced and told of
-    /// no further loss, and one segment more may go; RFC 6937 takes every acknowledgment for safe. All in bytes.
+    /// Returns how many bytes an acknowledgment allows to be sent (RFC 9937, section 6). `pipe` is
+    /// in flight. `newly_delivered` was delivered by the acknowledgment and is already counted in
+    /// `delivered`. `is_safe` means that the acknowledgment advanced and showed no further loss;
+    /// one more segment may then be sent. RFC 6937 treats every acknowledgment as safe. All values
+    /// are in bytes.
     pub fn send_count(
         &self,
         ssthresh: f64,

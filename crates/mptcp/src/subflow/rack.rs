@@ -4,17 +4,19 @@ use super::flight::Record;
 use crate::seq::SeqNr;
 use crate::time::Nanos;
 
-/// Recoveries without a duplicate report after which the window of reordering is small again (RFC 8985, section 6.2).
+/// Recoveries without a DSACK after which the reordering window becomes small again (RFC 8985,
+/// section 6.2).
 const REO_WND_PERSIST: u32 = 16;
 
-/// RACK.reo_wnd (RFC 8985, section 6.2, step 4): a quarter of the smallest round-trip time, `multiplier` times, at most one
-/// smoothed round-trip time.
+/// Returns RACK.reo_wnd (RFC 8985, section 6.2, step 4): `multiplier` quarters of the min RTT, at
+/// most the SRTT.
 pub fn reordering_window(multiplier: u32, min_rtt: Nanos, srtt: Nanos) -> Nanos {
     (u64::from(multiplier) * (min_rtt / 4)).min(srtt)
 }
 
-/// The number of a transmission. It tells the order in which segments were sent (RACK_sent_after of RFC 8985, section 6.1), also
-/// of those sent at one instant, which sequence numbers do not if one of them is a retransmission.
+/// The number of a transmission. Gives the order in which segments were sent (RACK_sent_after of
+/// RFC 8985, section 6.1), also for segments sent at the same time. Sequence numbers do not give
+/// that order if one of the segments is a retransmission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Transmission(u32);
 
@@ -32,18 +34,18 @@ impl Transmission {
     }
 }
 
-/// The state of section 5.2 of RFC 8985.
+/// The state of RFC 8985, section 5.2.
 #[derive(Clone, Debug)]
 pub(super) struct Rack {
-    /// The transmission of the delivered segment that was sent last: RACK.xmit_ts and RACK.end_seq in one number.
+    /// The last transmission that was delivered: RACK.xmit_ts and RACK.end_seq in one number.
     latest: Option<Transmission>,
     /// RACK.rtt.
     pub rtt: Nanos,
-    /// RACK.fack: the highest number that was delivered.
+    /// RACK.fack: the highest sequence number that was delivered.
     fack: SeqNr,
     /// RACK.reordering_seen.
     pub reordering_seen: bool,
-    /// How far, in bytes, a segment came after others that were sent later, at most.
+    /// The largest distance, in bytes, by which a segment arrived after segments sent later.
     pub reordering_bytes: u32,
     multiplier: u32,
     persist: u32,
@@ -65,8 +67,10 @@ impl Rack {
         }
     }
 
-    /// Steps 1 to 3 of section 6.2 for a segment that was delivered. If it was sent again and came back sooner than ever, the
-    /// first transmission arrived. Timestamps do not tell, as in Linux: a report out of order echoes an older one.
+    /// Applies steps 1 to 3 of section 6.2 to a delivered segment. A retransmitted segment that is
+    /// acknowledged sooner than the min RTT does not count, because its first transmission arrived.
+    /// Timestamps are not consulted, as in Linux, because a SACK for a segment out of order echoes
+    /// an older timestamp.
     pub fn delivered(&mut self, now: Nanos, record: &Record, min_rtt: Nanos) {
         self.note_order(record);
         let rtt = now - record.sent_at;
@@ -88,7 +92,7 @@ impl Rack {
         }
     }
 
-    /// The peer reported a duplicate (step 4): the window widens once per round trip.
+    /// Widens the reordering window, once per round trip, after a DSACK (step 4).
     pub fn duplicate_reported(&mut self, snd_nxt: SeqNr) {
         if self.dsack_round.is_none() {
             self.dsack_round = Some(snd_nxt);
@@ -97,14 +101,14 @@ impl Rack {
         }
     }
 
-    /// The round of a duplicate report ends.
+    /// Ends the round of a DSACK when `ack` reaches its end.
     pub fn acknowledged(&mut self, ack: SeqNr) {
         if self.dsack_round.is_some_and(|end| ack.is_at_or_after(end)) {
             self.dsack_round = None;
         }
     }
 
-    /// A recovery ended without a duplicate report.
+    /// Records the end of a recovery.
     pub fn recovery_exited(&mut self) {
         self.persist = self.persist.saturating_sub(1);
         if self.persist == 0 {
@@ -112,7 +116,8 @@ impl Rack {
         }
     }
 
-    /// RACK.reo_wnd as it is now. Without reordering it is zero in recovery, or once DupThresh segments were reported.
+    /// Returns the current RACK.reo_wnd. It is zero if no reordering was seen and the subflow is in
+    /// recovery or DupThresh segments were reported.
     pub fn window(&self, min_rtt: Nanos, srtt: Nanos, in_recovery_or_dup_thresh: bool) -> Nanos {
         if !self.reordering_seen && in_recovery_or_dup_thresh {
             return 0;
@@ -120,13 +125,13 @@ impl Rack {
         reordering_window(self.multiplier, min_rtt, srtt)
     }
 
-    /// Whether the latest delivered segment was sent after that one.
+    /// Returns whether a segment sent after `record` has been delivered.
     pub fn is_overtaken(&self, record: &Record) -> bool {
         self.latest
             .is_some_and(|latest| latest.is_after(record.transmission))
     }
 
-    /// When that segment counts as lost (section 6.2, step 5).
+    /// Returns when the segment of `record` counts as lost (section 6.2, step 5).
     pub fn lost_at(&self, record: &Record, window: Nanos) -> Nanos {
         record.sent_at + self.rtt + window
     }

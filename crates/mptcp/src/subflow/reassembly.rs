@@ -1,4 +1,4 @@
-//! What was received: in order, and beyond holes (RFC 9293, section 3.10.7.4; RFC 2018; RFC 2883).
+//! Received data: in order and beyond gaps (RFC 9293, section 3.10.7.4; RFC 2018; RFC 2883).
 
 use std::collections::VecDeque;
 
@@ -24,39 +24,40 @@ impl Piece {
     }
 }
 
-/// Where a segment's data went.
+/// Where the data of a segment was stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Placed {
-    /// In order, with no hole behind it.
+    /// In order, with no gap after it.
     InOrder,
-    /// In order, and there are or were holes.
+    /// In order, while there is or was a gap.
     InHole,
-    /// Beyond a hole.
+    /// Beyond a gap.
     OutOfOrder,
-    /// Nowhere: it was there, or there is no room.
+    /// Nowhere: the data had arrived before, or there is no room.
     Nowhere,
 }
 
-/// Received data.
+/// The received data of a subflow.
 #[derive(Clone, Debug)]
 pub(super) struct Reassembly {
     irs: SeqNr,
     /// RCV.NXT.
     next: SeqNr,
-    /// The number of the peer's FIN, when it came.
+    /// The sequence number of the peer's FIN, if it has arrived.
     fin: Option<SeqNr>,
     readable: VecDeque<Payload>,
-    /// What did not come in order, if there is any: most subflows never have some.
+    /// Data that did not arrive in order, if there is any. Allocated lazily, because most subflows
+    /// never have such data.
     disorder: Option<Box<Disorder>>,
 }
 
-/// Data beyond holes, and what is to be reported of it and of duplicates.
+/// Data beyond gaps, with the reports about it and about duplicates.
 #[derive(Clone, Debug, Default)]
 struct Disorder {
-    /// Disjoint, in order of their numbers.
+    /// Disjoint pieces, in order of their sequence numbers.
     pieces: VecDeque<Piece>,
     piece_bytes: u32,
-    /// Blocks to report, the latest first.
+    /// SACK blocks to report, the latest first.
     blocks: SackBlocks,
     /// A duplicate to report.
     duplicate: Option<SackBlock>,
@@ -89,17 +90,17 @@ impl Reassembly {
         !self.readable.is_empty()
     }
 
-    /// Whether an acknowledgment has blocks to report.
+    /// Returns whether an acknowledgment has SACK blocks to report.
     pub fn has_blocks(&self) -> bool {
         self.disorder.as_ref().is_some_and(|it| it.has_blocks())
     }
 
-    /// The next bytes in order.
+    /// Removes and returns the next bytes in order.
     pub fn read(&mut self) -> Option<Payload> {
         self.readable.pop_front()
     }
 
-    /// Takes data, as far as it lies before `edge`, the end of the window.
+    /// Stores the part of the data that lies before `edge`, the end of the window.
     pub fn insert(&mut self, seq: SeqNr, payload: &Payload, edge: SeqNr) -> Placed {
         let mut piece = Piece {
             seq,
@@ -147,7 +148,7 @@ impl Reassembly {
         queue::push(&mut self.readable, piece.payload);
     }
 
-    /// Pieces that were waiting are in order now.
+    /// Moves waiting pieces that are now in order to the readable data.
     fn close_hole(&mut self) {
         while let Some(first) = self.take_piece_at(self.next) {
             self.append(first);
@@ -159,7 +160,7 @@ impl Reassembly {
         self.forget_disorder();
     }
 
-    /// The first piece, if it has that number.
+    /// Removes and returns the first piece if it starts at `seq`.
     fn take_piece_at(&mut self, seq: SeqNr) -> Option<Piece> {
         let disorder = self.disorder.as_mut()?;
         if disorder.pieces.front()?.seq != seq {
@@ -170,13 +171,13 @@ impl Reassembly {
         Some(first)
     }
 
-    /// Gives back the memory once all is in order again, and reported.
+    /// Releases the memory when all data is in order and all reports are made.
     fn forget_disorder(&mut self) {
         self.disorder
             .take_if(|it| it.pieces.is_empty() && !it.has_blocks());
     }
 
-    /// A segment that lies wholly before the window: a duplicate, too.
+    /// Records a segment that lies wholly before the window as a duplicate.
     pub fn note_old(&mut self, start: SeqNr, end: SeqNr) {
         if end.is_after(start) && end.is_at_or_before(self.next) {
             let disorder = self.disorder.get_or_insert_default();
@@ -184,7 +185,7 @@ impl Reassembly {
         }
     }
 
-    /// Blocks for an acknowledgment, at most `limit`; the duplicate is reported once.
+    /// Removes and returns at most `limit` SACK blocks. A duplicate is reported once.
     pub fn take_blocks(&mut self, limit: usize) -> SackBlocks {
         let Some(disorder) = &mut self.disorder else {
             return SackBlocks::new();
@@ -196,14 +197,14 @@ impl Reassembly {
         blocks
     }
 
-    /// The peer's FIN has that number.
+    /// Records that the peer's FIN has the number `seq`.
     pub fn fin_received(&mut self, seq: SeqNr) {
         if self.fin.is_none() && seq.is_at_or_after(self.next) {
             self.fin = Some(seq);
         }
     }
 
-    /// Goes beyond the FIN if all data before it is there; whether it did.
+    /// Advances beyond the FIN if all data before it has arrived. Returns whether it did.
     pub fn take_fin(&mut self) -> bool {
         let is_next = self.fin == Some(self.next);
         if is_next {
@@ -218,7 +219,7 @@ impl Disorder {
         self.duplicate.is_some() || !self.blocks.is_empty()
     }
 
-    /// Takes a piece that lies beyond a hole, within a window of so many bytes.
+    /// Stores a piece that lies beyond a gap, in a window of `window_bytes`.
     fn keep(&mut self, piece: Piece, window_bytes: u64) -> Placed {
         if self.pieces.len() >= most_pieces(window_bytes) {
             return Placed::Nowhere;
@@ -236,7 +237,8 @@ impl Disorder {
         }
     }
 
-    /// Puts what is missing of a piece between the others; whether anything was.
+    /// Stores the missing parts of a piece between the other pieces. Returns whether any part was
+    /// missing.
     fn place(&mut self, mut piece: Piece) -> bool {
         let mut any = false;
         while !piece.payload.is_empty() {
@@ -258,7 +260,7 @@ impl Disorder {
         any
     }
 
-    /// Puts the part of a piece that ends where `pieces[at]` begins before it.
+    /// Stores the part of a piece that ends where `pieces[at]` begins, before that piece.
     fn place_up_to_next(&mut self, piece: &mut Piece, at: usize) {
         let len = piece.payload.len();
         let room = self
@@ -275,12 +277,13 @@ impl Disorder {
         piece.cut_front(room);
     }
 
-    /// The first duplicate since the last acknowledgment is reported (RFC 2883, section 4).
+    /// Records the first duplicate since the last acknowledgment, which will be reported (RFC 2883,
+    /// section 4).
     fn note_duplicate(&mut self, start: SeqNr, end: SeqNr) {
         self.duplicate.get_or_insert(SackBlock { start, end });
     }
 
-    /// The block with the latest data comes first; those that it touches become part of it (RFC 2018, section 4).
+    /// Adds a block at the front and merges the blocks that it touches (RFC 2018, section 4).
     fn report(&mut self, mut block: SackBlock) {
         self.blocks.retain(|other| {
             let touches =

@@ -1,9 +1,10 @@
-//! The round-trip time as a receiver of data sees it (`rcv_rtt_est` of Linux): from a timestamp of ours until data echoes it.
+//! The RTT as a receiver of data measures it: from a local timestamp until data echoes it (Linux's
+//! `rcv_rtt_est`).
 
 use super::timestamps;
 use crate::time::{MILLISECOND, Nanos};
 
-/// The estimate.
+/// The RTT estimate.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReceiveRtt {
     smoothed: Option<Nanos>,
@@ -11,7 +12,8 @@ pub(super) struct ReceiveRtt {
 }
 
 impl ReceiveRtt {
-    /// Data came that echoes a timestamp of ours. The first that does so answers what had that timestamp.
+    /// Records a sample from data that echoes the local timestamp `echo`. Only the first echo of a
+    /// timestamp counts.
     pub fn sample(&mut self, now: Nanos, echo: u32) {
         let elapsed = timestamps::clock(now).wrapping_sub(echo);
         if echo == self.last_echo || (elapsed as i32) < 0 {
@@ -23,7 +25,7 @@ impl ReceiveRtt {
         self.smoothed = Some(smoothed);
     }
 
-    /// The mean, each sample weighing an eighth.
+    /// Returns the smoothed RTT, in which each sample has the weight 1/8.
     pub fn smoothed(&self) -> Option<Nanos> {
         self.smoothed
     }

@@ -1,5 +1,5 @@
-//! What a loss, a mark or a timeout does to the window and to what is in flight (RFC 5681, 6582, 6675, 8985, 9937), and how it
-//! is undone when it was a mistake (RFC 3522, 4015; `frto`).
+//! Responses of the window and the flight to a loss, a mark or a timeout (RFC 5681, 6582, 6675,
+//! 8985, 9937), and how a response to a spurious loss is undone (RFC 3522, 4015; `frto`).
 
 use super::frto::Frto;
 use super::prr::Prr;
@@ -10,17 +10,17 @@ use crate::cc::{Congestion, Window};
 use crate::seq::SeqNr;
 use crate::time::Nanos;
 
-/// What the window is doing, besides growing.
+/// The phase of the congestion window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Nothing.
+    /// No recovery: the window grows as the congestion control says.
     #[default]
     Open,
-    /// It shrinks because of a mark (CWR of Linux).
+    /// The window shrinks because of a mark (Linux's CWR).
     Reduction,
-    /// It shrinks because of a loss, which is being repaired.
+    /// The window shrinks because of a loss, and lost segments are retransmitted.
     FastRecovery,
-    /// It grows again after a timeout, and what was lost is being repaired.
+    /// The window grows again after a timeout, and lost segments are retransmitted.
     Loss,
 }
 
@@ -28,28 +28,28 @@ pub(super) enum Phase {
 #[derive(Clone, Debug)]
 pub(super) struct Recovery {
     pub phase: Phase,
-    /// RecoveryPoint: what had been sent when it began (RFC 6675, section 5).
+    /// RecoveryPoint: the end of the data sent when recovery began (RFC 6675, section 5).
     pub point: SeqNr,
-    /// What is waited for to learn whether the last timeout was a mistake.
+    /// The state of F-RTO, which tests whether the last timeout was spurious.
     pub frto: Frto,
     pub prr: Prr,
     undo: Option<Box<Undo>>,
-    /// A tail loss probe that was sent.
+    /// A tail loss probe that has not been acknowledged.
     pub probe: Option<Probe>,
-    /// Duplicate acknowledgments in a row of a peer without SACK.
+    /// Consecutive duplicate acknowledgments of a peer without SACK.
     pub duplicate_acks: u32,
 }
 
-/// What is needed to undo the last reduction.
+/// The state needed to undo the last reduction.
 #[derive(Clone, Debug)]
 struct Undo {
     cwnd_bytes: f64,
     ssthresh_bytes: f64,
-    /// SND.UNA when it began.
+    /// SND.UNA when the reduction began.
     una: SeqNr,
-    /// The first segment that was sent again: its end, and our clock at that time.
+    /// The first segment that was retransmitted: its end, and the timestamp clock at that time.
     first: Option<(SeqNr, u32)>,
-    /// Segments sent again that the peer did not report as duplicates.
+    /// Retransmitted segments that the peer has not reported as duplicates.
     unreported: u32,
 }
 
@@ -66,7 +66,7 @@ impl Recovery {
         }
     }
 
-    /// Whether no acknowledgment can change anything but by what it delivers.
+    /// Returns whether acknowledgments matter only by the data that they deliver.
     pub fn is_at_rest(&self) -> bool {
         self.phase == Phase::Open
             && self.frto == Frto::Off
@@ -74,17 +74,17 @@ impl Recovery {
             && self.probe.is_none()
     }
 
-    /// Whether PRR sets the window.
+    /// Returns whether PRR sets the window.
     pub fn is_reducing(&self) -> bool {
         matches!(self.phase, Phase::Reduction | Phase::FastRecovery)
     }
 
-    /// Whether lost segments are being repaired.
+    /// Returns whether lost segments are being retransmitted.
     pub fn is_repairing(&self) -> bool {
         matches!(self.phase, Phase::FastRecovery | Phase::Loss)
     }
 
-    /// Data is sent again.
+    /// Records a retransmission that ends at `end`, sent at `clock` of the timestamp clock.
     pub fn retransmitted(&mut self, end: SeqNr, clock: u32) {
         if let Some(undo) = &mut self.undo {
             undo.first.get_or_insert((end, clock));
@@ -92,15 +92,16 @@ impl Recovery {
         }
     }
 
-    /// The peer reports `segments` that end at `end` as duplicates (RFC 2883).
+    /// Records that the peer reported `segments` segments up to `end` as duplicates (RFC 2883).
     pub fn duplicate_reported(&mut self, end: SeqNr, segments: u32) {
         if let Some(undo) = self.undo.as_mut().filter(|undo| end.is_after(undo.una)) {
             undo.unreported = undo.unreported.saturating_sub(segments);
         }
     }
 
-    /// Whether the last reduction was a mistake: all that was sent again was reported as duplicate, or the segment sent
-    /// again first was acknowledged with an older timestamp (Eifel detection, RFC 3522).
+    /// Returns whether the last reduction was spurious: the peer reported all retransmissions as
+    /// duplicates, or acknowledged the first retransmission with an older timestamp (Eifel
+    /// detection, RFC 3522).
     pub fn was_spurious(&self, ack: SeqNr, echo: Option<u32>) -> bool {
         let Some((undo, (end, clock))) = self
             .undo
@@ -130,8 +131,9 @@ impl Recovery {
         }));
     }
 
-    /// Whether that acknowledgment ends the phase. Our CWR has to reach the peer before another mark counts, so a reduction
-    /// lasts until something beyond its point is acknowledged.
+    /// Returns whether an acknowledgment up to `una` ends the phase. A reduction lasts until data
+    /// beyond its point is acknowledged, because CWR must reach the peer before another mark
+    /// counts.
     fn is_over(&self, una: SeqNr) -> bool {
         match self.phase {
             Phase::Open => false,
@@ -142,7 +144,8 @@ impl Recovery {
 }
 
 impl Subflow {
-    /// Bytes in the network: without SACK, each duplicate acknowledgment tells of a segment that left it.
+    /// Returns the bytes in flight. Without SACK, each duplicate acknowledgment means that a
+    /// segment has left the network.
     pub(super) fn pipe_bytes(&self) -> u32 {
         let left = self
             .recovery
@@ -151,7 +154,7 @@ impl Subflow {
         self.flight.in_flight_bytes().saturating_sub(left)
     }
 
-    /// A mark came back: one reaction per window (RFC 3168, section 6.1.2).
+    /// Reacts to a mark, once per window (RFC 3168, section 6.1.2).
     pub(super) fn congestion_marked(&mut self, now: Nanos, control: &mut Control<'_>) {
         if self.recovery.phase != Phase::Open {
             return;
@@ -162,7 +165,7 @@ impl Subflow {
         self.ecn.window_reduced();
     }
 
-    /// Segments are lost: fast recovery begins, if it does not go on already.
+    /// Begins fast recovery after a loss, unless lost segments are already being retransmitted.
     pub(super) fn loss_detected(&mut self, now: Nanos, control: &mut Control<'_>) {
         if self.recovery.is_repairing() {
             return;
@@ -175,13 +178,14 @@ impl Subflow {
         self.ecn.window_reduced();
     }
 
-    /// The retransmission timer expired (RFC 6298, section 5; RFC 8985, section 6.3).
+    /// Reacts to an expiry of the retransmission timer (RFC 6298, section 5; RFC 8985, section
+    /// 6.3).
     pub(super) fn repair_after_timeout(&mut self, now: Nanos, control: &mut Control<'_>) {
         self.mark_timed_out(now);
         if self.backoff == 0 {
             self.reduce_after_timeout(now, control);
         }
-        // Amid a repair what arrives may be what was sent again (RFC 5682, step 1).
+        // During a recovery, arriving data may come from a retransmission (RFC 5682, step 1).
         let tells = !self.recovery.is_repairing() || self.backoff > 0;
         self.recovery.begin(Phase::Loss, self.una, self.nxt);
         if tells {
@@ -194,7 +198,7 @@ impl Subflow {
         self.timers.cancel(Timer::LossProbe);
     }
 
-    /// All that the peer has not reported counts as lost, save what was sent within a round trip.
+    /// Marks all unreported segments as lost, except those that RACK does not yet regard as lost.
     fn mark_timed_out(&mut self, now: Nanos) {
         if self.flight.is_reneged() {
             self.flight.forget_reports();
@@ -205,7 +209,8 @@ impl Subflow {
             .mark_all_lost(|record| uses_rack && rack.lost_at(record, window) > now);
     }
 
-    /// What is still in flight stands beside the loss window. A timeout amid fast recovery keeps its threshold, as in Linux.
+    /// Reduces the window after a timeout. Segments still in flight are added to the loss window. A
+    /// timeout during a reduction keeps ssthresh, as in Linux.
     fn reduce_after_timeout(&mut self, now: Nanos, control: &mut Control<'_>) {
         let threshold = control.window().ssthresh_bytes;
         if !self.recovery.is_reducing() {
@@ -220,7 +225,7 @@ impl Subflow {
         }
     }
 
-    /// RACK.reo_wnd.
+    /// Returns RACK.reo_wnd.
     pub(super) fn reordering_window(&self) -> Nanos {
         let min_rtt = self.rtt.min().unwrap_or(0);
         let srtt = self.rtt.srtt().unwrap_or(0);
@@ -229,7 +234,7 @@ impl Subflow {
         self.rack.window(min_rtt, srtt, is_certain)
     }
 
-    /// Ends the phase whose point is acknowledged.
+    /// Ends the phase if its point is acknowledged.
     pub(super) fn end_phase(&mut self, now: Nanos, control: &mut Control<'_>) {
         if !self.recovery.is_over(self.una) {
             return;
@@ -244,7 +249,7 @@ impl Subflow {
         self.finish_episode(now, was_reducing, control);
     }
 
-    /// After a reduction cwnd is ssthresh.
+    /// Ends a recovery. After a reduction, sets cwnd to ssthresh.
     fn finish_episode(&mut self, now: Nanos, was_reducing: bool, control: &mut Control<'_>) {
         let is_ours = was_reducing && !control.owns_window();
         let window = control.window_mut();
@@ -255,7 +260,7 @@ impl Subflow {
         control.recovery_exited(now);
     }
 
-    /// PRR: the window after an acknowledgment that delivered so many bytes.
+    /// Sets the window by PRR after an acknowledgment that delivered `delivered` bytes.
     pub(super) fn reduce_proportionally(
         &mut self,
         control: &mut Control<'_>,
@@ -277,19 +282,20 @@ impl Subflow {
             mss,
             is_safe,
         );
-        // The first retransmission of a recovery is never held back (RFC 9937, section 6).
+        // RFC 9937, section 6: the first retransmission of a recovery is never held back.
         if prr.out == 0 && self.recovery.phase == Phase::FastRecovery {
             count = count.max(mss);
         }
         window.cwnd_bytes = pipe + count;
     }
 
-    /// The last reduction was a mistake (RFC 4015, section 3): nothing is lost, and the window is what it was.
+    /// Undoes the last reduction, because it was spurious (RFC 4015, section 3): clears the losses
+    /// and restores the window.
     pub(super) fn undo(&mut self, now: Nanos, control: &mut Control<'_>) {
         let Some(undo) = self.recovery.undo.take() else {
             return;
         };
-        // What was taken for lost was only late.
+        // The segments marked lost were only late.
         self.rack.reordering_seen |= self.recovery.phase != Phase::Loss;
         self.flight.clear_losses();
         self.forced_retransmission = false;
@@ -305,8 +311,8 @@ impl Subflow {
         control.undone(now);
     }
 
-    /// What an acknowledgment says of the tail loss probe (RFC 8985, section 7.4). If it repaired a loss, the window is reduced
-    /// as if fast recovery had begun and ended with it.
+    /// Judges the tail loss probe by an acknowledgment (RFC 8985, section 7.4). If the probe
+    /// repaired a loss, reduces the window as if fast recovery had begun and ended with it.
     pub(super) fn judge_probe(
         &mut self,
         now: Nanos,
@@ -331,7 +337,8 @@ impl Subflow {
         self.recovery.probe = None;
     }
 
-    /// Arms the probe (RFC 8985, section 7.2): for data in flight of which the peer has reported nothing, outside recovery.
+    /// Arms the tail loss probe (RFC 8985, section 7.2) outside recovery, for data in flight of
+    /// which the peer has reported nothing.
     pub(super) fn arm_loss_probe(&mut self, now: Nanos) {
         let is_wanted = self.uses_rack()
             && !self.recovery.is_repairing()
@@ -349,13 +356,14 @@ impl Subflow {
         self.timers.arm(Timer::LossProbe, now, at);
     }
 
-    /// RACK needs SACK.
+    /// Returns whether RACK is on and the peer supports SACK, which RACK needs.
     pub(super) fn uses_rack(&self) -> bool {
         self.config.rack && self.has_sack
     }
 
-    /// A peer without SACK: three duplicates, and later each partial acknowledgment, tell that the first segment is lost (RFC
-    /// 6582, section 3.2). After a recovery its point has to be passed first.
+    /// Detects a loss for a peer without SACK: after three duplicates, and later after each partial
+    /// acknowledgment, the first segment is lost (RFC 6582, section 3.2). After a recovery, its
+    /// point must be acknowledged first.
     pub(super) fn detect_losses_by_duplicates(&mut self, advanced: bool) -> bool {
         let duplicates = self.recovery.duplicate_acks;
         let is_lost = match self.recovery.phase {

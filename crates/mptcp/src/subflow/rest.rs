@@ -1,25 +1,25 @@
-//! What is known of there being nothing to send, so that it is not asked again and again.
+//! Caches that a subflow has nothing to send, to avoid polling it repeatedly.
 
-/// What has been found out since something happened that could change it.
+/// What is known about segments to send since the last event that could change it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Rest {
-    /// Nothing: it has to be asked.
+    /// Nothing is known: the subflow must be polled.
     #[default]
     Unknown,
-    /// There is no data to be sent, nor to be repeated; an acknowledgment may be due.
+    /// There is no data to send or retransmit. An acknowledgment may be due.
     NoData,
-    /// There is nothing at all, as long as the receive window is no wider than so many bytes.
+    /// There is nothing to send while the receive window is at most `receive_window_bytes`.
     Nothing { receive_window_bytes: u64 },
 }
 
 impl Rest {
-    /// Whether there is nothing to be sent with that receive window.
+    /// Returns whether there is nothing to send with that receive window.
     pub fn holds_with(self, receive_window_bytes: u64) -> bool {
         self.receive_window_bytes()
             .is_some_and(|most| receive_window_bytes <= most)
     }
 
-    /// Up to which receive window there is nothing, if that is known.
+    /// Returns the largest receive window with which there is nothing to send, if that is known.
     pub fn receive_window_bytes(self) -> Option<u64> {
         match self {
             Self::Nothing {
@@ -29,12 +29,12 @@ impl Rest {
         }
     }
 
-    /// Whether there is no data.
+    /// Returns whether there is no data to send.
     pub fn lacks_data(self) -> bool {
         self != Self::Unknown
     }
 
-    /// The peer knows of so wide a window: rounding may have made it wider than it was.
+    /// Raises the limit to the window that the peer knows, which rounding may have made larger.
     pub fn cover(&mut self, offered_bytes: u64) {
         if let Self::Nothing {
             receive_window_bytes,
@@ -44,7 +44,7 @@ impl Rest {
         }
     }
 
-    /// What remains of it when there may be something to acknowledge.
+    /// Returns the state after an acknowledgment may have become due.
     pub fn without_acks(self) -> Self {
         match self {
             Self::Unknown => Self::Unknown,

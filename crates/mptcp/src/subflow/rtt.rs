@@ -1,4 +1,4 @@
-//! The round-trip time and the retransmission timeout (RFC 6298), by Linux's estimator or the RFC's.
+//! The RTT and the RTO (RFC 6298), with Linux's estimator or the RFC's.
 
 use std::sync::Arc;
 
@@ -7,22 +7,22 @@ use crate::seq::SeqNr;
 use crate::time::{MICROSECOND, Nanos, SECOND};
 use crate::timer_wheel::TimerWheel;
 
-/// Linux's estimator: RFC 6298 in integers, with a variation that remembers the largest of a flight.
+/// Linux's estimator: RFC 6298 in integers. Its variation keeps the largest deviation of a flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinuxEstimator {
-    /// Smoothed round-trip time in eighths of a microsecond.
+    /// Smoothed RTT in eighths of a microsecond.
     srtt_8th_us: i64,
     /// Smoothed deviation in quarters of a microsecond.
     mdev_4th_us: i64,
-    /// The largest deviation of this flight, likewise.
+    /// The largest deviation of this flight, in quarters of a microsecond.
     mdev_max_4th_us: i64,
-    /// What is added to the round-trip time, in microseconds.
+    /// The variation, which the RTO adds to the smoothed RTT, in microseconds.
     rttvar_us: i64,
 }
 
 impl LinuxEstimator {
-    /// Takes a sample. `min_us` is the floor of the variation; `is_new_flight` says that all that was sent when the last flight
-    /// began has been acknowledged.
+    /// Records a sample. `min_us` is the lower limit of the variation. `is_new_flight` means that
+    /// all data sent before the current flight began has been acknowledged.
     pub fn sample(&mut self, rtt_us: u32, min_us: u32, is_new_flight: bool) {
         let (rtt_us, min_us) = (i64::from(rtt_us.max(1)), i64::from(min_us));
         if self.srtt_8th_us == 0 {
@@ -41,7 +41,8 @@ impl LinuxEstimator {
         }
     }
 
-    /// A sample far below the mean moves the deviation by 1/32 instead of 1/4, so that a falling delay does not raise the RTO.
+    /// Smooths the deviation and the RTT. A sample far below the mean moves the deviation by 1/32
+    /// instead of 1/4, so that a falling delay does not raise the RTO.
     fn smooth(&mut self, rtt_us: i64) {
         let error = rtt_us - (self.srtt_8th_us >> 3);
         self.srtt_8th_us = (self.srtt_8th_us + error).max(1);
@@ -52,28 +53,28 @@ impl LinuxEstimator {
         self.mdev_4th_us += change;
     }
 
-    /// The smoothed round-trip time in microseconds, if there was a sample.
+    /// Returns the smoothed RTT in microseconds, if there was a sample.
     pub fn srtt_us(&self) -> Option<u64> {
         (self.srtt_8th_us > 0).then_some(self.srtt_8th_us as u64 >> 3)
     }
 
-    /// The smoothed deviation in microseconds.
+    /// Returns the smoothed deviation in microseconds.
     pub fn mdev_us(&self) -> u64 {
         self.mdev_4th_us as u64 >> 2
     }
 
-    /// What the timeout adds to the round-trip time, in microseconds.
+    /// Returns the variation, which the RTO adds to the smoothed RTT, in microseconds.
     pub fn rttvar_us(&self) -> u64 {
         self.rttvar_us as u64
     }
 
-    /// The timeout in microseconds.
+    /// Returns the RTO in microseconds, before its upper limit is applied.
     pub fn rto_us(&self) -> u64 {
         (self.srtt_8th_us >> 3) as u64 + self.rttvar_us()
     }
 }
 
-/// RFC 6298's estimator; numbers of nanoseconds are real.
+/// The estimator of RFC 6298, in nanoseconds as floating-point numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RfcEstimator {
     srtt_ns: Option<f64>,
@@ -81,7 +82,7 @@ pub struct RfcEstimator {
 }
 
 impl RfcEstimator {
-    /// Takes a sample in nanoseconds (sections 2.2 and 2.3).
+    /// Records a sample in nanoseconds (sections 2.2 and 2.3).
     pub fn sample(&mut self, rtt_ns: f64) {
         let Some(srtt) = self.srtt_ns else {
             (self.srtt_ns, self.rttvar_ns) = (Some(rtt_ns), rtt_ns / 2.0);
@@ -91,23 +92,25 @@ impl RfcEstimator {
         self.srtt_ns = Some(0.875 * srtt + 0.125 * rtt_ns);
     }
 
-    /// The smoothed round-trip time in nanoseconds, if there was a sample.
+    /// Returns the smoothed RTT in nanoseconds, if there was a sample.
     pub fn srtt_ns(&self) -> Option<f64> {
         self.srtt_ns
     }
 
-    /// The variation in nanoseconds.
+    /// Returns the variation in nanoseconds.
     pub fn rttvar_ns(&self) -> f64 {
         self.rttvar_ns
     }
 
-    /// The timeout in nanoseconds, between its bounds (sections 2.3 to 2.5); the granularity of the clock is 0.
+    /// Returns the RTO in nanoseconds, limited to `min_ns..=max_ns` (sections 2.3 to 2.5). The
+    /// clock granularity is 0.
     pub fn rto_ns(&self, min_ns: f64, max_ns: f64) -> f64 {
         (self.srtt_ns.unwrap_or(0.0) + 4.0 * self.rttvar_ns).clamp(min_ns, max_ns)
     }
 }
 
-/// The timeout after `expiries` of it in a row: doubled each time (RFC 6298, section 5.5), up to `max`.
+/// Returns the RTO after `expiries` consecutive timeouts: doubled each time (RFC 6298, section
+/// 5.5), up to `max`.
 pub fn backed_off(rto: Nanos, expiries: u32, max: Nanos) -> Nanos {
     rto.checked_shl(expiries)
         .filter(|doubled| doubled >> expiries == rto)
@@ -120,15 +123,15 @@ enum Estimator {
     Rfc(RfcEstimator),
 }
 
-/// What a subflow knows of its round-trip time.
+/// The RTT state of a subflow.
 #[derive(Clone, Debug)]
 pub(super) struct Rtt {
     config: Arc<Config>,
     estimator: Estimator,
-    /// The timeout before the first sample.
+    /// The RTO before the first sample.
     unmeasured_rto: Nanos,
     min: Option<Nanos>,
-    /// A flight ends when this is acknowledged.
+    /// The flight ends when this sequence number is acknowledged.
     flight_end: SeqNr,
 }
 
@@ -147,7 +150,8 @@ impl Rtt {
         }
     }
 
-    /// A sample, when `una` is acknowledged and the next to be sent is `nxt`.
+    /// Records a sample taken when `una` is the first unacknowledged and `nxt` the next number to
+    /// send.
     pub fn sample(&mut self, rtt: Nanos, una: SeqNr, nxt: SeqNr) {
         let is_new_flight = una.is_after(self.flight_end);
         if is_new_flight || self.srtt().is_none() {
@@ -162,7 +166,7 @@ impl Rtt {
         }
     }
 
-    /// A candidate for the smallest.
+    /// Lowers the min RTT to `rtt` if that is smaller.
     pub fn note_min(&mut self, rtt: Nanos) {
         self.min = Some(self.min.map_or(rtt, |min| min.min(rtt)));
     }
@@ -185,7 +189,7 @@ impl Rtt {
         self.min
     }
 
-    /// The retransmission timeout without back-off.
+    /// Returns the RTO without back-off.
     pub fn rto(&self) -> Nanos {
         if self.srtt().is_none() {
             return self.unmeasured_rto;
@@ -206,7 +210,8 @@ impl Rtt {
         backed_off(self.rto(), expiries, self.config.rto.max)
     }
 
-    /// The SYN was lost and nothing measured since: 3 s (RFC 6298, section 5.7).
+    /// Raises the RTO to at least 3 s if there is no sample yet, because the SYN was lost (RFC
+    /// 6298, section 5.7).
     pub fn distrust(&mut self) {
         self.unmeasured_rto = self.unmeasured_rto.max(3 * SECOND);
     }

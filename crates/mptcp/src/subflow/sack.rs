@@ -1,9 +1,9 @@
-//! When selective acknowledgments tell of a loss (RFC 6675).
+//! Loss detection by selective acknowledgments (RFC 6675).
 
-/// Duplicates that tell of a loss (RFC 6675, section 2: DupThresh).
+/// Duplicates that indicate a loss (RFC 6675, section 2: DupThresh).
 pub const DUP_THRESH: u32 = 3;
 
-/// What the peer reported above a segment.
+/// Data that the peer reported above a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackedAbove {
     bytes: u32,
@@ -11,13 +11,14 @@ pub struct SackedAbove {
 }
 
 impl SackedAbove {
-    /// Adds reported bytes; `continues` says that they adjoin those added last.
+    /// Adds `bytes` that were reported. `continues` means that they adjoin the bytes added last.
     pub fn add(&mut self, bytes: u32, continues: bool) {
         self.bytes = self.bytes.saturating_add(bytes);
         self.blocks += u32::from(!continues);
     }
 
-    /// IsLost (RFC 6675, section 4) for a segment below: three blocks, or more than two full-sized segments.
+    /// Returns IsLost (RFC 6675, section 4) of a segment below: three blocks or more than two
+    /// full-sized segments are reported above it.
     pub fn is_lost(&self, smss_bytes: u32) -> bool {
         self.blocks >= DUP_THRESH || self.bytes > (DUP_THRESH - 1) * smss_bytes
     }

@@ -1,21 +1,23 @@
-//! How much a subflow holds to be sent: the memory that Linux grants for a congestion window (`tcp_sndbuf_expand`).
+//! The size of a subflow's send buffer: the memory that Linux grants for a congestion window
+//! (`tcp_sndbuf_expand`).
 
 use super::Config;
 use crate::cc::Window;
 
-/// Headers of Linux in front of a segment, and its record of the pages behind it (`MAX_TCP_HEADER`, `skb_shared_info`).
+/// Linux's headers before a segment and its record of the pages after it (`MAX_TCP_HEADER`,
+/// `skb_shared_info`).
 const HEADROOM_BYTES: u32 = 256 + 320;
 
-/// The record of a segment itself (`sk_buff`).
+/// Linux's record of a segment (`sk_buff`).
 const RECORD_BYTES: u32 = 256;
 
-/// Windows for which there is memory: one under way, and one that waits.
+/// Windows for which there is memory: one in flight and one that waits.
 const WINDOWS: f64 = 2.0;
 
-/// A smaller window gets as much as one of so many segments (`TCP_INIT_CWND`).
+/// The smallest window, in segments, for which memory is granted (`TCP_INIT_CWND`).
 const LEAST_SEGMENTS: f64 = 10.0;
 
-/// What is granted, in bytes; it never shrinks.
+/// The granted memory in bytes. It never shrinks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SendMemory {
     bytes: u32,
@@ -35,22 +37,23 @@ impl SendMemory {
         self.bytes
     }
 
-    /// Grants what is right for a window.
+    /// Grows the granted memory to the size for `window`.
     pub fn grow(&mut self, window: &Window) {
         let wanted = granted_bytes(window.cwnd_packets(), window.mss_bytes);
         self.bytes = self.bytes.max(wanted.min(self.max_bytes));
     }
 }
 
-/// Memory for a congestion window of so many full-sized segments: 2304 bytes for each on an Ethernet, twice. Payload takes up
-/// little more of it than its length, so the data of three windows fit.
+/// Returns the memory for a congestion window of `cwnd_packets` full-sized segments: 2304 bytes for
+/// each on an Ethernet, twice. Payload takes up little more of it than its length, so the data of
+/// three windows fits.
 fn granted_bytes(cwnd_packets: f64, mss_bytes: u32) -> u32 {
     let per_segment = f64::from(segment_memory_bytes(mss_bytes));
     (WINDOWS * cwnd_packets.max(LEAST_SEGMENTS) * per_segment) as u32
 }
 
-/// The memory that Linux counts for a segment with so much payload (`SKB_TRUESIZE`), in bytes; most drivers' buffers for what arrives
-/// come to the same.
+/// Returns the memory that Linux counts for a segment with `payload_bytes` of payload
+/// (`SKB_TRUESIZE`), in bytes. The receive buffers of most drivers have the same size.
 pub fn segment_memory_bytes(payload_bytes: u32) -> u32 {
     (payload_bytes + HEADROOM_BYTES).next_power_of_two() + RECORD_BYTES
 }
@@ -61,7 +64,8 @@ mod tests {
 
     #[test]
     fn as_a_socket_of_linux_tells() {
-        // SO_SNDBUF of a new connection with reno or cubic on 6.18, at an MTU of 1500 and of 9000 bytes.
+        // `SO_SNDBUF` of a new connection with reno or cubic on Linux 6.18, at MTUs of 1500 and
+        // 9000 bytes.
         assert_eq!(granted_bytes(10.0, 1448), 46_080);
         assert_eq!(granted_bytes(10.0, 8948), 332_800);
         assert_eq!(granted_bytes(2.0, 1448), 46_080);

@@ -1,4 +1,4 @@
-//! Data that was assigned to the subflow and not yet sent.
+//! The send queue: data assigned to the subflow and not yet sent.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -7,12 +7,12 @@ use super::Chunk;
 use crate::queue;
 use crate::sched::Range;
 
-/// Chunks in the order in which they are to be sent.
+/// Chunks in the order in which they will be sent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SendQueue {
     chunks: VecDeque<Chunk>,
     bytes: u32,
-    /// Bytes up to a place where a segment has to end; 0 without one.
+    /// Bytes before a forced segment boundary; 0 without one.
     boundary: u32,
 }
 
@@ -25,7 +25,7 @@ impl SendQueue {
         queue::push(&mut self.chunks, chunk);
     }
 
-    /// No segment takes bytes from before and from behind that place.
+    /// Forces a segment boundary after `bytes` queued bytes.
     pub fn end_segment_after(&mut self, bytes: u32) {
         self.boundary = bytes;
     }
@@ -45,13 +45,13 @@ impl SendQueue {
         })
     }
 
-    /// Where the first chunk with that byte of the stream ends.
+    /// Returns the end of the first chunk that contains the byte at `offset` of the stream.
     pub fn end_of_chunk_with(&self, offset: u64) -> Option<u64> {
         let has_it = |chunk: &&Chunk| chunk.offset <= offset && offset < chunk.end();
         self.chunks.iter().find(has_it).map(Chunk::end)
     }
 
-    /// Takes back what lies behind the place where a segment has to end, if there is one.
+    /// Removes and returns the data after the forced segment boundary, or all data without one.
     pub fn take_back(&mut self) -> Vec<Range> {
         let mut kept = Self::default();
         while self.boundary > 0 && self.bytes > 0 {
@@ -62,7 +62,8 @@ impl SendQueue {
         taken.ranges().collect()
     }
 
-    /// How long the next segment can be, up to `limit` bytes: chunks that continue each other count as one.
+    /// Returns the length of the next segment, at most `limit` bytes. Chunks that are contiguous in
+    /// the stream count as one.
     pub fn next_len(&self, limit: u32) -> u32 {
         if self.bytes == 0 {
             return 0;
@@ -83,7 +84,7 @@ impl SendQueue {
         len.min(limit)
     }
 
-    /// The next `len` bytes, at most [`SendQueue::next_len`].
+    /// Removes and returns the next `len` bytes, at most [`SendQueue::next_len`].
     pub fn take(&mut self, len: u32) -> Chunk {
         let mut taken = self.take_from_first(len);
         while taken.payload.len() < len {

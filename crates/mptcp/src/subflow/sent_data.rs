@@ -1,5 +1,6 @@
-//! The bytes that were sent and are not acknowledged. The connection may have forgotten them: what another subflow has
-//! delivered is still sent again here until it is acknowledged here (RFC 8684, section 3.3.6).
+//! The bytes that a subflow sent and the peer has not acknowledged. The connection may have
+//! released them. The subflow still retransmits data that another subflow delivered until it is
+//! acknowledged here (RFC 8684, section 3.3.6).
 
 use std::collections::VecDeque;
 
@@ -7,16 +8,16 @@ use super::Chunk;
 use crate::queue;
 use crate::seq::SeqNr;
 
-/// All of them, in the order of their sequence numbers. What was sent piece after piece of one stretch of the stream is one run,
-/// so that a segment takes no memory for its bytes.
+/// All unacknowledged data in the order of its sequence numbers. Data that was sent in sequence
+/// from one part of the stream is one run, so that a segment takes no memory for its bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SentData {
     runs: VecDeque<Run>,
-    /// Whether some run stands before an earlier one in the stream, as what is sent again for another subflow does.
+    /// Whether a run lies before an earlier run in the stream, as reinjected data does.
     is_mixed: bool,
 }
 
-/// Neighbours on the subflow and in the stream.
+/// Data that is contiguous on the subflow and in the stream.
 #[derive(Clone, Debug)]
 struct Run {
     seq: SeqNr,
@@ -28,7 +29,7 @@ impl Run {
         self.seq + self.chunk.payload.len()
     }
 
-    /// Takes in what was sent next; whether it continues this.
+    /// Appends `next` if it continues the run. Returns whether it did.
     fn extend(&mut self, next: &Chunk) -> bool {
         self.chunk.end() == next.offset && self.chunk.payload.extend_in_place(&next.payload)
     }
@@ -41,7 +42,8 @@ impl Run {
 }
 
 impl SentData {
-    /// `chunk` is sent for the first time, and `seq` is its first number: the next one.
+    /// Adds `chunk`, which is sent for the first time. `seq` is the sequence number of its first
+    /// byte and continues the data before.
     pub fn push(&mut self, seq: SeqNr, chunk: &Chunk) {
         let last = self.runs.back_mut();
         self.is_mixed = match &last {
@@ -55,7 +57,7 @@ impl SentData {
         }
     }
 
-    /// What comes before `seq` is acknowledged.
+    /// Removes the data before `seq`, which is acknowledged.
     pub fn forget_before(&mut self, seq: SeqNr) {
         while self
             .runs
@@ -73,12 +75,12 @@ impl SentData {
         }
     }
 
-    /// All is acknowledged.
+    /// Removes all data.
     pub fn clear(&mut self) {
         self.runs.clear();
     }
 
-    /// The bytes from `seq` on, all of one segment.
+    /// Returns `len` bytes from `seq` on, which belong to one segment.
     pub fn slice(&self, seq: SeqNr, len: u32) -> Chunk {
         if len == 0 {
             return Chunk::default();
@@ -91,13 +93,14 @@ impl SentData {
         }
     }
 
-    /// The place in the stream of the byte with that number.
+    /// Returns the offset in the stream of the byte at `seq`.
     pub fn offset(&self, seq: SeqNr) -> u64 {
         let run = self.run_with(seq);
         run.chunk.offset + seq.distance_from(run.seq) as u64
     }
 
-    /// The number of a byte of the stream; the first, if it was sent several times.
+    /// Returns the sequence number of the byte at `offset` of the stream; the first one, if it was
+    /// sent several times.
     pub fn seq_of(&self, offset: u64) -> Option<SeqNr> {
         let has_it = |run: &&Run| run.chunk.offset <= offset && offset < run.chunk.end();
         let run = match self.is_mixed {

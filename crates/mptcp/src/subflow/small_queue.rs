@@ -1,32 +1,34 @@
-//! TCP small queues: how much of a subflow may wait in its host, before the first link (`tcp_small_queue_check` of Linux).
+//! TCP small queues: a limit on the data of a subflow that waits in its host before the first link
+//! (Linux's `tcp_small_queue_check`).
 //!
-//! Who sends the segments tells what waits there ([`Subflow::waits_in_host`]) and what has left ([`Subflow::departed`]). Where it says
-//! nothing, nothing waits, and nothing is held back.
+//! The driver reports segments that wait ([`Subflow::waits_in_host`]) and that have left
+//! ([`Subflow::departed`]). Without such reports nothing is held back.
 
 use super::{Output, Subflow, segment_memory_bytes};
 use crate::cc::Window;
 
-/// Segments that may wait however slow the subflow is.
+/// Segments that may always wait, however slow the subflow is.
 const LEAST_SEGMENTS: f64 = 2.0;
 
-/// What it sends in a 1024th of a second may wait (`sk_pacing_shift`).
+/// The data that the subflow sends in 1/1024 s may wait (`sk_pacing_shift`).
 const PACING_PARTS: f64 = 1024.0;
 
-/// The most that may wait (`net.ipv4.tcp_limit_output_bytes`).
+/// The most that may wait, in bytes (`net.ipv4.tcp_limit_output_bytes`).
 const MOST_BYTES: f64 = 4_194_304.0;
 
-/// So much more for what is sent again.
+/// The factor of the limit for retransmissions.
 const RETRANSMISSION_FACTOR: f64 = 2.0;
 
-/// So many segments that are not acknowledged hold back nothing: at least one is on its way whatever waits.
+/// The number of unacknowledged segments up to which nothing is held back, so that at least one is
+/// in flight whatever waits.
 const ALWAYS_SENT: usize = 1;
 
-/// What waits in the host.
+/// Segments that wait in the host.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SmallQueue {
-    /// Memory of the segments, as Linux counts it.
+    /// Memory of the waiting segments, as Linux counts it.
     waiting_bytes: u32,
-    /// Something was held back, and nothing has left since.
+    /// Whether data was held back and nothing has left the host since.
     pub is_throttled: bool,
 }
 
@@ -40,19 +42,22 @@ impl SmallQueue {
     }
 }
 
-/// The memory that may wait, in bytes, of a subflow that sends so many bytes a second in segments of that memory.
+/// Returns the memory that may wait, in bytes, for a subflow that sends `pacing_rate` bytes per
+/// second in segments of `segment_memory_bytes`.
 fn limit_bytes(pacing_rate: f64, segment_memory_bytes: u32) -> f64 {
     let least = LEAST_SEGMENTS * f64::from(segment_memory_bytes);
     least.max(pacing_rate / PACING_PARTS).min(MOST_BYTES)
 }
 
 impl Subflow {
-    /// A segment of it with so much payload waits in the host. Acknowledgments count for nothing.
+    /// Reports that a segment with `payload_bytes` waits in the host. Segments without payload do
+    /// not count.
     pub fn waits_in_host(&mut self, payload_bytes: u32) {
         self.small_queue.waiting_bytes += memory_bytes(payload_bytes);
     }
 
-    /// One that waited has left the host; whether the subflow may now send what was held back.
+    /// Reports that a waiting segment left the host. Returns whether the subflow may now send the
+    /// data that was held back.
     pub fn departed(&mut self, payload_bytes: u32, window: &Window) -> bool {
         let left = memory_bytes(payload_bytes);
         let waiting = self.small_queue.waiting_bytes.saturating_sub(left);
@@ -65,12 +70,12 @@ impl Subflow {
         resumes
     }
 
-    /// Whether it is held back because so much of it waits in the host.
+    /// Returns whether the subflow is held back because too much of its data waits in the host.
     pub fn is_throttled(&self) -> bool {
         self.small_queue.is_throttled
     }
 
-    /// Whether data is held back; then it is noted.
+    /// Returns whether data is held back, and records it.
     pub(super) fn is_held_back(
         &mut self,
         output: &Output<'_, '_>,

@@ -1,4 +1,4 @@
-//! What is due when a timer expires.
+//! Actions of expired timers.
 
 use super::ack_policy::Due;
 use super::recovery::Phase;
@@ -45,13 +45,13 @@ impl Subflow {
         }
     }
 
-    /// The peer closed its window over data that was on its way, and answers: that is no reason to give up (RFC 9293, section
-    /// 3.8.6.1).
+    /// Returns whether the peer closed its window over data in flight and still answers, which is
+    /// no reason to give up (RFC 9293, section 3.8.6.1).
     fn is_held_by_window(&self) -> bool {
         self.peer_window.bytes == 0 && self.last_received_at >= self.last_sent_at
     }
 
-    /// A tail loss probe is sent, and the timeout counts from it (RFC 8985, section 7.3).
+    /// Requests a tail loss probe. The RTO counts from the probe (RFC 8985, section 7.3).
     fn loss_probe_expired(&mut self, now: Nanos) {
         self.loss_probe_due = true;
         let at = now + self.rtt.rto();
@@ -68,8 +68,8 @@ impl Subflow {
         }
     }
 
-    /// The window is still too small: what fits is sent, or a probe if nothing does (RFC 9293, sections 3.8.6.1 and
-    /// 3.8.6.2.1). Probes go on for as long as they are answered.
+    /// Handles a window that is still too small: sends what fits, or a probe if nothing does (RFC
+    /// 9293, sections 3.8.6.1 and 3.8.6.2.1). Probes continue while they are answered.
     fn persist_expired(&mut self) {
         if self.probes_unanswered > self.config.retries {
             self.end(CloseReason::TimedOut);

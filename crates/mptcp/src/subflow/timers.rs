@@ -1,26 +1,26 @@
-//! The timers of a subflow: an array of deadlines.
+//! The timers of a subflow, as an array of deadlines.
 
 use crate::time::{NEVER, Nanos};
 use crate::timer_wheel::TimerWheel;
 
-/// What is waited for.
+/// The events that timers wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
     /// An acknowledgment of data, SYN or FIN (RFC 6298).
     Retransmission,
-    /// The same, a tail loss probe (RFC 8985, section 7).
+    /// An acknowledgment, before a tail loss probe (RFC 8985, section 7).
     LossProbe,
-    /// What RACK gives a segment that may only be late (RFC 8985, section 6.3).
+    /// A segment that may only be reordered (RFC 8985, section 6.3).
     Reordering,
-    /// The peer's window to open (RFC 9293, section 3.8.6.1).
+    /// The opening of the peer's window (RFC 9293, section 3.8.6.1).
     Persist,
-    /// A second segment to be acknowledged with the first (RFC 9293, section 3.8.6.3).
+    /// A second segment to acknowledge with the first (RFC 9293, section 3.8.6.3).
     DelayedAck,
-    /// A sign of life (RFC 9293, section 3.8.4).
+    /// An answer from an idle peer (RFC 9293, section 3.8.4).
     Keepalive,
-    /// Segments of this connection to be gone (RFC 9293, section 3.6.1).
+    /// The end of the lifetime of this connection's segments (RFC 9293, section 3.6.1).
     TimeWait,
-    /// The moment at which pacing allows the next segment.
+    /// The time at which pacing allows the next segment.
     Pacing,
 }
 
@@ -37,11 +37,11 @@ impl Timer {
     ];
 }
 
-/// Deadlines, by [`Timer`]; that of one that is not armed is [`NEVER`].
+/// Deadlines by [`Timer`]. A timer that is not armed has [`NEVER`].
 #[derive(Clone, Debug)]
 pub(super) struct Timers {
     expiries: [Nanos; Timer::ALL.len()],
-    /// What the retransmission timer was set to, before it was rounded.
+    /// The time to which the retransmission timer was set, before rounding.
     retransmission_at: Nanos,
     wheel: Option<TimerWheel>,
 }
@@ -55,7 +55,8 @@ impl Timers {
         }
     }
 
-    /// Sets a timer at `now` to `at`, or to when a clock that is coarser lets it expire. Pacing has a finer one in Linux, too.
+    /// Arms `timer` at `now` for `at`, rounded up by the timer wheel if there is one. Pacing is not
+    /// rounded, because Linux has a finer timer for it too.
     pub fn arm(&mut self, timer: Timer, now: Nanos, at: Nanos) {
         let expiry = match self.wheel {
             Some(wheel) if timer != Timer::Pacing => wheel.expiry(now, at),
@@ -79,7 +80,7 @@ impl Timers {
         Some(self.expiries[timer as usize]).filter(|at| *at != NEVER)
     }
 
-    /// What the retransmission timer was set to, if it runs; it may expire later.
+    /// Returns the time to which the retransmission timer is set, if it runs. It may expire later.
     pub fn retransmission_at(&self) -> Option<Nanos> {
         let is_armed = self.is_armed(Timer::Retransmission);
         is_armed.then_some(self.retransmission_at)
@@ -89,13 +90,14 @@ impl Timers {
         self.deadline(timer).is_some()
     }
 
-    /// The first deadline.
+    /// Returns the earliest deadline.
     pub fn next(&self) -> Option<Nanos> {
         let first = self.expiries.iter().copied().min();
         first.filter(|at| *at != NEVER)
     }
 
-    /// Disarms the timer that is due at `now`, the earliest first; of two at once a probe goes before the retransmission.
+    /// Removes and returns the earliest timer that is due at `now`. Of two timers with the same
+    /// deadline, a probe comes before the retransmission.
     pub fn take_expired(&mut self, now: Nanos) -> Option<Timer> {
         let due = |timer: &Timer| self.deadline(*timer).is_some_and(|at| at <= now);
         let expired = Timer::ALL.into_iter().rev().filter(due);

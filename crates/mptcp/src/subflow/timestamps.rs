@@ -1,26 +1,26 @@
-//! Timestamps, and protection against wrapped sequence numbers (RFC 7323, sections 3 to 5).
+//! Timestamps and protection against wrapped sequence numbers (RFC 7323, sections 3 to 5).
 
 use crate::seq::SeqNr;
 use crate::time::{MILLISECOND, Nanos, SECOND};
 use crate::wire::{Flags, Segment, Timestamps};
 
-/// After so long without one, the last timestamp says nothing (RFC 7323, section 5.5).
+/// The age after which the last timestamp says nothing (RFC 7323, section 5.5).
 const OUTDATED_AFTER: Nanos = 24 * 24 * 3600 * SECOND;
 
-/// Our timestamp: milliseconds.
+/// Returns the local timestamp, in milliseconds.
 pub(super) fn clock(now: Nanos) -> u32 {
     (now / MILLISECOND) as u32
 }
 
-/// Whether one timestamp is older than another, modulo 2^32.
+/// Returns whether `one` is older than `other`, modulo 2^32.
 pub(super) fn is_older(one: u32, other: u32) -> bool {
     (one.wrapping_sub(other) as i32) < 0
 }
 
-/// The state of section 4.3 of RFC 7323.
+/// The state of RFC 7323, section 4.3.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TimestampState {
-    /// Whether both sides send them.
+    /// Whether both hosts send timestamps.
     pub enabled: bool,
     /// TS.Recent.
     recent: u32,
@@ -30,13 +30,13 @@ pub(super) struct TimestampState {
 }
 
 impl TimestampState {
-    /// The peer's SYN has this one.
+    /// Starts with the timestamps in the peer's SYN.
     pub fn start(&mut self, now: Nanos, peers: Timestamps) {
         self.enabled = true;
         (self.recent, self.recent_at) = (peers.value, now);
     }
 
-    /// The option of a segment.
+    /// Returns the timestamps option of a segment.
     pub fn option(&self, now: Nanos) -> Option<Timestamps> {
         self.enabled.then_some(Timestamps {
             value: clock(now),
@@ -44,7 +44,8 @@ impl TimestampState {
         })
     }
 
-    /// PAWS (section 5.3, R1). A segment without the option passes: middleboxes take options away (Linux lets it pass, too).
+    /// Applies PAWS (section 5.3, R1). Accepts a segment without the option, because middleboxes
+    /// remove options. Linux accepts it too.
     pub fn admits(&self, now: Nanos, segment: &Segment) -> bool {
         let Some(timestamps) = segment.options.timestamps.filter(|_| self.enabled) else {
             return true;
@@ -54,7 +55,8 @@ impl TimestampState {
             || now - self.recent_at > OUTDATED_AFTER
     }
 
-    /// Section 5.3, R3: the timestamp that is echoed is that of the segment which the last acknowledgment waited for.
+    /// Updates TS.Recent (section 5.3, R3) with the timestamp of the segment that the last
+    /// acknowledgment waited for.
     pub fn update(&mut self, now: Nanos, segment: &Segment) {
         let Some(timestamps) = segment.options.timestamps.filter(|_| self.enabled) else {
             return;
@@ -66,7 +68,7 @@ impl TimestampState {
         }
     }
 
-    /// What the peer echoes, if it can be believed.
+    /// Returns the timestamp that the peer echoes, unless it is 0.
     pub fn echo(&self, segment: &Segment) -> Option<u32> {
         let timestamps = segment.options.timestamps.filter(|_| self.enabled)?;
         (timestamps.echo != 0).then_some(timestamps.echo)

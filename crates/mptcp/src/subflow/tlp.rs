@@ -3,13 +3,13 @@
 use crate::seq::SeqNr;
 use crate::time::{MILLISECOND, Nanos, SECOND};
 
-/// How long a peer is thought to delay the acknowledgment of a single segment.
+/// The assumed time for which a peer delays the acknowledgment of a single segment.
 pub const MAX_ACK_DELAY: Nanos = 200 * MILLISECOND;
 
-/// The probe timeout before the first sample of the round-trip time.
+/// The probe timeout before the first RTT sample.
 const UNMEASURED: Nanos = SECOND;
 
-/// The probe timeout (section 7.2), not yet bounded by the retransmission timer.
+/// Returns the probe timeout (section 7.2), not yet limited by the retransmission timer.
 pub fn probe_timeout(srtt: Option<Nanos>, is_single_segment: bool, max_ack_delay: Nanos) -> Nanos {
     let twice = srtt.map_or(UNMEASURED, |srtt| 2 * srtt);
     if is_single_segment {
@@ -19,28 +19,28 @@ pub fn probe_timeout(srtt: Option<Nanos>, is_single_segment: bool, max_ack_delay
     }
 }
 
-/// A probe whose acknowledgment is waited for.
+/// A probe that has not been acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Probe {
-    /// TLP.end_seq: SND.NXT after it was sent.
+    /// TLP.end_seq: SND.NXT after the probe was sent.
     pub end: SeqNr,
-    /// TLP.is_retrans: it repeated the last segment.
+    /// TLP.is_retrans: whether the probe repeated the last segment.
     pub is_retransmission: bool,
 }
 
-/// What an acknowledgment says of a probe.
+/// What an acknowledgment shows about a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Nothing yet.
     Open,
-    /// Nothing was lost.
+    /// No segment was lost.
     NoLoss,
-    /// The probe repaired a loss: congestion (section 7.4.2).
+    /// The probe repaired a loss, which is a sign of congestion (section 7.4.2).
     Repaired,
 }
 
 impl Probe {
-    /// `is_duplicate`: the acknowledgment brought nothing new at all.
+    /// Judges an acknowledgment. `is_duplicate` means that it brought nothing new.
     pub fn judge(&self, ack: SeqNr, has_dsack: bool, is_duplicate: bool) -> Verdict {
         if ack.is_before(self.end) {
             Verdict::Open

@@ -1,4 +1,4 @@
-//! What is sent next.
+//! Selection and construction of the next segment.
 
 use super::ack_policy::Due;
 use super::frto::{Frto, NEW_SEGMENTS};
@@ -15,16 +15,16 @@ use crate::seq::SeqNr;
 use crate::time::Nanos;
 use crate::wire::{Flags, MAX_OPTIONS_LEN, MptcpOptions, SackBlocks, Segment, TcpOptions};
 
-/// Where and how a segment is built.
+/// The context in which a segment is built.
 pub(super) struct Output<'a, 'b> {
     pub now: Nanos,
-    /// Bytes of room at the receiver, beyond what is acknowledged.
+    /// Bytes that the receive buffer can take beyond what is acknowledged.
     pub available: u64,
     pub control: &'a mut Control<'b>,
     pub options: &'a mut dyn Options,
 }
 
-/// A segment before it has its header: what there is to decide. The rest follows from the state, and is filled in last.
+/// The decisions about a segment. The header fields that follow from the state are filled in last.
 struct Draft {
     kind: SegmentKind,
     seq: SeqNr,
@@ -47,11 +47,11 @@ impl Draft {
     }
 }
 
-/// What new data can be sent now.
+/// The new data that can be sent now.
 enum Sendable {
-    /// So many bytes, and whether the FIN goes with them.
+    /// A segment of that many bytes, and whether the FIN goes with it.
     Segment(u32, bool),
-    /// Nothing is there.
+    /// There is nothing to send.
     Nothing,
     /// The peer's window is too small.
     WindowClosed,
@@ -63,7 +63,7 @@ impl Subflow {
         Some(self.finish(draft, output))
     }
 
-    /// What is sent next, if anything is; it counts as sent.
+    /// Returns the next segment, if there is one, and records it as sent.
     fn draft(&mut self, output: &mut Output<'_, '_>) -> Option<Draft> {
         if std::mem::take(&mut self.reset_due) {
             return Some(self.draft_reset());
@@ -101,7 +101,7 @@ impl Subflow {
         is_due.then(|| self.draft_ack(self.ack_seq()))
     }
 
-    /// After what is sent now, if anything is, there is nothing more.
+    /// Records that there is nothing to send after the current segment.
     fn begin_rest(&mut self, receive_window_bytes: u64) {
         if !self.timers.is_armed(Timer::Pacing) {
             self.rest = Rest::Nothing {
@@ -110,23 +110,25 @@ impl Subflow {
         }
     }
 
-    /// Whether there is something to report out of order.
+    /// Returns whether there are SACK blocks to report.
     fn has_blocks(&self) -> bool {
         self.has_sack && self.received.as_ref().is_some_and(Reassembly::has_blocks)
     }
 
-    /// Whether it acknowledges by itself when [`Subflow::is_window_update_due`], as a TCP has to; a connection may know better.
+    /// Sets whether the subflow sends window updates by itself ([`Subflow::is_window_update_due`]),
+    /// as plain TCP must. A connection may send them instead.
     pub fn set_tells_of_room(&mut self, on: bool) {
         self.tells_of_room = on;
     }
 
-    /// Acknowledges at once what came, with data if there is any to be sent.
+    /// Acknowledges received data at once, with data if there is any to send.
     pub fn acknowledge_now(&mut self) {
         self.rest = self.rest.without_acks();
         self.acks.ask(Due::Now);
     }
 
-    /// Whether the peer should hear that there is so much room: it knows of half as much, and of half the largest window.
+    /// Returns whether to send a window update for a receive window of `available` bytes: the peer
+    /// knows of at most half of it, and of at most half the largest window.
     pub fn is_window_update_due(&self, available: u64) -> bool {
         let mss = self.segment_bytes;
         let is_open = matches!(
@@ -137,7 +139,7 @@ impl Subflow {
         is_open && next.is_some_and(|next| self.receive_window.is_update_due(next, available, mss))
     }
 
-    /// Data, FIN, and what repeats them.
+    /// Returns the next segment with data or a FIN, new or retransmitted.
     fn transmit_data(&mut self, output: &mut Output<'_, '_>) -> Option<Draft> {
         if matches!(
             self.state,
@@ -149,7 +151,7 @@ impl Subflow {
             .or_else(|| self.transmit_within_window(output))
     }
 
-    /// What a timer asked for goes whatever the windows say.
+    /// Returns a segment that a timer requested, regardless of the windows.
     fn transmit_unbidden(&mut self, output: &mut Output<'_, '_>) -> Option<Draft> {
         if std::mem::take(&mut self.forced_retransmission) && !self.flight.is_empty() {
             return Some(self.retransmit(0, output));
@@ -182,7 +184,7 @@ impl Subflow {
         self.timers.cancel(Timer::Pacing);
         if self.recovery.frto == Frto::NewData {
             let draft = self.transmit_in_place_of_lost(output);
-            // Without new data, or the window for it, it is a timeout like others.
+            // Without new data, or without a window for it, the timeout is handled like any other.
             if draft.is_some() || self.nxt.is_after(self.recovery.point) {
                 return draft;
             }
@@ -207,7 +209,7 @@ impl Subflow {
         }
     }
 
-    /// Step 2b of RFC 5682.
+    /// Sends new data as in step 2b of RFC 5682.
     fn transmit_in_place_of_lost(&mut self, output: &mut Output<'_, '_>) -> Option<Draft> {
         let sent = self.nxt.distance_from(self.recovery.point) as u32;
         match self.sendable() {
@@ -221,12 +223,16 @@ impl Subflow {
     fn transmit_new(&mut self, len: u32, fin: bool, output: &mut Output<'_, '_>) -> Option<Draft> {
         self.restart_after_idle(output.now, output.control);
         let has_room = self.has_room(len, output.control);
-        // The last FIN does not wait for the congestion window.
+        // A FIN without data does not wait for the congestion window.
         if !has_room && len > 0 {
             self.note_cwnd_usage(true, output);
             return None;
         }
         if self.is_held_back(output, false) {
+            return None;
+        }
+        if len > 0 && !self.joins_packet(output) {
+            self.note_cwnd_usage(true, output);
             return None;
         }
         self.sends_what_fits = false;
@@ -249,8 +255,9 @@ impl Subflow {
         }
     }
 
-    /// A window of which an application leaves a part unused says nothing of the path any more: it goes half way to what was
-    /// used (RFC 2861, section 3.1; `tcp_cwnd_application_limited`).
+    /// Reduces a window that the application did not fill half way to what was used, because the
+    /// unused part says nothing about the path any more (RFC 2861, section 3.1;
+    /// `tcp_cwnd_application_limited`).
     fn shrink_unused(&self, window: &mut Window, used_bytes: u32) {
         let initial = self.config.initial_window.bytes(window.mss_bytes);
         let used = f64::from(used_bytes.max(initial));
@@ -260,20 +267,22 @@ impl Subflow {
         }
     }
 
-    /// Whether the congestion window takes so many bytes more; something always goes.
+    /// Returns whether the congestion window has room for `bytes` more. It always has if nothing is
+    /// in flight.
     fn has_room(&self, bytes: u32, control: &Control<'_>) -> bool {
         let pipe = self.pipe_bytes();
         pipe == 0 || f64::from(pipe) + f64::from(bytes) <= control.window().cwnd_bytes
     }
 
-    /// Bytes that the peer's window takes beyond what was sent.
+    /// Returns the bytes that the peer's window allows beyond the data already sent.
     pub(super) fn usable_window(&self) -> u32 {
         let edge = self.una + self.peer_window.bytes;
         edge.distance_from(self.nxt).max(0) as u32
     }
 
-    /// What the peer's window lets go, without sending silly segments (RFC 9293, section 3.8.6.2.1): a full-sized one, all there
-    /// is, half the largest window, or what fits when the persist timer has expired.
+    /// Returns the new data that the peer's window allows, and avoids the silly window syndrome
+    /// (RFC 9293, section 3.8.6.2.1): a full-sized segment, all queued data, half the largest
+    /// window, or what fits after the persist timer expired.
     fn sendable(&self) -> Sendable {
         let mss = self.segment_bytes;
         let usable = self.usable_window();
@@ -299,13 +308,15 @@ impl Subflow {
         Sendable::WindowClosed
     }
 
-    /// Nagle's algorithm (RFC 9293, section 3.7.4). What another mapping follows cannot grow.
+    /// Returns whether Nagle's algorithm holds back the next segment (RFC 9293, section 3.7.4). A
+    /// segment that ends at a mapping boundary is not held back, because it cannot grow.
     fn waits_for_more(&self, next_bytes: u32) -> bool {
         let can_grow = next_bytes == self.queue.bytes() && next_bytes < self.segment_bytes;
         self.config.nagle && can_grow && self.fin == Fin::None && !self.flight.is_empty()
     }
 
-    /// The persist timer runs while nothing else would bring a word of the peer (RFC 9293, section 3.8.6.1).
+    /// Arms the persist timer if no acknowledgment is expected that could open the window (RFC
+    /// 9293, section 3.8.6.1).
     fn arm_persist(&mut self, now: Nanos) {
         if self.flight.is_empty() && !self.timers.is_armed(Timer::Persist) {
             let at = now + self.rtt.backed_off(self.persist_backoff);
@@ -319,7 +330,8 @@ impl Subflow {
         }
     }
 
-    /// The window after a pause: halved for each timeout in it, down to the initial window, as in Linux (RFC 5681, section 4.1).
+    /// Reduces the window after a pause: halves it for each RTO in the pause, down to the initial
+    /// window, as in Linux (RFC 5681, section 4.1).
     fn restart_after_idle(&mut self, now: Nanos, control: &mut Control<'_>) {
         let idle = now - self.last_sent_at;
         let rto = self.rtt.rto();
@@ -334,7 +346,7 @@ impl Subflow {
         control.restarted_after_idle(now, idle);
     }
 
-    /// Halves the window that often.
+    /// Halves the window `times` times, down to the initial window.
     fn decay(&self, window: &mut Window, times: i32) {
         let cwnd = window.cwnd_bytes;
         let initial = f64::from(self.config.initial_window.bytes(window.mss_bytes));
@@ -359,7 +371,11 @@ impl Subflow {
             self.fin_sent();
         }
         self.timers.cancel(Timer::Persist);
-        let draft = self.send_record(index, chunk, false, output);
+        let mut draft = self.send_record(index, chunk, false, output);
+        // The record keeps no PSH, because a retransmission is not part of the super-packet.
+        if self.offload.take() {
+            draft.flags |= Flags::PSH;
+        }
         self.arm_loss_probe(output.now);
         draft
     }
@@ -422,7 +438,7 @@ impl Subflow {
         flags
     }
 
-    /// What sending data changes: the timer (RFC 6298, section 5.1), the pace, what PRR counts.
+    /// Updates the state after data was sent: the timer (RFC 6298, section 5.1), pacing and PRR.
     fn account(&mut self, output: &mut Output<'_, '_>, len: u32, fin: bool) {
         let now = output.now;
         self.last_sent_at = now;
@@ -436,7 +452,8 @@ impl Subflow {
         output.control.segment_sent(now, len);
     }
 
-    /// The number of a segment without data: beyond a window that shrank it would not be acceptable.
+    /// Returns the sequence number of a segment without data. A number beyond a window that shrank
+    /// would not be acceptable.
     fn ack_seq(&self) -> SeqNr {
         self.nxt
             .min(self.una + self.peer_window.bytes)
@@ -470,14 +487,15 @@ impl Subflow {
         draft
     }
 
-    /// A segment with its header and options.
+    /// Builds the segment with its header and options.
     fn finish(&mut self, draft: Draft, output: &mut Output<'_, '_>) -> Segment {
         let is_syn = draft.flags.contains(Flags::SYN);
         let mut options = self.own_options(&draft, output.now);
         let total = self.options_limit(&draft);
         options.mptcp = self.ask_options(&draft, total - options.wire_len(), output.options);
         if draft.kind == SegmentKind::Ack && options.wire_len() > total {
-            // An announcement with a port. Linux does so since 7.2, too (`net.mptcp.add_addr_v6_port_drop_ts`).
+            // An announcement with a port needs the space of the timestamps. Linux does the same
+            // since 7.2 (`net.mptcp.add_addr_v6_port_drop_ts`).
             options.timestamps = None;
         }
         if !is_syn && draft.flags.contains(Flags::ACK) && self.has_blocks() {
@@ -515,8 +533,8 @@ impl Subflow {
         }
     }
 
-    /// Bytes of options that a segment may have: what the data leaves of a packet. An old record, cut when fewer were reserved,
-    /// keeps room for timestamps.
+    /// Returns the bytes of options that a segment may have: what the data leaves of a packet. A
+    /// record from a time when fewer bytes were reserved still leaves room for timestamps.
     fn options_limit(&self, draft: &Draft) -> usize {
         let left = u32::from(self.mss).saturating_sub(draft.payload.len());
         let left = if draft.payload.is_empty() {
@@ -543,7 +561,7 @@ impl Subflow {
         })
     }
 
-    /// As many blocks as fit, four bytes and eight for each.
+    /// Removes and returns as many SACK blocks as fit, at four bytes and eight for each.
     fn take_blocks(&mut self, room_bytes: usize) -> SackBlocks {
         let limit = room_bytes.saturating_sub(4) / 8;
         match &mut self.received {
@@ -572,12 +590,12 @@ impl Subflow {
     }
 }
 
-/// Answers an acknowledgment of what was never sent, in the handshake (RFC 9293, section 3.10.7.3).
+/// Answers an acknowledgment of data never sent during the handshake (RFC 9293, section 3.10.7.3).
 fn draft_reset_reply(seq: SeqNr) -> Draft {
     Draft::without_data(SegmentKind::Reset, seq, Flags::RST)
 }
 
-/// The threshold remembers three quarters of a window that decays (`tcp_current_ssthresh`).
+/// Raises ssthresh to three quarters of a window that decays (`tcp_current_ssthresh`).
 fn remember_threshold(window: &mut Window) {
     if window.ssthresh_bytes.is_finite() {
         window.ssthresh_bytes = window.ssthresh_bytes.max(0.75 * window.cwnd_bytes);

@@ -1,4 +1,4 @@
-//! The two receive windows: what we offer, and what the peer offers (RFC 9293, section 3.8.6; RFC 7323, section 2).
+//! The receive windows of both hosts (RFC 9293, section 3.8.6; RFC 7323, section 2).
 
 use crate::seq::SeqNr;
 use crate::wire::{Flags, Segment};
@@ -6,31 +6,31 @@ use crate::wire::{Flags, Segment};
 /// The largest shift count (RFC 7323, section 2.3).
 pub(super) const MAX_SHIFT: u8 = 14;
 
-/// What we offer.
+/// The window that the local host offers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReceiveWindow {
-    /// Where the window ends that was offered last.
+    /// The end of the window that was offered last.
     offered: SeqNr,
-    /// Where the furthest ended: that far we take data.
+    /// The furthest end of any window offered. Data up to there is accepted.
     edge: SeqNr,
     /// The largest window so far, in bytes.
     largest: u32,
-    /// Our shift count.
+    /// The local shift count.
     pub shift: u8,
 }
 
 impl ReceiveWindow {
-    /// Nothing is offered beyond `next`.
+    /// Starts at `next`, with an edge at the largest window beyond it.
     pub fn start(&mut self, next: SeqNr) {
         (self.offered, self.edge) = (next + self.largest, next + self.largest);
     }
 
-    /// Where the window ends, as far as the peer can know.
+    /// Returns the end of the window, as far as the peer can know it.
     pub fn edge(&self) -> SeqNr {
         self.edge
     }
 
-    /// The field of a SYN, which is never scaled (RFC 7323, section 2.2).
+    /// Returns the window field of a SYN, which is never scaled (RFC 7323, section 2.2).
     pub fn syn_field(&mut self, next: SeqNr, available: u64) -> u16 {
         let field = u16::try_from(available).unwrap_or(u16::MAX);
         self.largest = u32::from(field);
@@ -38,8 +38,9 @@ impl ReceiveWindow {
         field
     }
 
-    /// The field of a segment that acknowledges `next`, when there is room for `available` bytes beyond it. The edge moves by
-    /// a segment or half the buffer at least (RFC 9293, section 3.8.6.2.2), and is not moved back by rounding.
+    /// Returns the window field of a segment that acknowledges `next`, when the receive buffer has
+    /// `available` bytes beyond it. The edge moves by at least a segment or half the buffer (RFC
+    /// 9293, section 3.8.6.2.2). Rounding does not move it back.
     pub fn field(&mut self, next: SeqNr, available: u64, mss: u32) -> u16 {
         let unit = 1 << self.shift;
         let available = self.limited(available);
@@ -59,8 +60,9 @@ impl ReceiveWindow {
         field as u16
     }
 
-    /// Whether the peer should hear of room that appeared: it knows of less than half the largest window, and there is twice
-    /// as much, as Linux does, and it is a segment or half the buffer more. What scaling would round away is no room.
+    /// Returns whether to send a window update. The peer knows of at most half the largest window,
+    /// the available window is at least twice as large, as in Linux, and it has grown by a segment
+    /// or half the largest window, whichever is less. Bytes that scaling rounds away do not count.
     pub fn is_update_due(&self, next: SeqNr, available: u64, mss: u32) -> bool {
         let available = self.limited(available) >> self.shift << self.shift;
         let remaining = self.remaining(next);
@@ -73,7 +75,7 @@ impl ReceiveWindow {
         available.min(u64::from(u16::MAX) << self.shift) as u32
     }
 
-    /// What the peer may still send by the window offered last, in bytes.
+    /// Returns the bytes that the peer may still send in the last offered window.
     pub fn remaining(&self, next: SeqNr) -> u32 {
         self.offered.distance_from(next).max(0) as u32
     }
@@ -83,21 +85,22 @@ impl ReceiveWindow {
     }
 }
 
-/// What the peer offers.
+/// The window that the peer offers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PeerWindow {
     /// SND.WND in bytes.
     pub bytes: u32,
-    /// The largest so far (Max(SND.WND) of RFC 9293, section 3.8.6.2.1).
+    /// The largest window so far (Max(SND.WND) of RFC 9293, section 3.8.6.2.1).
     pub largest: u32,
-    /// SND.WL1 and SND.WL2: what the last update came with.
+    /// SND.WL1 and SND.WL2: the numbers of the segment of the last update.
     updated_by: (SeqNr, SeqNr),
     /// The peer's shift count.
     pub shift: u8,
 }
 
 impl PeerWindow {
-    /// Takes the window of a segment unless an older one (RFC 9293, section 3.10.7.4); whether it changed.
+    /// Updates the window from a segment, unless a newer one did so before (RFC 9293, section
+    /// 3.10.7.4). Returns whether the segment changed it.
     pub fn update(&mut self, segment: &Segment, una: SeqNr) -> bool {
         let (seq, ack) = self.updated_by;
         let is_newer =
@@ -110,14 +113,15 @@ impl PeerWindow {
         self.bytes != before
     }
 
-    /// The window of a segment in bytes; that of a SYN is not scaled (RFC 7323, section 2.2).
+    /// Returns the window of a segment in bytes. The window of a SYN is not scaled (RFC 7323,
+    /// section 2.2).
     pub fn of(&self, segment: &Segment) -> u32 {
         let is_syn = segment.flags.contains(Flags::SYN);
         let shift = if is_syn { 0 } else { self.shift };
         u32::from(segment.window) << shift
     }
 
-    /// Takes the window of a segment as it is.
+    /// Sets the window to that of a segment.
     pub fn set(&mut self, segment: &Segment) {
         self.bytes = self.of(segment);
         self.largest = self.largest.max(self.bytes);

@@ -1,7 +1,8 @@
-//! The Internet checksum (RFC 1071), over headers, pseudo-headers, payloads and mappings.
+//! The Internet checksum (RFC 1071) of headers, pseudo-headers, payloads and mappings.
 //!
-//! A checksum is the complement of the ones' complement sum of all 16-bit words. Such sums may be added in any order and in
-//! any byte order (RFC 1071, section 2), so a [`Sum`] is gathered from parts: a pseudo-header, a header, pieces of a payload.
+//! The checksum is the complement of the ones' complement sum of all 16-bit words. The words can be
+//! added in any order and in any byte order (RFC 1071, section 2). A [`Sum`] is therefore built
+//! from parts: a pseudo-header, a header and the pieces of a payload.
 
 use std::net::IpAddr;
 
@@ -9,36 +10,42 @@ use super::fields::Reader;
 use crate::payload::Payload;
 use crate::seq::DataSeq;
 
-/// The ones' complement sum of what was added so far.
+/// The ones' complement sum of the bytes added so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sum {
-    /// Of words of 64 bits in this machine's byte order.
+    /// The sum of 64-bit words in this machine's byte order.
     total: u64,
-    /// Whether the number of bytes so far is odd.
+    /// Whether the number of bytes added so far is odd.
     is_odd: bool,
 }
 
 impl Sum {
-    /// Nothing yet.
+    /// Creates an empty sum.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The pseudo-header of a transport over IPv4 (RFC 9293, section 3.1) or IPv6 (RFC 8200, section 8.1); `len` counts the
-    /// bytes of the transport's header and payload.
+    /// Creates the sum of the pseudo-header of a transport over IPv4 (RFC 9293, section 3.1) or
+    /// IPv6 (RFC 8200, section 8.1).
+    ///
+    /// `protocol` is the transport's protocol number, and `len` the bytes of its header and
+    /// payload.
     #[inline]
     pub fn of_pseudo_header(source: IpAddr, destination: IpAddr, protocol: u8, len: usize) -> Self {
         let mut sum = Self::new();
         sum.add_address(source);
         sum.add_address(destination);
-        // IPv4 has 16 bits for the length: as the upper half is zero, the sum is the same.
+        // The length field of IPv4 has only 16 bits. The upper half is zero, so the sum is the
+        // same.
         sum.add_bytes(&(len as u32).to_be_bytes());
         sum.add_bytes(&u32::from(protocol).to_be_bytes());
         sum
     }
 
-    /// The pseudo-header of a mapping (RFC 8684, section 3.3.1). The data comes after it; a DATA_FIN is counted in `len`
-    /// but is no byte of the data.
+    /// Creates the sum of the pseudo-header of a mapping (RFC 8684, section 3.3.1).
+    ///
+    /// Add the data of the mapping afterwards. `len` counts a DATA_FIN, although it is not a byte
+    /// of the data.
     pub fn of_mapping(data_seq: DataSeq, subflow_seq: u32, len: u16) -> Self {
         let mut sum = Self::new();
         sum.add_bytes(&data_seq.0.to_be_bytes());
@@ -55,11 +62,11 @@ impl Sum {
         }
     }
 
-    /// Adds bytes that follow those before.
+    /// Adds `bytes`, which follow the bytes added before.
     #[inline]
     pub fn add_bytes(&mut self, bytes: &[u8]) {
         let words = sum_of_words(bytes);
-        // After an odd number of bytes, every byte stands in the other half of its word.
+        // After an odd number of bytes, each byte belongs to the other half of its word.
         let words = if self.is_odd {
             u64::from(fold(words).swap_bytes())
         } else {
@@ -69,31 +76,31 @@ impl Sum {
         self.is_odd ^= bytes.len() % 2 == 1;
     }
 
-    /// Adds a payload that follows the bytes before.
+    /// Adds `payload`, which follows the bytes added before.
     pub fn add_payload(&mut self, payload: &Payload) {
         payload.for_each_chunk(|chunk| self.add_bytes(chunk));
     }
 
-    /// The checksum to send; the field it goes to counts as zero.
+    /// Returns the checksum to send. The checksum field must be zero in the bytes added before.
     pub fn checksum(self) -> u16 {
         !fold(self.total).to_be()
     }
 
-    /// Whether what was added is unharmed, if the checksum in it was added too.
+    /// Returns whether the checksum contained in the added bytes is correct.
     pub fn is_right(self) -> bool {
         self.checksum() == 0
     }
 }
 
-/// The sum of the 16-bit words, the last padded with zero. Longer words give the same when folded: 2^16 is 1 modulo
-/// 2^16 - 1, and so are its powers.
+/// Returns the sum of the 16-bit words; the last one is padded with zero. Adding longer words gives
+/// the same folded sum, because 2^16 and its powers are 1 modulo 2^16 - 1.
 #[inline]
 fn sum_of_words(bytes: &[u8]) -> u64 {
     let (blocks, rest) = bytes.as_chunks();
     add(sum_of_blocks(blocks), sum_of_rest(rest))
 }
 
-/// Sixteen bytes at once, their carries counted and added in the end.
+/// Adds blocks of sixteen bytes. The carries are counted and added at the end.
 #[inline]
 fn sum_of_blocks(blocks: &[[u8; 16]]) -> u64 {
     let (mut sum, mut carries) = (0u128, 0);
@@ -105,7 +112,7 @@ fn sum_of_blocks(blocks: &[[u8; 16]]) -> u64 {
     add(add(sum as u64, (sum >> 64) as u64), carries)
 }
 
-/// What is no whole block: fewer than sixteen bytes.
+/// Adds the last, incomplete block: fewer than sixteen bytes.
 #[inline]
 fn sum_of_rest(bytes: &[u8]) -> u64 {
     let mut rest = Reader(bytes);
@@ -118,14 +125,14 @@ fn sum_of_rest(bytes: &[u8]) -> u64 {
     add(eight, u64::from(four) + u64::from(two) + u64::from(one))
 }
 
-/// The ones' complement sum of two words: a carry comes in again at the other end.
+/// Returns the ones' complement sum of two words. A carry is added at the lowest bit.
 #[inline]
 fn add(one: u64, other: u64) -> u64 {
     let (sum, has_carry) = one.overflowing_add(other);
     sum + u64::from(has_carry)
 }
 
-/// Adds the halves until 16 bits are left.
+/// Adds the halves of the sum until 16 bits are left.
 fn fold(sum: u64) -> u16 {
     let sum = (sum >> 32) + (sum & 0xffff_ffff);
     let sum = (sum >> 16) + (sum & 0xffff);
@@ -139,7 +146,7 @@ mod tests {
 
     use super::*;
 
-    /// As RFC 1071, section 4.1 has it, word by word.
+    /// The checksum word by word, as in RFC 1071, section 4.1.
     fn by_the_book(bytes: &[u8]) -> u16 {
         let words = bytes
             .chunks(2)

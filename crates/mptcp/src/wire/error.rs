@@ -1,51 +1,51 @@
-//! Why bytes are no packet.
+//! Errors of parsing packets.
 
 use std::error::Error;
 use std::fmt;
 
-/// Why bytes are no packet.
+/// Reasons why bytes could not be parsed as a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParseError {
-    /// There are fewer bytes than a header says or needs.
+    /// Fewer bytes than the header needs, or than its length field states.
     Truncated {
-        /// The header.
+        /// The header in question.
         header: Header,
-        /// Bytes that there are.
+        /// Number of bytes present.
         found_bytes: usize,
-        /// Bytes that there must be.
+        /// Number of bytes needed.
         needed_bytes: usize,
     },
-    /// A header's own length is impossible.
+    /// The length field of a header is smaller than the header itself.
     Length {
-        /// The header.
+        /// The header in question.
         header: Header,
-        /// Bytes that its field says.
+        /// The length in the field, in bytes.
         found_bytes: usize,
-        /// The fewest that it may say.
+        /// The smallest valid length, in bytes.
         least_bytes: usize,
     },
-    /// Neither IPv4 nor IPv6.
+    /// The IP version is neither 4 nor 6.
     Version {
-        /// The first four bits.
+        /// The version field: the first four bits.
         found: u8,
     },
-    /// A fragment of a packet; who sends and receives segments sees to it that there are none (RFC 9293, section 3.7.2).
+    /// The packet is a fragment. TCP senders avoid fragmentation (RFC 9293, section 3.7.2).
     Fragment,
-    /// Another transport than the one asked for.
+    /// The packet carries another transport than the expected one.
     Protocol {
-        /// Its protocol number.
+        /// The protocol number of the packet.
         found: u8,
-        /// The one asked for.
+        /// The expected protocol number.
         expected: u8,
     },
-    /// A message of ICMP that tells of no error, or of one that says nothing to TCP.
+    /// The ICMP message reports no error, or an error that does not concern TCP.
     NoError {
-        /// Its type.
+        /// The ICMP type.
         kind: u8,
     },
-    /// The bytes are not those that were sent.
+    /// A checksum is wrong: the bytes were changed after they were sent.
     Checksum {
-        /// Whose checksum it is.
+        /// The header with the wrong checksum.
         header: Header,
     },
 }
@@ -53,21 +53,21 @@ pub enum ParseError {
 /// A header of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Header {
-    /// RFC 791, section 3.1.
+    /// IPv4 (RFC 791, section 3.1).
     Ipv4,
-    /// RFC 8200, section 3.
+    /// IPv6 (RFC 8200, section 3).
     Ipv6,
-    /// RFC 8200, section 4.
+    /// An extension header of IPv6 (RFC 8200, section 4).
     Ipv6Extension,
-    /// RFC 9293, section 3.1.
+    /// TCP (RFC 9293, section 3.1).
     Tcp,
-    /// RFC 768.
+    /// UDP (RFC 768).
     Udp,
-    /// RFC 792; RFC 4443, section 2.1.
+    /// ICMP (RFC 792) or ICMPv6 (RFC 4443, section 2.1).
     Icmp,
 }
 
-/// What views check before they take a header apart.
+/// Length checks that views make before they read a header.
 impl Header {
     pub(super) fn check_len(
         self,
@@ -84,7 +84,7 @@ impl Header {
         Ok(())
     }
 
-    /// The fixed part of the header, and what follows it.
+    /// Splits `bytes` into the fixed part of the header and the bytes after it.
     pub(super) fn split<const LEN: usize>(
         self,
         bytes: &[u8],
@@ -96,7 +96,7 @@ impl Header {
         })
     }
 
-    /// The header's options and what follows the header, from what follows its fixed part.
+    /// Splits `rest`, the bytes after the fixed part of the header, into options and payload.
     pub(super) fn split_options(
         self,
         rest: &[u8],
@@ -112,7 +112,8 @@ impl Header {
             })
     }
 
-    /// What is left of a length behind its first bytes.
+    /// Subtracts `least_bytes` from the length field `found_bytes`; an error if the field is too
+    /// small.
     pub(super) fn len_after(
         self,
         found_bytes: usize,

@@ -1,6 +1,7 @@
 //! Big-endian fields of headers and options.
 
-/// The octets of a field. Headers are arrays and places constants, so nothing can lie outside.
+/// Returns the octets of the field at offset `at`. Headers are arrays and offsets are constants, so
+/// the index is never out of bounds.
 pub(super) fn octets_at<const LEN: usize, const HEADER_LEN: usize>(
     header: &[u8; HEADER_LEN],
     at: usize,
@@ -16,7 +17,8 @@ pub(super) fn u32_at<const HEADER_LEN: usize>(header: &[u8; HEADER_LEN], at: usi
     u32::from_be_bytes(octets_at(header, at))
 }
 
-/// Takes fields from the front of an option's content; `None` where there are too few bytes.
+/// Reads fields from the front of a byte slice, such as the body of an option. Reading returns
+/// `None` if too few bytes are left.
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl Reader<'_> {

@@ -1,4 +1,5 @@
-//! ICMP errors (RFC 792; RFC 4443, section 3): what a router, or the other host, says of a packet of ours that it did not pass on.
+//! ICMP errors (RFC 792; RFC 4443, section 3), sent by a router or the receiver of a packet that
+//! was not delivered.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,52 +10,56 @@ use super::ip::{IpHeader, Ipv4View, Ipv6View};
 use super::tcp::TCP_PROTOCOL;
 use crate::seq::SeqNr;
 
-/// Bytes before the packet that is quoted.
+/// Bytes before the quoted packet.
 const ICMP_HEADER_LEN: usize = 8;
-/// What is quoted of TCP at least: ports and sequence number.
+/// Bytes of the TCP header that an error quotes at least: ports and sequence number.
 const QUOTED_LEN: usize = 8;
-/// ICMP's number in IP.
+/// The protocol number of ICMP in IPv4.
 pub const ICMP_PROTOCOL: u8 = 1;
-/// ICMPv6's number in IP.
+/// The protocol number of ICMPv6 in IPv6.
 pub const ICMPV6_PROTOCOL: u8 = 58;
 
-/// MTUs that were common when routers did not say theirs (RFC 1191, section 7.1), largest first.
+/// Common MTUs in bytes, largest first, for routers that do not report theirs (RFC 1191, section
+/// 7.1).
 const PLATEAUS_BYTES: [u32; 10] = [
     65_535, 32_000, 17_914, 8166, 4352, 2002, 1492, 1006, 508, 296,
 ];
 
-/// An error that a packet of TCP met with on its way.
+/// An ICMP error about a TCP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IcmpError {
-    /// What is wrong.
+    /// The reason why the packet was not delivered.
     pub problem: Problem,
-    /// Who sent the packet: the one who is told.
+    /// The address and port that sent the packet, and that the error was sent to.
     pub sender: SocketAddr,
-    /// Whom it was for.
+    /// The address and port that the packet was sent to.
     pub receiver: SocketAddr,
-    /// Its sequence number.
+    /// The sequence number of the packet.
     pub seq: SeqNr,
 }
 
-/// What kept a packet from its receiver.
+/// Reasons why a packet did not reach its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// It was longer than what the next link takes, and was not to be divided.
+    /// The packet was larger than the MTU of the next link and must not be fragmented.
     TooBig {
-        /// What that takes, IP header included; the next smaller usual size where a router does not say it (RFC 1191, section 5).
+        /// The MTU of that link in bytes, including the IP header. If the router does not report
+        /// it, the next smaller common MTU (RFC 1191, section 5).
         mtu_bytes: u32,
     },
-    /// Nobody takes it: its receiver has no such port, or no TCP ("hard" errors of RFC 9293, section 3.9.2.2).
+    /// The receiver has no such port or no TCP (a "hard" error of RFC 9293, section 3.9.2.2).
     Refused,
-    /// No way led on, which may change (the "soft" ones).
+    /// No route to the receiver, perhaps temporarily (a "soft" error of RFC 9293, section 3.9.2.2).
     Unreachable,
 }
 
 impl IcmpError {
-    /// Reads a packet. Messages that are no errors, and what else there is of errors, are none: a Source Quench, too (RFC 6633).
+    /// Parses an IP packet that contains an ICMP error about a TCP packet.
     ///
     /// # Errors
-    /// It is no whole, unharmed message of one of these problems about TCP.
+    /// Fails if the packet is truncated, fragmented or has a wrong checksum; if the message is not
+    /// one of the errors of [`Problem`], such as a Source Quench (RFC 6633); or if the quoted
+    /// packet is not TCP.
     pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
         match bytes.first().map(|first| first >> 4) {
             Some(6) => Self::parse_v6(bytes),
@@ -136,7 +141,7 @@ fn check(mut sum: Sum, message: &[u8]) -> Result<(), ParseError> {
     }
 }
 
-/// The largest usual MTU that is too small for a packet.
+/// Returns the largest common MTU that is smaller than the packet, or 0.
 fn plateau_below(packet_bytes: usize) -> u32 {
     let mut plateaus = PLATEAUS_BYTES.into_iter();
     let below = plateaus.find(|plateau| (*plateau as usize) < packet_bytes);

@@ -13,40 +13,42 @@ use super::options::{NO_OPERATION, OptionsIter};
 
 /// Bytes of an IPv4 header without options.
 const IPV4_HEADER_LEN: usize = 20;
-/// Bytes of an IPv6 header without extensions.
+/// Bytes of an IPv6 header without extension headers.
 const IPV6_HEADER_LEN: usize = 40;
-/// IPv4: more fragments follow.
+/// IPv4 flag: more fragments follow.
 const MORE_FRAGMENTS: u16 = 0x2000;
-/// IPv4: may not be divided on the way.
+/// IPv4 flag: routers must not fragment the packet.
 const DO_NOT_FRAGMENT: u16 = 0x4000;
-/// IPv4: place of a fragment, in units of eight bytes.
+/// IPv4: bits of the fragment offset, in units of eight bytes.
 const FRAGMENT_OFFSET: u16 = 0x1fff;
-/// The option of loose source routing (RFC 791, section 3.1).
+/// Kind of the loose source route option (RFC 791, section 3.1).
 const LOOSE_SOURCE_ROUTE: u8 = 131;
-/// What its pointer says before the first hop.
+/// The pointer of a loose source route before the first hop.
 const FIRST_ADDRESS: u8 = 4;
-/// Routers that a packet of ours may pass (RFC 1340).
+/// Time to live or hop limit of packets sent (RFC 1340).
 const HOP_LIMIT: u8 = 64;
 
-/// Extension headers of IPv6 that may stand before a transport (RFC 8200, section 4).
+/// Extension headers of IPv6 that may precede a transport header (RFC 8200, section 4).
 const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
 const DESTINATION: u8 = 60;
-/// Their lengths are multiples of this, in bytes.
+/// Extension headers are multiples of this length, in bytes.
 const EXTENSION_UNIT: usize = 8;
-/// Bits beside offset and M in a fragment header (RFC 8200, section 4.5).
+/// Reserved bits beside offset and M in a fragment header (RFC 8200, section 4.5).
 const FRAGMENT_RESERVED: u16 = 0x0006;
 
-/// Routers that a packet has to pass, in their order (RFC 791, section 3.1, loose source and record route): as many as an
-/// IPv4 header has room for, nine. It is read as a slice, and cheap to clone, as every packet of a path has the same.
+/// The routers that a packet must pass, in order: a loose source route (RFC 791, section 3.1).
+///
+/// Holds up to nine addresses, the number that fits into an IPv4 header, and dereferences to a
+/// slice. Cloning is cheap, because all packets of a path share the same route.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hops(Option<Arc<HopList>>);
 
 type HopList = ArrayVec<Ipv4Addr, 9>;
 
 impl Hops {
-    /// None: the packet goes as it is routed.
+    /// Creates an empty route: the packet is routed by its destination alone.
     pub fn new() -> Self {
         Self::default()
     }
@@ -61,7 +63,7 @@ impl Deref for Hops {
 }
 
 /// # Panics
-/// There are more than nine.
+/// Panics if there are more than nine addresses.
 impl FromIterator<Ipv4Addr> for Hops {
     fn from_iter<I: IntoIterator<Item = Ipv4Addr>>(hops: I) -> Self {
         let hops: HopList = hops.into_iter().collect();
@@ -73,14 +75,14 @@ impl FromIterator<Ipv4Addr> for Hops {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Ecn {
-    /// The transport does not take part.
+    /// Not-ECT: the transport does not support ECN.
     #[default]
     NotCapable = 0,
-    /// ECT(1).
+    /// ECT(1): the transport supports ECN.
     Capable1 = 1,
-    /// ECT(0).
+    /// ECT(0): the transport supports ECN.
     Capable0 = 2,
-    /// A router saw congestion.
+    /// CE: a router experienced congestion.
     CongestionExperienced = 3,
 }
 
@@ -95,7 +97,7 @@ impl Ecn {
     }
 }
 
-/// An IPv4 packet in memory. What `new` has checked, no accessor can fail at.
+/// A borrowed IPv4 packet. Lengths are checked once at creation, so the accessors cannot fail.
 #[derive(Clone, Copy, Debug)]
 pub struct Ipv4View<'a> {
     header: &'a [u8; IPV4_HEADER_LEN],
@@ -104,10 +106,11 @@ pub struct Ipv4View<'a> {
 }
 
 impl<'a> Ipv4View<'a> {
-    /// A whole packet; bytes after it, as Ethernet pads short frames, are no part of it.
+    /// Creates a view of a whole packet. Bytes after its end, such as Ethernet padding, are
+    /// ignored.
     ///
     /// # Errors
-    /// The header is none of IPv4, or the packet is longer than `bytes`.
+    /// Fails if the header is not a valid IPv4 header, or if the packet is longer than `bytes`.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let view = Self::from_prefix(bytes)?;
@@ -115,10 +118,10 @@ impl<'a> Ipv4View<'a> {
         Ok(view)
     }
 
-    /// A packet of which a capture kept no more than the first bytes, the header among them.
+    /// Creates a view of a truncated packet, as in a capture that keeps only the first bytes.
     ///
     /// # Errors
-    /// The header is none of IPv4 or not all there.
+    /// Fails if the header is not a valid IPv4 header or is incomplete.
     pub fn from_prefix(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let (header, rest) = Header::Ipv4.split(bytes)?;
         check_version(header[0], 4)?;
@@ -133,37 +136,37 @@ impl<'a> Ipv4View<'a> {
         })
     }
 
-    /// Who sends.
+    /// Returns the address of the sender.
     pub fn source(&self) -> Ipv4Addr {
         Ipv4Addr::from(octets_at(self.header, 12))
     }
 
-    /// The next receiver: the last, unless there is a source route.
+    /// Returns the destination field. With a source route, this is the next hop.
     pub fn destination(&self) -> Ipv4Addr {
         Ipv4Addr::from(octets_at(self.header, 16))
     }
 
-    /// What routers say of congestion.
+    /// Returns the ECN field.
     pub fn ecn(&self) -> Ecn {
         Ecn::of_traffic_class(self.header[1])
     }
 
-    /// The number of the transport.
+    /// Returns the protocol number of the transport.
     pub fn protocol(&self) -> u8 {
         self.header[9]
     }
 
-    /// Bytes of the header, options included.
+    /// Returns the length of the header in bytes, including options.
     pub fn header_len(&self) -> usize {
         IPV4_HEADER_LEN + self.options.len()
     }
 
-    /// Whether there are other parts of the same packet.
+    /// Returns whether the packet is a fragment.
     pub fn is_fragment(&self) -> bool {
         u16_at(self.header, 6) & (MORE_FRAGMENTS | FRAGMENT_OFFSET) != 0
     }
 
-    /// Whether the header is unharmed.
+    /// Returns whether the header checksum is correct.
     #[inline]
     pub fn is_checksum_right(&self) -> bool {
         let mut sum = Sum::new();
@@ -174,24 +177,24 @@ impl<'a> Ipv4View<'a> {
         sum.is_right()
     }
 
-    /// Options as pairs of kind and content.
+    /// Returns the options as pairs of kind and value.
     pub fn options(&self) -> OptionsIter<'a> {
         OptionsIter::new(self.options)
     }
 
-    /// What the header says of the bytes after it.
+    /// Returns the length of the payload in bytes, as stated in the header.
     pub fn payload_len(&self) -> usize {
-        // No less than the header's own, which was checked.
+        // The total length is at least the header length, which was checked at creation.
         usize::from(u16_at(self.header, 2)).saturating_sub(self.header_len())
     }
 
-    /// The bytes after the header, as far as they are there.
+    /// Returns the bytes after the header that are present.
     pub fn payload(&self) -> &'a [u8] {
         self.payload
     }
 
-    /// The last receiver, and the hops still to pass, [`Ipv4View::destination`] first. An option with a pointer that points
-    /// between addresses is ignored.
+    /// Returns the final destination and the remaining hops, [`Ipv4View::destination`] first. An
+    /// option whose pointer does not point to the start of an address is ignored.
     #[inline]
     fn route(&self) -> (Ipv4Addr, Hops) {
         let next = self.destination();
@@ -207,7 +210,7 @@ impl<'a> Ipv4View<'a> {
     }
 }
 
-/// Addresses of a loose source route that were not yet reached.
+/// Returns the addresses of a loose source route that were not reached yet.
 fn addresses_ahead(content: &[u8]) -> Option<HopList> {
     let (pointer, addresses) = content.split_first()?;
     let reached = usize::from(pointer.checked_sub(FIRST_ADDRESS)?);
@@ -217,7 +220,7 @@ fn addresses_ahead(content: &[u8]) -> Option<HopList> {
     Some(ahead.iter().map(|octets| Ipv4Addr::from(*octets)).collect())
 }
 
-/// An IPv6 packet in memory. What `new` has checked, no accessor can fail at.
+/// A borrowed IPv6 packet. Lengths are checked once at creation, so the accessors cannot fail.
 #[derive(Clone, Copy, Debug)]
 pub struct Ipv6View<'a> {
     header: &'a [u8; IPV6_HEADER_LEN],
@@ -227,20 +230,23 @@ pub struct Ipv6View<'a> {
 }
 
 impl<'a> Ipv6View<'a> {
-    /// A whole packet; bytes after it, as Ethernet pads short frames, are no part of it.
+    /// Creates a view of a whole packet. Bytes after its end, such as Ethernet padding, are
+    /// ignored.
     ///
     /// # Errors
-    /// The header is none of IPv6, the packet is longer than `bytes`, or a fragment.
+    /// Fails if the header is not a valid IPv6 header, if the packet is longer than `bytes`, or if
+    /// it is a fragment.
     pub fn new(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let view = Self::from_prefix(bytes)?;
         Header::Ipv6.check_len(bytes.len(), view.header_len() + view.payload_len())?;
         Ok(view)
     }
 
-    /// A packet of which a capture kept no more than the first bytes, headers and extensions among them.
+    /// Creates a view of a truncated packet, as in a capture that keeps only the first bytes.
     ///
     /// # Errors
-    /// The header is none of IPv6, not all there, or of a fragment.
+    /// Fails if the header is not a valid IPv6 header, if header or extension headers are
+    /// incomplete, or if the packet is a fragment.
     pub fn from_prefix(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let (header, rest) = Header::Ipv6.split(bytes)?;
         check_version(header[0], 6)?;
@@ -255,44 +261,45 @@ impl<'a> Ipv6View<'a> {
         })
     }
 
-    /// Who sends.
+    /// Returns the address of the sender.
     pub fn source(&self) -> Ipv6Addr {
         Ipv6Addr::from(octets_at(self.header, 8))
     }
 
-    /// Who receives.
+    /// Returns the destination address.
     pub fn destination(&self) -> Ipv6Addr {
         Ipv6Addr::from(octets_at(self.header, 24))
     }
 
-    /// What routers say of congestion.
+    /// Returns the ECN field.
     pub fn ecn(&self) -> Ecn {
         Ecn::of_traffic_class(self.header[1] >> 4)
     }
 
-    /// The number of the transport, behind all extension headers.
+    /// Returns the protocol number of the transport, after all extension headers.
     pub fn protocol(&self) -> u8 {
         self.protocol
     }
 
-    /// Bytes before the transport: header and extension headers.
+    /// Returns the length of header and extension headers in bytes.
     pub fn header_len(&self) -> usize {
         IPV6_HEADER_LEN + self.extensions_len
     }
 
-    /// What the header says of the bytes of the transport.
+    /// Returns the length of the transport's header and payload in bytes, as stated in the header.
     pub fn payload_len(&self) -> usize {
         usize::from(u16_at(self.header, 4)).saturating_sub(self.extensions_len)
     }
 
-    /// The bytes after header and extension headers, as far as they are there.
+    /// Returns the bytes after header and extension headers that are present.
     pub fn payload(&self) -> &'a [u8] {
         self.payload
     }
 }
 
-/// Steps over extension headers: the number of the transport, and the bytes from there on. Of a fragment header only the
-/// atomic one passes, whose packet is whole (RFC 6946, section 4).
+/// Skips extension headers. Returns the protocol number of the transport and the bytes from its
+/// header on. The only fragment header allowed is an atomic one, whose packet is complete (RFC
+/// 6946, section 4).
 fn skip_extensions(mut next: u8, mut rest: &[u8]) -> Result<(u8, &[u8]), ParseError> {
     while let HOP_BY_HOP | ROUTING | FRAGMENT | DESTINATION = next {
         let (extension, _) = Header::Ipv6Extension.split::<EXTENSION_UNIT>(rest)?;
@@ -318,7 +325,7 @@ fn check_version(first: u8, version: u8) -> Result<(), ParseError> {
     }
 }
 
-/// Bytes of the header that we send from that address along that route.
+/// Returns the length in bytes of the IP header that is sent from `source` via the hops `via`.
 pub(crate) fn header_len(source: IpAddr, via: &Hops) -> usize {
     match source {
         IpAddr::V4(_) if via.is_empty() => IPV4_HEADER_LEN,
@@ -327,7 +334,7 @@ pub(crate) fn header_len(source: IpAddr, via: &Hops) -> usize {
     }
 }
 
-/// What of an IP header matters to the transport.
+/// The fields of an IP header that matter to a transport.
 #[derive(Clone, Debug)]
 pub(super) struct IpHeader {
     pub(super) source: IpAddr,
@@ -337,7 +344,8 @@ pub(super) struct IpHeader {
 }
 
 impl IpHeader {
-    /// A whole packet of that protocol, and where in `bytes` the transport's header and payload are.
+    /// Parses a whole packet of `protocol`. Also returns the range of the transport's header and
+    /// payload in `bytes`.
     #[inline]
     pub(super) fn parse(bytes: &[u8], protocol: u8) -> Result<(Self, Range<usize>), ParseError> {
         let (header, found, transport) = match bytes.first().map(|first| first >> 4) {
@@ -387,10 +395,11 @@ impl IpHeader {
         Ok((header, view.protocol(), start..start + view.payload_len()))
     }
 
-    /// Appends the header of a packet.
+    /// Appends the header of a packet to `to`.
     ///
     /// # Panics
-    /// The addresses are not of one family, there are hops over IPv6, or the packet is too long for IP.
+    /// Panics if the addresses are of different families, if there are hops over IPv6, or if the
+    /// packet is too long for IP.
     pub(super) fn emit(&self, protocol: u8, payload_len: usize, to: &mut Vec<u8>) {
         match (self.source, self.destination) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
@@ -415,7 +424,8 @@ impl IpHeader {
         let header_len = header_len(self.source, &self.via);
         let total_len = u16::try_from(header_len + payload_len).expect("at most 65535 bytes");
         let next = self.via.first().unwrap_or(&destination);
-        // The identification means nothing where nothing is divided (RFC 6864, section 4.1): it stays zero.
+        // The identification field stays zero, because it has no meaning in a packet that cannot be
+        // fragmented (RFC 6864, section 4.1).
         let mut header = [0; IPV4_HEADER_LEN];
         header[0] = 0x40 | (header_len / 4) as u8;
         header[1] = self.ecn as u8;
@@ -431,7 +441,8 @@ impl IpHeader {
         to[start + 10..start + 12].copy_from_slice(&sum.checksum().to_be_bytes());
     }
 
-    /// The first hop is the header's destination: its place in the list is the last receiver's.
+    /// Appends the loose source route. The first hop is in the destination field of the header, so
+    /// the list ends with the final destination.
     fn emit_route(&self, destination: Ipv4Addr, to: &mut Vec<u8>) {
         let Some((_, later)) = self.via.split_first() else {
             return;
@@ -453,7 +464,7 @@ impl IpHeader {
     ) {
         assert!(self.via.is_empty(), "a source route is one of IPv4");
         let payload_len = u16::try_from(payload_len).expect("at most 65535 bytes");
-        // No flow label.
+        // The flow label stays zero.
         let mut header = [0; IPV6_HEADER_LEN];
         header[0] = 0x60;
         header[1] = (self.ecn as u8) << 4;

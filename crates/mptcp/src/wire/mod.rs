@@ -1,12 +1,13 @@
-//! Packets as values, and their bytes.
+//! Packets as bytes and as values.
 //!
-//! Bytes are read in two steps. A view ([`Ipv4View`], [`Ipv6View`], [`TcpView`], [`UdpView`]) checks lengths once and shows the
-//! fields of a header where they stand; captures of which only the first bytes were kept are read with views alone. [`Packet`]
-//! and [`UdpPacket`] are values of what matters to a transport: reading one verifies its checksums and keeps its payload as a
-//! part of the bytes, and writing it computes them. What was written is read again as the same value.
+//! Parsing has two layers. A view ([`Ipv4View`], [`Ipv6View`], [`TcpView`], [`UdpView`]) borrows
+//! the bytes, checks lengths once and gives access to the header fields. Truncated packets, as in
+//! captures, are read with views alone. [`Packet`] and [`UdpPacket`] are owned values with the
+//! fields that matter to a transport. Parsing them verifies checksums and shares the payload with
+//! the input bytes; emitting them computes checksums. An emitted packet parses to the same value.
 //!
-//! No bytes make this panic. A packet is refused with a [`ParseError`]; an option that has to be ignored is
-//! [counted](IgnoredOptions).
+//! Parsing never panics. A malformed packet is rejected with a [`ParseError`]; an option that must
+//! be ignored is [counted](IgnoredOptions).
 
 pub mod checksum;
 mod error;

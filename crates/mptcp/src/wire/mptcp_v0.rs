@@ -1,11 +1,14 @@
-//! The options of version 0 (RFC 6824), for captures of the kernels that spoke it; our engine speaks version 1.
+//! The options of MPTCP version 0 (RFC 6824), for reading captures of kernels that used it. The
+//! engine itself supports only version 1.
 //!
-//! Joins, data sequence signals, removed addresses, failures and closes look as they do in version 1. What differs:
+//! MP_JOIN, DSS, REMOVE_ADDR, MP_FAIL and MP_FASTCLOSE have the same form as in version 1. The
+//! differences are:
 //!
-//! - MP_CAPABLE bears the sender's key from the SYN on, and never a mapping.
-//! - ADD_ADDR says the version of IP in the four bits after the subtype. It has no HMAC and gets no echo.
-//! - MP_PRIO may name the address whose subflows it means, not only the subflow on which it comes.
-//! - There is no MP_TCPRST.
+//! - MP_CAPABLE carries the sender's key from the SYN on, and never a mapping.
+//! - ADD_ADDR has the IP version in the four bits after the subtype. It has no HMAC and no echo.
+//! - MP_PRIO can name the address whose subflows it concerns. Without an address, it concerns the
+//!   subflow that carries it.
+//! - MP_TCPRST does not exist.
 
 use std::net::IpAddr;
 
@@ -18,18 +21,18 @@ use super::mptcp_option::{
 use super::tcp_options::{OptionBytes, put};
 use crate::seq::DataSeq;
 
-/// An option of Multipath TCP, version 0.
+/// An option of MPTCP version 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MptcpOptionV0 {
     /// MP_CAPABLE (RFC 6824, section 3.1).
     Capable {
-        /// 0, unless a SYN asks for a later version.
+        /// The version: 0, unless a SYN proposes a later one.
         version: u8,
         /// Flags A to H.
         flags: u8,
-        /// The key of who sends.
+        /// The sender's key.
         sender_key: Key,
-        /// The other key, in the third packet.
+        /// The receiver's key, in the third packet.
         receiver_key: Option<Key>,
     },
     /// MP_JOIN (RFC 6824, section 3.2).
@@ -38,39 +41,42 @@ pub enum MptcpOptionV0 {
     Dss(Dss),
     /// ADD_ADDR (RFC 6824, section 3.4.1).
     AddAddress {
-        /// Its ID.
+        /// ID of the address.
         id: AddressId,
-        /// The address.
+        /// The announced address.
         address: IpAddr,
-        /// Where it listens, if not at the port of the initial subflow.
+        /// The port on which the address accepts joins, if it differs from the port of the initial
+        /// subflow.
         port: Option<u16>,
     },
     /// REMOVE_ADDR (RFC 6824, section 3.4.2).
     RemoveAddress(RemovedAddresses),
     /// MP_PRIO (RFC 6824, section 3.3.8).
     Priority {
-        /// Flag B.
+        /// Whether the subflow has backup priority (flag B).
         backup: bool,
-        /// Which subflows of the sender, if not the one it came on.
+        /// ID of the sender's address whose subflows are concerned. `None` for the subflow that
+        /// carries the option.
         address_id: Option<AddressId>,
     },
     /// MP_FAIL (RFC 6824, section 3.6).
     Fail {
-        /// Where the mapping that failed starts.
+        /// DSN of the start of the mapping that failed.
         data_seq: DataSeq,
     },
     /// MP_FASTCLOSE (RFC 6824, section 3.5).
     FastClose {
-        /// The key of who receives it.
+        /// The key of the host that receives the option.
         receiver_key: Key,
     },
 }
 
 impl MptcpOptionV0 {
-    /// Reads an option's content, which is what follows kind and length.
+    /// Parses `content`, the bytes after kind and length.
     ///
     /// # Errors
-    /// The subtype is not one of version 0, or the content has not the form of its subtype.
+    /// Fails if the subtype is unknown in version 0, or if the content does not have the form of
+    /// its subtype.
     pub fn parse(content: &[u8]) -> Result<Self, OptionError> {
         let (subtype, low, mut body) = split_subtype(content)?;
         let body = &mut body;
@@ -93,10 +99,10 @@ impl MptcpOptionV0 {
         complete(option, body)
     }
 
-    /// Appends the option, kind and length included, [`MptcpOptionV0::wire_len`] bytes.
+    /// Appends the option to `to`, including kind and length: [`MptcpOptionV0::wire_len`] bytes.
     ///
     /// # Panics
-    /// There is no space for it.
+    /// Panics if `to` has no space for it.
     pub fn emit(&self, to: &mut OptionBytes) {
         let (subtype, low) = self.subtype();
         put_subtype(self.wire_len(), subtype, low, to);
@@ -128,7 +134,7 @@ impl MptcpOptionV0 {
         }
     }
 
-    /// Bytes of the option, without padding.
+    /// Returns the length of the option in bytes, without padding.
     pub fn wire_len(&self) -> usize {
         match self {
             Self::Capable { receiver_key, .. } => 12 + 8 * usize::from(receiver_key.is_some()),
@@ -144,7 +150,7 @@ impl MptcpOptionV0 {
         }
     }
 
-    /// The subtype and the four bits after it.
+    /// Returns the subtype and the four bits after it.
     fn subtype(&self) -> (u8, u8) {
         match self {
             Self::Capable { version, .. } => (subtype::CAPABLE, *version),

@@ -1,12 +1,15 @@
-//! Options as IPv4 (RFC 791, section 3.1) and TCP (RFC 9293, section 3.1) write them: kind, length, content.
+//! The option list of IPv4 (RFC 791, section 3.1) and TCP (RFC 9293, section 3.1): kind, length,
+//! value.
 
-/// End of option list: what follows is padding.
+/// End of option list: the bytes after it are padding.
 const END: u8 = 0;
-/// No operation: one byte, between options.
+/// No operation: one byte of padding between options.
 pub(super) const NO_OPERATION: u8 = 1;
 
-/// The options of a header as pairs of kind and content, without paddings. It ends before the first option whose length is
-/// impossible, because where the next one would start is not known then.
+/// Iterates over the options of a header as pairs of kind and value, without padding.
+///
+/// Iteration ends before the first option with an invalid length, because the start of the next
+/// option is then unknown.
 #[derive(Clone, Debug)]
 pub struct OptionsIter<'a> {
     rest: &'a [u8],
@@ -21,7 +24,8 @@ impl<'a> OptionsIter<'a> {
         }
     }
 
-    /// Whether it ended at an option whose length is less than its own two bytes or reaches beyond the header.
+    /// Returns whether iteration ended at an option whose length is less than two bytes or exceeds
+    /// the header.
     pub fn is_malformed(&self) -> bool {
         self.is_malformed
     }

@@ -10,27 +10,29 @@ use super::segment::{Segment, check};
 use super::tcp::TCP_PROTOCOL;
 use crate::payload::Payload;
 
-/// A segment with the IP fields that matter to it. Both addresses are of one family.
+/// A TCP segment with the IP fields that matter to it. Both addresses are of the same family.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Who sends.
+    /// The address of the sender.
     pub source: IpAddr,
-    /// Who receives, at the end of the route.
+    /// The address of the final receiver.
     pub destination: IpAddr,
-    /// What routers say of congestion.
+    /// The ECN field of the IP header.
     pub ecn: Ecn,
-    /// Routers that it has to pass on its way, only over IPv4.
+    /// The routers that the packet must pass, only over IPv4.
     pub via: Hops,
-    /// The segment.
+    /// The TCP segment.
     pub segment: Segment,
 }
 
 impl Packet {
-    /// Reads a packet; its payload is a part of `bytes`, not a copy. Extension headers of IPv6 and options of IPv4 other than
-    /// the source route are stepped over.
+    /// Parses a packet. Its payload shares `bytes` instead of copying them.
+    ///
+    /// Extension headers of IPv6 are skipped, as are options of IPv4 other than the source route.
+    /// Also returns how many TCP options were ignored.
     ///
     /// # Errors
-    /// It is no whole, unharmed packet of TCP.
+    /// Fails if the packet is truncated or fragmented, if a checksum is wrong, or if it is not TCP.
     pub fn parse(bytes: &Arc<[u8]>) -> Result<(Self, IgnoredOptions), ParseError> {
         let (ip, transport) = IpHeader::parse(bytes, TCP_PROTOCOL)?;
         let view = check(&bytes[transport.clone()], ip.source, ip.destination)?;
@@ -46,11 +48,12 @@ impl Packet {
         Ok((packet, ignored))
     }
 
-    /// Appends the packet's bytes, checksums included.
+    /// Appends the bytes of the packet to `to`, including checksums.
     ///
     /// # Panics
-    /// The addresses are not of one family, there are hops over IPv6, the options take more than
-    /// [`MAX_OPTIONS_LEN`](super::MAX_OPTIONS_LEN) bytes, or the packet is longer than IP allows.
+    /// Panics if the addresses are of different families, if there are hops over IPv6, if the
+    /// options exceed [`MAX_OPTIONS_LEN`](super::MAX_OPTIONS_LEN) bytes, or if the packet is too
+    /// long for IP.
     pub fn emit(&self, to: &mut Vec<u8>) {
         let ip = IpHeader {
             source: self.source,
@@ -64,7 +67,7 @@ impl Packet {
             .emit(&options, self.source, self.destination, to);
     }
 
-    /// Bytes of the packet, IP header included.
+    /// Returns the length of the packet in bytes, including the IP header.
     pub fn wire_len(&self) -> usize {
         header_len(self.source, &self.via) + self.segment.wire_len()
     }

@@ -1,4 +1,4 @@
-//! A TCP segment (RFC 9293, section 3.1) with the options in use.
+//! A TCP segment (RFC 9293, section 3.1) with its options.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -11,31 +11,32 @@ use super::tcp_options::{IgnoredOptions, MAX_OPTIONS_LEN, OptionBytes, TcpOption
 use crate::payload::Payload;
 use crate::seq::SeqNr;
 
-/// The control bits of a segment.
+/// The control bits of a TCP segment (RFC 9293, section 3.1).
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Flags(pub u8);
 
 impl Flags {
-    /// None.
+    /// No control bits.
     pub const NONE: Self = Self(0);
-    /// No more data from the sender.
+    /// The sender has no more data.
     pub const FIN: Self = Self(0x01);
-    /// Sequence numbers are synchronized.
+    /// Synchronizes sequence numbers.
     pub const SYN: Self = Self(0x02);
-    /// The connection is reset.
+    /// Resets the connection.
     pub const RST: Self = Self(0x04);
-    /// Push.
+    /// Push: the receiver should deliver the data at once.
     pub const PSH: Self = Self(0x08);
-    /// The acknowledgment field counts.
+    /// The acknowledgment field is valid.
     pub const ACK: Self = Self(0x10);
-    /// The urgent pointer counts; we never send it and take urgent data as data (RFC 6093).
+    /// The urgent pointer is valid. The engine never sets this flag and reads urgent data as
+    /// ordinary data (RFC 6093).
     pub const URG: Self = Self(0x20);
     /// ECN echo (RFC 3168, section 6.1).
     pub const ECE: Self = Self(0x40);
     /// Congestion window reduced (RFC 3168, section 6.1).
     pub const CWR: Self = Self(0x80);
 
-    /// Whether all bits of `others` are set.
+    /// Returns whether all bits of `others` are set.
     pub fn contains(self, others: Self) -> bool {
         self.0 & others.0 == others.0
     }
@@ -66,52 +67,53 @@ impl fmt::Debug for Flags {
     }
 }
 
-/// A TCP segment. The urgent pointer and reserved bits are not kept.
+/// A TCP segment. The urgent pointer and the reserved bits are not kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Port of the sender.
     pub source_port: u16,
     /// Port of the receiver.
     pub destination_port: u16,
-    /// Number of the first byte, or of the SYN.
+    /// Sequence number of the first byte, or of the SYN.
     pub seq: SeqNr,
-    /// The next number expected, if [`Flags::ACK`] is set.
+    /// The next sequence number that the sender expects, if [`Flags::ACK`] is set.
     pub ack: SeqNr,
     /// Control bits.
     pub flags: Flags,
-    /// The receive window, not scaled back.
+    /// The window field, before window scaling is applied.
     pub window: u16,
-    /// Options.
+    /// The TCP options, including those of MPTCP.
     pub options: TcpOptions,
-    /// Data.
+    /// The data of the segment.
     pub payload: Payload,
 }
 
 impl Segment {
-    /// Sequence numbers it takes (SEG.LEN of RFC 9293): data, SYN and FIN.
+    /// Returns how many sequence numbers the segment occupies (SEG.LEN of RFC 9293): data, SYN and
+    /// FIN.
     pub fn seq_len(&self) -> u32 {
         let syn = u32::from(self.flags.contains(Flags::SYN));
         let fin = u32::from(self.flags.contains(Flags::FIN));
         self.payload.len() + syn + fin
     }
 
-    /// The first number after it.
+    /// Returns the first sequence number after the segment.
     pub fn end(&self) -> SeqNr {
         self.seq + self.seq_len()
     }
 
-    /// Bytes of header, options and payload.
+    /// Returns the length of header, options and payload in bytes.
     ///
     /// # Panics
-    /// The options take more than [`MAX_OPTIONS_LEN`] bytes, which is a mistake of who built the
-    /// segment.
+    /// Panics if the options exceed [`MAX_OPTIONS_LEN`] bytes.
     pub fn wire_len(&self) -> usize {
         let options = self.options.wire_len();
         assert!(options <= MAX_OPTIONS_LEN, "{options} bytes of options");
         TCP_HEADER_LEN + options + self.payload.len() as usize
     }
 
-    /// The segment that was [checked](check), with its payload.
+    /// Creates the segment of a [checked](check) view, with `payload`. Also returns the ignored
+    /// options.
     #[inline]
     pub(super) fn of_view(view: &TcpView<'_>, payload: Payload) -> (Self, IgnoredOptions) {
         let (options, ignored) = TcpOptions::parse(view.options());
@@ -128,13 +130,13 @@ impl Segment {
         (segment, ignored)
     }
 
-    /// Bytes of header, these options and payload.
+    /// Returns the length of header, `options` and payload in bytes.
     pub(super) fn len_with(&self, options: &OptionBytes) -> usize {
         TCP_HEADER_LEN + options.len() + self.payload.len() as usize
     }
 
-    /// Appends the segment's bytes, its options as they were [emitted](TcpOptions::emit), with the checksum of a segment between
-    /// these two.
+    /// Appends the bytes of the segment to `to`, with `options` as [emitted](TcpOptions::emit)
+    /// before. The checksum is that of a segment from `source` to `destination`.
     pub(super) fn emit(
         &self,
         options: &OptionBytes,
@@ -145,7 +147,8 @@ impl Segment {
         let checksum_at = to.len() + 16;
         let len = self.len_with(options);
         let mut sum = Sum::of_pseudo_header(source, destination, TCP_PROTOCOL, len);
-        // All is summed where it stands: what was just written is slow to be read again.
+        // Each part is summed from its source, because reading back bytes that were just written is
+        // slow.
         let mut put = |bytes: &[u8]| {
             sum.add_bytes(bytes);
             to.extend_from_slice(bytes);
@@ -156,14 +159,14 @@ impl Segment {
         to[checksum_at..checksum_at + 2].copy_from_slice(&sum.checksum().to_be_bytes());
     }
 
-    /// The fixed part of the header, its checksum zero.
+    /// Returns the fixed part of the header, with a checksum of zero.
     fn header(&self, options_len: usize) -> [u8; TCP_HEADER_LEN] {
         let mut header = [0; TCP_HEADER_LEN];
         header[0..2].copy_from_slice(&self.source_port.to_be_bytes());
         header[2..4].copy_from_slice(&self.destination_port.to_be_bytes());
         header[4..8].copy_from_slice(&self.seq.0.to_be_bytes());
         header[8..12].copy_from_slice(&self.ack.0.to_be_bytes());
-        // In its upper four bits, how many words of 32 bits header and options are.
+        // Data offset in the upper four bits: the length of header and options in 32-bit words.
         header[12] = (((TCP_HEADER_LEN + options_len) / 4) << 4) as u8;
         header[13] = self.flags.0;
         header[14..16].copy_from_slice(&self.window.to_be_bytes());
@@ -171,10 +174,11 @@ impl Segment {
     }
 }
 
-/// A whole segment that arrived unharmed.
+/// Creates a view of a whole segment and verifies its checksum.
 ///
 /// # Errors
-/// There is no whole header, or the checksum is not that of a segment between these two.
+/// Fails if the header is incomplete, or if the checksum does not match a segment from `source` to
+/// `destination`.
 #[inline]
 pub(super) fn check(
     segment: &[u8],

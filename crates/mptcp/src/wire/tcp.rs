@@ -1,4 +1,4 @@
-//! The header of TCP (RFC 9293, section 3.1).
+//! The TCP header (RFC 9293, section 3.1).
 
 use super::error::{Header, ParseError};
 use super::fields::{u16_at, u32_at};
@@ -8,10 +8,10 @@ use crate::seq::SeqNr;
 
 /// Bytes of a TCP header without options.
 pub(crate) const TCP_HEADER_LEN: usize = 20;
-/// TCP's number in IP.
+/// The protocol number of TCP in IP.
 pub const TCP_PROTOCOL: u8 = 6;
 
-/// A segment in memory. What `new` has checked, no accessor can fail at.
+/// A borrowed TCP segment. Lengths are checked once at creation, so the accessors cannot fail.
 #[derive(Clone, Copy, Debug)]
 pub struct TcpView<'a> {
     header: &'a [u8; TCP_HEADER_LEN],
@@ -20,10 +20,10 @@ pub struct TcpView<'a> {
 }
 
 impl<'a> TcpView<'a> {
-    /// The segment that `bytes` are. TCP has no length of its own: the payload ends where they end.
+    /// Creates a view of a whole segment. TCP has no length field: the payload ends with `bytes`.
     ///
     /// # Errors
-    /// The header is not all there, or shorter than it may be.
+    /// Fails if the header is incomplete, or if its length field is too small.
     pub fn new(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let (header, rest) = Header::Tcp.split(bytes)?;
         let header_len = usize::from(header[12] >> 4) * 4;
@@ -35,11 +35,13 @@ impl<'a> TcpView<'a> {
         })
     }
 
-    /// A segment of which a capture kept no more than the first bytes, the fixed header among them: options as far as they are
-    /// there, and [`TcpView::header_len`] as the header says.
+    /// Creates a view of a truncated segment, as in a capture that keeps only the first bytes.
+    ///
+    /// The fixed header must be complete. Options can be truncated; [`TcpView::header_len`] returns
+    /// the length stated in the header.
     ///
     /// # Errors
-    /// The fixed header is not all there, or says less than its own length.
+    /// Fails if the fixed header is incomplete, or if its length field is too small.
     pub fn from_prefix(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let (header, rest) = Header::Tcp.split(bytes)?;
         let header_len = usize::from(header[12] >> 4) * 4;
@@ -52,52 +54,52 @@ impl<'a> TcpView<'a> {
         })
     }
 
-    /// Port of the sender.
+    /// Returns the port of the sender.
     pub fn source_port(&self) -> u16 {
         u16_at(self.header, 0)
     }
 
-    /// Port of the receiver.
+    /// Returns the port of the receiver.
     pub fn destination_port(&self) -> u16 {
         u16_at(self.header, 2)
     }
 
-    /// Number of the first byte, or of the SYN.
+    /// Returns the sequence number of the first byte, or of the SYN.
     pub fn seq(&self) -> SeqNr {
         SeqNr(u32_at(self.header, 4))
     }
 
-    /// The next number expected.
+    /// Returns the next sequence number that the sender expects.
     pub fn ack(&self) -> SeqNr {
         SeqNr(u32_at(self.header, 8))
     }
 
-    /// Control bits.
+    /// Returns the control bits.
     pub fn flags(&self) -> Flags {
         Flags(self.header[13])
     }
 
-    /// The receive window, not scaled back.
+    /// Returns the window field, before window scaling is applied.
     pub fn window(&self) -> u16 {
         u16_at(self.header, 14)
     }
 
-    /// Bytes of the header, options included.
+    /// Returns the length of the header in bytes, including options.
     pub fn header_len(&self) -> usize {
         usize::from(self.header[12] >> 4) * 4
     }
 
-    /// Options as pairs of kind and content.
+    /// Returns the options as pairs of kind and value.
     pub fn options(&self) -> OptionsIter<'a> {
         OptionsIter::new(self.options)
     }
 
-    /// The bytes of all options and their paddings.
+    /// Returns the bytes of all options, including padding.
     pub fn option_bytes(&self) -> &'a [u8] {
         self.options
     }
 
-    /// Data.
+    /// Returns the data of the segment.
     pub fn payload(&self) -> &'a [u8] {
         self.payload
     }

@@ -1,7 +1,8 @@
-//! The options of a TCP segment: which we know, and how they are laid out.
+//! The known options of a TCP segment, and their layout.
 //!
-//! They are written in Linux's order, each so that it ends on a multiple of four bytes: MSS, SACK-permitted, timestamps, window
-//! scale, SACK blocks, then those of Multipath TCP. Paddings stand before an option of TCP and behind one of MPTCP:
+//! Options are emitted in Linux's order: MSS, SACK-permitted, timestamps, window scale, SACK
+//! blocks, MPTCP options. Each ends on a multiple of four bytes. Padding comes before a TCP option
+//! and after an MPTCP option:
 //!
 //! | segment | options |
 //! |---|---|
@@ -9,8 +10,8 @@
 //! | data | NOP, NOP, timestamps, DSS, NOP, NOP |
 //! | acknowledgment | NOP, NOP, timestamps, NOP, NOP, SACK, DSS |
 //!
-//! A peer may have packed options closer than that. Such a segment can still be written again: what does not fit with paddings
-//! is written without.
+//! A received segment can have options that are packed more closely. To make sure that it can be
+//! emitted again, options that do not fit with padding are emitted without.
 
 use arrayvec::ArrayVec;
 
@@ -20,21 +21,21 @@ use super::mptcp_option::{self, MptcpOption, OptionError};
 use super::options::{NO_OPERATION, OptionsIter};
 use crate::seq::SeqNr;
 
-/// The option space of a segment in bytes.
+/// The option space of a segment, in bytes.
 pub const MAX_OPTIONS_LEN: usize = 40;
 
-/// The options of a segment as bytes.
+/// The serialized options of a segment.
 pub type OptionBytes = ArrayVec<u8, MAX_OPTIONS_LEN>;
 
-/// RFC 9293, section 3.2.
+/// Maximum segment size (RFC 9293, section 3.2).
 const MSS: u8 = 2;
-/// RFC 7323, section 2.2.
+/// Window scale (RFC 7323, section 2.2).
 const WINDOW_SCALE: u8 = 3;
-/// RFC 2018, section 2.
+/// SACK-permitted (RFC 2018, section 2).
 const SACK_PERMITTED: u8 = 4;
-/// RFC 2018, section 3.
+/// SACK (RFC 2018, section 3).
 const SACK: u8 = 5;
-/// RFC 7323, section 3.2.
+/// Timestamps (RFC 7323, section 3.2).
 const TIMESTAMPS: u8 = 8;
 
 const MSS_LEN: usize = 4;
@@ -48,62 +49,66 @@ const ALIGNMENT: usize = 4;
 /// The timestamps option (RFC 7323, section 3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timestamps {
-    /// TSval.
+    /// TSval: the sender's timestamp clock.
     pub value: u32,
-    /// TSecr.
+    /// TSecr: the echoed timestamp of the peer.
     pub echo: u32,
 }
 
-/// Received bytes `start..end` (RFC 2018, section 3).
+/// A block of received bytes, `start..end` (RFC 2018, section 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SackBlock {
-    /// The first number of the block.
+    /// The first sequence number of the block.
     pub start: SeqNr,
-    /// The first number after it.
+    /// The first sequence number after the block.
     pub end: SeqNr,
 }
 
-/// As many blocks as the option space can hold.
+/// The SACK blocks of a segment: at most four, because the option space holds no more.
 pub type SackBlocks = ArrayVec<SackBlock, 4>;
 
-/// The options of a segment.
+/// The TCP options of a segment, including those of MPTCP.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TcpOptions {
     /// Maximum segment size in bytes (RFC 9293, section 3.7.1).
     pub mss: Option<u16>,
-    /// Shift count of the window (RFC 7323, section 2.2), as received.
+    /// Window scale shift count, as received (RFC 7323, section 2.2).
     pub window_scale: Option<u8>,
-    /// Whether the sender can take selective acknowledgments (RFC 2018, section 2).
+    /// Whether the sender supports selective acknowledgments (RFC 2018, section 2).
     pub sack_permitted: bool,
-    /// Timestamps.
+    /// Timestamps (RFC 7323, section 3.2).
     pub timestamps: Option<Timestamps>,
-    /// Selective acknowledgments; a first block at or below the acknowledgment, or within the second, is a duplicate's (RFC 2883).
+    /// SACK blocks. The first block reports a duplicate if it lies at or below the acknowledgment
+    /// or within the second block (RFC 2883).
     pub sack: SackBlocks,
-    /// Options of Multipath TCP.
+    /// The MPTCP options.
     pub mptcp: MptcpOptions,
 }
 
-/// Options of a received segment that were passed over, as they have to be: unknown ones by RFC 9293, section 3.1 (MUST-6),
-/// malformed ones by the same (MUST-7) and by RFC 8684, section 3.
+/// Counts options of a received segment that were ignored.
+///
+/// RFC 9293, section 3.1, requires unknown options (MUST-6) and malformed ones (MUST-7) to be
+/// ignored; RFC 8684, section 3, requires the latter of MPTCP options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IgnoredOptions {
-    /// Of a kind, or a subtype of Multipath TCP, that we do not know.
+    /// Options with an unknown kind, or an unknown subtype of MPTCP.
     pub unknown: u8,
-    /// Of a length or form that the kind or subtype does not have. If the length is impossible, the options after it are lost too.
+    /// Options with an invalid length or form. After an option with an impossible length, the
+    /// remaining options are lost too and not counted.
     pub malformed: u8,
-    /// Repetitions of an option of TCP, and options of Multipath TCP that [`MptcpOptions`] has no place for.
+    /// Repeated TCP options, and MPTCP options beyond the capacity of [`MptcpOptions`].
     pub surplus: u8,
 }
 
 impl IgnoredOptions {
-    /// Whether all options were understood.
+    /// Returns whether no option was ignored.
     pub fn is_none(self) -> bool {
         self == Self::default()
     }
 }
 
 impl TcpOptions {
-    /// Reads options. Of repeated ones the first counts.
+    /// Parses options. Also returns how many were ignored. The first of repeated options is kept.
     pub fn parse(mut options: OptionsIter<'_>) -> (Self, IgnoredOptions) {
         let mut parsed = Self::default();
         let mut ignored = IgnoredOptions::default();
@@ -154,19 +159,20 @@ impl TcpOptions {
             return Err(OptionError::Surplus);
         }
         for octets in blocks {
-            // Four blocks fill the option space, so all have a place.
+            // Four blocks fill the option space, so the list has room for all of them.
             self.sack.push(SackBlock::of_octets(*octets));
         }
         Ok(())
     }
 
-    /// Bytes they take with paddings, more than [`MAX_OPTIONS_LEN`] if they are too many: what a sender has to ask that wants
-    /// to add one where Linux would.
+    /// Returns the length of the options with padding, in bytes. It can exceed [`MAX_OPTIONS_LEN`].
+    ///
+    /// A sender that adds options as Linux does checks whether they fit with this length.
     #[inline]
     pub fn aligned_len(&self) -> usize {
         let mss = if self.mss.is_some() { MSS_LEN } else { 0 };
         let window_scale = if self.window_scale.is_some() { 4 } else { 0 };
-        // With timestamps, SACK-permitted stands in the place of their padding.
+        // With timestamps, SACK-permitted takes the place of their padding.
         let timestamps = match (self.sack_permitted, self.timestamps) {
             (_, Some(_)) => 12,
             (true, None) => 4,
@@ -183,8 +189,9 @@ impl TcpOptions {
         mss + window_scale + timestamps + sack + mptcp.sum::<usize>()
     }
 
-    /// Bytes they take on the wire, more than [`MAX_OPTIONS_LEN`] if they are too many: as much as with paddings, or as without
-    /// if only so they fit.
+    /// Returns the emitted length of the options in bytes. It can exceed [`MAX_OPTIONS_LEN`].
+    ///
+    /// This is the length with padding if the options then fit, and otherwise the length without.
     #[inline]
     pub fn wire_len(&self) -> usize {
         match self.aligned_len() {
@@ -206,10 +213,10 @@ impl TcpOptions {
         mss + window_scale + timestamps + sack_permitted + sack + mptcp.sum::<usize>()
     }
 
-    /// Their bytes, a multiple of four.
+    /// Serializes the options. The length is a multiple of four bytes.
     ///
     /// # Panics
-    /// They take more than [`MAX_OPTIONS_LEN`] bytes.
+    /// Panics if the options exceed [`MAX_OPTIONS_LEN`] bytes.
     pub fn emit(&self) -> OptionBytes {
         let mut to = OptionBytes::new();
         let is_aligned = self.aligned_len() <= MAX_OPTIONS_LEN;
@@ -290,7 +297,7 @@ fn pair_octets(first: u32, second: u32) -> [u8; 8] {
     (u64::from(first) << 32 | u64::from(second)).to_be_bytes()
 }
 
-/// The content of an option that has but one length.
+/// Returns the value of an option with a fixed length.
 fn exactly<const LEN: usize>(content: &[u8]) -> Result<[u8; LEN], OptionError> {
     content.try_into().map_err(|_| OptionError::Malformed)
 }
@@ -307,14 +314,14 @@ fn set<T>(field: &mut Option<T>, value: Result<T, OptionError>) -> Result<(), Op
 /// Appends bytes of an option.
 ///
 /// # Panics
-/// There is no space for them.
+/// Panics if `to` has no space for them.
 #[inline]
 pub(super) fn put(bytes: &[u8], to: &mut OptionBytes) {
     to.try_extend_from_slice(bytes)
         .expect("at most 40 bytes of options");
 }
 
-/// Pads so that an option of that length ends aligned.
+/// Pads so that an option of `len` bytes ends aligned.
 fn pad(len: usize, to: &mut OptionBytes) {
     while !(to.len() + len).is_multiple_of(ALIGNMENT) {
         put(&[NO_OPERATION], to);

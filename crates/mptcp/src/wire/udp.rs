@@ -1,4 +1,4 @@
-//! UDP (RFC 768): the header in memory, and packets as values.
+//! UDP (RFC 768): a view of the header, and packets as values.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use crate::payload::Payload;
 
 /// Bytes of a UDP header.
 const UDP_HEADER_LEN: usize = 8;
-/// UDP's number in IP.
+/// The protocol number of UDP in IP.
 pub const UDP_PROTOCOL: u8 = 17;
 
-/// A datagram in memory. What `new` has checked, no accessor can fail at.
+/// A borrowed UDP datagram. Lengths are checked once at creation, so the accessors cannot fail.
 #[derive(Clone, Copy, Debug)]
 pub struct UdpView<'a> {
     header: &'a [u8; UDP_HEADER_LEN],
@@ -22,10 +22,10 @@ pub struct UdpView<'a> {
 }
 
 impl<'a> UdpView<'a> {
-    /// The datagram at the start of `bytes`.
+    /// Creates a view of the datagram at the start of `bytes`.
     ///
     /// # Errors
-    /// It is longer than they are, or shorter than its header.
+    /// Fails if the datagram is longer than `bytes`, or if its length field is too small.
     pub fn new(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let (header, rest) = Header::Udp.split(bytes)?;
         let len = usize::from(u16_at(header, 4));
@@ -37,18 +37,20 @@ impl<'a> UdpView<'a> {
         })
     }
 
-    /// Port of the sender.
+    /// Returns the port of the sender.
     pub fn source_port(&self) -> u16 {
         u16_at(self.header, 0)
     }
 
-    /// Port of the receiver.
+    /// Returns the port of the receiver.
     pub fn destination_port(&self) -> u16 {
         u16_at(self.header, 2)
     }
 
-    /// Whether the datagram, sent between these two, is unharmed. Over IPv4 it may have no checksum, which is a zero; over
-    /// IPv6 it must have one (RFC 8200, section 8.1).
+    /// Returns whether the checksum of the datagram from `source` to `destination` is correct.
+    ///
+    /// Over IPv4, a checksum of zero means that there is none. Over IPv6, a checksum is mandatory
+    /// (RFC 8200, section 8.1).
     pub fn is_checksum_right(&self, source: IpAddr, destination: IpAddr) -> bool {
         let len = UDP_HEADER_LEN + self.payload.len();
         let mut sum = Sum::of_pseudo_header(source, destination, UDP_PROTOCOL, len);
@@ -60,34 +62,34 @@ impl<'a> UdpView<'a> {
         }
     }
 
-    /// Data.
+    /// Returns the payload of the datagram.
     pub fn payload(&self) -> &'a [u8] {
         self.payload
     }
 }
 
-/// An IP packet that carries a UDP datagram. Both addresses are of one family.
+/// An IP packet that carries a UDP datagram. Both addresses are of the same family.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UdpPacket {
-    /// Who sends.
+    /// The address of the sender.
     pub source: IpAddr,
-    /// Who receives.
+    /// The address of the receiver.
     pub destination: IpAddr,
-    /// What routers say of congestion.
+    /// The ECN field of the IP header.
     pub ecn: Ecn,
     /// Port of the sender.
     pub source_port: u16,
     /// Port of the receiver.
     pub destination_port: u16,
-    /// Data.
+    /// The payload of the datagram.
     pub payload: Payload,
 }
 
 impl UdpPacket {
-    /// Reads a packet; its payload is a part of `bytes`, not a copy.
+    /// Parses a packet. Its payload shares `bytes` instead of copying them.
     ///
     /// # Errors
-    /// It is no whole, unharmed packet of UDP.
+    /// Fails if the packet is truncated or fragmented, if a checksum is wrong, or if it is not UDP.
     pub fn parse(bytes: &Arc<[u8]>) -> Result<Self, ParseError> {
         let (ip, transport) = IpHeader::parse(bytes, UDP_PROTOCOL)?;
         let view = UdpView::new(&bytes[transport.clone()])?;
@@ -107,10 +109,10 @@ impl UdpPacket {
         })
     }
 
-    /// Appends the packet's bytes.
+    /// Appends the bytes of the packet to `to`, including checksums.
     ///
     /// # Panics
-    /// The addresses are not of one family, or the packet is longer than IP allows.
+    /// Panics if the addresses are of different families, or if the packet is too long for IP.
     pub fn emit(&self, to: &mut Vec<u8>) {
         let len = UDP_HEADER_LEN + self.payload.len() as usize;
         let ip = IpHeader {
@@ -128,7 +130,7 @@ impl UdpPacket {
         self.payload.append_to(to);
         let mut sum = Sum::of_pseudo_header(self.source, self.destination, UDP_PROTOCOL, len);
         sum.add_bytes(&to[start..]);
-        // A zero would say that there is no checksum; its complement is the same number.
+        // A checksum of zero would mean that there is none. Its complement represents the same sum.
         let checksum = match sum.checksum() {
             0 => u16::MAX,
             checksum => checksum,
@@ -136,7 +138,7 @@ impl UdpPacket {
         to[start + 6..start + 8].copy_from_slice(&checksum.to_be_bytes());
     }
 
-    /// Bytes of the packet, IP header included.
+    /// Returns the length of the packet in bytes, including the IP header.
     pub fn wire_len(&self) -> usize {
         header_len(self.source, &Hops::new()) + UDP_HEADER_LEN + self.payload.len() as usize
     }

@@ -1,5 +1,6 @@
-//! Attacks on a connection and on its host (RFC 6181, RFC 7430): a hundred thousand hostile packets each, what answers them, and
-//! what they leave in memory. The table that this prints stands in `docs/engine.md`.
+//! Attacks on a connection and its host (RFC 6181, RFC 7430): sends 100,000 hostile packets of each
+//! kind, and counts the responses and the memory held afterwards. Prints the table in
+//! `docs/engine.md`.
 
 #[path = "../world/mod.rs"]
 #[expect(dead_code, unused_imports, reason = "hostile packets need no network")]
@@ -23,21 +24,21 @@ use world::{CLIENT, Pair, PathModel, SERVER, Stack, seconds};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// A tenth where nothing is optimised.
+/// Hostile packets of each attack; a tenth without optimizations.
 const PACKETS: u32 = if cfg!(debug_assertions) {
     10_000
 } else {
     100_000
 };
 
-/// What somebody on the path has heard, and what the peer knows.
+/// Packets that an observer on the path has seen, and the keys, which only the peer knows.
 struct Heard {
-    /// A SYN, that of a join, and the last acknowledgments of both sides.
+    /// The SYN of the connection, the SYN of a join, and the last acknowledgments of both hosts.
     syn: Packet,
     join: Packet,
     from_client: Packet,
     from_server: Packet,
-    /// Of the server.
+    /// The keys of the connection, as the server holds them.
     keys: Keys,
     /// The last DATA_ACK of the server.
     data_ack: DataSeq,
@@ -46,14 +47,14 @@ struct Heard {
 struct Attack {
     name: &'static str,
     victim: usize,
-    /// The hostile packet with that number.
+    /// Returns the hostile packet with this number.
     packet: fn(&Heard, u32) -> Packet,
-    /// What the victim sends for all of them: resets, and SYNs.
+    /// Upper limits of the RSTs and SYNs that the victim sends in response to all packets.
     most_resets: u32,
     most_syns: u32,
-    /// What it still holds then.
+    /// Upper limit of the memory that the victim still holds afterwards.
     most_kilobytes: u32,
-    /// Whether the connection lives: an attacker who is the peer can always end it.
+    /// Whether the connection still works afterwards. A hostile peer can always end it.
     survives: bool,
 }
 
@@ -137,7 +138,7 @@ const ATTACKS: [Attack; 18] = [
         ..HARMLESS
     },
     Attack {
-        name: "ADD_ADDR and RM_ADDR of who has the keys: SYNs are reflected",
+        name: "ADD_ADDR and REMOVE_ADDR from a peer with the keys, to reflect SYNs",
         victim: CLIENT,
         packet: |heard, index| {
             let announced = announced(heard, index / 2);
@@ -154,7 +155,7 @@ const ATTACKS: [Attack; 18] = [
         ..HARMLESS
     },
     Attack {
-        name: "RM_ADDR of what was never announced",
+        name: "REMOVE_ADDR for addresses that were never announced",
         packet: |heard, index| {
             let id = 10 + (index % 200) as u8;
             with(
@@ -176,7 +177,7 @@ const ATTACKS: [Attack; 18] = [
         ..HARMLESS
     },
     Attack {
-        name: "resets into the window",
+        name: "RSTs inside the window",
         packet: |heard, index| {
             let mut packet = heard.from_client.clone();
             packet.segment.flags = Flags::RST;
@@ -186,7 +187,7 @@ const ATTACKS: [Attack; 18] = [
         ..HARMLESS
     },
     Attack {
-        name: "DATA_ACKs of what was never sent",
+        name: "DATA_ACKs for data that was never sent",
         packet: |heard, index| {
             let data_ack = DataNumber::Long(heard.data_ack + ((1 << 40) + u64::from(index)));
             let dss = Dss::default().with_data_ack(Some(data_ack));
@@ -232,14 +233,14 @@ const ATTACKS: [Attack; 18] = [
         ..HARMLESS
     },
     Attack {
-        name: "every other byte of the stream",
+        name: "every other byte of the byte stream",
         packet: |heard, index| with(byte(heard, index), mapping(heard, 2 * index + 1, index, 1)),
         most_kilobytes: 4_000,
         survives: false,
         ..HARMLESS
     },
     Attack {
-        name: "bytes one by one to who does not read",
+        name: "one-byte segments to an application that does not read",
         packet: |heard, index| with(byte(heard, index), mapping(heard, index, index, 1)),
         most_kilobytes: 400,
         survives: false,
@@ -272,7 +273,7 @@ fn from_elsewhere(packet: &Packet, index: u32) -> Packet {
     packet
 }
 
-/// The SYN of a join from another port, with that token or the right one.
+/// Returns the SYN of a join from another port, with the token `guess` or the right one.
 fn join(heard: &Heard, index: u32, guess: Option<u32>) -> Packet {
     let mut packet = heard.join.clone();
     packet.segment.source_port = 1024 + (index % 40_000) as u16;
@@ -286,7 +287,7 @@ fn join(heard: &Heard, index: u32, guess: Option<u32>) -> Packet {
     packet
 }
 
-/// An address and port of someone else, rightly signed by the server.
+/// Returns an announcement of another host's address and port, with a valid HMAC of the server.
 fn announced(heard: &Heard, index: u32) -> SignalledAddress {
     let id = (index % 255 + 1) as u8;
     let address = IpAddr::from((0x0b00_0000 + index).to_be_bytes());
@@ -298,7 +299,8 @@ fn announced(heard: &Heard, index: u32) -> SignalledAddress {
     }
 }
 
-/// One byte of the client's subflow, so many after the last; without a mapping.
+/// Returns a segment with one byte of the client's subflow, `index` bytes after the last one,
+/// without a mapping.
 fn byte(heard: &Heard, index: u32) -> Packet {
     let mut packet = heard.from_client.clone();
     packet.segment.options.mptcp = MptcpOptions::new();
@@ -307,7 +309,8 @@ fn byte(heard: &Heard, index: u32) -> Packet {
     packet
 }
 
-/// So many bytes of stream and subflow after the last.
+/// Returns a mapping of `len` bytes that starts `data` bytes after the last byte of the byte stream
+/// and `subflow` bytes after the last byte of the subflow.
 fn mapping(heard: &Heard, data: u32, subflow: u32, len: u16) -> MptcpOption {
     let data_seq = DataNumber::Long(heard.data_ack + u64::from(data));
     let subflow_seq = 101 + subflow;
@@ -320,7 +323,8 @@ fn mapping(heard: &Heard, data: u32, subflow: u32, len: u16) -> MptcpOption {
     MptcpOption::Dss(Dss::default().with_mapping(Some(mapping)))
 }
 
-/// A connection over two paths on which each side has sent a hundred bytes, and what can be heard of it.
+/// Returns a connection over two paths on which each host has sent 100 bytes, and what an observer
+/// has seen of it.
 fn connection() -> (Pair, Heard) {
     let mut pair = Pair::new(1, vec![PathModel::new(10, 10); 2], &Stack::default());
     pair.transfer(100, 100);
@@ -381,7 +385,8 @@ fn held_bytes() -> usize {
     stats.bytes_allocated - stats.bytes_deallocated
 }
 
-/// Resets and SYNs that the victim sends, and the bytes that it holds more than before.
+/// Returns the RSTs and SYNs that the victim sends, and the bytes that it holds in addition to
+/// before.
 fn attack(pair: &mut Pair, heard: &Heard, attack: &Attack) -> (u32, u32, usize) {
     let before = held_bytes();
     let (mut resets, mut syns) = (0, 0);
@@ -398,10 +403,10 @@ fn attack(pair: &mut Pair, heard: &Heard, attack: &Attack) -> (u32, u32, usize) 
     (resets, syns, held_bytes().saturating_sub(before))
 }
 
-// One test, so that nothing else allocates beside it.
+// A single test, because the allocations of tests that run in parallel would be counted too.
 #[test]
 fn hostile_packets_leave_little_behind() {
-    println!("| attack | resets | SYNs | kilobytes held |\n|---|---|---|---|");
+    println!("| attack | RSTs sent | SYNs sent | memory held, kB |\n|---|---|---|---|");
     for row in &ATTACKS {
         let (mut pair, heard) = connection();
         let (resets, syns, held) = attack(&mut pair, &heard, row);

@@ -1,4 +1,4 @@
-//! A path manager, a scheduler and a generator that do again what one side did in a capture.
+//! A path manager, a scheduler and a generator that repeat what one host did in a capture.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -12,7 +12,8 @@ use rand_core::TryRng;
 
 use crate::recording::{Recorded, Recording, Side};
 
-/// What a path manager did. A subflow is named by its addresses, as its port may be another one now.
+/// An act of a path manager. A subflow is identified by its addresses, because its port may differ
+/// now.
 #[derive(Clone, Debug)]
 enum Deed {
     Open {
@@ -29,7 +30,7 @@ enum Deed {
     SetBackup(AddressPair, bool),
 }
 
-/// The path manager: each deed at its time.
+/// The path manager: carries out each act at its time.
 #[derive(Debug)]
 pub struct Paths {
     deeds: VecDeque<(Nanos, Deed)>,
@@ -75,7 +76,7 @@ impl Paths {
     }
 }
 
-/// What was done to have this option said.
+/// Returns the act that made the host send this option.
 fn deed(recording: &Recording, recorded: &Recorded, option: &MptcpOption) -> Option<Deed> {
     let ends = recording.subflows[recorded.subflow].ends;
     let side = recorded.sender;
@@ -122,7 +123,7 @@ impl PathManager for Paths {
     }
 }
 
-/// The scheduler: each byte goes over the subflow that carried it first.
+/// The scheduler: assigns each byte to the subflow that carried it first.
 #[derive(Debug)]
 pub struct Schedule {
     /// Start, end, subflow.
@@ -154,7 +155,8 @@ impl Scheduler for Schedule {
     }
 }
 
-/// The generator: the key, then for each subflow its first sequence number and, of those that join, the nonce.
+/// The generator: draws the key, then for each subflow its initial sequence number and, for joins,
+/// the nonce.
 pub struct Draws {
     key: u64,
     numbers: VecDeque<u32>,

@@ -1,10 +1,10 @@
-//! What the kernel wrote is read, and written the same.
+//! Options that the kernel wrote are parsed, and written with the same bytes.
 
 use mptcp::wire::{Ipv4View, MptcpOption, TcpOptions, TcpView};
 
 use crate::recording::{NAMES, for_each_ip_packet};
 
-/// Calls `check` with every segment; how many there were.
+/// Calls `check` with every segment. Returns how many there were.
 fn for_each_segment(mut check: impl FnMut(&TcpView<'_>)) -> usize {
     let mut count = 0;
     for name in NAMES {
@@ -44,7 +44,7 @@ fn every_option_of_mptcp_but_one_is_in_the_captures() {
     );
 }
 
-/// The subtype.
+/// Returns the index of an option by its subtype.
 fn index(option: &MptcpOption) -> usize {
     match option {
         MptcpOption::Capable(_) => 0,

@@ -1,4 +1,4 @@
-//! What follows from the keys of the captures stands in them.
+//! Everything that follows from the keys of the captures is in them.
 
 use mptcp::connection::keys::{Nonces, first_64_bits, first_160_bits, initial_data_seq, token};
 use mptcp::payload::Payload;
@@ -17,7 +17,8 @@ fn nonces(subflow: &Subflow, side: Side) -> Nonces {
     }
 }
 
-/// Shows every option of all captures to `checks`, which says whether it has checked it; how many it has.
+/// Calls `checks` with every option of all captures. It returns whether it has checked the option;
+/// the result is how many it has.
 fn count_options(mut checks: impl FnMut(&Recording, &Recorded, &MptcpOption) -> bool) -> usize {
     let mut count = 0;
     for recording in NAMES.map(Recording::load) {
@@ -92,7 +93,8 @@ fn the_announcement_is_proved() {
     assert_eq!(announced.truncated_hmac, Some(hmac));
 }
 
-/// The first byte has the number after the initial one, the DATA_FIN that after the last byte.
+/// The first byte has the number after the initial one, and the DATA_FIN the number after the last
+/// byte.
 #[test]
 fn the_numbers_of_all_streams_follow_from_the_keys() {
     for recording in NAMES.map(Recording::load) {

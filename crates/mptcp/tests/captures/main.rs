@@ -1,4 +1,5 @@
-//! Captures of the Linux kernel talking to itself: their options, their keys, and the engine in the place of either side.
+//! Captures of a connection between two Linux kernels: their options, their keys, and the engine in
+//! the place of either host.
 
 mod as_recorded;
 mod codec;

@@ -1,4 +1,5 @@
-//! A capture as a conversation (Linux cooked mode, version 2; only the first bytes of each packet were kept).
+//! A capture as a conversation (Linux cooked mode, version 2). Only the first bytes of each packet
+//! were kept.
 
 use std::fs::File;
 use std::net::{IpAddr, SocketAddr};
@@ -33,7 +34,7 @@ pub const NAMES: [&str; 8] = [
 /// One of the two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// It opened the connection.
+    /// The host that opened the connection.
     Client = 0,
     Server = 1,
 }
@@ -47,12 +48,12 @@ impl Side {
     }
 }
 
-/// A packet, its payload made whole.
+/// A packet with its payload completed.
 pub struct Recorded {
-    /// Since the first packet.
+    /// Time since the first packet.
     pub at: Nanos,
     pub sender: Side,
-    /// Of its subflow, by [`Recording::subflows`].
+    /// Index of its subflow in [`Recording::subflows`].
     pub subflow: usize,
     pub packet: Packet,
 }
@@ -62,7 +63,7 @@ impl Recorded {
         &self.packet.segment
     }
 
-    /// The mapping of a DSS, and whether it ends with a DATA_FIN.
+    /// Returns the mapping of its DSS, and whether the mapping ends with a DATA_FIN.
     fn mapping(&self) -> Option<(Mapping, bool)> {
         let mut options = self.segment().options.mptcp.iter();
         options.find_map(|option| match option {
@@ -71,23 +72,23 @@ impl Recorded {
         })
     }
 
-    /// The number of the DATA_FIN that it says.
+    /// Returns the data sequence number of its DATA_FIN.
     pub fn data_fin(&self) -> Option<DataSeq> {
         let (mapping, _) = self.mapping().filter(|(_, data_fin)| *data_fin)?;
         Some(long(mapping.data_seq) + u64::from(mapping.len) - 1)
     }
 }
 
-/// A subflow, with what each side chose for it, the client first.
+/// A subflow, with the choices of both hosts, the client's first.
 pub struct Subflow {
     pub ends: [SocketAddr; 2],
     pub isn: [SeqNr; 2],
-    /// Those of MP_JOIN.
+    /// The nonces of MP_JOIN.
     pub nonces: [Nonce; 2],
 }
 
 impl Subflow {
-    /// As one side sees it.
+    /// Returns its addresses as one host sees them.
     pub fn pair(&self, side: Side) -> AddressPair {
         AddressPair {
             local: self.ends[side as usize].ip(),
@@ -145,14 +146,14 @@ impl Recording {
         });
     }
 
-    /// The packets of one side.
+    /// Returns the packets of one host.
     pub fn of(&self, side: Side) -> impl Iterator<Item = &Recorded> {
         self.packets
             .iter()
             .filter(move |recorded| recorded.sender == side)
     }
 
-    /// The options of Multipath TCP of one side, with their packets.
+    /// Returns the MPTCP options of one host, with their packets.
     pub fn options(&self, side: Side) -> impl Iterator<Item = (&Recorded, &MptcpOption)> {
         self.of(side).flat_map(|recorded| {
             let options = recorded.segment().options.mptcp.iter();
@@ -160,7 +161,7 @@ impl Recording {
         })
     }
 
-    /// Both keys as one side has them, from the third packet.
+    /// Returns both keys as one host has them, from the third packet.
     pub fn keys(&self, side: Side) -> Keys {
         let keys = self
             .options(Side::Client)
@@ -179,7 +180,7 @@ impl Recording {
         }
     }
 
-    /// Where the payload of a packet begins in the stream of its sender.
+    /// Returns where the payload of a packet starts in the byte stream of its sender.
     pub fn offset(&self, recorded: &Recorded) -> u64 {
         let isn = self.subflows[recorded.subflow].isn[recorded.sender as usize];
         let position = i64::from(recorded.segment().seq.distance_from(isn));
@@ -196,7 +197,8 @@ impl Recording {
             .expect("no byte is before the first")
     }
 
-    /// The packets of one side that carry data, with the place of its first byte in the stream.
+    /// Returns the packets of one host that carry data, with the offset of the first byte in the
+    /// byte stream.
     fn data(&self, side: Side) -> impl Iterator<Item = (u64, &Recorded)> {
         let data = self
             .of(side)
@@ -204,7 +206,8 @@ impl Recording {
         data.map(|recorded| (self.offset(recorded), recorded))
     }
 
-    /// Where the payloads of one side lie in its stream: start, end, subflow; as they were sent.
+    /// Returns start, end and subflow of the payloads of one host in its byte stream, in the order
+    /// in which they were sent.
     pub fn ranges(&self, side: Side) -> Vec<(u64, u64, usize)> {
         let range = |(start, recorded): (u64, &Recorded)| {
             let end = start + u64::from(recorded.segment().payload.len());
@@ -213,7 +216,7 @@ impl Recording {
         self.data(side).map(range).collect()
     }
 
-    /// The whole stream of one side.
+    /// Returns the whole byte stream of one host.
     pub fn stream(&self, side: Side) -> Vec<u8> {
         let mut data: Vec<_> = self.data(side).collect();
         data.sort_by_key(|(offset, _)| *offset);
@@ -241,7 +244,7 @@ impl Subflow {
     }
 }
 
-/// The kernel writes mappings with full numbers only.
+/// Returns a long data sequence number. The kernel writes no others in mappings.
 fn long(number: DataNumber) -> DataSeq {
     match number {
         DataNumber::Long(number) => number,
@@ -249,13 +252,13 @@ fn long(number: DataNumber) -> DataSeq {
     }
 }
 
-/// Hands out the packets of TCP: when they were captured, since the first, and the bytes that were kept.
+/// Calls `take` with each TCP packet: its time since the first, and the bytes that were kept.
 pub fn for_each_ip_packet(name: &str, mut take: impl FnMut(Nanos, &[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures");
     let file = File::open(folder.join(name).with_extension("pcap")).unwrap();
     let mut reader = PcapReader::new(file).unwrap();
     let mut start = None;
-    // Raw, because the checks of `pcap-file` refuse packets of which only a part was kept.
+    // Raw, because the checks of `pcap-file` refuse packets that were kept only in part.
     while let Some(packet) = reader.next_raw_packet() {
         let packet = packet.unwrap();
         let at = Nanos::from(packet.ts_sec) * 1_000_000_000 + Nanos::from(packet.ts_frac) * 1000;
@@ -266,7 +269,7 @@ pub fn for_each_ip_packet(name: &str, mut take: impl FnMut(Nanos, &[u8])) {
     }
 }
 
-/// The packet of which these are the first bytes.
+/// Returns the packet that starts with these bytes.
 fn whole(bytes: &[u8]) -> Packet {
     let ip = Ipv4View::from_prefix(bytes).unwrap();
     let tcp = TcpView::new(ip.payload()).unwrap();
@@ -288,7 +291,8 @@ fn whole(bytes: &[u8]) -> Packet {
     }
 }
 
-/// The streams of the captures are one byte again and again, or all bytes in their order: what was kept tells the rest.
+/// Returns the whole payload. The byte streams of the captures repeat one byte or all bytes in
+/// order, so the kept bytes determine the rest.
 fn whole_payload(kept: &[u8], len: usize) -> Payload {
     let first = kept.first().copied().unwrap_or_default();
     let step = kept.get(1).map_or(0, |second| second.wrapping_sub(first));

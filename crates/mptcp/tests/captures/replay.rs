@@ -1,8 +1,10 @@
-//! The engine in the place of one side. It hears what its peer said then, when it was said, and its application does what that
-//! of the recorded side did. What it sends goes nowhere: the peer answers what the kernel had sent.
+//! Puts the engine in the place of one host. It receives the peer's packets at their recorded
+//! times, and its application repeats the acts of the recorded host. The engine's packets go
+//! nowhere: the peer answers those that the kernel had sent.
 //!
-//! That fits as long as the engine's bytes have the same numbers and have been sent by the time at which they were acknowledged.
-//! So key, nonces and sequence numbers are the recorded ones, and its window holds nothing back.
+//! This works as long as the engine's bytes have the same numbers and were sent by the time at
+//! which they were acknowledged. So key, nonces and sequence numbers are the recorded ones, and the
+//! window is never full.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -24,13 +26,13 @@ use crate::recording::{Recorded, Recording, Side};
 /// More segments than any capture has in flight.
 const WINDOW_SEGMENTS: f64 = 10_000.0;
 
-/// A replay that runs.
+/// A running replay.
 struct Replay {
     recording: &'static Recording,
     side: Side,
     endpoint: Endpoint,
     connection: Option<ConnectionId>,
-    /// Our ports, by the addresses of their subflows.
+    /// The engine's ports, by the addresses of their subflows.
     ports: BTreeMap<AddressPair, u16>,
     own_stream: Vec<u8>,
     peer_stream: Vec<u8>,
@@ -42,7 +44,7 @@ struct Replay {
 
 impl Replay {
     fn new(name: &str, side: Side) -> Self {
-        // Algorithms own what they were made of.
+        // Leaked, because algorithms own their parts.
         let recording: &'static Recording = Box::leak(Box::new(Recording::load(name)));
         // The first pair has ID 0 for both sides; the others are counted from 1.
         let pairs = recording
@@ -95,7 +97,7 @@ impl Replay {
         self.run_timers(Nanos::MAX);
     }
 
-    /// What was sent then has to be sent now.
+    /// Makes the engine send what the recorded host sent.
     fn act_as(&mut self, recorded: &Recorded) {
         self.run_timers(recorded.at);
         let payload = &recorded.segment().payload;
@@ -139,7 +141,8 @@ impl Replay {
         }
     }
 
-    /// With our port, and our timestamp of the time at which the recorded one was made.
+    /// Returns the packet with the engine's port, and with the engine's timestamp of the time at
+    /// which the recorded one was created.
     fn readdressed(&self, recorded: &Recorded) -> Packet {
         let mut packet = recorded.packet.clone();
         let pair = AddressPair {
@@ -160,7 +163,8 @@ impl Replay {
         packet
     }
 
-    /// A bare acknowledgment is not answered by one that says nothing new: that would be a challenge (RFC 5961, section 5).
+    /// Checks that a pure acknowledgment is not answered by one without news, which would be a
+    /// challenge ACK (RFC 5961, section 5).
     fn assert_no_repetition(&self, before: usize) {
         let (old, new) = self.sent.split_at(before);
         for packet in new.iter().filter(|packet| is_bare(&packet.segment)) {
@@ -247,7 +251,7 @@ impl Replay {
         })
     }
 
-    /// How the connection ended for this side.
+    /// Returns how the connection ended for this host.
     fn recorded_end(&self) -> CloseReason {
         let aborts = |side| {
             self.recording
@@ -317,7 +321,7 @@ fn has_fast_close(segment: &Segment) -> bool {
     options.any(|option| matches!(option, MptcpOption::FastClose { .. }))
 }
 
-/// Whether it does nothing but acknowledge.
+/// Returns whether a segment only acknowledges.
 fn is_bare(segment: &Segment) -> bool {
     let mut options = segment.options.mptcp.iter();
     let only_acknowledges =
@@ -325,7 +329,7 @@ fn is_bare(segment: &Segment) -> bool {
     segment.flags == Flags::ACK && segment.payload.is_empty() && only_acknowledges
 }
 
-/// What a segment acknowledges, and the window it offers.
+/// Returns what a segment acknowledges, and its receive window.
 fn acknowledged(segment: &Segment) -> (SeqNr, u16, SackBlocks, Vec<Option<DataNumber>>) {
     let data_acks = segment.options.mptcp.iter().map(|option| match option {
         MptcpOption::Dss(dss) => dss.data_ack(),
@@ -346,7 +350,7 @@ fn ends(packet: &Packet) -> [SocketAddr; 2] {
     ]
 }
 
-/// All that one side said beside data and acknowledgments, each once.
+/// Returns the options of one host except data and acknowledgments, each once.
 fn agreements<'a>(segments: impl Iterator<Item = &'a Segment>) -> Vec<MptcpOption> {
     let mut all = Vec::new();
     for option in segments.flat_map(|segment| &segment.options.mptcp) {
@@ -359,7 +363,8 @@ fn agreements<'a>(segments: impl Iterator<Item = &'a Segment>) -> Vec<MptcpOptio
     all
 }
 
-/// Without what the RFC leaves open: how much the first mapping covers, and whether a SYN/ACK repeats the wish for checksums.
+/// Removes what the RFC leaves open: how much the first mapping covers, and whether a SYN/ACK
+/// repeats the request for checksums.
 fn undetermined(option: &MptcpOption) -> MptcpOption {
     let mut option = option.clone();
     match &mut option {
@@ -393,8 +398,8 @@ fn an_announced_address_that_is_joined() {
     replays_both_sides("B_addaddr");
 }
 
-/// The client cannot be replayed: Linux ends the subflow of an address that it has removed by FIN, the engine by RST, as the RFC
-/// would have it (section 3.4.2).
+/// The client cannot be replayed. Linux closes the subflow of a withdrawn address by FIN, the
+/// engine by RST, as the RFC requires (section 3.4.2).
 #[test]
 fn an_address_that_is_removed() {
     replays("C_rmaddr", Side::Server);
@@ -405,8 +410,9 @@ fn a_subflow_that_becomes_a_backup_one() {
     replays_both_sides("D_prio");
 }
 
-/// The server cannot be replayed: Linux sent its stream a second time on the subflow that had acknowledged it, as the DATA_ACK
-/// did not come, and the engine sends it again on another one only.
+/// The server cannot be replayed. Linux sent its byte stream again on the subflow that had
+/// acknowledged it, because the DATA_ACK did not arrive; the engine reinjects on another subflow
+/// only.
 #[test]
 fn an_abort() {
     replays("E_linger", Side::Client);
@@ -417,8 +423,8 @@ fn a_transfer_with_checksums() {
     replays_both_sides("F_csum");
 }
 
-/// The client cannot be replayed: Linux filled the window of the connection beyond that of a subflow, which the RFC does not
-/// allow (section 3.3.5), and the engine waits.
+/// The client cannot be replayed. Linux filled the receive window of the connection beyond that of
+/// a subflow, which the RFC does not allow (section 3.3.5); the engine waits.
 #[test]
 fn large_segments() {
     replays("H_gso", Side::Server);

@@ -8,14 +8,14 @@ use crate::promises;
 
 pub const MSS_BYTES: u32 = 1000;
 
-/// What the driver remembers of a subflow.
+/// The driver's state of a subflow.
 #[derive(Clone, Debug, Default)]
 struct Subflow {
     delivered_bytes: u64,
     repair: Option<Repair>,
 }
 
-/// What goes on after a congestion.
+/// A repair after a congestion event.
 #[derive(Clone, Debug)]
 struct Repair {
     congestion: Congestion,
@@ -23,7 +23,7 @@ struct Repair {
     ssthresh_bytes: f64,
 }
 
-/// A connection that is driven by hand.
+/// A connection that a test drives.
 #[derive(Debug)]
 pub struct Connection {
     pub control: Box<dyn CongestionControl>,
@@ -71,7 +71,7 @@ impl Connection {
         control.segment_sent(&mut context, bytes);
     }
 
-    /// Packets that are in flight arrive; with a round-trip time it becomes the smoothed one.
+    /// Acknowledges packets in flight. A given round-trip time becomes the SRTT.
     pub fn acked(&mut self, which: usize, packets: u32, rtt: Option<Nanos>, is_limited: bool) {
         let window = &mut self.windows[which];
         let bytes = (packets * MSS_BYTES).min(window.in_flight_bytes);
@@ -96,7 +96,7 @@ impl Connection {
         self.tell_acked(which, &acked);
     }
 
-    /// Hands on an acknowledgment if the control is to see it.
+    /// Passes on an acknowledgment if the control is to see it.
     pub fn tell_acked(&mut self, which: usize, acked: &Acked) {
         let repair = &self.subflows[which].repair;
         let in_fast_recovery = repair
@@ -108,7 +108,8 @@ impl Connection {
         }
     }
 
-    /// A congestion; during a repair only a timeout after something else is a further one.
+    /// Reports a congestion event. During a repair only a timeout that follows another kind of
+    /// event counts as a further one.
     pub fn congested(&mut self, which: usize, congestion: Congestion) {
         let is_timeout = congestion == Congestion::Timeout;
         let of_repair = self.subflows[which]
@@ -160,7 +161,7 @@ impl Connection {
         control.undone(&mut context);
     }
 
-    /// Nothing is sent for a while.
+    /// Lets time pass without sending.
     pub fn idle(&mut self, which: usize, idle: Nanos) {
         self.now += idle;
         if !self.control.owns_window() {
@@ -176,7 +177,8 @@ impl Connection {
         self.windows[which].cwnd_packets()
     }
 
-    /// Acknowledges packet by packet what the window holds, within one round-trip time, while further packets leave.
+    /// Acknowledges the packets in the window one by one within one round-trip time, while further
+    /// packets are sent.
     pub fn round(&mut self, which: usize, rtt: Nanos) {
         self.fill(which);
         let packets = self.cwnd_packets(which) as u32;
@@ -187,7 +189,7 @@ impl Connection {
         }
     }
 
-    /// What is in flight arrives, and nothing else leaves.
+    /// Acknowledges the packets in flight, while no others are sent.
     pub fn drain(&mut self, which: usize, rtt: Nanos) {
         self.now += rtt;
         let packets = self.windows[which].in_flight_bytes / MSS_BYTES;

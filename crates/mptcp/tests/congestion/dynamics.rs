@@ -1,4 +1,4 @@
-//! How windows change in time.
+//! How windows change over time.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ fn connection(name: &str, parameters: &Parameters, rtts: &[Nanos]) -> Connection
     connection
 }
 
-/// With a window of so many packets, past slow start.
+/// Sets a window of `packets` packets, after slow start.
 fn avoiding_congestion(connection: &mut Connection, which: usize, packets: u32) {
     let bytes = f64::from(packets * MSS_BYTES);
     connection.windows[which].cwnd_bytes = bytes;
@@ -88,7 +88,8 @@ fn cubic_is_back_at_its_window_when_its_curve_says_so() {
     }
 }
 
-/// Windows after each of so many rounds that follow a loss at a window of so many packets.
+/// Returns the windows after each of `rounds` rounds that follow a loss at a window of `packets`
+/// packets.
 fn windows_after_a_loss(name: &str, packets: u32, rounds: usize) -> Vec<f64> {
     let rtt = 20 * MILLISECOND;
     let mut connection = connection(name, &Parameters::default(), &[rtt]);
@@ -104,9 +105,9 @@ fn windows_after_a_loss(name: &str, packets: u32, rounds: usize) -> Vec<f64> {
 
 #[test]
 fn the_cubic_of_linux_grows_as_reno_by_half_a_packet_per_round_for_ever() {
-    // Seven of ten packets are left. By RFC 9438, section 4.3, ten are back after 3 / 0.53 rounds, and one more comes per round
-    // from then on. The estimate of Linux needs more than 15/8 of a window for each packet, and a window below the estimate by one
-    // grows by one per window.
+    // Seven of ten packets are left. By RFC 9438, section 4.3, ten are back after 3 / 0.53 rounds,
+    // and one packet per round is added from then on. Linux's estimate needs more than 15/8 of a
+    // window for each packet, and a window that is one below the estimate grows by one per window.
     let linux = windows_after_a_loss("cubic", 10, 20);
     assert!(
         linux.iter().all(|window| window.fract() == 0.0),
@@ -144,7 +145,8 @@ fn cubic_in_whole_packets_has_the_numbers_of_linux() {
     assert_eq!(scaled.after_loss(100), 70);
     assert_eq!(scaled.w_max_after_loss(70, 100, true), 59);
     assert_eq!(scaled.w_max_after_loss(70, 100, false), 70);
-    // K of RFC 9438 is 4.217 s for 30 packets at C = 0.4; the curve rises by 30 packets in it.
+    // K of RFC 9438 is 4.217 s for 30 packets at C = 0.4. The curve rises by 30 packets in that
+    // time.
     let k = scaled.time_to_origin(30);
     assert_eq!(k, 4316);
     assert_eq!((scaled.rise(k), scaled.rise(1024)), (29, 0));
@@ -187,7 +189,7 @@ fn idle_time_does_not_let_cubic_jump() {
     }
 }
 
-/// The window at which slow start ends when each round takes a tenth longer than the one before.
+/// Returns the window at which slow start ends if the round-trip time grows with each round.
 fn window_after_growing_delays(slow_start: SlowStart) -> f64 {
     let mut parameters = Parameters::default();
     parameters.cubic.slow_start = slow_start;
@@ -209,7 +211,8 @@ fn hystart_ends_slow_start_when_delays_grow() {
     assert!(plus_plus < 1000.0, "{plus_plus}");
 }
 
-/// The window in packets at which slow start ends at a bottleneck that delivers a packet every `gap`, behind an empty queue.
+/// Returns the window in packets at which slow start ends at a bottleneck that delivers a packet
+/// every `gap`, with an empty queue at the start.
 fn window_after_slow_start_at_a_bottleneck(name: &str, rtt: Nanos, gap: Nanos) -> f64 {
     let mut connection = connection(name, &Parameters::default(), &[rtt]);
     let mut on_their_way = VecDeque::new();
@@ -230,8 +233,9 @@ fn window_after_slow_start_at_a_bottleneck(name: &str, rtt: Nanos, gap: Nanos) -
 
 #[test]
 fn a_train_of_acknowledgments_is_measured_from_its_first_one() {
-    // The initial window of 10 packets comes back within 11 ms. The second round of 20 lasts for longer than 20.5 ms, half of
-    // the round trip and of what Linux grants: its 19th acknowledgment ends slow start.
+    // The acknowledgments of the initial window of 10 packets arrive within 11 ms. The second round
+    // of 20 takes longer than 20.5 ms, half of the round-trip time and of Linux's allowance, so its
+    // 19th acknowledgment ends slow start.
     let gap = 1_200 * MICROSECOND;
     let ended = window_after_slow_start_at_a_bottleneck("cubic", 40 * MILLISECOND, gap);
     assert_eq!(ended, 38.0);
@@ -239,7 +243,7 @@ fn a_train_of_acknowledgments_is_measured_from_its_first_one() {
 
 #[test]
 fn the_order_of_the_list_decides_what_the_integers_of_lia_cannot() {
-    // Both numerators are 0, so that the last in the list is the best.
+    // Both numerators are 0, so the last in the list is the best.
     let acks_until_growth = |subflow_order| {
         let mut parameters = Parameters::default();
         parameters.oot.subflow_order = subflow_order;
@@ -280,7 +284,7 @@ fn the_integers_of_olia_stop_growing_at_large_windows() {
     assert!(grown("olia", 16) > 8.0);
 }
 
-/// A path that queues what does not fit.
+/// A path that queues packets beyond its capacity.
 struct QueueingPath {
     packets_per_second: f64,
     base_rtt: Nanos,
@@ -297,7 +301,7 @@ impl QueueingPath {
     }
 }
 
-/// The mean of what is queued on each path, after a while.
+/// Returns the mean number of queued packets on each path, after some rounds.
 fn queued_packets(name: &str, paths: &[QueueingPath]) -> Vec<f64> {
     let base_rtts: Vec<Nanos> = paths.iter().map(|path| path.base_rtt).collect();
     let mut connection = connection(name, &Parameters::default(), &base_rtts);
@@ -338,15 +342,15 @@ struct Link {
     base_rtt: Nanos,
 }
 
-/// A packet on its way.
+/// A packet in flight.
 struct Packet {
     left: Nanos,
     arrives: Nanos,
-    /// What had been delivered when it left, and when that was.
+    /// The delivered bytes when it left, and the time of their delivery.
     delivered: (u64, Nanos),
 }
 
-/// A sender on a link that sends as it is paced, and what it sees.
+/// A paced sender on a link, and its measurements.
 struct Sender {
     connection: Connection,
     link: Link,
@@ -370,7 +374,7 @@ impl Sender {
         }
     }
 
-    /// Runs until then; the least window on the way, in packets.
+    /// Runs until `end`. Returns the smallest window on the way, in packets.
     fn run_until(&mut self, end: Nanos) -> f64 {
         let mut least = f64::INFINITY;
         while self.connection.now < end {
@@ -449,7 +453,7 @@ fn bbr_fills_a_link_with_little_queue_and_looks_for_the_shortest_round_trip() {
     let utilisation = (sender.delivered.0 - before) as f64 / (4.0 * bytes_per_second);
     assert!(utilisation > 0.98, "{utilisation}");
     assert!(sender.last_rtt < 55 * MILLISECOND, "{} ns", sender.last_rtt);
-    // When the least round-trip time is ten seconds old, four packets stay in flight for a while.
+    // When the min RTT is ten seconds old, four packets stay in flight for a while.
     assert_eq!(sender.run_until(12 * SECOND), 4.0);
     assert!(sender.connection.cwnd_packets(0) > 50.0);
 }

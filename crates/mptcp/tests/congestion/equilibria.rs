@@ -1,8 +1,9 @@
-//! Where the controls settle when every packet may be lost, against the windows of their fluids.
+//! Where the controls settle if every packet may be lost, compared with the windows of their fluid
+//! models.
 
-use mptcp::cc::fluid::{FLUIDS, LossyPath, NoEquilibrium, equilibrium};
+use mptcp::cc::Congestion;
+use mptcp::cc::fluid::{LossyPath, NoEquilibrium, equilibrium};
 use mptcp::cc::parameters::{LiaForm, Parameters};
-use mptcp::cc::{CONGESTION_CONTROLS, Congestion};
 use mptcp::time::MILLISECOND;
 
 use crate::connection::Connection;
@@ -10,7 +11,7 @@ use crate::connection::Connection;
 const P: [f64; 2] = [1e-3, 4e-3];
 const RTT_S: f64 = 0.1;
 const ROUNDS: u32 = 6_000;
-/// Rounds before windows are looked at.
+/// Rounds before windows are measured.
 const WARM_UP: u32 = 500;
 
 /// Numbers from 0 to 1 (xorshift64).
@@ -25,7 +26,7 @@ impl Random {
     }
 }
 
-/// One window of packets, of which the first that is lost ends the round with a recovery.
+/// Sends one window of packets. The first lost packet ends the round with a recovery.
 fn round(connection: &mut Connection, which: usize, random: &mut Random) {
     let packets = connection.cwnd_packets(which) as u32;
     connection.sent(which, packets);
@@ -38,7 +39,7 @@ fn round(connection: &mut Connection, which: usize, random: &mut Random) {
     connection.repaired(which);
 }
 
-/// The mean windows on two paths of equal round-trip times.
+/// Returns the mean windows on two paths with equal round-trip times.
 fn mean_windows(name: &str) -> Vec<f64> {
     let mut connection = Connection::new(name, &Parameters::default());
     let mut random = Random(0x5eed_0123_4567_89ab);
@@ -57,7 +58,8 @@ fn mean_windows(name: &str) -> Vec<f64> {
     sums
 }
 
-/// The sum is a little below that of the fluid, as loss comes in bursts, and the first path has its share of it.
+/// Checks that the sum is a little below that of the fluid model, because losses come in bursts,
+/// and that the first path has its share.
 fn assert_settles(name: &str) {
     let total = |windows: &[f64]| windows.iter().sum::<f64>();
     let (found, fluid) = (mean_windows(name), fluid(name));
@@ -112,13 +114,6 @@ fn olia_leaves_most_to_the_best_path() {
 fn coupled_leaves_the_lossy_path_near_its_least_window() {
     let found = mean_windows("coupled");
     assert!(found[0] / (found[0] + found[1]) > 0.8, "{found:?}");
-}
-
-#[test]
-fn every_control_has_a_fluid_or_a_reason() {
-    let fluids = FLUIDS.iter().map(|(name, _)| *name);
-    let controls = CONGESTION_CONTROLS.iter().map(|(name, _)| *name);
-    assert!(fluids.eq(controls));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Congestion controls as the engine drives them: what holds whatever happens, where they settle, and how they get
+//! Congestion controls as the engine drives them: invariants, where they settle, and how they get
 //! there.
 
 mod connection;

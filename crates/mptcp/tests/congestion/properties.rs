@@ -1,14 +1,14 @@
-//! What holds whatever happens.
+//! Invariants of congestion controls.
 
 use mptcp::cc::parameters::{LiaForm, Parameters, SlowStart};
 use mptcp::cc::paths::Path;
-use mptcp::cc::{CONGESTION_CONTROLS, Congestion, balia, lia, olia, reno};
+use mptcp::cc::{Congestion, balia, lia, names, olia, reno};
 use mptcp::time::{MICROSECOND, MILLISECOND, Nanos};
 use proptest::prelude::*;
 
 use crate::connection::{Connection, MSS_BYTES};
 
-/// Something that happens to a connection; subflows are counted modulo how many there are.
+/// An event of a connection. Subflows are counted modulo their number.
 #[derive(Clone, Debug)]
 enum Incident {
     Add(Option<Nanos>),
@@ -28,7 +28,7 @@ fn rtt() -> impl Strategy<Value = Nanos> {
     prop_oneof![Just(0), 1..2000_u64, MICROSECOND..800 * MILLISECOND]
 }
 
-/// What may happen to any subflow but the number of them.
+/// Returns events that do not change the number of subflows.
 fn incident() -> impl Strategy<Value = Incident> {
     let which = 0..8_usize;
     let congestion = prop_oneof![
@@ -87,13 +87,10 @@ fn happen(connection: &mut Connection, incident: &Incident) {
     }
 }
 
-/// Every control, with those parameters that choose another way to compute.
+/// Returns every control, with each parameter that selects another computation.
 fn all_controls() -> Vec<(&'static str, Parameters)> {
     let default = Parameters::default();
-    let mut all: Vec<_> = CONGESTION_CONTROLS
-        .iter()
-        .map(|(name, _)| (*name, default))
-        .collect();
+    let mut all: Vec<_> = names().map(|name| (name, default)).collect();
     for form in [LiaForm::Integer { alpha_scale: 512 }, LiaForm::Nsdi] {
         let mut parameters = default;
         parameters.lia.form = form;
@@ -107,7 +104,7 @@ fn all_controls() -> Vec<(&'static str, Parameters)> {
     all
 }
 
-/// Those that are exactly Reno when there is one subflow.
+/// Returns the controls that equal Reno when there is one subflow.
 fn reno_when_alone() -> Vec<(&'static str, Parameters)> {
     let names = [
         "lia",
@@ -125,14 +122,15 @@ fn reno_when_alone() -> Vec<(&'static str, Parameters)> {
     controls
 }
 
-/// Those that the driver holds to a promise.
+/// Returns the controls that the driver holds to a promise.
 fn that_promise() -> Vec<(&'static str, Parameters)> {
     let mut controls = all_controls();
     controls.retain(|(name, _)| ["lia", "olia"].contains(name));
     controls
 }
 
-/// All but BBR and the constant window, which do not look at it, and wVegas of the out-of-tree kernel, which forgot to.
+/// Returns the controls that consider whether the window was used: all except BBR and the constant
+/// window, which do not, and wVegas of the out-of-tree kernel, which forgot to.
 fn that_look_at_use() -> Vec<(&'static str, Parameters)> {
     let excepted = ["bbr", "fixed_cwnd", "wvegas-oot"];
     let mut controls = all_controls();
@@ -200,7 +198,7 @@ proptest! {
         }
     }
 
-    /// What is promised of them is looked at by the driver, with every acknowledgment.
+    /// The driver checks the promises at every acknowledgment.
     #[test]
     fn lia_and_olia_keep_their_promises(
         (name, parameters) in prop::sample::select(that_promise()),
@@ -244,7 +242,7 @@ proptest! {
         let before = connection.windows[which].cwnd_bytes;
         connection.acked(which, 5, Some(20 * MILLISECOND), false);
         let after = connection.windows[which].cwnd_bytes;
-        // The least window of wVegas.
+        // The smallest window of wVegas.
         let floor = 2.0 * f64::from(MSS_BYTES);
         prop_assert!(after <= before.max(floor), "{}: {} to {}", name, before, after);
     }
@@ -257,7 +255,7 @@ proptest! {
         let mut connection = Connection::new(name, &Parameters::default());
         connection.add(Some(20 * MILLISECOND));
         connection.add(Some(30 * MILLISECOND));
-        // What others do to a window need not be whole.
+        // A penalty or an idle period need not leave whole packets.
         let is_others = |incident: &&Incident| matches!(incident, Incident::Penalized(_) | Incident::Idle(..));
         for incident in incidents.iter().filter(|incident| !is_others(incident)) {
             happen(&mut connection, incident);

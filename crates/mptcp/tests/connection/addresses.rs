@@ -1,4 +1,4 @@
-//! Addresses that are announced and removed (RFC 8684, section 3.4).
+//! Announcements and withdrawals (RFC 8684, section 3.4).
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -11,14 +11,15 @@ use mptcp::wire::{AddressId, Flags, Join, MptcpOption, Packet};
 use crate::world::middleboxes::{lose, rewrite};
 use crate::world::{Addressing, CLIENT, Pair, PathModel, SERVER, Stack, ipv4, ipv6, seconds};
 
-/// The server's second address is removed, so that it is announced when it comes back.
+/// Returns a pair whose server has withdrawn its second address, so that the address is announced
+/// when it comes back.
 fn pair() -> Pair {
     let paths = vec![PathModel::new(10, 10), PathModel::new(10, 10)];
     let mut pair = Pair::new(1, paths, &Stack::default());
     pair.transfer(20_000_000, 0);
     pair.run_for(300 * MILLISECOND);
     pair.set_interface(1, SERVER, false);
-    // Keepalives prove the client's subflow to it dead.
+    // Unanswered keepalives end the client's subflow to it.
     pair.run_for(seconds(2));
     assert_eq!(pair.sides[CLIENT].subflows().len(), 1);
     pair
@@ -66,7 +67,7 @@ fn an_announced_address_is_echoed_and_joined() {
     assert_eq!(pair.sent_packets(CLIENT, is_echo), 1);
 }
 
-/// A stack that announces this address with a port.
+/// Returns a stack that announces this address with a port.
 fn announces_a_port(address: IpAddr) -> Stack {
     let endpoint = Endpoint {
         address,
@@ -85,7 +86,7 @@ fn announces_a_port(address: IpAddr) -> Stack {
 
 #[test]
 fn an_address_announced_with_a_port_is_joined_there_and_nowhere_else() {
-    // The first path's address is known already; that of IPv6 leaves no room for timestamps.
+    // The first path's address is already known; that of IPv6 leaves no room for timestamps.
     let cases: [(Addressing, usize); 3] = [(ipv4, 0), (ipv4, 1), (ipv6, 1)];
     for (addressing, path) in cases {
         let address = addressing(path, SERVER);
@@ -113,7 +114,7 @@ fn a_lost_announcement_is_repeated() {
         .push(lose(2, |_, packet| is_announcement(packet)));
     pair.set_interface(1, SERVER, true);
     let now = pair.now;
-    // After a retransmission timeout, then after twice that.
+    // After one retransmission timeout, then after twice that.
     pair.run_until(now + seconds(2), has_two_subflows);
     assert_eq!(pair.sent_packets(SERVER, is_announcement), 3);
 }
@@ -203,7 +204,8 @@ fn a_priority_that_changes_before_the_first_data_waits_for_its_place() {
     assert_eq!(pair.sent_packets(CLIENT, said), 2);
 }
 
-/// The addresses and IDs that the server tells: in announcements, and in its answers to joins.
+/// Returns the addresses and IDs that the server sends, in announcements and in its answers to
+/// joins.
 fn told_ids(packet: &Packet) -> impl Iterator<Item = (IpAddr, AddressId)> {
     packet
         .segment
@@ -266,12 +268,12 @@ fn a_path_whose_address_went_during_its_join_is_asked_about_when_it_is_back() {
         subflows.any(|its| its.four.local.ip() == ipv4(1, side) && its.established_at.is_some())
     };
     pair.run_until(seconds(1), |pair| has_second(pair, CLIENT));
-    // The server confirms the join before it hears of the removal.
+    // The server confirms the join before it receives the withdrawal.
     pair.run_for(50 * MILLISECOND);
     pair.set_interface(1, CLIENT, false);
     pair.run_for(60 * MILLISECOND);
     pair.set_path(0, false);
-    // The server's keepalives are not answered, and its reset does not arrive.
+    // The server's keepalives are not answered, and its RST does not arrive.
     pair.run_for(seconds(6));
     assert!(has_second(&pair, CLIENT) && !has_second(&pair, SERVER));
     pair.set_interface(1, CLIENT, true);

@@ -1,4 +1,4 @@
-//! Several paths carry one stream.
+//! Several paths carry one byte stream.
 
 use mptcp::connection::Buffer;
 use mptcp::time::MILLISECOND;
@@ -11,7 +11,7 @@ fn paths(count: usize, rate_mbps: u64, delay_ms: u64) -> Vec<PathModel> {
     vec![PathModel::new(rate_mbps, delay_ms); count]
 }
 
-/// A fast path and one with half its rate and three times its delay.
+/// Returns a fast path, and one with half its rate and three times its delay.
 fn unequal() -> Vec<PathModel> {
     vec![PathModel::new(10, 10), PathModel::new(5, 30)]
 }
@@ -32,7 +32,7 @@ fn two_equal_paths_carry_twice_as_much() {
 fn both_directions_aggregate_at_once() {
     let mut pair = Pair::new(1, paths(2, 10, 10), &Stack::default());
     pair.transfer(3_000_000, 3_000_000);
-    // Payload alone takes 1.2 s, over one path 2.4 s.
+    // The payload alone takes 1.2 s, and over one path 2.4 s.
     pair.run_to_the_end(1800 * MILLISECOND);
 }
 
@@ -50,7 +50,7 @@ fn four_paths_carry_four_times_as_much() {
 fn more_than_64_subflows_are_used() {
     let mut pair = Pair::new(1, paths(70, 1, 10), &Stack::default());
     pair.transfer(6_000_000, 0);
-    // 70 Mbit/s would take 0.7 s, 64 of them 0.75 s; queues of half a second fill first.
+    // 70 Mbit/s would take 0.7 s, and 64 Mbit/s 0.75 s. Queues of half a second fill first.
     pair.run_to_the_end(1400 * MILLISECOND);
     for path in 0..70 {
         assert!(pair.sent_bytes(CLIENT, path) > 0, "path {path} is unused");
@@ -100,7 +100,7 @@ fn every_packet_of_a_connection_has_its_form_in_bytes() {
 
 #[test]
 fn every_scheduler_finishes_over_unequal_paths() {
-    for (name, _) in sched::SCHEDULERS {
+    for name in sched::names() {
         let stack = Stack {
             scheduler: name,
             ..Stack::default()
@@ -115,7 +115,7 @@ fn every_scheduler_finishes_over_unequal_paths() {
 
 #[test]
 fn every_congestion_control_finishes_over_unequal_paths() {
-    for (name, _) in cc::CONGESTION_CONTROLS {
+    for name in cc::names() {
         let stack = Stack {
             congestion_control: name,
             ..Stack::default()

@@ -1,4 +1,4 @@
-//! What an application changes while its connection runs.
+//! Changes by an application during a connection.
 
 use mptcp::connection::{Buffer, Connection};
 use mptcp::sched;
@@ -22,7 +22,7 @@ fn change<T>(pair: &mut Pair, change: impl FnOnce(&mut Connection) -> T) -> T {
     client.endpoint.command(id, change).expect("it is open")
 }
 
-/// What the client sends in a second on each path.
+/// Returns the bytes that the client sends in a second on each path.
 fn carried(pair: &mut Pair) -> [u64; 2] {
     let before = [0, 1].map(|path| pair.sent_bytes(CLIENT, path));
     pair.run_for(seconds(1));

@@ -79,7 +79,8 @@ fn an_empty_connection_ends_at_once() {
     pair.run_to_the_end(300 * MILLISECOND);
 }
 
-/// With DSS still unsaid (RFC 8684, sections 3.1 and 3.3.3), whatever becomes of the packets that bring the keys.
+/// The DSS was not sent yet (RFC 8684, sections 3.1 and 3.3.3), even if the packets with the keys
+/// are lost.
 #[test]
 fn an_opener_that_ends_before_its_first_byte_says_so() {
     let is_third = |packet: &Packet| packet.segment.seq_len() == 0;
@@ -106,7 +107,7 @@ fn an_opener_that_ends_before_its_first_byte_says_so() {
     }
 }
 
-/// RFC 6298, section 5.5; RFC 9293, section 3.8.3; the waits and the end are mainline's.
+/// RFC 6298, section 5.5; RFC 9293, section 3.8.3. The intervals and the end are mainline's.
 #[test]
 fn a_data_fin_that_nobody_hears_backs_off_and_is_given_up() {
     for behaviour in [Behaviour::mainline(), Behaviour::oot()] {
@@ -150,7 +151,8 @@ fn a_data_fin_that_nobody_hears_backs_off_and_is_given_up() {
     }
 }
 
-/// TCP's own bound: as many retries as `net.ipv4.tcp_retries2` allows (RFC 9293, section 3.8.3, R2), on each path.
+/// TCP's own bound, on each path: as many retries as `net.ipv4.tcp_retries2` allows (RFC 9293,
+/// section 3.8.3, R2).
 #[test]
 fn data_that_nobody_acknowledges_ends_the_connection() {
     for recreation in [Recreation::Never, Recreation::default()] {
@@ -173,7 +175,7 @@ fn data_that_nobody_acknowledges_ends_the_connection() {
     }
 }
 
-/// RFC 8684, section 3.4.1, leaves open for how long.
+/// RFC 8684, section 3.4.1, leaves open how long announcements are repeated.
 #[test]
 fn announcements_that_nobody_hears_end() {
     let mut pair = pair();
@@ -194,7 +196,8 @@ fn announcements_that_nobody_hears_end() {
     assert!(pair.last_packet_at < seconds(1200));
 }
 
-/// What is said before the path is there says it at once (section 3.3.3): nobody waits for a timer that has backed off.
+/// A DATA_FIN sent before the path joined is repeated on it at once (section 3.3.3), without
+/// waiting for a timer that has backed off.
 #[test]
 fn a_path_that_joins_says_the_data_fin() {
     let mut pair = pair();
@@ -299,7 +302,7 @@ fn nothing_is_left_of_an_ended_connection_after_time_wait() {
     }
 }
 
-/// Another connection of the client from its only port; which port it has.
+/// Opens another connection of the client from its only port. Returns the port.
 fn port_of_another(pair: &mut Pair, port: u16) -> Option<u16> {
     let endpoint = &mut pair.sides[CLIENT].endpoint;
     let mut named = Some(vec![port]);
@@ -338,7 +341,7 @@ fn where_no_port_is_free_one_in_time_wait_is_used_again_if_that_is_wanted() {
         0,
         "the old one has gone"
     );
-    // The port is the new connection's: what becomes of the old one does not take it away.
+    // The port belongs to the new connection, and the end of the old one does not release it.
     pair.run_for(seconds(61));
     let four = FourTuple {
         local: SocketAddr::new(ipv4(0, CLIENT), port),
@@ -426,7 +429,7 @@ fn a_fast_close_in_an_acknowledgment_counts_with_the_right_key_only() {
         let mut pair = pair();
         pair.transfer(10_000_000, 0);
         pair.run_for(seconds(1));
-        // The abort's resets become acknowledgments on their way.
+        // A middlebox turns the RSTs of the abort into acknowledgments.
         let changes = rewrite(move |_, packet: &mut Packet| {
             if packet.segment.options.mptcp.iter().any(is_fast_close) {
                 packet.segment.flags = Flags::ACK;

@@ -1,4 +1,4 @@
-//! Paths that go, come back, or are only a reserve.
+//! Paths that are cut, repaired, or only backups.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use mptcp::wire::{Flags, MptcpOption, MptcpOptions, Packet, ResetReason};
 use crate::world::middleboxes::rewrite;
 use crate::world::{CLIENT, Pair, PathModel, SERVER, Stack, ipv4, seconds};
 
-/// With up to 40 ms of queue.
+/// Returns paths with queues of up to 40 ms.
 fn paths() -> Vec<PathModel> {
     let mut path = PathModel::new(4, 10);
     path.queue_bytes = 20_000;
     vec![path; 2]
 }
 
-/// Without opportunistic retransmission, which ends stalls earlier.
+/// Returns a stack without opportunistic retransmission, which ends stalls earlier.
 fn stack(behaviour: Behaviour) -> Stack {
     let mut stack = Stack {
         scheduler: "kernel_default",
@@ -29,7 +29,8 @@ fn stack(behaviour: Behaviour) -> Stack {
     stack
 }
 
-/// Mainline, whose scheduler repeats nothing on a backup path while a regular one moves.
+/// Returns mainline's stack, whose scheduler reinjects nothing on a backup path while a regular one
+/// makes progress.
 fn mainline() -> Stack {
     Stack {
         scheduler: "kernel_default",
@@ -37,7 +38,7 @@ fn mainline() -> Stack {
     }
 }
 
-/// The longest time in which a side reads nothing, in steps of 10 ms.
+/// Returns the longest time in which a host reads nothing, in steps of 10 ms.
 fn longest_stall(pair: &mut Pair, reader: usize, duration: Nanos) -> Nanos {
     let (mut longest, mut since) = (0, pair.now);
     let end = pair.now + duration;
@@ -52,7 +53,7 @@ fn longest_stall(pair: &mut Pair, reader: usize, duration: Nanos) -> Nanos {
     longest
 }
 
-/// A transfer over two paths, the second of which is reset after a second.
+/// Runs a transfer over two paths, the second of which is reset after a second.
 fn reset_after_a_second(recreation: Recreation) -> Pair {
     let behaviour = Behaviour {
         recreation,
@@ -105,7 +106,8 @@ fn an_address_that_is_back_has_its_subflow_again_whatever_the_behaviour_says() {
     assert_eq!(client_subflows(&pair), 2);
 }
 
-/// The stall of a bulk transfer when one of two paths is cut, and what both paths carried after it was repaired.
+/// Returns the stall of a bulk transfer when one of two paths is cut, and the bytes that both paths
+/// carried after the repair.
 fn cut_and_repair(behaviour: Behaviour) -> (Nanos, [u64; 2]) {
     let mut pair = Pair::new(1, paths(), &stack(behaviour));
     pair.transfer(8_000_000, 0);
@@ -123,7 +125,8 @@ fn cut_and_repair(behaviour: Behaviour) -> (Nanos, [u64; 2]) {
 #[test]
 fn out_of_tree_a_cut_path_stalls_for_a_retransmission_timeout() {
     let (stall, after) = cut_and_repair(Behaviour::oot());
-    // SRTT, at most 60 ms, and 200 ms, and on the other path what its queue holds already: three windows, 184 kB at most.
+    // SRTT, at most 60 ms, and 200 ms. In addition, the data that the queue of the other path
+    // already holds: three windows, 184 kB at most.
     assert!((200..900).contains(&(stall / MILLISECOND)), "{stall} ns");
     assert!(after.iter().all(|bytes| *bytes > 400_000), "{after:?}");
 }
@@ -147,7 +150,7 @@ fn a_path_whose_handshake_nobody_answers_does_not_hold_up_the_others() {
     pair.transfer(8_000_000, 0);
     pair.run_for(seconds(1));
     pair.set_path(1, false);
-    // Its SYN is repeated every second, and would make five intervals as long.
+    // Its SYN is retransmitted every second, which would make five intervals as long.
     let stall = longest_stall(&mut pair, SERVER, seconds(4));
     assert!(stall < seconds(2), "{stall} ns");
 }
@@ -192,7 +195,7 @@ fn one_of_two_cut_paths_is_enough_to_go_on() {
         pair.set_path(1, false);
         pair.run_for(seconds(3));
         pair.set_path(1, true);
-        // A doubled timeout passes until the path is tried; then 4 Mbit/s remain.
+        // The path is tried after a doubled timeout; then 4 Mbit/s remain.
         pair.run_to_both_finishes(seconds(13));
     }
 }
@@ -200,7 +203,7 @@ fn one_of_two_cut_paths_is_enough_to_go_on() {
 #[test]
 fn an_interface_that_goes_and_comes_loses_its_subflow_and_gets_a_new_one() {
     let mut pair = Pair::new(1, paths(), &Stack::default());
-    // Its acknowledgments, of which one has REMOVE_ADDR, meet no queue.
+    // Its acknowledgments, one of which has REMOVE_ADDR, meet no queue.
     pair.transfer(0, 4_000_000);
     pair.sides[CLIENT].closes = false;
     pair.run_for(seconds(1));
@@ -275,7 +278,7 @@ fn a_connection_that_nobody_joins_again_ends() {
         }));
 }
 
-/// The second path is made a reserve by that side.
+/// Returns a pair whose second path gets backup priority from `side`.
 fn with_backup(side: usize) -> Pair {
     let mut pair = Pair::new(1, paths(), &mainline());
     pair.sides[side].endpoint.set_backup(0, ipv4(1, side), true);
@@ -323,7 +326,7 @@ fn priorities_change_in_mid_stream_from_either_side() {
             let now = pair.now;
             let endpoint = &mut pair.sides[side].endpoint;
             endpoint.set_backup(now, ipv4(1, side), on);
-            // What waits in the subflow's queue still goes out.
+            // Data in the subflow's send queue is still sent.
             pair.run_for(seconds(1));
             let before = pair.sent_bytes(CLIENT, 1);
             pair.run_for(seconds(1));

@@ -1,4 +1,4 @@
-//! Options or data that do not come through in mid-stream (RFC 8684, section 3.7).
+//! Options or data that are lost or changed in mid-stream (RFC 8684, section 3.7).
 
 use mptcp::connection::{Event, Fallback};
 use mptcp::payload::Payload;
@@ -19,14 +19,14 @@ fn is_dss(option: &MptcpOption) -> bool {
     matches!(option, MptcpOption::Dss(_))
 }
 
-/// Takes DSS out of what the client sends on a path from then on.
+/// Removes the DSS from the client's packets on a path after a time.
 fn strips_dss(on_path: usize, from: Nanos) -> Middlebox {
     strip(move |place, _, option| {
         (place.path, place.from) == (on_path, CLIENT) && place.now >= from && is_dss(option)
     })
 }
 
-/// Changes the first byte of one segment of data that the client sends on a path after some time.
+/// Changes the first byte of one data segment of the client on a path after a time.
 fn changes_a_byte(on_path: usize, from: Nanos) -> Middlebox {
     let mut is_done = false;
     rewrite(move |place, packet: &mut Packet| {
@@ -67,7 +67,7 @@ fn a_path_that_loses_its_options_is_reset_and_the_other_goes_on() {
     assert!(!pair.sides[SERVER].has_seen(|event| *event == Event::FellBack));
 }
 
-/// The third packet had its MP_CAPABLE, and no acknowledgment after it has a DSS.
+/// The third packet has its MP_CAPABLE, and no later acknowledgment has a DSS.
 #[test]
 fn a_server_that_speaks_first_falls_back_without_data_acks() {
     let mut pair = pair(1, Fallback::Rfc);
@@ -160,7 +160,7 @@ fn strict_sides_deliver_nothing_that_was_changed() {
         .middleboxes
         .push(changes_a_byte(0, 300 * MILLISECOND));
     pair.transfer(2_000_000, 0);
-    // The path is reset, joined again, and the data comes right.
+    // The path is reset and joined again, and the data arrives unchanged.
     pair.run_to_the_end(seconds(5));
     assert!(!pair.sides[SERVER].has_seen(|event| *event == Event::FellBack));
     assert_eq!(pair.sent_packets(SERVER, says_fail), 1);

@@ -1,4 +1,4 @@
-//! What is spoken, whatever becomes of MP_CAPABLE (RFC 8684, sections 3.1 and 3.7).
+//! The mode of a connection, whatever happens to MP_CAPABLE (RFC 8684, sections 3.1 and 3.7).
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -37,7 +37,7 @@ fn is_connected_with(pair: &Pair, side: usize, mode: Mode) -> bool {
     pair.sides[side].has_seen(|event| *event == Event::Connected { mode })
 }
 
-/// Both sides speak plain TCP from some point on, over one path, and the streams arrive.
+/// Checks that both hosts fall back to plain TCP over one path, and that the byte streams arrive.
 fn assert_plain(mut pair: Pair) {
     pair.transfer(300_000, 300_000);
     pair.run_to_the_end(seconds(3));
@@ -185,7 +185,7 @@ fn a_server_that_speaks_first_gets_the_keys_though_the_third_packet_is_lost() {
     pair.network.middleboxes.push(drops);
     pair.sides[CLIENT].closes = false;
     pair.transfer(0, 100_000);
-    // The SYN/ACK goes out again after 1 s and is answered with the keys.
+    // The SYN/ACK is sent again after 1 s and answered with the keys.
     pair.run_until(seconds(2), |pair| pair.sides[CLIENT].received == 100_000);
     assert!(is_connected_with(&pair, SERVER, Mode::Multipath));
 }
@@ -208,7 +208,7 @@ fn one_side_that_requires_checksums_has_both_use_them() {
     }
 }
 
-/// Whether every mapping of an option has a checksum.
+/// Returns whether every mapping of an option has a checksum.
 fn is_summed(option: &MptcpOption) -> bool {
     match option {
         MptcpOption::Dss(dss) => dss
@@ -221,7 +221,7 @@ fn is_summed(option: &MptcpOption) -> bool {
     }
 }
 
-/// Draws that key first, twice, then others.
+/// Draws the same key twice, then others.
 struct Repeating(u64);
 
 impl TryRng for Repeating {
@@ -236,7 +236,7 @@ impl TryRng for Repeating {
         Ok(self.0 / 2)
     }
 
-    /// The secret of SYN cookies.
+    /// Draws the secret of SYN cookies.
     fn try_fill_bytes(&mut self, to: &mut [u8]) -> Result<(), Infallible> {
         to.fill(0);
         Ok(())
@@ -261,7 +261,7 @@ fn no_two_connections_have_the_same_key() {
     assert_eq!(different.len(), tokens.len());
 }
 
-/// The key of a SYN/ACK.
+/// Returns the key of a SYN/ACK.
 fn key_in(answer: &Packet) -> Option<u64> {
     let mut options = answer.segment.options.mptcp.iter();
     options.find_map(|option| match option {
@@ -300,12 +300,12 @@ fn every_subflow_of_every_connection_begins_with_another_number() {
     );
 }
 
-/// One whose keys begin with this number.
+/// Returns an endpoint whose keys start with this number.
 fn lone_endpoint(key: u64) -> Endpoint {
     Endpoint::new(NetworkView::default(), Box::new(Repeating(2 * key)))
 }
 
-/// The first packet of a connection to port `PORT`, and who sent it.
+/// Returns the first packet of a connection to port `PORT`, and its sender.
 fn syn_of_client() -> (Endpoint, ConnectionId, Packet) {
     let mut client = lone_endpoint(1);
     let (local, remote) = (
@@ -393,7 +393,7 @@ fn connections_start_from_the_ports_that_were_named_and_no_others() {
     assert_eq!(first[3], Err(none));
 }
 
-/// What a server that answers all SYNs by cookies says to that SYN.
+/// Returns the answer of a server that answers all SYNs by cookies.
 fn cookie(server: &mut Endpoint, syn: &Packet) -> Packet {
     let mut stack = Stack::default();
     stack.config.max_half_open = 0;

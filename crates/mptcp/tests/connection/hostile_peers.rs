@@ -1,4 +1,4 @@
-//! Numbers of the connection that cannot be right.
+//! Invalid numbers of a connection.
 
 use mptcp::time::MILLISECOND;
 use mptcp::wire::{DataNumber, Dss, Mapping, MptcpOption, Packet};
@@ -11,7 +11,8 @@ fn pair() -> Pair {
     Pair::new(1, paths, &Stack::default())
 }
 
-/// Changes the DSS of a number of packets on the second path from 300 ms on, where `change` says that it has.
+/// Changes the DSS of `count` packets on the second path from 300 ms on. `change` returns whether
+/// it has changed a packet.
 fn forges(
     from: usize,
     count: usize,

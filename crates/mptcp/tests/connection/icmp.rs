@@ -1,4 +1,4 @@
-//! What routers, and who pretends to be one, say of packets on their way.
+//! ICMP errors about packets in flight, from routers and from forgers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use crate::world::{
 
 const MTU_BYTES: u64 = 1280;
 
-/// Two paths; a router on the second one takes no more than [`MTU_BYTES`], and says so.
+/// Returns two paths with a router on the second one that takes packets of at most [`MTU_BYTES`]
+/// and reports it.
 fn pair(uses_checksums: bool, address: Addressing) -> Pair {
     let mut stack = Stack::default();
     stack.config.uses_checksums = uses_checksums;
@@ -68,7 +69,7 @@ fn a_connection_over_a_narrow_path_alone_arrives_whole() {
     }
 }
 
-/// What a router would say of the client's last packet.
+/// Returns a router's error about the client's last packet.
 fn last_too_big(pair: &Pair, mtu_bytes: u64) -> IcmpError {
     let mut log = pair.log.iter();
     let (_, _, sent) = log.rfind(|(_, side, _)| *side == CLIENT).unwrap();
@@ -105,7 +106,7 @@ fn no_message_narrows_a_path_below_what_links_take() {
     }
 }
 
-/// The first packet meets with that problem; what the client hears within a second.
+/// Returns the client's events within a second, if the first packet meets that problem.
 fn told_of_the_syn(problem: Problem) -> Vec<Event> {
     let mut path = PathModel::new(10, 10);
     path.is_up = false;

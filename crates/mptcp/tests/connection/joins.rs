@@ -1,4 +1,4 @@
-//! Further subflows, and who may not have one (RFC 8684, section 3.2).
+//! Further subflows, and their refusal (RFC 8684, section 3.2).
 
 use mptcp::connection::{Event, SubflowStart};
 use mptcp::seq::SeqNr;
@@ -44,7 +44,7 @@ fn has_joined(pair: &Pair, side: usize) -> bool {
     pair.sides[side].has_seen(|event| matches!(event, Event::SubflowEstablished { .. }))
 }
 
-/// The first path carries the stream alone, and that side has refused the join.
+/// Checks that the first path carries the byte stream alone, and that `side` has refused the join.
 fn assert_refused_by(mut pair: Pair, side: usize) {
     pair.transfer(500_000, 0);
     pair.sides[CLIENT].closes = false;
@@ -167,7 +167,7 @@ fn a_lost_third_packet_of_a_join_is_made_up_for() {
         .middleboxes
         .push(lose(1, |_, packet| is_join_ack(packet)));
     pair.transfer(20_000_000, 0);
-    // The SYN/ACK comes again after 1 s.
+    // The SYN/ACK is sent again after 1 s.
     pair.run_until(1500 * MILLISECOND, |pair| {
         has_joined(pair, CLIENT) && has_joined(pair, SERVER)
     });
@@ -205,7 +205,7 @@ fn nothing_is_sent_on_a_join_before_the_fourth_packet() {
     assert!(data >= fourth + 10 * MILLISECOND);
 }
 
-/// Brings up a connection that stays open, and gives the SYN of its further subflow.
+/// Opens a connection that stays open. Returns the SYN of its further subflow.
 fn syn_of_a_join(pair: &mut Pair) -> Packet {
     pair.transfer(100, 0);
     pair.sides[CLIENT].closes = false;

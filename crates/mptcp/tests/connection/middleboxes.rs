@@ -1,4 +1,4 @@
-//! Boxes on the way that change what TCP allows them to.
+//! Middleboxes that change what TCP allows them to change.
 
 use std::net::IpAddr;
 
@@ -16,7 +16,7 @@ fn pair(uses_checksums: bool) -> Pair {
     Pair::new(1, paths, &stack)
 }
 
-/// Cuts every segment with data into two that both have all options.
+/// Cuts every data segment into two that both have all options.
 fn splits() -> Middlebox {
     Box::new(|_, packet| {
         let len = packet.segment.payload.len();
@@ -32,7 +32,7 @@ fn splits() -> Middlebox {
     })
 }
 
-/// Joins pairs of segments on a path; the second one's options are lost.
+/// Merges pairs of segments on a path; the second one's options are lost.
 fn coalesces(path: usize) -> Middlebox {
     let mut held: Option<Packet> = None;
     Box::new(move |place, packet| {
@@ -55,7 +55,7 @@ fn coalesces(path: usize) -> Middlebox {
     })
 }
 
-/// Gives the client another address, for the server's eyes.
+/// Translates the client's address for the server.
 fn translates() -> Middlebox {
     rewrite(|place, packet: &mut Packet| {
         let outside = IpAddr::from([192, 0, 2, place.path as u8 + 1]);
@@ -108,7 +108,7 @@ fn segments_that_are_joined_on_the_only_path_come_by_one_subflow_after_another()
         let mut pair = Pair::new(1, vec![PathModel::new(10, 10)], &stack);
         pair.network.middleboxes.push(coalesces(0));
         pair.transfer(1_000_000, 0);
-        // With waits that grow to 30 s it took hours.
+        // With intervals that grow to 30 s this took hours.
         pair.run_to_the_end(seconds(200));
         assert!(!pair.sides[SERVER].has_seen(|event| *event == Event::FellBack));
     }
@@ -169,7 +169,7 @@ fn a_path_that_loses_large_packets_does_not_stop_the_connection() {
     let mut pair = pair(false);
     pair.network.paths[1].mtu_bytes = 1280;
     pair.transfer(2_000_000, 0);
-    // The other one alone takes 1.8 s.
+    // The other path alone takes 1.8 s.
     pair.run_to_both_finishes(2200 * MILLISECOND);
 }
 

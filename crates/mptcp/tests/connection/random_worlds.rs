@@ -1,4 +1,5 @@
-//! Whatever the paths do, both streams arrive whole, in order and once, and both sides end.
+//! Whatever happens on the paths, both byte streams arrive whole, in order and once, and both hosts
+//! close.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use crate::world::{
     Addressing, CLIENT, Faults, Pair, PathModel, SERVER, Stack, ipv4, ipv6, seconds,
 };
 
-/// A world as it is drawn.
+/// A random world.
 #[derive(Clone, Debug)]
 struct World {
     seed: u64,
@@ -26,14 +27,15 @@ struct World {
     upload: u64,
     download: u64,
     outages: Vec<Outage>,
-    /// Who writes nothing, and so does not end its stream, before the other's has ended.
+    /// The host that writes nothing, and so does not end its byte stream, before the other's has
+    /// ended.
     last: Option<usize>,
-    /// Whether the client knows of the other paths when it opens the connection.
+    /// Whether the client knows the other paths when it opens the connection.
     starts_anywhere: bool,
     family: Family,
 }
 
-/// Of which family the addresses of the paths are.
+/// The address family of the paths.
 #[derive(Clone, Copy, Debug)]
 enum Family {
     Ipv4,
@@ -41,19 +43,21 @@ enum Family {
     Mixed,
 }
 
-/// A path that is cut for a while.
+/// An outage of a path.
 #[derive(Clone, Debug)]
 struct Outage {
     path: usize,
     start_ms: u64,
     duration_ms: u64,
-    /// The client's interface goes down with it, so that its path manager hears of it; else nobody does.
+    /// Whether the client's interface goes down too, so that its path manager notices. Otherwise no
+    /// host does.
     is_told: bool,
 }
 
 fn path() -> impl Strategy<Value = PathModel> {
     let faults = (0..5u32, 0..3u32, 0..3u32);
-    // Seldom a router takes shorter packets, and says so; no shorter ones than links of IPv6 must take.
+    // Rarely, a router takes only shorter packets and reports it, but never shorter than links of
+    // IPv6 must take.
     let mtu_bytes = prop::option::weighted(0.2, 1280..1500u64);
     (1..50u64, 1..100u64, faults, mtu_bytes).prop_map(
         |(rate_mbps, delay_ms, (loss, duplication, reordering), mtu_bytes)| PathModel {
@@ -110,7 +114,7 @@ fn stack() -> impl Strategy<Value = Stack> {
                 receive_buffer: receive,
                 behaviour: Behaviour {
                     reinjection: REINJECTIONS[reinjection],
-                    // Without, a stream ends with the last subflow.
+                    // Otherwise a byte stream ends with the last subflow.
                     recreation: Recreation::default(),
                     ..preset
                 },
@@ -120,8 +124,8 @@ fn stack() -> impl Strategy<Value = Stack> {
             (subflow.rack, subflow.nagle) = (has_rack, has_nagle);
             Stack {
                 config,
-                congestion_control: cc::CONGESTION_CONTROLS[control].0,
-                scheduler: sched::SCHEDULERS[scheduler].0,
+                congestion_control: cc::CONGESTION_CONTROLS[control].description.name,
+                scheduler: sched::SCHEDULERS[scheduler].description.name,
                 path_manager: PATH_MANAGERS[path_manager],
                 ..Stack::default()
             }
@@ -129,7 +133,7 @@ fn stack() -> impl Strategy<Value = Stack> {
     )
 }
 
-/// Those that need no routers.
+/// Path managers that need no routers.
 const PATH_MANAGERS: [&str; 4] = ["full_mesh", "kernel_endpoints", "n_diff_ports", "passive"];
 
 const REINJECTIONS: [Reinjection; 5] = [
@@ -151,7 +155,7 @@ fn outage() -> impl Strategy<Value = Outage> {
     )
 }
 
-/// Paths of both families in turn.
+/// Returns addresses of both families in turn.
 fn mixed(path: usize, side: usize) -> IpAddr {
     match path % 2 {
         0 => ipv4(path, side),
@@ -170,7 +174,7 @@ impl Family {
 }
 
 fn world() -> impl Strategy<Value = World> {
-    // Seldom a stream ends before its first byte.
+    // Rarely, a byte stream ends before its first byte.
     let bytes = prop_oneof![1 => Just(0), 9 => 0..200_000u64];
     let last = prop_oneof![4 => Just(None), 1 => Just(Some(CLIENT)), 1 => Just(Some(SERVER))];
     let family = prop_oneof![Just(Family::Ipv4), Just(Family::Ipv6), Just(Family::Mixed)];
@@ -205,7 +209,8 @@ fn world() -> impl Strategy<Value = World> {
 }
 
 impl World {
-    /// One packet in a hundred comes with another byte, which only the checksums of DSS tell; no such byte is to be delivered.
+    /// Changes a byte in one of a hundred packets, which only the checksums of DSS detect. No such
+    /// byte may be delivered.
     fn with_changed_bytes(mut self) -> Self {
         self.paths
             .iter_mut()
@@ -217,13 +222,14 @@ impl World {
         self
     }
 
-    /// Whether subflows are closed before the connection ends.
+    /// Returns whether subflows are closed before the connection ends.
     fn closes_subflows(&self) -> bool {
         let has_changes = self.paths.iter().any(|path| path.faults.corruption > 0.0);
         has_changes || self.outages.iter().any(|outage| outage.is_told)
     }
 
-    /// Where subflows are closed, someone has to open others, and to send again what they had.
+    /// Makes sure that the connection can end: where subflows are closed, a host must open others
+    /// and reinject the data.
     fn that_can_end(mut self) -> Self {
         let closes = self.closes_subflows();
         for stack in self.stacks.iter_mut().filter(|_| closes) {
@@ -236,7 +242,8 @@ impl World {
         self
     }
 
-    /// The same with its first path alone, on which nothing closes a subflow, and with that congestion control.
+    /// Returns the same world with the first path alone, on which nothing closes a subflow, and
+    /// with that congestion control.
     fn over_one_path(mut self, congestion_control: &'static str) -> Self {
         self.paths.truncate(1);
         self.paths[0].faults.corruption = 0.0;
@@ -264,13 +271,14 @@ impl World {
     }
 }
 
-/// A peer that is gone, for one side or for both: from then on nothing that it sends arrives.
+/// The disappearance of a peer, for one host or for both: none of its later packets arrives.
 #[derive(Clone, Debug)]
 struct Vanishing {
     at_ms: u64,
-    /// Of which side nothing arrives.
+    /// The host at which nothing arrives.
     is_silent: [bool; 2],
-    /// Without, an idle connection is left alone (RFC 9293, section 3.8.4).
+    /// Whether keepalives are sent. Without them an idle connection stays open (RFC 9293, section
+    /// 3.8.4).
     has_keepalive: bool,
 }
 
@@ -285,11 +293,12 @@ fn vanishing() -> impl Strategy<Value = Vanishing> {
     })
 }
 
-/// Longer than data are repeated: twice by each path that there may be, one after the other.
+/// Longer than data is retransmitted: twice on each possible path, one after the other.
 const PATIENCE: Nanos = 3 * 3600 * SECOND;
 
-/// What both sides together may send to a peer that is gone. Data are repeated 15 times on a path (`tcp_retries2`), a DATA_FIN 9
-/// times (`net.mptcp.close_timeout`), a SYN 6 times and every 30 s anew as long as other paths are hoped for.
+/// The most packets that both hosts may send to a peer that is gone. Data is retransmitted 15 times
+/// on a path (`tcp_retries2`), a DATA_FIN 9 times (`net.mptcp.close_timeout`), and a SYN 6 times,
+/// started anew every 30 s while other paths may come back.
 const MOST_PACKETS_TO_NOBODY: usize = 3_000;
 
 impl Vanishing {
@@ -326,7 +335,7 @@ fn most(buffer: Buffer) -> u64 {
     }
 }
 
-/// Without Multipath TCP, which it may have fallen back from, nobody tells a changed byte.
+/// Without MPTCP, or after a fallback, a changed byte is not detected.
 fn delivers_what_was_sent(pair: &Pair) -> bool {
     let mut sides = pair.sides.iter();
     sides.all(|side| {
@@ -335,8 +344,9 @@ fn delivers_what_was_sent(pair: &Pair) -> bool {
     })
 }
 
-/// No more is kept than the buffers hold: what was not acknowledged, what was not read, and, in each of the places where it may
-/// wait for what is missing before it, what came out of order. A send buffer that grows does so for each subflow there was.
+/// Checks that no more is kept than the buffers hold: unacknowledged data, unread data and, in each
+/// place where it may wait for a gap, out-of-order data. An automatic send buffer grows for each
+/// subflow that ever existed.
 fn keep_to_the_buffers(pair: &Pair, stacks: &[Stack; 2]) -> bool {
     pair.sides.iter().zip(stacks).all(|(side, stack)| {
         let connection = side.connection.and_then(|id| side.endpoint.connection(id));
@@ -350,7 +360,8 @@ fn keep_to_the_buffers(pair: &Pair, stacks: &[Stack; 2]) -> bool {
     })
 }
 
-/// Cuts and repairs paths at their times, which count from when a connection can live without a path.
+/// Cuts and repairs paths at their times, which count from when a connection can live without a
+/// path.
 fn play(outages: &[Outage], pair: &mut Pair) {
     pair.run_until(seconds(600), |pair| pair.is_settled());
     let start = pair.now;
@@ -375,7 +386,7 @@ fn play(outages: &[Outage], pair: &mut Pair) {
 }
 
 proptest! {
-    // The seeds of worlds that failed stand beside this file, and are played first.
+    // The seeds of worlds that failed are in a file beside this one, and run first.
     #![proptest_config(ProptestConfig {
         failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("seeds"))),
         ..ProptestConfig::default()
@@ -395,14 +406,15 @@ proptest! {
         pair.run_to_the_end(seconds(3600));
         prop_assert_eq!(pair.sides[SERVER].received, world.upload);
         prop_assert_eq!(pair.sides[CLIENT].received, world.download);
-        // The last acknowledgment may be lost with the last subflow: then one side cannot know that all has arrived.
+        // The last acknowledgment may be lost with the last subflow. Then one host cannot know that
+        // everything has arrived.
         let may_be_unsure = world.closes_subflows();
         let in_order = |event: &Event| *event == Event::Closed { reason: CloseReason::Finished };
         let sure = pair.sides.iter().filter(|side| side.has_seen(in_order)).count();
         prop_assert!(sure == 2 || (sure == 1 && may_be_unsure));
     }
-    /// RFC 9293, section 3.8.3, RFC 8684, section 3.3.3: whatever becomes of the peer, what is sent is bounded, and a connection
-    /// that has something to say, or asks whether the peer lives, ends.
+    /// RFC 9293, section 3.8.3; RFC 8684, section 3.3.3. Whatever happens to the peer, the number
+    /// of packets is bounded, and a connection with data to send or with keepalives ends.
     #[test]
     fn every_connection_ends_when_its_peer_is_gone(world in world(), vanishing in vanishing()) {
         let mut pair = vanishing.applied_to(world);
@@ -418,7 +430,7 @@ proptest! {
             }
         }
     }
-    /// RFC 6356, section 3: alone it is TCP, in every packet.
+    /// RFC 6356, section 3: with one subflow it equals TCP, in every packet.
     #[test]
     fn with_one_subflow_the_coupled_controls_send_what_reno_sends(
         world in world(),

@@ -1,4 +1,4 @@
-//! What goes out again on another path, and when: one test for each policy.
+//! What is reinjected and when: one test for each policy.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::world::{CLIENT, Faults, Pair, PathModel, SERVER, Stack, ipv4, seconds
 /// When the second of the two paths is cut.
 const CUT: Nanos = SECOND;
 
-/// Two paths of 4 Mbit/s and 20 ms, with a scheduler that repeats nothing by itself.
+/// Returns two paths of 4 Mbit/s and 20 ms, with a scheduler that repeats nothing by itself.
 fn pair(reinjection: Reinjection, failed_after: FailedAfter, receive_buffer_bytes: u64) -> Pair {
     let mut stack = Stack {
         scheduler: "kernel_default",
@@ -34,14 +34,14 @@ fn pair(reinjection: Reinjection, failed_after: FailedAfter, receive_buffer_byte
     pair
 }
 
-/// Until the second path is cut, which nobody is told, and so long on.
+/// Runs until the second path is cut, which no host is told, and for `duration` longer.
 fn cut(pair: &mut Pair, duration: Nanos) {
     pair.run_for(CUT);
     pair.set_path(1, false);
     pair.run_for(duration);
 }
 
-/// The bytes of our stream in a packet, by their numbers.
+/// Returns the data sequence numbers that a packet maps.
 fn mapped(packet: &Packet) -> Option<(u64, u64)> {
     packet
         .segment
@@ -58,7 +58,7 @@ fn mapped(packet: &Packet) -> Option<(u64, u64)> {
         })
 }
 
-/// When data went out on the first path that the second one had carried before; only the first time of each.
+/// Returns when data was first sent on the first path after the second one had carried it.
 fn sent_elsewhere(pair: &Pair) -> Vec<Nanos> {
     let mut on_second = Vec::new();
     let mut times = Vec::new();
@@ -127,7 +127,8 @@ fn on_close_sends_again_what_a_closed_path_held() {
     assert!(!times.is_empty());
 }
 
-/// The first burst has one checksum: what the peer got of it is of no use to it before the rest is there, and goes out again too.
+/// The first burst has one checksum. A part of it is of no use to the peer without the rest, and is
+/// sent again too.
 #[test]
 fn a_first_burst_that_came_in_part_goes_again_as_a_whole() {
     for reinjection in [Reinjection::OnClose, Reinjection::OnRto] {
@@ -171,7 +172,8 @@ fn on_rto_sends_again_at_the_first_timeout_also_on_a_path_that_counts_as_working
     cut(&mut pair, seconds(4));
     assert!(!pair.sides[CLIENT].subflows()[1].is_stale);
     let first = sent_elsewhere(&pair)[0] - CUT;
-    // The scheduler fills the queue of the dead path first, as that counts as working.
+    // The scheduler fills the send queue of the dead path first, because the path counts as
+    // working.
     assert!((200..900).contains(&(first / MILLISECOND)), "{first} ns");
 }
 
@@ -195,7 +197,8 @@ fn opportunistic_sends_again_what_blocks_the_window_a_segment_at_a_time() {
     let mut pair = pair(Reinjection::Opportunistic, failed_after, 60_000);
     cut(&mut pair, seconds(4));
     let times = sent_elsewhere(&pair);
-    // The window of the dead path is small after its timeout; then each segment that arrives uncovers the next.
+    // The window of the dead path is small after its timeout. Then each segment that arrives
+    // uncovers the next.
     let first = times[0] - CUT;
     assert!((200..600).contains(&(first / MILLISECOND)), "{first} ns");
     let gaps = times.windows(2).map(|two| two[1] - two[0]);
@@ -213,8 +216,8 @@ fn opportunistic_does_nothing_for_a_window_that_is_open() {
     pair.run_to_the_end(seconds(30));
 }
 
-/// A random world of which one byte was lost for good: the client's address goes while the first path has in its queue what the
-/// second has begun to repeat.
+/// A random world in which one byte was lost for good: the client's address goes away while the
+/// first path has in its queue what the second has begun to reinject.
 #[test]
 fn what_another_path_holds_in_part_goes_out_whole() {
     let faulty = |rate_mbps, delay_ms, loss| {
@@ -286,7 +289,8 @@ fn data_that_all_paths_have_delivered_go_again_until_a_data_ack_says_so() {
     }
 }
 
-/// The first burst has one mapping, and its short end waits for an acknowledgment (Nagle) when the timer expires.
+/// The first burst has one mapping, and its short end waits for an acknowledgment (Nagle) when the
+/// timer expires.
 #[test]
 fn the_rest_of_a_mapping_that_was_sent_stays_in_its_place() {
     for uses_checksums in [false, true] {

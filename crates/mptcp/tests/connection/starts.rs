@@ -1,4 +1,4 @@
-//! From which address a connection starts: from the primary one, or from all at once.
+//! The addresses from which a connection starts: that of the initial subflow, or all at once.
 
 use mptcp::connection::{Event, Mode, Start};
 use mptcp::time::{MILLISECOND, Nanos};
@@ -6,7 +6,7 @@ use mptcp::time::{MILLISECOND, Nanos};
 use crate::world::middleboxes::lose;
 use crate::world::{CLIENT, Pair, PathModel, SERVER, Stack, ipv4, seconds};
 
-/// The first path is the slower one.
+/// Returns two paths, the first of which is slower.
 fn paths() -> Vec<PathModel> {
     vec![PathModel::new(10, 50), PathModel::new(10, 10)]
 }
@@ -19,7 +19,7 @@ fn pair(start: Start) -> Pair {
     pair
 }
 
-/// When a side was connected, and what it spoke then.
+/// Returns when a host was connected, and in which mode.
 fn connected(pair: &Pair, side: usize) -> Vec<(Nanos, Mode)> {
     let events = pair.sides[side].events.iter();
     let connected = events.filter_map(|(at, event)| match event {
@@ -29,7 +29,7 @@ fn connected(pair: &Pair, side: usize) -> Vec<(Nanos, Mode)> {
     connected.collect()
 }
 
-/// Both sides have one connection each, with a subflow on each path, and know of no other.
+/// Checks that both hosts have one connection each, with a subflow on each path, and no other.
 fn assert_one_connection(pair: &Pair) {
     for side in [CLIENT, SERVER] {
         assert_eq!(connected(pair, side).len(), 1);

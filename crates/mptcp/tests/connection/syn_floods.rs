@@ -11,12 +11,12 @@ use mptcp::wire::{Capable, Flags, MptcpOption, Packet, Timestamps};
 
 use crate::world::{CLIENT, PORT, Pair, PathModel, SERVER, Stack, ipv4, seconds};
 
-/// Handshakes that a listener keeps.
+/// Returns the number of handshakes that a listener keeps.
 fn kept() -> u32 {
     Config::default().max_half_open as u32
 }
 
-/// A pair whose client's SYN is on its way, and does not come back before the server is flooded.
+/// Returns a pair whose client's SYN is in flight and is not answered before the server is flooded.
 fn pair(stack: &Stack) -> Pair {
     let paths = vec![PathModel::new(10, 10), PathModel::new(10, 10)];
     let mut pair = Pair::new(1, paths, stack);
@@ -31,7 +31,7 @@ fn pair(stack: &Stack) -> Pair {
     pair
 }
 
-/// A SYN from a host that is never heard of again.
+/// Returns a SYN from a host that sends nothing else.
 fn syn(index: u32, like: &Packet) -> Packet {
     let mut syn = like.clone();
     syn.source = IpAddr::from((0x0b00_0000 + index / 60_000).to_be_bytes());
@@ -40,7 +40,7 @@ fn syn(index: u32, like: &Packet) -> Packet {
     syn
 }
 
-/// SYNs from changing sources; what the server answered to the last one.
+/// Sends SYNs from changing sources. Returns the server's answer to the last one.
 fn flood(pair: &mut Pair, sources: std::ops::Range<u32>) -> Packet {
     pair.run_for(0);
     let like = pair.log[0].2.clone();
@@ -52,12 +52,12 @@ fn flood(pair: &mut Pair, sources: std::ops::Range<u32>) -> Packet {
     answer.expect("each gets an answer")
 }
 
-/// What is kept of all connections.
+/// Returns the state of all connections.
 fn state(pair: &Pair) -> String {
     format!("{:?}", pair.sides[SERVER].endpoint)
 }
 
-/// The third packet that a SYN/ACK asks for.
+/// Returns the third packet that answers a SYN/ACK.
 fn third(answer: &Packet) -> Packet {
     let mut third = answer.clone();
     let segment = &mut third.segment;
@@ -91,14 +91,14 @@ fn third(answer: &Packet) -> Packet {
     third
 }
 
-/// The server gets the third packet that a SYN/ACK asks for.
+/// Delivers the third packet that answers a SYN/ACK to the server.
 fn take_third(pair: &mut Pair, answer: &Packet) {
     let endpoint = &mut pair.sides[SERVER].endpoint;
     endpoint.handle_packet(pair.now, &third(answer));
     while endpoint.poll_transmit(pair.now).is_some() {}
 }
 
-/// Whether that packet is answered by a reset, and nothing else comes of it.
+/// Returns whether that packet is answered by an RST and nothing else.
 fn is_refused(pair: &mut Pair, packet: &Packet) -> bool {
     let before = state(pair);
     pair.deliver(SERVER, packet);

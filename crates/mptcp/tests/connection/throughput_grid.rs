@@ -1,17 +1,23 @@
-//! Goodput over two paths, for buffers, losses, round-trip times and congestion controls: a snapshot for review.
+//! Goodput over two paths, for buffers, losses, round-trip times and congestion controls: a
+//! snapshot for review.
 //!
-//! A change of the engine that moves a number moves it here too. `UPDATE_SNAPSHOTS=1 cargo test -p mptcp --test connection grid`
-//! writes the file anew; what has changed is then in the diff.
+//! A change of the engine that changes a number changes it here too. `UPDATE_SNAPSHOTS=1 cargo test
+//! -p mptcp --test connection grid` writes the file anew, and the diff shows the changes.
 //!
 //! What stands out, and why:
-//! - 50 kB without losses: the buffer is the window, whatever the control; `fixed_cwnd` has its ten packets in each cell.
-//! - 1000 kB, 20 ms, without losses, 9.6: slow start overfills the slower path, and its queue is waited for. Whoever leaves slow start
-//!   earlier (`cubic`, `x-mpcubic`, `wvegas`) or takes more at the first loss (`coupled`) waits less; `bbr` drains what it filled.
-//! - `wvegas` is last at 100 ms: more than one packet in a queue ends its slow start, then a window gains a packet in a round trip. `wvegas-oot`
-//!   rounds what is queued down, and leaves later.
-//! - With losses, room and 100 ms `bbr`, which ignores them, is first, then `cubic` and `x-mpcubic`, which take 0.3 of a window; `coupled`
-//!   is last but for `wvegas`, as it takes half of all windows from one. The other coupled ones are near `reno`: a dozen losses are few.
-//! - `lia-oot`, `olia-oot`, `balia-oot` at 100 ms without losses, 6.8 for 6.5: segments that options shorten count as whole packets.
+//! - 50 kB without losses: the buffer is the window, whatever the control; `fixed_cwnd` has its ten
+//!   packets in each cell.
+//! - 1000 kB, 20 ms, without losses, 9.6: slow start overfills the slower path, and the transfer
+//!   waits for its queue. Controls that leave slow start earlier (`cubic`, `x-mpcubic`, `wvegas`)
+//!   or reduce more at the first loss (`coupled`) wait less; `bbr` drains the queue that it filled.
+//! - `wvegas` is last at 100 ms: more than one packet in a queue ends its slow start, then a window
+//!   gains a packet in a round trip. `wvegas-oot` rounds the queue down and leaves later.
+//! - With losses, room and 100 ms `bbr`, which ignores losses, is first, followed by `cubic` and
+//!   `x-mpcubic`, which take 0.3 of a window. `coupled` is last except for `wvegas`, because it
+//!   takes half of all windows from one. The other coupled controls are near `reno`, because a
+//!   dozen losses are few.
+//! - `lia-oot`, `olia-oot`, `balia-oot` at 100 ms without losses, 6.8 instead of 6.5: segments that
+//!   options shorten count as whole packets.
 
 use std::fmt::Write;
 
@@ -26,7 +32,7 @@ const SNAPSHOT_PATH: &str = concat!(
     "/tests/connection/throughput_grid.txt"
 );
 const BYTES: u64 = 1_200_000;
-/// One draw of a dozen losses says little.
+/// Several draws, because one draw of a dozen losses says little.
 const DRAWS: u64 = 7;
 const BUFFERS_KB: [u64; 2] = [50, 1000];
 const LOSSES_PERCENT: [f64; 2] = [0.0, 1.0];
@@ -41,7 +47,8 @@ struct Point {
     round_trip_ms: u64,
 }
 
-/// Mbit/s from the SYN to the last byte: the median of as many draws of the losses.
+/// Returns the goodput from the SYN to the last byte in Mbit/s: the median of several draws of the
+/// losses.
 fn median_goodput(point: Point) -> f64 {
     let draws = if point.loss_percent > 0.0 { DRAWS } else { 1 };
     let mut goodputs: Vec<f64> = (1..=draws).map(|seed| goodput(seed, point)).collect();
@@ -81,7 +88,7 @@ fn grid() -> String {
         "Mbit/s of 1.2 MB over two paths: 8 Mbit/s with the round-trip time R, 4 Mbit/s with 2 R; with losses the median of seven draws.\n\
          control        buffer   loss   R: 20 ms  100 ms\n",
     );
-    for (control, _) in cc::CONGESTION_CONTROLS {
+    for control in cc::names() {
         for buffer_kb in BUFFERS_KB {
             for loss_percent in LOSSES_PERCENT {
                 write!(

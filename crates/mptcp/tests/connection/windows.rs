@@ -1,4 +1,4 @@
-//! Buffers and windows of both levels.
+//! Buffers and windows of the connection and of subflows.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn stack(send_buffer_bytes: u64, receive_buffer_bytes: u64) -> Stack {
     stack
 }
 
-/// As much as two paths of 50 Mbit/s and 100 ms hold is 1.25 MB.
+/// Returns two paths of 50 Mbit/s and 100 ms, which together hold 1.25 MB.
 fn long_paths() -> Vec<PathModel> {
     vec![PathModel::new(50, 50); 2]
 }
@@ -31,14 +31,14 @@ const AUTO: Buffer = Buffer::Auto {
     max_bytes: 6 << 20,
 };
 
-/// With those buffers.
+/// Returns a stack with those buffers.
 fn sized(send_buffer: Buffer, receive_buffer: Buffer) -> Stack {
     let mut stack = Stack::default();
     (stack.config.send_buffer, stack.config.receive_buffer) = (send_buffer, receive_buffer);
     stack
 }
 
-/// How long 20 MB take over the long paths.
+/// Returns how long 20 MB take over the long paths.
 fn duration(stack: &Stack) -> Nanos {
     let mut pair = Pair::new(1, long_paths(), stack);
     pair.transfer(20_000_000, 0);
@@ -46,7 +46,8 @@ fn duration(stack: &Stack) -> Nanos {
     pair.now
 }
 
-/// The lost segment is the first of eight that use a unit to its last byte; the next would never be offered.
+/// The lost segment is the first of eight that use a unit to its last byte, so the next would never
+/// be offered.
 #[test]
 fn a_window_scale_gives_way_to_a_receive_buffer_below_its_unit() {
     let mut stack = Stack::plain();
@@ -72,10 +73,10 @@ fn buffers_that_grow_carry_nearly_as_much_as_large_ones() {
     assert!(duration(&sized(large, small)) > 4 * best);
 }
 
-/// The largest window that the server offered, in bytes.
+/// Returns the largest receive window that the server offered, in bytes.
 fn largest_window(pair: &Pair) -> u32 {
     let from_server = pair.log.iter().filter(|(_, by, packet)| {
-        // Those of SYNs are not scaled.
+        // Windows of SYNs are not scaled.
         *by == SERVER && !packet.segment.flags.contains(Flags::SYN)
     });
     let windows = from_server.map(|(_, _, packet)| u32::from(packet.segment.window) << 7);
@@ -98,7 +99,7 @@ fn a_receive_buffer_grows_with_what_is_read_and_not_beyond_its_limit() {
     assert!((400_000..501_000).contains(&late), "{late} bytes");
 }
 
-/// Acknowledgments for each data segment of 2 MB.
+/// Returns the acknowledgments for each data segment of 2 MB.
 fn acknowledgments_per_segment(receive_buffer: Buffer) -> f64 {
     let mut stack = sized(AUTO, receive_buffer);
     Arc::make_mut(&mut stack.config.subflow).quick_acks = 0;
@@ -176,7 +177,7 @@ fn a_reader_that_pauses_stops_the_sender_and_loses_nothing() {
 #[test]
 fn a_slow_reader_sets_the_pace() {
     let mut pair = Pair::new(1, two_paths(), &stack(4 << 20, 100_000));
-    // A segment a millisecond is 11 Mbit/s, of 20 there are.
+    // A segment per millisecond is 11 Mbit/s, of 20 Mbit/s available.
     pair.sides[SERVER].read_pause = MILLISECOND;
     pair.transfer(1_000_000, 0);
     pair.run_to_the_end(1100 * MILLISECOND);
@@ -193,7 +194,7 @@ fn the_news_that_a_window_has_opened_can_be_lost() {
     });
     pair.network.middleboxes.push(drops);
     pair.transfer(1_000_000, 0);
-    // Probes go out with doubled intervals: 0.2, 0.6, 1.4, 3.0, 6.2 s.
+    // Probes are sent with doubled intervals: 0.2, 0.6, 1.4, 3.0, 6.2 s.
     pair.run_to_the_end(seconds(9));
 }
 
@@ -238,7 +239,8 @@ fn what_is_in_flight_never_exceeds_the_window_of_the_connection() {
     assert_eq!(client.counters().unbelievable_acks, 0);
 }
 
-/// A fast path and a slow one, a buffer that they fill out of order, and what mainline does about windows changed.
+/// Returns a fast path and a slow one, a buffer that they fill out of order, and mainline's
+/// behaviour with a change.
 fn unequal(change: impl FnOnce(&mut Behaviour)) -> Pair {
     let mut stack = stack(4 << 20, 160_000);
     stack.scheduler = "kernel_default";
@@ -267,7 +269,8 @@ fn what_waits_for_a_slow_path_takes_from_the_window() {
     );
 }
 
-/// What the server says on each path when it reads at last what only the first has brought, of which it was told there.
+/// Returns how many packets the server sends on each path when it finally reads data that arrived
+/// on the first path only.
 fn told_on_reading(change: impl FnOnce(&mut Behaviour)) -> [usize; 2] {
     let mut stack = stack(4 << 20, 100_000);
     change(&mut stack.config.behaviour);
@@ -320,7 +323,7 @@ fn room_that_scaling_rounds_away_is_not_told() {
 
 #[test]
 fn no_scheduler_sends_plain_tcp_a_byte_twice_that_probed_a_window() {
-    for (scheduler, _) in mptcp::sched::SCHEDULERS {
+    for scheduler in mptcp::sched::names() {
         let mut stacks = [Stack::plain(), stack(400_000, 8_000)];
         stacks[CLIENT].scheduler = scheduler;
         let mut pair = Pair::of(1, vec![PathModel::new(10, 10)], [&stacks[0], &stacks[1]]);
@@ -328,7 +331,7 @@ fn no_scheduler_sends_plain_tcp_a_byte_twice_that_probed_a_window() {
         pair.sides[CLIENT].closes = false;
         pair.sides[SERVER].reads_at = seconds(2);
         pair.run_for(seconds(1));
-        // The window is closed, and all is acknowledged.
+        // The window is closed, and everything is acknowledged.
         pair.transfer(50_000, 0);
         pair.sides[CLIENT].closes = true;
         pair.run_to_the_end(seconds(10));

@@ -1,4 +1,5 @@
-//! Sequence numbers that wrap at 32 bits, of subflows and of data (RFC 9293, section 3.4; RFC 8684, sections 3.3.1 and 3.3.2).
+//! Sequence numbers of subflows and of data that wrap at 32 bits (RFC 9293, section 3.4; RFC 8684,
+//! sections 3.3.1 and 3.3.2).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use mptcp::wire::{DataNumber, Dss, MptcpOption, Packet};
 use crate::world::middleboxes::{Middlebox, rewrite};
 use crate::world::{CLIENT, Faults, Pair, PathModel, SERVER, Stack, seconds};
 
-/// Two paths that lose, double and reorder.
+/// Returns two paths that lose, duplicate and reorder.
 fn faulty_paths() -> Vec<PathModel> {
     let faults = Faults {
         loss: 0.03,
@@ -35,7 +36,7 @@ fn signal(packet: &Packet) -> Option<Dss> {
         })
 }
 
-/// The low half.
+/// Returns the low half.
 fn short(number: DataNumber) -> u32 {
     match number {
         DataNumber::Short(low) => low,
@@ -43,13 +44,13 @@ fn short(number: DataNumber) -> u32 {
     }
 }
 
-/// Whether numbers came from both sides of the wrap.
+/// Returns whether there are numbers from both sides of the wrap.
 fn wraps(numbers: impl Iterator<Item = u32> + Clone) -> bool {
     numbers.clone().any(|number| number > u32::MAX / 2)
         && numbers.clone().any(|number| number < u32::MAX / 2)
 }
 
-/// Whether the data that a side sent wrapped, and all of its subflows.
+/// Returns whether the numbers of a host's data wrapped, and those of all its subflows.
 fn has_wrapped(pair: &Pair, side: usize) -> bool {
     let sent = pair
         .log
@@ -68,7 +69,7 @@ fn has_wrapped(pair: &Pair, side: usize) -> bool {
         })
 }
 
-/// Leaves the low half of the numbers of every DSS.
+/// Leaves only the low half of the numbers of every DSS.
 fn shortens() -> Middlebox {
     rewrite(|_, packet| {
         for option in &mut packet.segment.options.mptcp {
@@ -86,7 +87,8 @@ fn shortens() -> Middlebox {
     })
 }
 
-/// Streams both ways arrive, and all numbers of both sides wrap on the way.
+/// Checks that byte streams in both directions arrive, and that all numbers of both hosts wrap on
+/// the way.
 fn arrives_over_the_wrap(seed: u64, stack: &Stack, middlebox: Option<Middlebox>) {
     let mut pair = Pair::before_wraps(seed, faulty_paths(), stack);
     pair.network.middleboxes.extend(middlebox);
@@ -117,7 +119,7 @@ fn numbers_of_four_bytes_are_completed_on_both_sides_of_the_wrap() {
     }
 }
 
-/// Also those of mappings, which are relative to the SYN.
+/// Numbers of mappings, which are relative to the SYN, wrap too.
 #[test]
 fn numbers_wrap_in_a_stream_of_more_than_4_gib() {
     // Jumbo segments, so that few are needed.

@@ -1,11 +1,11 @@
-//! Addresses that go and come back, and subflows that are backup ones for a while.
+//! Addresses that are lost and come back, and subflows with temporary backup priority.
 
 use mptcp::connection::Connection;
 
 use crate::joins::{joined, kernel_joins_from_its_second_address, two_paths};
 use crate::judge::{Judge, Opener, Trial};
 
-/// A connection over both paths that stays open.
+/// Returns a connection over both paths that stays open.
 fn over_both(trial: Trial) -> Judge {
     let mut judge = Judge::new(trial);
     judge.closes = false;
@@ -72,7 +72,7 @@ fn acked_bytes(judge: &Judge) -> u64 {
     subflows.map(|subflow| subflow.counters.acked_bytes).sum()
 }
 
-/// Break before make: for a while there is no subflow at all.
+/// Break before make: for a while there is no subflow.
 #[test]
 #[ignore = "needs root"]
 fn we_move_to_another_address() {

@@ -24,7 +24,7 @@ impl Capture {
         self.packets.push((now, packet.len() as u32, start));
     }
 
-    /// Writes them to a file of that name, and says where it is.
+    /// Writes the packets to a file of that name, and prints its path.
     pub fn keep(&self, name: &str) {
         eprintln!("the packets are in {}", self.write(name).display());
     }

@@ -1,4 +1,4 @@
-//! Handshakes that the matrix does not have.
+//! Handshakes that the matrix lacks.
 
 use mptcp::connection::Mode;
 
@@ -7,7 +7,7 @@ use crate::judge::{Judge, Opener, Trial};
 use crate::path::End;
 use crate::stack::Stack;
 
-/// Both streams arrive over Multipath TCP, to the judge's satisfaction.
+/// Checks that both byte streams arrive over MPTCP, and that the kernel counts no trouble.
 fn succeeds(trial: Trial) -> Judge {
     let mut judge = Judge::new(trial);
     judge.run_to_the_end();
@@ -67,7 +67,7 @@ fn we_speak_plain_tcp() {
     judge.assert_no_trouble_but(&[]);
 }
 
-/// Loses one of the packets from either end that follow its first, each in a connection of its own.
+/// Loses one of the packets from either end after its first, each in a connection of its own.
 fn survives_each_loss(opener: Opener) {
     for from in [End::Engine, End::Kernel] {
         for lost in 1..5 {

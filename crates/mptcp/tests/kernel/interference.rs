@@ -1,4 +1,5 @@
-//! Middleboxes between us and the kernel: they lose packets, take options away and change data.
+//! Middleboxes between the engine and the kernel: they lose packets, remove options and change
+//! data.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -17,10 +18,10 @@ use crate::path::End;
 
 const OPENERS: [Opener; 2] = [Opener::Engine, Opener::Kernel];
 
-/// Data packets that pass before one is harmed: the connection is fully established.
+/// Data packets that pass before one is changed. The connection is fully established by then.
 const HEALTHY_PACKETS: usize = 100;
 
-/// Loses packets by their numbers among those from there on a path, counted from 0.
+/// Loses packets from one end of a path by their numbers, counted from 0.
 pub fn lose_numbered(path: usize, from: End, numbers: RangeInclusive<u32>) -> Middlebox {
     let mut count = 0;
     lose(usize::MAX, move |place, _| {
@@ -30,7 +31,7 @@ pub fn lose_numbered(path: usize, from: End, numbers: RangeInclusive<u32>) -> Mi
     })
 }
 
-/// Both streams arrive over plain TCP though that is taken away.
+/// Checks that both byte streams arrive over plain TCP, despite `middlebox`.
 fn falls_back(opener: Opener, middlebox: Middlebox) -> Judge {
     let mut judge = Judge::new(Trial::new(opener));
     judge.middleboxes.push(middlebox);
@@ -74,7 +75,7 @@ fn options_stripped_from_all_but_the_handshake() {
     }
 }
 
-/// The first packet that is no SYN and comes from the opener.
+/// Removes the options of the opener's first packet that is not a SYN.
 fn without_third_packet(opener: Opener) -> Middlebox {
     let from = match opener {
         Opener::Engine => End::Engine,
@@ -97,7 +98,8 @@ fn options_stripped_from_the_third_packet() {
     }
 }
 
-/// Takes all options away from that path once so many packets with data have passed it from each end.
+/// Removes all options on that path once `HEALTHY_PACKETS` packets with data have passed it from
+/// each end.
 fn strip_in_mid_stream(path: usize) -> Middlebox {
     let mut passed = [0; 2];
     rewrite(move |place, packet| {
@@ -110,8 +112,8 @@ fn strip_in_mid_stream(path: usize) -> Middlebox {
     })
 }
 
-/// What has no mapping is not delivered, and nobody hears of DATA_ACKs any more. The kernel goes on as plain TCP, or it waits
-/// for ever, as we do.
+/// Data without a mapping is not delivered, and no DATA_ACK arrives any more. The kernel continues
+/// as plain TCP, or it waits for ever, as the engine does.
 #[test]
 #[ignore = "needs root"]
 fn options_stripped_in_mid_stream_from_the_only_path() {
@@ -126,7 +128,7 @@ fn options_stripped_in_mid_stream_from_the_only_path() {
     }
 }
 
-/// A stream each way over two paths, after the second has joined.
+/// Runs a byte stream in each direction over two paths, after the second has joined.
 fn over_two_paths(checksums: bool, middlebox: Middlebox) -> Judge {
     let mut trial = two_paths(Opener::Engine, "full_mesh");
     trial.manner.sends_last = false;
@@ -145,19 +147,19 @@ fn options_stripped_in_mid_stream_from_one_of_two_paths() {
     over_two_paths(false, strip_in_mid_stream(1));
 }
 
-/// What was changed on the way, and what was said of it.
+/// What was changed in transit, and the MP_FAIL options about it.
 #[derive(Default)]
 struct Failure {
-    /// The first number of the mapping whose data were changed.
+    /// The first number of the mapping whose data was changed.
     changed: Option<DataSeq>,
-    /// Bytes that had come from there up to the changed one's segment, and with it.
+    /// Bytes from that end up to and including the changed segment.
     passed_bytes: u32,
-    /// Each MP_FAIL that passed: from which end, its number, and whether it came with a reset.
+    /// Each MP_FAIL that passed: its sender, its number, and whether it came with an RST.
     said: Vec<(usize, DataSeq, bool)>,
 }
 
 impl Failure {
-    /// Notes what a packet says.
+    /// Records the MP_FAIL options of a packet.
     fn hear(&mut self, place: Place, packet: &Packet) {
         for option in &packet.segment.options.mptcp {
             if let MptcpOption::Fail { data_seq } = *option {
@@ -167,14 +169,14 @@ impl Failure {
         }
     }
 
-    /// What that end said, each number once.
+    /// Returns the MP_FAIL options of an end, each number once.
     fn said_by(&self, end: End) -> BTreeSet<(u64, bool)> {
         let said = self.said.iter().filter(|(from, ..)| *from == end as usize);
         said.map(|(_, data_seq, is_reset)| (data_seq.0, *is_reset))
             .collect()
     }
 
-    /// The changed mapping, as an MP_FAIL has to say it.
+    /// Returns the MP_FAIL that the changed mapping requires.
     fn of_changed(&self, is_reset: bool) -> BTreeSet<(u64, bool)> {
         self.changed
             .iter()
@@ -183,7 +185,7 @@ impl Failure {
     }
 }
 
-/// The full number of the first byte that a packet maps.
+/// Returns the long number of the first byte that a packet maps.
 fn mapped(packet: &Packet) -> Option<DataSeq> {
     packet.segment.options.mptcp.iter().find_map(|option| {
         let MptcpOption::Dss(dss) = option else {
@@ -196,7 +198,7 @@ fn mapped(packet: &Packet) -> Option<DataSeq> {
     })
 }
 
-/// Changes a byte of one packet from there, after others have passed.
+/// Changes a byte of one packet from one end, after others have passed.
 fn change_a_byte(from: End, path: usize) -> (Middlebox, Rc<RefCell<Failure>>) {
     let mut passed = 0;
     let failure = Rc::new(RefCell::new(Failure::default()));
@@ -220,7 +222,8 @@ fn change_a_byte(from: End, path: usize) -> (Middlebox, Rc<RefCell<Failure>>) {
     (middlebox, seen)
 }
 
-/// The kernel finds it and says MP_FAIL; we answer with MP_FAIL and an infinite mapping (RFC 8684, section 3.7).
+/// The kernel detects it and sends MP_FAIL. The engine answers with MP_FAIL and an infinite mapping
+/// (RFC 8684, section 3.7).
 #[test]
 #[ignore = "needs root"]
 fn data_changed_on_the_only_path_makes_it_tcp() {
@@ -228,7 +231,8 @@ fn data_changed_on_the_only_path_makes_it_tcp() {
         let mut trial = Trial::new(opener);
         trial.kernel_checksums = true;
         trial.manner.takes_changed = true;
-        // A kernel whose data ended before a fallback sends no FIN after it, and stays.
+        // A kernel whose data ended before a fallback sends no FIN after it, and its connection
+        // stays open.
         trial.manner.sends_last = true;
         let mut judge = Judge::new(trial);
         let (middlebox, failure) = change_a_byte(End::Engine, 0);
@@ -244,9 +248,10 @@ fn data_changed_on_the_only_path_makes_it_tcp() {
     }
 }
 
-/// We find it and say MP_FAIL; the kernel answers with MP_FAIL and an infinite mapping, and we go on with it. The rest does not
-/// come: Linux 6.18 stops sending soon after such a fallback, to its own kind too. The window is small, so that DATA_ACKs have to
-/// make room for the data that bring the infinite mapping.
+/// The engine detects it and sends MP_FAIL. The kernel answers with MP_FAIL and an infinite
+/// mapping, and the engine continues with it. The rest does not arrive: Linux 6.18 stops sending
+/// soon after such a fallback, even to another Linux. The window is small, so that DATA_ACKs must
+/// make room for the data with the infinite mapping.
 #[test]
 #[ignore = "needs root"]
 fn the_kernel_believes_us_that_its_data_were_changed() {
@@ -270,7 +275,8 @@ fn the_kernel_believes_us_that_its_data_were_changed() {
     }
 }
 
-/// Who finds it resets the subflow with MP_FAIL, and the data come again on the other (RFC 8684, section 3.7).
+/// The host that detects it resets the subflow with MP_FAIL, and the data is reinjected on the
+/// other subflow (RFC 8684, section 3.7).
 #[test]
 #[ignore = "needs root"]
 fn data_changed_on_one_of_two_paths_comes_right_on_the_other() {
@@ -286,7 +292,8 @@ fn data_changed_on_one_of_two_paths_comes_right_on_the_other() {
     }
 }
 
-/// What the kernel counts when it finds, or is told, that data from there was changed on one of several subflows.
+/// Returns the kernel's counters for data from that end that was changed on one of several
+/// subflows.
 fn counters_of_failure(from: End) -> &'static [&'static str] {
     match from {
         End::Engine => &["DataCsumErr", "MPFailTx", "MPRstTx"],

@@ -1,4 +1,4 @@
-//! Joins that the matrix does not have.
+//! Joins that the matrix lacks.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,8 @@ use crate::judge::{Judge, Opener, Trial};
 use crate::path::{End, Family};
 use crate::peer::Manner;
 
-/// Two paths, and a peer that is quiet until our stream has ended.
+/// Returns a trial with two paths, and a peer that sends nothing until the engine's byte stream has
+/// ended.
 pub fn two_paths(opener: Opener, path_manager: &'static str) -> Trial {
     let mut trial = Trial::new(opener);
     trial.paths = 2;
@@ -22,7 +23,7 @@ pub fn two_paths(opener: Opener, path_manager: &'static str) -> Trial {
     trial
 }
 
-/// The kernel opens, and joins from its second address, which has ID 5.
+/// Returns a trial in which the kernel opens, and joins from its second address with ID 5.
 pub fn kernel_joins_from_its_second_address() -> Trial {
     let mut trial = two_paths(Opener::Kernel, "full_mesh");
     let local = trial.address(2, End::Kernel);
@@ -30,13 +31,13 @@ pub fn kernel_joins_from_its_second_address() -> Trial {
     trial
 }
 
-/// How many subflows are established beside the first.
+/// Returns how many subflows are established besides the initial one.
 pub fn joined(judge: &Judge) -> usize {
     let is_join = |event: &&Event| matches!(event, Event::SubflowEstablished { .. });
     judge.events.iter().filter(is_join).count()
 }
 
-/// Holds the connection open until so many subflows were joined, then lets both streams pass.
+/// Keeps the connection open until `count` subflows have joined, then lets both byte streams pass.
 fn joins(mut judge: Judge, count: usize) -> Judge {
     judge.closes = false;
     judge.run_until(|judge| joined(judge) == count);
@@ -56,7 +57,8 @@ fn we_join_on_the_first_pair_of_addresses() {
     assert_eq!(judge.counter("MPJoinAckRx"), 1);
 }
 
-/// Loses one of the packets of the second path's handshake after the SYN, each in a connection of its own.
+/// Loses one of the packets of the second path's handshake after the SYN, each in a connection of
+/// its own.
 fn survives_each_loss(trial: impl Fn() -> Trial, acceptor: End) {
     for (from, lost) in [(acceptor, 0), (End::Engine, 1), (End::Kernel, 1)] {
         let mut judge = Judge::new(trial());
@@ -78,10 +80,10 @@ fn losses_when_the_kernel_joins() {
     survives_each_loss(kernel_joins_from_its_second_address, End::Engine);
 }
 
-/// The port of the second path's address, where it is announced.
+/// The announced port of the second path's address.
 const ANNOUNCED_PORT: u16 = 7000;
 
-/// IPv6 with a port leaves no room for timestamps.
+/// An IPv6 address with a port leaves no room for timestamps.
 #[test]
 #[ignore = "needs root"]
 fn the_kernel_joins_at_a_port_that_we_announce() {
@@ -118,7 +120,7 @@ fn we_join_at_a_port_that_the_kernel_announces() {
     assert_eq!(judge.counter("MPJoinPortAckRx"), 1);
 }
 
-/// In the kernel a program decides, so that its own limit of eight does not hold.
+/// A program decides about subflows in the kernel, so the kernel's limit of eight does not apply.
 #[test]
 #[ignore = "needs root"]
 fn sixteen_subflows() {

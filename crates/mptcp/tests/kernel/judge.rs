@@ -1,4 +1,4 @@
-//! The engine's side with its application, the kernel's side, and the paths between them, in real time.
+//! The engine with its application, the kernel, and the paths between them, in real time.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::Stdio;
@@ -24,37 +24,37 @@ use crate::peer::{Manner, Peer, Report};
 use crate::stack::Stack;
 use crate::witness::Witness;
 
-/// The port of whoever listens.
+/// The listener's port.
 const PORT: u16 = 5001;
 
 /// Longer than any of these tests takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The longest wait without a look at what the peer says.
+/// The longest wait without reading the peer's reports.
 const LOOK_INTERVAL: Nanos = 10_000_000;
 
-/// Packets of a path that are taken before the engine is asked for its own.
+/// Packets read from a path before the engine is polled.
 const BATCH_LEN: usize = 64;
 
 /// The number of TCP in IP headers.
 const TCP: u8 = 6;
 
-/// Seeds of the streams to and from the kernel.
+/// Seeds of the byte streams to and from the kernel.
 const UPLOAD: u32 = 1;
 const DOWNLOAD: u32 = 2;
 
-/// Who opens the connection.
+/// The opener of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opener {
     Engine,
     Kernel,
 }
 
-/// What is tried.
+/// The setting of a test.
 pub struct Trial {
     pub opener: Opener,
     pub family: Family,
-    /// That of all paths but the first, if it is another one.
+    /// The address family of all paths except the first, if it differs.
     pub further_family: Option<Family>,
     pub paths: usize,
     /// Bytes to the kernel and from it.
@@ -62,20 +62,21 @@ pub struct Trial {
     pub download: u32,
     pub stack: Stack,
     pub manner: Manner,
-    /// The kernel is behind a router, itself a kernel, whose link takes no longer packets towards it.
+    /// The MTU of a router's link towards the kernel, if the kernel is behind a router. The router
+    /// is a kernel too.
     pub router_mtu_bytes: Option<u16>,
-    /// Whether the kernel wants checksums.
+    /// Whether the kernel requires checksums.
     pub kernel_checksums: bool,
-    /// Whether the kernel keeps no state of SYNs.
+    /// Whether the kernel uses SYN cookies.
     pub kernel_uses_syn_cookies: bool,
-    /// Whether a program, and not the kernel, says which subflows there are; it takes all.
+    /// Whether a program, and not the kernel, decides about subflows. It accepts all.
     pub kernel_asks_a_program: bool,
-    /// Endpoints of the kernel's path manager: words for `ip mptcp endpoint add`.
+    /// Endpoints of the kernel's path manager: arguments of `ip mptcp endpoint add`.
     pub kernel_endpoints: Vec<String>,
 }
 
 impl Trial {
-    /// A megabyte in each direction over one path of IPv4.
+    /// Returns a trial with a megabyte in each direction over one IPv4 path.
     pub fn new(opener: Opener) -> Self {
         Self {
             opener,
@@ -94,7 +95,7 @@ impl Trial {
         }
     }
 
-    /// The address of an end of a path.
+    /// Returns the address of an end of a path.
     pub fn address(&self, number: usize, end: End) -> IpAddr {
         let family = self.further_family.filter(|_| number > 1);
         address(family.unwrap_or(self.family), number, end)
@@ -109,7 +110,8 @@ impl Trial {
             .collect()
     }
 
-    /// The paths to the kernel in that namespace, and the router where they end, if there is one.
+    /// Returns the paths to the kernel in that namespace, and the router at which they end, if
+    /// there is one.
     fn lead_to(&self, kernel: &Namespace) -> (Option<Namespace>, Vec<Path>) {
         let numbers = 1..=self.paths;
         let Some(mtu_bytes) = self.router_mtu_bytes else {
@@ -141,7 +143,7 @@ impl Trial {
         }
     }
 
-    /// The program that the kernel asks: it only listens.
+    /// Starts the program that decides about subflows: it only listens.
     fn start_path_manager(&self, namespace: &Namespace) -> Option<Program> {
         self.kernel_asks_a_program.then(|| {
             let mut monitor = namespace.command("ip");
@@ -169,7 +171,7 @@ impl Trial {
     }
 }
 
-/// Any address; that of IPv6 stands for both families.
+/// Returns the unspecified address; that of IPv6 stands for both families.
 fn unspecified(family: Family) -> IpAddr {
     match family {
         Family::V4 => Ipv4Addr::UNSPECIFIED.into(),
@@ -177,22 +179,23 @@ fn unspecified(family: Family) -> IpAddr {
     }
 }
 
-/// A trial that runs.
+/// A running trial.
 pub struct Judge {
     pub trial: Trial,
     pub endpoint: Endpoint,
     pub connection: Option<ConnectionId>,
     pub events: Vec<Event>,
-    /// Whether the application takes bytes that were changed on the way; else they are a failure of the test.
+    /// Whether the application accepts bytes that were changed in transit. Otherwise they fail the
+    /// test.
     pub takes_changed: bool,
-    /// Whether it closes when it has written all; else that is up to the test.
+    /// Whether it closes when it has written everything. Otherwise the test closes it.
     pub closes: bool,
     pub sent: u32,
     pub received: u32,
     pub peer: Peer,
     _path_manager: Option<Program>,
     pub paths: Vec<Path>,
-    /// Packets of all paths pass them, in this order.
+    /// Packets of all paths pass the middleboxes in this order.
     pub middleboxes: Vec<Middlebox>,
     pub namespace: Namespace,
     _router: Option<Namespace>,
@@ -202,7 +205,7 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// Starts both sides; the connection is opened as soon as the listener is there.
+    /// Starts both hosts. The connection is opened as soon as the listener is ready.
     pub fn new(trial: Trial) -> Self {
         let namespace = Namespace::new();
         let (router, paths) = trial.lead_to(&namespace);
@@ -240,7 +243,7 @@ impl Judge {
         self.start.elapsed().as_nanos() as Nanos
     }
 
-    /// Goes on until `is_done`; panics with what is known if that takes too long.
+    /// Runs until `is_done`. Panics with the state if that takes too long.
     pub fn run_until(&mut self, is_done: impl Fn(&Self) -> bool) {
         let end = Instant::now() + PATIENCE;
         while !is_done(self) {
@@ -249,7 +252,7 @@ impl Judge {
         }
     }
 
-    /// Runs until both streams have arrived and both applications have seen the end.
+    /// Runs until both byte streams have arrived and both applications have seen the end.
     pub fn run_to_the_end(&mut self) {
         self.run_until(|judge| judge.closed().is_some() && judge.peer_end().is_some());
         let expected = Report::Ended {
@@ -257,7 +260,7 @@ impl Judge {
             received: self.trial.upload.into(),
             error: None,
         };
-        // What the peer says tells why its kernel reset the connection, if it did.
+        // The peer's report shows why its kernel reset the connection, if it did.
         assert_eq!(
             (self.closed(), self.received, self.peer_end()),
             (
@@ -287,7 +290,7 @@ impl Judge {
         self.transmit();
     }
 
-    /// Until a packet comes, or something is due.
+    /// Waits until a packet arrives or something is due.
     fn wait(&self) {
         let due = self.endpoint.poll_timeout();
         let wait = due.map_or(LOOK_INTERVAL, |at| at.saturating_sub(self.now()));
@@ -338,7 +341,7 @@ impl Judge {
         }
     }
 
-    /// What the middleboxes make of a packet.
+    /// Returns what the middleboxes make of a packet.
     fn pass(&mut self, path: usize, from: End, packet: Packet) -> Vec<Packet> {
         let place = Place {
             now: self.now(),
@@ -355,7 +358,8 @@ impl Judge {
             })
     }
 
-    /// What the engine's application does: takes or opens the connection, reads and checks, writes, closes.
+    /// Runs the engine's application: accepts or opens the connection, reads and checks, writes,
+    /// closes.
     fn act(&mut self) {
         while let Some((_, event)) = self.endpoint.poll_event() {
             self.events.push(event);
@@ -406,36 +410,36 @@ impl Judge {
         }
     }
 
-    /// Does something with the connection.
+    /// Runs a command on the connection.
     pub fn command(&mut self, command: impl FnOnce(&mut Connection)) {
         let id = self.connection.expect("there is a connection");
         self.endpoint.command(id, command);
     }
 
-    /// Our address on that path comes, or goes.
+    /// Adds or removes the engine's address on a path.
     pub fn set_address(&mut self, number: usize, is_up: bool) {
         let address = self.trial.address(number, End::Engine);
         self.endpoint
             .handle_address_change(self.now(), address, is_up);
     }
 
-    /// Our side wants the subflows of that path to be backup ones, or regular ones.
+    /// Sets the priority of the engine's subflows on a path.
     pub fn set_backup(&mut self, number: usize, on: bool) {
         let local = self.trial.address(number, End::Engine);
         self.endpoint.set_backup(self.now(), local, on);
     }
 
-    /// The connection, once there is one.
+    /// Returns the connection, once there is one.
     pub fn state(&self) -> Option<&Connection> {
         self.connection.and_then(|id| self.endpoint.connection(id))
     }
 
-    /// What is spoken.
+    /// Returns the mode of the connection.
     pub fn mode(&self) -> Option<Mode> {
         self.state().map(Connection::mode)
     }
 
-    /// Why the connection ended, once it has.
+    /// Returns why the connection ended, once it has.
     pub fn closed(&self) -> Option<CloseReason> {
         self.events.iter().find_map(|event| match event {
             Event::Closed { reason } => Some(*reason),
@@ -443,14 +447,14 @@ impl Judge {
         })
     }
 
-    /// The peer's last word, once it has ended.
+    /// Returns the peer's last report, once its connection has ended.
     pub fn peer_end(&self) -> Option<&Report> {
         let is_end = |report: &&Report| matches!(report, Report::Ended { .. });
         self.peer.said.iter().find(is_end)
     }
 
-    /// Whether the kernel has given its application bytes of our stream at another place than their mapping says. What we sent
-    /// was right: the witness has seen it.
+    /// Returns whether the kernel gave its application bytes of the engine's byte stream at a place
+    /// that contradicts their mapping. The engine sent them correctly, as the witness has checked.
     pub fn kernel_misplaced_data(&self) -> bool {
         matches!(self.peer_end(), Some(Report::Ended { error: Some(error), .. }) if error.contains("belongs to"))
     }
@@ -460,7 +464,7 @@ impl Judge {
         self.capture.keep(name);
     }
 
-    /// What the kernel has counted under that name.
+    /// Returns a counter of the kernel.
     pub fn counter(&self, name: &str) -> u64 {
         let counters = self.namespace.counters();
         *counters
@@ -468,7 +472,7 @@ impl Judge {
             .unwrap_or_else(|| panic!("this kernel does not count {name}"))
     }
 
-    /// No counter of trouble has moved, except those.
+    /// Checks that no counter of trouble has moved, except those in `allowed`.
     pub fn assert_no_trouble_but(&self, allowed: &[&str]) {
         let counters = self.namespace.counters();
         let trouble: Vec<_> = counters
@@ -496,7 +500,7 @@ impl Judge {
     }
 }
 
-/// Whether a packet carries TCP, by its IP header without extensions.
+/// Returns whether a packet carries TCP, by its IP header without extensions.
 fn is_tcp(packet: &[u8]) -> bool {
     match packet[0] >> 4 {
         4 => packet[9] == TCP,
@@ -504,7 +508,8 @@ fn is_tcp(packet: &[u8]) -> bool {
     }
 }
 
-/// Whether a counter of the kernel tells of something that does not happen between two sides that are right.
+/// Returns whether a counter of the kernel stands for something that does not happen between two
+/// correct hosts.
 fn is_trouble(name: &str) -> bool {
     const PARTS: [&str; 8] = [
         "Fallback",

@@ -1,4 +1,4 @@
-//! The Linux kernel as the judge: the engine speaks Multipath TCP with it over TUN devices.
+//! Tests against the Linux kernel: the engine communicates with it by MPTCP over TUN devices.
 #![cfg(target_os = "linux")]
 
 mod capture;

@@ -1,4 +1,4 @@
-//! The network namespace where the kernel's side lives.
+//! The network namespace of the kernel's side.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -10,7 +10,7 @@ use std::thread;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// A namespace of its own for a test; it goes when this is dropped.
+/// A namespace for one test. Dropping it removes the namespace.
 pub struct Namespace {
     name: String,
 }
@@ -24,21 +24,22 @@ impl Namespace {
         Self { name }
     }
 
-    /// A program that starts in here.
+    /// Returns a command that runs a program in the namespace.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.name, program]);
         command
     }
 
-    /// Runs `ip` in here with these words.
+    /// Runs `ip` in the namespace with these arguments.
     pub fn ip(&self, words: &str) {
         let mut all = vec!["ip", "-n", &self.name];
         all.extend(words.split_whitespace());
         run(&all);
     }
 
-    /// Becomes the router of another namespace, which gets these addresses: packets to them are to be no longer than that.
+    /// Makes this namespace the router of another, which gets these addresses. Packets to them may
+    /// have at most `mtu_bytes` bytes.
     pub fn route_to(&self, other: &Self, addresses: impl Iterator<Item = IpAddr>, mtu_bytes: u16) {
         self.ip(&format!(
             "link add beyond type veth peer name back netns {}",
@@ -71,12 +72,13 @@ impl Namespace {
         self.inside(|| fs::write(&path, text).unwrap_or_else(|error| panic!("{path}: {error}")));
     }
 
-    /// What the kernel has counted of Multipath TCP in here, by the names of `nstat` without their common start.
+    /// Returns the kernel's MPTCP counters in the namespace, by the names of `nstat` without their
+    /// prefix.
     pub fn counters(&self) -> BTreeMap<String, u64> {
         self.counters_of("MPTcpExt")
     }
 
-    /// What it has counted under that common start.
+    /// Returns the counters with that prefix.
     pub fn counters_of(&self, start: &str) -> BTreeMap<String, u64> {
         let start = format!("{start}: ");
         let text = self.inside(|| fs::read_to_string("/proc/thread-self/net/netstat").unwrap());
@@ -91,7 +93,7 @@ impl Namespace {
             .collect()
     }
 
-    /// Does something in a thread that has moved in here.
+    /// Runs `action` in a thread that has entered the namespace.
     pub fn inside<T: Send>(&self, action: impl FnOnce() -> T + Send) -> T {
         let file = File::open(format!("/run/netns/{}", self.name)).unwrap();
         let enter = move || {
@@ -102,7 +104,7 @@ impl Namespace {
     }
 }
 
-/// A program that ends when this is dropped.
+/// A program that is killed when this is dropped.
 pub struct Program(pub Child);
 
 impl Drop for Program {

@@ -1,4 +1,4 @@
-//! A TUN device between the engine and the kernel, and what is lost on it.
+//! A TUN device between the engine and the kernel, and its losses.
 
 use std::io;
 use std::net::IpAddr;
@@ -13,24 +13,24 @@ use crate::namespace::Namespace;
 /// Room for the longest packet of the device.
 const MTU_BYTES: u16 = 1500;
 
-/// Which version of IP is spoken.
+/// The version of IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     V4,
     V6,
 }
 
-/// Which end of a path.
+/// An end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Kernel = 1,
     Engine = 2,
 }
 
-/// The number of the host that a path leads to in place of the kernel, where that is behind a router.
+/// The host number of a router, at which a path ends if the kernel is behind it.
 pub const ROUTER: u8 = 3;
 
-/// The address of an end of the path with that number, which counts from 1.
+/// Returns the address of an end of a path. Paths are numbered from 1.
 pub fn address(family: Family, number: usize, end: End) -> IpAddr {
     host_address(family, number, end as u8)
 }
@@ -43,7 +43,7 @@ fn host_address(family: Family, number: usize, host: u8) -> IpAddr {
     }
 }
 
-/// The number of the path with that address.
+/// Returns the number of the path with that address.
 pub fn number_of(address: IpAddr) -> usize {
     match address {
         IpAddr::V4(address) => usize::from(address.octets()[2]),
@@ -51,7 +51,7 @@ pub fn number_of(address: IpAddr) -> usize {
     }
 }
 
-/// A path: whatever goes into one end comes out of the other at once, unless it is lost.
+/// A path: a packet that enters at one end leaves at the other at once, unless it is lost.
 pub struct Path {
     device: SyncDevice,
     rng: Xoshiro256PlusPlus,
@@ -62,7 +62,7 @@ pub struct Path {
 }
 
 impl Path {
-    /// Makes the device in the namespace, with the addresses of that host.
+    /// Creates the device in the namespace, with the addresses of that host.
     pub fn new(namespace: &Namespace, number: usize, host: u8) -> Self {
         let name = format!("path{number}");
         let builder = DeviceBuilder::new()
@@ -89,7 +89,7 @@ impl Path {
         }
     }
 
-    /// The next packet that the kernel sent, if there is one.
+    /// Returns the next packet that the kernel sent, if there is one.
     pub fn receive(&self) -> Option<Vec<u8>> {
         let mut packet = vec![0; usize::from(MTU_BYTES)];
         match self.device.recv(&mut packet) {
@@ -100,7 +100,7 @@ impl Path {
         Some(packet)
     }
 
-    /// A packet for the kernel.
+    /// Sends a packet to the kernel.
     pub fn send(&self, packet: &[u8]) {
         let sent = self
             .device
@@ -109,7 +109,7 @@ impl Path {
         assert_eq!(sent, packet.len());
     }
 
-    /// Whether the next packet arrives.
+    /// Returns whether the next packet arrives.
     pub fn delivers(&mut self) -> bool {
         let chance = (self.rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
         self.is_up && chance >= self.loss

@@ -1,4 +1,5 @@
-//! Linux as a router that says how long packets may be, and Linux as the receiver of what is sent again shorter.
+//! Linux as a router that reports the MTU, and as the receiver of data that is sent again in
+//! shorter segments.
 
 use crate::judge::{Judge, Opener, Trial};
 use crate::path::Family;
@@ -16,7 +17,7 @@ fn what_a_router_does_not_take_goes_again_in_shorter_segments() {
             ..Trial::new(Opener::Engine)
         });
         judge.run_until(|judge| has_acked(judge, 200_000));
-        // Beside the headers there are timestamps and a DSS in a packet.
+        // In addition to the headers, a packet has timestamps and a DSS.
         let headers = if family == Family::V4 { 40 } else { 60 };
         for subflow in judge.state().unwrap().subflows() {
             let least = 1280 - headers - 12 - 28;
@@ -29,7 +30,7 @@ fn what_a_router_does_not_take_goes_again_in_shorter_segments() {
     }
 }
 
-/// Whether the kernel has acknowledged so many bytes on both paths.
+/// Returns whether the kernel has acknowledged `bytes` bytes on both paths.
 fn has_acked(judge: &Judge, bytes: u64) -> bool {
     let subflows = judge.state().into_iter().flat_map(|it| it.subflows());
     subflows

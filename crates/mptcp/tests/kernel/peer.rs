@@ -13,11 +13,11 @@ use tempfile::NamedTempFile;
 
 use crate::namespace::{Namespace, Program};
 
-/// What it is to do. Addresses are as Python's `socket` takes them.
+/// The orders for the program. Addresses are in the form of Python's `socket`.
 #[derive(Serialize)]
 struct Order<'a> {
     local: (String, u16),
-    /// Where to connect to; without, it listens.
+    /// The address to connect to; without it, the program listens.
     remote: Option<(String, u16)>,
     sends: &'a Path,
     expects: &'a Path,
@@ -27,25 +27,25 @@ struct Order<'a> {
     takes_changed: bool,
 }
 
-/// How it behaves beyond sending and receiving.
+/// The behaviour of the program besides sending and receiving.
 #[derive(Clone, Copy, Default)]
 pub struct Manner {
-    /// It sends only when the other stream has ended.
+    /// It sends only after the other byte stream has ended.
     pub sends_last: bool,
-    /// It rests after its first bytes: the kernel opens and takes no subflows any more when its stream
-    /// has ended, and that is soon.
+    /// It pauses after its first bytes, because the kernel neither opens nor accepts subflows after
+    /// its byte stream has ended, which is soon.
     pub rests: bool,
-    /// It resets the connection when it has received so many bytes.
+    /// It resets the connection when it has received this many bytes.
     pub aborts_after: Option<u64>,
-    /// It does not compare what it receives.
+    /// It does not compare the bytes that it receives.
     pub takes_changed: bool,
 }
 
-/// What it says.
+/// The reports of the program.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Report {
-    /// It can be connected to.
+    /// It accepts connections.
     Listening,
     /// It has a connection.
     Connected,
@@ -53,7 +53,7 @@ pub enum Report {
     Ended {
         sent: u64,
         received: u64,
-        /// The error that the kernel gave, or what was wrong with the bytes.
+        /// The kernel's error, or what was wrong with the bytes.
         error: Option<String>,
     },
 }
@@ -62,13 +62,13 @@ pub enum Report {
 pub struct Peer {
     _program: Program,
     reports: Receiver<Report>,
-    /// What it said, in order.
+    /// Its reports, in order.
     pub said: Vec<Report>,
     _files: [NamedTempFile; 2],
 }
 
 impl Peer {
-    /// Starts it, to send and to expect these streams.
+    /// Starts the program, to send and to expect these byte streams.
     pub fn start(
         namespace: &Namespace,
         local: SocketAddr,
@@ -103,7 +103,7 @@ impl Peer {
         }
     }
 
-    /// Takes up what it has said since. A peer that died without its last word is a failure.
+    /// Reads the new reports. A peer that died without its last report fails the test.
     pub fn listen(&mut self) {
         loop {
             match self.reports.try_recv() {

@@ -1,4 +1,4 @@
-//! Long streams both ways at once, on paths that lose packets or go away for a while.
+//! Long byte streams in both directions at once, on paths that lose packets or are cut for a while.
 
 use mptcp::connection::Buffer;
 
@@ -36,8 +36,8 @@ fn over_three_paths_with_checksums() {
     arrives(trial);
 }
 
-/// Linux 6.18 stands still for good when what came out of order fills the receive buffer of its connection: the bytes that are
-/// missing then find no room. So no more than a part of its window is filled.
+/// Linux 6.18 stalls for good when out-of-order data fills the receive buffer of its connection,
+/// because the missing bytes then find no room. So only a part of its window is filled.
 #[test]
 #[ignore = "needs root"]
 fn with_loss_on_two_paths() {
@@ -51,7 +51,7 @@ fn with_loss_on_two_paths() {
     judge.assert_no_trouble_but(&[]);
 }
 
-/// It is cut when a part of both streams has passed, and repaired after another part.
+/// The path is cut when a part of both byte streams has passed, and repaired after another part.
 #[test]
 #[ignore = "needs root"]
 fn one_of_two_paths_is_cut() {

@@ -1,24 +1,26 @@
-//! What leaves us is right: the bytes of a segment are those of the stream at the place that its mapping says.
+//! Checks that the engine sends correctly: the bytes of a segment are those of the byte stream at
+//! the place of their mapping.
 
 use mptcp::connection::keys;
 use mptcp::payload::Payload;
 use mptcp::seq::DataSeq;
 use mptcp::wire::{Capable, DataNumber, MptcpOption, Packet};
 
-/// Sees every packet of the engine before anything stands in its way.
+/// Sees every packet of the engine before any middlebox.
 pub struct Witness {
     seed: u32,
-    /// The number of the first byte of the stream, once the key was said from which it follows.
+    /// The number of the first byte of the byte stream, once the key from which it follows was
+    /// sent.
     first: Option<DataSeq>,
 }
 
 impl Witness {
-    /// Of the stream with that seed.
+    /// Creates a witness for the byte stream with that seed.
     pub fn new(seed: u32) -> Self {
         Self { seed, first: None }
     }
 
-    /// Panics if a segment has a mapping of its own alone and other bytes than that says.
+    /// Panics if a segment with a mapping of its own has bytes that contradict the mapping.
     pub fn see(&mut self, packet: &Packet) {
         let payload = &packet.segment.payload;
         for option in &packet.segment.options.mptcp {

@@ -1,4 +1,4 @@
-//! Packets in the words of scripts, for what is said when one is not as expected.
+//! Formats packets as scripts write them, for messages about unexpected packets.
 
 use mptcp::seq::{DataSeq, SeqNr};
 use mptcp::wire::{Capable, DataNumber, Dss, Flags, Join, MptcpOption, Packet, TcpOptions};
@@ -6,7 +6,7 @@ use mptcp::wire::{Capable, DataNumber, Dss, Flags, Join, MptcpOption, Packet, Tc
 use crate::script::{FLAG_LETTERS, Sender};
 use crate::session::{Flow, Session};
 
-/// One packet of a sender.
+/// Formats one packet of a sender.
 pub fn packet(packet: &Packet, sender: Sender, session: &Session, flow: &Flow) -> String {
     let segment = &packet.segment;
     let relative = |number: SeqNr, owner| number.distance_from(flow.base_of(owner));

@@ -1,4 +1,5 @@
-//! The host under test: an endpoint, its sockets and its addresses, as programs and administrators use them.
+//! The host under test: an endpoint, its sockets and its addresses, as programs and administrators
+//! use them.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -17,13 +18,14 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::script::{Call, Sender, list, number, words};
 
-/// Where servers listen.
+/// The port at which servers listen.
 pub const SERVER_PORT: u16 = 8080;
 
 const CLIENT_NAMES: [&str; 2] = ["caddr0", "caddr1"];
 const SERVER_NAMES: [&str; 2] = ["saddr0", "saddr1"];
 
-/// The address with that name: two of the client, two of the server, each in its own subnet.
+/// Returns the address with that name: two of the client and two of the server, each pair in its
+/// own subnet.
 pub fn address(name: &str) -> Result<IpAddr, String> {
     let place = |names: [&str; 2]| names.iter().position(|known| *known == name);
     let octets = match (place(CLIENT_NAMES), place(SERVER_NAMES)) {
@@ -48,12 +50,12 @@ enum Socket {
     Connected(Stream),
 }
 
-/// What a program knows of a connection.
+/// A program's state of a connection.
 struct Stream {
     id: ConnectionId,
     written: u64,
     read: u64,
-    /// Taken from the connection, and not yet read.
+    /// Data taken from the connection and not read yet.
     waiting: Payload,
     aborts: bool,
 }
@@ -86,14 +88,14 @@ impl Host {
         }
     }
 
-    /// Whether it is the server.
+    /// Returns whether the host is the server.
     fn has_listener(&self) -> bool {
         self.sockets
             .values()
             .any(|socket| matches!(socket, Socket::Listening))
     }
 
-    /// The names of its addresses and of the peer's.
+    /// Returns the names of its addresses and of the peer's.
     pub fn names(&self) -> [[&'static str; 2]; 2] {
         match self.has_listener() {
             true => [SERVER_NAMES, CLIENT_NAMES],
@@ -101,7 +103,7 @@ impl Host {
         }
     }
 
-    /// The endpoint, once it is known which side it is.
+    /// Returns the endpoint, once it is known which side it is.
     fn start(&mut self) -> &mut Endpoint {
         let [ours, peers] = self.names();
         let known = |name| address(name).expect("a name of the table");
@@ -120,19 +122,19 @@ impl Host {
             .get_or_insert_with(|| Endpoint::new(network, rng))
     }
 
-    /// The endpoint of a host that listens or connects.
+    /// Returns the endpoint of a host that listens or connects.
     fn endpoint(&mut self) -> &mut Endpoint {
         self.endpoint
             .as_mut()
             .expect("a script listens or connects first")
     }
 
-    /// ICMP says something of a packet that was sent.
+    /// Handles an ICMP error about a packet that was sent.
     pub fn handle_icmp_error(&mut self, now: Nanos, error: &IcmpError) {
         self.endpoint().handle_icmp_error(now, error);
     }
 
-    /// A packet arrives, as bytes.
+    /// Handles a packet, after converting it to bytes and back.
     pub fn handle_packet(&mut self, now: Nanos, packet: &Packet) {
         let mut bytes = Vec::new();
         packet.emit(&mut bytes);
@@ -148,7 +150,7 @@ impl Host {
         self.endpoint.as_ref()?.poll_timeout()
     }
 
-    /// What is sent next, after a way through its bytes.
+    /// Returns the next packet, after converting it to bytes and back.
     pub fn poll_transmit(&mut self, now: Nanos) -> Option<Packet> {
         let packet = self.endpoint.as_mut()?.poll_transmit(now);
         while let Some((_, event)) = self.endpoint().poll_event() {
@@ -165,7 +167,7 @@ impl Host {
         Some(packet)
     }
 
-    /// Does a system call; what it returns.
+    /// Makes a system call. Returns its result.
     pub fn call(&mut self, now: Nanos, call: &Call) -> Result<String, String> {
         let argument = |index: usize| call.arguments.get(index).map_or("", String::as_str);
         match call.name.as_str() {
@@ -268,7 +270,7 @@ impl Host {
         Ok("0".to_owned())
     }
 
-    /// The value in brackets, as a script writes what it expects.
+    /// Returns a socket option in brackets, as a script writes the expected value.
     fn option(&mut self, descriptor: u32, name: &str) -> Result<String, String> {
         let id = self.stream(descriptor)?.id;
         let mode = self
@@ -281,7 +283,7 @@ impl Host {
         }
     }
 
-    /// Reads up to so many bytes, and checks that they are what the peer's application sends there.
+    /// Reads at most `most` bytes, and checks that they are those of the peer's application.
     fn read(&mut self, descriptor: u32, most: u32) -> Result<String, String> {
         let (has_finished, closed) = (self.has_finished, self.closed);
         let id = self.stream(descriptor)?.id;
@@ -327,7 +329,7 @@ impl Host {
         })
     }
 
-    /// The end of our stream; with SO_LINGER of 0 s that of the connection.
+    /// Ends the byte stream; with SO_LINGER of 0 s, ends the connection.
     fn close(&mut self, descriptor: u32) -> Result<String, String> {
         if let Some(Socket::Listening) = self.sockets.get(&descriptor) {
             self.endpoint().stop_listening(SERVER_PORT);
@@ -342,7 +344,8 @@ impl Host {
         Ok("0".to_owned())
     }
 
-    /// What an administrator does: parameters before sockets are made, addresses at any time.
+    /// Carries out a command of an administrator: parameters before sockets are created, addresses
+    /// at any time.
     pub fn command(&mut self, now: Nanos, command: &str) -> Result<(), String> {
         let words = words(command);
         match words.as_slice() {
@@ -412,7 +415,7 @@ impl Stream {
     }
 }
 
-/// What a call returns on a connection that has ended.
+/// Returns the error of a call on a connection that has ended.
 fn error_of(reason: CloseReason) -> &'static str {
     match reason {
         CloseReason::Finished => "-1 EPIPE",
@@ -423,7 +426,8 @@ fn error_of(reason: CloseReason) -> &'static str {
     }
 }
 
-/// What a script expects of a call, to be compared with what it gives: the result, or for `getsockopt` the value.
+/// Returns the result that a script expects of a call: the return value, or for `getsockopt` the
+/// option's value.
 pub fn expected(call: &Call) -> String {
     let is_query = call.name == "getsockopt";
     let value = call.arguments.get(3).filter(|_| is_query);

@@ -1,4 +1,4 @@
-//! The interpreter itself: it finds what is not as a script says.
+//! Tests of the interpreter itself: it finds packets that differ from the script.
 
 use crate::run::run;
 
@@ -9,7 +9,7 @@ const LISTEN: &str = "\
 +0.1 < S 0:0(0) win 1000 <mss 1000>
 ";
 
-/// What is wrong with these lines after a SYN.
+/// Returns the error of these lines after a SYN.
 fn complaint(lines: &str) -> String {
     run(&format!("{LISTEN}{lines}")).expect_err("a script that is wrong")
 }

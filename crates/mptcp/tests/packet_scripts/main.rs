@@ -1,9 +1,12 @@
-//! Packet scripts: what the RFCs (9293, 8684 and their kin) say of handshakes, options, fallback and close, packet by packet.
+//! Packet scripts: what the RFCs (9293, 8684 and related ones) require of handshakes, options,
+//! fallback and close, packet by packet.
 //!
-//! Each file `*.pkt` is a conversation with one host in packetdrill's language (Cardwell et al., USENIX ATC 2013) with the
-//! MPTCP options of multipath-tcp/packetdrill: lines of a time and a system call, a packet that arrives (`<`), or one that has
-//! to be sent (`>`), or an error of ICMP. Time is virtual and exact; `+0~+0.5` allows a range. Every packet that the stack sends has to be expected
-//! by a line. Payloads are not written: both sides send a stream, and every byte is checked.
+//! Each file `*.pkt` is a conversation with one host in packetdrill's language (Cardwell et al.,
+//! USENIX ATC 2013) with the MPTCP options of multipath-tcp/packetdrill. A line has a time and one
+//! of these: a system call, a packet that arrives (`<`), a packet that must be sent (`>`), or an
+//! ICMP error. Time is virtual and exact; `+0~+0.5` allows a range. A line must expect every packet
+//! that the stack sends. Payloads are not written: both sides send a byte stream, and every byte is
+//! checked.
 
 mod display;
 mod host;

@@ -1,4 +1,4 @@
-//! Options as scripts write them, made into those of a segment.
+//! Converts options as scripts write them to those of a segment.
 
 use std::net::IpAddr;
 
@@ -21,7 +21,7 @@ pub struct Context<'a> {
     pub sender: Sender,
 }
 
-/// The words of one option that were not used yet.
+/// The unused words of one option.
 struct Fields<'a>(Vec<&'a str>);
 
 impl<'a> Fields<'a> {
@@ -37,7 +37,7 @@ impl<'a> Fields<'a> {
             .is_some()
     }
 
-    /// What follows `name=`.
+    /// Returns the text after `name=`.
     fn value(&mut self, name: &str) -> Option<&'a str> {
         self.take(|word| word.strip_prefix(name)?.strip_prefix('='))
     }
@@ -50,7 +50,7 @@ impl<'a> Fields<'a> {
         self.number(name)?.ok_or(format!("{name}= is missing"))
     }
 
-    /// What stands in `name[...]`.
+    /// Returns the text in `name[...]`.
     fn bracket(&mut self, name: &str) -> Option<&'a str> {
         self.take(|word| {
             word.strip_prefix(name)?
@@ -71,7 +71,8 @@ impl<'a> Fields<'a> {
 }
 
 impl Context<'_> {
-    /// The options of a segment. `nop` says nothing: where paddings stand is not the matter of scripts.
+    /// Parses the options of a segment. `nop` is ignored, because scripts do not check the place of
+    /// padding.
     pub fn options(&mut self, texts: &[String]) -> Result<TcpOptions, String> {
         let mut options = TcpOptions::default();
         for text in texts {
@@ -98,7 +99,7 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// `sack a:b c:d`.
+    /// Parses `sack a:b c:d`.
     fn sack(&self, fields: &mut Fields<'_>, options: &mut TcpOptions) -> Result<(), String> {
         let base = self.flow.base_of(self.sender.other());
         while !fields.0.is_empty() {
@@ -140,7 +141,8 @@ impl Context<'_> {
         })
     }
 
-    /// `mpcapable v1 flags[flag_h] nokey`, `key[sender]`, or `key[sender, receiver] mpcdatalen n`.
+    /// Parses `mpcapable v1 flags[flag_h] nokey`, `key[sender]`, or `key[sender, receiver]
+    /// mpcdatalen n`.
     fn capable(&mut self, fields: &mut Fields<'_>) -> Result<Capable, String> {
         let version = number(fields.next()?.trim_start_matches('v'))?;
         let flags = flags(fields)?;
@@ -180,7 +182,7 @@ impl Context<'_> {
         })
     }
 
-    /// `name` is the key of its owner from then on; `name=value` is another one.
+    /// Parses a key. `name` is the key of its owner from now on; `name=value` is another one.
     fn key(&mut self, text: &str, owner: Sender) -> Result<Key, String> {
         let (name, given) = match text.split_once('=') {
             Some((name, value)) => (name, Some(number(value)?)),
@@ -192,7 +194,7 @@ impl Context<'_> {
         Ok(key)
     }
 
-    /// `token=sha256_32(name)`, or a number.
+    /// Parses `token=sha256_32(name)`, or a number.
     fn join_syn(&mut self, fields: &mut Fields<'_>) -> Result<Join, String> {
         let token = fields.value("token").ok_or("token= is missing")?;
         let name = token
@@ -244,8 +246,8 @@ impl Context<'_> {
         Ok(keys.join_hmac(self.flow.nonces_of(self.sender)))
     }
 
-    /// `dss dack4=n dsn8=n ssn=n dll=n nocs fin`, all of them where they are needed. Without `nocs` a mapping has its checksum,
-    /// or that of `cksum=n`.
+    /// Parses `dss dack4=n dsn8=n ssn=n dll=n nocs fin`, as far as needed. Without `nocs` a mapping
+    /// has its checksum, or that of `cksum=n`.
     fn dss(&mut self, fields: &mut Fields<'_>) -> Result<Dss, String> {
         let data_fin = fields.has("fin");
         let data_ack = self.data_number(fields, "dack", self.sender.other())?;
@@ -299,7 +301,8 @@ impl Context<'_> {
         }))
     }
 
-    /// RFC 8684, section 3.3.1; an infinite mapping has 0 (section 3.7).
+    /// Returns the checksum of a mapping (RFC 8684, section 3.3.1); that of an infinite mapping is
+    /// 0 (section 3.7).
     fn checksum(
         &self,
         number: DataSeq,
@@ -316,7 +319,7 @@ impl Context<'_> {
         sum.checksum()
     }
 
-    /// `add_address address_id=n addr[name] port=n`, and `hmac=auto` or `addr_echo`.
+    /// Parses `add_address address_id=n addr[name] port=n`, and `hmac=auto` or `addr_echo`.
     fn add_address(&self, fields: &mut Fields<'_>) -> Result<SignalledAddress, String> {
         let id = fields.required("address_id")?;
         let signalled: IpAddr = address(fields.bracket("addr").ok_or("addr[] is missing")?)?;
@@ -339,7 +342,8 @@ impl Context<'_> {
         })
     }
 
-    /// `mp_fastclose`, or with a key that is not the receiver's: `mp_fastclose key[wrong=1]`.
+    /// Parses `mp_fastclose`, or with a key that is not the receiver's: `mp_fastclose
+    /// key[wrong=1]`.
     fn fast_close(&mut self, fields: &mut Fields<'_>) -> Result<MptcpOption, String> {
         let receiver = self.sender.other();
         let receiver_key = match fields.bracket("key") {
@@ -368,7 +372,7 @@ fn remove_address(fields: &mut Fields<'_>) -> Result<MptcpOption, String> {
     Ok(MptcpOption::RemoveAddress(ids?))
 }
 
-/// `flags[flag_a, flag_h]`; flag A is the highest bit.
+/// Parses `flags[flag_a, flag_h]`; flag A is the highest bit.
 fn flags(fields: &mut Fields<'_>) -> Result<u8, String> {
     let mut flags = 0;
     for name in list(fields.bracket("flags").unwrap_or_default()) {

@@ -1,4 +1,5 @@
-//! Runs a script: events in their order, in virtual time, and what the stack sends against what is expected.
+//! Runs a script: carries out events in order, in virtual time, and compares the packets of the
+//! stack with the expected ones.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -13,13 +14,14 @@ use crate::options::Context;
 use crate::script::{self, Action, Call, End, ErrorText, Event, PacketText, Sender, Time};
 use crate::session::{Flow, Session};
 
-/// Where clients of scripts connect from.
+/// The port from which clients of scripts connect.
 const CLIENT_PORT: u16 = 40_000;
 
 /// Runs a script.
 ///
 /// # Errors
-/// It cannot be read, or the stack does not do what it says: which line, what was expected, and what was there.
+/// The script cannot be read, or the stack does not do what it says. The error names the line, what
+/// was expected, and what was found.
 pub fn run(text: &str) -> Result<(), String> {
     let events = script::parse(text)?;
     let mut run = Run::new();
@@ -32,18 +34,18 @@ pub fn run(text: &str) -> Result<(), String> {
 
 struct Run {
     now: Nanos,
-    /// When the last event was.
+    /// The time of the last event.
     last: Nanos,
     host: Host,
     session: Session,
     flows: BTreeMap<Ends, Flow>,
     /// The subflow of the last packet.
     ends: Option<Ends>,
-    /// What the stack sent, and no line has taken yet.
+    /// Packets of the stack that no line has expected yet.
     sent: VecDeque<(Nanos, Packet)>,
 }
 
-/// Our address, and the peer's.
+/// The stack's address, and the peer's.
 type Ends = [IpAddr; 2];
 
 impl Run {
@@ -92,13 +94,13 @@ impl Run {
         }
     }
 
-    /// Lets all happen that is due before `until`, and goes there.
+    /// Handles everything that is due before `until`, and advances the time to it.
     fn advance(&mut self, until: Nanos) {
         while self.step(until) {}
         self.now = self.now.max(until);
     }
 
-    /// Goes to the next deadline of the stack; whether there was one.
+    /// Advances to the next deadline of the stack. Returns whether there was one.
     fn step(&mut self, until: Nanos) -> bool {
         let Some(at) = self.host.poll_timeout().filter(|at| *at <= until) else {
             return false;
@@ -115,7 +117,7 @@ impl Run {
         }
     }
 
-    /// A packet of the peer arrives.
+    /// Delivers a packet of the peer.
     fn inject(&mut self, text: &PacketText) -> Result<(), String> {
         let ends = self.ends_of(text)?;
         let is_server = self.host.names()[0][0] == "saddr0";
@@ -131,7 +133,7 @@ impl Run {
         Ok(())
     }
 
-    /// ICMP says something of a packet of the last subflow.
+    /// Delivers an ICMP error about a packet of the last subflow.
     fn tell_of_error(&mut self, text: &ErrorText) -> Result<(), String> {
         let [ours, peers] = self.ends.map_or_else(|| self.initial_ends(), Ok)?;
         let flow = self.flows.get(&[ours, peers]).ok_or("nothing was sent")?;
@@ -146,7 +148,8 @@ impl Run {
         Ok(())
     }
 
-    /// The next packet of the stack has to be that one, at that time; when it was.
+    /// Checks that the next packet of the stack is the expected one, at the expected time. Returns
+    /// its time.
     fn expect(
         &mut self,
         text: &PacketText,
@@ -179,7 +182,7 @@ impl Run {
         Ok(at)
     }
 
-    /// Nothing may be left that was sent and that no line expects.
+    /// Checks that no unexpected packet is left.
     fn expect_silence(&mut self) -> Result<(), String> {
         match self.sent.pop_front() {
             None => Ok(()),
@@ -196,7 +199,7 @@ impl Run {
         }
     }
 
-    /// Takes over what the script cannot know: keys, initial numbers, ports.
+    /// Learns what the script cannot know: keys, initial sequence numbers, ports.
     fn learn(&mut self, ends: Ends, sent: &Packet) {
         let segment = &sent.segment;
         let ports = [segment.source_port, segment.destination_port];
@@ -208,7 +211,8 @@ impl Run {
         flow.learn(segment);
     }
 
-    /// Our address and the peer's: those a line says, else those of the line before.
+    /// Returns the stack's address and the peer's: those of the line, or else those of the line
+    /// before.
     fn ends_of(&mut self, text: &PacketText) -> Result<Ends, String> {
         let ends = match &text.ends {
             Some([from, to]) => {
@@ -226,7 +230,7 @@ impl Run {
         Ok([address(ours[0])?, address(peers[0])?])
     }
 
-    /// The packet of a line; what it does not say is as in `template`.
+    /// Builds the packet of a line. Unspecified fields are those of `template`.
     fn build(
         &mut self,
         text: &PacketText,
@@ -287,7 +291,7 @@ fn ports_of(text: &PacketText, known: &Segment) -> [u16; 2] {
     ]
 }
 
-/// A packet of which only the ends are known; a window that no line changes is wide.
+/// Returns a packet with known ends only. Its window is large unless a line changes it.
 fn template(
     [source, destination]: [IpAddr; 2],
     [source_port, destination_port]: [u16; 2],

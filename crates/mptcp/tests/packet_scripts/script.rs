@@ -1,9 +1,10 @@
-//! The language of the scripts, read line by line. `words` are split at spaces, lists at commas, neither within brackets.
+//! The language of the scripts, parsed line by line. `words` are split at spaces and lists at
+//! commas, neither within brackets.
 
 use mptcp::time::{Nanos, SECOND};
 use mptcp::wire::{Flags, Problem};
 
-/// One line: when, and what.
+/// One line: a time and an action.
 pub struct Event {
     pub line: usize,
     pub text: String,
@@ -22,27 +23,27 @@ pub enum Time {
 
 pub enum Action {
     Call(Call),
-    /// What a shell would do: parameters of the host and its addresses.
+    /// A command of a shell: parameters of the host and its addresses.
     Command(String),
     Packet(Box<PacketText>),
-    /// A router, or the peer, says that a packet of ours did not arrive.
+    /// A router or the peer reports that a packet of the stack did not arrive.
     Error(ErrorText),
 }
 
-/// An error of ICMP over IPv4: what is wrong, and the relative number of the segment that it quotes.
+/// An ICMP error over IPv4: the problem, and the relative number of the segment that it quotes.
 pub struct ErrorText {
     pub problem: Problem,
     pub seq: u32,
 }
 
-/// A system call, and what it has to return.
+/// A system call and its expected result.
 pub struct Call {
     pub name: String,
     pub arguments: Vec<String>,
     pub result: String,
 }
 
-/// Who sends.
+/// The sender of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
     /// The stack under test.
@@ -51,10 +52,10 @@ pub enum Sender {
     Peer,
 }
 
-/// A packet as it is written. Numbers are relative to the initial ones.
+/// A packet as scripts write it. Numbers are relative to the initial ones.
 pub struct PacketText {
     pub sender: Sender,
-    /// From where, and where to, if it says so.
+    /// Source and destination, if the line has them.
     pub ends: Option<[End; 2]>,
     pub flags: Flags,
     pub seq: u32,
@@ -71,7 +72,7 @@ pub struct End {
     pub port: Option<u16>,
 }
 
-/// Reads a script; an error says where and what.
+/// Parses a script. An error says where and what.
 pub fn parse(script: &str) -> Result<Vec<Event>, String> {
     let mut events = Vec::new();
     for (index, text) in script.lines().enumerate() {
@@ -107,7 +108,7 @@ fn parse_event(code: &str) -> Result<(Time, Action), String> {
     Ok((parse_time(time)?, action))
 }
 
-/// `1.5`, `+0.1`, or `+0~+0.5`.
+/// Parses `1.5`, `+0.1`, or `+0~+0.5`.
 fn parse_time(text: &str) -> Result<Time, String> {
     if let Some((from, to)) = text.split_once('~') {
         return Ok(Time::Within(seconds(from)?, seconds(to)?));
@@ -124,7 +125,7 @@ fn seconds(text: &str) -> Result<Nanos, String> {
     Ok((number * SECOND as f64).round() as Nanos)
 }
 
-/// `name(argument, argument) = result`.
+/// Parses `name(argument, argument) = result`.
 fn parse_call(text: &str) -> Result<Call, String> {
     let (name, rest) = text.split_once('(').ok_or("a call has parentheses")?;
     let (arguments, result) = rest.rsplit_once(") = ").ok_or("a call has a result")?;
@@ -135,7 +136,7 @@ fn parse_call(text: &str) -> Result<Call, String> {
     })
 }
 
-/// `[addr[a] > addr[b]] flags seq:end(len) [ack n] [win n] [<options>]`.
+/// Parses `[addr[a] > addr[b]] flags seq:end(len) [ack n] [win n] [<options>]`.
 fn parse_packet(sender: Sender, text: &str) -> Result<PacketText, String> {
     let (head, options) = match text.find('<') {
         Some(at) => (
@@ -181,7 +182,7 @@ fn parse_packet(sender: Sender, text: &str) -> Result<PacketText, String> {
     Ok(packet)
 }
 
-/// `icmp unreachable frag_needed mtu 1200 [seq:end(len)]`, or another reason without MTU.
+/// Parses `icmp unreachable frag_needed mtu 1200 [seq:end(len)]`, or another reason without MTU.
 fn parse_error(text: &str) -> Result<ErrorText, String> {
     let words = words(text);
     let (problem, quoted) = match words[..] {
@@ -208,7 +209,7 @@ fn parse_end(word: &str) -> Result<End, String> {
     })
 }
 
-/// The letters of flags; `.` is ACK, and what each stands for is the order of the table.
+/// The letters of flags, in the order in which scripts write them; `.` is ACK.
 pub const FLAG_LETTERS: [(char, Flags); 5] = [
     ('S', Flags::SYN),
     ('F', Flags::FIN),
@@ -226,7 +227,7 @@ fn parse_flags(word: &str) -> Result<Flags, String> {
     Ok(flags)
 }
 
-/// `seq:end(len)`, which has to be consistent.
+/// Parses `seq:end(len)`, which must be consistent.
 fn parse_range(word: &str) -> Result<(u32, u32), String> {
     let (seq, rest) = word.split_once(':').ok_or("numbers are seq:end(len)")?;
     let (end, len) = rest.split_once('(').ok_or("numbers are seq:end(len)")?;
@@ -241,19 +242,19 @@ fn parse_range(word: &str) -> Result<(u32, u32), String> {
     }
 }
 
-/// A number that has to be one.
+/// Parses a number.
 pub fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
     text.trim()
         .parse()
         .map_err(|_| format!("{text}: expected a number"))
 }
 
-/// Parts between spaces outside brackets.
+/// Returns the parts between spaces outside brackets.
 pub fn words(text: &str) -> Vec<&str> {
     split(text, char::is_whitespace)
 }
 
-/// Parts between commas outside brackets.
+/// Returns the parts between commas outside brackets.
 pub fn list(text: &str) -> Vec<String> {
     split(text, |letter| letter == ',')
         .into_iter()

@@ -1,4 +1,5 @@
-//! What a script and the stack know of each other: keys, sequence numbers, nonces, and where bytes belong.
+//! The numbers of a script and of the stack: keys, sequence numbers, nonces, and the places of
+//! bytes.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +13,10 @@ use crate::script::Sender;
 /// The peer's key.
 const PEER_KEY: Key = 2;
 
-/// The random number of the peer in every join.
+/// The nonce of the peer in every join.
 const PEER_NONCE: u32 = 0x5eed_0001;
 
-/// Keys, by the names that a script gives them and by whose they are.
+/// Keys by the names that a script gives them, and by owner.
 pub struct Session {
     pub names: BTreeMap<String, Key>,
     ours: Option<Key>,
@@ -29,7 +30,7 @@ impl Session {
         }
     }
 
-    /// The key of who sends, or of who receives.
+    /// Returns the key of a side.
     pub fn key_of(&self, sender: Sender) -> Result<Key, String> {
         match sender {
             Sender::Ours => self.ours.ok_or("our key was not sent yet".to_owned()),
@@ -37,7 +38,7 @@ impl Session {
         }
     }
 
-    /// Both keys as the sender sees them.
+    /// Returns both keys as the sender sees them.
     pub fn keys_of(&self, sender: Sender) -> Result<Keys, String> {
         Ok(Keys {
             local: self.key_of(sender)?,
@@ -45,18 +46,18 @@ impl Session {
         })
     }
 
-    /// The number of the `nth` byte that this side sends; 1 is the first.
+    /// Returns the number of the `nth` byte that this side sends; 1 is the first.
     pub fn data_seq(&self, sender: Sender, nth: u64) -> Result<DataSeq, String> {
         Ok(keys::initial_data_seq(self.key_of(sender)?) + nth)
     }
 
-    /// The same the other way round.
+    /// Returns which byte of this side has a number.
     pub fn nth(&self, sender: Sender, number: DataSeq) -> i64 {
         let key = self.key_of(sender).unwrap_or_default();
         number.distance_from(keys::initial_data_seq(key))
     }
 
-    /// Takes over our key from what we sent.
+    /// Learns the stack's key from a segment that it sent.
     pub fn learn(&mut self, sent: &Segment) {
         for option in &sent.options.mptcp {
             if let MptcpOption::Capable(
@@ -71,12 +72,13 @@ impl Session {
 
 /// One subflow.
 pub struct Flow {
-    /// Ours, and the peer's.
+    /// The stack's port, and the peer's.
     pub ports: [u16; 2],
-    /// Our initial sequence number; the peer's is 0.
+    /// The stack's initial sequence number; the peer's is 0.
     pub iss: SeqNr,
     our_nonce: u32,
-    /// Where bytes belong, of both senders: number of the first, how many, and its place in the stream.
+    /// The places of bytes, of both senders: number of the first, count, and offset in the byte
+    /// stream.
     mappings: Vec<(Sender, u32, u32, u64)>,
 }
 
@@ -90,7 +92,7 @@ impl Flow {
         }
     }
 
-    /// The random numbers of a join as the sender sees them.
+    /// Returns the nonces of a join as the sender sees them.
     pub fn nonces_of(&self, sender: Sender) -> Nonces {
         match sender {
             Sender::Ours => Nonces {
@@ -104,7 +106,7 @@ impl Flow {
         }
     }
 
-    /// What is counted from in the numbers of this side.
+    /// Returns the sequence number from which this side's numbers count.
     pub fn base_of(&self, sender: Sender) -> SeqNr {
         match sender {
             Sender::Ours => self.iss,
@@ -112,7 +114,7 @@ impl Flow {
         }
     }
 
-    /// Takes over our numbers from what we sent.
+    /// Learns the stack's numbers from a segment that it sent.
     pub fn learn(&mut self, sent: &Segment) {
         if sent.flags.contains(mptcp::wire::Flags::SYN) {
             self.iss = sent.seq;
@@ -129,7 +131,8 @@ impl Flow {
         self.mappings.push((sender, first, len, place));
     }
 
-    /// The bytes with that number: where a mapping says, or in their order on the subflow, as in plain TCP.
+    /// Returns the bytes with that number: those of a mapping, or in their order on the subflow as
+    /// in plain TCP.
     pub fn payload(&self, sender: Sender, seq: u32, len: u32) -> Payload {
         let covers = |mapping: &&(Sender, u32, u32, u64)| {
             mapping.0 == sender && mapping.1 <= seq && seq < mapping.1 + mapping.2
@@ -150,7 +153,7 @@ impl Sender {
         }
     }
 
-    /// What this side's application sends.
+    /// Returns a part of the byte stream of this side's application.
     pub fn stream(self, place: u64, len: u32) -> Payload {
         Payload::stream(self as u32 + 1, place, len)
     }

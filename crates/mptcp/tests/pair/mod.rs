@@ -1,4 +1,5 @@
-//! Two endpoints and a wire between them, in virtual time: what a test says of a wire happens, and nothing else.
+//! Two endpoints and a wire between them, in virtual time. Only what a test sets happens on the
+//! wire.
 
 pub mod tcp;
 pub mod wire;
@@ -10,17 +11,18 @@ use wire::Wire;
 
 /// One end of a wire.
 pub trait Endpoint {
-    /// A segment arrived.
+    /// Handles a segment that arrived.
     fn handle_segment(&mut self, now: Nanos, segment: &Segment, ecn: Ecn);
-    /// What is due.
+    /// Does what is due.
     fn handle_timeout(&mut self, now: Nanos);
-    /// What is to be sent, and its ECN field.
+    /// Returns the next segment to send, and its ECN field.
     fn poll_transmit(&mut self, now: Nanos) -> Option<(Segment, Ecn)>;
-    /// When it has to be called again.
+    /// Returns when it has to be called again.
     fn poll_timeout(&self) -> Option<Nanos>;
 }
 
-/// Two endpoints. The wires are named by who sends: `wires[0]` carries what `ends[0]` sends.
+/// Two endpoints. The wires are named by their senders: `wires[0]` carries the segments of
+/// `ends[0]`.
 pub struct Pair<E> {
     pub now: Nanos,
     pub ends: [E; 2],
@@ -36,21 +38,21 @@ impl<E: Endpoint> Pair<E> {
         }
     }
 
-    /// Sends what one end has to send, now.
+    /// Sends everything that one end has to send.
     fn transmit(&mut self, which: usize) {
         while let Some((segment, ecn)) = self.ends[which].poll_transmit(self.now) {
             self.wires[which].send(self.now, segment, ecn);
         }
     }
 
-    /// When something happens next.
+    /// Returns when something happens next.
     fn next_wake_up(&self) -> Option<Nanos> {
         let ends = self.ends.iter().filter_map(Endpoint::poll_timeout);
         let wires = self.wires.iter().filter_map(Wire::next_arrival);
         ends.chain(wires).min()
     }
 
-    /// Goes to the next event before `end`, and lets it happen; whether there was one.
+    /// Advances to the next event before `end` and handles it. Returns whether there was one.
     pub fn step(&mut self, end: Nanos) -> bool {
         (0..2).for_each(|which| self.transmit(which));
         let Some(next) = self.next_wake_up().filter(|next| *next <= end) else {
@@ -69,20 +71,20 @@ impl<E: Endpoint> Pair<E> {
         true
     }
 
-    /// Runs until that instant.
+    /// Runs until `end`.
     pub fn run_until(&mut self, end: Nanos) {
         while self.step(end) {}
     }
 
-    /// Runs for so long.
+    /// Runs for `duration`.
     pub fn run_for(&mut self, duration: Nanos) {
         self.run_until(self.now + duration);
     }
 
-    /// Runs until a condition holds.
+    /// Runs while a condition holds.
     ///
     /// # Panics
-    /// It does not before `end`.
+    /// The condition still holds at `end`.
     pub fn run_while(&mut self, end: Nanos, mut condition: impl FnMut(&Self) -> bool) {
         while condition(self) {
             assert!(self.step(end), "not within {end} ns");

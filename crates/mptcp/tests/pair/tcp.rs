@@ -1,4 +1,5 @@
-//! An endpoint of plain TCP: a subflow with a congestion control of its own and an application that writes and reads.
+//! An endpoint of plain TCP: a subflow with its own congestion control and an application that
+//! writes and reads.
 
 use mptcp::cc::{
     Acked, Congestion, CongestionControl, Context, DeliveryRate, Parameters, Window, by_name,
@@ -12,7 +13,7 @@ use mptcp::wire::{Ecn, Flags, Segment};
 use super::wire::Wire;
 use super::{Endpoint, Pair};
 
-/// A congestion control, and what it was told.
+/// A congestion control, and the events that it received.
 #[derive(Debug)]
 pub struct Recorded {
     cc: Box<dyn CongestionControl>,
@@ -81,7 +82,7 @@ impl CongestionControl for Recorded {
 pub struct Tcp {
     config: Config,
     iss: SeqNr,
-    /// None while it listens.
+    /// `None` while it listens.
     subflow: Option<Subflow>,
     pub window: Window,
     pub cc: Recorded,
@@ -89,9 +90,9 @@ pub struct Tcp {
     written: u64,
     /// The bytes that the application read, in order.
     pub read: Payload,
-    /// Whether it reads what comes.
+    /// Whether it reads data that arrives.
     pub reads: bool,
-    /// What it can hold that was not read, in bytes.
+    /// Unread data that it can hold, in bytes.
     pub buffer: u64,
     /// All arrivals that brought something.
     pub arrivals: Vec<Arrival>,
@@ -99,7 +100,7 @@ pub struct Tcp {
 }
 
 impl Tcp {
-    /// It waits for a SYN.
+    /// Creates an end that waits for a SYN.
     pub fn listening(config: Config, iss: u32) -> Self {
         let mut end = Self {
             window: Window::new(
@@ -122,14 +123,14 @@ impl Tcp {
         end
     }
 
-    /// Takes the congestion control of that name instead of Reno, before anything was sent.
+    /// Uses the congestion control of that name instead of Reno. Call it before anything was sent.
     pub fn use_control(&mut self, name: &str) {
         self.cc = Recorded::new(name);
         let windows = std::slice::from_mut(&mut self.window);
         self.cc.subflow_added(&mut Context::new(0, windows, 0));
     }
 
-    /// It opens.
+    /// Creates an end that opens.
     pub fn opening(config: Config, iss: u32) -> Self {
         let mut end = Self::listening(config.clone(), iss);
         end.subflow = Some(Subflow::connect(0, config, 1000, 2000, SeqNr(iss)));
@@ -152,7 +153,7 @@ impl Tcp {
         self.subflow.as_ref().and_then(Subflow::closed)
     }
 
-    /// Writes so many bytes.
+    /// Writes `bytes` bytes.
     pub fn write(&mut self, bytes: u32) {
         let payload = Payload::stream(self.seed, self.written, bytes);
         let offset = self.written;
@@ -164,19 +165,19 @@ impl Tcp {
         self.subflow_mut().close();
     }
 
-    /// Whether it read exactly what `other` wrote.
+    /// Returns whether it has read exactly what `other` wrote.
     pub fn has_all_of(&self, other: &Self) -> bool {
         u64::from(self.read.len()) == other.written
             && self.read == Payload::stream(other.seed, 0, other.written as u32)
     }
 
-    /// Reads what came while it did not.
+    /// Reads the data that has arrived, and from now on all data.
     pub fn read_on(&mut self) {
         self.reads = true;
         self.unread = 0;
     }
 
-    /// Reads so many bytes of what came while it did not.
+    /// Reads `bytes` bytes of the data that has arrived.
     pub fn read_some(&mut self, bytes: u64) {
         self.unread = self.unread.saturating_sub(bytes);
     }
@@ -237,14 +238,15 @@ impl Endpoint for Tcp {
     }
 }
 
-/// A pair of which `ends[0]` opens, both with that configuration; sequence numbers start shortly before they wrap.
+/// Returns a pair of which `ends[0]` opens, both with that configuration. Sequence numbers start
+/// shortly before they wrap.
 pub fn pair(config: Config, wires: [Wire; 2]) -> Pair<Tcp> {
     let opener = Tcp::opening(config.clone(), u32::MAX - 5_000);
     let listener = Tcp::listening(config, u32::MAX - 20_000);
     Pair::new([opener, listener], wires)
 }
 
-/// The same, after the handshake.
+/// Returns the same pair after the handshake.
 pub fn established(config: Config, wires: [Wire; 2]) -> Pair<Tcp> {
     let mut pair = pair(config, wires);
     pair.run_while(Nanos::MAX - 1, |pair| {

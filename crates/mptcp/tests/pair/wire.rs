@@ -1,4 +1,4 @@
-//! One direction of a wire: a rate, a queue, a delay, and what is lost, late or doubled on it.
+//! One direction of a wire: a rate, a queue, a delay, and lost, late or duplicated segments.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use mptcp::wire::{Ecn, Segment};
 /// Bytes of an IPv4 header.
 const IP_HEADER_LEN: u64 = 20;
 
-/// What becomes of a segment.
+/// The fate of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Delivered,
     Lost,
-    /// It is late by so much, and what comes after overtakes it.
+    /// It is late by this time, and later segments overtake it.
     Late(Nanos),
-    /// It comes twice.
+    /// It arrives twice.
     Doubled,
-    /// A router marks it, if it is capable of it.
+    /// A router marks it, if it is ECN-capable.
     Marked,
 }
 
@@ -38,18 +38,18 @@ pub struct Wire {
     pub delay: Nanos,
     /// Bytes per second, if limited.
     pub rate: Option<u64>,
-    /// How many packets wait at most.
+    /// The most packets that wait.
     pub queue_packets: usize,
     decide: Decide,
-    /// All that was sent.
+    /// All segments that were sent.
     pub log: Vec<Sent>,
-    /// By when and in which order they arrive.
+    /// Segments in flight, in the order of their arrival times.
     under_way: BTreeMap<(Nanos, usize), (Segment, Ecn)>,
     departures: Vec<Nanos>,
 }
 
 impl Wire {
-    /// Without losses and without a limit of its rate.
+    /// Creates a wire without losses and without a limit of its rate.
     pub fn new(delay: Nanos) -> Self {
         Self {
             delay,
@@ -76,7 +76,7 @@ impl Wire {
         self.decide = Box::new(decide);
     }
 
-    /// Those with data, in the order in which they were sent.
+    /// Returns the segments with data, in the order in which they were sent.
     pub fn data(&self) -> impl Iterator<Item = &Sent> {
         self.log
             .iter()

@@ -1,4 +1,4 @@
-//! The end of a connection: half, both, at once, by force.
+//! The end of a connection: in one direction, in both, at the same time, by force.
 
 use mptcp::subflow::{CloseReason, Config, State};
 use mptcp::time::{MILLISECOND, SECOND};

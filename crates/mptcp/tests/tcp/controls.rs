@@ -1,6 +1,6 @@
-//! All congestion controls on a link with a queue and losses; samples of the rate of delivery; pacing.
+//! All congestion controls on a link with a queue and losses; samples of the delivery rate; pacing.
 
-use mptcp::cc::CONGESTION_CONTROLS;
+use mptcp::cc;
 use mptcp::subflow::Config;
 use mptcp::time::{MILLISECOND, SECOND};
 
@@ -11,7 +11,8 @@ use crate::pair::wire::{Fate, Wire};
 const RATE: u64 = 1_250_000;
 const BYTES: u32 = 5_000_000;
 
-/// A transfer over 10 Mbit/s and 40 ms with room for 100 packets, each thousandth of which is lost.
+/// Runs a transfer over 10 Mbit/s and 40 ms with room for 100 packets, in which each thousandth is
+/// lost.
 fn transfer(name: &str) -> Pair<Tcp> {
     let mut number = 0;
     let lossy = move |_: usize, _: &_| {
@@ -34,7 +35,7 @@ fn transfer(name: &str) -> Pair<Tcp> {
 
 #[test]
 fn all_carry_a_stream_over_a_lossy_link() {
-    for (name, _) in CONGESTION_CONTROLS {
+    for name in cc::names() {
         let pair = transfer(name);
         assert!(pair.ends[1].has_all_of(&pair.ends[0]), "{name}");
         let sender = &pair.ends[0];
@@ -49,7 +50,7 @@ fn all_carry_a_stream_over_a_lossy_link() {
             "{name}: {counters:?}, {lost} lost"
         );
         assert_eq!(counters.timeouts, 0, "{name}");
-        // Weighted Vegas gives way to its own queue and takes longest.
+        // Weighted Vegas yields to its own queue and takes longest.
         assert!(pair.now < 30 * SECOND, "{name} took {} ns", pair.now);
     }
 }
@@ -78,7 +79,7 @@ fn samples_of_a_slow_application_say_so() {
     }
     let samples = &pair.ends[0].cc.rates;
     assert!(samples.len() > 50);
-    // Those of the first write were sent before it was known that no more would come.
+    // Segments of the first write were sent before it was known that no more data would follow.
     let mut later = samples.iter().skip(4);
     assert!(later.all(|rate| rate.is_application_limited));
 }

@@ -9,7 +9,7 @@ use crate::pair::wire::{Fate, Wire};
 use crate::pair::{Endpoint, Pair};
 use crate::wires;
 
-/// Loses the segments of those numbers, counted from 0.
+/// Loses the segments with those numbers, counted from 0.
 fn losing(lost: &'static [usize]) -> Wire {
     let decide = move |number: usize, _: &_| match lost.contains(&number) {
         true => Fate::Lost,
@@ -35,7 +35,7 @@ fn a_lost_syn_is_sent_again_after_a_second() {
 fn a_lost_syn_ack_is_sent_again_for_the_syn_or_the_timer() {
     let mut pair = pair(Config::default(), [losing(&[]), losing(&[0])]);
     assert_eq!(established_at(&mut pair, 0), SECOND + 20 * MILLISECOND);
-    // The SYN's repetition and the SYN/ACK's own timer cross: two SYN/ACKs at most.
+    // The retransmitted SYN and the SYN/ACK's own timer cross: two SYN/ACKs at most.
     assert!(pair.wires[1].log.len() <= 3);
 }
 
@@ -52,12 +52,12 @@ fn a_lost_third_packet_is_made_good_by_data() {
 #[test]
 fn a_lost_third_packet_is_asked_for_by_the_syn_ack_again() {
     let mut pair = pair(Config::default(), [losing(&[1]), losing(&[])]);
-    // The SYN/ACK goes again a second after the first, its answer comes back.
+    // The SYN/ACK is sent again a second after the first, and its answer arrives.
     let at = established_at(&mut pair, 1);
     assert_eq!(at, SECOND + 30 * MILLISECOND);
 }
 
-/// When SYNs were sent, in seconds.
+/// Returns when SYNs were sent, in seconds.
 fn syn_schedule(config: Config) -> Vec<Nanos> {
     let mut pair = pair(config, wires());
     pair.wires[0].set_fates(|_, _| Fate::Lost);
@@ -72,7 +72,7 @@ fn syn_schedule(config: Config) -> Vec<Nanos> {
 
 #[test]
 fn syns_are_repeated_linearly_and_then_doubled() {
-    // tcp_syn_retries 6 with tcp_syn_linear_timeouts 4, as Linux does today.
+    // tcp_syn_retries 6 with tcp_syn_linear_timeouts 4, as in current Linux.
     assert_eq!(syn_schedule(Config::default()), [0, 1, 2, 3, 4, 5, 7]);
 }
 

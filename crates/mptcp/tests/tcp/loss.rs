@@ -1,4 +1,4 @@
-//! Losses, and how many segments are sent again for them.
+//! Losses, and how many segments are retransmitted for them.
 
 use mptcp::cc::Congestion;
 use mptcp::subflow::{Config, InitialWindow};
@@ -10,7 +10,8 @@ use crate::pair::tcp::{Tcp, established};
 use crate::pair::wire::{Fate, Wire};
 use crate::wires;
 
-/// Sends `bytes` and loses those segments with data, numbered from 0 and counted as they are sent.
+/// Sends `bytes` and loses those data segments, numbered from 0 in the order in which they are
+/// sent.
 fn transfer(config: Config, bytes: u32, lost: &[usize]) -> Pair<Tcp> {
     let mut pair = established(config, wires());
     let (mut number, lost) = (0, lost.to_vec());
@@ -74,7 +75,8 @@ fn a_burst_is_one_congestion_and_each_segment_is_sent_again_once() {
 
 #[test]
 fn a_lost_retransmission_is_found_without_a_timeout() {
-    // The eleventh is lost; its retransmission is among those sent after the tenth acknowledgment.
+    // The eleventh is lost; its retransmission is among the segments sent after the tenth
+    // acknowledgment.
     let pair = established(Config::default(), wires());
     let mut pair = pair;
     let mut seen = 0;
@@ -104,7 +106,8 @@ fn a_lost_retransmission_is_found_without_a_timeout() {
 
 #[test]
 fn the_tail_is_probed_after_two_round_trips() {
-    // The last two of ten: a probe repeats the last, and what the peer reports of it tells that the other is lost.
+    // The last two of ten are lost. A probe repeats the last, and the peer's report about it shows
+    // that the other is lost.
     let pair = transfer(Config::default(), 10 * SEGMENT, &[8, 9]);
     let counters = pair.ends[0].subflow().counters();
     assert_eq!((counters.retransmitted_segments, counters.timeouts), (2, 0));
@@ -117,7 +120,8 @@ fn the_tail_is_probed_after_two_round_trips() {
 
 #[test]
 fn a_single_segment_is_probed_when_the_timeout_would_be_due() {
-    // 2 SRTT and the 200 ms that the peer may delay its acknowledgment are more than the RTO, which bounds them.
+    // 2 SRTT and the 200 ms by which the peer may delay its acknowledgment are more than the RTO,
+    // which bounds them.
     let pair = transfer(Config::default(), 10 * SEGMENT, &[9]);
     let counters = pair.ends[0].subflow().counters();
     assert_eq!((counters.retransmitted_segments, counters.timeouts), (1, 0));
@@ -153,7 +157,8 @@ fn without_sack_each_round_trip_repairs_one() {
 
 #[test]
 fn limited_transmit_sends_new_data_for_the_first_two_duplicates() {
-    // RFC 3042: four in flight, the first is lost, three duplicates come only because of the new ones.
+    // RFC 3042: four segments are in flight and the first is lost. Three duplicates arrive only
+    // because of the new segments.
     let config = Config {
         sack: false,
         initial_window: InitialWindow::Segments(3),
@@ -171,7 +176,8 @@ fn timeouts_back_off_and_the_window_starts_at_one_segment() {
     pair.ends[0].write(SEGMENT);
     let start = pair.now;
     pair.run_for(8 * SECOND);
-    // RTT 20 ms: the RTO is 220 ms (Linux), counted from the probe at 2 SRTT + 200 ms, which the RTO bounds: 220 ms.
+    // RTT 20 ms: the RTO is 220 ms (Linux). It counts from the probe at 2 SRTT + 200 ms, which the
+    // RTO bounds to 220 ms.
     let sent: Vec<_> = pair.wires[0].data().map(|sent| sent.at - start).collect();
     let gaps: Vec<_> = sent
         .windows(2)
@@ -183,7 +189,8 @@ fn timeouts_back_off_and_the_window_starts_at_one_segment() {
     assert_eq!(pair.ends[0].cc.congestions.len(), 1);
 }
 
-/// When a segment that is always lost is sent: for the first time, as a probe, and after timeouts that double.
+/// Returns when a segment that is always lost is sent: first, as a probe, and after doubled
+/// timeouts.
 fn sendings_on_a_dead_path(timer_wheel: Option<TimerWheel>) -> Vec<Nanos> {
     let config = Config {
         timer_wheel,
@@ -221,7 +228,7 @@ fn a_dead_path_is_given_up_after_the_retries() {
     pair.run_for(60 * SECOND);
     let sender = &pair.ends[0];
     assert_eq!(sender.closed(), Some(mptcp::subflow::CloseReason::TimedOut));
-    // One transmission, one probe, three retries; the data can be taken elsewhere.
+    // One transmission, one probe, three retries. The data can be taken elsewhere.
     assert_eq!(pair.wires[0].data().count(), 5);
     assert_eq!(sender.subflow().unacked().count(), 1);
     assert_eq!(sender.subflow().poll_timeout(), None);
@@ -238,6 +245,6 @@ fn a_queue_that_overflows_is_filled_and_drained() {
     let counters = pair.ends[0].subflow().counters();
     assert_eq!(counters.timeouts, 0);
     assert_eq!(counters.spurious_retransmissions, 0);
-    // 10 Mbit/s less headers takes 6.6 s.
+    // 10 Mbit/s without headers takes 6.6 s.
     assert!(took < 7 * SECOND, "{took} ns");
 }

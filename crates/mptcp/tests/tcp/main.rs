@@ -1,4 +1,4 @@
-//! The subflow as plain TCP (RFC 9293 and its kin): two of them and a wire, in virtual time.
+//! The subflow as plain TCP (RFC 9293 and related RFCs): two of them and a wire, in virtual time.
 
 #[path = "../pair/mod.rs"]
 mod pair;
@@ -8,6 +8,7 @@ mod controls;
 mod ecn;
 mod handshake;
 mod loss;
+mod offload;
 mod peers;
 mod property;
 mod reordering;
@@ -20,7 +21,7 @@ use mptcp::time::MILLISECOND;
 
 use pair::wire::Wire;
 
-/// 10 ms each way.
+/// Returns wires of 10 ms in each direction.
 fn wires() -> [Wire; 2] {
     [Wire::new(10 * MILLISECOND), Wire::new(10 * MILLISECOND)]
 }

@@ -1,4 +1,5 @@
-//! Peers without SACK, timestamps or window scaling, with a small MSS, and with all of them: what both do not know is not used.
+//! Peers without SACK, timestamps or window scaling, with a small MSS, and with everything. Options
+//! that only one host supports are not used.
 
 use mptcp::subflow::Config;
 use mptcp::time::SECOND;
@@ -7,7 +8,7 @@ use crate::pair::Pair;
 use crate::pair::tcp::Tcp;
 use crate::wires;
 
-/// Sends a megabyte from an opener with everything to a listener with `theirs`.
+/// Sends a megabyte from an opener with all options to a listener with `theirs`.
 fn transfer(theirs: Config) -> Pair<Tcp> {
     let opener = Tcp::opening(Config::default(), 1);
     let listener = Tcp::listening(theirs, 2);
@@ -49,7 +50,7 @@ fn without_window_scaling_no_more_than_64_kib_are_in_flight() {
 fn window_scaling_offers_the_whole_buffer() {
     let pair = transfer(Config::default());
     let last = &pair.wires[1].log.last().expect("sent").segment;
-    // Updates of less than a segment are not told.
+    // Updates of less than a segment are not sent.
     let missing = pair.ends[1].buffer - (u64::from(last.window) << 7);
     assert!(missing < 1448, "{missing}");
 }

@@ -1,4 +1,5 @@
-//! Whatever a network may do short of changing bytes: every stream arrives whole, in order, once, and both sides end.
+//! Whatever a network does short of changing bytes, every byte stream arrives whole, in order and
+//! once, and both hosts close.
 
 use mptcp::subflow::{CloseReason, Config, RtoConfig, RtoEstimator};
 use mptcp::time::{MILLISECOND, Nanos, SECOND};
@@ -7,7 +8,7 @@ use proptest::prelude::*;
 use crate::pair::tcp::pair;
 use crate::pair::wire::{Fate, Wire};
 
-/// In percent.
+/// Faults in percent.
 #[derive(Clone, Debug)]
 struct Weather {
     lost: u32,
@@ -34,7 +35,7 @@ fn weather() -> impl Strategy<Value = Weather> {
 }
 
 fn config() -> impl Strategy<Value = Config> {
-    let features: [_; 5] = std::array::from_fn(|_| any::<bool>());
+    let features: [_; 6] = std::array::from_fn(|_| any::<bool>());
     let scale = proptest::option::of(0..15u8);
     (features, scale, 100..1460u16, any::<bool>()).prop_map(|(features, scale, mss, is_rfc)| {
         let estimator = if is_rfc {
@@ -48,6 +49,7 @@ fn config() -> impl Strategy<Value = Config> {
             ecn: features[2],
             rack: features[3],
             nagle: features[4],
+            segmentation_offload: features[5],
             window_scale: scale,
             mss_bytes: mss,
             syn_retries: mptcp::subflow::SynRetries {
@@ -65,7 +67,7 @@ fn config() -> impl Strategy<Value = Config> {
     })
 }
 
-/// The next number of a linear congruential generator (Knuth, MMIX), its upper half.
+/// Returns the upper half of the next number of a linear congruential generator (Knuth, MMIX).
 fn draw(state: &mut u64) -> u32 {
     *state = state
         .wrapping_mul(6_364_136_223_846_793_005)

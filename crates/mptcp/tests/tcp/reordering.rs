@@ -1,4 +1,4 @@
-//! Late segments are not lost ones; and what was done by mistake is undone.
+//! Late segments are not lost, and reactions to supposed losses are undone.
 
 use mptcp::subflow::{Config, State};
 use mptcp::time::{MILLISECOND, SECOND};
@@ -8,7 +8,7 @@ use crate::pair::tcp::{Tcp, established};
 use crate::pair::wire::Fate;
 use crate::wires;
 
-/// Delays each seventh segment with data by that much.
+/// Delays each seventh data segment by `by_ms`.
 fn reordered(config: Config, by_ms: u64) -> Pair<Tcp> {
     let mut pair = established(config, wires());
     let mut number = 0;
@@ -48,7 +48,7 @@ fn larger_reordering_widens_the_window_by_the_duplicates_reported() {
     assert!(pair.ends[0].cc.undone > 0);
 }
 
-/// The path gets longer by half a second while ten segments are on it.
+/// Makes the path longer by half a second while ten segments are on it.
 fn spurious_timeout(config: Config) -> Pair<Tcp> {
     let mut pair = established(config, wires());
     pair.ends[0].write(100_000);
@@ -89,7 +89,7 @@ fn a_spurious_timeout_is_undone_by_duplicate_reports() {
     assert!(pair.ends[1].has_all_of(sender));
 }
 
-/// Without options that tell of it.
+/// Returns a configuration without the options that detect it.
 fn blind(sack: bool) -> Config {
     Config {
         timestamps: false,
@@ -129,7 +129,8 @@ fn a_timeout_that_a_loss_has_caused_is_not_undone() {
             pair.ends[0].write(100_000);
             pair.run_for(2 * SECOND);
             let start = pair.now;
-            // The first segments of a flight are lost, or all; of those that arrive the acknowledgments are.
+            // The first segments of a flight are lost, or all. The acknowledgments of those that
+            // arrive are lost too.
             let mut number = 0;
             pair.wires[0].set_fates(move |_, _| {
                 number += 1;

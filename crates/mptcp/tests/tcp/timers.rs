@@ -35,7 +35,8 @@ fn a_long_pause_brings_the_initial_window_back() {
     assert_eq!(pair.ends[0].cc.restarted, 1);
 }
 
-/// A segment every 50 ms for ten seconds, after the window has grown; what is left of it in segments.
+/// Sends a segment every 50 ms for ten seconds, after the window has grown. Returns the remaining
+/// window in segments.
 fn window_after_trickle(config: Config) -> f64 {
     let mut pair = established(config, wires());
     pair.ends[0].write(2_000_000);
@@ -91,7 +92,7 @@ fn keepalive_probes_are_answered() {
     let mut pair = established(watched(), wires());
     pair.run_for(100 * SECOND);
     assert_eq!(pair.ends[0].closed(), None);
-    // Both ask every ten seconds, or answer.
+    // Both hosts probe every ten seconds, or answer.
     let count = pair.wires[0].log.len();
     assert!((10..=22).contains(&count), "{count}");
 }

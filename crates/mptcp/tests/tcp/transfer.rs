@@ -1,4 +1,4 @@
-//! Data both ways, and the end.
+//! Data in both directions, and the end.
 
 use mptcp::subflow::{CloseReason, Config, State};
 use mptcp::time::{MILLISECOND, SECOND};

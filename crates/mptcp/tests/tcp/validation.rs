@@ -1,4 +1,5 @@
-//! Segments that do not belong: old, outside the window, forged (RFC 9293, section 3.10.7.4; RFC 5961; RFC 7323).
+//! Segments that are not valid: old, outside the window, forged (RFC 9293, section 3.10.7.4; RFC
+//! 5961; RFC 7323).
 
 use mptcp::payload::Payload;
 use mptcp::seq::SeqNr;
@@ -11,7 +12,7 @@ use crate::pair::tcp::{Tcp, established};
 use crate::pair::{Endpoint, Pair};
 use crate::wires;
 
-/// A connection that carried some data, and a pure acknowledgment of `ends[0]` that is right.
+/// Returns a connection that carried some data, and a valid pure acknowledgment of `ends[0]`.
 fn connection() -> (Pair<Tcp>, Segment) {
     let mut pair = established(Config::default(), wires());
     pair.ends[0].write(10_000);
@@ -29,7 +30,7 @@ fn connection() -> (Pair<Tcp>, Segment) {
     (pair, segment)
 }
 
-/// What `ends[1]` answers.
+/// Returns the answer of `ends[1]`.
 fn answer(pair: &mut Pair<Tcp>, segment: &Segment) -> Option<Segment> {
     pair.ends[1].handle_segment(pair.now, segment, Default::default());
     pair.ends[1]

@@ -1,4 +1,4 @@
-//! Flow control: small and closed windows, probes, silly segments.
+//! Flow control: small and closed windows, probes, silly windows.
 
 use mptcp::subflow::{CloseReason, Config};
 use mptcp::time::{MILLISECOND, SECOND};
@@ -8,7 +8,7 @@ use crate::pair::tcp::{self, Tcp, established};
 use crate::pair::wire::Fate;
 use crate::wires;
 
-/// A sender whose peer reads nothing of what does not fit into `buffer`.
+/// Returns a sender whose peer reads nothing and keeps no more than `buffer` bytes.
 fn blocked(config: Config, buffer: u64) -> Pair<Tcp> {
     let mut pair = established(config, wires());
     pair.ends[1].buffer = buffer;
@@ -21,7 +21,7 @@ fn no_more_is_sent_than_the_window_takes() {
     let mut pair = blocked(Config::default(), 1 << 20);
     pair.ends[0].write(3_000_000);
     pair.run_for(10 * SECOND);
-    // Windows are told in units of 128 bytes.
+    // Windows are sent in units of 128 bytes.
     assert_eq!(pair.ends[1].read.len() >> 7, 1 << 13);
     pair.ends[1].read_on();
     pair.run_for(10 * SECOND);
@@ -98,7 +98,8 @@ fn a_lost_window_update_is_made_good_by_a_probe() {
 
 #[test]
 fn an_application_that_reads_little_by_little_causes_no_silly_segments() {
-    // The buffer is full and the application takes 100 bytes at a time: updates wait for a segment's worth.
+    // The buffer is full and the application reads 100 bytes at a time. Updates wait until there is
+    // room for a segment.
     let mut pair = blocked(Config::default(), 20_000);
     pair.ends[0].write(60_000);
     pair.run_for(2 * SECOND);

@@ -1,13 +1,14 @@
-//! What was computed against what has to come out.
+//! Compares computed outputs with the expected ones.
 
 use serde_json::Value;
 
 use crate::family::Vector;
 
-/// Below this a number counts as 0: a difference of nearly equal numbers has no relative precision.
+/// Below this a number counts as 0, because a difference of nearly equal numbers has no relative
+/// precision.
 const ZERO: f64 = 1e-12;
 
-/// Says where the outputs of a vector were not found. What was found beyond them does not matter.
+/// Returns where the outputs of a vector differ. Additional outputs do not matter.
 pub fn differences(vector: &Vector, found: &Value) -> Result<(), String> {
     let expected = vector.outputs.as_object().ok_or("outputs: no object")?;
     for (name, expected) in expected {
@@ -22,7 +23,8 @@ pub fn differences(vector: &Vector, found: &Value) -> Result<(), String> {
 fn agree(vector: &Vector, expected: &Value, found: &Value) -> bool {
     match (expected, found) {
         (Value::Number(expected), Value::Number(found)) => {
-            // Integers of a kernel are exact; its vectors also tell the real number, for comparison.
+            // Integers of a kernel are exact. Its vectors also have the real number, for
+            // comparison.
             if vector.variant == "kernel" && !expected.is_f64() {
                 return found.as_i128() == expected.as_i128();
             }

@@ -74,7 +74,7 @@ fn paths(inputs: &Inputs) -> Result<Vec<Path>, String> {
         .collect())
 }
 
-/// What a formula gives for each path.
+/// Returns the result of a formula for each path.
 fn each<T>(paths: &[Path], formula: impl Fn(&[Path], usize) -> T) -> Vec<T> {
     (0..paths.len())
         .map(|index| formula(paths, index))
@@ -255,7 +255,8 @@ fn lia_integer_form(inputs: &Inputs) -> Outputs {
     Ok(json!({"alpha_scaled": scaled, "alpha": scaled as f64 / f64::from(scale), "inc": increases}))
 }
 
-/// Paths of windows `w` and smoothed round-trip times `srtt_field`, as the kernel has them.
+/// Returns paths with windows `w` and smoothed round-trip times `srtt_field`, as the kernel has
+/// them.
 fn kernel_paths(inputs: &Inputs) -> Result<Vec<oot::Path>, String> {
     let windows: Vec<u32> = inputs.get("w")?;
     let srtts: Vec<u32> = inputs.get("srtt_field")?;
@@ -268,7 +269,7 @@ fn kernel_paths(inputs: &Inputs) -> Result<Vec<oot::Path>, String> {
         .collect())
 }
 
-/// The same for the formulas in real numbers.
+/// Returns the same paths for the formulas in real numbers.
 fn in_real_numbers(kernel: &[oot::Path]) -> Vec<Path> {
     let real = |(index, it): (usize, &oot::Path)| {
         path(

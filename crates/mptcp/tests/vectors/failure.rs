@@ -35,7 +35,7 @@ fn meta_rto(inputs: &Inputs) -> Result<Value, String> {
     Ok(json!({"meta_rto": first, "next": next}))
 }
 
-/// One subflow that nothing comes in on, another that misses nothing.
+/// One subflow at which nothing arrives, and another that misses nothing.
 fn stale(inputs: &Inputs) -> Result<Value, String> {
     let (first, interval) = (
         nanos(inputs.get("first_timer")?),

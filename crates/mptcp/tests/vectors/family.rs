@@ -1,4 +1,4 @@
-//! Vectors as they stand in the file, and the table that says which function computes them.
+//! Vectors as they are in the file, and the table of the functions that compute them.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// What a function is fed with, and what has to come out.
+/// The inputs of a function, and the expected outputs.
 #[derive(Deserialize)]
 pub struct Vector {
     pub id: String,
@@ -22,17 +22,18 @@ pub struct Vector {
 pub struct Inputs(serde_json::Map<String, Value>);
 
 impl Inputs {
-    /// The input of that name, or why there is none of that type.
+    /// Returns the input of that name, or why there is none of that type.
     pub fn get<T: DeserializeOwned>(&self, name: &str) -> Result<T, String> {
         let value = self.0.get(name).cloned().unwrap_or(Value::Null);
         serde_json::from_value(value).map_err(|error| format!("input {name}: {error}"))
     }
 }
 
-/// The first parts of ids, and what computes the outputs: an object with at least those of the vector.
+/// The first parts of ids, and the function that computes the outputs: an object with at least
+/// those of the vector.
 pub type Family = (&'static str, fn(&Inputs) -> Result<Value, String>);
 
-/// The entry whose name is the longest that an id begins with, part by part.
+/// Returns the entry with the longest name that an id starts with, compared part by part.
 pub fn longest_prefix<'a, T>(
     id: &str,
     entries: impl Iterator<Item = &'a T>,

@@ -1,4 +1,4 @@
-//! Timeouts, and how losses are found and repaired.
+//! Timeouts, and how losses are detected and repaired.
 
 use mptcp::subflow::prr::Prr;
 use mptcp::subflow::rtt::{LinuxEstimator, RfcEstimator, backed_off};
@@ -96,7 +96,7 @@ fn is_lost(inputs: &Inputs) -> Outputs {
     Ok(json!({ "is_lost": above.is_lost(inputs.get("smss")?) }))
 }
 
-/// The vectors take every acknowledgment for safe, as RFC 6937 does.
+/// The vectors consider every acknowledgment safe, as RFC 6937 does.
 fn send_count(inputs: &Inputs) -> Outputs {
     let prr = Prr {
         recover_fs: inputs.get("RecoverFS")?,

@@ -1,9 +1,9 @@
-//! Runs the test vectors: published formulas, and the integers of kernels, against the functions that the engine
-//! itself calls.
+//! Runs the test vectors: compares published formulas, and the integers of kernels, with the
+//! functions that the engine itself calls.
 //!
-//! The file is that of `MPTCPLAB_VECTORS`, else `tests/vectors.json`. Each vector has an id; its first parts name a
-//! family, and each file here has a table of families. `make vectors` adds those of the metrics, which are written in
-//! Python, and of the simulator's routers.
+//! The file is that of `MPTCPLAB_VECTORS`, or else `tests/vectors.json`. Each vector has an id. Its
+//! first parts name a family, and each file here has a table of families. `make vectors` adds the
+//! vectors of the metrics, which are written in Python, and those of the simulator's routers.
 
 mod comparison;
 mod congestion;
@@ -33,10 +33,11 @@ const TABLES: &[&[Family]] = &[
 /// Families whose vectors cannot be run yet, and why.
 const PENDING: &[(&str, &str)] = &[("paths", "there is no path selection yet")];
 
-/// Families that are no part of the engine: `tests/vectors.py` runs those of metrics, `crates/netlab/tests` those of routers.
+/// Families that are not part of the engine: `tests/vectors.py` runs those of metrics,
+/// `crates/netlab/tests` those of routers.
 const ELSEWHERE: &[&str] = &["metric", "ecmp"];
 
-/// What became of a vector.
+/// The result of a vector.
 enum Outcome {
     Passed,
     Failed(String),

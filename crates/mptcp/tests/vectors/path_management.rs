@@ -22,7 +22,8 @@ pub const FAMILIES: &[Family] = &[
 
 const PORT: u16 = 5001;
 
-/// `c1`, `c2`, .. are addresses of the client, `s1`, .. of the server.
+/// Returns an address by name: `c1`, `c2`, .. are those of the client, `s1`, .. those of the
+/// server.
 fn address(name: &str) -> Result<IpAddr, String> {
     let (side, number) = name.split_at(1);
     let number: u8 = number.parse().map_err(|_| format!("address {name}"))?;
@@ -69,7 +70,7 @@ fn tell(policy: &mut dyn PathManager, event: &Event) -> Vec<Command> {
     commands
 }
 
-/// What is opened, from where and to where.
+/// Returns the local and remote addresses of the subflows that are opened.
 fn opened(commands: &[Command]) -> Vec<[String; 2]> {
     let opened = commands.iter().filter_map(|command| match command {
         Command::OpenSubflow { local, remote, .. } => Some([name(*local), name(remote.ip())]),
@@ -152,7 +153,8 @@ impl NamedEndpoint {
     }
 }
 
-/// The client's subflows, each of which is established at once. Routing knows only the client's first address.
+/// Returns the client's subflows, each of which is established at once. Routing knows only the
+/// client's first address.
 fn mainline(inputs: &Inputs) -> Result<Value, String> {
     let endpoints: Vec<NamedEndpoint> = inputs.get("client_endpoints")?;
     let endpoints = endpoints.iter().map(NamedEndpoint::endpoint);
@@ -176,7 +178,7 @@ fn mainline(inputs: &Inputs) -> Result<Value, String> {
             &Event::Announced { id, address, port },
         )));
     }
-    // What no endpoint has was picked by routing.
+    // An address without an endpoint was picked by routing.
     let is_endpoint = |local: &str| endpoints.iter().any(|one| name(one.address) == local);
     for [local, _] in extra.iter_mut().filter(|[local, _]| !is_endpoint(local)) {
         *local = format!("route({local})");

@@ -29,7 +29,7 @@ pub const FAMILIES: &[Family] = &[
     ("lamps.lab", lamps),
 ];
 
-/// A subflow of `minrtt`; windows in segments.
+/// A subflow of `minrtt`; windows are in segments.
 #[derive(Deserialize)]
 struct Candidate {
     name: String,
@@ -167,7 +167,7 @@ fn mainline(inputs: &Inputs) -> Result<Value, String> {
     }))
 }
 
-/// Subflows with room for some segments each, one letter or more as the name.
+/// Subflows with room for some segments each. Names have one letter or more.
 struct Rooms {
     names: Vec<String>,
     views: Vec<SubflowView>,
@@ -193,7 +193,7 @@ fn scheduler(name: &str, parameters: &Parameters) -> Box<dyn Scheduler> {
     by_name(name).expect("it is registered")(parameters)
 }
 
-/// One segment a step, until one waits.
+/// Assigns one segment a step, until the scheduler waits.
 fn round_robin(inputs: &Inputs) -> Result<Value, String> {
     let mut rooms = Rooms::new(inputs.get("list_order")?, &inputs.get("cwnd_free")?);
     let parameters = Parameters {

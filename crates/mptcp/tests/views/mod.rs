@@ -5,7 +5,8 @@ use mptcp::time::MILLISECOND;
 
 pub const MSS_BYTES: u32 = 1428;
 
-/// Established, with an empty window of ten segments and a buffer that is never full.
+/// Returns an established subflow with an empty window of ten segments and a buffer that is never
+/// full.
 pub fn subflow(id: u32) -> SubflowView {
     SubflowView {
         id,
@@ -32,7 +33,7 @@ pub fn subflow(id: u32) -> SubflowView {
     }
 }
 
-/// `len` bytes of new data, for which the peer's window has space; nothing was sent yet.
+/// Returns a view of `len` bytes of new data that fit into the peer's window. Nothing was sent yet.
 pub fn new_data(subflows: &[SubflowView], len: u64) -> View<'_> {
     View {
         now: 0,

@@ -1,4 +1,4 @@
-//! Errors of ICMP: which are understood, and which are not.
+//! ICMP errors: which are parsed and which are ignored.
 
 use mptcp::seq::SeqNr;
 use mptcp::wire::checksum::Sum;
@@ -18,7 +18,7 @@ fn checksum(parts: &[&[u8]]) -> [u8; 2] {
     sum.checksum().to_be_bytes()
 }
 
-/// A message of that type and code, the second half of its header, and what it quotes.
+/// Returns a message with that type and code, the second half of its header, and the quoted bytes.
 fn message_v4(kind: u8, code: u8, rest: [u8; 4], quoted: &[u8]) -> Vec<u8> {
     let mut message = [&[kind, code, 0, 0], rest.as_slice(), quoted].concat();
     let sum = checksum(&[&message]);
@@ -84,7 +84,7 @@ fn problems_of_ipv4() {
         (3, 3, [0; 4], Some(Problem::Refused)),
         (3, 0, [0; 4], Some(Problem::Unreachable)),
         (11, 0, [0; 4], Some(Problem::Unreachable)),
-        // Source Quench (RFC 6633), Redirect, and an answer to an echo.
+        // Source Quench (RFC 6633), Redirect, and Echo Reply.
         (4, 0, [0; 4], None),
         (5, 0, [0; 4], None),
         (0, 0, [0; 4], None),

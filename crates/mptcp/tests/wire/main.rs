@@ -1,4 +1,4 @@
-//! Packets and their bytes: what was written is read again.
+//! Packets and their bytes: written packets are parsed back.
 
 mod icmp;
 mod malformed;

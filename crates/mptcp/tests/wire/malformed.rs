@@ -1,4 +1,4 @@
-//! What is refused, what is passed over, and what of it is told.
+//! What is refused, what is ignored, and what is reported about it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -46,7 +46,7 @@ fn parse(bytes: Vec<u8>) -> Result<Packet, ParseError> {
     Packet::parse(&Arc::from(bytes)).map(|(packet, _)| packet)
 }
 
-/// Puts the right checksum of IPv4 into a header that was changed.
+/// Writes the correct checksum of IPv4 into a changed header.
 fn mend(bytes: &mut [u8]) {
     let header_len = usize::from(bytes[0] & 0x0f) * 4;
     bytes[10..12].fill(0);
@@ -55,7 +55,7 @@ fn mend(bytes: &mut [u8]) {
     bytes[10..12].copy_from_slice(&sum.checksum().to_be_bytes());
 }
 
-/// A segment whose option space holds these bytes.
+/// Returns the options of a segment whose option space has these bytes.
 fn options_of(bytes: &[u8]) -> (TcpOptions, IgnoredOptions) {
     let len = bytes.len().next_multiple_of(4);
     let mut segment = vec![0; 20 + len];
@@ -124,7 +124,7 @@ fn impossible_lengths_are_refused() {
     );
 }
 
-/// The packet with extension headers before its segment.
+/// Returns the packet with extension headers before its segment.
 fn extended(packet: &Packet, first: u8, extensions: &[u8]) -> Vec<u8> {
     let mut bytes = bytes_of(packet);
     let payload_len = (bytes.len() - 40 + extensions.len()) as u16;
@@ -183,7 +183,8 @@ fn a_source_route_names_the_first_hop_before_the_receiver() {
     assert_eq!(view.destination(), hop(1));
     let option = [4, 10, 9, 9, 2, 10, 1, 1, 2];
     assert_eq!(view.options().collect::<Vec<_>>(), [(131, &option[..])]);
-    // Hop 1 sends it on, as RFC 791 says: the next address to the header, its own to the list.
+    // Hop 1 forwards it as RFC 791 requires: the next address goes into the header, the hop's own
+    // into the list.
     bytes[16..20].copy_from_slice(&hop(2).octets());
     bytes[23] = 8;
     bytes[24..28].copy_from_slice(&hop(1).octets());
@@ -216,7 +217,8 @@ fn options_of_unknown_kind_or_subtype_are_counted() {
 
 #[test]
 fn options_of_wrong_length_are_ignored_and_counted() {
-    // MSS of five bytes, MP_CAPABLE of five, SACK without a block, REMOVE_ADDR without an ID, then a window scale.
+    // MSS of five bytes, MP_CAPABLE of five, SACK without a block, REMOVE_ADDR without an ID, and
+    // then a window scale.
     let bytes = [2, 5, 0, 0, 0, 30, 5, 0x01, 1, 0, 5, 2, 30, 3, 0x40, 3, 3, 7];
     let (options, counted) = options_of(&bytes);
     let expected = TcpOptions {
@@ -259,7 +261,8 @@ fn nothing_counts_after_the_end_of_the_list() {
 
 #[test]
 fn options_packed_without_padding_can_be_written_again() {
-    // Timestamps, two SACK blocks and a DSS with a long DATA_ACK are 40 bytes: with paddings they would be 44.
+    // Timestamps, two SACK blocks and a DSS with a long DATA_ACK are 40 bytes; with padding they
+    // would be 44.
     let mut bytes = vec![8, 10, 0, 0, 0, 1, 0, 0, 0, 2, 5, 18];
     bytes.extend([0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0, 5, 0, 0, 0, 6]);
     bytes.extend([30, 12, 0x20, 0x03, 1, 2, 3, 4, 5, 6, 7, 8]);
@@ -311,7 +314,8 @@ fn a_datagram_without_checksum_is_taken_over_ipv4_only() {
 
 #[test]
 fn the_checksum_of_a_mapping_covers_numbers_and_data() {
-    // RFC 8684, section 3.3.1: the pseudo-header is 0102 0304 0506 0708, 0000 0001, 0003, 0000; the data 0a0b 0c00.
+    // RFC 8684, section 3.3.1: the pseudo-header is 0102 0304 0506 0708, 0000 0001, 0003, 0000; the
+    // data is 0a0b 0c00.
     let mut sum = Sum::of_mapping(mptcp::seq::DataSeq(0x0102_0304_0506_0708), 1, 3);
     sum.add_payload(&Payload::literal([0x0a, 0x0b, 0x0c]));
     let words = [0x0102u16, 0x0304, 0x0506, 0x0708, 1, 3, 0x0a0b, 0x0c00];

@@ -1,4 +1,4 @@
-//! What was written is read again.
+//! Written packets are parsed back.
 
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ proptest! {
         let segment_len = packet.segment.wire_len();
         let place = bytes.len() - segment_len + place.index(segment_len);
         bytes[place] ^= 1 << bit;
-        // A header length that was changed may be found impossible before the sum is.
+        // A changed header length may be found impossible before the checksum is verified.
         let parsed = Packet::parse(&Arc::from(bytes));
         let is_noticed = matches!(
             parsed,

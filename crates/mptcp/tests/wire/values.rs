@@ -197,7 +197,7 @@ pub fn tcp_options() -> impl Strategy<Value = TcpOptions> {
     )
 }
 
-/// Leaves out from the end what does not fit.
+/// Drops options from the end until the rest fits.
 fn fitting(mut options: TcpOptions) -> TcpOptions {
     while options.wire_len() > MAX_OPTIONS_LEN {
         if options.sack.pop().is_none() {

@@ -1,11 +1,12 @@
-//! Random numbers that become sequence numbers shortly before they wrap.
+//! Random numbers that make sequence numbers start shortly before they wrap.
 
 use std::convert::Infallible;
 
 use rand_core::{Rng, TryRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Keys of client and server from which data numbers follow whose low half is 25510 and 21705 below 2^32, found by trying.
+/// Keys of client and server, found by trying. The low halves of their initial data sequence
+/// numbers are 25510 and 21705 below 2^32.
 const KEYS: [u64; 2] = [14_945, 34_703];
 
 /// Draws those keys, and numbers of 32 bits that are 20,000 to 50,000 below 2^32.

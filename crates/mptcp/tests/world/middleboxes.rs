@@ -1,11 +1,11 @@
-//! What stands on paths and does not leave packets as they are.
+//! Middleboxes on paths.
 
 use std::sync::Arc;
 
 use mptcp::time::Nanos;
 use mptcp::wire::{MptcpOption, Packet};
 
-/// Where a packet is, and when.
+/// Where and when a packet passes.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     pub now: Nanos,
@@ -14,7 +14,8 @@ pub struct Place {
     pub from: usize,
 }
 
-/// Sees every packet and gives what goes on in its place: the same, something else, or nothing.
+/// Takes every packet and returns what is forwarded in its place: the same packet, another one, or
+/// nothing.
 pub type Middlebox = Box<dyn FnMut(Place, Packet) -> Vec<Packet>>;
 
 /// Drops the first `count` packets that match.
@@ -27,7 +28,7 @@ pub fn lose(count: usize, mut matches: impl FnMut(Place, &Packet) -> bool + 'sta
     })
 }
 
-/// Takes out the options of Multipath TCP that match.
+/// Removes the MPTCP options that match.
 pub fn strip(matches: impl Fn(Place, &Packet, &MptcpOption) -> bool + 'static) -> Middlebox {
     Box::new(move |place, mut packet| {
         let options = packet.segment.options.mptcp.iter();
@@ -45,7 +46,7 @@ pub fn rewrite(mut change: impl FnMut(Place, &mut Packet) + 'static) -> Middlebo
     })
 }
 
-/// Writes every packet as bytes and reads it again, which must not change it.
+/// Converts every packet to bytes and back, which must not change it.
 pub fn as_bytes() -> Middlebox {
     Box::new(|_, packet| {
         let mut bytes = Vec::new();

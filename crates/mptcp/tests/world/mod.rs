@@ -22,55 +22,55 @@ use network::Arrival;
 pub use network::{Faults, Network, PathModel, too_big};
 pub use stack::Stack;
 
-/// Where the server listens.
+/// The port at which the server listens.
 pub const PORT: u16 = 5001;
 
-/// One side with its application: it writes a stream and closes, and checks what it reads.
+/// One host with its application, which writes a byte stream and closes, and checks what it reads.
 pub struct Side {
     pub endpoint: Endpoint,
     pub connection: Option<ConnectionId>,
     pub events: Vec<(Nanos, Event)>,
-    /// Bytes that it writes, and has written; it closes after them, unless it is told not to.
+    /// Bytes to write and bytes written. It closes after them if `closes` is set.
     pub to_send: u64,
     pub sent: u64,
     pub closes: bool,
-    /// It writes nothing before the peer's stream has ended.
+    /// Whether it writes nothing before the peer's byte stream has ended.
     pub sends_last: bool,
     pub received: u64,
-    /// It reads nothing before.
+    /// When it starts to read.
     pub reads_at: Nanos,
-    /// After each piece that it has read it rests so long.
+    /// How long it pauses after each piece that it reads.
     pub read_pause: Nanos,
-    /// Whether it takes bytes that were changed on the way; else they are a failure of the test.
+    /// Whether it accepts bytes that were changed in transit. Otherwise they fail the test.
     pub takes_changed: bool,
     /// Bytes in pieces that differed from what was sent.
     pub changed_bytes: u64,
-    /// When the peer's stream had arrived whole.
+    /// When the peer's byte stream had arrived completely.
     pub finished_at: Option<Nanos>,
     seed: u32,
     peer_seed: u32,
 }
 
-/// Which of the two.
+/// The index of the client.
 pub const CLIENT: usize = 0;
-/// Which of the two.
+/// The index of the server.
 pub const SERVER: usize = 1;
 
-/// Two sides and what is between them.
+/// Two hosts and the network between them.
 pub struct Pair {
     pub now: Nanos,
     pub sides: [Side; 2],
     pub network: Network,
-    /// Every packet that was sent: when, by whom, and what; unless nobody wants to know.
+    /// Every packet that was sent, with its time and sender; empty unless `keeps_log` is set.
     pub log: Vec<(Nanos, usize, Packet)>,
     pub keeps_log: bool,
-    /// How many were sent, and when the last one was.
+    /// The number of packets that were sent, and the time of the last one.
     pub packets: usize,
     pub last_packet_at: Nanos,
     address: Addressing,
 }
 
-/// The address of one side on a path.
+/// Returns the address of one host on a path.
 pub type Addressing = fn(path: usize, side: usize) -> IpAddr;
 
 /// IPv4 addresses.
@@ -93,17 +93,17 @@ pub fn ipv6(path: usize, side: usize) -> IpAddr {
 }
 
 impl Pair {
-    /// A pair that is joined by these paths; both sides use that stack.
+    /// Creates a pair that is joined by these paths. Both hosts use that stack.
     pub fn new(seed: u64, paths: Vec<PathModel>, stack: &Stack) -> Self {
         Self::of(seed, paths, [stack, stack])
     }
 
-    /// The same with a stack for the client and one for the server.
+    /// Like [`Self::new`], with a stack for the client and one for the server.
     pub fn of(seed: u64, paths: Vec<PathModel>, stacks: [&Stack; 2]) -> Self {
         Self::addressed(seed, paths, stacks, ipv4)
     }
 
-    /// The same with addresses of a family.
+    /// Like [`Self::of`], with addresses of a family.
     pub fn addressed(
         seed: u64,
         paths: Vec<PathModel>,
@@ -115,8 +115,9 @@ impl Pair {
         pair
     }
 
-    /// The same where all sequence numbers, of subflows and of data, begin 20 to 50 kB before they wrap at 32 bits: behind the
-    /// first burst, whose data numbers MP_CAPABLE implies.
+    /// Like [`Self::new`], but all sequence numbers, of subflows and of data, start 20 to 50 kB
+    /// before they wrap at 32 bits. This is beyond the first burst, whose data numbers MP_CAPABLE
+    /// implies.
     pub fn before_wraps(seed: u64, paths: Vec<PathModel>, stack: &Stack) -> Self {
         let mut pair = Self::apart(seed, paths, [stack, stack], ipv4, |random, side| {
             Box::new(BeforeWraps { random, side })
@@ -125,7 +126,8 @@ impl Pair {
         pair
     }
 
-    /// The same where the client may start on any path; the first is the primary one.
+    /// Like [`Self::addressed`], but the client may start on any path. The first is that of the
+    /// initial subflow.
     pub fn over_all_paths(
         seed: u64,
         paths: Vec<PathModel>,
@@ -138,7 +140,8 @@ impl Pair {
         pair
     }
 
-    /// A server that listens, and a client; their endpoints draw from what `generator_of` makes of a random generator.
+    /// Creates a listening server and a client. `generator_of` turns a random generator into that
+    /// of an endpoint.
     fn apart(
         seed: u64,
         paths: Vec<PathModel>,
@@ -181,7 +184,7 @@ impl Pair {
         pair
     }
 
-    /// The client opens a connection over the first so many paths.
+    /// Opens a connection of the client over the first `ways` paths.
     fn connect(&mut self, stack: &Stack, ways: usize) {
         let ways = (0..ways).map(|path| FourTuple {
             local: SocketAddr::new((self.address)(path, CLIENT), 0),
@@ -196,13 +199,13 @@ impl Pair {
         client.connection = Some(id.expect("the families are the same"));
     }
 
-    /// The client writes so many bytes, the server so many.
+    /// Sets how many bytes the client and the server write.
     pub fn transfer(&mut self, upload: u64, download: u64) {
         self.sides[CLIENT].to_send = upload;
         self.sides[SERVER].to_send = download;
     }
 
-    /// Goes on until `is_done`; panics with what is known if it is not by `deadline`.
+    /// Runs until `is_done`. Panics with the state if it is not done by `deadline`.
     pub fn run_until(&mut self, deadline: Nanos, is_done: impl Fn(&Self) -> bool) {
         while !is_done(self) {
             let next = self.step();
@@ -219,7 +222,7 @@ impl Pair {
         }
     }
 
-    /// Goes on for that long.
+    /// Runs for `duration`.
     pub fn run_for(&mut self, duration: Nanos) {
         let end = self.now + duration;
         while let Some(next) = self.step().filter(|at| *at <= end) {
@@ -228,7 +231,7 @@ impl Pair {
         self.now = end;
     }
 
-    /// Runs until both streams have arrived and both connections have ended.
+    /// Runs until both byte streams have arrived and both connections have ended.
     pub fn run_to_the_end(&mut self, deadline: Nanos) {
         self.run_until(deadline, |pair| {
             pair.sides
@@ -237,14 +240,14 @@ impl Pair {
         });
     }
 
-    /// Runs until both streams have arrived; a side may still wait for a path that is cut.
+    /// Runs until both byte streams have arrived. A host may still wait for a path that is cut.
     pub fn run_to_both_finishes(&mut self, deadline: Nanos) {
         self.run_until(deadline, |pair| {
             pair.sides.iter().all(|side| side.finished_at.is_some())
         });
     }
 
-    /// Does all that is due now; when the next thing is.
+    /// Does everything that is due now. Returns when the next thing is due.
     fn step(&mut self) -> Option<Nanos> {
         for (side, arrival) in self.network.arrivals(self.now) {
             let endpoint = &mut self.sides[side].endpoint;
@@ -268,7 +271,7 @@ impl Pair {
         timeouts.into_iter().min()
     }
 
-    /// Sends what a side has to send; whether that was anything.
+    /// Sends everything that a host has to send. Returns whether that was anything.
     fn transmit(&mut self, side: usize) -> bool {
         let before = self.packets;
         while let Some(packet) = self.sides[side].endpoint.poll_transmit(self.now) {
@@ -282,7 +285,7 @@ impl Pair {
         self.packets > before
     }
 
-    /// Whether both connections can be joined, or speak TCP and never can.
+    /// Returns whether both connections can be joined, or are plain TCP and never can.
     pub fn is_settled(&self) -> bool {
         self.sides.iter().all(|side| {
             let connection = side.connection.and_then(|id| side.endpoint.connection(id));
@@ -292,12 +295,12 @@ impl Pair {
         })
     }
 
-    /// Cuts a path, or repairs it; nobody is told.
+    /// Cuts a path, or repairs it. No host is told.
     pub fn set_path(&mut self, path: usize, is_up: bool) {
         self.network.paths[path].is_up = is_up;
     }
 
-    /// Takes an interface of one side down, or up: its path manager is told.
+    /// Takes an interface of one host down or up. The host's path manager is told.
     pub fn set_interface(&mut self, path: usize, side: usize, is_up: bool) {
         self.set_path(path, is_up);
         let address = (self.address)(path, side);
@@ -306,7 +309,8 @@ impl Pair {
             .handle_address_change(self.now, address, is_up);
     }
 
-    /// Payload that a side sent first-hand and again over a path, in bytes.
+    /// Returns the payload that a host sent over a path, with retransmissions and reinjections, in
+    /// bytes.
     pub fn sent_bytes(&self, side: usize, path: usize) -> u64 {
         let sent = self
             .log
@@ -316,13 +320,13 @@ impl Pair {
             .sum()
     }
 
-    /// Packets that a side sent and that match.
+    /// Returns the number of packets that a host sent and that match.
     pub fn sent_packets(&self, side: usize, matches: impl Fn(&Packet) -> bool) -> usize {
         let sent = self.log.iter().filter(|(_, by, _)| *by == side);
         sent.filter(|(_, _, packet)| matches(packet)).count()
     }
 
-    /// A packet arrives at a side, from wherever.
+    /// Delivers a packet to a host, whatever its sender.
     pub fn deliver(&mut self, side: usize, packet: &Packet) {
         self.sides[side].endpoint.handle_packet(self.now, packet);
     }
@@ -354,7 +358,8 @@ impl Side {
         }
     }
 
-    /// What the application does: takes connections, reads and checks, writes, closes; whether it did anything.
+    /// Runs the application: accepts connections, reads and checks, writes, closes. Returns whether
+    /// it did anything.
     fn act(&mut self, now: Nanos) -> bool {
         let mut has_acted = false;
         while let Some((_, event)) = self.endpoint.poll_event() {
@@ -395,7 +400,7 @@ impl Side {
         }
     }
 
-    /// When it reads again, if something is there.
+    /// Returns when it reads again, if there is data.
     fn reads_next(&self) -> Option<Nanos> {
         let unread = self.connection().map_or(0, Connection::unread_bytes);
         (unread > 0).then_some(self.reads_at)
@@ -423,12 +428,12 @@ impl Side {
         }
     }
 
-    /// Its connection, unless there is none.
+    /// Returns its connection, if there is one.
     pub fn connection(&self) -> Option<&Connection> {
         self.connection.and_then(|id| self.endpoint.connection(id))
     }
 
-    /// Its subflows, in the order in which they came.
+    /// Returns its subflows, in the order in which they were added.
     pub fn subflows(&self) -> Vec<SubflowState> {
         let connection = self.connection();
         connection.map_or_else(Vec::new, |connection| connection.subflows().collect())
@@ -448,20 +453,20 @@ impl Side {
         )
     }
 
-    /// Whether its connection has ended.
+    /// Returns whether its connection has ended.
     pub fn has_closed(&self) -> bool {
         self.events
             .iter()
             .any(|(_, event)| matches!(event, Event::Closed { .. }))
     }
 
-    /// Whether that happened.
+    /// Returns whether such an event happened.
     pub fn has_seen(&self, wanted: impl Fn(&Event) -> bool) -> bool {
         self.events.iter().any(|(_, event)| wanted(event))
     }
 }
 
-/// Seconds for messages and bounds.
+/// Converts seconds, for messages and bounds.
 pub fn seconds(count: u64) -> Nanos {
     count * SECOND
 }

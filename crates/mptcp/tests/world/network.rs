@@ -14,7 +14,7 @@ use super::middleboxes::{Middlebox, Place};
 /// A path, the same in both directions.
 #[derive(Clone, Debug)]
 pub struct PathModel {
-    /// One way.
+    /// Delay of one direction.
     pub delay: Nanos,
     /// Bits per second.
     pub rate_bps: u64,
@@ -22,11 +22,11 @@ pub struct PathModel {
     pub queue_bytes: u64,
     /// Larger packets are lost.
     pub mtu_bytes: u64,
-    /// Whether their sender is told, by the router in the middle of the path.
+    /// Whether the router in the middle of the path reports this to their sender.
     pub tells_mtu: bool,
     /// Whether packets get through.
     pub is_up: bool,
-    /// What goes wrong.
+    /// Faults of the path.
     pub faults: Faults,
 }
 
@@ -35,15 +35,15 @@ pub struct PathModel {
 pub struct Faults {
     pub loss: f64,
     pub duplication: f64,
-    /// A packet comes later by up to a round-trip time.
+    /// A packet is late by up to a round-trip time.
     pub reordering: f64,
-    /// A byte of the payload becomes larger by one, and the TCP checksum does not tell. Of several changes in one mapping none makes up
-    /// for another, so that the mapping's checksum always tells.
+    /// A byte of the payload grows by one, and the TCP checksum does not detect it. Several changes
+    /// in one mapping never cancel out, so the mapping's checksum always detects them.
     pub corruption: f64,
 }
 
 impl PathModel {
-    /// A path without faults that holds a round-trip time of data in its queue, at least 64 kB.
+    /// Creates a path without faults whose queue holds a round-trip time of data, at least 64 kB.
     pub fn new(rate_mbps: u64, delay_ms: u64) -> Self {
         let rate_bps = rate_mbps * 1_000_000;
         let delay = delay_ms * MILLISECOND;
@@ -60,14 +60,14 @@ impl PathModel {
         }
     }
 
-    /// The same with faults.
+    /// Sets the faults.
     pub fn with(mut self, faults: Faults) -> Self {
         self.faults = faults;
         self
     }
 }
 
-/// What comes to a side.
+/// What arrives at a host.
 pub enum Arrival {
     Packet(Packet),
     Error(IcmpError),
@@ -76,9 +76,9 @@ pub enum Arrival {
 /// All paths.
 pub struct Network {
     pub paths: Vec<PathModel>,
-    /// Packets pass them in this order before their path.
+    /// Packets pass the middleboxes in this order before their path.
     pub middleboxes: Vec<Middlebox>,
-    /// Which path the packets of a sender take.
+    /// The path of each sender's packets.
     path_of: BTreeMap<IpAddr, usize>,
     rng: Xoshiro256PlusPlus,
     /// By path and direction: when the last packet will have left.
@@ -104,12 +104,12 @@ impl Network {
         }
     }
 
-    /// More senders and the paths that their packets take.
+    /// Adds senders and the paths of their packets.
     pub fn path_of_more(&mut self, senders: impl Iterator<Item = (IpAddr, usize)>) {
         self.path_of.extend(senders);
     }
 
-    /// Takes a packet of that side.
+    /// Sends a packet of that host.
     pub fn send(&mut self, now: Nanos, from: usize, packet: Packet) {
         let path = self.path_of[&packet.source];
         let place = Place { now, path, from };
@@ -179,7 +179,7 @@ impl Network {
         packet
     }
 
-    /// What arrives by now, and where.
+    /// Returns everything that has arrived by now, and where.
     pub fn arrivals(&mut self, now: Nanos) -> Vec<(usize, Arrival)> {
         let later = self.in_flight.split_off(&(now + 1, 0));
         let due = std::mem::replace(&mut self.in_flight, later);
@@ -200,7 +200,7 @@ impl Network {
     }
 }
 
-/// What a router says of a packet that its next link does not take.
+/// Returns a router's error about a packet that its next link does not take.
 pub fn too_big(packet: &Packet, mtu_bytes: u64) -> IcmpError {
     let segment = &packet.segment;
     IcmpError {

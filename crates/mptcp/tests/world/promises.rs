@@ -1,10 +1,11 @@
-//! Congestion controls that are held to what their papers promise, at every acknowledgment.
+//! Congestion controls that must keep the promises of their papers, at every acknowledgment.
 
 use mptcp::cc::{Acked, Congestion, CongestionControl, Context, Parameters, Window, by_name};
 use mptcp::time::{Nanos, seconds};
 
-/// The control of that name. With `lia` it panics as soon as a window grows by more than `reno` would let it; with `olia` as soon as
-/// what it moves from windows is not what it moves to others.
+/// Returns the control of that name. With `lia` it panics as soon as a window grows by more than
+/// `reno` would let it. With `olia` it panics as soon as what it takes from windows differs from
+/// what it gives to others.
 pub fn control(name: &str, parameters: &Parameters) -> Box<dyn CongestionControl> {
     let control = made(name, parameters);
     let promise = match name {
@@ -25,7 +26,7 @@ fn made(name: &str, parameters: &Parameters) -> Box<dyn CongestionControl> {
 
 #[derive(Clone, Copy, Debug)]
 enum Promise {
-    /// RFC 6356, section 3: a subflow takes no more than a single TCP would on its path.
+    /// RFC 6356, section 3: a subflow takes no more than a single TCP connection would on its path.
     NoFasterThanReno,
     /// draft-khalili-mptcp-congestion-control-05, section 3: the sum of alpha over all paths is 0.
     MovesWithoutGain,
@@ -39,7 +40,7 @@ struct Held {
     parameters: Parameters,
 }
 
-/// The windows of a connection, to be tried on.
+/// Returns a copy of the connection's windows, for trials.
 fn copy(context: &Context<'_>) -> (Nanos, Vec<Window>, usize) {
     (context.now(), context.all().to_vec(), context.which())
 }
@@ -56,8 +57,8 @@ impl Held {
         );
     }
 
-    /// Lets every subflow that counts take part in the same round: w times the increase per packet is w^2/rtt^2 / (sum of w/rtt)^2,
-    /// plus alpha.
+    /// Lets every subflow that counts take part in the same round: w times the increase per packet
+    /// is w^2/rtt^2 / (sum of w/rtt)^2, plus alpha.
     fn check_sum(&self, (now, windows, _): (Nanos, Vec<Window>, usize)) {
         let windows: Vec<Window> = windows
             .iter()
@@ -84,8 +85,8 @@ impl Held {
     }
 }
 
-/// The window that formulas see, past slow start. A repair may leave less than a packet, which no formula moves: the first
-/// acknowledgment makes it one.
+/// Returns the window that formulas see, after slow start. A repair may leave less than a packet,
+/// which no formula changes; the first acknowledgment makes it one packet.
 fn avoiding_congestion(window: &Window) -> Window {
     let settled_bytes = match window.in_recovery {
         true => window.cwnd_bytes.min(window.ssthresh_bytes),

@@ -1,4 +1,4 @@
-//! What an endpoint of a test is made of.
+//! The parts of an endpoint of a test.
 
 use mptcp::connection::{Algorithms, Config};
 use mptcp::endpoint::Profile;
@@ -29,7 +29,7 @@ impl Default for Stack {
 }
 
 impl Stack {
-    /// TCP.
+    /// Returns a stack for plain TCP.
     pub fn plain() -> Self {
         let config = Config {
             is_multipath: false,
@@ -41,7 +41,7 @@ impl Stack {
         }
     }
 
-    /// What an endpoint makes connections with.
+    /// Returns the profile with which an endpoint creates connections.
     pub fn profile(&self) -> Profile {
         let names = (self.congestion_control, self.scheduler, self.path_manager);
         let of_path_manager = pm::Parameters {

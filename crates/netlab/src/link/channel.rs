@@ -7,48 +7,48 @@ use super::{Counters, DropReason, Packet};
 use crate::resolved::{Direction, InvalidDirection};
 use crate::time::Nanos;
 
-/// A station of the channel that made it.
+/// Identifies a station within the channel that created it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StationId(pub(super) u32);
 
 impl StationId {
-    /// Its place among the stations of its channel, in the order in which they were added.
+    /// Returns the index of the station in its channel, in the order in which stations were added.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// What became of a packet given to [`Channel::enqueue`].
+/// The fate of a packet given to [`Channel::enqueue`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Enqueued {
-    /// It was accepted; [`Channel::poll`] gives it back some time, delivered or dropped.
+    /// The packet was accepted. [`Channel::poll`] later returns it, delivered or dropped.
     Queued,
-    /// It is gone.
+    /// The packet was dropped at once.
     Dropped(DropReason),
 }
 
-/// What comes out of a channel.
+/// What [`Channel::poll`] returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output<P> {
     /// A packet arrived at the far end.
     Delivered {
-        /// Where it was enqueued.
+        /// The station at which the packet was enqueued.
         station: StationId,
         /// The packet.
         packet: P,
-        /// When it arrived.
+        /// When the packet arrived.
         at: Nanos,
     },
-    /// A packet that had been accepted was dropped.
+    /// A packet was dropped after it had been accepted.
     Dropped {
-        /// Where it was enqueued.
+        /// The station at which the packet was enqueued.
         station: StationId,
         /// The packet.
         packet: P,
-        /// When it was dropped.
+        /// When the packet was dropped.
         at: Nanos,
-        /// Why.
+        /// Why the packet was dropped.
         reason: DropReason,
     },
 }
@@ -61,28 +61,30 @@ impl<P> Output<P> {
     }
 }
 
-/// One serializer, shared packet by packet in round robin by its stations.
+/// One serializer, which its stations share packet by packet in round robin.
 ///
-/// A direction of a point-to-point link is a channel with one station; a medium has a station for each direction of each of its links.
-/// Time is virtual and lazy: each call first brings the channel to its `now`, which must not go back between calls.
-/// A packet starts at the very instant at which the serializer is free, whenever the channel is called.
+/// A direction of a point-to-point link is a channel with one station. A medium has a station for
+/// each direction of each of its links. Time is virtual and lazy: each call first brings the
+/// channel to its `now`, which must not decrease between calls. A packet starts at the exact
+/// instant at which the serializer becomes free, no matter when the channel is called.
 pub struct Channel<P> {
-    /// What carries the packets of a link that is simple enough. It takes over when nothing is under way, and gives all that is
-    /// under way back before anything about the link changes.
+    /// Carries the packets while the link is simple enough. It takes over only when the channel is
+    /// empty. Before anything about the link changes, it hands all packets back to `stepwise`.
     fixed_rate: Option<FixedRateFifo<P>>,
     stepwise: Box<Stepwise<P>>,
 }
 
 impl<P: Packet> Channel<P> {
-    /// A channel whose stations each have their own rate and overhead.
+    /// Returns a channel whose stations each have their own rate and overhead.
     pub fn point_to_point() -> Self {
         Self::of(Stepwise::new(None))
     }
 
-    /// A medium. Its overhead replaces that of its stations; its rate in bit/s, if there is one, replaces theirs.
+    /// Returns a medium. `overhead_bytes` replaces the overhead of its stations. `rate_bps`, if
+    /// any, replaces their rate.
     ///
     /// # Errors
-    /// A rate of 0, an overhead beyond 65535 bytes.
+    /// Fails if the rate is 0 or the overhead exceeds 65535 bytes.
     pub fn medium(rate_bps: Option<u64>, overhead_bytes: u32) -> Result<Self, InvalidDirection> {
         Ok(Self::of(Stepwise::medium(rate_bps, overhead_bytes)?))
     }
@@ -97,7 +99,7 @@ impl<P: Packet> Channel<P> {
     /// Adds a station, up and empty.
     ///
     /// # Errors
-    /// A direction with a value outside its range.
+    /// Fails if a value of `direction` is outside its range.
     pub fn add_station(
         &mut self,
         direction: &Direction,
@@ -107,7 +109,7 @@ impl<P: Packet> Channel<P> {
         self.stepwise.add_station(direction, generators)
     }
 
-    /// Offers a packet to a station's queue.
+    /// Offers a packet to the queue of a station.
     pub fn enqueue(&mut self, now: Nanos, station: StationId, packet: P) -> Enqueued {
         if self.fixed_rate.is_none() {
             self.fixed_rate = self.stepwise.as_fixed_rate(now);
@@ -118,8 +120,11 @@ impl<P: Packet> Channel<P> {
         }
     }
 
-    /// The next instant at which [`Self::poll`] must be called; it may then also return nothing.
-    /// `None`: not before the next input. An instant in the past, possible after other calls than `poll`, means at once.
+    /// Returns the next instant at which [`Self::poll`] must be called. That call may return
+    /// nothing.
+    ///
+    /// `None` means that no call is needed before the next input. An instant in the past means at
+    /// once; it can occur after calls other than `poll`.
     pub fn next_departure(&self) -> Option<Nanos> {
         match &self.fixed_rate {
             Some(fifo) => fifo.next_arrival(),
@@ -127,14 +132,16 @@ impl<P: Packet> Channel<P> {
         }
     }
 
-    /// Whether the next departure stays as it is when a packet is offered: this one comes after others.
+    /// Returns whether the next departure is unaffected by a packet offered now, because that
+    /// packet would leave after others.
     pub fn is_settled(&self) -> bool {
         self.fixed_rate
             .as_ref()
             .is_some_and(|fifo| !fifo.is_empty())
     }
 
-    /// The next packet that arrived or was dropped up to `now`, in the order of these instants. Call until `None`.
+    /// Returns the next packet that was delivered or dropped up to `now`, in order of time. Call
+    /// until it returns `None`.
     pub fn poll(&mut self, now: Nanos) -> Option<Output<P>> {
         let Some(fifo) = &mut self.fixed_rate else {
             return self.stepwise.poll(now);
@@ -147,11 +154,12 @@ impl<P: Packet> Channel<P> {
         })
     }
 
-    /// Gives a station new values. What is in service or on the wire goes on as it began; what waits stays, except
-    /// what exceeds a smaller limit. The state of a loss model or of a queue discipline of unchanged kind is kept.
+    /// Gives a station new values. Packets in service or in the delay line finish as they began.
+    /// Queued packets stay, except those beyond a smaller limit. The state of a loss model or queue
+    /// discipline is kept if its kind is unchanged.
     ///
     /// # Errors
-    /// A direction with a value outside its range; then nothing has changed.
+    /// Fails if a value of `direction` is outside its range. Then nothing has changed.
     pub fn reconfigure(
         &mut self,
         now: Nanos,
@@ -163,27 +171,30 @@ impl<P: Packet> Channel<P> {
         self.stepwise.reconfigure(now, station, direction)
     }
 
-    /// Cuts a station's link or mends it. A cut drops what is queued, in service and on the wire, and all that is offered later.
+    /// Cuts or restores the link of a station. A cut drops all packets that are queued, in service
+    /// or in the delay line, and all packets offered until the link is restored.
     pub fn set_up(&mut self, now: Nanos, station: StationId, up: bool) {
         self.advance(now);
         self.go_stepwise();
         self.stepwise.set_up(now, station, up);
     }
 
-    /// Lets everything happen step by step, from the instant to which the channel was brought.
+    /// Switches to stepwise simulation at the current instant of the channel.
     fn go_stepwise(&mut self) {
         if let Some(fifo) = self.fixed_rate.take() {
             self.stepwise.take_over(fifo);
         }
     }
 
-    /// Back to time 0: empty, all stations up with their first values, counters at 0, generators at their start.
+    /// Returns the channel to time 0: empty, all stations up with their initial values, counters at
+    /// 0, generators at their start.
     pub fn reset(&mut self) {
         self.fixed_rate = None;
         self.stepwise.reset();
     }
 
-    /// Brings counters and gauges to `now`; needed before they are read, as time does not pass by itself.
+    /// Brings counters and gauges to `now`. Call it before reading them, because time does not pass
+    /// by itself.
     pub fn advance(&mut self, now: Nanos) {
         match &mut self.fixed_rate {
             Some(fifo) => fifo.advance(now),
@@ -191,7 +202,7 @@ impl<P: Packet> Channel<P> {
         }
     }
 
-    /// Counters of a station.
+    /// Returns the counters of a station.
     pub fn counters(&self, station: StationId) -> Counters {
         let mut counters = self.stepwise.counters(station).clone();
         if let Some(fifo) = &self.fixed_rate {
@@ -200,7 +211,7 @@ impl<P: Packet> Channel<P> {
         counters
     }
 
-    /// Bytes, overhead counted, that wait at a station.
+    /// Returns the bytes queued at a station, overhead included.
     pub fn queue_bytes(&self, station: StationId) -> u64 {
         match &self.fixed_rate {
             Some(fifo) => fifo.queue_bytes(),
@@ -208,7 +219,7 @@ impl<P: Packet> Channel<P> {
         }
     }
 
-    /// Packets that wait at a station.
+    /// Returns the number of packets queued at a station.
     pub fn queue_packets(&self, station: StationId) -> u64 {
         match &self.fixed_rate {
             Some(fifo) => fifo.queue_packets(),
@@ -216,8 +227,8 @@ impl<P: Packet> Channel<P> {
         }
     }
 
-    /// When the next packet that waits at a station may start, unless another station of the channel is served first; `None` if
-    /// none waits.
+    /// Returns when the next packet queued at a station may start, unless the channel serves
+    /// another station first. `None` if no packet is queued.
     pub fn next_start(&self, station: StationId) -> Option<Nanos> {
         let starts = || match &self.fixed_rate {
             Some(fifo) => fifo.next_start(),
@@ -226,7 +237,7 @@ impl<P: Packet> Channel<P> {
         (self.queue_packets(station) > 0).then(starts).flatten()
     }
 
-    /// Packets of a station in service or on the wire.
+    /// Returns the number of packets of a station in service or in the delay line.
     pub fn in_flight(&self, station: StationId) -> u64 {
         match &self.fixed_rate {
             Some(fifo) => fifo.in_flight(),

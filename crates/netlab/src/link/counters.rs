@@ -1,23 +1,23 @@
-//! What a station counts.
+//! Counters of a station.
 
 /// Why a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DropReason {
     /// The queue was at its limit.
     QueueFull,
-    /// Active queue management decided so.
+    /// Active queue management dropped the packet.
     Aqm,
-    /// The loss model decided so.
+    /// The loss model dropped the packet.
     Loss,
     /// The link was cut.
     LinkDown,
 }
 
 impl DropReason {
-    /// Every reason, in the order of the sample table.
+    /// All reasons, in the order of the sample table.
     pub const ALL: [Self; 4] = [Self::QueueFull, Self::Aqm, Self::Loss, Self::LinkDown];
 
-    /// The name used in metrics: `dropped_<name>`.
+    /// Returns the name used in metrics: `dropped_<name>`.
     pub fn name(self) -> &'static str {
         match self {
             Self::QueueFull => "queue_full",
@@ -28,30 +28,30 @@ impl DropReason {
     }
 }
 
-/// Counters of one station since the channel was made or reset.
+/// Counters of one station since the channel was created or reset.
 ///
-/// offered = delivered + dropped (all reasons) + queued + in flight, at every instant.
-/// What arrived but was not yet polled is still in flight.
+/// At every instant, offered = delivered + dropped (all reasons) + queued + in flight. A packet
+/// that has arrived but was not yet polled counts as in flight.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets given to `enqueue`.
     pub offered_packets: u64,
-    /// Packets whose last bit has left the serializer, those lost at egress included.
+    /// Packets whose last bit has left the serializer, including those then lost at egress.
     pub wire_packets: u64,
-    /// Their bytes, overhead counted.
+    /// Bytes of these packets, overhead included.
     pub wire_bytes: u64,
-    /// Packets handed out at the far end.
+    /// Packets returned as delivered by `poll`.
     pub delivered_packets: u64,
     dropped: [u64; DropReason::ALL.len()],
 }
 
 impl Counters {
-    /// Packets dropped for this reason.
+    /// Returns the number of packets dropped for `reason`.
     pub fn dropped(&self, reason: DropReason) -> u64 {
         self.dropped[reason as usize]
     }
 
-    /// Packets dropped for any reason.
+    /// Returns the number of packets dropped for all reasons.
     pub fn dropped_in_all(&self) -> u64 {
         self.dropped.iter().sum()
     }

@@ -1,11 +1,12 @@
-//! The wire: packets on their way, by the instant at which they arrive.
+//! The delay line: packets in flight, ordered by arrival.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
 use crate::time::Nanos;
 
-/// Packets in flight. They leave in the order they entered, except those that were pushed as overtaking.
+/// Packets in flight. They leave in the order in which they entered, except those pushed with
+/// `push_overtaking`.
 #[derive(Debug)]
 pub(super) struct DelayLine<P> {
     in_order: VecDeque<(Nanos, P)>,
@@ -24,13 +25,14 @@ impl<P> DelayLine<P> {
         }
     }
 
-    /// Adds a packet that arrives at `arrival`, or later if that keeps the order.
+    /// Adds a packet that arrives at `arrival`, or with the last packet already in flight if that
+    /// arrives later.
     pub(super) fn push(&mut self, arrival: Nanos, packet: P) {
         self.last_arrival = self.last_arrival.max(arrival);
         self.in_order.push_back((self.last_arrival, packet));
     }
 
-    /// Adds a packet that arrives at `arrival` whatever is already on the wire.
+    /// Adds a packet that arrives at `arrival`, regardless of the packets already in flight.
     pub(super) fn push_overtaking(&mut self, arrival: Nanos, packet: P) {
         self.last_arrival = self.last_arrival.max(arrival);
         self.entered += 1;
@@ -50,10 +52,11 @@ impl<P> DelayLine<P> {
         }
     }
 
-    /// Takes the packet that arrives first, with its instant.
+    /// Removes and returns the packet that arrives first, with its arrival.
     pub(super) fn pop(&mut self) -> Option<(Nanos, P)> {
         let first = self.first_arrival()?;
-        // At a tie the overtaking packet goes first: one pushed in order afterwards must not pass it.
+        // At a tie the overtaking packet goes first, because a packet pushed in order afterwards
+        // must not pass it.
         match self.overtaking.peek() {
             Some(flight) if flight.arrival == first => self
                 .overtaking
@@ -67,7 +70,7 @@ impl<P> DelayLine<P> {
         self.in_order.len() + self.overtaking.len()
     }
 
-    /// Forgets the past of an empty line, so that the next packet waits for nobody.
+    /// Forgets past arrivals of an empty line, so that they do not delay the next packet.
     pub(super) fn forget_order(&mut self) {
         self.last_arrival = 0;
     }
@@ -81,7 +84,7 @@ struct Flight<P> {
 }
 
 impl<P> Ord for Flight<P> {
-    /// Reversed, since the heap gives the greatest first.
+    /// Reversed, because the heap returns the greatest element first.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.arrival, other.entered).cmp(&(self.arrival, self.entered))
     }

@@ -1,4 +1,5 @@
-//! Links on which it is known when a packet is offered when it will arrive: drop-tail, a constant rate, no loss, no jitter.
+//! Links on which the arrival of a packet is known when it is offered: drop-tail, a constant rate,
+//! no loss, no jitter.
 
 use std::collections::VecDeque;
 
@@ -7,30 +8,32 @@ use super::serializer::RateSerializer;
 use super::{Counters, DropReason, Enqueued, Packet};
 use crate::time::Nanos;
 
-/// Queue, serializer and delay line in one: a packet enters once, and nothing is to be done until it arrives.
+/// Queue, serializer and delay line in one. A packet enters once, and nothing happens to it until
+/// it arrives.
 ///
-/// What an instant needs to know (who waits, who is in service) follows from when packets leave the serializer.
-// Among thousands of links, cache lines are what a packet-hop waits for: what an arrival reads is in the first, what else an offer
-// reads is in the second.
+/// Which packets are queued or in service at an instant follows from when they leave the
+/// serializer.
+// With thousands of links, a packet-hop is bound by cache misses. Fields read by an arrival are in
+// the first cache line, further fields read by an offer in the second.
 #[repr(C, align(64))]
 pub(super) struct FixedRateFifo<P> {
-    /// What has not yet been taken at the far end, in order.
+    /// Packets not yet polled at the far end, in order.
     packets: VecDeque<Sent<P>>,
     delay: Nanos,
-    /// When all that was accepted has left the serializer.
+    /// When all accepted packets have left the serializer.
     free: Nanos,
     accepted_packets: u64,
     overhead_bytes: u32,
-    /// `None`: infinitely fast.
+    /// `None` if infinitely fast.
     serializer: Option<RateSerializer>,
     limit: Limit,
     accepted_bytes: u64,
-    /// The instant to which counters and gauges were brought.
+    /// The instant of counters and gauges.
     now: Nanos,
     dropped_packets: u64,
 }
 
-/// What such a link does to packets.
+/// The parameters of such a link.
 #[derive(Clone, Debug)]
 pub(super) struct FixedRate {
     pub(super) serializer: Option<RateSerializer>,
@@ -40,32 +43,32 @@ pub(super) struct FixedRate {
 }
 
 /// A packet that was accepted.
-// Together with a packet of the simulator, one cache line.
+// Fits into one cache line together with a packet of the simulator.
 #[repr(align(64))]
 struct Sent<P> {
     packet: P,
-    /// When it was offered.
+    /// When the packet was offered.
     since: Nanos,
-    /// When its last bit leaves the serializer.
+    /// When the last bit of the packet leaves the serializer.
     finish: Nanos,
-    /// Bytes on the wire of all that were accepted up to this one.
+    /// Bytes, overhead included, of all packets accepted up to and including this one.
     bytes_up_to: u64,
 }
 
-/// Where everything stands when something about the link changes.
+/// The state of the packets when something about the link changes.
 pub(super) struct Interrupted<P> {
-    /// What has left the serializer or is in service, by its arrival.
+    /// Packets that have left the serializer or are in service, with their arrival.
     pub(super) on_wire: Vec<(Nanos, P)>,
     pub(super) wire_bytes_in_service: Option<u32>,
-    /// When the serializer has done with what is in service.
+    /// When the serializer has finished the packet in service.
     pub(super) free: Nanos,
     pub(super) waiting: Vec<Queued<P>>,
-    /// As if nothing that waits had been offered.
+    /// The serializer as it would be if the queued packets had never been offered.
     pub(super) serializer: Option<RateSerializer>,
 }
 
 impl<P: Packet> FixedRateFifo<P> {
-    /// An empty one; its serializer is free from `free` on.
+    /// Returns an empty queue whose serializer is free from `free` on.
     pub(super) fn new(parameters: FixedRate, free: Nanos) -> Self {
         Self {
             packets: VecDeque::new(),
@@ -108,7 +111,7 @@ impl<P: Packet> FixedRateFifo<P> {
 
     fn admits(&mut self, now: Nanos, wire_bytes: u32) -> bool {
         let limit = self.limit;
-        // No more wait than there are; most often that is few enough.
+        // An upper bound of the queue: all packets held. Usually it already admits the packet.
         if !limit.has_bytes() && !limit.is_exceeded(self.packets.len() as u64 + 1, 0) {
             return true;
         }
@@ -117,18 +120,18 @@ impl<P: Packet> FixedRateFifo<P> {
         !limit.is_exceeded(self.queue_packets() + 1, bytes)
     }
 
-    /// Whether nothing is under way.
+    /// Returns whether no packet is queued, in service or in flight.
     pub(super) fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }
 
-    /// When the next packet arrives.
+    /// Returns when the next packet arrives.
     pub(super) fn next_arrival(&self) -> Option<Nanos> {
         let first = self.packets.front()?;
         Some(first.finish.saturating_add(self.delay))
     }
 
-    /// The next packet that arrived up to `now`, and when.
+    /// Returns the next packet that arrived up to `now`, with its arrival.
     pub(super) fn poll(&mut self, now: Nanos) -> Option<(Nanos, P)> {
         let at = self.next_arrival().filter(|at| *at <= now)?;
         let sent = self.packets.pop_front()?;
@@ -139,7 +142,8 @@ impl<P: Packet> FixedRateFifo<P> {
         self.now = now;
     }
 
-    /// Where the first packet stands whose last bit has not left the serializer: the one in service.
+    /// Returns the index of the packet in service: the first whose last bit has not left the
+    /// serializer.
     fn in_service(&self) -> usize {
         let has_left = |sent: &Sent<P>| sent.finish <= self.now;
         self.packets.partition_point(has_left)
@@ -150,7 +154,7 @@ impl<P: Packet> FixedRateFifo<P> {
         unfinished.saturating_sub(1) as u64
     }
 
-    /// When the first packet that waits starts: when the one in service has left.
+    /// Returns when the first queued packet starts, which is when the packet in service has left.
     pub(super) fn next_start(&self) -> Option<Nanos> {
         let in_service = self.packets.get(self.in_service());
         in_service.map(|sent| sent.finish)
@@ -161,12 +165,12 @@ impl<P: Packet> FixedRateFifo<P> {
         in_service.map_or(0, |sent| self.accepted_bytes - sent.bytes_up_to)
     }
 
-    /// Packets in service or on the wire.
+    /// Returns the number of packets in service or in the delay line.
     pub(super) fn in_flight(&self) -> u64 {
         self.packets.len() as u64 - self.queue_packets()
     }
 
-    /// Stops at the instant to which it was brought.
+    /// Stops at `self.now` and hands out all packets.
     pub(super) fn interrupt(mut self) -> Interrupted<P> {
         let in_service = self.in_service();
         let first_waiting = self.packets.len().min(in_service + 1);
@@ -198,7 +202,7 @@ impl<P: Packet> FixedRateFifo<P> {
         }
     }
 
-    /// Adds what was counted here.
+    /// Adds what was counted here to `counters`.
     pub(super) fn add_to(&self, counters: &mut Counters) {
         let in_service = self.in_service();
         let unfinished = self.packets.len() - in_service;

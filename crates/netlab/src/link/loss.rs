@@ -1,9 +1,9 @@
-//! Loss models: none, Bernoulli, Gilbert-Elliott, an exact list.
+//! Loss models: none, Bernoulli, Gilbert-Elliott, an explicit list.
 
 use crate::resolved::{self, GilbertElliott};
 use crate::rng::Generator;
 
-/// A loss model and where it stands.
+/// A loss model and its state.
 #[derive(Debug)]
 pub(super) enum LossProcess {
     Never,
@@ -12,7 +12,8 @@ pub(super) enum LossProcess {
         chain: GilbertElliott,
         in_bad_state: bool,
     },
-    /// Ascending indices still to lose, the next one last, and the index of the next packet.
+    /// Indices of the packets still to lose, in descending order so that the next is last, and the
+    /// index of the next packet.
     List {
         remaining: Vec<u64>,
         next_index: u64,
@@ -35,7 +36,7 @@ impl LossProcess {
         }
     }
 
-    /// Decides on the next packet.
+    /// Returns whether the next packet is lost.
     pub(super) fn loses_next(&mut self, generator: &mut Generator) -> bool {
         match self {
             Self::Never => false,

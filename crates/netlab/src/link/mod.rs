@@ -1,6 +1,7 @@
 //! The link model, in virtual time: loss at ingress, queue, serializer, loss at egress, delay line.
 //!
-//! Pure and generic over the packet, so that the simulator and the live emulator run the same code.
+//! Free of I/O and generic over the packet, so that the simulator and the emulator run the same
+//! code.
 
 mod channel;
 mod counters;
@@ -16,11 +17,12 @@ pub use channel::{Channel, Enqueued, Output, StationId};
 pub use counters::{Counters, DropReason};
 pub use station::StationGenerators;
 
-/// What the link model has to know about a packet.
+/// What the link model needs to know about a packet.
 pub trait Packet: Send + 'static {
-    /// Length of the IP packet in bytes.
+    /// Returns the length of the IP packet in bytes.
     fn ip_bytes(&self) -> u32;
 
-    /// The same for all packets of a flow and hardly ever that of another, of any pattern; FQ-CoDel separates flows by it.
+    /// Returns a key by which FQ-CoDel separates flows. It is the same for all packets of a flow
+    /// and almost never equal for two flows. Its bits need not be mixed.
     fn flow_key(&self) -> u64;
 }

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use crate::resolved::{Direction, Trace};
 use crate::time::{NANOS_PER_SECOND, Nanos};
 
-/// What puts packets on the wire, one after the other.
+/// Puts packets on the link one after the other.
 #[derive(Debug)]
 pub(super) enum Serializer {
     Infinite,
@@ -14,7 +14,8 @@ pub(super) enum Serializer {
 }
 
 impl Serializer {
-    /// A trace comes before the rate of the medium, and that before the rate of the link.
+    /// Returns the serializer of a direction. A trace takes precedence over the rate of the medium,
+    /// and that over the rate of the link.
     pub(super) fn new(direction: &Direction, medium_rate_bps: Option<u64>) -> Self {
         match (&direction.trace, medium_rate_bps.or(direction.rate_bps)) {
             (Some(trace), _) => Self::Trace(TraceSerializer::new(trace)),
@@ -23,7 +24,7 @@ impl Serializer {
         }
     }
 
-    /// The first instant, not before `ready`, at which a packet can start.
+    /// Returns the first instant, not before `ready`, at which a packet can start.
     pub(super) fn earliest_start(&self, ready: Nanos) -> Nanos {
         match self {
             Self::Infinite | Self::Rate(_) => ready,
@@ -31,7 +32,8 @@ impl Serializer {
         }
     }
 
-    /// Sends `bytes` from `start`, an instant that `earliest_start` gave, and returns when the last bit has left.
+    /// Sends `bytes` from `start`, an instant returned by `earliest_start`. Returns when the last
+    /// bit has left.
     pub(super) fn transmit(&mut self, start: Nanos, bytes: u32) -> Nanos {
         match self {
             Self::Infinite => start,
@@ -40,7 +42,7 @@ impl Serializer {
         }
     }
 
-    /// The long-run rate in bit/s; `None` is infinite.
+    /// Returns the long-run rate in bit/s. `None` if infinite.
     pub(super) fn mean_rate_bps(&self) -> Option<f64> {
         match self {
             Self::Infinite => None,
@@ -50,15 +52,17 @@ impl Serializer {
     }
 }
 
-/// A constant rate. Instants are rounded up to whole nanoseconds; within a busy period the error does not add up.
+/// A constant rate. Instants are rounded up to whole nanoseconds. The error does not accumulate
+/// within a busy period.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RateSerializer {
     rate_bps: NonZeroU64,
-    /// How long a byte takes: `ns_per_byte` + `remainder_per_byte` / `rate_bps`.
+    /// The duration of a byte in nanoseconds is `ns_per_byte` + `remainder_per_byte` / `rate_bps`.
     ns_per_byte: Nanos,
     remainder_per_byte: u64,
     finished: Nanos,
-    /// By how much `finished` was rounded up, in units of 1 / `rate_bps` nanoseconds; less than one nanosecond.
+    /// The amount by which `finished` was rounded up, in units of 1 / `rate_bps` nanoseconds. Less
+    /// than one nanosecond.
     rounded_up: u64,
 }
 
@@ -92,7 +96,8 @@ impl RateSerializer {
         self.finished
     }
 
-    /// Undoes the last transmission, before which the one at `finished` was, without a pause in between.
+    /// Undoes the last transmission of `bytes`. The transmission before it ended at `finished`,
+    /// without a pause in between.
     pub(super) fn take_back(&mut self, bytes: u32, finished: Nanos) {
         let (_, remainder) = self.duration(bytes);
         let paid = u128::from(self.rounded_up) + u128::from(remainder);
@@ -100,10 +105,11 @@ impl RateSerializer {
         self.finished = finished;
     }
 
-    /// How long some bytes take: whole nanoseconds, and what is left, in units of 1 / `rate_bps` nanoseconds.
+    /// Returns the duration of `bytes` in whole nanoseconds, and the remainder in units of 1 /
+    /// `rate_bps` nanoseconds.
     fn duration(&self, bytes: u32) -> (Nanos, u64) {
         let whole_ns = u64::from(bytes).saturating_mul(self.ns_per_byte);
-        // So it is with most rates.
+        // The common case.
         if self.remainder_per_byte == 0 {
             return (whole_ns, 0);
         }
@@ -117,13 +123,15 @@ impl RateSerializer {
     }
 }
 
-/// Delivery opportunities, each of some bytes: small packets share one, a large packet takes several, what is not used is lost.
+/// Delivery opportunities of a fixed number of bytes. Small packets share one, a large packet takes
+/// several, and unused bytes are lost.
 #[derive(Debug)]
 pub(super) struct TraceSerializer {
     opportunities_ns: Vec<Nanos>,
     period_ns: Nanos,
     opportunity_bytes: u32,
-    /// Number, counted over all periods, of the opportunity in use, and its bytes still free.
+    /// Number of the current opportunity, counted over all periods. `free_bytes` is what it has
+    /// left.
     current: u64,
     free_bytes: u32,
 }
@@ -166,12 +174,12 @@ impl TraceSerializer {
         self.free_bytes = self.opportunity_bytes;
     }
 
-    /// The first opportunity at or after `ready` that is not yet used up.
+    /// Returns the first opportunity at or after `ready` that is not yet used up.
     fn opportunity_from(&self, ready: Nanos) -> u64 {
         if self.instant(self.current) >= ready {
             return self.current;
         }
-        // An opportunity at the very end of a period belongs to that period, hence the 1.
+        // The subtraction of 1 keeps an opportunity at the very end of a period in that period.
         let period = ready.saturating_sub(1) / self.period_ns;
         let offset = ready - period * self.period_ns;
         let index = self

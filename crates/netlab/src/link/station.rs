@@ -1,4 +1,4 @@
-//! A station: one direction of one link, with all that is its own.
+//! A station: one direction of one link, with everything that it does not share.
 
 use super::counters::Counters;
 use super::delay_line::DelayLine;
@@ -11,7 +11,7 @@ use crate::resolved::{self, Direction, LossPlace};
 use crate::rng::Generator;
 use crate::time::Nanos;
 
-/// The randomness of one station, one generator for each use.
+/// The random generators of one station, one for each use.
 #[derive(Clone, Debug)]
 pub struct StationGenerators {
     loss: Generator,
@@ -20,7 +20,8 @@ pub struct StationGenerators {
 }
 
 impl StationGenerators {
-    /// Generators of the run with `seed` for the link direction that `label` names ("wifi/forward").
+    /// Returns the generators of the run with `seed` for the link direction named by `label`, such
+    /// as "wifi/forward".
     pub fn new(seed: u64, label: &str) -> Self {
         let generator = |purpose| Generator::new(seed, &format!("{purpose}/{label}"));
         Self {
@@ -37,7 +38,7 @@ pub(super) struct Station<P> {
     generators: StationGenerators,
     loss: LossProcess,
     queue: Box<dyn Discipline<P>>,
-    /// From when on the queue's first packet could start, had the serializer been free.
+    /// From when on the first packet of the queue could start if the serializer were free.
     ready: Nanos,
     serializer: Serializer,
     pub(super) wire: DelayLine<P>,
@@ -53,7 +54,7 @@ pub(super) struct Started<P> {
     pub(super) lost: Option<P>,
 }
 
-/// The part of a medium that replaces the link's own values.
+/// The values of a medium that replace those of a link.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MediumParameters {
     pub(super) rate_bps: Option<u64>,
@@ -84,7 +85,8 @@ impl<P: Packet> Station<P> {
         }
     }
 
-    /// What it does, if when a packet arrives depends on nothing that comes after it.
+    /// Returns the parameters of the direction if the arrival of a packet does not depend on
+    /// anything that happens after it is offered.
     pub(super) fn fixed_rate(&self) -> Option<FixedRate> {
         let Direction { loss, queue, .. } = &self.direction;
         let is_plain = matches!(loss, resolved::Loss::None {})
@@ -104,7 +106,7 @@ impl<P: Packet> Station<P> {
         })
     }
 
-    /// Takes what is under way.
+    /// Takes over the packets of a `FixedRateFifo`.
     pub(super) fn take_over(&mut self, interrupted: Interrupted<P>) {
         for (arrival, packet) in interrupted.on_wire {
             self.wire.push(arrival, packet);
@@ -117,7 +119,7 @@ impl<P: Packet> Station<P> {
         }
     }
 
-    /// Whether nothing waits and nothing is on the wire.
+    /// Returns whether nothing is queued and nothing is in the delay line.
     pub(super) fn is_empty(&self) -> bool {
         !self.is_backlogged() && self.wire.len() == 0
     }
@@ -156,13 +158,15 @@ impl<P: Packet> Station<P> {
         self.queue.packets() > 0
     }
 
-    /// When its next packet starts, if the serializer is free from `free` on; `None` if nothing waits.
+    /// Returns when the next packet starts if the serializer is free from `free` on. `None` if
+    /// nothing is queued.
     pub(super) fn next_start(&self, free: Nanos) -> Option<Nanos> {
         self.is_backlogged()
             .then(|| self.serializer.earliest_start(free.max(self.ready)))
     }
 
-    /// Takes the next packet from the queue at `start`; `None` if the queue dropped all it had.
+    /// Takes the next packet from the queue at `start`. Returns `None` if the queue dropped all its
+    /// packets.
     pub(super) fn start_next(
         &mut self,
         start: Nanos,
@@ -220,7 +224,7 @@ impl<P: Packet> Station<P> {
         queue::reconfigure(&mut self.queue, &direction.queue, service, discarded);
         self.overhead_bytes =
             medium.map_or(direction.overhead_bytes, |medium| medium.overhead_bytes);
-        // What waited for an opportunity of the old trace cannot start in the past.
+        // A packet that waited for an opportunity of the old trace cannot start in the past.
         self.ready = now;
         self.direction = direction.clone();
     }

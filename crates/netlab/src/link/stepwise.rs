@@ -1,4 +1,4 @@
-//! One serializer and the stations that share it, packet by packet and start by start: whatever the stations do.
+//! One serializer and its stations, simulated packet by packet, whatever the stations do.
 
 use std::collections::VecDeque;
 
@@ -9,19 +9,20 @@ use super::{Counters, DropReason, Enqueued, Output, Packet, StationId};
 use crate::resolved::{self, Direction, InvalidDirection};
 use crate::time::Nanos;
 
-/// What a [`Channel`](super::Channel) is made of, and what it does unless a [`FixedRateFifo`] stands in for it.
+/// The state of a [`Channel`](super::Channel), and its behaviour unless a [`FixedRateFifo`]
+/// replaces it.
 pub(super) struct Stepwise<P> {
     medium: Option<MediumParameters>,
     stations: Vec<Station<P>>,
-    /// With what each station was made, for `reset`.
+    /// The initial values of each station, for `reset`.
     initial: Vec<(Direction, StationGenerators)>,
     in_service: Option<InService<P>>,
-    /// From when on the serializer is free; the finish of the packet in service if there is one.
+    /// From when on the serializer is free: the finish of the packet in service, if there is one.
     free: Nanos,
-    /// The station whose turn it is.
+    /// The station that is served next at a tie.
     turn: usize,
     dropped: VecDeque<Output<P>>,
-    /// Where stations put what they drop; empty between calls.
+    /// Buffer for packets that stations drop. Empty between calls.
     discarded: Discarded<P>,
 }
 
@@ -69,7 +70,7 @@ impl<P: Packet> Stepwise<P> {
         Ok(StationId(self.stations.len() as u32 - 1))
     }
 
-    /// What stands in from now on, if the link is simple enough and nothing is under way.
+    /// Returns the replacement of this channel if the link is simple enough and empty.
     pub(super) fn as_fixed_rate(&mut self, now: Nanos) -> Option<FixedRateFifo<P>> {
         if self.medium.is_some() || self.stations.len() != 1 {
             return None;
@@ -81,7 +82,7 @@ impl<P: Packet> Stepwise<P> {
         is_empty.then(|| FixedRateFifo::new(fixed_rate, self.free))
     }
 
-    /// Goes on where what stood in stopped.
+    /// Continues where `fifo` stopped.
     pub(super) fn take_over(&mut self, fifo: FixedRateFifo<P>) {
         let station = &mut self.stations[0];
         fifo.add_to(&mut station.counters);
@@ -205,7 +206,7 @@ impl<P: Packet> Stepwise<P> {
         self.stations[station.index()].wire.len() as u64 + u64::from(doomed)
     }
 
-    /// The first start among all stations; at a tie, that of the station whose turn is next.
+    /// Returns the first start among all stations. At a tie, the station whose turn is next starts.
     fn next_start(&self) -> Option<(Nanos, StationId)> {
         if let [only] = self.stations.as_slice() {
             return only
@@ -222,7 +223,7 @@ impl<P: Packet> Stepwise<P> {
             .min_by_key(|(start, _)| *start)
     }
 
-    /// When the next packet starts, whichever station has it.
+    /// Returns when the next packet starts, at any station.
     pub(super) fn first_start(&self) -> Option<Nanos> {
         self.next_start().map(|(start, _)| start)
     }
@@ -268,7 +269,7 @@ impl<P: Packet> Stepwise<P> {
         }
     }
 
-    /// Ends the service of a packet whose link is cut, so that the other stations do not wait for it.
+    /// Ends the service of a packet whose link is cut, so that other stations do not wait for it.
     fn abort_service_of(&mut self, station: StationId, now: Nanos) {
         if let Some(service) = self
             .in_service
@@ -300,7 +301,7 @@ impl<P: Packet> Stepwise<P> {
         });
     }
 
-    /// The first arrival among all stations.
+    /// Returns the first arrival among all stations.
     fn next_arrival(&self) -> Option<(Nanos, StationId)> {
         if let [only] = self.stations.as_slice() {
             return only.wire.first_arrival().map(|at| (at, StationId(0)));
@@ -314,11 +315,13 @@ impl<P: Packet> Stepwise<P> {
             .min()
     }
 
-    /// When the serializer must be looked at even though nothing arrives: a start or a loss may come first.
+    /// Returns when the serializer must be examined even if nothing arrives, because a start or a
+    /// loss may come first.
     fn next_service_wakeup(&self) -> Option<Nanos> {
         match &self.in_service {
             Some(service) if service.lost.is_some() => Some(self.free),
-            // A single station that keeps order delivers nothing earlier than what is on its wire already.
+            // A single station that keeps the order delivers nothing before the packets already in
+            // its delay line.
             Some(_) if self.stations.len() == 1 && !self.stations[0].may_reorder() => None,
             _ => self.next_start().map(|(start, _)| start),
         }

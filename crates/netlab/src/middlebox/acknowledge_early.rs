@@ -1,4 +1,5 @@
-//! A performance-enhancing proxy (RFC 3135): data is acknowledged in the middle, and the proxy answers for its arrival.
+//! A performance-enhancing proxy (RFC 3135): acknowledges data on behalf of the receiver, and then
+//! ensures that it arrives.
 
 use std::collections::VecDeque;
 
@@ -10,49 +11,50 @@ use super::{Heading, Middlebox, Outlet, Passing};
 use crate::resolved::{self, MiddleboxDirection};
 use crate::time::{NANOS_PER_SECOND, Nanos};
 
-/// How long the receiver may take before the first data that it misses is sent again; doubled each time.
+/// The time after which the first data missing at the receiver is sent again. Doubles each time, up
+/// to `LAST_TIMEOUT`.
 const FIRST_TIMEOUT: Nanos = NANOS_PER_SECOND / 2;
 const LAST_TIMEOUT: Nanos = 64 * FIRST_TIMEOUT;
 
-/// Acknowledgments of the same that mean a loss (RFC 5681, section 3.2).
+/// The number of duplicate acknowledgments that indicates a loss (RFC 5681, section 3.2).
 const DUPLICATES: u32 = 3;
 
-/// Acknowledges data that come in order, keeps them until the receiver has acknowledged them too, and sends them again if they are
-/// lost. Its acknowledgments have no options of Multipath TCP.
+/// Acknowledges data that arrives in order, keeps it until the receiver has acknowledged it too,
+/// and sends it again if it is lost. The acknowledgments it creates carry no MPTCP options.
 pub(super) struct AcknowledgeEarly {
     described: resolved::AcknowledgeEarly,
     direction: MiddleboxDirection,
     connections: Connections<Halves>,
-    /// When the first of all connections is to be looked at; not later, perhaps earlier.
+    /// A time no later than the next deadline of any connection.
     wakes_at: Option<Nanos>,
 }
 
-/// By the heading of the data.
+/// Both directions of a connection, indexed by the heading of the data.
 type Halves = [Half; 2];
 
 /// One direction of a connection.
 #[derive(Default)]
 struct Half {
-    /// The number next to all that came in order.
+    /// The sequence number after all data that arrived in order.
     next: Option<SeqNr>,
-    /// What the sender was told last, in the receiver's name or by itself.
+    /// The last acknowledgment number sent to the sender, by the receiver or on its behalf.
     acknowledged: Option<SeqNr>,
-    /// The sender's last time stamp and receive window.
+    /// The last timestamp and receive window sent by the sender of this direction.
     timestamp: Option<u32>,
     window: u16,
-    /// What the receiver has not acknowledged.
+    /// Data that the receiver has not acknowledged.
     kept: VecDeque<Packet>,
     kept_bytes: u64,
     timeout: Nanos,
     sends_again_at: Option<Nanos>,
-    /// How often the receiver has said that it misses the first of them.
+    /// How many duplicate acknowledgments reported the first packet of `kept` missing.
     duplicates: u32,
-    /// Up to there the receiver may miss more (RFC 6582).
+    /// The end of the recovery: up to here the receiver may miss further data (RFC 6582).
     recovers_to: Option<SeqNr>,
 }
 
 impl Half {
-    /// Notes what a sender says of itself.
+    /// Records window, timestamp and initial sequence number of a sender.
     fn note(&mut self, segment: &Segment) {
         self.window = segment.window;
         self.timestamp = segment.options.timestamps.map(|stamps| stamps.value);
@@ -61,7 +63,8 @@ impl Half {
         }
     }
 
-    /// Whether these data are the next, and there is room to keep them; a part of them may be known.
+    /// Accepts data that is next in order if there is room to keep it. Returns whether it was
+    /// accepted.
     fn takes(&mut self, now: Nanos, packet: &Packet, buffer_bytes: u64) -> bool {
         let segment = &packet.segment;
         let bytes = u64::from(segment.payload.len());
@@ -77,7 +80,7 @@ impl Half {
         true
     }
 
-    /// Whether all these data were acknowledged before.
+    /// Returns whether all data of `segment` was acknowledged before.
     fn has(&self, segment: &Segment) -> bool {
         let end = segment.seq + segment.payload.len();
         self.next.is_some_and(|next| end.is_at_or_before(next))
@@ -88,7 +91,8 @@ impl Half {
         self.sends_again_at = (!self.kept.is_empty()).then_some(now + FIRST_TIMEOUT);
     }
 
-    /// The receiver acknowledges; gives what it misses.
+    /// Handles an acknowledgment by the receiver. Returns the packet that the receiver misses, if
+    /// any.
     fn arrived(&mut self, now: Nanos, segment: &Segment) -> Option<Packet> {
         let ack = segment.ack;
         let before = self.kept.len();
@@ -117,7 +121,7 @@ impl Half {
         is_lost.then(|| first.clone())
     }
 
-    /// What is to be sent again now.
+    /// Returns the packet to send again at `now`, if any.
     fn send_again(&mut self, now: Nanos) -> Option<Packet> {
         self.sends_again_at.filter(|at| *at <= now)?;
         self.timeout = (2 * self.timeout).min(LAST_TIMEOUT);
@@ -140,19 +144,20 @@ impl AcknowledgeEarly {
     }
 }
 
-/// Whether it is an acknowledgment and nothing else.
+/// Returns whether `segment` is an acknowledgment and nothing else.
 fn is_bare(segment: &Segment) -> bool {
     segment.payload.is_empty() && segment.flags == Flags::ACK && segment.options.mptcp.is_empty()
 }
 
-/// The sender hears nothing of what the proxy answers for: an acknowledgment never goes back behind what it was told.
+/// Raises the acknowledgment to `told` and removes SACK blocks, because an acknowledgment must not
+/// go back behind what the sender was told.
 fn raise(passing: &mut Passing, told: SeqNr) {
     let segment = &mut passing.change().segment;
     segment.ack = told;
     segment.options.sack.clear();
 }
 
-/// The acknowledgment of all that came in order, in the name of who is to receive it.
+/// Returns an acknowledgment on behalf of the receiver for all data before `ack`.
 fn acknowledgment(packet: &Packet, ack: SeqNr, receiver: &Half) -> Option<Packet> {
     let data = &packet.segment;
     let timestamps = receiver.timestamp.zip(data.options.timestamps);

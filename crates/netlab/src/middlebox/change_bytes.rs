@@ -1,4 +1,4 @@
-//! Bytes of the data that arrive otherwise than they were sent.
+//! Changes bytes of the payload.
 
 use mptcp::payload::Payload;
 use mptcp::wire::Packet;
@@ -9,10 +9,10 @@ use crate::resolved::{self, MiddleboxDirection};
 use crate::rng::Generator;
 use crate::time::Nanos;
 
-/// One bit of a byte: between upper and lower case.
+/// The bit that distinguishes upper from lower case in ASCII.
 const CHANGED_BITS: u8 = 0x20;
 
-/// Changes a byte in each direction of a connection, or bytes at random.
+/// Changes one byte in each direction of a connection, or bytes at random.
 pub(super) struct ChangeBytes {
     described: resolved::ChangeBytes,
     direction: MiddleboxDirection,
@@ -34,7 +34,7 @@ impl ChangeBytes {
         }
     }
 
-    /// Which byte of a packet's data is to be changed.
+    /// Returns the index of the payload byte to change, if any.
     fn index(&mut self, heading: Heading, packet: &Packet) -> Option<u32> {
         let len = packet.segment.payload.len();
         let streams = self.connections.of(heading, packet, Streams::default);

@@ -1,4 +1,4 @@
-//! Segments joined to larger ones, as by receive offload or a proxy that normalizes traffic.
+//! Joins segments to larger ones, as receive offload or a normalizing proxy does.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,15 @@ use super::{Heading, Middlebox, Outlet, Passing};
 use crate::resolved::{self, MiddleboxDirection};
 use crate::time::Nanos;
 
-/// Joins a segment to the one before it, whose options are kept; those of later ones are lost.
+/// Joins a segment to the one before it. Keeps the options of the first; options of later segments
+/// are lost.
 pub(super) struct Coalesce {
     described: resolved::Coalesce,
     direction: MiddleboxDirection,
     held: BTreeMap<(Heading, Ends), Held>,
 }
 
-/// A segment that waits for the next one.
+/// A segment held until the next one arrives or `until` is reached.
 struct Held {
     passing: Passing,
     until: Nanos,
@@ -37,13 +38,13 @@ impl Coalesce {
     }
 }
 
-/// Whether it is nothing but data.
+/// Returns whether the segment carries data and no SYN, FIN, RST or URG flag.
 fn is_plain_data(segment: &Segment) -> bool {
     let others = Flags::SYN.0 | Flags::FIN.0 | Flags::RST.0 | Flags::URG.0;
     !segment.payload.is_empty() && segment.flags.0 & others == 0
 }
 
-/// Appends a segment's data; what it says of the other direction is newer.
+/// Appends the payload of `next` and takes its newer acknowledgment and window.
 fn append(first: &mut Segment, next: Segment) {
     first.payload.append(next.payload);
     first.flags |= next.flags;

@@ -1,4 +1,4 @@
-//! What middleboxes remember of the TCP connections that pass them.
+//! State that middleboxes keep of the TCP connections that pass them.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -8,10 +8,10 @@ use mptcp::wire::{Flags, Packet};
 
 use super::Heading;
 
-/// The two ends of a connection.
+/// The two endpoints of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ends {
-    /// Of the two, the sender of packets that leave the interface.
+    /// The sender of packets that leave the interface.
     near: SocketAddr,
     far: SocketAddr,
 }
@@ -32,7 +32,7 @@ impl Ends {
     }
 }
 
-/// Source and destination.
+/// Returns source and destination of a packet.
 pub(super) fn addresses(packet: &Packet) -> [SocketAddr; 2] {
     let segment = &packet.segment;
     [
@@ -41,13 +41,14 @@ pub(super) fn addresses(packet: &Packet) -> [SocketAddr; 2] {
     ]
 }
 
-/// Something about each connection. A SYN with a new number begins another connection between the same ends.
+/// State of each connection. A SYN with a new sequence number begins another connection between the
+/// same endpoints.
 pub(super) struct Connections<T> {
     by_ends: BTreeMap<Ends, Known<T>>,
 }
 
 struct Known<T> {
-    /// The number of the SYN.
+    /// The sequence number of the SYN.
     begins: Option<SeqNr>,
     state: T,
 }
@@ -59,7 +60,7 @@ impl<T> Connections<T> {
         }
     }
 
-    /// What is known of the connection of a packet; of a new one, what is `made` for it.
+    /// Returns the state of the connection of a packet, created by `made` if the connection is new.
     pub(super) fn of(
         &mut self,
         heading: Heading,
@@ -79,18 +80,19 @@ impl<T> Connections<T> {
         &mut known.expect("it is known, or was made").state
     }
 
-    /// What is known of all connections.
+    /// Returns the states of all connections.
     pub(super) fn all(&mut self) -> impl Iterator<Item = &mut T> {
         self.by_ends.values_mut().map(|known| &mut known.state)
     }
 }
 
-/// The data of both directions of a connection.
+/// The byte streams of both directions of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Streams([Option<Stream>; 2]);
 
 impl Streams {
-    /// Notes a segment, and gives the stream that its data are of; `None` if its beginning was not seen.
+    /// Records a segment and returns the stream to which its data belongs. `None` if the SYN of the
+    /// stream was not seen.
     pub(super) fn note(&mut self, heading: Heading, packet: &Packet) -> Option<Stream> {
         let segment = &packet.segment;
         let stream = &mut self.0[heading as usize];
@@ -107,35 +109,36 @@ impl Streams {
         Some(*stream)
     }
 
-    /// That of the direction that these packets acknowledge.
+    /// Returns the stream that packets with this heading acknowledge.
     pub(super) fn acknowledged_by(&self, heading: Heading) -> Option<Stream> {
         self.0[heading.back() as usize]
     }
 
-    /// The most data that one of the directions has carried.
+    /// Returns the bytes carried by the direction that carried most.
     pub(super) fn carried(&self) -> u64 {
         let ends = self.0.iter().flatten().map(|stream| stream.end);
         ends.max().unwrap_or(0)
     }
 }
 
-/// The data of one direction.
+/// The byte stream of one direction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stream {
-    /// Number of the first byte.
+    /// Sequence number of the first byte.
     first: SeqNr,
-    /// How many bytes have come.
+    /// Bytes seen so far.
     end: u64,
 }
 
 impl Stream {
-    /// Place of a number in the stream, from 0: the one next to what has come.
+    /// Returns the offset of `seq` in the stream, from 0. Of the offsets with this number, it is
+    /// the one closest to `end`.
     pub(super) fn offset(&self, seq: SeqNr) -> u64 {
         let distance = seq.distance_from(self.number(self.end));
         self.end.saturating_add_signed(i64::from(distance))
     }
 
-    /// The number of a place.
+    /// Returns the sequence number at an offset.
     pub(super) fn number(&self, offset: u64) -> SeqNr {
         self.first + offset as u32
     }

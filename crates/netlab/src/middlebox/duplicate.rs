@@ -1,4 +1,4 @@
-//! Packets that arrive twice.
+//! Duplicates packets.
 
 use super::{Heading, Middlebox, Outlet, Passing};
 use crate::resolved::{self, MiddleboxDirection};

@@ -1,4 +1,5 @@
-//! Bytes that nobody sent, as application-level gateways write them that put a longer address into the data.
+//! Inserts bytes into the data, as an application-level gateway does when it writes a longer
+//! address.
 
 use mptcp::payload::Payload;
 use mptcp::seq::SeqNr;
@@ -10,11 +11,11 @@ use super::{Heading, Middlebox, Outlet, Passing};
 use crate::resolved::{self, MiddleboxDirection};
 use crate::time::Nanos;
 
-/// What is inserted.
+/// The byte that is inserted.
 const BYTE: u8 = b'+';
 
-/// Inserts bytes at one place of each direction of a connection. Numbers behind it are shifted, and acknowledgments shifted back,
-/// so that TCP notices nothing.
+/// Inserts bytes at one offset of each direction of a connection. Shifts the sequence numbers after
+/// it, and shifts acknowledgments back, so that TCP notices nothing.
 pub(super) struct InsertBytes {
     described: resolved::InsertBytes,
     direction: MiddleboxDirection,
@@ -30,7 +31,7 @@ impl InsertBytes {
         }
     }
 
-    /// What the sender knows by the number that the receiver acknowledges.
+    /// Translates a number acknowledged by the receiver into the number known to the sender.
     fn acknowledged(&self, stream: &Stream, seq: SeqNr) -> SeqNr {
         let offset = stream.offset(seq);
         let (place, bytes) = (self.described.after_bytes, u64::from(self.described.bytes));
@@ -43,7 +44,8 @@ impl InsertBytes {
         if !segment.flags.contains(Flags::ACK)
             || self.acknowledged(stream, segment.ack) == segment.ack
         {
-            // Selective ones lie behind this one, and there are none of what is not shifted.
+            // SACK blocks are beyond the ACK number and may need a shift even if that number does
+            // not.
             if segment.options.sack.is_empty() {
                 return;
             }
@@ -56,7 +58,7 @@ impl InsertBytes {
         }
     }
 
-    /// Sends the part before the place, the inserted bytes, and the part behind it.
+    /// Sends the data before `index`, the inserted bytes, and the data after `index`.
     fn insert(&self, heading: Heading, mut passing: Passing, index: u32, out: &mut Outlet) {
         let whole = passing.packet().clone();
         let len = whole.segment.payload.len();

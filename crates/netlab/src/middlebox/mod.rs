@@ -1,8 +1,9 @@
-//! Middleboxes: what stands between an interface and its link and does not leave TCP as it is.
+//! Middleboxes: elements between an interface and its link that change TCP.
 //!
-//! Parsed packets and time in, packets out: one implementation for the simulator and for real time. Several before one interface
-//! are a [`Chain`]: what leaves the interface passes them in the order of the description, what arrives in the opposite order.
-//! What a middlebox makes itself goes out at once.
+//! They take parsed packets and time and return packets, so that the simulator and the emulator
+//! share one implementation. The middleboxes at one interface form a [`Chain`]. Packets that leave
+//! the interface pass it in the order of the description, arriving packets in the opposite order.
+//! Packets that a middlebox creates go out at once.
 
 mod acknowledge_early;
 mod change_bytes;
@@ -35,7 +36,7 @@ pub enum Heading {
 }
 
 impl Heading {
-    /// The other way.
+    /// Returns the opposite heading.
     pub fn back(self) -> Self {
         match self {
             Self::Leaving => Self::Arriving,
@@ -45,7 +46,7 @@ impl Heading {
 }
 
 impl MiddleboxDirection {
-    /// Whether packets that go this way are worked on.
+    /// Returns whether packets with this heading are processed.
     fn covers(self, heading: Heading) -> bool {
         match self {
             Self::Leaving => heading == Heading::Leaving,
@@ -60,12 +61,12 @@ impl MiddleboxDirection {
 pub struct Passing {
     packet: Packet,
     bytes: Option<Arc<[u8]>>,
-    /// Since the last middlebox that it passed.
+    /// Whether the packet was changed since the last middlebox it passed.
     is_changed: bool,
 }
 
 impl Passing {
-    /// A packet, with the bytes that it was read from if it has some.
+    /// Returns a packet to be processed, with the bytes it was parsed from if it has any.
     pub fn new(packet: Packet, bytes: Option<Arc<[u8]>>) -> Self {
         Self {
             packet,
@@ -74,82 +75,82 @@ impl Passing {
         }
     }
 
-    /// The packet.
+    /// Returns the packet.
     pub fn packet(&self) -> &Packet {
         &self.packet
     }
 
-    /// The packet, to be changed: the bytes that it was read from are no longer its own.
+    /// Returns the packet for changes, and discards the bytes it was parsed from.
     fn change(&mut self) -> &mut Packet {
         self.bytes = None;
         self.is_changed = true;
         &mut self.packet
     }
 
-    /// The packet, and the bytes that it was read from if nobody has changed it.
+    /// Returns the packet, and the bytes it was parsed from if it was not changed.
     pub fn into_parts(self) -> (Packet, Option<Arc<[u8]>>) {
         (self.packet, self.bytes)
     }
 }
 
-/// What a middlebox has done.
+/// Counters of a middlebox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
-    /// Packets that came to it.
+    /// Packets that arrived at it.
     pub packets: u64,
-    /// Packets that went on otherwise than they came.
+    /// Packets that it passed on changed.
     pub changed_packets: u64,
-    /// Packets that did not go on, those that became part of another one included.
+    /// Packets that it did not pass on, including those joined to another packet.
     pub dropped_packets: u64,
-    /// Packets that it made: copies, pieces and answers.
+    /// Packets that it created: copies, pieces and answers.
     pub made_packets: u64,
 }
 
-/// What a middlebox says of itself in the result of a run.
+/// A middlebox in the result of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MiddleboxSummary {
-    /// The interface before which it stands.
+    /// The interface at which it stands.
     pub at: String,
-    /// What it does.
+    /// The kind of the middlebox.
     pub kind: &'static str,
-    /// What it has done.
+    /// What it counted.
     #[serde(flatten)]
     pub counters: Counters,
 }
 
-/// A kind of middlebox at work.
+/// The behaviour of one kind of middlebox.
 trait Middlebox: Send {
-    /// Takes a packet.
+    /// Handles a packet.
     fn handle(&mut self, now: Nanos, heading: Heading, passing: Passing, out: &mut Outlet<'_>);
 
-    /// When it must be called without a packet; `None`: not before the next one.
+    /// Returns when `handle_timeout` must be called. `None` means not before the next packet.
     fn poll_timeout(&self) -> Option<Nanos> {
         None
     }
 
-    /// The time has come.
+    /// Handles the timeout returned by `poll_timeout`.
     fn handle_timeout(&mut self, _now: Nanos, _out: &mut Outlet<'_>) {}
 }
 
-/// Where a middlebox puts packets.
+/// Collects the packets that a middlebox sends.
 struct Outlet<'a> {
     emitted: &'a mut VecDeque<(Heading, Passing)>,
     counters: &'a mut Counters,
 }
 
 impl Outlet<'_> {
-    /// Lets a packet that came go on.
+    /// Passes on a packet that arrived.
     fn pass(&mut self, heading: Heading, mut passing: Passing) {
         self.counters.changed_packets += u64::from(std::mem::take(&mut passing.is_changed));
         self.emitted.push_back((heading, passing));
     }
 
-    /// A packet goes no further.
+    /// Drops a packet that arrived.
     fn drop(&mut self, _passing: Passing) {
         self.counters.dropped_packets += 1;
     }
 
-    /// Sends a packet that did not come.
+    /// Sends a packet that the middlebox created.
     fn make(&mut self, heading: Heading, packet: Packet) {
         self.counters.made_packets += 1;
         self.emitted
@@ -157,9 +158,9 @@ impl Outlet<'_> {
     }
 }
 
-/// The middleboxes before one interface.
+/// The middleboxes at one interface.
 pub struct Chain {
-    /// In the order in which leaving packets pass them.
+    /// In the order in which packets leaving the interface pass them.
     stages: Vec<Stage>,
     output: VecDeque<(Heading, Passing)>,
     emitted: VecDeque<(Heading, Passing)>,
@@ -167,13 +168,14 @@ pub struct Chain {
 
 struct Stage {
     middlebox: Box<dyn Middlebox>,
-    /// Place of its description.
+    /// Index of its description.
     index: usize,
     summary: MiddleboxSummary,
 }
 
 impl Chain {
-    /// Those of a valid experiment before an interface, as they work with this seed; `None` if there are none.
+    /// Returns the middleboxes of a valid experiment at an interface, with the randomness of
+    /// `seed`. `None` if there are none.
     pub fn before(experiment: &Experiment, seed: u64, interface: &str) -> Option<Self> {
         let all = experiment.middleboxes.iter().enumerate();
         let here = all.filter(|(_, middlebox)| middlebox.at == interface);
@@ -197,7 +199,7 @@ impl Chain {
         })
     }
 
-    /// Takes a packet.
+    /// Handles a packet that enters the chain.
     pub fn enter(&mut self, now: Nanos, heading: Heading, passing: Passing) {
         let first = match heading {
             Heading::Leaving => 0,
@@ -206,12 +208,12 @@ impl Chain {
         self.carry(now, VecDeque::from([(first, heading, passing)]));
     }
 
-    /// The next packet that is through.
+    /// Returns the next packet that has passed the chain.
     pub fn poll_output(&mut self) -> Option<(Heading, Passing)> {
         self.output.pop_front()
     }
 
-    /// When it must be called without a packet; `None`: not before the next one.
+    /// Returns when `handle_timeout` must be called. `None` means not before the next packet.
     pub fn poll_timeout(&self) -> Option<Nanos> {
         let stages = self.stages.iter();
         stages
@@ -219,7 +221,7 @@ impl Chain {
             .min()
     }
 
-    /// Lets those act whose time has come.
+    /// Calls the middleboxes whose timeout has expired.
     pub fn handle_timeout(&mut self, now: Nanos) {
         for place in 0..self.stages.len() {
             let stage = &mut self.stages[place];
@@ -236,7 +238,8 @@ impl Chain {
         }
     }
 
-    /// Takes packets through the middleboxes before which they stand, in the order of their coming.
+    /// Takes packets through the middleboxes, each from the stage given with it, in order of
+    /// arrival.
     fn carry(&mut self, now: Nanos, mut waiting: VecDeque<(usize, Heading, Passing)>) {
         while let Some((place, heading, passing)) = waiting.pop_front() {
             let stage = &mut self.stages[place];
@@ -250,7 +253,7 @@ impl Chain {
         }
     }
 
-    /// What the middlebox at `place` has put out goes to the next one, or is through.
+    /// Moves the packets sent by the middlebox at `place` to the next stage, or to the output.
     fn take_emitted(&mut self, place: usize, waiting: &mut VecDeque<(usize, Heading, Passing)>) {
         for (heading, passing) in self.emitted.drain(..) {
             let next = match heading {
@@ -265,7 +268,7 @@ impl Chain {
     }
 }
 
-/// What all middleboxes have done, in the order of the description.
+/// Returns the summaries of all middleboxes, in the order of the description.
 pub fn summaries<'a>(chains: impl Iterator<Item = &'a Chain>) -> Vec<MiddleboxSummary> {
     let mut stages: Vec<_> = chains.flat_map(|chain| &chain.stages).collect();
     stages.sort_by_key(|stage| stage.index);
@@ -273,7 +276,7 @@ pub fn summaries<'a>(chains: impl Iterator<Item = &'a Chain>) -> Vec<MiddleboxSu
     stages.map(|stage| stage.summary.clone()).collect()
 }
 
-/// The table of all kinds.
+/// Creates a middlebox of the described kind.
 fn made(described: &resolved::Middlebox, random: Generator) -> Box<dyn Middlebox> {
     let direction = described.direction;
     match &described.element {

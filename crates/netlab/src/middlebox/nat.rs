@@ -1,4 +1,5 @@
-//! Network address and port translation (RFC 3022): what is behind it has another address and other ports for all others.
+//! Network address and port translation (RFC 3022): hosts behind it appear with another address and
+//! other ports.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -9,15 +10,16 @@ use crate::resolved::{self, MiddleboxDirection};
 use crate::rng::Generator;
 use crate::time::Nanos;
 
-/// The ports that it hands out are above the well-known ones.
+/// The lowest port it assigns, above the well-known ports.
 const FIRST_PORT: u64 = 1024;
 const PORTS: u64 = (1 << 16) - FIRST_PORT;
 
-/// One inside address and port has one outside port, for all that it talks to (RFC 5382, REQ-1). What nobody inside has begun
-/// is dropped (REQ-3), and so is what goes to an inside address.
+/// Maps each inside address and port to one outside port for all destinations (RFC 5382, REQ-1).
+/// Drops packets to ports that no inside host has opened (REQ-3), and packets addressed to an
+/// inside address.
 pub(super) struct Nat {
     outside: resolved::Nat,
-    /// Where packets of those inside go.
+    /// The heading of packets from the inside hosts.
     outwards: Heading,
     random: Generator,
     outside_of: BTreeMap<SocketAddr, SocketAddr>,
@@ -42,7 +44,7 @@ impl Nat {
         }
     }
 
-    /// What others see of an inside address and port; `None` if all ports are taken.
+    /// Returns the outside address and port of an inside one. `None` if all ports are taken.
     fn outside_of(&mut self, inside: SocketAddr) -> Option<SocketAddr> {
         if let Some(outside) = self.outside_of.get(&inside) {
             return Some(*outside);

@@ -1,4 +1,5 @@
-//! Other sequence numbers than the sender chose, as firewalls write them that do not trust its choice.
+//! Rewrites sequence numbers, as firewalls do that do not trust the initial sequence number of the
+//! sender.
 
 use mptcp::wire::Flags;
 
@@ -8,11 +9,12 @@ use crate::resolved::MiddleboxDirection;
 use crate::rng::Generator;
 use crate::time::Nanos;
 
-/// Adds to the numbers of a sender what it takes off the acknowledgments, selective ones included, that come back.
+/// Adds a shift to the sequence numbers of a sender, and subtracts it from acknowledgments and SACK
+/// blocks sent back.
 pub(super) struct RewriteSequence {
     direction: MiddleboxDirection,
     random: Generator,
-    /// By heading, what is added to sequence numbers.
+    /// The shift added to sequence numbers, by heading.
     shifts: Connections<[u32; 2]>,
 }
 

@@ -1,4 +1,4 @@
-//! Options of Multipath TCP that do not come through: they are taken out, or their segments are dropped.
+//! Removes MPTCP options, or drops the segments that carry them.
 
 use mptcp::wire::{Flags, MptcpOption, Packet};
 
@@ -7,7 +7,7 @@ use super::{Heading, Middlebox, Outlet, Passing};
 use crate::resolved::{self, MiddleboxDirection, OptionName, SegmentKind};
 use crate::time::Nanos;
 
-/// Finds options.
+/// Selects packets by their options.
 struct Selection {
     described: resolved::Selection,
     direction: MiddleboxDirection,
@@ -23,7 +23,7 @@ impl Selection {
         }
     }
 
-    /// Whether a packet has an option that is meant.
+    /// Returns whether a packet carries a selected option.
     fn selects(&mut self, heading: Heading, packet: &Packet) -> bool {
         let streams = self.connections.of(heading, packet, Streams::default);
         let carried = streams.carried();
@@ -62,7 +62,7 @@ fn name(option: &MptcpOption) -> OptionName {
     }
 }
 
-/// Takes options out.
+/// Removes the selected options.
 pub(super) struct Strip(Selection);
 
 impl Strip {
@@ -82,7 +82,7 @@ impl Middlebox for Strip {
     }
 }
 
-/// Drops segments that have such options.
+/// Drops segments that carry a selected option.
 pub(super) struct Drop(Selection);
 
 impl Drop {

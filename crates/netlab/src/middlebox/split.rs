@@ -1,4 +1,4 @@
-//! Segments cut into smaller ones, as by segmentation offload of a network card.
+//! Cuts segments into smaller ones, as segmentation offload of a network card does.
 
 use mptcp::wire::{Flags, MptcpOptions, Packet};
 
@@ -41,7 +41,7 @@ impl Middlebox for Split {
     }
 }
 
-/// The payload from `start` up to `end` as a packet of its own; what ends the whole is in the last one.
+/// Returns the payload from `start` to `end` as a packet. Only the last piece keeps FIN and PSH.
 pub(super) fn piece(whole: &Packet, start: u32, end: u32) -> Packet {
     let mut piece = whole.clone();
     let segment = &mut piece.segment;

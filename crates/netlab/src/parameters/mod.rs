@@ -1,38 +1,19 @@
-//! The parameters of the engine's algorithms that a description can set: one table for each kind of algorithm.
+//! The engine's algorithms and their parameters as descriptions name them.
 
-mod control;
 mod path_manager;
-mod scheduler;
 mod value;
 
 use std::fmt;
 
-pub use control::{CONTROL, control};
-pub use path_manager::{PATH_MANAGER, path_manager};
+use mptcp::algorithm::{Description, Parameter};
+use mptcp::cc::{self, CONGESTION_CONTROLS};
+use mptcp::pm::PATH_MANAGERS;
+use mptcp::sched::{self, SCHEDULERS, SubflowOrder};
+
+pub use path_manager::path_manager;
 pub(crate) use path_manager::{names_in, ports_in, recreation, router_address};
-pub use scheduler::{SCHEDULER, scheduler};
-pub use value::Values;
 
-use crate::resolved::{Algorithm, Parameters};
-
-/// A parameter of some algorithms, and where it goes.
-#[derive(Debug)]
-pub struct Parameter<P> {
-    /// The algorithms that take it.
-    pub algorithms: &'static [&'static str],
-    /// Its name.
-    pub name: &'static str,
-    /// Its unit; empty if it has none.
-    pub unit: &'static str,
-    /// What it may be.
-    pub values: Values,
-    /// What it is if it is not given.
-    pub default: &'static str,
-    /// What it does.
-    pub meaning: &'static str,
-    /// Takes over a value that is allowed.
-    set: fn(&mut P, &serde_json::Value),
-}
+use crate::resolved::Algorithm;
 
 /// A kind of algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +30,7 @@ impl Kind {
     /// All of them, in the order of their fields in a flow.
     pub const ALL: [Self; 3] = [Self::Control, Self::Scheduler, Self::PathManager];
 
-    /// The field of a flow that names one.
+    /// Returns the field of a flow that names an algorithm of this kind.
     pub fn field(self) -> &'static str {
         match self {
             Self::Control => "cc",
@@ -58,45 +39,70 @@ impl Kind {
         }
     }
 
-    /// The parameters of all algorithms of this kind.
-    pub fn parameters(self) -> Vec<Described> {
+    /// Returns the engine's algorithms of this kind.
+    pub fn algorithms(self) -> Vec<Described> {
         match self {
-            Self::Control => described(CONTROL),
-            Self::Scheduler => described(SCHEDULER),
-            Self::PathManager => described(PATH_MANAGER),
+            Self::Control => {
+                let all = CONGESTION_CONTROLS.iter();
+                all.map(|control| described(&control.description)).collect()
+            }
+            Self::Scheduler => {
+                let all = SCHEDULERS.iter();
+                all.map(|entry| described(&entry.description)).collect()
+            }
+            Self::PathManager => {
+                let all = PATH_MANAGERS.iter();
+                all.map(|entry| described(&entry.description)).collect()
+            }
         }
     }
 }
 
-/// A parameter as far as it is the same for all kinds.
-#[derive(Clone, Copy, Debug)]
+/// An algorithm of the engine, with the properties that all kinds have.
+#[derive(Clone, Debug)]
 pub struct Described {
-    /// The algorithms that take it.
-    pub algorithms: &'static [&'static str],
     /// Its name.
     pub name: &'static str,
-    /// Its unit.
+    /// Other names for it, in lower case, without hyphens and underscores.
+    pub aliases: &'static [&'static str],
+    /// What it does, in one sentence without a full stop.
+    pub summary: &'static str,
+    /// The specification, paper or implementation that defines it.
+    pub source: &'static str,
+    /// Its parameters.
+    pub parameters: Vec<DescribedParameter>,
+}
+
+/// A parameter of an algorithm, with the properties that all kinds have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DescribedParameter {
+    /// Its name.
+    pub name: &'static str,
+    /// Its unit; empty if it has none.
     pub unit: &'static str,
-    /// What it may be.
-    pub values: Values,
-    /// What it is if it is not given.
-    pub default: &'static str,
-    /// What it does.
+    /// Its allowed values.
+    pub values: String,
+    /// Its default.
+    pub default: String,
+    /// What it controls.
     pub meaning: &'static str,
 }
 
-fn described<P>(table: &[Parameter<P>]) -> Vec<Described> {
-    let table = table.iter();
-    table
-        .map(|one| Described {
-            algorithms: one.algorithms,
-            name: one.name,
-            unit: one.unit,
-            values: one.values,
-            default: one.default,
-            meaning: one.meaning,
-        })
-        .collect()
+fn described<P: Default + 'static>(one: &Description<P>) -> Described {
+    let parameter = |it: &Parameter<P>| DescribedParameter {
+        name: it.name,
+        unit: it.unit,
+        values: value::allowed(&it.value),
+        default: it.default_text(),
+        meaning: it.meaning,
+    };
+    Described {
+        name: one.name,
+        aliases: one.aliases,
+        summary: one.summary,
+        source: one.source,
+        parameters: one.parameters.iter().map(parameter).collect(),
+    }
 }
 
 /// Why a parameter of an algorithm is refused.
@@ -121,24 +127,38 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Checks what one of the engine's algorithms is given. What a user's own takes, only that knows.
+/// Checks the parameters of one of the engine's algorithms. The parameters of a user's own
+/// algorithm are not checked, because only that algorithm knows them.
 ///
 /// # Errors
-/// The first parameter that it does not take, or not with that value.
+/// Returns the first parameter that the algorithm does not have or whose value is not allowed.
 pub fn check(kind: Kind, algorithm: &Algorithm) -> Result<(), Refusal> {
     if algorithm.is_users() {
         return Ok(());
     }
-    let mut taken = kind.parameters();
-    taken.retain(|one| one.algorithms.contains(&algorithm.name.as_str()));
+    match kind {
+        Kind::Control => check_all(
+            CONGESTION_CONTROLS.iter().map(|it| &it.description),
+            algorithm,
+        ),
+        Kind::Scheduler => check_all(SCHEDULERS.iter().map(|it| &it.description), algorithm),
+        Kind::PathManager => check_all(PATH_MANAGERS.iter().map(|it| &it.description), algorithm),
+    }
+}
+
+fn check_all<P: 'static>(
+    all: impl Iterator<Item = &'static Description<P>>,
+    algorithm: &Algorithm,
+) -> Result<(), Refusal> {
+    let parameters = parameters_of(all, &algorithm.name);
     for (name, value) in &algorithm.parameters {
-        check_one(&taken, algorithm, name, value)?;
+        check_one(parameters, algorithm, name, value)?;
     }
     Ok(())
 }
 
-fn check_one(
-    taken: &[Described],
+fn check_one<P: 'static>(
+    parameters: &[Parameter<P>],
     algorithm: &Algorithm,
     name: &str,
     value: &serde_json::Value,
@@ -148,9 +168,9 @@ fn check_one(
         found,
         allowed,
     };
-    match taken.iter().find(|one| one.name == name) {
+    match parameters.iter().find(|one| one.name == name) {
         None => {
-            let names: Vec<_> = taken.iter().map(|one| one.name).collect();
+            let names: Vec<_> = parameters.iter().map(|one| one.name).collect();
             let allowed = match names[..] {
                 [] => format!("nothing: {} has no parameters", algorithm.name),
                 _ => names.join(", "),
@@ -160,19 +180,54 @@ fn check_one(
                 allowed,
             ))
         }
-        Some(one) if !one.values.allow(value) => {
-            Err(refusal(value.to_string(), one.values.to_string()))
+        Some(one) if !value::is_allowed(&one.value, value) => {
+            Err(refusal(value.to_string(), value::allowed(&one.value)))
         }
         Some(_) => Ok(()),
     }
 }
 
-/// Gives an algorithm what is written of it; what is not keeps its value.
-fn apply<P>(table: &[Parameter<P>], name: &str, given: &Parameters, to: &mut P) {
-    let taken = table.iter().filter(|one| one.algorithms.contains(&name));
-    for one in taken {
-        if let Some(value) = given.get(one.name) {
-            (one.set)(to, value);
+/// Returns the parameters of the algorithm named `name`; none for a user's own.
+fn parameters_of<P: 'static>(
+    mut all: impl Iterator<Item = &'static Description<P>>,
+    name: &str,
+) -> &'static [Parameter<P>] {
+    let found = all.find(|one| one.name == name);
+    found.map_or(&[], |one| one.parameters)
+}
+
+/// Stores the parameters that a description gives an algorithm; the others keep their values.
+fn apply<P: 'static>(
+    all: impl Iterator<Item = &'static Description<P>>,
+    algorithm: &Algorithm,
+    parameters: &mut P,
+) {
+    for one in parameters_of(all, &algorithm.name) {
+        if let Some(given) = algorithm.parameters.get(one.name) {
+            value::store(&one.value, given, parameters);
         }
     }
+}
+
+/// Returns the parameters of a congestion control. `seed` is for controls that draw random numbers.
+pub fn control(algorithm: &Algorithm, seed: u64) -> cc::Parameters {
+    let mut parameters = cc::Parameters::default();
+    parameters.bbr.seed = seed;
+    let all = CONGESTION_CONTROLS.iter().map(|it| &it.description);
+    apply(all, algorithm, &mut parameters);
+    parameters
+}
+
+/// Returns the parameters of a scheduler. Its host lists equal subflows in `order`.
+pub fn scheduler(algorithm: &Algorithm, order: SubflowOrder) -> sched::Parameters {
+    let mut parameters = sched::Parameters {
+        order,
+        ..sched::Parameters::default()
+    };
+    apply(
+        SCHEDULERS.iter().map(|it| &it.description),
+        algorithm,
+        &mut parameters,
+    );
+    parameters
 }

@@ -1,74 +1,18 @@
-//! Path managers. Of interfaces and routers the description has names, and path managers addresses.
+//! Parameters of path managers. A description names interfaces and routers; a path manager has
+//! their addresses.
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use mptcp::pm::{Endpoint, EndpointFlags, Gateways, Parameters, Recreation, Waits};
+use mptcp::pm::{Endpoint, EndpointFlags, Gateways, PATH_MANAGERS, Parameters, Recreation, Waits};
 use serde_json::Value;
 
+use super::apply;
 use super::value::{integer, list, word};
-use super::{Parameter, Values, apply};
 use crate::flows::{PathPairs, addresses_at};
 use crate::resolved::{self, Algorithm, Behaviour, Experiment, Host};
 
-/// The most that the kernel takes.
-const MOST_FURTHER_SUBFLOWS: u32 = 8;
-
-/// The parameters of path managers. Those with names in them are taken over by [`path_manager`].
-pub const PATH_MANAGER: &[Parameter<Parameters>] = &[
-    Parameter {
-        algorithms: &["n_diff_ports"],
-        name: "subflows",
-        unit: "subflows",
-        values: Values::Integer { least: 1, most: 64 },
-        default: "2",
-        meaning: "subflows between the initial pair of addresses, the first included",
-        set: |to, value| to.subflows = Some(integer(value)),
-    },
-    Parameter {
-        algorithms: &["binder"],
-        name: "gateways",
-        unit: "",
-        values: Values::Gateways,
-        default: "none, and so no further subflow",
-        meaning: "the routers that the packets of each further subflow pass, in order",
-        set: |_, _| (),
-    },
-    Parameter {
-        algorithms: &["kernel_endpoints"],
-        name: "endpoints",
-        unit: "",
-        values: Values::Endpoints,
-        default: "the interfaces of the flow's further paths: subflow on the side that opens, signal on the other",
-        meaning: "what `ip mptcp endpoint` has at the host of each interface, in order",
-        set: |_, _| (),
-    },
-    Parameter {
-        algorithms: &["kernel_endpoints"],
-        name: "subflows",
-        unit: "subflows",
-        values: Values::Integer {
-            least: 0,
-            most: MOST_FURTHER_SUBFLOWS,
-        },
-        default: "8",
-        meaning: "limit of further subflows, as of `ip mptcp limits`",
-        set: |to, value| to.limits.subflows = integer(value) as usize,
-    },
-    Parameter {
-        algorithms: &["kernel_endpoints"],
-        name: "add_addr_accepted",
-        unit: "addresses",
-        values: Values::Integer {
-            least: 0,
-            most: MOST_FURTHER_SUBFLOWS,
-        },
-        default: "8",
-        meaning: "limit of announced addresses that are connected to, as of `ip mptcp limits`",
-        set: |to, value| to.limits.add_addr_accepted = integer(value) as usize,
-    },
-];
-
-/// What a path manager is given at one of the flow's hosts, whose connections use these pairs.
+/// Returns the parameters of a path manager on one of the flow's hosts, whose connections use
+/// `pairs`.
 pub fn path_manager(
     algorithm: &Algorithm,
     experiment: &Experiment,
@@ -82,7 +26,11 @@ pub fn path_manager(
         ..Parameters::default()
     };
     let given = &algorithm.parameters;
-    apply(PATH_MANAGER, &algorithm.name, given, &mut parameters);
+    apply(
+        PATH_MANAGERS.iter().map(|entry| &entry.description),
+        algorithm,
+        &mut parameters,
+    );
     if !algorithm.is_users() {
         parameters.gateways = given
             .get("gateways")
@@ -93,7 +41,7 @@ pub fn path_manager(
     parameters
 }
 
-/// When a host opens a subflow again that failed.
+/// Returns when a host opens a failed subflow again.
 pub(crate) fn recreation(behaviour: &Behaviour) -> Recreation {
     match behaviour.recreation {
         resolved::Recreation::Never => Recreation::Never,
@@ -104,7 +52,7 @@ pub(crate) fn recreation(behaviour: &Behaviour) -> Recreation {
     }
 }
 
-/// Every name of an interface, and every one of a router, in what a path manager is given.
+/// Returns the names of all interfaces and of all routers in the parameters of a path manager.
 pub(crate) fn names_in(algorithm: &Algorithm) -> (Vec<&str>, Vec<&str>) {
     let endpoints = listed(algorithm, "endpoints").iter();
     let interfaces = endpoints.map(|one| word(&one["interface"]));
@@ -115,13 +63,14 @@ pub(crate) fn names_in(algorithm: &Algorithm) -> (Vec<&str>, Vec<&str>) {
     )
 }
 
-/// The ports of its endpoints.
+/// Returns the ports of the endpoints.
 pub(crate) fn ports_in(algorithm: &Algorithm) -> impl Iterator<Item = u16> {
     let endpoints = listed(algorithm, "endpoints").iter();
     endpoints.filter_map(port_of)
 }
 
-/// A list that one of our path managers is given; a user's own has none that we know.
+/// Returns a list among the parameters of one of the engine's path managers; empty for a user's
+/// own.
 fn listed<'a>(algorithm: &'a Algorithm, name: &str) -> &'a [Value] {
     let given = algorithm.parameters.get(name);
     given
@@ -149,7 +98,7 @@ fn gateways(lists: &Value, experiment: &Experiment) -> Gateways {
         .expect("checked: few enough lists of few enough hops")
 }
 
-/// The first IPv4 address of a router.
+/// Returns the first IPv4 address of a router.
 pub(crate) fn router_address(experiment: &Experiment, router: &str) -> Option<Ipv4Addr> {
     let mut own = experiment
         .interfaces
@@ -165,7 +114,8 @@ pub(crate) fn router_address(experiment: &Experiment, router: &str) -> Option<Ip
     })
 }
 
-/// Those of one host, with the address of each interface that the flow uses, or else its first.
+/// Returns the endpoints of one host. Each has the address of its interface that the flow uses, or
+/// otherwise the first one.
 fn endpoints_at(
     all: &Value,
     experiment: &Experiment,

@@ -1,4 +1,4 @@
-//! What an event does.
+//! The actions of events.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,8 @@ use super::Direction;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Action {
-    /// Nothing enters or leaves at this interface any more; what is on the wire goes on, and the other end is not told.
+    /// Takes an interface down. It sends and receives nothing more. Packets already on the link
+    /// continue, and the other end is not told.
     InterfaceDown {
         /// Id of the interface.
         interface: String,
@@ -22,14 +23,14 @@ pub enum Action {
     LinkDown {
         /// Id of the link.
         link: String,
-        /// By which means.
+        /// How the link goes down.
         by: LinkDownBy,
     },
-    /// Undoes `link_down` by the same means.
+    /// Undoes `link_down` done in the same way.
     LinkUp {
         /// Id of the link.
         link: String,
-        /// By which means it was taken down.
+        /// How the link was taken down.
         by: LinkDownBy,
     },
     /// Gives both directions of a link new values.
@@ -41,21 +42,21 @@ pub enum Action {
         /// From `b` to `a`.
         backward: Box<Direction>,
     },
-    /// Gives an interface its address (back).
+    /// Adds the address of an interface, at first or again.
     AddressAdd {
         /// Id of the interface.
         interface: String,
     },
-    /// Takes an interface's address away.
+    /// Removes the address of an interface.
     AddressRemove {
         /// Id of the interface.
         interface: String,
     },
-    /// Makes the subflows of an interface backup ones, or regular ones again.
+    /// Makes the subflows of an interface backup, or regular again.
     SetBackup {
         /// Id of the interface.
         interface: String,
-        /// Whether they are backup.
+        /// Whether they become backup.
         on: bool,
     },
     /// Runs a program on a host.
@@ -68,7 +69,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// The `kind` of its JSON.
+    /// Returns the `kind` in the JSON.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::InterfaceDown { .. } => "interface_down",
@@ -88,10 +89,10 @@ impl Action {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkDownBy {
-    /// The link is cut: what is queued or on the wire is lost too.
+    /// The link is cut: packets queued or in flight are lost too.
     Cut,
-    /// A rule drops what is offered to the link; what is queued or on the wire goes on.
+    /// A rule drops packets offered to the link. Packets queued or in flight continue.
     DropRule,
-    /// The link's ports at routers, switches and access points go down.
+    /// The ports of the link at routers, switches and access points go down.
     PortDown,
 }

@@ -1,43 +1,44 @@
-//! An algorithm that a flow asks for: its name, and what it is given.
+//! An algorithm named by a flow, with its parameters.
 
 use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-/// The feature that running a class in a file is.
+/// The name of the feature "runs a class from a file".
 pub(crate) const OWN_CLASS: &str = "own class";
-/// The feature that having the algorithms of a user's crate is.
+/// The name of the feature "has the algorithms of a user's crate".
 const OWN_SIMULATOR: &str = "own simulator";
-/// The feature that registering an eBPF object in a kernel is.
+/// The name of the feature "registers an eBPF object in a kernel".
 pub(crate) const OWN_OBJECT: &str = "own object";
-/// How the file of such an object ends.
+/// The file name suffix of an eBPF object.
 const OBJECT: &str = ".bpf.o";
 
 /// The parameters of an algorithm, by name.
 pub type Parameters = Map<String, Value>;
 
-/// An algorithm with its parameters. Its JSON is an object with `name` and the parameters; without any, the name alone will do.
+/// An algorithm with its parameters. Its JSON is an object with `name` and the parameters, or the
+/// name alone if there are none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Algorithm {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What it is given; each that is not has its default.
+    /// The parameters given. All others have their defaults.
     pub parameters: Parameters,
 }
 
 impl Algorithm {
-    /// Whether it is a user's own: a class in a file, `./mine.py:MyControl`, in a crate, `crate:my_control`, or an eBPF
-    /// object, `./mine.bpf.o`.
+    /// Returns whether it is the user's own: a class in a file (`./mine.py:MyControl`), an
+    /// algorithm in a crate (`crate:my_control`), or an eBPF object (`./mine.bpf.o`).
     pub fn is_users(&self) -> bool {
         self.origin().is_some()
     }
 
-    /// Whether it is an eBPF object.
+    /// Returns whether it is an eBPF object.
     pub fn is_object(&self) -> bool {
         self.origin() == Some(OWN_OBJECT)
     }
 
-    /// Of a user's own: the feature that running it is.
+    /// Returns the feature needed to run it, if it is the user's own.
     pub(crate) fn origin(&self) -> Option<&'static str> {
         let name = &self.name;
         match name {

@@ -5,14 +5,15 @@ use thiserror::Error;
 
 use crate::time::Nanos;
 
-/// Everything the link model needs to know about one direction of a link.
+/// The parameters of one direction of a link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Direction {
-    /// Serialization rate in bit/s, counting `overhead_bytes`; `None` is infinitely fast (or given by `trace`).
+    /// Serialization rate in bit/s, with `overhead_bytes` counted. `None` if infinitely fast or
+    /// given by `trace`.
     #[serde(deserialize_with = "Option::deserialize")]
     pub rate_bps: Option<u64>,
-    /// Bytes per packet, at most 65535, that the rate counts beyond the IP length.
+    /// Bytes per packet that the rate counts beyond the IP length, at most 65535.
     pub overhead_bytes: u32,
     /// Propagation delay.
     pub delay_ns: Nanos,
@@ -20,13 +21,13 @@ pub struct Direction {
     pub jitter_ns: Nanos,
     /// Whether jitter may reorder packets.
     pub reorder: bool,
-    /// Which packets are lost.
+    /// The loss model.
     pub loss: Loss,
-    /// Where they are lost.
+    /// Where packets are lost.
     pub loss_at: LossPlace,
-    /// What waits for the serializer, and how.
+    /// The queue discipline.
     pub queue: Queue,
-    /// Delivery opportunities in place of a rate.
+    /// Delivery opportunities that replace the rate.
     #[serde(deserialize_with = "Option::deserialize")]
     pub trace: Option<Trace>,
 }
@@ -42,17 +43,17 @@ pub enum Loss {
         /// Probability of loss, 0 to 1.
         probability: f64,
     },
-    /// Two states, each with its own probability of loss.
+    /// A model with two states, each with its own probability of loss.
     GilbertElliott(GilbertElliott),
-    /// Exactly these packets are lost.
+    /// Exactly the listed packets are lost.
     List {
-        /// Indices, from 0, of the packets that reach the place of loss.
+        /// Indices, from 0, among the packets that reach the place of loss.
         packets: Vec<u64>,
     },
 }
 
 impl Loss {
-    /// The `kind` of its JSON.
+    /// Returns the `kind` in the JSON.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::None {} => "none",
@@ -63,13 +64,14 @@ impl Loss {
     }
 }
 
-/// The Gilbert-Elliott model: a Markov chain of two states that steps once per packet and starts in the good state.
+/// The Gilbert-Elliott model: a Markov chain of two states that steps once per packet and starts in
+/// the good state.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GilbertElliott {
-    /// Probability per packet of going from the good to the bad state.
+    /// Probability per packet of a change from the good to the bad state.
     pub good_to_bad: f64,
-    /// Probability per packet of going from the bad to the good state.
+    /// Probability per packet of a change from the bad to the good state.
     pub bad_to_good: f64,
     /// Probability of loss in the good state.
     pub loss_good: f64,
@@ -81,21 +83,22 @@ pub struct GilbertElliott {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LossPlace {
-    /// Before the queue: a lost packet uses none of the link.
+    /// Before the queue. A lost packet uses no capacity of the link.
     Ingress,
-    /// After the serializer: a lost packet has used its share of the link.
+    /// After the serializer. A lost packet has used its share of the link.
     Egress,
 }
 
-/// A queue discipline. Limits count what waits, never what is in service or on the wire; `None` is no limit.
+/// A queue discipline. Limits count queued packets, not packets in service or in flight. `None` is
+/// no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Queue {
-    /// First in, first out; what does not fit is dropped.
+    /// First in, first out. A packet that does not fit is dropped.
     DropTail(DropTail),
     /// Controlled delay (RFC 8289).
     Codel(Codel),
-    /// Flow queues, each under CoDel (RFC 8290).
+    /// Several flow queues, each under CoDel (RFC 8290).
     FqCodel(FqCodel),
     /// Random early detection (Floyd and Jacobson, 1993).
     Red(Red),
@@ -107,10 +110,10 @@ pub enum Queue {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DropTail {
-    /// Most packets that may wait.
+    /// Largest number of packets queued.
     #[serde(deserialize_with = "Option::deserialize")]
     pub limit_packets: Option<u64>,
-    /// Most bytes, overhead counted, that may wait.
+    /// Largest number of bytes queued, overhead included.
     #[serde(deserialize_with = "Option::deserialize")]
     pub limit_bytes: Option<u64>,
 }
@@ -119,10 +122,10 @@ pub struct DropTail {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Codel {
-    /// Most packets that may wait.
+    /// Largest number of packets queued.
     #[serde(deserialize_with = "Option::deserialize")]
     pub limit_packets: Option<u64>,
-    /// Most bytes, overhead counted, that may wait.
+    /// Largest number of bytes queued, overhead included.
     #[serde(deserialize_with = "Option::deserialize")]
     pub limit_bytes: Option<u64>,
     /// Acceptable standing queue delay.
@@ -135,15 +138,15 @@ pub struct Codel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FqCodel {
-    /// Most packets that may wait, over all flows.
+    /// Largest number of packets queued, over all flows.
     #[serde(deserialize_with = "Option::deserialize")]
     pub limit_packets: Option<u64>,
-    /// Most bytes, overhead counted, that may wait, over all flows.
+    /// Largest number of bytes queued, overhead included, over all flows.
     #[serde(deserialize_with = "Option::deserialize")]
     pub limit_bytes: Option<u64>,
     /// Acceptable standing queue delay of each flow.
     pub target_ns: Nanos,
-    /// How long a flow's delay must stay above the target before its first drop.
+    /// How long the delay of a flow must stay above the target before its first drop.
     pub interval_ns: Nanos,
     /// Number of flow queues, 1 to 65536.
     pub flows: u32,
@@ -155,15 +158,15 @@ pub struct FqCodel {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Red {
-    /// Most packets that may wait.
+    /// Largest number of packets queued.
     #[serde(deserialize_with = "Option::deserialize")]
     pub limit_packets: Option<u64>,
-    /// Most bytes, overhead counted, that may wait.
+    /// Largest number of bytes queued, overhead included.
     #[serde(deserialize_with = "Option::deserialize")]
     pub limit_bytes: Option<u64>,
-    /// Average queue below which nothing is dropped.
+    /// Average queue length in bytes below which nothing is dropped.
     pub min_bytes: u64,
-    /// Average queue from which everything is dropped.
+    /// Average queue length in bytes from which everything is dropped.
     pub max_bytes: u64,
     /// Drop probability just below `max_bytes`.
     pub max_probability: f64,
@@ -175,17 +178,17 @@ pub struct Red {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pie {
-    /// Most packets that may wait.
+    /// Largest number of packets queued.
     #[serde(deserialize_with = "Option::deserialize")]
     pub limit_packets: Option<u64>,
-    /// Most bytes, overhead counted, that may wait.
+    /// Largest number of bytes queued, overhead included.
     #[serde(deserialize_with = "Option::deserialize")]
     pub limit_bytes: Option<u64>,
-    /// Queue delay to hold.
+    /// Target of the queue delay.
     pub target_ns: Nanos,
     /// Time between two updates of the drop probability, at least 1 us.
     pub update_ns: Nanos,
-    /// Longest burst that passes undropped after a quiet time.
+    /// Longest burst that passes without drops after an idle time.
     pub max_burst_ns: Nanos,
 }
 
@@ -193,28 +196,29 @@ pub struct Pie {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trace {
-    /// Instants within a period, ascending, each at most `period_ns`; several may coincide.
+    /// Instants within a period, ascending, each at most `period_ns`. Several may coincide.
     pub opportunities_ns: Vec<Nanos>,
     /// Length of the period.
     pub period_ns: Nanos,
-    /// Bytes, overhead counted, that one opportunity carries.
+    /// Bytes, overhead included, that one opportunity carries.
     pub opportunity_bytes: u32,
 }
 
-/// A value that no direction of a link can have, and no medium.
+/// A value that is not allowed in a link direction or medium.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{field}: found {found}, allowed is {allowed}")]
 pub struct InvalidDirection {
     /// Field within the direction or medium, as in the JSON.
     pub field: &'static str,
-    /// What was found.
+    /// The value found.
     pub found: String,
-    /// What would be accepted.
+    /// The values allowed.
     pub allowed: &'static str,
 }
 
 impl Direction {
-    /// Checks that it can begin with the queue of a host: that takes the place of its own, and drops nothing.
+    /// Checks that the direction can begin with the queue of a host. That queue replaces its own
+    /// and drops nothing.
     pub(super) fn validate_behind_host(&self) -> Result<(), InvalidDirection> {
         const UNLIMITED: &str = "drop_tail without limits, as packets wait in the host before it";
         let is_unlimited = self.queue.kind() == "drop_tail" && self.queue.limits() == (None, None);
@@ -224,10 +228,10 @@ impl Direction {
         ensure(is_behind, "loss_at", "ingress", allowed)
     }
 
-    /// Checks what the types do not say.
+    /// Checks the ranges that the types do not express.
     ///
     /// # Errors
-    /// The first field whose value is outside its range.
+    /// Returns the first field whose value is outside its range.
     pub fn validate(&self) -> Result<(), InvalidDirection> {
         validate_rate(self.rate_bps)?;
         validate_overhead(self.overhead_bytes)?;
@@ -259,7 +263,7 @@ impl Loss {
 }
 
 impl Queue {
-    /// The `kind` of its JSON.
+    /// Returns the `kind` in the JSON.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::DropTail(_) => "drop_tail",
@@ -270,7 +274,7 @@ impl Queue {
         }
     }
 
-    /// The limits in packets and in bytes.
+    /// Returns the limits in packets and in bytes.
     pub fn limits(&self) -> (Option<u64>, Option<u64>) {
         match self {
             Self::DropTail(queue) => (queue.limit_packets, queue.limit_bytes),
@@ -367,12 +371,12 @@ impl Trace {
     }
 }
 
-/// A rate in bit/s; `None` is infinite.
+/// Checks a rate in bit/s. `None` is infinite.
 pub(crate) fn validate_rate(rate_bps: Option<u64>) -> Result<(), InvalidDirection> {
     ensure(rate_bps != Some(0), "rate_bps", 0, "null or at least 1")
 }
 
-/// No framing is longer than the longest packet.
+/// Checks the overhead per packet, which cannot be longer than the longest packet.
 pub(crate) fn validate_overhead(bytes: u32) -> Result<(), InvalidDirection> {
     ensure(bytes <= 65535, "overhead_bytes", bytes, "at most 65535")
 }

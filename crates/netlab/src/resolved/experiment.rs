@@ -1,4 +1,4 @@
-//! The experiment as a whole: what there is, what happens, what is measured.
+//! The experiment as a whole: its network, its flows, its events and its measurements.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -8,7 +8,7 @@ use super::validation::validate;
 use super::{Action, Direction, Flow, HopDirection, Host, Middlebox, ResolvedError};
 use crate::time::Nanos;
 
-/// The schema this program reads.
+/// The schema that this program reads.
 pub const SCHEMA: &str = "mptcplab/experiment/1";
 
 /// A resolved experiment.
@@ -19,56 +19,58 @@ pub struct Experiment {
     pub schema: String,
     /// Name of this member of its family.
     pub name: String,
-    /// One line for people.
+    /// A title of one line.
     #[serde(deserialize_with = "Option::deserialize")]
     pub title: Option<String>,
-    /// More for people.
+    /// A longer description.
     #[serde(deserialize_with = "Option::deserialize")]
     pub description: Option<String>,
-    /// Profiles that gave values.
+    /// The profiles that supplied values.
     pub profiles: Vec<String>,
-    /// This member's values of the family's parameters.
+    /// The values that this member has for the parameters of the family.
     pub parameters: Map<String, Value>,
-    /// When the run ends at the latest.
+    /// The latest end of the run.
     pub duration_ns: Nanos,
     /// What differs between seeds.
     pub vary: Vary,
-    /// End systems.
+    /// The hosts.
     pub hosts: Vec<Host>,
-    /// What is between them.
+    /// The routers, switches and access points.
     pub nodes: Vec<Node>,
     /// All interfaces of hosts and nodes.
     pub interfaces: Vec<Interface>,
-    /// Sets of interfaces with no router between.
+    /// Sets of interfaces without a router between them.
     pub subnets: Vec<Subnet>,
-    /// Serializers shared by links.
+    /// Serializers shared by several links.
     pub media: Vec<Medium>,
     /// Links, each between two interfaces.
     pub links: Vec<Link>,
-    /// What stands at the ends of links; leaving packets pass those before one interface in this order.
+    /// The middleboxes at the ends of links. Packets that leave an interface pass its middleboxes
+    /// in this order.
     #[serde(default)]
     pub middleboxes: Vec<Middlebox>,
     /// Flows.
     pub flows: Vec<Flow>,
-    /// The schedule, ascending in time.
+    /// The events, in ascending order of time.
     pub events: Vec<Event>,
     /// What is measured.
     pub measure: Measure,
-    /// Expectations; whoever reads the samples judges them.
+    /// The expectations. They are evaluated by the reader of the samples.
     pub expect: Vec<String>,
     /// Files of users' own algorithms that flows name.
     #[serde(default)]
     pub user_code: Vec<UserCode>,
-    /// Where values came from; not kept.
+    /// The origins of values. Ignored.
     #[serde(default)]
     pub origins: IgnoredAny,
 }
 
 impl Experiment {
-    /// Reads and validates the JSON: afterwards every id refers to something, and every number is in its range.
+    /// Reads and validates the JSON. Afterwards every id refers to something and every number is in
+    /// its range.
     ///
     /// # Errors
-    /// JSON that is broken or not of the schema, and anything that contradicts itself.
+    /// Fails if the JSON is malformed, does not match the schema, or contradicts itself.
     pub fn from_json(text: &str) -> Result<Self, ResolvedError> {
         let experiment: Self = serde_json::from_str(text)?;
         validate(&experiment)?;
@@ -80,9 +82,9 @@ impl Experiment {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UserCode {
-    /// As flows name it, before the colon if there is one.
+    /// The file as flows name it: the part before the colon, if there is one.
     pub file: String,
-    /// Its text; of an eBPF object its bytes in base64.
+    /// Its text, or the bytes of an eBPF object in base64.
     pub source: String,
 }
 
@@ -92,28 +94,31 @@ pub struct UserCode {
 pub struct Vary {
     /// Each flow starts later by a draw from [0, `start_ns`).
     pub start_ns: Nanos,
-    /// Each link's delay is scaled by 1 plus or minus at most this many millionths, both directions alike.
+    /// The delay of each link is scaled by 1 plus or minus at most `rtt_ppm` millionths. Both
+    /// directions get the same factor.
     pub rtt_ppm: u32,
-    /// The time between two events is scaled by 1 plus or minus at most this many millionths, and changed by no more
-    /// than [`crate::schedule::MOST_MOVED_NS`].
+    /// The time between two events is scaled by 1 plus or minus at most `events_ppm` millionths. It
+    /// changes by at most [`crate::schedule::MOST_MOVED_NS`].
     #[serde(default)]
     pub events_ppm: u32,
 }
 
-/// Something between hosts.
+/// A router, switch or access point.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Node {
     /// Id, unique among hosts and nodes.
     pub id: String,
-    /// What it is.
+    /// The kind of node.
     pub kind: NodeKind,
-    /// Which of several equal next hops it takes; `None` leaves that to the paths of the flows.
+    /// How it chooses among several equal next hops. `None` leaves the choice to the paths of the
+    /// flows.
     #[serde(default)]
     pub next_hop: Option<NextHop>,
 }
 
-/// How a router chooses among the next hops of equally short ways. All packets between two ports take the same.
+/// How a router chooses among the next hops of equally short routes. All packets between two ports
+/// take the same next hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NextHop {
@@ -128,7 +133,7 @@ pub enum NextHop {
 }
 
 impl NextHop {
-    /// The word of the JSON.
+    /// Returns the name in the JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::EcmpL3 => "ecmp_l3",
@@ -145,17 +150,17 @@ impl NextHop {
 pub enum NodeKind {
     /// Forwards between subnets.
     Router,
-    /// Forwards within a subnet, unseen.
+    /// Forwards within a subnet, invisible at the IP layer.
     Switch,
     /// A switch with a radio.
     Ap,
 }
 
-/// Where a host or node is attached to a link.
+/// The attachment of a host or node to a link.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Interface {
-    /// Id, as in `client.wlan0`.
+    /// Id, such as `client.wlan0`.
     pub id: String,
     /// Id of its host or node.
     pub node: String,
@@ -163,19 +168,19 @@ pub struct Interface {
     pub link: String,
     /// Id of its subnet.
     pub subnet: u64,
-    /// IPv4 address with prefix length; ports of switches have none.
+    /// IPv4 address with prefix length. Ports of switches have none.
     #[serde(deserialize_with = "Option::deserialize")]
     pub ipv4: Option<String>,
-    /// IPv6 address with prefix length; ports of switches have none.
+    /// IPv6 address with prefix length. Ports of switches have none.
     #[serde(deserialize_with = "Option::deserialize")]
     pub ipv6: Option<String>,
-    /// Largest IP packet.
+    /// Length of the largest IP packet in bytes.
     pub mtu_bytes: u32,
-    /// Whether it is up at the start.
+    /// Whether the interface is up at the start.
     pub up: bool,
 }
 
-/// A set of interfaces joined with no router between.
+/// A set of interfaces without a router between them.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Subnet {
@@ -187,13 +192,13 @@ pub struct Subnet {
     pub ipv6: String,
 }
 
-/// A serializer shared by links.
+/// A serializer shared by several links.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Medium {
     /// Id, unique among media.
     pub id: String,
-    /// Its rate; `None` leaves each link its own.
+    /// The rate in bit/s. `None` leaves each link its own rate.
     #[serde(deserialize_with = "Option::deserialize")]
     pub rate_bps: Option<u64>,
     /// Bytes per packet that the rate counts beyond the IP length.
@@ -210,10 +215,11 @@ pub struct Link {
     pub a: String,
     /// Interface at the other end.
     pub b: String,
-    /// Id of the medium that both directions share with others; `None` gives each a serializer of its own.
+    /// Id of the medium that both directions share with other links. `None` gives each direction
+    /// its own serializer.
     #[serde(deserialize_with = "Option::deserialize")]
     pub medium: Option<String>,
-    /// What the link carries on a machine.
+    /// The layer of what the link carries on a real network.
     pub layer: Layer,
     /// From `a` to `b`.
     pub forward: Direction,
@@ -222,7 +228,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// Id of the interface at which a direction begins.
+    /// Returns the id of the interface at which a direction begins.
     pub fn beginning(&self, side: HopDirection) -> &str {
         match side {
             HopDirection::Forward => &self.a,
@@ -230,7 +236,7 @@ impl Link {
         }
     }
 
-    /// What it does in a direction.
+    /// Returns the parameters of a direction.
     pub fn direction(&self, side: HopDirection) -> &Direction {
         match side {
             HopDirection::Forward => &self.forward,
@@ -239,13 +245,13 @@ impl Link {
     }
 }
 
-/// Layer of what a link carries; the link model does not care.
+/// The layer of what a link carries. It does not affect the link model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "u8")]
 pub enum Layer {
-    /// Frames.
+    /// Ethernet frames.
     Two,
-    /// Packets.
+    /// IP packets.
     Three,
 }
 
@@ -261,18 +267,18 @@ impl TryFrom<u8> for Layer {
     }
 }
 
-/// Something that happens at a given time.
+/// An action at a given time.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
     /// Id, unique among events.
     pub id: String,
-    /// The event of the description that it is part of.
+    /// Id of the event in the description from which this one was made.
     #[serde(deserialize_with = "Option::deserialize")]
     pub parent: Option<String>,
-    /// When.
+    /// When it happens.
     pub at_ns: Nanos,
-    /// What.
+    /// What happens.
     pub action: Action,
 }
 
@@ -282,11 +288,11 @@ pub struct Event {
 pub struct Measure {
     /// Interval between samples.
     pub every_ns: Nanos,
-    /// Interfaces whose packets are captured.
+    /// Ids of the interfaces whose packets are captured.
     pub captures: Vec<String>,
-    /// Size of a data unit of a byte stream; with UDP a unit is a datagram.
+    /// Size of a data unit of a byte stream. With UDP a unit is a datagram.
     pub unit_bytes: u64,
-    /// Interval between probes of every path of every flow; `None` makes none.
+    /// Interval between probes on every path of every flow. `None` sends no probes.
     #[serde(deserialize_with = "Option::deserialize")]
     pub probe_rtt_ns: Option<Nanos>,
 }

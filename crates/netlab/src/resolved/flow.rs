@@ -1,4 +1,4 @@
-//! A flow: who sends what to whom, by which paths.
+//! A flow: its hosts, its application, its algorithms and its paths.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,23 +6,23 @@ use super::Algorithm;
 use crate::parameters::Kind;
 use crate::time::Nanos;
 
-/// Data from one host to another.
+/// Data sent from one host to another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
     /// Id, unique among flows.
     pub id: String,
-    /// The group it was declared in.
+    /// The group in which it was declared.
     pub group: String,
     /// Id of the sending host.
     pub from: String,
     /// Id of the receiving host.
     pub to: String,
-    /// Which of the two opens the connection.
+    /// Which of the two hosts opens the connection.
     pub opened_by: FlowEnd,
     /// The transport protocol.
     pub transport: Transport,
-    /// What is sent.
+    /// The application that generates the data.
     pub app: Application,
     /// Congestion controls, in order of preference.
     pub cc: Vec<Algorithm>,
@@ -30,23 +30,24 @@ pub struct Flow {
     pub scheduler: Vec<Algorithm>,
     /// Path managers, in order of preference.
     pub path_manager: Vec<Algorithm>,
-    /// When it starts, before what varies with the seed is added.
+    /// Start time, before the seed adds its variation.
     pub start_ns: Nanos,
-    /// On which paths its connections start.
+    /// The paths on which its connections start.
     #[serde(default)]
     pub handshake: Handshake,
-    /// The only interfaces it may use; `None` is all.
+    /// The only interfaces it may use. `None` allows all.
     #[serde(deserialize_with = "Option::deserialize")]
     pub via: Option<Vec<String>>,
-    /// Its paths; the first is the primary one. UDP uses only that.
+    /// Its paths. The first is the primary path, the only one that UDP uses.
     pub paths: Vec<Path>,
-    /// Most payload it can carry, headers of its transport counted; `None` if a rate is unbounded.
+    /// Capacity for payload in bit/s, after the headers of the transport. `None` if a rate is
+    /// unbounded.
     #[serde(deserialize_with = "Option::deserialize")]
     pub ceiling_bps: Option<u64>,
 }
 
 impl Flow {
-    /// Its algorithms of one kind, in order of preference.
+    /// Returns its algorithms of one kind, in order of preference.
     pub fn algorithms(&self, kind: Kind) -> &[Algorithm] {
         match kind {
             Kind::Control => &self.cc,
@@ -79,7 +80,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// The word of the JSON.
+    /// Returns the name in the JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Udp => "udp",
@@ -89,19 +90,19 @@ impl Transport {
     }
 }
 
-/// On which paths a connection starts.
+/// The paths on which a connection starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Handshake {
-    /// On the first.
+    /// On the first path.
     #[default]
     Primary,
-    /// On all at once; the first answer wins.
+    /// On all paths at once. The first answer wins.
     Race,
 }
 
 impl Handshake {
-    /// The word of the JSON.
+    /// Returns the name in the JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Primary => "primary",
@@ -110,55 +111,55 @@ impl Handshake {
     }
 }
 
-/// What a flow sends.
+/// The application of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Application {
-    /// As much as the transport takes.
+    /// Sends as much as the transport accepts.
     Bulk {
-        /// Size of the transfer.
+        /// Size of the transfer in bytes.
         #[serde(deserialize_with = "Option::deserialize")]
         bytes: Option<u64>,
-        /// Length of the transfer.
+        /// Duration of the transfer.
         #[serde(deserialize_with = "Option::deserialize")]
         duration_ns: Option<Nanos>,
     },
-    /// Equal pieces at a constant bit rate.
+    /// Sends equal pieces at a constant bit rate.
     Cbr {
-        /// Payload rate.
+        /// Payload rate in bit/s.
         rate_bps: u64,
-        /// Payload of one piece.
+        /// Payload of one piece in bytes.
         size_bytes: u32,
-        /// How long it sends; `None` is to the end of the run.
+        /// How long it sends. `None` is until the end of the run.
         #[serde(deserialize_with = "Option::deserialize")]
         duration_ns: Option<Nanos>,
     },
-    /// Requests at a fixed interval, each echoed by the receiver.
+    /// Sends requests at a fixed interval. The receiver echoes each.
     Probe {
         /// Interval between requests.
         every_ns: Nanos,
-        /// Payload of a request and of its answer.
+        /// Payload of a request and of its answer in bytes.
         size_bytes: u32,
-        /// How long it sends; `None` is to the end of the run.
+        /// How long it sends. `None` is until the end of the run.
         #[serde(deserialize_with = "Option::deserialize")]
         duration_ns: Option<Nanos>,
     },
-    /// A request, its response, the next request.
+    /// Sends a request, waits for the response, and sends the next request.
     RequestResponse {
-        /// Size of a request.
+        /// Size of a request in bytes.
         request_bytes: u64,
-        /// Size of a response.
+        /// Size of a response in bytes.
         response_bytes: u64,
         /// Number of requests.
         #[serde(deserialize_with = "Option::deserialize")]
         count: Option<u64>,
-        /// How long requests are made.
+        /// How long requests are sent.
         #[serde(deserialize_with = "Option::deserialize")]
         duration_ns: Option<Nanos>,
     },
-    /// One short transfer after the other, each in a connection of its own.
+    /// Starts short transfers, each in its own connection.
     ShortFlows {
-        /// Size of a transfer.
+        /// Size of a transfer in bytes.
         bytes: u64,
         /// Fixed interval between starts.
         #[serde(deserialize_with = "Option::deserialize")]
@@ -167,21 +168,21 @@ pub enum Application {
         #[serde(deserialize_with = "Option::deserialize")]
         poisson_mean_ns: Option<Nanos>,
     },
-    /// A stream that is played while it arrives.
+    /// Sends a stream that is played while it arrives.
     Streaming {
-        /// Rate at which it is played.
+        /// Rate in bit/s at which it is played.
         bitrate_bps: u64,
-        /// How much is buffered before it plays.
+        /// How much is buffered before playback starts.
         startup_ns: Nanos,
     },
-    /// Segments that a player asks for, each with a bit rate of its choice.
+    /// Plays a video. The player requests segments and chooses the bit rate of each.
     Video(Video),
-    /// The program of that name.
+    /// Runs `iperf3`.
     Iperf3 {
-        /// Its arguments.
+        /// Arguments of `iperf3`.
         args: Vec<String>,
     },
-    /// Any program.
+    /// Runs any program.
     Command {
         /// Program and arguments.
         argv: Vec<String>,
@@ -189,7 +190,7 @@ pub enum Application {
 }
 
 impl Application {
-    /// The `kind` of its JSON.
+    /// Returns the `kind` in the JSON.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Bulk { .. } => "bulk",
@@ -205,19 +206,19 @@ impl Application {
     }
 }
 
-/// A video, and how it is played.
+/// A video and its player.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Video {
-    /// The bit rates in which there are segments, ascending.
+    /// The bit rates in which segments exist, ascending.
     pub bitrates_bps: Vec<u64>,
     /// Playing time of a segment.
     pub segment_ns: Nanos,
-    /// Playing time that the player's buffer holds.
+    /// Playing time that the buffer of the player holds.
     pub buffer_ns: Nanos,
-    /// Playing time in the buffer with which it plays, at first and after it stood still.
+    /// Playing time in the buffer from which playback starts, at first and after a stall.
     pub startup_ns: Nanos,
-    /// Playing time of the whole; `None` is without end.
+    /// Playing time of the whole video. `None` is without end.
     #[serde(deserialize_with = "Option::deserialize")]
     pub length_ns: Option<Nanos>,
 }
@@ -230,15 +231,17 @@ pub struct Path {
     pub local: String,
     /// Interface of the receiver.
     pub remote: String,
-    /// The links from `local` to the host that has `remote`, on whichever of its interfaces they end.
+    /// The links from `local` to the host of `remote`. They may end at another interface of that
+    /// host.
     pub hops: Vec<Hop>,
-    /// Whether `hops` are only the first and the last link, and routers choose those between.
+    /// Whether `hops` are only the first and the last link, and routers choose the links between
+    /// them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub routed: bool,
-    /// The smallest rate on the way; `None` if all are unbounded.
+    /// The smallest rate of the links in bit/s. `None` if all are unbounded.
     #[serde(deserialize_with = "Option::deserialize")]
     pub rate_bps: Option<u64>,
-    /// Most payload it can carry.
+    /// Capacity for payload in bit/s. `None` if all links are unbounded.
     #[serde(deserialize_with = "Option::deserialize")]
     pub ceiling_bps: Option<u64>,
     /// Propagation delay there and back.
@@ -251,7 +254,7 @@ pub struct Path {
 pub struct Hop {
     /// Id of the link.
     pub link: String,
-    /// In which direction it is used.
+    /// The direction in which the link is used.
     pub direction: HopDirection,
 }
 
@@ -266,10 +269,10 @@ pub enum HopDirection {
 }
 
 impl HopDirection {
-    /// In the order in which a link's directions are numbered.
+    /// Both directions, in the order in which the directions of a link are numbered.
     pub const BOTH: [Self; 2] = [Self::Forward, Self::Backward];
 
-    /// The word of the JSON and of metric names.
+    /// Returns the name in the JSON and in metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Forward => "forward",

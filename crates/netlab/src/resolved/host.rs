@@ -1,66 +1,66 @@
-//! A host and how its stack behaves.
+//! A host and the behaviour of its stack.
 
 use serde::{Deserialize, Serialize};
 
 use crate::time::Nanos;
 
-/// An end system: it sends and receives, and never forwards.
+/// A host. It sends and receives, and never forwards.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
     /// Id, unique among hosts and nodes.
     pub id: String,
-    /// Whose protocol stack it runs.
+    /// The protocol stack it runs.
     pub stack: Stack,
-    /// Whether it speaks Multipath TCP.
+    /// Whether it supports MPTCP.
     pub mptcp: bool,
     /// Whether only one subflow is used at a time.
     pub one_at_a_time: bool,
-    /// Retransmissions of a SYN with MP_CAPABLE before it is sent without, as TCP's.
+    /// Retransmissions of a SYN with MP_CAPABLE before it is sent without that option.
     pub syn_retries: u32,
-    /// How many of them come at the initial interval, before it doubles.
+    /// How many of these retransmissions come at the initial interval, before it doubles.
     pub syn_linear_timeouts: u32,
-    /// Whether the DSS checksum (RFC 8684, section 3.3) is demanded.
+    /// Whether it requires the DSS checksum (RFC 8684, section 3.3).
     pub checksum: bool,
-    /// What happens when Multipath TCP breaks in mid-stream.
+    /// What it does when MPTCP breaks in mid-stream.
     #[serde(default)]
     pub fallback: Fallback,
-    /// Largest receive buffer.
+    /// Largest receive buffer in bytes.
     pub rcvbuf_bytes: u64,
-    /// Largest send buffer.
+    /// Largest send buffer in bytes.
     pub sndbuf_bytes: u64,
     /// Initial congestion window.
     pub initial_window_segments: u32,
-    /// Where the bottleneck of its first link queues.
+    /// Where packets for its first links wait.
     pub first_hop: FirstHop,
-    /// How long it takes to handle what arrives and to act when a timer fires.
+    /// How long the host takes to handle packets and timers.
     #[serde(default, skip_serializing_if = "HostJitter::is_unsaid")]
     pub host_jitter: HostJitter,
-    /// What distinguishes implementations of Multipath TCP, in order of preference.
+    /// Behaviours in which implementations of MPTCP differ, in order of preference.
     pub behaviour: Vec<Behaviour>,
 }
 
 impl Host {
-    /// The behaviour of first choice; the only one of an experiment that is being run.
+    /// Returns the first behaviour. It is the only one in an experiment that is being run.
     pub fn behaviour(&self) -> &Behaviour {
         &self.behaviour[0]
     }
 }
 
-/// Whose protocol stack a host runs.
+/// The protocol stack of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stack {
-    /// The back-end's own choice.
+    /// The choice is left to the back-end.
     Backend,
-    /// The Linux kernel's.
+    /// The stack of the Linux kernel.
     Kernel,
-    /// Ours, in real time.
+    /// The userspace stack, in real time.
     Userspace,
 }
 
 impl Stack {
-    /// The word of the JSON.
+    /// Returns the name in the JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Backend => "backend",
@@ -70,19 +70,20 @@ impl Stack {
     }
 }
 
-/// What happens to a connection with a single subflow when Multipath TCP breaks in mid-stream (RFC 8684, section 3.7).
+/// What happens to a connection with a single subflow when MPTCP breaks in mid-stream (RFC 8684,
+/// section 3.7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fallback {
-    /// Plain TCP where the RFC allows it.
+    /// Falls back to plain TCP where the RFC allows it.
     #[default]
     Rfc,
-    /// A reset, rather than a byte that was not sent.
+    /// Resets the connection, to avoid delivering a byte that was not sent.
     Strict,
 }
 
 impl Fallback {
-    /// The word of the JSON.
+    /// Returns the name in the JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Rfc => "rfc",
@@ -91,18 +92,18 @@ impl Fallback {
     }
 }
 
-/// Where packets wait for the host's first link.
+/// Where packets wait for the first link of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FirstHop {
-    /// In the network: the sender's stack feels no back-pressure.
+    /// In the network. The stack of the sender feels no back-pressure.
     Network,
-    /// In the host: its stack stops when the queue is full.
+    /// In the host. Its stack stops sending when the queue is full.
     Host,
 }
 
 impl FirstHop {
-    /// The word of the JSON.
+    /// Returns the name in the JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Network => "network",
@@ -111,24 +112,25 @@ impl FirstHop {
     }
 }
 
-/// How long a host takes to handle what arrives, and to act when a timer fires, beyond what is always the same.
+/// How long a host takes to handle packets and timers, beyond a constant time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum HostJitter {
-    /// In experiments from before there was one: no time in the simulator, whatever it takes in real time.
+    /// Not stated, as in experiments older than this field: no time in the simulator, the actual
+    /// time on a real network.
     #[default]
     #[serde(skip)]
     Unsaid,
-    /// No time at all.
+    /// No time.
     None {},
-    /// What hosts on Linux take; in the simulator these quantiles, on Linux itself whatever it takes.
+    /// The times of a Linux host: these quantiles in the simulator, the actual time on Linux.
     Linux(JitterQuantiles),
     /// Times with these quantiles.
     Quantiles(JitterQuantiles),
 }
 
 impl HostJitter {
-    /// The word of the JSON.
+    /// Returns the name in the JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Unsaid => "unsaid",
@@ -138,7 +140,7 @@ impl HostJitter {
         }
     }
 
-    /// Its times in the simulator, if it takes any.
+    /// Returns the quantiles used in the simulator, if handling takes time.
     pub fn quantiles(self) -> Option<JitterQuantiles> {
         match self {
             Self::Unsaid | Self::None {} => None,
@@ -155,54 +157,55 @@ impl HostJitter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JitterQuantiles {
-    /// Half of the times are at most this.
+    /// The median.
     pub p50_ns: Nanos,
-    /// Nine of ten.
+    /// The 90th percentile.
     pub p90_ns: Nanos,
-    /// 99 of 100.
+    /// The 99th percentile.
     pub p99_ns: Nanos,
-    /// All.
+    /// The maximum.
     pub max_ns: Nanos,
 }
 
 impl JitterQuantiles {
-    /// The longest that may be asked for.
+    /// The largest time allowed.
     pub const LONGEST_NS: Nanos = crate::time::NANOS_PER_SECOND;
 
-    /// In ascending order.
+    /// Returns the quantiles in ascending order.
     pub fn ascending(self) -> [Nanos; 4] {
         [self.p50_ns, self.p90_ns, self.p99_ns, self.max_ns]
     }
 }
 
-/// How an implementation of Multipath TCP behaves where the RFC leaves it open.
+/// The behaviour of an MPTCP implementation where RFC 8684 leaves it open.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Behaviour {
-    /// The preset that the values come from.
+    /// The preset from which the values come.
     pub name: BehaviourName,
     /// When a subflow counts as failed.
     pub failed_after: FailedAfter,
-    /// Measurement intervals without progress until a subflow is stale.
+    /// Number of measurement intervals without progress after which a subflow is stale.
     pub stale_intervals: u32,
-    /// When data is sent again on another subflow.
+    /// When data is reinjected on another subflow.
     pub reinjection: Reinjection,
-    /// Whether all that was assigned to a failed subflow is sent again, or only what was sent.
+    /// Whether everything assigned to a failed subflow is reinjected, rather than only the data it
+    /// sent.
     pub reinject_whole_queue: bool,
     /// How long the path manager waits after an address event.
     pub path_manager_delay_ns: Nanos,
-    /// Whether the path manager opens a subflow again that failed; experiments from before this was a parameter did.
+    /// Whether the path manager opens a failed subflow again. Experiments older than this field do.
     #[serde(default)]
     pub recreation: Recreation,
     /// How long it waits after the first failure.
     #[serde(default = "first_recreation_ns")]
     pub recreation_first_ns: Nanos,
-    /// Waits double up to this.
+    /// The longest wait. Waits double up to this.
     #[serde(default = "longest_recreation_ns")]
     pub recreation_longest_ns: Nanos,
-    /// The order in which equal subflows are taken.
+    /// The order in which equal subflows are used.
     pub subflow_order: SubflowOrder,
-    /// When timers expire; in experiments from before this was a parameter exactly.
+    /// When timers expire. In experiments older than this field they expire exactly.
     #[serde(default)]
     pub timers: Timers,
 }
@@ -211,10 +214,10 @@ pub struct Behaviour {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Timers {
-    /// When they are due.
+    /// Exactly when they are due.
     #[default]
     Exact,
-    /// With the ticks of Linux's timer wheel.
+    /// At the ticks of the Linux timer wheel.
     Wheel,
 }
 
@@ -222,9 +225,9 @@ pub enum Timers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BehaviourName {
-    /// Today's Linux kernel.
+    /// The current Linux kernel.
     Mainline,
-    /// The out-of-tree kernel of the older papers.
+    /// The out-of-tree kernel used by older papers.
     Oot,
 }
 
@@ -234,11 +237,11 @@ pub enum BehaviourName {
 pub enum FailedAfter {
     /// At the first retransmission timeout.
     FirstRto,
-    /// After some intervals without progress.
+    /// After several intervals without progress.
     Stale,
 }
 
-/// When data is sent again on another subflow.
+/// When data is reinjected on another subflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reinjection {
@@ -250,11 +253,11 @@ pub enum Reinjection {
     OnStale,
     /// When its subflow closes.
     OnClose,
-    /// Whenever it blocks the window.
+    /// Whenever the data blocks the window.
     Opportunistic,
 }
 
-/// What becomes of a subflow that failed.
+/// What happens to a subflow that failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Recreation {
@@ -273,11 +276,11 @@ fn longest_recreation_ns() -> Nanos {
     mptcp::pm::Waits::OF_SUBFLOW.longest
 }
 
-/// The order in which equal subflows are taken.
+/// The order in which equal subflows are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SubflowOrder {
-    /// The last created first.
+    /// The most recently created first.
     NewestFirst,
     /// The first created first.
     OldestFirst,

@@ -1,4 +1,4 @@
-//! Middleboxes: what stands at the ends of links and does not leave TCP as it is.
+//! Middleboxes: elements at the ends of links that change TCP.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -11,28 +11,28 @@ use crate::time::Nanos;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Middlebox {
-    /// Id of the interface before which it stands.
+    /// Id of the interface at which it stands.
     pub at: String,
-    /// Whose packets it works on.
+    /// Which packets it processes.
     pub direction: MiddleboxDirection,
-    /// What it does.
+    /// What it does to them.
     pub element: Element,
 }
 
-/// Which packets a middlebox works on.
+/// Which packets a middlebox processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MiddleboxDirection {
-    /// Those that go from the interface to the link.
+    /// Packets from the interface to the link.
     Leaving,
-    /// Those that go from the link to the interface.
+    /// Packets from the link to the interface.
     Arriving,
-    /// All.
+    /// All packets.
     Both,
 }
 
 impl MiddleboxDirection {
-    /// The word of the JSON.
+    /// Returns the name in the JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Leaving => "leaving",
@@ -46,21 +46,21 @@ impl MiddleboxDirection {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Element {
-    /// Takes options out.
+    /// Removes options.
     StripOptions(Selection),
-    /// Drops the segments that have such options.
+    /// Drops segments that carry the options.
     DropOptions(Selection),
-    /// Shifts sequence numbers by a random amount for each connection.
+    /// Shifts sequence numbers, by a random amount for each connection.
     RewriteSequence {},
     /// Hides a host behind other addresses and ports.
     Nat(Nat),
     /// Cuts segments.
     Split(Split),
-    /// Joins segments that follow each other.
+    /// Joins consecutive segments.
     Coalesce(Coalesce),
-    /// Changes a byte of the data.
+    /// Changes bytes of the payload.
     ChangeBytes(ChangeBytes),
-    /// Puts bytes between the data, and shifts all later sequence numbers.
+    /// Inserts bytes into the data, and shifts all later sequence numbers.
     InsertBytes(InsertBytes),
     /// Sends packets twice.
     Duplicate(Duplicate),
@@ -69,7 +69,7 @@ pub enum Element {
 }
 
 impl Element {
-    /// The `kind` of its JSON.
+    /// Returns the `kind` in the JSON.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::StripOptions(_) => "strip_options",
@@ -86,19 +86,19 @@ impl Element {
     }
 }
 
-/// Options of Multipath TCP in some segments.
+/// A selection of MPTCP options in some segments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Selection {
-    /// Which options.
+    /// The options selected.
     pub options: Vec<OptionName>,
-    /// In which segments.
+    /// The segments in which they are selected.
     pub segments: Vec<SegmentKind>,
-    /// How much data the connection has carried, in one direction or the other, before it begins.
+    /// Bytes that the connection must have carried in one direction before the selection applies.
     pub after_bytes: u64,
 }
 
-/// The options of Multipath TCP (RFC 8684, section 7.2).
+/// The MPTCP options (RFC 8684, section 7.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the RFC's own names")]
@@ -118,21 +118,21 @@ pub enum OptionName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SegmentKind {
-    /// The first of a connection.
+    /// SYN: the first segment of a connection.
     Syn,
-    /// The answer to it.
+    /// SYN/ACK: the answer to it.
     SynAck,
-    /// All others.
+    /// All other segments.
     NonSyn,
 }
 
-/// The addresses that are seen outside.
+/// The outside addresses of a NAT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Nat {
-    /// In place of an IPv4 address.
+    /// Replaces IPv4 addresses.
     pub ipv4: Ipv4Addr,
-    /// In place of an IPv6 address.
+    /// Replaces IPv6 addresses.
     pub ipv6: Ipv6Addr,
 }
 
@@ -140,13 +140,13 @@ pub struct Nat {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Split {
-    /// The most payload of a piece.
+    /// Largest payload of a piece in bytes.
     pub largest_bytes: u32,
-    /// Which pieces have the options of Multipath TCP.
+    /// Which pieces carry the MPTCP options.
     pub options: PiecesWithOptions,
 }
 
-/// Which pieces of a segment keep its options of Multipath TCP.
+/// Which pieces of a segment keep its MPTCP options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PiecesWithOptions {
@@ -160,35 +160,36 @@ pub enum PiecesWithOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Coalesce {
-    /// The most payload of what comes of it.
+    /// Largest payload of a joined segment in bytes.
     pub largest_bytes: u32,
-    /// How long a segment waits for the next one.
+    /// How long a segment is held for the next one.
     pub hold_ns: Nanos,
 }
 
-/// Which bytes are changed: one of the two.
+/// Which bytes are changed. Exactly one of the two fields is set.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeBytes {
-    /// The byte behind that many others of each connection, whenever it comes.
+    /// The byte after the first `after_bytes` bytes of each direction of a connection, whenever it
+    /// is sent.
     #[serde(deserialize_with = "Option::deserialize")]
     pub after_bytes: Option<u64>,
-    /// A byte of each segment with this probability.
+    /// One byte of each segment, with this probability.
     #[serde(deserialize_with = "Option::deserialize")]
     pub probability: Option<f64>,
 }
 
-/// What is inserted, and where.
+/// How many bytes are inserted, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InsertBytes {
-    /// How many.
+    /// Number of bytes inserted.
     pub bytes: u32,
-    /// Behind so many bytes of each connection.
+    /// Number of bytes before them in each direction of a connection.
     pub after_bytes: u64,
 }
 
-/// What is sent twice.
+/// Which packets are duplicated.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Duplicate {
@@ -196,16 +197,17 @@ pub struct Duplicate {
     pub probability: f64,
 }
 
-/// How far data is acknowledged ahead of its receiver.
+/// How far data is acknowledged ahead of the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AcknowledgeEarly {
-    /// The most data of a connection that it keeps until the receiver has it.
+    /// Largest amount of data, in bytes, kept for each receiver of a connection.
     pub buffer_bytes: u64,
 }
 
 impl Experiment {
-    /// The interface that is hidden by a middlebox, if that is a NAT: by the index of the interface, the addresses that others see.
+    /// Returns the interface hidden by a middlebox that is a NAT: its index and the outside
+    /// addresses. `None` if it is not a NAT.
     pub fn hidden(&self, middlebox: &Middlebox) -> Option<(usize, Nat)> {
         let Element::Nat(nat) = middlebox.element else {
             return None;
@@ -222,7 +224,7 @@ impl Experiment {
         self.interfaces.iter().position(|one| one.id == id)
     }
 
-    /// The interface at the other end of the link of an interface.
+    /// Returns the interface at the other end of the link of an interface.
     fn other_end(&self, interface: usize) -> Option<usize> {
         let interface = &self.interfaces[interface];
         let link = self.links.iter().find(|one| one.id == interface.link)?;

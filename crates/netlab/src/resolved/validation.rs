@@ -1,4 +1,5 @@
-//! What the types of the resolved experiment do not say: ids refer to something, numbers are in their range.
+//! Validation beyond the types of the resolved experiment: ids refer to something, numbers are in
+//! their range.
 
 use std::collections::HashMap;
 
@@ -12,26 +13,27 @@ use super::{
 use crate::flows::{addresses_at, flow_at_port, pairs_of};
 use crate::parameters::{self, Kind};
 
-/// The largest time, size or rate: 2^53, over 100 days in nanoseconds, which every JSON reader keeps exactly.
+/// The largest time, size or rate: 2^53, which every JSON reader represents exactly. In nanoseconds
+/// it is over 100 days.
 pub const LARGEST: u64 = 1 << 53;
 
 /// Largest UDP payload over IPv4.
 const LARGEST_DATAGRAM_BYTES: u32 = 65_507;
 
-/// Why a JSON text is no resolved experiment.
+/// Why a JSON text is not a valid resolved experiment.
 #[derive(Debug, Error)]
 pub enum ResolvedError {
-    /// Broken JSON, or a key or type that the schema does not have.
+    /// Malformed JSON, or a key or type that the schema does not have.
     #[error("not a resolved experiment: {0}")]
     Json(#[from] serde_json::Error),
-    /// A value that is out of range, or an id that nothing has.
+    /// A value out of range, or an id that refers to nothing.
     #[error("{place}: found {found}, allowed is {allowed}")]
     Invalid {
-        /// Path within the experiment, as in `links.wifi.forward.rate_bps`.
+        /// Path within the experiment, such as `links.wifi.forward.rate_bps`.
         place: String,
-        /// What was found.
+        /// The value found.
         found: String,
-        /// What would be accepted.
+        /// The values allowed.
         allowed: String,
     },
 }
@@ -46,10 +48,10 @@ impl ResolvedError {
     }
 }
 
-/// What an IP packet can carry beside the longest headers.
+/// Payload that fits into an IP packet beside the longest headers.
 const MOST_COALESCED_BYTES: u32 = 65_000;
 
-/// What any packet has room for.
+/// Number of bytes for which every packet has room.
 const MOST_INSERTED_BYTES: u32 = 400;
 
 type Validity = Result<(), ResolvedError>;
@@ -73,7 +75,7 @@ fn in_range(place: impl ToString, value: u64, smallest: u64) -> Validity {
     refuse(place, value, format!("{smallest} to {LARGEST}"))
 }
 
-/// Ids of one kind, each with its place in the list of declaration.
+/// The ids of one kind, each with its index in the list of declarations.
 struct Ids<'a> {
     kind: &'static str,
     indices: HashMap<&'a str, usize>,
@@ -105,7 +107,7 @@ impl<'a> Ids<'a> {
     }
 }
 
-/// Everything that can be referred to.
+/// All ids that can be referred to.
 struct Declared<'a> {
     experiment: &'a Experiment,
     hosts: Ids<'a>,
@@ -165,10 +167,11 @@ pub(super) fn validate(experiment: &Experiment) -> Validity {
 }
 
 impl Action {
-    /// Checks an action that is not part of the description, as [`Experiment::from_json`] does for those that are.
+    /// Checks an action that is not part of the description, as [`Experiment::from_json`] checks
+    /// actions of the description.
     ///
     /// # Errors
-    /// An id that the experiment does not have, or a value out of its range.
+    /// Fails if an id does not exist in the experiment or a value is out of its range.
     pub fn validate(&self, experiment: &Experiment) -> Validity {
         Declared::new(experiment)?.validate_action("action", self)
     }
@@ -221,7 +224,7 @@ impl<'a> Declared<'a> {
         Ok(())
     }
 
-    /// Each interface is an end of the link that it names.
+    /// Checks that each interface is an end of the link that it names.
     fn validate_attachments(&self) -> Validity {
         for interface in &self.experiment.interfaces {
             let place = format!("interfaces.{}.link", interface.id);
@@ -272,7 +275,7 @@ impl<'a> Declared<'a> {
         self.validate_directions(&place, link, [&link.forward, &link.backward])
     }
 
-    /// Those of a link, or what an event makes of them.
+    /// Checks both directions of a link, as described or as set by an event.
     fn validate_directions(&self, place: &str, link: &Link, both: [&Direction; 2]) -> Validity {
         for (side, direction) in HopDirection::BOTH.into_iter().zip(both) {
             let place = format!("{place}.{}", side.name());
@@ -285,7 +288,7 @@ impl<'a> Declared<'a> {
         Ok(())
     }
 
-    /// Whether what waits for a direction of a link waits in a host.
+    /// Returns whether packets for a direction of a link wait in a host.
     fn begins_in_host(&self, link: &Link, side: HopDirection) -> bool {
         let interface = self.interfaces.indices.get(link.beginning(side));
         let node = interface.map(|index| self.experiment.interfaces[*index].node.as_str());
@@ -301,7 +304,8 @@ impl<'a> Declared<'a> {
         validate_element(&format!("{place}.element"), &middlebox.element)
     }
 
-    /// It hides one interface of a host, at the same link, which asks nobody for link-layer addresses.
+    /// Checks a NAT. It must hide one interface of a host on the same link, and that link must not
+    /// need link-layer address resolution.
     fn validate_nat(&self, place: &str, middlebox: &Middlebox) -> Validity {
         if middlebox.direction == MiddleboxDirection::Both {
             let found = middlebox.direction.name();
@@ -342,7 +346,7 @@ impl<'a> Declared<'a> {
         Ok(())
     }
 
-    /// The interfaces and routers that a path manager is told of.
+    /// Checks the interfaces and routers that a path manager names.
     fn validate_names(&self, place: &str, manager: &Algorithm) -> Validity {
         let (interfaces, routers) = parameters::names_in(manager);
         for id in interfaces {
@@ -360,7 +364,8 @@ impl<'a> Declared<'a> {
         Ok(())
     }
 
-    /// Flows, and after them probes, are accepted at ports of their own.
+    /// Checks that an announced port is not used by a flow or a probe. Flows and then probes are
+    /// accepted at ports of their own.
     fn validate_announced_port(&self, place: String, port: u16) -> Validity {
         let flows = &self.experiment.flows;
         let probes = self.experiment.measure.probe_rtt_ns.map_or(0, |_| {
@@ -407,8 +412,9 @@ impl<'a> Declared<'a> {
         Ok(())
     }
 
-    /// The hops lead from the local interface to the host of the remote one, through nodes that forward.
-    /// A host answers for all its addresses, so they may end at another of its interfaces (RFC 1122, section 3.3.4.2: weak end system).
+    /// Checks that the hops lead from the local interface through forwarding nodes to the host of
+    /// the remote one. They may end at another interface of that host, because a host accepts
+    /// packets for all its addresses (RFC 1122, section 3.3.4.2: weak end system).
     fn validate_hops(&self, place: &str, path: &Path) -> Validity {
         let place = format!("{place}.hops");
         if path.routed && path.hops.len() != 2 {

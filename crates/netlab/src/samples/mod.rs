@@ -1,4 +1,5 @@
-//! The tables of a run: an Arrow IPC stream while it goes on, so that what was written survives a kill, and Parquet at the end.
+//! The tables of a run. They are Arrow IPC streams during the run, so that written data survives a
+//! kill, and Parquet files at its end.
 
 mod parquet_file;
 mod reader;
@@ -15,34 +16,40 @@ pub use parquet_file::{Values, write_columns, write_parquet};
 pub use reader::{Column, Table, read_table};
 pub use tables::{SampleTable, Unit, UnitTable};
 
-/// A table that could not be written or read.
+/// Why a table could not be written or read.
 #[derive(Debug, Error)]
 pub enum TableError {
-    /// The operating system refused.
+    /// The operating system returned an error.
     #[error("{path}: {source}")]
     Io {
         /// The file.
         path: PathBuf,
-        /// What it said.
+        /// The error.
         source: std::io::Error,
     },
-    /// The Arrow stream is not readable, or could not be written.
+    /// The Arrow stream cannot be read or written.
     #[error("{path}: {source}")]
     Arrow {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         source: ArrowError,
     },
-    /// The Parquet file is not readable, or could not be written.
+    /// The Parquet file cannot be read or written.
     #[error("{path}: {source}")]
     Parquet {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         source: ParquetError,
     },
-    /// The table has a column of a type that no table of a run has.
+    /// The file is neither an Arrow stream nor Parquet, or it was changed.
+    #[error("{path}: the file is damaged")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A column has a type that no table of a run has.
     #[error(
         "{path}: column {column}: found {found}, allowed is int64, float64 or a dictionary of strings with int32 keys"
     )]

@@ -1,4 +1,5 @@
-//! Parquet files: from the stream of a run that has ended, or was killed, and from columns as they are.
+//! Writes Parquet files from the stream of a run that has ended or was killed, and from columns in
+//! memory.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use parquet::file::properties::WriterProperties;
 use super::TableError;
 use super::reader::Batches;
 
-/// The values of a column to be written; where there is none, `None`.
+/// The values of a column to be written. `None` is a missing value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
     /// int64.
@@ -24,12 +25,13 @@ pub enum Values {
     Texts(Vec<Option<String>>),
 }
 
-/// Writes the batches of an Arrow stream, all that are complete, to a `.parquet` file beside it, and returns its path.
+/// Writes all complete batches of an Arrow stream to a `.parquet` file beside it, and returns the
+/// path of that file.
 ///
-/// The file appears whole or not at all; the stream stays.
+/// The file appears whole or not at all. The stream is kept.
 ///
 /// # Errors
-/// The stream cannot be read, or the file not be written.
+/// Fails if the stream cannot be read or the file cannot be written.
 pub fn write_parquet(arrows: &Path) -> Result<PathBuf, TableError> {
     let parquet = arrows.with_extension("parquet");
     let batches = Batches::open_stream(arrows)?;
@@ -37,10 +39,10 @@ pub fn write_parquet(arrows: &Path) -> Result<PathBuf, TableError> {
     Ok(parquet)
 }
 
-/// Writes named columns of one length to a Parquet file, which appears whole or not at all.
+/// Writes named columns of equal length to a Parquet file. The file appears whole or not at all.
 ///
 /// # Errors
-/// The columns differ in length, or the file cannot be written.
+/// Fails if the columns differ in length or the file cannot be written.
 pub fn write_columns(parquet: &Path, columns: Vec<(String, Values)>) -> Result<(), TableError> {
     let arrays = columns
         .into_iter()

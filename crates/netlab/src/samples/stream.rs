@@ -1,4 +1,4 @@
-//! An Arrow IPC stream in a file.
+//! Writes an Arrow IPC stream to a file.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -12,20 +12,21 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use super::TableError;
 
-/// The name and type of a column.
+/// Returns a column with a name and a type.
 pub(super) fn column(name: &str, data_type: DataType) -> Field {
     Field::new(name, data_type, false)
 }
 
-/// The type of a column of words: each distinct word is stored once.
+/// Returns the type of a column of words. Each distinct word is stored once.
 pub(super) fn words_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
 }
 
-/// The words that a column can hold. They only grow, so that a code means the same word in every batch.
+/// The words that a column can hold. Words are only added, so that a code means the same word in
+/// every batch.
 pub(super) struct Words {
     words: Vec<String>,
-    /// What the batches share; `None` if a word was added since.
+    /// The array shared by batches. `None` if a word was added since it was built.
     array: Option<ArrayRef>,
 }
 
@@ -35,14 +36,14 @@ impl Words {
         Self { words, array: None }
     }
 
-    /// Adds a word, and gives its code.
+    /// Adds a word and returns its code.
     pub(super) fn add(&mut self, word: &str) -> usize {
         self.array = None;
         self.words.push(word.to_owned());
         self.words.len() - 1
     }
 
-    /// A column of these codes, places in the list of words.
+    /// Returns a column of codes, which are indices into the list of words.
     pub(super) fn column(&mut self, codes: Vec<i32>) -> Result<ArrayRef, ArrowError> {
         let codes = Int32Array::from(codes);
         let words = self
@@ -53,7 +54,7 @@ impl Words {
     }
 }
 
-/// A file that grows by whole record batches.
+/// A file to which whole record batches are appended.
 pub(super) struct TableStream {
     path: PathBuf,
     schema: SchemaRef,
@@ -61,7 +62,7 @@ pub(super) struct TableStream {
 }
 
 impl TableStream {
-    /// Creates the file, with the schema in it.
+    /// Creates the file and writes the schema.
     pub(super) fn create(path: &Path, columns: Vec<Field>) -> Result<Self, TableError> {
         let schema = Arc::new(Schema::new(columns));
         let file = File::create(path).map_err(|error| TableError::io(path, error))?;
@@ -75,7 +76,8 @@ impl TableStream {
         Ok(stream)
     }
 
-    /// Appends a batch and hands it to the operating system, so that it survives the end of the process.
+    /// Appends a batch and hands it to the operating system, so that it survives the end of the
+    /// process.
     pub(super) fn append(
         &mut self,
         columns: Result<Vec<ArrayRef>, ArrowError>,
@@ -87,7 +89,7 @@ impl TableStream {
         self.flush()
     }
 
-    /// Writes the end of the stream and gives back where it is.
+    /// Writes the end of the stream and returns the path of the file.
     pub(super) fn finish(mut self) -> Result<PathBuf, TableError> {
         let finished = self.writer.finish();
         finished.map_err(|error| TableError::arrow(&self.path, error))?;

@@ -11,10 +11,10 @@ use super::parquet_file::write_parquet;
 use super::stream::{TableStream, Words, column, words_type};
 use crate::time::Nanos;
 
-/// Rows after which a batch is written even if it is not yet due.
+/// Number of rows after which a batch is written even if it is not yet due.
 const ROWS_PER_BATCH: usize = 1 << 16;
 
-/// `samples`: time, entity, metric, value. Counters are cumulative.
+/// Table `samples` with the columns time, entity, metric and value. Counters are cumulative.
 pub struct SampleTable {
     stream: TableStream,
     entities: Words,
@@ -26,10 +26,11 @@ pub struct SampleTable {
 }
 
 impl SampleTable {
-    /// Creates `samples.arrows` in `directory`; metrics are all that rows can name, entities may be added.
+    /// Creates `samples.arrows` in `directory`. `metrics` lists all metrics that rows can name.
+    /// Entities can be added later.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn create(
         directory: &Path,
         entities: &[String],
@@ -52,15 +53,16 @@ impl SampleTable {
         })
     }
 
-    /// Makes an entity known that was not when the table was created, and gives its place.
+    /// Adds an entity that was unknown when the table was created, and returns its index.
     pub fn add_entity(&mut self, name: &str) -> usize {
         self.entities.add(name)
     }
 
-    /// Adds a row. `entity` and `metric` are places in the lists given to [`Self::create`], or what [`Self::add_entity`] gave.
+    /// Adds a row. `entity` and `metric` are indices into the lists given to [`Self::create`];
+    /// `entity` may also be an index returned by [`Self::add_entity`].
     ///
     /// # Errors
-    /// A full batch cannot be written.
+    /// Fails if a full batch cannot be written.
     pub fn push(
         &mut self,
         time: Nanos,
@@ -78,10 +80,10 @@ impl SampleTable {
         self.flush()
     }
 
-    /// Writes what is not yet written.
+    /// Writes the rows that are not yet written.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Fails if they cannot be written.
     pub fn flush(&mut self) -> Result<(), TableError> {
         if self.value.is_empty() {
             return Ok(());
@@ -90,10 +92,11 @@ impl SampleTable {
         self.stream.append(columns)
     }
 
-    /// Writes the rest, makes `samples.parquet` of it and removes `samples.arrows`.
+    /// Writes the remaining rows, converts the table to `samples.parquet` and removes
+    /// `samples.arrows`.
     ///
     /// # Errors
-    /// One of the files cannot be written; the other is then left as it is.
+    /// Fails if a file cannot be written. The other file is then left as it is.
     pub fn finish(mut self) -> Result<(), TableError> {
         self.flush()?;
         finish(self.stream)
@@ -109,14 +112,14 @@ impl SampleTable {
     }
 }
 
-/// A data unit that was delivered.
+/// A delivered data unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unit {
-    /// Place of its flow in the list of flows.
+    /// Index of its flow.
     pub flow: usize,
     /// Its number in the flow, from 0.
     pub unit: u64,
-    /// Its payload.
+    /// Its payload in bytes.
     pub bytes: u64,
     /// When its first byte was handed to the transport.
     pub sent_ns: Nanos,
@@ -126,12 +129,12 @@ pub struct Unit {
     pub delivered_ns: Nanos,
 }
 
-/// `units`: one row per data unit delivered.
+/// Table `units`: one row for each delivered data unit.
 pub struct UnitTable {
     stream: TableStream,
     flows: Words,
     flow: Vec<i32>,
-    /// unit, bytes, sent, received, delivered
+    /// The columns unit, bytes, sent, received and delivered.
     integers: [Vec<i64>; 5],
 }
 
@@ -139,7 +142,7 @@ impl UnitTable {
     /// Creates `units.arrows` in `directory`.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn create(directory: &Path, flows: &[String]) -> Result<Self, TableError> {
         let names = ["unit", "bytes", "sent_ns", "received_ns", "delivered_ns"];
         let numbers = names.map(|name| column(name, DataType::Int64));
@@ -155,7 +158,7 @@ impl UnitTable {
     /// Adds a row.
     ///
     /// # Errors
-    /// A full batch cannot be written.
+    /// Fails if a full batch cannot be written.
     pub fn push(&mut self, unit: Unit) -> Result<(), TableError> {
         let values = [
             unit.unit,
@@ -174,10 +177,10 @@ impl UnitTable {
         self.flush()
     }
 
-    /// Writes what is not yet written.
+    /// Writes the rows that are not yet written.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Fails if they cannot be written.
     pub fn flush(&mut self) -> Result<(), TableError> {
         if self.flow.is_empty() {
             return Ok(());
@@ -188,10 +191,10 @@ impl UnitTable {
             .append(flows.map(|flows| std::iter::once(flows).chain(numbers).collect()))
     }
 
-    /// Writes the rest, makes `units.parquet` of it and removes `units.arrows`.
+    /// Writes the remaining rows, converts the table to `units.parquet` and removes `units.arrows`.
     ///
     /// # Errors
-    /// One of the files cannot be written; the other is then left as it is.
+    /// Fails if a file cannot be written. The other file is then left as it is.
     pub fn finish(mut self) -> Result<(), TableError> {
         self.flush()?;
         finish(self.stream)

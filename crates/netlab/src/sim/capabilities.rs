@@ -1,4 +1,4 @@
-//! What the simulator can do, and why not what it cannot.
+//! Capabilities of the simulator, with the reasons for those that it lacks.
 
 use std::borrow::Cow;
 
@@ -89,7 +89,7 @@ const TABLE: &[Capability] = &[
     Capability::has("first_hop host"),
 ];
 
-/// All that a description can ask for, with these algorithms.
+/// Returns everything that a description can ask for, with the algorithms of `registry`.
 pub fn capabilities(registry: &Registry) -> Vec<Capability> {
     let algorithms = registry.names();
     let algorithms = algorithms.map(|(kind, name)| format!("{} {name}", kind.field()));

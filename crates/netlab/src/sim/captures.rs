@@ -1,4 +1,5 @@
-//! Captures: what an interface sends and receives, as bytes in a pcapng file whose clock begins in 1970 with the run.
+//! Captures the packets of an interface in a pcapng file. Its clock starts in 1970 together with
+//! the run.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,18 +17,18 @@ use crate::resolved::{Experiment, Layer};
 use crate::time::Nanos;
 use crate::trace::{CaptureError, CaptureFile};
 
-/// Where captures go, in the directory of the run.
+/// The directory of captures within the directory of the run.
 const DIRECTORY: &str = "captures";
 
-/// Captures that cannot be written.
+/// Why captures cannot be written.
 #[derive(Debug, Error)]
 pub enum CapturesError {
-    /// Their directory cannot be made.
+    /// The directory cannot be created.
     #[error("{path}: {source}")]
     Directory {
         /// The directory.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// A file cannot be written.
@@ -38,18 +39,18 @@ pub enum CapturesError {
 /// The capture files of a run.
 #[derive(Default)]
 pub(super) struct Captures {
-    /// By interface.
+    /// Files by interface.
     files: BTreeMap<usize, CaptureFile>,
     bytes: Vec<u8>,
-    /// The first that could not be written; nothing is written after it.
+    /// The first error. Nothing is written after it.
     error: Option<CaptureError>,
 }
 
 impl Captures {
-    /// Creates the files `ID.pcapng` of the interfaces that an experiment names.
+    /// Creates a file `ID.pcapng` for each interface that the experiment captures.
     ///
     /// # Errors
-    /// The directory or a file cannot be written.
+    /// Fails if the directory or a file cannot be written.
     pub(super) fn create(directory: &Path, experiment: &Experiment) -> Result<Self, CapturesError> {
         let mut captures = Self::default();
         if experiment.measure.captures.is_empty() {
@@ -63,7 +64,7 @@ impl Captures {
         for (index, interface) in experiment.interfaces.iter().enumerate() {
             if experiment.measure.captures.contains(&interface.id) {
                 let path = directory.join(format!("{}.pcapng", interface.id));
-                // Hosts of the simulator know no layer below IP.
+                // Hosts of the simulator have no layer below IP.
                 let file = CaptureFile::create(&path, &interface.id, Layer::Three)?;
                 captures.files.insert(index, file);
             }
@@ -71,17 +72,18 @@ impl Captures {
         Ok(captures)
     }
 
-    /// Whether no interface is captured.
+    /// Returns whether no interface is captured.
     pub(super) fn are_none(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// Whether an interface is captured.
+    /// Returns whether an interface is captured.
     pub(super) fn has(&self, interface: usize) -> bool {
         self.files.contains_key(&interface)
     }
 
-    /// Adds a packet that an interface sends or receives; a datagram goes from the first of `ends` to the second.
+    /// Adds a packet that an interface sends or receives. A datagram goes from the first of `ends`
+    /// to the second.
     pub(super) fn add(
         &mut self,
         now: Nanos,
@@ -108,10 +110,10 @@ impl Captures {
         }
     }
 
-    /// Writes what is not yet written.
+    /// Writes all buffered packets.
     ///
     /// # Errors
-    /// It, or anything before, could not be written.
+    /// Fails if they, or any earlier packets, could not be written.
     pub(super) fn finish(&mut self) -> Result<(), CapturesError> {
         if let Some(error) = self.error.take() {
             return Err(error.into());
@@ -140,7 +142,7 @@ fn udp_packet(
         ecn: Ecn::NotCapable,
         source_port,
         destination_port,
-        // Of anything else, protocol analysers guess what it may be: RTCP, say, and malformed.
+        // Protocol analysers would misread any other payload, for example as malformed RTCP.
         payload: Payload::literal(vec![0; payload_bytes as usize]),
     }
 }

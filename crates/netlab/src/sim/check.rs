@@ -1,4 +1,4 @@
-//! What an experiment asks for and the simulator cannot do, each with the reason.
+//! Finds the features of an experiment that the simulator lacks, each with the reason.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,8 @@ use crate::lookup::Lookup;
 use crate::registry::Registry;
 use crate::resolved::{Application, Experiment, Flow, Transport};
 
-/// Everything in a valid experiment that the simulator cannot do; empty if it can run it.
+/// Returns all features of a valid experiment that the simulator lacks. Empty if it can run the
+/// experiment.
 pub fn check(experiment: &Experiment, registry: &Registry) -> Vec<Missing> {
     let mut missing = Capabilities::new(&capabilities(registry)).check(experiment);
     let lookup = Lookup::new(experiment);
@@ -30,7 +31,7 @@ pub fn check(experiment: &Experiment, registry: &Registry) -> Vec<Missing> {
     missing
 }
 
-/// Between the first and the last link of a path that routers choose they lead on.
+/// Checks that routers connect the first and the last link of each routed path.
 fn check_routed(experiment: &Experiment) -> Vec<Missing> {
     let links = experiment.links.iter().map(|link| link.id.as_str());
     let link_of: HashMap<_, _> = links.zip(0..).collect();
@@ -50,7 +51,7 @@ fn check_routed(experiment: &Experiment) -> Vec<Missing> {
     missing
 }
 
-/// Both directions of a connection pass a middlebox.
+/// Checks that both directions of a connection pass each middlebox.
 fn check_middleboxes(experiment: &Experiment) -> Vec<Missing> {
     let nodes = experiment.nodes.iter();
     let is_chosen = nodes.clone().any(|node| node.next_hop.is_some());
@@ -76,7 +77,8 @@ fn check_middleboxes(experiment: &Experiment) -> Vec<Missing> {
         .collect()
 }
 
-/// Flows that are not UDP are told apart by the ports at which they are accepted.
+/// Checks that there are enough ports, because flows that are not UDP are identified by the port at
+/// which they are accepted.
 fn check_ports(experiment: &Experiment) -> Option<Missing> {
     let last = experiment.flows.len().checked_sub(1)?;
     port_of_flow(last).is_none().then(|| Missing {
@@ -85,7 +87,7 @@ fn check_ports(experiment: &Experiment) -> Option<Missing> {
     })
 }
 
-/// A datagram is one packet: it must fit the smallest MTU of its path.
+/// Checks that a datagram fits into the smallest MTU of its path, because it is sent as one packet.
 fn check_size(lookup: &Lookup<'_>, flow: &Flow) -> Option<Missing> {
     let size_bytes = match flow.app {
         Application::Cbr { size_bytes, .. } | Application::Probe { size_bytes, .. }

@@ -1,4 +1,5 @@
-//! The flows of a run and the probes of `measure`: datagram by datagram over UDP, all others between hosts with a stack.
+//! The flows of a run and the probes of `measure`. UDP is simulated datagram by datagram, all other
+//! flows between hosts with a stack.
 
 use std::collections::BTreeSet;
 
@@ -14,32 +15,32 @@ use crate::resolved::{Application, Experiment, Flow, Path, Transport};
 use crate::summary::{FlowSummary, PathSummary};
 use crate::time::Nanos;
 
-/// Payload of the probes that `measure` asks for.
+/// Payload in bytes of the probes requested by `measure`.
 const PROBE_BYTES: u32 = 64;
 
-/// All that sends.
+/// All senders of a run.
 pub(super) struct Flows {
     apps: Vec<App>,
     hosts: Hosts,
-    /// By flow: its datagram application, if it is UDP.
+    /// Index of the datagram application of each UDP flow.
     app_of_flow: Vec<Option<usize>>,
     probes: Vec<ProbeName>,
-    /// Flows that end by themselves and are not yet seen to have done so.
+    /// Flows that end by themselves and were not yet seen to have ended.
     unfinished: Vec<usize>,
 }
 
-/// Something that measures round-trip times: a flow, or what `measure` asks for.
+/// A source of round-trip times: a flow, or a probe requested by `measure`.
 pub(super) struct ProbeName {
-    /// As an entity.
+    /// Name of its entity.
     pub(super) name: String,
-    /// Index of the flow, if it is one that is not UDP.
+    /// Index of the flow, if it is a flow other than UDP.
     pub(super) flow: Option<usize>,
     /// Index of the datagram application, if it is one.
     pub(super) app: Option<usize>,
 }
 
 impl Flows {
-    /// The flows of an experiment that `check` accepts.
+    /// Returns the flows of an experiment that `check` accepts.
     pub(super) fn new(
         experiment: &Experiment,
         seed: u64,
@@ -114,7 +115,7 @@ impl Flows {
         self.add_app(network, flow_and_path, size_bytes, timing, behaviour, name);
     }
 
-    /// One probe for each path, however many flows use it.
+    /// Adds one probe for each path, however many flows use it.
     fn add_probes(&mut self, experiment: &Experiment, network: &mut Network, every: Nanos) {
         let mut probed = BTreeSet::new();
         for path in experiment.flows.iter().flat_map(|flow| &flow.paths) {
@@ -163,42 +164,42 @@ impl Flows {
         self.apps.push(App::new(flow, datagrams, timing, behaviour));
     }
 
-    /// The applications over UDP.
+    /// Returns the applications over UDP.
     pub(super) fn apps(&self) -> &[App] {
         &self.apps
     }
 
-    /// One of them.
+    /// Returns an application over UDP.
     pub(super) fn app_mut(&mut self, index: usize) -> &mut App {
         &mut self.apps[index]
     }
 
-    /// The application over UDP that a flow is.
+    /// Returns the application of a UDP flow.
     pub(super) fn app_of(&self, flow: usize) -> Option<&App> {
         Some(&self.apps[self.app_of_flow[flow]?])
     }
 
-    /// What is known of a flow that is not UDP.
+    /// Returns the record of a flow that is not UDP.
     pub(super) fn record(&self, flow: usize) -> Option<&FlowRecord> {
         self.hosts.record(flow)
     }
 
-    /// The hosts.
+    /// Returns the hosts.
     pub(super) fn hosts(&self) -> &Hosts {
         &self.hosts
     }
 
-    /// The hosts.
+    /// Returns the hosts for changes.
     pub(super) fn hosts_mut(&mut self) -> &mut Hosts {
         &mut self.hosts
     }
 
-    /// All that measures round-trip times.
+    /// Returns all sources of round-trip times.
     pub(super) fn probes(&self) -> &[ProbeName] {
         &self.probes
     }
 
-    /// How many probes were sent and answered.
+    /// Returns how many probes were sent and answered.
     pub(super) fn probe_counters(&self, probe: usize) -> [u64; 2] {
         let ProbeName { flow, app, .. } = self.probes[probe];
         let of_app = app.map(|app| {
@@ -211,7 +212,7 @@ impl Flows {
         of_app.or(of_flow).unwrap_or_default()
     }
 
-    /// Brings what is known of connections to this instant.
+    /// Brings the records of connections to the current time.
     pub(super) fn observe(&mut self) {
         self.hosts.observe();
     }
@@ -231,7 +232,7 @@ impl Flows {
             .unwrap_or(false)
     }
 
-    /// Whether the last of the flows that end by themselves has just done so.
+    /// Returns whether the last of the flows that end by themselves has just ended.
     #[inline]
     pub(super) fn are_done(&mut self) -> bool {
         while let Some(flow) = self.unfinished.last().copied() {
@@ -246,7 +247,7 @@ impl Flows {
         false
     }
 
-    /// The results of all flows, in the order of the experiment.
+    /// Returns the results of all flows, in the order of the experiment.
     pub(super) fn summaries(&self, experiment: &Experiment) -> Vec<FlowSummary> {
         let flows = experiment.flows.iter().enumerate();
         let of_streams = self.hosts.summaries(experiment);

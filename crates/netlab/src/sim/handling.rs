@@ -1,8 +1,10 @@
-//! Hosts take time: what has arrived waits until its host handles it, and timers fire late.
+//! Handling times of hosts: arrived packets wait until their host handles them, and timers fire
+//! late.
 //!
-//! A host handles what arrives in order, each when it has done with what came before, and a random time after its arrival. So
-//! acknowledging takes time, and so does what acknowledgments let go; where all takes none, deterministic senders keep the phase
-//! in which they meet a full queue (Floyd and Jacobson, On Traffic Phase Effects in Packet-Switched Gateways, 1992).
+//! A host handles packets in order, each after a random time and after it has finished the ones
+//! before. Acknowledgments, and the data they release, are therefore delayed randomly. Without
+//! these delays, deterministic senders would keep the phase in which they meet a full queue (Floyd
+//! and Jacobson, On Traffic Phase Effects in Packet-Switched Gateways, 1992).
 
 use std::collections::VecDeque;
 
@@ -11,18 +13,18 @@ use crate::resolved::{Experiment, JitterQuantiles};
 use crate::rng::Generator;
 use crate::time::Nanos;
 
-/// What every host has still to handle, and when.
+/// The packets and timers that each host has yet to handle.
 pub(super) struct Handling {
-    /// `None`: it takes no time.
+    /// `None` for a host that takes no time.
     of_host: Vec<Option<Backlog>>,
 }
 
-/// What one host has still to do.
+/// The packets and timers that one host has yet to handle.
 struct Backlog {
     jitter: Jitter,
-    /// What has arrived, by when it is handled.
+    /// Arrived packets, with the time at which they are handled.
     arrived: VecDeque<(Nanos, Packet)>,
-    /// When it will have done with all that has arrived.
+    /// When it will have handled all arrived packets.
     busy_until: Nanos,
     /// How late its next timer fires.
     lateness: Nanos,
@@ -30,18 +32,18 @@ struct Backlog {
     timer: Option<Nanos>,
 }
 
-/// What becomes of a packet that arrives at a host.
+/// The fate of a packet that arrives at a host.
 pub(super) enum Reception {
     /// It is handled at once.
     Now,
     /// It waits behind others.
     Waits,
-    /// It waits, and this is when the host acts next.
+    /// It waits, and the host acts next at this time.
     Until(Nanos),
 }
 
 impl Handling {
-    /// That of the hosts of an experiment, with nothing to do.
+    /// Returns the empty backlogs of the hosts of an experiment.
     pub(super) fn new(experiment: &Experiment, seed: u64) -> Self {
         let hosts = experiment.hosts.iter();
         let of_host = hosts.map(|host| {
@@ -54,7 +56,7 @@ impl Handling {
         }
     }
 
-    /// A packet arrived at a host.
+    /// Handles the arrival of a packet at a host.
     pub(super) fn receive(&mut self, now: Nanos, host: usize, packet: &Packet) -> Reception {
         let Some(backlog) = &mut self.of_host[host] else {
             return Reception::Now;
@@ -68,7 +70,7 @@ impl Handling {
         }
     }
 
-    /// The next packet that a host handles now.
+    /// Removes and returns the next packet that a host handles now.
     pub(super) fn take_due(&mut self, now: Nanos, host: usize) -> Option<Packet> {
         let arrived = &mut self.of_host[host].as_mut()?.arrived;
         let (at, packet) = *arrived.front()?;
@@ -79,7 +81,7 @@ impl Handling {
         Some(packet)
     }
 
-    /// Whether a host's timers fire now; then its next one is late by another time.
+    /// Returns whether timers of a host fire now. If so, draws the lateness of its next timer.
     pub(super) fn take_timer(&mut self, now: Nanos, host: usize) -> bool {
         let Some(backlog) = &mut self.of_host[host] else {
             return true;
@@ -91,7 +93,7 @@ impl Handling {
         fires
     }
 
-    /// When a host acts next, whose next timer is due at `timer`.
+    /// Returns when a host acts next. Its next timer is due at `timer`.
     pub(super) fn next(&mut self, host: usize, timer: Option<Nanos>) -> Option<Nanos> {
         let Some(backlog) = &mut self.of_host[host] else {
             return timer;
@@ -101,7 +103,7 @@ impl Handling {
         handled.into_iter().chain(backlog.timer).min()
     }
 
-    /// How late a timer of an application on a host fires.
+    /// Returns how late a timer of an application on a host fires.
     pub(super) fn lateness(&mut self, host: usize) -> Nanos {
         let backlog = &mut self.of_host[host];
         backlog.as_mut().map_or(0, |backlog| backlog.jitter.draw())
@@ -126,10 +128,10 @@ struct Jitter {
     pieces: [Piece; 4],
 }
 
-/// A part of the inverse distribution function, which is linear there.
+/// A linear piece of the inverse distribution function.
 #[derive(Clone, Copy)]
 struct Piece {
-    /// The probability at which it ends, in units of 2^-32; it begins where the one before ends.
+    /// The probability at which it ends, in units of 2^-32. It begins where the previous one ends.
     end: u64,
     begin: u64,
     begin_ns: Nanos,
@@ -137,7 +139,7 @@ struct Piece {
     slope: u64,
 }
 
-/// Where the pieces end, in parts of a hundred.
+/// Where the pieces end, in percent.
 const PERCENT: [u64; 4] = [50, 90, 99, 100];
 
 impl Jitter {
@@ -190,7 +192,7 @@ mod tests {
             let at_most = drawn.iter().filter(|time| **time <= quantile).count() as f64;
             let found = at_most / drawn.len() as f64;
             let expected = percent as f64 / 100.0;
-            // Four standard deviations of the median's count.
+            // Four standard deviations of the count below the median.
             assert!((found - expected).abs() < 0.002, "p{percent}: {found}");
         }
     }

@@ -1,7 +1,8 @@
 //! The simulator: hosts, network and schedule in virtual time.
 //!
-//! A run covers the instants from 0 up to, and not including, its duration. Its trace depends on the experiment, the seed and
-//! what is injected when; not on the event queue, the sampling interval, or the steps in which it is advanced.
+//! A run covers the times from 0 up to, but not including, its duration. Its trace depends on the
+//! experiment, the seed, and the injected actions with their times. It does not depend on the event
+//! queue, the sampling interval, or the steps in which the run is advanced.
 
 mod capabilities;
 mod captures;

@@ -1,6 +1,7 @@
-//! The simulator's packet: on which way it is, how long it is, and what it carries.
+//! The simulator's packet: its route, its length and its content.
 //!
-//! Links move packets often, so they are small: segments are kept elsewhere ([`Segments`]), and what moves is their number.
+//! Links move packets often, so packets are small. Segments are stored in [`Segments`]; packets
+//! hold their index.
 
 use std::net::IpAddr;
 
@@ -10,7 +11,7 @@ use super::network::RouteId;
 use crate::link;
 use crate::time::Nanos;
 
-/// Bytes of the headers of IP and UDP before a datagram between addresses of that family.
+/// Returns the bytes of the IP and UDP headers of a datagram, by address family.
 pub(super) fn datagram_headers_bytes(address: IpAddr) -> u32 {
     match address {
         IpAddr::V4(_) => 20 + 8,
@@ -18,26 +19,26 @@ pub(super) fn datagram_headers_bytes(address: IpAddr) -> u32 {
     }
 }
 
-/// An IP packet under way.
+/// An IP packet in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packet {
-    /// The way that it takes.
+    /// Its route.
     pub(super) route: RouteId,
-    /// Where its next hop stands among the hops of all routes; the network sets it when the packet is sent.
+    /// Index of its next hop in the hops of all routes. Set by the network when the packet is sent.
     pub(super) hop: u32,
-    /// Its length.
+    /// Its length in bytes.
     pub(super) ip_bytes: u32,
     pub(super) content: Content,
 }
 
-/// What a packet carries.
+/// The content of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Content {
     Datagram(Datagram),
     Segment(Segment),
 }
 
-/// A segment of TCP.
+/// A TCP segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
     pub(super) id: SegmentId,
@@ -45,11 +46,11 @@ pub(super) struct Segment {
     ports: [u16; 2],
 }
 
-/// Where a segment under way is kept.
+/// Index of a segment in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SegmentId(u32);
 
-/// The segments that are under way. The memory of those that arrived is used again.
+/// The segments in flight. The slots of segments that arrived are reused.
 #[derive(Default)]
 pub(super) struct Segments {
     all: Vec<Option<wire::Packet>>,
@@ -57,7 +58,7 @@ pub(super) struct Segments {
 }
 
 impl Segments {
-    /// Keeps a segment that begins its way on `route`.
+    /// Stores a segment sent on `route` and returns its packet.
     pub(super) fn send(&mut self, route: RouteId, packet: wire::Packet) -> Packet {
         let ip_bytes = packet.wire_len() as u32;
         let ports = [packet.segment.source_port, packet.segment.destination_port];
@@ -77,42 +78,42 @@ impl Segments {
         }
     }
 
-    /// A segment that is under way.
+    /// Returns a segment in flight.
     pub(super) fn get(&self, id: SegmentId) -> &wire::Packet {
         self.all[id.0 as usize].as_ref().expect("it is under way")
     }
 
-    /// Forgets a segment whose way has ended.
+    /// Forgets a segment that was delivered or dropped.
     pub(super) fn forget(&mut self, id: SegmentId) {
         self.free.push(id.0);
         self.all[id.0 as usize] = None;
     }
 
-    /// Takes a segment out, which may come back as another one.
+    /// Removes and returns a segment, which may return as another one.
     pub(super) fn take(&mut self, id: SegmentId) -> wire::Packet {
         self.free.push(id.0);
         self.all[id.0 as usize].take().expect("it is under way")
     }
 }
 
-/// A UDP datagram; its payload has no content.
+/// A UDP datagram. Its payload has no content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Datagram {
-    /// Index of the application it belongs to.
+    /// Index of its application.
     pub(super) application: u32,
-    /// Its number among those of its application, from 0; an answer has that of its request.
+    /// Its number within its application, from 0. An answer has the number of its request.
     pub(super) number: u64,
-    /// When it was sent; an answer has the time of its request.
+    /// When it was sent. An answer has the time of its request.
     pub(super) sent_at: Nanos,
 }
 
 impl Packet {
-    /// Whether it goes to the sender of the flow's data.
+    /// Returns whether it goes to the sender of the flow's data.
     pub(super) fn is_answer(&self) -> bool {
         self.route.is_back()
     }
 
-    /// What an echo server sends back.
+    /// Returns the answer of an echo server.
     pub(super) fn answer_to(&self, datagram: Datagram) -> Self {
         Self {
             route: self.route.reversed(),
@@ -135,7 +136,7 @@ impl link::Packet for Packet {
             }
             Content::Segment(segment) => {
                 let [from, to] = segment.ports.map(u64::from);
-                // Applications are fewer: no datagram has such a number.
+                // There are fewer applications, so no datagram has this key.
                 (from << 16 | to) << 32 | self.route.index()
             }
         }

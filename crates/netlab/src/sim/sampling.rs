@@ -1,4 +1,4 @@
-//! What is sampled, and the table it goes to.
+//! Takes samples and writes them to their table.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,10 +11,10 @@ use crate::resolved::{Experiment, HopDirection};
 use crate::samples::{SampleTable, TableError};
 use crate::time::{NANOS_PER_SECOND, Nanos};
 
-/// The values of the last samples: entity, metric, value.
+/// The values of the last samples, by entity and metric.
 pub type Latest = BTreeMap<String, BTreeMap<&'static str, f64>>;
 
-/// Something that metrics belong to from the start; the number is its index in its list.
+/// An entity that exists from the start, with its index in its list.
 #[derive(Clone, Copy, Debug)]
 enum Subject {
     Flow(usize),
@@ -26,9 +26,9 @@ enum Subject {
 /// Metrics that are recorded together.
 #[derive(Clone, Copy, Debug)]
 enum Group {
-    /// Of flows over UDP.
+    /// Metrics of flows over UDP.
     Datagrams,
-    /// Of all other flows: their payload, then [`STREAM_METRICS`].
+    /// Metrics of all other flows: their payload, then [`STREAM_METRICS`].
     Payload,
     Stream,
     Subflow,
@@ -80,7 +80,7 @@ impl Group {
     }
 }
 
-/// The metrics of all groups, each once, and the places of each group's in that list.
+/// The names of all metrics without duplicates, and for each group the indices of its metrics.
 struct Metrics {
     names: Vec<&'static str>,
     places: [Vec<usize>; Group::ALL.len()],
@@ -107,32 +107,32 @@ impl Metrics {
 pub(super) struct Sampler {
     table: SampleTable,
     metrics: Metrics,
-    /// Names of all entities, by their places in the table.
+    /// Names of all entities, by their index in the table.
     entities: Vec<String>,
-    /// Those that were there from the start, in that order.
+    /// The entities that exist from the start, in that order.
     subjects: Vec<Subject>,
-    /// By flow: the places of its subflows.
+    /// Entities of the subflows of each flow.
     subflows: Vec<Vec<usize>>,
-    /// By flow: how many of its first subflows have nothing more to tell.
+    /// For each flow, how many of its first subflows have nothing more to report.
     silent: Vec<usize>,
-    /// By flow: its place as a probe.
+    /// The probe entity of each flow.
     probe_of_flow: Vec<Option<usize>>,
-    /// By datagram application: its place as a probe.
+    /// The probe entity of each datagram application.
     probe_of_app: Vec<Option<usize>>,
     every: Nanos,
     last: Option<Nanos>,
     next_tick: Nanos,
     /// Entity, metric and value of the last sample.
     rows: Vec<(usize, usize, f64)>,
-    /// The last round-trip time of a probe, by its place.
+    /// The last round-trip time of each probe, by entity.
     rtts: BTreeMap<usize, f64>,
 }
 
 impl Sampler {
-    /// Creates the table of an experiment with these flows.
+    /// Creates the table of an experiment with `flows`.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Fails if the file cannot be written.
     pub(super) fn create(
         directory: &Path,
         experiment: &Experiment,
@@ -172,20 +172,20 @@ impl Sampler {
         })
     }
 
-    /// When the next regular sample is due.
+    /// Returns when the next regular sample is due.
     pub(super) fn next_tick(&self) -> Nanos {
         self.next_tick
     }
 
-    /// When the last sample was taken.
+    /// Returns when the last sample was taken.
     pub(super) fn last(&self) -> Option<Nanos> {
         self.last
     }
 
-    /// Takes a sample of everything.
+    /// Takes a sample of all entities.
     ///
     /// # Errors
-    /// The table cannot be written.
+    /// Fails if the table cannot be written.
     pub(super) fn sample(
         &mut self,
         now: Nanos,
@@ -239,7 +239,7 @@ impl Sampler {
 
     fn note_flow(&mut self, now: Nanos, place: usize, flow: usize, flows: &Flows) {
         if let Some(record) = flows.record(flow) {
-            // What an application has received it has read in order.
+            // All bytes that an application has received were read in order.
             let payload = [
                 record.bytes_sent,
                 record.bytes_received,
@@ -252,7 +252,7 @@ impl Sampler {
             }
         } else if let Some(app) = flows.app_of(flow) {
             let counters = app.counters();
-            // The network never duplicates, and a datagram waits for no other.
+            // The network never duplicates packets, and a datagram never waits for another.
             let values = [
                 counters.bytes_sent,
                 counters.bytes_received,
@@ -264,7 +264,8 @@ impl Sampler {
         }
     }
 
-    /// The subflows of a flow; those that were closed before the last sample are not told again.
+    /// Records the subflows of a flow. Subflows closed before the last sample are not recorded
+    /// again.
     fn note_subflows(&mut self, flow: usize, record: &FlowRecord) {
         let known = self.subflows[flow].len();
         let name = &self.entities[flow];
@@ -302,10 +303,10 @@ impl Sampler {
             .extend(values.filter_map(|(metric, value)| Some((entity, *metric, value?))));
     }
 
-    /// Adds the round-trip time of a probe over UDP that was answered now.
+    /// Adds the round-trip time of a UDP probe that was answered now.
     ///
     /// # Errors
-    /// The table cannot be written.
+    /// Fails if the table cannot be written.
     pub(super) fn note_app_rtt(
         &mut self,
         now: Nanos,
@@ -318,7 +319,7 @@ impl Sampler {
     /// Adds the round-trip time of a probe in a connection of a flow.
     ///
     /// # Errors
-    /// The table cannot be written.
+    /// Fails if the table cannot be written.
     pub(super) fn note_flow_rtt(
         &mut self,
         now: Nanos,
@@ -338,7 +339,7 @@ impl Sampler {
         self.table.push(now, place, metric, rtt_s)
     }
 
-    /// The values of the last sample.
+    /// Returns the values of the last sample.
     pub(super) fn latest(&self) -> Latest {
         let mut latest = Latest::new();
         let rtt = self.metrics.places[Group::Rtt as usize][0];
@@ -363,7 +364,7 @@ fn reals<const N: usize>(counters: [u64; N]) -> [f64; N] {
     counters.map(|counter| counter as f64)
 }
 
-/// What there is from the start, flows first, each at the place of its index.
+/// Returns the entities that exist from the start. Flows come first, in the order of their indices.
 fn subjects(experiment: &Experiment, flows: &Flows) -> Vec<(Subject, String)> {
     let names = experiment.flows.iter();
     let names = names.map(|flow| format!("flows.{}", flow.id));

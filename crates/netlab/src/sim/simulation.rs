@@ -1,4 +1,4 @@
-//! A run: the loop over events, and the inputs and outputs of its user.
+//! A run: the loop over events, with its inputs and outputs.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -27,29 +27,30 @@ use crate::schedule::{EventRecord, NoChange, Schedule};
 use crate::summary::LinkSummary;
 use crate::time::{NANOS_PER_SECOND, Nanos};
 
-/// The longest that samples wait in memory while the run goes on. The wall clock decides when they are written, and nothing else.
+/// The longest real time that samples wait in memory during a run. Real time affects only when
+/// samples are written.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
-/// Events between two looks at the wall clock.
+/// Number of events between two readings of the wall clock.
 const EVENTS_PER_CLOCK_READ: u64 = 4096;
 
 const SCHEDULE: EntityId = EntityId(0);
 
-/// Why a run cannot start or go on.
+/// Why a run cannot start or continue.
 #[derive(Debug, Error)]
 pub enum SimulationError {
-    /// The experiment, or an injected action, is wrong.
+    /// The experiment or an injected action is invalid.
     #[error(transparent)]
     Resolved(#[from] ResolvedError),
     /// The link model refuses a direction.
     #[error(transparent)]
     Direction(#[from] InvalidDirection),
-    /// The experiment asks for what the simulator cannot do.
+    /// The experiment needs features that the simulator lacks.
     #[error("the simulator cannot run this: {}", list(.0))]
     Unsupported(Vec<Missing>),
-    /// Something was injected that changes nothing.
+    /// An injected action would change nothing.
     #[error(transparent)]
     NoChange(#[from] NoChange),
-    /// Something was injected after the end.
+    /// An action was injected after the end.
     #[error("the run has ended at {0} ns: nothing can be injected any more")]
     Ended(Nanos),
     /// A table cannot be written.
@@ -73,7 +74,7 @@ pub struct Simulation {
     network: Network,
     flows: Flows,
     handling: Handling,
-    /// By datagram application: how late it sends next.
+    /// How late each datagram application sends next.
     app_lateness: Vec<Nanos>,
     registry: Registry,
     schedule: Schedule,
@@ -90,10 +91,11 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// A run at time 0, whose tables are `samples.arrows` and `units.arrows` in `directory`.
+    /// Creates a run at time 0. Its tables are `samples.arrows` and `units.arrows` in `directory`.
     ///
     /// # Errors
-    /// What the simulator cannot do, or a table that cannot be written.
+    /// Fails if the simulator cannot run the experiment, or if a table or capture cannot be
+    /// written.
     pub fn new(
         experiment: Experiment,
         seed: u64,
@@ -151,15 +153,15 @@ impl Simulation {
         Ok(())
     }
 
-    /// The present instant of the run.
+    /// Returns the current time of the run.
     pub fn now(&self) -> Nanos {
         self.now
     }
 
-    /// Carries out everything before `until`, and returns whether the run has ended.
+    /// Executes everything before `until`. Returns whether the run has ended.
     ///
     /// # Errors
-    /// A table cannot be written.
+    /// Fails if a table cannot be written.
     pub fn advance(&mut self, until: Nanos) -> Result<bool, SimulationError> {
         let limit = until.min(self.experiment.duration_ns);
         while !self.has_ended {
@@ -175,7 +177,7 @@ impl Simulation {
         Ok(self.has_ended)
     }
 
-    /// Nothing happens up to `limit`.
+    /// Advances to `limit`, before which no event happens.
     fn rest_until(&mut self, limit: Nanos) -> Result<(), SimulationError> {
         self.look_before(limit)?;
         if self.has_ended {
@@ -207,7 +209,8 @@ impl Simulation {
         Ok(())
     }
 
-    /// Looks before `at` whether flows with a user's own algorithms stand still; if one does, the run ends there.
+    /// Checks before `at` whether flows with a user's own algorithms have stalled. If one has, the
+    /// run ends there.
     fn look_before(&mut self, at: Nanos) -> Result<(), TableError> {
         while self.stalls.next_look() < at && !self.has_ended {
             let then = self.stalls.next_look();
@@ -220,7 +223,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Takes the samples that are due before `at`: a sample shows what all events up to its instant have done.
+    /// Takes the samples due before `at`. A sample shows the effects of all events up to its time.
     fn sample_before(&mut self, at: Nanos) -> Result<(), TableError> {
         while self.sampler.next_tick() < at {
             let tick = self.sampler.next_tick();
@@ -257,7 +260,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// What an action does to the network, and what hosts hear of it.
+    /// Applies an action to the network and reports it to the host it affects.
     fn carry_out(&mut self, action: &Action) -> Result<(), SimulationError> {
         self.stalls.note(action);
         self.network.apply(self.now, action, &mut self.deadlines)?;
@@ -279,7 +282,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// How late an application sends its next datagram.
+    /// Draws how late an application sends its next datagram.
     fn draw_lateness(&mut self, index: usize) {
         let host = self
             .flows
@@ -291,12 +294,12 @@ impl Simulation {
     fn schedule_app(&mut self, index: usize) {
         let entity = FIRST_CHANNEL as usize + self.network.channel_count() + index;
         let due = self.flows.apps()[index].next_send();
-        // What had to wait is due now.
+        // A datagram that had to wait is due now.
         let next = due.map(|at| at.saturating_add(self.app_lateness[index]).max(self.now));
         self.deadlines.set(EntityId(entity as u32), next);
     }
 
-    /// A host handles what it had no time for, and its timers fire.
+    /// Handles the packets that waited at a host, and its timers.
     fn turn_to_host(&mut self, host: usize) -> Result<(), TableError> {
         while let Some(packet) = self.handling.take_due(self.now, host) {
             self.handle(&packet, host)?;
@@ -309,7 +312,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// A host sends what it has to send.
+    /// Sends all packets of a host.
     fn run_host(&mut self, host: usize) -> Result<(), TableError> {
         while let Some(segment) = self.flows.hosts_mut().poll_transmit(self.now, host) {
             let ports = [
@@ -341,7 +344,7 @@ impl Simulation {
     fn schedule_host(&mut self, host: usize) {
         let timer = self.flows.hosts().next_wake(host);
         let next = self.handling.next(host, timer);
-        // What is overdue is due now.
+        // An overdue deadline is due now.
         let next = next.map(|at| at.max(self.now));
         self.deadlines.set(self.entity_of_host(host), next);
     }
@@ -357,7 +360,7 @@ impl Simulation {
             if let Some(fate) = fate {
                 self.settle(fate)?;
             }
-            // Most often one packet arrives at a time, and another poll would find nothing.
+            // Usually one packet arrives at a time, and another poll would find nothing.
             let next = self
                 .network
                 .schedule(self.now, channel, &mut self.deadlines);
@@ -398,7 +401,7 @@ impl Simulation {
         }
     }
 
-    /// Tells the sender of a packet that it waits in its host.
+    /// Reports to the sender of a packet that it waits in its host.
     #[cold]
     fn hold(&mut self, place: usize, waiting: Waiting) {
         match waiting {
@@ -414,7 +417,7 @@ impl Simulation {
         }
     }
 
-    /// Tells senders of what has left the queue of their host, and lets them go on.
+    /// Reports to senders which packets have left the queue of their host, and lets them continue.
     fn run_host_queue(&mut self, place: usize) -> Result<(), TableError> {
         let host = self.host_of_queue(place);
         while let Some(waiting) = self.network.leave_host_queue(self.now, place) {
@@ -444,7 +447,7 @@ impl Simulation {
         self.flows.hosts().host_of(interface)
     }
 
-    /// Lets the end of a packet's life be known to all it concerns.
+    /// Adds a packet's fate to the trace hash and reports it to the receiver or the application.
     fn settle(&mut self, fate: Fate) -> Result<(), TableError> {
         self.trace_hash.add(self.now, &fate, &self.network.segments);
         match fate {
@@ -477,7 +480,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// A host takes in what has arrived.
+    /// Handles an arrived packet at its host.
     fn handle(&mut self, packet: &Packet, host: usize) -> Result<(), TableError> {
         match packet.content {
             Content::Datagram(datagram) => self.deliver_datagram(packet, datagram),
@@ -506,7 +509,7 @@ impl Simulation {
 
     fn note_unit(&mut self, datagram: Datagram) -> Result<(), TableError> {
         let app = &self.flows.apps()[datagram.application as usize];
-        // Probes that `measure` asks for are no data.
+        // Probes requested by `measure` are not data.
         let Some(flow) = app.flow() else {
             return Ok(());
         };
@@ -543,10 +546,11 @@ impl Simulation {
         self.units.flush()
     }
 
-    /// Does something that the description does not have, now: before all else that happens at this instant.
+    /// Executes an action that is not part of the description, before all other events of the
+    /// current time.
     ///
     /// # Errors
-    /// An action that is wrong or that the simulator cannot carry out; then nothing has changed.
+    /// Fails if the action is invalid or not supported by the simulator. Then nothing has changed.
     pub fn inject(&mut self, action: &Action) -> Result<EventRecord, SimulationError> {
         if self.has_ended {
             return Err(SimulationError::Ended(self.now));
@@ -566,15 +570,15 @@ impl Simulation {
         Ok(event)
     }
 
-    /// The values of the last sample.
+    /// Returns the values of the last sample.
     pub fn latest(&self) -> Latest {
         self.sampler.latest()
     }
 
-    /// Ends the run where it is, turns its tables into Parquet, and sums it up.
+    /// Ends the run now, converts its tables to Parquet, and returns the summary.
     ///
     /// # Errors
-    /// A table cannot be written.
+    /// Fails if a table or capture cannot be written.
     pub fn finish(mut self) -> Result<Summary, SimulationError> {
         self.take_last_sample()?;
         let summary = self.summary();

@@ -1,4 +1,4 @@
-//! Flows that stand still because a user's own algorithm never lets them send.
+//! Detects flows that stall because a user's own algorithm never lets them send.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,15 @@ use crate::parameters::Kind;
 use crate::resolved::{Action, Experiment, Flow, Path};
 use crate::time::{NANOS_PER_SECOND, Nanos};
 
-/// The longest that a flow may stand still; after an outage it may for as long again as that was, for timers have grown.
+/// The longest time that a flow may stall. After an outage it may stall for the length of the
+/// outage in addition, because timers have backed off.
 const PATIENCE: Nanos = 5 * NANOS_PER_SECOND;
-/// Of a short run, the part that is as bad, as a ratio.
+/// The longest stall in a short run, as a ratio of its duration.
 const PART_OF_RUN: (u64, u64) = (2, 3);
-/// How often flows are looked at.
+/// Interval between checks.
 const EVERY: Nanos = NANOS_PER_SECOND / 10;
 
-/// The flows with algorithms of a user's own, and what is out of service.
+/// The flows with a user's own algorithms, and the interfaces and links that are out of service.
 pub(super) struct Stalls {
     watched: Vec<Watched>,
     down: BTreeSet<String>,
@@ -28,7 +29,7 @@ struct Watched {
     algorithms: String,
     paths: Vec<Path>,
     received_bytes: u64,
-    /// When it last got on, had nothing to send, or had no path.
+    /// When it last progressed, had nothing to send, or had no path.
     since: Nanos,
     down_since: Option<Nanos>,
     outage: Nanos,
@@ -48,7 +49,7 @@ impl Stalls {
         }
     }
 
-    /// When flows are to be looked at next.
+    /// Returns when the next check is due.
     pub(super) fn next_look(&self) -> Nanos {
         match self.watched[..] {
             [] => Nanos::MAX,
@@ -56,7 +57,7 @@ impl Stalls {
         }
     }
 
-    /// Notes what an action does to paths.
+    /// Records the effect of an action on paths.
     pub(super) fn note(&mut self, action: &Action) {
         match action {
             Action::InterfaceDown { interface: id } | Action::AddressRemove { interface: id } => {
@@ -75,7 +76,7 @@ impl Stalls {
         }
     }
 
-    /// Looks at all flows; why one has stood still for too long, if one has.
+    /// Checks all flows. Returns why one has stalled for too long, if one has.
     pub(super) fn look(&mut self, now: Nanos, hosts: &Hosts) -> Option<String> {
         self.next_look = now + EVERY;
         let Self {

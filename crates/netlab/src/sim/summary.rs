@@ -1,4 +1,4 @@
-//! What is left of a run besides its tables.
+//! The summary of a run.
 
 use serde::Serialize;
 
@@ -7,10 +7,10 @@ use crate::schedule::EventRecord;
 use crate::summary::{FlowSummary, LinkSummary};
 use crate::time::Nanos;
 
-/// The result of a run. Its JSON is what `finish` gives to Python.
+/// The result of a run. Its JSON is what `finish` returns to Python.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// `failed` if a user's own algorithm ended it.
+    /// `failed` if a user's own algorithm ended the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<&'static str>,
     /// Why it failed.
@@ -18,9 +18,9 @@ pub struct Summary {
     pub why: Option<String>,
     /// When the run ended.
     pub end_ns: Nanos,
-    /// XXH3 with 128 bits over all that was delivered and dropped, in hexadecimal digits.
+    /// 128-bit XXH3 hash over all packets delivered and dropped, in hexadecimal.
     pub trace_hash: String,
-    /// Events as they happened.
+    /// Events that happened.
     pub events: Vec<EventRecord>,
     /// Flows in the order of declaration.
     pub flows: Vec<FlowSummary>,

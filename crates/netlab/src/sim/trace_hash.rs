@@ -1,4 +1,4 @@
-//! A fingerprint of all that was delivered and dropped, in order.
+//! A fingerprint of all packets delivered and dropped, in order.
 
 use mptcp::wire;
 use xxhash_rust::xxh3::Xxh3;
@@ -7,10 +7,10 @@ use super::network::Fate;
 use super::packet::{Content, Packet, Segments};
 use crate::time::Nanos;
 
-/// XXH3 with 128 bits over fixed-size little-endian records: the same on every machine.
+/// 128-bit XXH3 over little-endian records of fixed size, equal on every machine.
 pub(super) struct TraceHash(Box<Xxh3>);
 
-/// When, what, and what became of it.
+/// Bytes of a record: time, packet and fate.
 const RECORD_BYTES: usize = 40;
 
 impl TraceHash {
@@ -18,7 +18,7 @@ impl TraceHash {
         Self(Box::new(Xxh3::new()))
     }
 
-    /// Adds the end of a packet's life.
+    /// Adds the fate of a packet.
     pub(super) fn add(&mut self, now: Nanos, fate: &Fate, segments: &Segments) {
         let (packet, end) = match fate {
             Fate::Delivered {
@@ -37,13 +37,13 @@ impl TraceHash {
         self.0.update(&record);
     }
 
-    /// 32 hexadecimal digits.
+    /// Returns the hash as 32 hexadecimal digits.
     pub(super) fn hex(&self) -> String {
         format!("{:032x}", self.0.digest128())
     }
 }
 
-/// Which packet it is.
+/// Returns the identity of a packet.
 fn identity(packet: &Packet, segments: &Segments) -> [u8; 20] {
     let mut identity = [0; 20];
     match &packet.content {

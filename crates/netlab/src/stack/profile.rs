@@ -1,4 +1,4 @@
-//! What a description asks of the protocol engine, in the engine's words.
+//! Translates what a description says about hosts and flows into the configuration of the engine.
 
 use mptcp::connection::{Algorithms, Buffer, Config, Fallback, Start};
 use mptcp::endpoint::Profile;
@@ -18,21 +18,22 @@ use crate::resolved::{
 };
 use crate::rng::Generator;
 
-/// Headers without options; those of IPv6 count where an end of a path has no IPv4.
+/// Bytes of headers without options. Those of IPv6 count if an end of a path has no IPv4 address.
 const IPV4_AND_TCP_BYTES: u32 = 20 + 20;
 const IPV6_AND_TCP_BYTES: u32 = 40 + 20;
-/// With what Linux's buffers begin (`tcp_wmem`, `tcp_rmem`).
+/// Initial buffer sizes of Linux (`tcp_wmem`, `tcp_rmem`).
 const FIRST_SEND_BUFFER_BYTES: u64 = 16 << 10;
 const FIRST_RECEIVE_BUFFER_BYTES: u64 = 128 << 10;
-/// What timestamps and, with Multipath TCP, a mapping with a DATA_ACK take of each segment.
+/// Bytes of each segment taken by timestamps and, with MPTCP, by a mapping with a DATA_ACK.
 const TIMESTAMPS_BYTES: u32 = 12;
 const DSS_BYTES: u32 = 20;
-/// How long hosts have been up at most when an experiment begins: for many of the coarsest steps of their timers.
+/// The longest time that a host has been up when an experiment begins: many times the coarsest step
+/// of its timers.
 const LONGEST_UP_NS: u64 = 3_600 * mptcp::time::SECOND;
-/// The largest shift count (RFC 7323, section 2.3).
+/// The largest window scale shift count (RFC 7323, section 2.3).
 const MAX_WINDOW_SCALE: u8 = 14;
 
-/// How the connections of a flow are made at one of its ends.
+/// Returns how the connections of a flow are configured at one of its ends.
 pub fn profile(
     lookup: &Lookup<'_>,
     flow: &Flow,
@@ -63,6 +64,7 @@ fn config(lookup: &Lookup<'_>, flow: &Flow, host: &Host, seed: u64) -> Config {
             send_buffer_bytes: u32::try_from(host.sndbuf_bytes).unwrap_or(u32::MAX),
             window_scale: Some(window_scale(host.rcvbuf_bytes)),
             timer_wheel: timer_wheel(host, seed),
+            segmentation_offload: has_segmentation_offload(host),
             syn_retries: SynRetries {
                 linear: host.syn_linear_timeouts,
                 ..SynRetries::default()
@@ -81,7 +83,7 @@ fn config(lookup: &Lookup<'_>, flow: &Flow, host: &Host, seed: u64) -> Config {
             offered_of(FIRST_RECEIVE_BUFFER_BYTES),
             offered_of(host.rcvbuf_bytes),
         ),
-        // The first SYN, and its retransmissions with the option.
+        // The first SYN and its retransmissions with MP_CAPABLE.
         max_capable_syns: host.syn_retries + 1,
         start: match flow.handshake {
             Handshake::Primary => Start::Primary,
@@ -92,7 +94,8 @@ fn config(lookup: &Lookup<'_>, flow: &Flow, host: &Host, seed: u64) -> Config {
     }
 }
 
-/// The clock of a host's timers. Each host has been up for a while, so that no two round alike.
+/// Returns the timer wheel of a host. Hosts have been up for different times, so that their timers
+/// do not round alike.
 fn timer_wheel(host: &Host, seed: u64) -> Option<TimerWheel> {
     let up_ns = || Generator::new(seed, &format!("timers/{}", host.id)).bits() % LONGEST_UP_NS;
     match host.behaviour().timers {
@@ -103,8 +106,16 @@ fn timer_wheel(host: &Host, seed: u64) -> Option<TimerWheel> {
     }
 }
 
-/// The window that Linux offers of a receive buffer, in bytes: of its memory half in the out-of-tree kernel (`tcp_adv_win_scale`),
-/// and on mainline the part that payload takes up in full-sized segments (`scaling_ratio`, in 256ths).
+/// Says whether segments go in packets of several. They do not where the host feels its first link,
+/// because one segment at a time leaves such a host (`gso_max_segs` 1).
+fn has_segmentation_offload(host: &Host) -> bool {
+    host.behaviour().name == resolved::BehaviourName::Mainline
+        && host.first_hop == resolved::FirstHop::Network
+}
+
+/// Returns the window in bytes that Linux offers for a receive buffer. The out-of-tree kernel
+/// offers half of the memory (`tcp_adv_win_scale`). Mainline offers the share that payload has in
+/// the memory of full-sized segments (`scaling_ratio`, in 256ths).
 fn offered_bytes(host: &Host, buffer_bytes: u64, payload_bytes: u32) -> u64 {
     let in_256ths = match host.behaviour().name {
         resolved::BehaviourName::Oot => 128,
@@ -115,7 +126,7 @@ fn offered_bytes(host: &Host, buffer_bytes: u64, payload_bytes: u32) -> u64 {
     buffer_bytes / 256 * u64::from(in_256ths)
 }
 
-/// A buffer that grows as it is needed.
+/// Returns a buffer that grows as needed.
 fn grown_from(first_bytes: u64, max_bytes: u64) -> Buffer {
     Buffer::Auto {
         initial_bytes: first_bytes.min(max_bytes),
@@ -123,7 +134,7 @@ fn grown_from(first_bytes: u64, max_bytes: u64) -> Buffer {
     }
 }
 
-/// What fits into a packet on all paths of a flow.
+/// Returns the largest MSS that fits into a packet on all paths of a flow.
 fn mss_bytes(lookup: &Lookup<'_>, flow: &Flow) -> u16 {
     let paths = flow.paths.iter();
     let mtu_bytes = paths.filter_map(|path| lookup.path_mtu_bytes(path)).min();
@@ -144,7 +155,7 @@ fn mss_bytes(lookup: &Lookup<'_>, flow: &Flow) -> u16 {
     u16::try_from(mss).unwrap_or(u16::MAX)
 }
 
-/// The smallest shift with which the whole buffer can be offered.
+/// Returns the smallest shift with which the whole buffer can be offered.
 fn window_scale(buffer_bytes: u64) -> u8 {
     let fits = |shift: &u8| u64::from(u16::MAX) << shift >= buffer_bytes;
     (0..MAX_WINDOW_SCALE).find(fits).unwrap_or(MAX_WINDOW_SCALE)
@@ -182,13 +193,13 @@ fn order(described: &Behaviour) -> SubflowOrder {
     }
 }
 
-/// Makes the algorithms of each connection of a flow, at one end.
+/// Creates the algorithms of each connection of a flow, at one end.
 struct AlgorithmMaker {
     control: (MakeControl, cc::Parameters, Parameters),
     scheduler: (MakeScheduler, sched::Parameters, Parameters),
     path_manager: (MakePathManager, pm::Parameters, Parameters),
     pairs: PathPairs,
-    /// Whether only one interface carries data at a time: all others are backup ones.
+    /// Whether only one interface carries data at a time. All others are then backup.
     one_at_a_time: bool,
 }
 
@@ -239,7 +250,8 @@ impl AlgorithmMaker {
         }
     }
 
-    /// The connection with the pairs of its flow; a host may have others.
+    /// Returns the connection with the address pairs of its flow, because the host may have further
+    /// pairs.
     fn of_flow(&self, seen: &pm::Connection) -> pm::Connection {
         let initial = seen.initial.local.ip();
         let mut connection = pm::Connection {
@@ -255,7 +267,8 @@ impl AlgorithmMaker {
     }
 }
 
-/// The first choice of a flow; flows over TCP name no scheduler and no path manager.
+/// Returns the first choice of a flow, or `otherwise`. Flows over TCP name no scheduler and no path
+/// manager.
 fn first_or(flow: &Flow, kind: Kind, otherwise: &str) -> Algorithm {
     let first = flow.algorithms(kind).first().cloned();
     first.unwrap_or_else(|| Algorithm {

@@ -1,4 +1,4 @@
-//! Packets of one interface in a pcapng file.
+//! Writes the packets of one interface to a pcapng file.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -16,15 +16,15 @@ use thiserror::Error;
 
 use crate::resolved::Layer;
 
-/// Time stamps are in units of 10^-9 seconds.
+/// Timestamps are in units of 10^-9 seconds.
 const NANOSECONDS: u8 = 9;
-/// Packets are kept whole, super-packets too.
+/// No limit: packets are kept whole, super-packets too.
 const SNAP_LENGTH: u32 = 0;
 /// Bits of the option epb_flags: the direction (pcapng, section 4.3.1).
 const INBOUND: u32 = 1;
 const OUTBOUND: u32 = 2;
 
-/// A capture file that cannot be written.
+/// The error for a capture file that cannot be written.
 #[derive(Debug, Error)]
 #[error("{path}: {source}")]
 pub struct CaptureError {
@@ -32,17 +32,18 @@ pub struct CaptureError {
     source: PcapError,
 }
 
-/// A pcapng file with one interface, nanosecond stamps and the direction of each packet.
+/// A pcapng file with one interface, nanosecond timestamps and the direction of each packet.
 pub struct CaptureFile {
     path: PathBuf,
     writer: PcapNgWriter<BufWriter<File>>,
 }
 
 impl CaptureFile {
-    /// Creates the file of an interface; what is captured are IP packets (layer 3) or Ethernet frames (layer 2).
+    /// Creates the capture file of an interface. It holds IP packets (layer 3) or Ethernet frames
+    /// (layer 2).
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Fails if the file cannot be written.
     pub fn create(path: &Path, interface: &str, layer: Layer) -> Result<Self, CaptureError> {
         let failed = |source| CaptureError {
             path: path.to_owned(),
@@ -69,7 +70,7 @@ impl CaptureFile {
     /// Adds a packet that the interface sent or received at `since_1970`.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Fails if the file cannot be written.
     pub fn write(
         &mut self,
         since_1970: Duration,
@@ -88,10 +89,10 @@ impl CaptureFile {
         written.map(drop).map_err(|error| self.failed(error))
     }
 
-    /// Writes what is not yet written.
+    /// Writes all buffered packets.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Fails if the file cannot be written.
     pub fn finish(mut self) -> Result<(), CaptureError> {
         let flushed = self.writer.get_mut().flush();
         flushed.map_err(|error| self.failed(PcapError::IoError(error)))

@@ -1,4 +1,4 @@
-//! One packet, its options in the words of RFC 8684.
+//! Decodes one packet, with its options in the terms of RFC 8684.
 
 use mptcp::connection::keys::{initial_data_seq, token};
 use mptcp::wire::{
@@ -15,17 +15,17 @@ use super::tcp_packet::TcpPacket;
 pub struct DecodedPacket {
     /// Number of the frame.
     pub packet: u64,
-    /// Since the start of the capture.
+    /// Time since the start of the capture.
     pub at_s: f64,
-    /// Address and port of who sends.
+    /// Address and port of the sender.
     pub source: String,
-    /// Address and port of who receives.
+    /// Address and port of the receiver.
     pub destination: String,
-    /// Number of the connection.
+    /// Index of the connection.
     pub connection: usize,
-    /// Number of the subflow.
+    /// Index of the subflow.
     pub subflow: usize,
-    /// Which side of the connection sends.
+    /// The side of the connection that sent it.
     pub from: Side,
     /// Control bits that are set.
     pub flags: Vec<&'static str>,
@@ -33,13 +33,13 @@ pub struct DecodedPacket {
     pub seq: u32,
     /// Acknowledgment number.
     pub ack: u32,
-    /// Receive window, not scaled back.
+    /// Receive window before scaling.
     pub window: u16,
     /// Bytes of payload.
     pub payload_bytes: u32,
-    /// In the order of the wire.
+    /// Options, in the order of the header.
     pub options: Vec<DecodedOption>,
-    /// Whether some were not captured.
+    /// Whether some options were not captured.
     pub are_options_cut: bool,
 }
 
@@ -48,13 +48,13 @@ pub struct DecodedPacket {
 pub struct DecodedOption {
     /// Its name.
     pub name: String,
-    /// Where it is defined.
+    /// The document that defines it.
     pub source: &'static str,
-    /// Bytes, kind and length included.
+    /// Length in bytes, with kind and length.
     pub bytes: usize,
-    /// Its bytes in hexadecimal digits.
+    /// Its bytes in hexadecimal.
     pub hex: String,
-    /// What stands in it.
+    /// Its fields.
     pub fields: Vec<Field>,
 }
 
@@ -63,13 +63,13 @@ pub struct DecodedOption {
 pub struct Field {
     /// Its name.
     pub name: &'static str,
-    /// What it holds.
+    /// The value.
     pub value: String,
-    /// What that means, where it does not say so itself.
+    /// The meaning of the value, if it needs an explanation.
     pub meaning: String,
 }
 
-/// Where a packet belongs.
+/// The position of a packet in the capture and the analysis.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) packet: u64,

@@ -1,17 +1,17 @@
-//! Durations as a distribution that takes the same space for any number of them.
+//! A distribution of durations in constant memory.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use crate::time::{Nanos, seconds};
 
-/// Quantiles are right within one hundredth.
+/// Two significant digits: quantiles are correct within one hundredth.
 const SIGNIFICANT_DIGITS: u8 = 2;
 
-/// What is longer than a day counts as one.
+/// Longer durations count as one day.
 const LONGEST_US: u64 = 86_400_000_000;
 
-/// Durations that were seen.
+/// The durations added so far.
 #[derive(Debug, Default)]
 pub(super) struct Distribution {
     histogram: Option<Box<Histogram<u32>>>,
@@ -19,16 +19,16 @@ pub(super) struct Distribution {
     most: Nanos,
 }
 
-/// What is said of durations, in seconds.
+/// A summary of durations in seconds.
 #[derive(Clone, Copy, Debug, Serialize, PartialEq)]
 pub struct Durations {
-    /// How many.
+    /// Number of durations.
     pub n: u64,
     /// The shortest.
     pub min_s: f64,
-    /// Half are no longer.
+    /// The median.
     pub median_s: f64,
-    /// 95 % are no longer.
+    /// The 95th percentile.
     pub p95_s: f64,
     /// The longest.
     pub max_s: f64,
@@ -46,12 +46,12 @@ impl Distribution {
             self.least.min(duration)
         };
         self.most = self.most.max(duration);
-        // In microseconds, as captures rarely know better.
+        // In microseconds, because captures are rarely more precise.
         let recorded = histogram.record((duration / 1000).min(LONGEST_US));
         recorded.expect("a histogram that grows");
     }
 
-    /// What is said of them; nothing if there are none.
+    /// Returns the summary. `None` if there are no durations.
     pub(super) fn durations(&self) -> Option<Durations> {
         let histogram = self.histogram.as_ref()?;
         let (least, most) = (seconds(self.least), seconds(self.most));

@@ -1,4 +1,4 @@
-//! Captures as they are read and understood, step by step.
+//! Reads and analyses captures step by step.
 
 use std::path::Path;
 
@@ -14,32 +14,32 @@ use super::tcp_packet::TcpPacket;
 use crate::samples::TableError;
 use crate::time::seconds;
 
-/// Captures that cannot be read, or what they say not be written.
+/// Why captures could not be read, or their series not written.
 #[derive(Debug, Error)]
 pub enum ExplainError {
-    /// A capture.
+    /// A capture cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The series.
+    /// The series cannot be written.
     #[error(transparent)]
     Series(#[from] TableError),
 }
 
-/// Captures that were made at one place: a file, or several of the interfaces of a host.
+/// Captures made at one place: one file, or one for each of several interfaces of a host.
 pub struct Explained {
     captures: MergedCaptures,
     analysis: Analysis,
     series: Option<SeriesFile>,
 }
 
-/// What the captures say.
+/// The result of an analysis.
 #[derive(Clone, Debug, Serialize)]
 pub struct Document {
-    /// The form of this document.
+    /// The schema of this document.
     pub schema: &'static str,
-    /// The files.
+    /// The files read.
     pub files: Vec<FileSummary>,
-    /// What is in them.
+    /// The summary of their packets.
     #[serde(flatten)]
     pub summary: Summary,
 }
@@ -51,15 +51,15 @@ pub struct FileSummary {
     pub path: String,
     /// Frames read from it.
     pub frames: u64,
-    /// Why the rest could not be read, if there is one.
+    /// Why the rest could not be read, if so.
     pub broken: Option<String>,
 }
 
 impl Explained {
-    /// Opens captures; `series` gets a row for every TCP packet.
+    /// Opens captures. A row for every TCP packet is written to `series`.
     ///
     /// # Errors
-    /// A capture cannot be read or is none, or the series cannot be written.
+    /// Fails if a file is not a readable capture, or if the series cannot be written.
     pub fn open(captures: &[&Path], series: Option<&Path>) -> Result<Self, ExplainError> {
         Ok(Self {
             captures: MergedCaptures::open(captures)?,
@@ -68,10 +68,10 @@ impl Explained {
         })
     }
 
-    /// Reads and understands so many frames; `false` when there are no more.
+    /// Reads and analyses up to `frames` frames. Returns false when there are no more.
     ///
     /// # Errors
-    /// The operating system refuses.
+    /// Fails if the operating system returns an error.
     pub fn advance(&mut self, frames: u64) -> Result<bool, ExplainError> {
         let analysis = &mut self.analysis;
         for _ in 0..frames {
@@ -87,10 +87,11 @@ impl Explained {
         Ok(true)
     }
 
-    /// The packet with that number, which lies ahead, with its options; `None` if there is no such frame, or none of TCP.
+    /// Returns packet `number` with its options. Skips all packets before it, so `number` must lie
+    /// ahead. `None` if there is no such frame or it is not TCP.
     ///
     /// # Errors
-    /// The operating system refuses.
+    /// Fails if the operating system returns an error.
     pub fn decode(&mut self, number: u64) -> Result<Option<DecodedPacket>, ExplainError> {
         let analysis = &mut self.analysis;
         loop {
@@ -107,12 +108,12 @@ impl Explained {
         }
     }
 
-    /// Bytes read of all files.
+    /// Returns the number of bytes read from all files.
     pub fn bytes_read(&self) -> u64 {
         self.captures.readers().map(CaptureReader::bytes_read).sum()
     }
 
-    /// What is known by now.
+    /// Returns the result for all packets so far.
     pub fn document(&self) -> Document {
         let file = |reader: &CaptureReader| FileSummary {
             path: reader.path().display().to_string(),
@@ -132,7 +133,7 @@ impl Explained {
     /// Writes the rest of the series.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Fails if it cannot be written.
     pub fn finish(&mut self) -> Result<(), ExplainError> {
         Ok(self.series.take().map_or(Ok(()), SeriesFile::finish)?)
     }

@@ -1,34 +1,35 @@
-//! What stands before IP in a frame.
+//! Finds the IP packet in a frame.
 
 use pcap_file::DataLink;
 
 const ETHERNET_LEN: usize = 14;
 const VLAN_LEN: usize = 4;
-/// Linux cooked, version 1 and 2 (pcap-linktype): the type stands last in the one, first in the other.
+/// Header lengths of Linux cooked captures, versions 1 and 2 (pcap-linktype). The type is at the
+/// end in version 1, at the beginning in version 2.
 const COOKED_LEN: usize = 16;
 const COOKED_2_LEN: usize = 20;
-/// BSD loopback: a family in the order of who captured, or of the network.
+/// BSD loopback: an address family in the byte order of the capturing machine or of the network.
 const LOOPBACK_LEN: usize = 4;
 
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
-/// 802.1Q, 802.1ad, and what came before the latter.
+/// 802.1Q, 802.1ad, and the predecessor of the latter.
 const VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
-/// Tags that are stepped over at most.
+/// The most VLAN tags that are skipped.
 const MOST_TAGS: usize = 4;
 
-/// Why a frame holds no IP packet to look at.
+/// Why a frame has no IP packet to analyse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoIp {
-    /// Another protocol.
+    /// It carries another protocol.
     Other,
-    /// A kind of link that is not known.
+    /// Its link type is unknown.
     Link(DataLink),
     /// Too little of it was captured.
     Cut,
 }
 
-/// The IP packet in a frame.
+/// Returns the IP packet in a frame.
 pub(super) fn ip_packet(link: DataLink, frame: &[u8]) -> Result<&[u8], NoIp> {
     match link {
         DataLink::RAW | DataLink::IPV4 | DataLink::IPV6 => Ok(frame),
@@ -40,7 +41,8 @@ pub(super) fn ip_packet(link: DataLink, frame: &[u8]) -> Result<&[u8], NoIp> {
     }
 }
 
-/// What follows a header of `header_len` bytes with the type of its content at `type_at`, and tags of VLANs behind it.
+/// Returns what follows a header of `header_len` bytes and its VLAN tags. The type of the content
+/// is at `type_at`.
 fn behind_type(frame: &[u8], type_at: usize, header_len: usize) -> Result<&[u8], NoIp> {
     let mut kind = u16_at(frame, type_at)?;
     let mut at = header_len;

@@ -1,4 +1,4 @@
-//! Frames of several files, as of several interfaces of one host, in the order of their time.
+//! Merges the frames of several files, such as of several interfaces of one host, in order of time.
 
 use std::path::Path;
 
@@ -7,7 +7,8 @@ use pcap_file::DataLink;
 use super::reader::{CaptureReader, Frame, ReadError};
 use crate::time::Nanos;
 
-/// Files that are read side by side. Frames are numbered from 1 over all of them; of a single file as Wireshark does.
+/// Files that are read side by side. Frames are numbered from 1 over all files. For a single file
+/// these are Wireshark's numbers.
 pub struct MergedCaptures {
     sources: Vec<Source>,
     number: u64,
@@ -26,10 +27,10 @@ struct Kept {
 }
 
 impl MergedCaptures {
-    /// Opens these files.
+    /// Opens files.
     ///
     /// # Errors
-    /// One cannot be read, or is no capture.
+    /// Fails if a file cannot be read or is not a capture.
     pub fn open(paths: &[&Path]) -> Result<Self, ReadError> {
         let readers: Result<Vec<_>, _> =
             paths.iter().map(|path| CaptureReader::open(path)).collect();
@@ -44,15 +45,15 @@ impl MergedCaptures {
         Ok(merged)
     }
 
-    /// The files.
+    /// Returns the readers of the files.
     pub fn readers(&self) -> impl Iterator<Item = &CaptureReader> {
         self.sources.iter().map(|source| &source.reader)
     }
 
-    /// Shows the next frame to `show`; none at the end of all files.
+    /// Passes the next frame to `show`. Returns `None` at the end of all files.
     ///
     /// # Errors
-    /// The operating system refuses.
+    /// Fails if the operating system returns an error.
     pub fn read<R>(&mut self, show: impl FnOnce(Frame<'_>) -> R) -> Result<Option<R>, ReadError> {
         if let [source] = &mut self.sources[..] {
             return source.reader.read(show);

@@ -1,8 +1,9 @@
-//! The same traffic captured at both ends: how long packets take each way, and what is lost.
+//! Compares captures of the same traffic at both ends: one-way delays and losses.
 //!
-//! Packets are known again by what routers leave alone. The files are read side by side, aligned by their first common packet,
-//! so that only packets under way are remembered. The clocks of the two places differ: by how much is estimated from the
-//! fastest packets of each way, which are taken to need the same time.
+//! Packets are recognised by fields that routers do not change. The files are read side by side,
+//! aligned by their first common packet, so that only packets in flight are kept in memory. The
+//! clocks of the two places differ. Their offset is estimated from the fastest packets each way,
+//! assuming that both ways take the same time.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
@@ -19,62 +20,62 @@ use super::reader::{Frame, ReadError};
 use super::tcp_packet::TcpPacket;
 use crate::time::{NANOS_PER_SECOND, Nanos, seconds};
 
-/// Frames of each file among which a common one is looked for.
+/// The number of frames of each file among which a common packet is searched.
 const FIRST_FRAMES: usize = 20_000;
-/// A packet that has not shown at the other end by then was lost.
+/// A packet that did not appear at the other end within this time was lost.
 const LONGEST: Nanos = 20 * NANOS_PER_SECOND;
 
-/// Why two captures cannot be laid side by side.
+/// Why two captures cannot be compared.
 #[derive(Debug, Error)]
 pub enum OneWayError {
-    /// One cannot be read.
+    /// A capture cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// They have nothing in common.
+    /// The captures have no packet in common.
     #[error("{here} and {there} have no TCP packet in common among their first {FIRST_FRAMES}")]
     Strangers {
-        /// The one.
+        /// The first capture.
         here: String,
-        /// The other.
+        /// The other capture.
         there: String,
     },
 }
 
-/// What two captures of the same traffic say together.
+/// The comparison of two captures of the same traffic.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct OneWaySummary {
-    /// How far the other end's clock is ahead, if packets went both ways.
+    /// How far the clock of the other end is ahead, if packets went both ways.
     pub clock_offset_s: Option<f64>,
-    /// The most by which that can be wrong: half of the shortest round trip.
+    /// The largest possible error of the offset: half of the shortest round trip.
     pub uncertainty_s: Option<f64>,
-    /// Every direction between two ends that both captures show.
+    /// Each direction between two endpoints that both captures contain.
     pub ways: Vec<Way>,
 }
 
-/// One direction between two ends.
+/// One direction between two endpoints.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct Way {
-    /// Who sends.
+    /// The sender.
     pub source: String,
-    /// Who receives.
+    /// The receiver.
     pub destination: String,
-    /// Packets where they are sent, while both captures lasted.
+    /// Packets captured at the sender while both captures were running.
     pub sent_packets: u64,
-    /// Packets where they arrive.
+    /// Packets captured at the receiver.
     pub arrived_packets: u64,
-    /// Payload where it is sent.
+    /// Payload bytes at the sender.
     pub sent_bytes: u64,
-    /// Payload where it arrives.
+    /// Payload bytes at the receiver.
     pub arrived_bytes: u64,
-    /// Part of the payload that does not arrive.
+    /// Share of the payload that did not arrive.
     pub loss: Option<f64>,
-    /// How long packets take, by the clocks brought together.
+    /// One-way delay, after correction of the clocks.
     pub delay: Option<Durations>,
 }
 
 type Ends = (SocketAddr, SocketAddr);
 
-/// What is known of a packet in either file.
+/// A packet as seen in one capture.
 struct Sight {
     ends: Ends,
     fingerprint: u64,
@@ -89,10 +90,10 @@ enum Place {
     There,
 }
 
-/// Lays captures of one end beside the capture of the other.
+/// Compares the captures of one end with the capture of the other.
 ///
 /// # Errors
-/// A file cannot be read, or they show different traffic.
+/// Fails if a file cannot be read, or if the captures have no traffic in common.
 pub fn one_way(here: &[&Path], there: &Path) -> Result<OneWaySummary, OneWayError> {
     let ahead = first_common(here, there)?;
     let mut clocks = Clocks::default();
@@ -125,7 +126,8 @@ pub fn one_way(here: &[&Path], there: &Path) -> Result<OneWaySummary, OneWayErro
     })
 }
 
-/// How far the clock there is ahead of the clock here, by the first packet that both files have.
+/// Returns how far the clock there is ahead of the clock here, by the first packet found in both
+/// captures. The path delay is included.
 fn first_common(here: &[&Path], there: &Path) -> Result<i64, OneWayError> {
     let mut seen: HashMap<u64, Nanos> = HashMap::new();
     let mut captures = MergedCaptures::open(here)?;
@@ -158,15 +160,15 @@ fn first_common(here: &[&Path], there: &Path) -> Result<i64, OneWayError> {
     })
 }
 
-/// What happens while both files are read side by side.
+/// An event while both captures are read side by side.
 enum Event {
-    /// A packet in one of them; `at` by the clock there.
+    /// A packet in one capture. `at` is by the clock there.
     Seen {
         place: Place,
         sight: Sight,
         at: Nanos,
     },
-    /// A packet that both have, with its times by either clock.
+    /// A packet in both captures, with its time by either clock.
     Matched {
         ends: Ends,
         here: Nanos,
@@ -174,7 +176,8 @@ enum Event {
     },
 }
 
-/// Reads both files in the order of time; returns from when to when, by the clock there, both last.
+/// Reads both captures in order of time. Returns the time span, by the clock there, that both
+/// cover.
 fn walk(
     here: &[&Path],
     there: &Path,
@@ -230,11 +233,11 @@ fn walk(
     Ok((here.0.max(there.0), here.1.min(there.1)))
 }
 
-/// Packets that were seen at one place only, so far.
+/// Packets seen at only one place so far.
 #[derive(Default)]
 struct Waiting {
     times: HashMap<u64, VecDeque<Nanos>>,
-    /// In the order of the aligned times.
+    /// In order of the aligned times.
     order: VecDeque<(Nanos, u64)>,
 }
 
@@ -261,14 +264,15 @@ impl Waiting {
     }
 }
 
-/// The clocks of both places, told by the fastest packets each way.
+/// Estimates the clock offset from the fastest packets each way.
 #[derive(Default)]
 struct Clocks {
-    /// How much later packets were seen there than here, each by its own clock: the least and the most.
+    /// How much later packets were seen there than here, each by its own clock: the smallest and
+    /// the largest difference.
     later: BTreeMap<Ends, (i64, i64)>,
 }
 
-/// How far the clock there is ahead.
+/// The offset of the clock there.
 #[derive(Clone, Copy)]
 struct Offset {
     ahead: i64,
@@ -282,8 +286,8 @@ impl Clocks {
         *most = later.max(*most);
     }
 
-    /// By the two ends with the shortest round trip: of packets from here the fastest are the least late there, of packets from
-    /// there the fastest are the most.
+    /// Returns the offset according to the two endpoints with the shortest round trip. The fastest
+    /// packets from here have the smallest difference, the fastest packets from there the largest.
     fn offset(&self) -> Option<Offset> {
         let round_trips = self
             .later
@@ -300,8 +304,8 @@ impl Clocks {
         })
     }
 
-    /// Whether packets between these ends go from here to there; where the clocks do not tell, the first capture is the
-    /// sender's.
+    /// Returns whether packets between these endpoints go from here to there. If the clocks do not
+    /// decide, the first capture is the sender's.
     fn are_sent_here(&self, ends: Ends, offset: Option<Offset>) -> bool {
         let later = self.later.get(&ends);
         match (later, offset) {
@@ -314,7 +318,7 @@ impl Clocks {
     }
 }
 
-/// What was counted of one direction, at both places.
+/// Counters of one direction at both places.
 #[derive(Default)]
 struct WayCounts {
     packets: [u64; 2],
@@ -345,7 +349,7 @@ impl WayCounts {
     }
 }
 
-/// The next packet of TCP.
+/// Returns the next TCP packet.
 fn next_sight(captures: &mut MergedCaptures) -> Result<Option<Sight>, ReadError> {
     loop {
         match captures.read(|frame| sight(&frame))? {
@@ -356,8 +360,9 @@ fn next_sight(captures: &mut MergedCaptures) -> Result<Option<Sight>, ReadError>
     }
 }
 
-/// A packet by what stays the same from end to end, even where segments are put together on the way: for data the number
-/// behind their last byte, for what has none its acknowledgment and window, for both the options, which have time stamps.
+/// Fingerprints a packet by what stays the same from end to end, even if segments are coalesced on
+/// the way. Data is identified by the number after its last byte, a packet without data by
+/// acknowledgment and window. Both include the options, which carry timestamps.
 fn sight(frame: &Frame<'_>) -> Option<Sight> {
     let packet = TcpPacket::of(frame.link, frame.bytes).ok()?;
     let ends = (packet.source, packet.destination);

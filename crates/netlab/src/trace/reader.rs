@@ -1,4 +1,5 @@
-//! Frames of a capture file: pcap or pcapng, compressed or not, whole or cut, from a disk or a pipe.
+//! Reads the frames of a capture file: pcap or pcapng, compressed or not, complete or truncated,
+//! from a disk or a pipe.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
@@ -19,30 +20,31 @@ use crate::time::{NANOS_PER_SECOND, Nanos};
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const PCAPNG: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
-/// Types of blocks (pcapng, section 11.1).
+/// Block types (pcapng, section 11.1).
 const SECTION_HEADER_BLOCK: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION_BLOCK: u32 = 1;
 const SIMPLE_PACKET_BLOCK: u32 = 3;
 const ENHANCED_PACKET_BLOCK: u32 = 6;
-/// No section of a real file describes more interfaces.
+/// The most interfaces of a section. Real files describe fewer.
 const MOST_INTERFACES: usize = 4096;
-/// Bytes of an enhanced packet block before the packet (pcapng, section 4.3): interface, time in two halves, two lengths.
+/// Bytes of an enhanced packet block before the packet (pcapng, section 4.3): interface, time in
+/// two halves, two lengths.
 const ENHANCED_HEADER_LEN: usize = 20;
-/// Bytes of a simple packet block before the packet (pcapng, section 4.4): the length on the wire.
+/// Bytes of a simple packet block before the packet (pcapng, section 4.4): the original length.
 const SIMPLE_HEADER_LEN: usize = 4;
 
-/// A capture file that cannot be read, or not from some packet on.
+/// Why a capture file cannot be read, in whole or from some packet on.
 #[derive(Debug, Error)]
 pub enum ReadError {
-    /// The operating system refused.
+    /// The operating system returned an error.
     #[error("{path}: {source}")]
     Io {
         /// The file.
         path: PathBuf,
-        /// What it said.
+        /// The error.
         source: io::Error,
     },
-    /// It begins like no capture file.
+    /// The file does not begin like a capture.
     #[error(
         "{path}: not a capture file: {why}; allowed are pcap and pcapng, also compressed with gzip"
     )]
@@ -54,25 +56,25 @@ pub enum ReadError {
     },
 }
 
-/// What a link put into the file.
+/// A frame of a capture.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// Frames before and with it in this file, as Wireshark counts.
+    /// Number of the frame in this file, from 1, as in Wireshark.
     pub number: u64,
-    /// Since 1970.
+    /// Time since 1970.
     pub at: Nanos,
-    /// What its first bytes are.
+    /// The link type.
     pub link: DataLink,
-    /// Its bytes, as many as were captured.
+    /// The captured bytes.
     pub bytes: &'a [u8],
 }
 
 /// Why there are no more frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The file ends where a frame does.
+    /// The file ends after a complete frame.
     Whole,
-    /// It ends within the frame after the last, or cannot be understood from there on: why.
+    /// The file ends within a frame or cannot be parsed further. Holds the reason.
     Broken(String),
 }
 
@@ -95,7 +97,7 @@ enum Format {
     },
 }
 
-/// What is needed of a pcapng interface for its packets.
+/// The properties of a pcapng interface that its packets need.
 #[derive(Clone, Copy)]
 struct Interface {
     link: DataLink,
@@ -107,16 +109,16 @@ impl CaptureReader {
     /// Opens a file.
     ///
     /// # Errors
-    /// It cannot be read, or is no capture.
+    /// Fails if it cannot be read or is not a capture.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let file = File::open(path).map_err(|source| io_error(path, source))?;
         Self::of(path, file)
     }
 
-    /// Reads what comes out of `input`, as from a pipe; errors call it `path`.
+    /// Reads from `input`, such as a pipe. Errors name it `path`.
     ///
     /// # Errors
-    /// It cannot be read, or is no capture.
+    /// Fails if it cannot be read or is not a capture.
     pub fn of(path: &Path, input: impl Read + Send + 'static) -> Result<Self, ReadError> {
         let bytes_read = Arc::new(AtomicU64::new(0));
         let counted = Counted {
@@ -149,30 +151,30 @@ impl CaptureReader {
         })
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Frames read so far.
+    /// Returns the number of frames read so far.
     pub fn frames(&self) -> u64 {
         self.number
     }
 
-    /// Bytes read of the file, of a compressed one as it lies on the disk.
+    /// Returns the number of bytes read from the file, before decompression.
     pub fn bytes_read(&self) -> u64 {
         self.bytes_read.load(Ordering::Relaxed)
     }
 
-    /// Why there are no more frames, once there are none.
+    /// Returns why there are no more frames, once there are none.
     pub fn end(&self) -> Option<&End> {
         self.end.as_ref()
     }
 
-    /// Shows the next frame to `show`; none at the [`end`](Self::end).
+    /// Passes the next frame to `show`. Returns `None` at the [`end`](Self::end).
     ///
     /// # Errors
-    /// The operating system refused.
+    /// Fails if the operating system returns an error.
     pub fn read<R>(&mut self, show: impl FnOnce(Frame<'_>) -> R) -> Result<Option<R>, ReadError> {
         if self.end.is_some() {
             return Ok(None);
@@ -224,7 +226,7 @@ fn next_of_pcap<R>(
         TsResolution::MicroSecond => 1_000,
         TsResolution::NanoSecond => 1,
     };
-    // Real files hold packets beyond their snap length: what is there is read.
+    // Real files contain packets longer than their snap length, so the whole packet is read.
     let Some(packet) = reader.next_raw_packet().transpose()? else {
         return Ok(None);
     };
@@ -270,7 +272,7 @@ fn next_of_pcapng<R>(
     }
 }
 
-/// A block of pcapng in the byte order of its section.
+/// A pcapng block in the byte order of its section.
 #[derive(Clone, Copy)]
 struct Body<'a> {
     bytes: &'a [u8],
@@ -312,7 +314,7 @@ fn enhanced_packet<'a>(
     })
 }
 
-/// A packet of the first interface, without a time.
+/// Parses a packet of the first interface, which has no timestamp.
 fn simple_packet<'a>(
     body: Body<'a>,
     interfaces: &[Interface],
@@ -360,8 +362,8 @@ impl Interface {
     }
 }
 
-/// Units in a second, as if_tsresol says it (pcapng, section 4.2): a power of 10, or of 2 where the first bit is set. What is
-/// finer than a real clock counts as the finest that 64 bits hold.
+/// Returns the units per second given by if_tsresol (pcapng, section 4.2): a power of 10, or of 2
+/// if the first bit is set. A resolution beyond 64 bits counts as the finest that fits.
 fn units_of(resolution: u8) -> u64 {
     let exponent = u32::from(resolution & 0x7f);
     let base: u64 = if resolution & 0x80 == 0 { 10 } else { 2 };
@@ -382,7 +384,7 @@ fn said(error: &PcapError) -> String {
     }
 }
 
-/// Counts what is read.
+/// A reader that counts the bytes read.
 struct Counted<R> {
     input: R,
     bytes: Arc<AtomicU64>,

@@ -1,4 +1,4 @@
-//! What every TCP packet of a capture was, as a Parquet file that grows while the capture is read.
+//! Writes a row for every TCP packet to a Parquet file while the capture is read.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -18,12 +18,12 @@ use super::analysis::{Kind, Row, Side};
 use crate::samples::TableError;
 use crate::time::seconds;
 
-/// Rows that are written at once.
+/// The number of rows written at once.
 const ROWS: usize = 1 << 16;
 
 const SIDES: [(Side, &str); 2] = [(Side::Client, "client"), (Side::Server, "server")];
 
-/// The file; it appears whole or not at all.
+/// The file. It appears whole or not at all.
 pub struct SeriesFile {
     path: PathBuf,
     unfinished: PathBuf,
@@ -33,10 +33,10 @@ pub struct SeriesFile {
 }
 
 impl SeriesFile {
-    /// Creates it.
+    /// Creates the file.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Fails if the file cannot be written.
     pub fn create(path: &Path) -> Result<Self, TableError> {
         let unfinished = path.with_extension("parquet.unfinished");
         let file = File::create(&unfinished).map_err(|error| TableError::io(path, error))?;
@@ -56,10 +56,10 @@ impl SeriesFile {
         })
     }
 
-    /// Adds a packet.
+    /// Adds a row for a packet.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn add(&mut self, row: Row) -> Result<(), TableError> {
         self.rows.push(row);
         if self.rows.len() == ROWS {
@@ -68,10 +68,10 @@ impl SeriesFile {
         Ok(())
     }
 
-    /// Writes the rest.
+    /// Writes the remaining rows and completes the file.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn finish(mut self) -> Result<(), TableError> {
         self.write()?;
         let closed = self.writer.close();
@@ -91,7 +91,7 @@ impl SeriesFile {
     }
 }
 
-/// Names and values of the columns. What is not known is no number.
+/// Returns names and values of the columns. An unknown value is NaN.
 fn columns_of(rows: &[Row]) -> [(&'static str, ArrayRef); 13] {
     let integers = |of: fn(&Row) -> u64| -> ArrayRef {
         Arc::new(Int64Array::from_iter_values(

@@ -1,4 +1,4 @@
-//! What of a captured packet matters to TCP and MPTCP.
+//! The fields of a captured packet that TCP and MPTCP use.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -14,50 +14,50 @@ const FIXED_LEN: usize = 20;
 /// A TCP packet of which at least the fixed header was captured.
 #[derive(Clone, Debug)]
 pub struct TcpPacket<'a> {
-    /// Who sends.
+    /// Address and port of the sender.
     pub source: SocketAddr,
-    /// Who receives.
+    /// Address and port of the receiver.
     pub destination: SocketAddr,
-    /// Number of the first byte, or of the SYN.
+    /// Sequence number of the first byte or of the SYN.
     pub seq: SeqNr,
-    /// The next number expected.
+    /// The next sequence number expected.
     pub ack: SeqNr,
     /// Control bits.
     pub flags: Flags,
-    /// The receive window, not scaled back.
+    /// Receive window before scaling.
     pub window: u16,
-    /// Bytes of payload on the wire, captured or not.
+    /// Bytes of payload, captured or not.
     pub payload_len: u32,
-    /// Bytes of the headers of IP and TCP, with their options.
+    /// Bytes of the IP and TCP headers, options included.
     pub header_len: u32,
-    /// Options as far as they were captured.
+    /// Options, as far as they were captured.
     pub options: OptionsIter<'a>,
-    /// Bytes of TCP options on the wire, paddings included.
+    /// Bytes of TCP options, padding included, captured or not.
     pub options_len: u32,
-    /// Whether some of them were not captured.
+    /// Whether some options were not captured.
     pub are_options_cut: bool,
 }
 
-/// Why a frame is no TCP packet to look at.
+/// Why a frame is not a TCP packet that can be analysed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoTcp {
-    /// Another protocol.
+    /// It carries another protocol.
     Other,
-    /// A part of an IP packet.
+    /// It is a fragment of an IP packet.
     Fragment,
-    /// A kind of link that is not known.
+    /// Its link type is unknown.
     Link(DataLink),
     /// Too little of it was captured.
     Cut,
-    /// Headers that contradict themselves.
+    /// Its headers contradict themselves.
     Malformed,
 }
 
 impl<'a> TcpPacket<'a> {
-    /// Reads a frame.
+    /// Parses a frame.
     ///
     /// # Errors
-    /// It holds no TCP packet, or not enough of one.
+    /// Fails if the frame holds no TCP packet, or too little of one.
     pub fn of(link: DataLink, frame: &'a [u8]) -> Result<Self, NoTcp> {
         let packet = ip_packet(link, frame).map_err(|why| match why {
             NoIp::Other => NoTcp::Other,

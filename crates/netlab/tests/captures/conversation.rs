@@ -16,7 +16,7 @@ pub const MILLISECOND: u64 = 1_000_000;
 const IPV4_LEN: usize = 20;
 const TCP_LEN: usize = 20;
 
-/// What is analysed, packet by packet.
+/// The analysis of a conversation, packet by packet.
 #[derive(Default)]
 pub struct Conversation {
     analysis: Analysis,
@@ -24,7 +24,7 @@ pub struct Conversation {
     number: u64,
 }
 
-/// A packet to be.
+/// A packet to send.
 #[derive(Clone, Default)]
 pub struct Sent {
     pub seq: u32,
@@ -42,17 +42,17 @@ pub const ACK: u8 = Flags::ACK.0;
 pub const FIN_ACK: u8 = Flags::FIN.0 | Flags::ACK.0;
 pub const RST: u8 = Flags::RST.0;
 
-/// An end of a subflow: 10.0.NETWORK.1 is the client's.
+/// Returns the client's end of a subflow, 10.0.NETWORK.1.
 pub fn client(network: u8, port: u16) -> SocketAddr {
     SocketAddr::new(IpAddr::from([10, 0, network, 1]), port)
 }
 
-/// The other end.
+/// Returns the server's end.
 pub fn server(network: u8) -> SocketAddr {
     SocketAddr::new(IpAddr::from([10, 0, network, 2]), 80)
 }
 
-/// A signal that maps `len` bytes, and acknowledges data.
+/// Returns a DSS option that maps `len` bytes and may acknowledge data.
 pub fn dss(data_seq: u64, subflow_seq: u32, len: u16, data_ack: Option<u64>) -> MptcpOption {
     let mapping = Mapping {
         data_seq: DataNumber::Long(DataSeq(data_seq)),
@@ -68,19 +68,19 @@ pub fn dss(data_seq: u64, subflow_seq: u32, len: u16, data_ack: Option<u64>) -> 
     )
 }
 
-/// A signal that only acknowledges.
+/// Returns a DSS option that only acknowledges.
 pub fn data_ack(data_ack: u64) -> MptcpOption {
     let ack = Some(DataNumber::Long(DataSeq(data_ack)));
     MptcpOption::Dss(Dss::default().with_data_ack(ack))
 }
 
 impl Conversation {
-    /// A packet, a millisecond after the one before.
+    /// Sends a packet, a millisecond after the one before.
     pub fn send(&mut self, from: SocketAddr, to: SocketAddr, sent: Sent) -> Row {
         self.take(bytes_of(from, to, sent))
     }
 
-    /// The same with an option of version 0, which our engine does not speak.
+    /// Sends a packet with an option of version 0, which the engine does not support.
     pub fn send_version_0(
         &mut self,
         from: SocketAddr,
@@ -114,7 +114,7 @@ impl Conversation {
             .expect("a packet of TCP")
     }
 
-    /// Time goes by.
+    /// Lets time pass.
     pub fn wait(&mut self, milliseconds: u64) {
         self.now += milliseconds * MILLISECOND;
     }
@@ -123,7 +123,8 @@ impl Conversation {
         self.analysis.summary()
     }
 
-    /// The three packets of a handshake with these options, and initial sequence numbers 1000 and 2000.
+    /// Sends the three packets of a handshake with these options, and initial sequence numbers 1000
+    /// and 2000.
     pub fn open(&mut self, from: SocketAddr, to: SocketAddr, options: [Vec<MptcpOption>; 3]) {
         let [syn, syn_ack, ack] = options;
         let sent = |seq, ack, flags, mptcp| Sent {
@@ -139,7 +140,7 @@ impl Conversation {
     }
 }
 
-/// A packet as it is on the wire.
+/// Returns the bytes of a packet.
 pub fn bytes_of(from: SocketAddr, to: SocketAddr, sent: Sent) -> Vec<u8> {
     let block = |&(start, end): &(u32, u32)| SackBlock {
         start: SeqNr(start),

@@ -1,4 +1,4 @@
-//! What is said of captures, one behaviour a test.
+//! Tests what is reported about captures, one behaviour a test.
 
 use mptcp::connection::keys::{Keys, Nonces, initial_data_seq, token};
 use mptcp::seq::DataSeq;
@@ -64,7 +64,7 @@ fn join(by_server: bool) -> [Vec<MptcpOption>; 3] {
     options.map(|option| vec![MptcpOption::Join(option)])
 }
 
-/// The number of a byte of the client's data.
+/// Returns the data sequence number of a byte of the client's data.
 fn first(offset: u64) -> u64 {
     (initial_data_seq(KEYS[0]) + 1 + offset).0
 }
@@ -80,12 +80,13 @@ fn data(seq: u32, len: u32, option: MptcpOption) -> Sent {
     }
 }
 
-/// New data of the client, with a mapping of their own, on a subflow that [`Conversation::open`] opened.
+/// Returns new data of the client, with a mapping of its own, on a subflow that
+/// [`Conversation::open`] opened.
 fn mapped(seq: u32, len: u16, at: u64) -> Sent {
     data(seq, len.into(), dss(first(at), seq - 1000, len, None))
 }
 
-/// Data without a signal.
+/// Returns data without an MPTCP option.
 fn plain(seq: u32, ack: u32, len: u32) -> Sent {
     Sent {
         seq,
@@ -101,7 +102,7 @@ fn upload(talk: &mut Conversation, network: u8, sent: Sent) -> Row {
     talk.send(client(network, PORT), server(network), sent)
 }
 
-/// The server does.
+/// The server sends on the subflow in a network.
 fn reply(talk: &mut Conversation, network: u8, sent: Sent) -> Row {
     talk.send(server(network), client(network, PORT), sent)
 }
@@ -116,7 +117,7 @@ fn answer(ack: u32, data: u64) -> Sent {
     }
 }
 
-/// A connection with two subflows that may carry data.
+/// Returns a connection with two subflows that may carry data.
 fn two_subflows() -> Conversation {
     let mut talk = Conversation::default();
     talk.open(client(1, PORT), server(1), capable());
@@ -396,7 +397,7 @@ fn subflows_without_their_handshakes_are_put_together_by_their_data() {
         2,
         data(6000, 1000, dss(start + 1000, 1, 1000, Some(99))),
     );
-    // The other way round, and of another connection.
+    // The other direction, and then another connection.
     reply(
         &mut talk,
         3,
@@ -449,7 +450,7 @@ fn the_same_ports_again_are_another_connection() {
     };
     talk.send(here, there, again.clone());
     talk.send(here, there, plain(70_001, 1, 10));
-    // Opened by the other side, between the same ports.
+    // Opened by the other end, between the same ports.
     talk.send(
         there,
         here,
@@ -755,7 +756,7 @@ fn version_0_is_understood() {
     );
     let connection = only(&talk);
     assert_eq!(connection.version, Some(0));
-    // By SHA-1, as another program computes it.
+    // Computed with SHA-1 by another program.
     let by_sha1 = ["dd5783bc", "3383d918"];
     let tokens = [connection.sides.client.token, connection.sides.server.token];
     assert_eq!(tokens.map(Option::unwrap), by_sha1);

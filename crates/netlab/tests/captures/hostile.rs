@@ -1,4 +1,4 @@
-//! Changed and cut files end with an answer, and with the same one each time.
+//! Tests that changed and cut files are answered, always in the same way.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ fn recorded() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// The document of these bytes, or why there is none.
+/// Returns the document of these bytes, or why there is none.
 fn explained(path: &Path, bytes: &[u8]) -> String {
     std::fs::write(path, bytes).unwrap();
     let explained = Explained::open(&[path], None).and_then(|mut explained| {

@@ -1,4 +1,4 @@
-//! Captures: read from files of every form, and explained.
+//! Tests that captures are read from files of every form, and explained.
 
 mod conversation;
 mod explained;

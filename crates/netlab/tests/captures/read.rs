@@ -1,4 +1,4 @@
-//! Files of every form say the same.
+//! Tests that files of every form give the same result.
 
 use std::io::Write;
 use std::path::Path;
@@ -56,7 +56,7 @@ fn raw() -> Vec<u8> {
     )
 }
 
-/// Bytes of payload, seconds, and whether the file was whole.
+/// Returns the bytes of payload, the seconds, and why the file was incomplete.
 fn explained(bytes: &[u8]) -> (u64, f64, Option<String>) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("capture");

@@ -1,4 +1,4 @@
-//! Active queue management: each discipline's law.
+//! Active queue management: the law of each discipline.
 
 use std::collections::VecDeque;
 
@@ -71,13 +71,15 @@ fn codel_waits_an_interval_before_its_first_drop() {
     (0..1000).for_each(|_| assert_eq!(link.offer(0, 1500), Enqueued::Queued));
     link.run_to_end();
     let first = link.dropped[0].at;
-    // The sojourn time is the time itself here: above the target from 5 ms on, dropping an interval later.
+    // The sojourn time equals the time itself here: above the target from 5 ms on, so the first
+    // drop is an interval later.
     assert_eq!(first, TARGET + INTERVAL);
 }
 
 #[test]
 fn codel_leaves_a_queue_of_one_packet_behind_the_head_alone() {
-    // A packet takes 100 ms here, and waits 150 ms: far above the target, but there is nothing to gain.
+    // A packet takes 100 ms here and waits 150 ms, far above the target. But dropping it would not
+    // help.
     const SLOW_PACKET_NS: Nanos = 100 * MILLISECOND;
     let mut link = Link::new(&Direction {
         queue: codel(),
@@ -92,7 +94,8 @@ fn codel_leaves_a_queue_of_one_packet_behind_the_head_alone() {
     assert_eq!(link.dropped, []);
 }
 
-/// Mean time in the queue, and utilisation, once `flows` Reno-like flows have settled over a path of 100 ms.
+/// Returns the mean time in the queue, and the utilisation, once `flows` Reno-like flows have
+/// settled over a path of 100 ms.
 fn under_reno_flows(queue: Queue, flows: f64) -> (f64, f64) {
     const END: Nanos = 120 * SECOND;
     const SETTLED: Nanos = 40 * SECOND;
@@ -206,7 +209,8 @@ fn pie_lets_a_burst_pass_after_a_quiet_time_and_then_drops() {
     assert!(overload(&mut link, allowed, allowed + 20 * SECOND) > 5000);
 }
 
-/// Share of arrivals that RED drops while its average stands at `average_bytes`, between 40 and 60 kB.
+/// Returns the share of arrivals that RED drops while its average is `average_bytes`, between 40
+/// and 60 kB.
 fn red_drop_share(average_bytes: u32) -> f64 {
     const ARRIVALS: u32 = 100_000;
     let red = Queue::Red(Red {
@@ -223,7 +227,7 @@ fn red_drop_share(average_bytes: u32) -> f64 {
     });
     assert_eq!(link.offer(0, 1), Enqueued::Queued);
     assert_eq!(link.offer(0, average_bytes), Enqueued::Queued);
-    // Packets without bytes leave the queue, and with a weight of 1 the average, where it is.
+    // Packets without bytes change neither the queue nor, with a weight of 1, the average.
     let dropped = (0..ARRIVALS)
         .filter(|_| link.offer(1, 0) != Enqueued::Queued)
         .count();
@@ -234,7 +238,7 @@ fn red_drop_share(average_bytes: u32) -> f64 {
 fn red_drops_by_the_average_between_its_thresholds() {
     assert_eq!(red_drop_share(39_999), 0.0);
     assert_eq!(red_drop_share(60_000), 1.0);
-    // Gaps between drops are uniform from 1 to 1/p, so (1/p + 1) / 2 in the mean.
+    // Gaps between drops are uniform from 1 to 1/p, so their mean is (1/p + 1) / 2.
     for (average, probability) in [(45_000, 0.025), (50_000, 0.05), (59_999, 0.1)] {
         let expected = 2.0 / (1.0 / probability + 1.0);
         let measured = red_drop_share(average);
@@ -273,7 +277,8 @@ fn fq_codel(limit_packets: Option<u64>) -> Queue {
     })
 }
 
-/// A heavy flow (0), a light one (1) that still wants more than its share, and a sparse one (2), for 10 s.
+/// Runs a heavy flow (0), a light one (1) that still wants more than its share, and a sparse one
+/// (2), for 10 s.
 fn heavy_light_and_sparse(queue: Queue) -> Link {
     let mut link = Link::new(&at_12_mbit(queue));
     for step in 0..40_000 {
@@ -300,7 +305,7 @@ fn fq_codel_shares_equally_and_lets_a_sparse_flow_pass() {
     let (heavy, light) = (delivered(0).count() as f64, delivered(1).count() as f64);
     assert!((heavy / light - 1.0).abs() < 0.02, "{heavy} and {light}");
     assert!(link.dropped.iter().all(|drop| drop.packet.flow != 2));
-    // At the start all flows are new; from then on only the sparse one ever is.
+    // At the start all flows are new; afterwards only the sparse one is.
     let slowest = delivered(2)
         .skip(1)
         .map(|(at, packet)| at - packet.sent)
@@ -314,7 +319,7 @@ fn fq_codel_shares_equally_and_lets_a_sparse_flow_pass() {
 #[test]
 fn fq_codel_does_not_let_flows_starve_another_by_running_dry() {
     let mut link = Link::new(&at_12_mbit(fq_codel(None)));
-    // Ten flows that together want 99 % of the link, and one that takes what it gets.
+    // Ten flows that together want 99 % of the link, and one that takes the rest.
     for step in 0..10_000 {
         for flow in 1..=10 {
             _ = link.offer_to(0, step * PACKET_NS + flow * PACKET_NS / 10, 148, flow);
@@ -359,7 +364,7 @@ fn fq_codel_drops_from_the_largest_flow_when_full() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Ports and numbers of applications count up in some of a key's bits, whichever these are.
+    /// Ports and numbers of applications may count up in any of a key's bits.
     #[test]
     fn fq_codel_separates_flows_whose_keys_count_up_anywhere(base: u64, shift in 0u32..58) {
         const OTHERS: u64 = 63;
@@ -368,7 +373,8 @@ proptest! {
         for other in 1..=OTHERS {
             _ = link.offer_to(0, 0, 200, base.wrapping_add(other << shift));
         }
-        // The first packet is in service when the others come; then each new flow has its turn before the heavy one's next.
+        // The first packet is in service when the others arrive. Then each new flow has its turn
+        // before the next packet of the heavy one.
         link.run_until(14 * PACKET_NS);
         let separated = link.delivered.iter().filter(|(_, packet)| packet.flow != base);
         prop_assert!(separated.count() as u64 > OTHERS - 6, "of 1024 buckets some are shared by chance, six hardly ever");

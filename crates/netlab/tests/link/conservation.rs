@@ -11,7 +11,7 @@ use crate::driver::{Datagram, Dropped, Link, plain};
 
 const STATIONS: usize = 2;
 const FLOWS: u64 = 3;
-/// Of each packet on a medium.
+/// Overhead of each packet on a medium.
 const OVERHEAD_BYTES: u32 = 5;
 
 fn limits() -> impl Strategy<Value = (Option<u64>, Option<u64>)> {
@@ -128,7 +128,7 @@ fn direction() -> impl Strategy<Value = Direction> {
         )
 }
 
-/// Most often with nothing but a rate, a delay and a limit; the overhead is that of `channel`.
+/// Mostly directions with only a rate, a delay and a limit. The overhead is that of `channel`.
 fn often_simple() -> impl Strategy<Value = Direction> {
     let simple = |direction: Direction| Direction {
         queue: Queue::DropTail(DropTail {
@@ -272,7 +272,7 @@ impl Run {
         Ok(())
     }
 
-    /// All that can be seen from outside, but for the packets that came out.
+    /// Returns everything visible from outside, except the packets that came out.
     fn state(&self) -> (Counters, [u64; 3], Option<Nanos>) {
         let (channel, id) = (&self.link.channel, self.link.stations[0]);
         let gauges = [
@@ -283,7 +283,8 @@ impl Run {
         (channel.counters(id), gauges, channel.next_departure())
     }
 
-    /// What came out agrees with the counters, packet by packet and reason by reason.
+    /// Checks that the packets that came out agree with the counters, packet by packet and reason
+    /// by reason.
     fn check_outputs(&self) -> Result<(), TestCaseError> {
         let Link {
             delivered,
@@ -335,7 +336,7 @@ proptest! {
         }
     }
 
-    /// A link that is simple enough is computed ahead; a medium that only one station uses never is.
+    /// A simple link is computed ahead. A medium is not, even if only one station uses it.
     #[test]
     fn what_is_computed_ahead_is_what_happens_step_by_step(
         direction in often_simple(),
@@ -374,7 +375,7 @@ proptest! {
                 direction.reorder = false;
             }
         }
-        // The flow tells the station, as order is a matter of one station.
+        // The flow identifies the station, because order is defined for one station.
         let mut run = Run::new(rate, directions);
         for (gap, step) in &steps {
             let mut step = step.clone();
@@ -429,7 +430,7 @@ proptest! {
             let mut bits = 0;
             for (finish, packet) in &link.delivered[first + 1..] {
                 bits += u128::from(packet.bytes) * 8;
-                // Instants are rounded up to nanoseconds, hence the 1.
+                // Times are rounded up to nanoseconds, hence the 1.
                 let room = u128::from(finish - start + 1) * u128::from(rate_bps);
                 prop_assert!(bits * 1_000_000_000 <= room);
             }

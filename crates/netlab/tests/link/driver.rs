@@ -1,4 +1,4 @@
-//! A packet, plain directions, and a link driven only when it asks to be.
+//! A packet, plain directions, and a link that is polled only when it asks to be.
 
 use netlab::link::{
     Channel, Counters, DropReason, Enqueued, Output, Packet, StationGenerators, StationId,
@@ -56,7 +56,7 @@ pub struct Dropped {
     pub reason: DropReason,
 }
 
-/// A channel polled at exactly the instants that it names.
+/// A channel that is polled at exactly the times that it names.
 pub struct Link {
     pub channel: Channel<Datagram>,
     pub stations: Vec<StationId>,
@@ -89,7 +89,7 @@ impl Link {
         }
     }
 
-    /// Offers a packet to the first station, after all that happens up to `now`.
+    /// Offers a packet to the first station, after everything that happens up to `now`.
     pub fn offer(&mut self, now: Nanos, bytes: u32) -> Enqueued {
         self.offer_to(0, now, bytes, 0)
     }
@@ -126,7 +126,7 @@ impl Link {
         self.clock = self.clock.max(now);
     }
 
-    /// Resets the channel and forgets what came out.
+    /// Resets the channel and forgets the packets that came out.
     pub fn reset(&mut self) {
         self.channel.reset();
         self.delivered.clear();

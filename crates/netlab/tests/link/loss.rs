@@ -7,7 +7,7 @@ use crate::driver::{Link, MILLISECOND, plain};
 
 const PACKETS: u64 = 1_000_000;
 
-/// For each packet in turn whether it was lost at ingress.
+/// Returns for each packet in turn whether it was lost at ingress.
 fn losses(loss: Loss, packets: u64) -> Vec<bool> {
     let mut link = Link::new(&Direction {
         loss,

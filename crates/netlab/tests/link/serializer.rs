@@ -1,4 +1,4 @@
-//! Rate, trace, and what the queue does to time.
+//! Rate, trace, and the effect of the queue on time.
 
 use netlab::link::{DropReason, Enqueued};
 use netlab::resolved::{Direction, Trace};
@@ -22,7 +22,8 @@ fn a_burst_leaves_spaced_by_its_serialization_times() {
 
 #[test]
 fn rounding_to_nanoseconds_does_not_add_up() {
-    // 64 bytes take 0.512 ns at 1 Tbit/s: rounded up one by one, 1000 of them would take twice their time.
+    // 64 bytes take 0.512 ns at 1 Tbit/s. If each were rounded up, 1000 packets would take almost
+    // twice their time.
     let mut link = Link::new(&plain(Some(1_000_000_000_000)));
     (0..1000).for_each(|_| assert_eq!(link.offer(0, 64), Enqueued::Queued));
     link.run_to_end();
@@ -75,7 +76,7 @@ fn the_queue_excludes_what_is_in_service_or_on_the_wire() {
         link.offer(0, 1500),
         Enqueued::Dropped(DropReason::QueueFull)
     );
-    // The place becomes free at the very instant at which the next packet starts.
+    // A place becomes free at the time at which the next packet starts.
     assert_eq!(link.offer(MILLISECOND, 1500), Enqueued::Queued);
     assert_eq!(
         (
@@ -86,7 +87,8 @@ fn the_queue_excludes_what_is_in_service_or_on_the_wire() {
     );
 }
 
-/// Mean waiting time in units of the service time, for Poisson arrivals at the load `rho`.
+/// Returns the mean waiting time in units of the service time, for Poisson arrivals at the load
+/// `rho`.
 fn mean_wait_in_services(rho: f64) -> f64 {
     const PACKETS: u64 = 1_000_000;
     let service_ns = 1_000_000;

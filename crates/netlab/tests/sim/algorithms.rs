@@ -1,11 +1,14 @@
-//! Parameters of algorithms, starts as a race, source routes, and algorithms of a user's own.
+//! Parameters of algorithms, starts as a race, source routes, and users' own algorithms.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mptcp::cc::{Acked, Congestion, CongestionControl, Context};
+use mptcp::algorithm::{Description, External, Value as Parameter};
+use mptcp::cc::{Acked, CONGESTION_CONTROLS, Congestion, CongestionControl, Context};
+use mptcp::pm::PATH_MANAGERS;
+use mptcp::sched::SCHEDULERS;
 use netlab::fault::Fault;
-use netlab::parameters::{Kind, Values};
+use netlab::parameters::Kind;
 use netlab::registry::Registry;
 use netlab::resolved::Experiment;
 use netlab::sim::{QueueKind, Simulation, Summary, check};
@@ -17,7 +20,7 @@ fn endless() -> Value {
     json!({"kind": "bulk", "bytes": null, "duration_ns": null})
 }
 
-/// Two links for two seconds, with other algorithms.
+/// Returns an experiment with two links for two seconds, changed by `changes`.
 fn with(changes: impl FnOnce(&mut Value)) -> Value {
     let mut experiment = parallel("mptcp", &["one", "two"], endless());
     experiment["duration_ns"] = json!(2 * SECOND);
@@ -36,38 +39,56 @@ fn bytes(experiment: &Value) -> u64 {
 
 #[test]
 fn every_parameter_takes_its_bounds_and_nothing_beyond() {
-    for kind in Kind::ALL {
-        for parameter in kind.parameters() {
-            let (allowed, refused) = match parameter.values {
-                Values::Integer { least, most } => (json!(least), json!(u64::from(most) + 1)),
-                Values::Number { least, most } => (json!(most), json!(least / 2.0)),
-                Values::Flag => (json!(false), json!("false")),
-                Values::Choice(words) => (json!(words[0]), json!("nothing")),
-                Values::Integers { least, most } => (json!([least, most]), json!([])),
-                // An allowed one needs routers, which this network has not.
-                Values::Gateways => continue,
-                Values::Endpoints => (
-                    json!([{"interface": "client.one", "flags": ["subflow"]}]),
-                    json!([{"interface": "client.one", "flags": ["signal", "fullmesh"]}]),
-                ),
-            };
-            for algorithm in parameter.algorithms {
-                let given = |value: &Value| {
-                    with(|flow| {
-                        flow[kind.field()] = json!([{"name": algorithm, parameter.name: value}])
-                    })
-                };
-                let experiment = Experiment::from_json(&given(&allowed).to_string());
-                let experiment = experiment.expect("an allowed value");
-                assert_eq!(check(&experiment, &Registry::default()), [], "{algorithm}");
-                let place = format!("flows.bulk.{}.{algorithm}.{}", kind.field(), parameter.name);
-                let told = refusal(&given(&refused));
-                assert!(
-                    told.starts_with(&format!("{place}: found {refused}")),
-                    "{told}"
-                );
-            }
-        }
+    for control in CONGESTION_CONTROLS {
+        assert_bounds(Kind::Control, &control.description);
+    }
+    for entry in SCHEDULERS {
+        assert_bounds(Kind::Scheduler, &entry.description);
+    }
+    for entry in PATH_MANAGERS {
+        assert_bounds(Kind::PathManager, &entry.description);
+    }
+}
+
+fn assert_bounds<P>(kind: Kind, algorithm: &Description<P>) {
+    for parameter in algorithm.parameters {
+        let (allowed, refused) = match parameter.value {
+            Parameter::Integer { least, most, .. } => (json!(least), json!(u64::from(most) + 1)),
+            Parameter::Number { least, most, .. } => (json!(most), json!(least / 2.0)),
+            Parameter::Flag { .. } => (json!(false), json!("false")),
+            Parameter::Choice { words, .. } => (json!(words[0]), json!("nothing")),
+            Parameter::Integers { least, most, .. } => (json!([least, most]), json!([])),
+            // An allowed value needs routers, which this network lacks.
+            Parameter::External(External::Gateways) => continue,
+            Parameter::External(External::Endpoints) => (
+                json!([{"interface": "client.one", "flags": ["subflow"]}]),
+                json!([{"interface": "client.one", "flags": ["signal", "fullmesh"]}]),
+            ),
+        };
+        let given = |value: &Value| {
+            with(|flow| {
+                flow[kind.field()] = json!([{"name": algorithm.name, parameter.name: value}])
+            })
+        };
+        let experiment = Experiment::from_json(&given(&allowed).to_string());
+        let experiment = experiment.expect("an allowed value");
+        assert_eq!(
+            check(&experiment, &Registry::default()),
+            [],
+            "{}",
+            algorithm.name
+        );
+        let place = format!(
+            "flows.bulk.{}.{}.{}",
+            kind.field(),
+            algorithm.name,
+            parameter.name
+        );
+        let told = refusal(&given(&refused));
+        assert!(
+            told.starts_with(&format!("{place}: found {refused}")),
+            "{told}"
+        );
     }
 }
 
@@ -164,7 +185,7 @@ fn endpoints_are_those_of_the_description_and_limits_hold() {
     assert_eq!(subflows(json!({"endpoints": only_initial})), 1);
 }
 
-/// A link is away for 18 minutes, longer than a subflow is kept, and nobody is told.
+/// A link is cut for 18 minutes, longer than a subflow is kept.
 #[test]
 fn a_subflow_that_timed_out_is_opened_again_when_the_behaviour_says() {
     let readings = json!({"kind": "cbr", "rate_bps": 2000, "size_bytes": 500, "duration_ns": null});
@@ -189,7 +210,7 @@ fn announced(endpoint: &Value) -> Value {
     })
 }
 
-/// At the address of the first subflow, too.
+/// Also at the address of the initial subflow.
 #[test]
 fn an_address_announced_with_a_port_is_joined_there() {
     for interface in ["server.one", "server.two"] {
@@ -249,7 +270,7 @@ fn a_race_starts_where_the_first_answer_comes_from() {
     assert_eq!(first(&experiment).0, "one");
 }
 
-/// client - west - left or right - east - server, and the flow `bulk` by both ways.
+/// Returns client - west - left or right - east - server, with the flow `bulk` over both paths.
 fn diamond() -> Value {
     let mut experiment = parallel("mptcp", &["spare"], endless());
     for router in ["west", "left", "right", "east"] {
@@ -288,7 +309,8 @@ fn a_source_route_leads_through_its_routers_there_and_back() {
         .map(|one| one.bytes)
         .collect();
     assert_eq!(carried.len(), 3);
-    // The first subflow goes by the left; its port alone would lead the third there too.
+    // The initial subflow takes the left path. Its port alone would lead the third subflow there
+    // too.
     for (link, payload) in [
         ("to_left", carried[0]),
         ("to_right", carried[1] + carried[2]),
@@ -308,7 +330,7 @@ fn a_source_route_leads_through_its_routers_there_and_back() {
 
 // ---- a user's own ----
 
-/// Never lets a window grow; at the acknowledgment with that number it goes wrong.
+/// Never lets a window grow. Fails at the acknowledgment after `left` others.
 #[derive(Debug)]
 struct Own {
     left: u64,
@@ -404,7 +426,7 @@ fn a_flow_with_a_users_algorithm_that_stands_still_ends_the_run_but_not_in_an_ou
         link["backward"]["loss"] = json!({"kind": "list", "packets": [0]});
         link["forward"]["loss"] = json!({"kind": "none"});
     }
-    // Everything is lost from 1 s on, and no link is out of service.
+    // Everything is lost from 1 s on, although no link is out of service.
     for link in 0..2 {
         let mut lossy = broken["links"][link]["forward"].clone();
         lossy["loss"] = loss.clone();

@@ -1,4 +1,4 @@
-//! Constant bit rate and probes, against what can be computed by hand.
+//! Constant bit rate and probes, compared with values computed by hand.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ fn every_datagram_arrives_exactly_when_it_must() {
     let expected: Vec<_> = (0..50)
         .map(|unit| {
             let sent = unit * 2 * MS as i64;
-            // 1 ms in the serializer, 10 ms on the wire.
+            // 1 ms in the serializer, 10 ms on the link.
             vec![
                 unit,
                 1472,
@@ -30,14 +30,16 @@ fn every_datagram_arrives_exactly_when_it_must() {
 
 #[test]
 fn an_overloaded_link_carries_its_rate_and_drops_the_rest() {
-    // 2 packets per ms where 1 fits. The queue of 100 is full, but for the one that starts at the very end.
+    // 2 packets per ms where 1 fits. The queue of 100 is full, except for the packet that starts at
+    // the very end.
     let run = run(&pair(
         json!({"kind": "cbr", "rate_bps": 1472 * 8 * 2000, "size_bytes": 1472, "duration_ns": null}),
     ));
     assert_eq!(run.summary.end_ns, SECOND);
     let link = "links.wire.forward";
     assert_eq!(run.last("flows.bulk", "packets_sent"), 2000.0);
-    // Of 1000 that have left the serializer, eleven are on the wire or would arrive at the very end; one is in service.
+    // 1000 packets have left the serializer. Eleven of them are on the link or would arrive at the
+    // very end. One is in service.
     assert_eq!(run.last(link, "delivered_packets"), 989.0);
     assert_eq!(run.last(link, "queue_packets"), 99.0);
     let accounted = run.last(link, "delivered_packets")
@@ -53,7 +55,7 @@ fn at_exactly_the_capacity_nothing_waits() {
     let mut experiment = with_node_between("router", cbr(MS, 900));
     experiment["measure"]["every_ns"] = json!(333_333);
     let run = run(&experiment);
-    // Twice 1 ms in the serializer and 10 ms on the wire.
+    // Twice 1 ms in the serializer and 10 ms on the link.
     assert_eq!(run.units.len(), 900);
     assert!(
         run.units
@@ -89,7 +91,7 @@ fn a_tenth_above_the_capacity_fills_the_queue_and_is_lost() {
     let lost = run.last(link, "dropped_queue_full") - before.1;
     let excess = 8.0 * 100.0;
     assert!((lost / excess - 1.0).abs() < 0.005, "{lost} of {excess}");
-    // A whole queue, its own millisecond and the wire.
+    // A full queue, the packet's own millisecond, and the delay of the link.
     let last = run.units.last().expect("a unit");
     let delay = (last[3] - last[2]) as u64;
     assert!((110 * MS..=111 * MS).contains(&delay), "{delay}");
@@ -103,7 +105,7 @@ fn a_probe_measures_the_round_trip() {
     experiment["links"][0]["backward"]["delay_ns"] = json!(5 * MS);
     let run = run(&experiment);
     let rtts = run.series("probes.bulk", "rtt_s");
-    // 1 ms + 10 ms there, 1 ms + 5 ms back.
+    // 1 ms + 10 ms forward, 1 ms + 5 ms back.
     assert_eq!(
         rtts,
         (0..5)

@@ -1,4 +1,4 @@
-//! Resolved experiments as JSON, put together from small parts, and their runs.
+//! Resolved experiments as JSON, made of small parts, and their runs.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 pub const MS: u64 = 1_000_000;
 pub const SECOND: u64 = 1_000 * MS;
 
-/// An experiment of 1 s without anything in it.
+/// Returns an empty experiment of 1 s.
 pub fn empty() -> Value {
     json!({
         "schema": "mptcplab/experiment/1", "name": "test", "title": null, "description": null, "profiles": [], "parameters": {},
@@ -47,7 +47,7 @@ pub fn add_host(experiment: &mut Value, id: &str) {
     push(&mut experiment["hosts"], host(id));
 }
 
-/// Lets all hosts take times with these quantiles.
+/// Sets the quantiles of the times that all hosts take.
 pub fn set_jitter(experiment: &mut Value, [p50, p90, p99, max]: [u64; 4]) {
     for host in experiment["hosts"].as_array_mut().expect("hosts") {
         host["host_jitter"] = json!({"kind": "quantiles", "p50_ns": p50, "p90_ns": p90, "p99_ns": p99, "max_ns": max});
@@ -59,7 +59,8 @@ pub fn add_node(experiment: &mut Value, id: &str, kind: &str) {
     push(&mut experiment["nodes"], json!({"id": id, "kind": kind}));
 }
 
-/// Adds a link between two nodes, and its interfaces `<node>.<link>` with addresses of a network of their own.
+/// Adds a link between two nodes, and its interfaces `<node>.<link>` with addresses of a network of
+/// their own.
 pub fn add_link(experiment: &mut Value, id: &str, a: &str, b: &str) {
     let network = experiment["links"].as_array().expect("links").len() + 1;
     for (node, end) in [(a, 1), (b, 2)] {
@@ -104,13 +105,13 @@ pub fn add_flow(experiment: &mut Value, id: &str, links: &[&str], app: Value) {
     push(&mut experiment["flows"], flow);
 }
 
-/// The path over one link from client to server.
+/// Returns the path over one link from client to server.
 pub fn path_over(link: &str) -> Value {
     json!({"local": format!("client.{link}"), "remote": format!("server.{link}"), "rate_bps": null, "ceiling_bps": null,
         "hops": [{"link": link, "direction": "forward"}], "rtt_ns": 20 * MS})
 }
 
-/// A flow over the path of each link from client to server; plain TCP takes the first.
+/// Adds a flow over the path of each link from client to server. Plain TCP takes the first path.
 pub fn add_stream(experiment: &mut Value, transport: &str, links: &[&str], app: Value) {
     add_flow(experiment, "bulk", &links[..1], app);
     let paths: Vec<_> = links.iter().map(|link| path_over(link)).collect();
@@ -128,7 +129,7 @@ pub fn add_stream(experiment: &mut Value, transport: &str, links: &[&str], app: 
     }
 }
 
-/// Client and server with these links, and the flow `bulk` over all of them.
+/// Returns a client and a server with these links, and the flow `bulk` over all of them.
 pub fn parallel(transport: &str, links: &[&str], app: Value) -> Value {
     let mut experiment = empty();
     add_host(&mut experiment, "client");
@@ -153,13 +154,13 @@ pub fn add_event(experiment: &mut Value, at_ns: u64, action: Value) {
     );
 }
 
-/// `packets` datagrams of 1500 bytes with headers, one each `every_ns`.
+/// Returns `packets` datagrams of 1500 bytes with headers, one each `every_ns`.
 pub fn cbr(every_ns: u64, packets: u64) -> Value {
     let rate_bps = 1472 * 8 * SECOND / every_ns;
     json!({"kind": "cbr", "rate_bps": rate_bps, "size_bytes": 1472, "duration_ns": every_ns * packets})
 }
 
-/// Two hosts, one link `wire`, one flow `bulk`.
+/// Returns two hosts, one link `wire`, one flow `bulk`.
 pub fn pair(app: Value) -> Value {
     let mut experiment = empty();
     add_host(&mut experiment, "client");
@@ -169,7 +170,7 @@ pub fn pair(app: Value) -> Value {
     experiment
 }
 
-/// client - r1 - server with links `first` and `second`, and the flow `bulk`.
+/// Returns client - middle - server with links `first` and `second`, and the flow `bulk`.
 pub fn with_node_between(kind: &str, app: Value) -> Value {
     let mut experiment = empty();
     add_host(&mut experiment, "client");
@@ -245,7 +246,7 @@ fn entities_of(column: &Column) -> Vec<String> {
         .collect()
 }
 
-/// Rows of units without the flow.
+/// Returns the rows of units without the flow.
 fn units(directory: &Path) -> Vec<Vec<i64>> {
     let table = read_table(&directory.join("units.parquet")).expect("units");
     let columns = table.iter().filter_map(|(_, column)| match column {
@@ -259,7 +260,7 @@ fn units(directory: &Path) -> Vec<Vec<i64>> {
 }
 
 impl Run {
-    /// All samples of a metric: time and value.
+    /// Returns all samples of a metric: time and value.
     pub fn series(&self, entity: &str, metric: &str) -> Vec<(u64, f64)> {
         let rows = self
             .samples
@@ -268,7 +269,7 @@ impl Run {
         rows.map(|(time, _, _, value)| (*time, *value)).collect()
     }
 
-    /// The last sample of a metric.
+    /// Returns the last sample of a metric.
     pub fn last(&self, entity: &str, metric: &str) -> f64 {
         self.series(entity, metric)
             .last()
@@ -276,7 +277,7 @@ impl Run {
             .1
     }
 
-    /// The sum of the last samples of a metric over all entities.
+    /// Returns the sum of the last samples of all metrics with this prefix, over all entities.
     pub fn total(&self, metric_prefix: &str) -> f64 {
         let last = self.summary.end_ns;
         let rows = self

@@ -1,4 +1,4 @@
-//! What happens to packets when something fails, and that each of them is accounted for.
+//! What happens to packets when something fails. Each of them is accounted for.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::experiments::{
     MS, Run, SECOND, add_event, cbr, direction, pair, run, with_node_between,
 };
 
-/// One datagram each 2 ms for 100 ms: sent at 0, 2, 4 .. 98 ms; on the wire from 0 to 11 ms after that.
+/// Sends one datagram each 2 ms for 100 ms, at 0, 2, 4 .. 98 ms. Each is on the link for 11 ms.
 fn with_event(at_ms: u64, action: Value) -> Run {
     let mut experiment = pair(cbr(2 * MS, 50));
     add_event(&mut experiment, at_ms * MS, action);
@@ -25,7 +25,7 @@ fn a_senders_interface_that_goes_down_lets_the_wire_go_on() {
         51,
         json!({"kind": "interface_down", "interface": "client.wire"}),
     );
-    // Sent at 0 to 50 ms: all of them arrive.
+    // The packets sent at 0 to 50 ms all arrive.
     assert_eq!(run.last("flows.bulk", "packets_received"), 26.0);
     assert_eq!(
         run.last("interfaces.client.wire", "dropped_interface_down"),
@@ -42,7 +42,7 @@ fn a_receivers_interface_that_goes_down_loses_what_arrives() {
         52,
         json!({"kind": "interface_down", "interface": "server.wire"}),
     );
-    // Sent up to 40 ms arrives by 51 ms; the sender does not know and goes on.
+    // Packets sent up to 40 ms arrive by 51 ms. The sender does not notice and goes on.
     assert_eq!(run.last("flows.bulk", "packets_received"), 21.0);
     assert_eq!(
         run.last("interfaces.server.wire", "dropped_interface_down"),
@@ -87,7 +87,8 @@ fn a_port_that_goes_down_is_that_of_the_switch() {
         json!({"kind": "link_down", "link": "first", "by": "port_down"}),
     );
     let run = run(&experiment);
-    // Sent up to 40 ms has passed the port by 51 ms or arrives there just then, after the event.
+    // Packets sent up to 38 ms have passed the port before 51 ms. The one sent at 40 ms arrives
+    // there at 51 ms, after the event.
     assert_eq!(run.last("flows.bulk", "packets_received"), 20.0);
     assert_eq!(
         run.last("interfaces.middle.first", "dropped_interface_down"),
@@ -119,7 +120,7 @@ fn what_goes_down_comes_up_again() {
         add_event(&mut experiment, 21 * MS, down.clone());
         add_event(&mut experiment, 41 * MS, up);
         let run = run(&experiment);
-        // Sent at 22 to 40 ms: ten are lost.
+        // The ten packets sent at 22 to 40 ms are lost.
         assert_eq!(run.last("flows.bulk", "packets_received"), 40.0, "{down}");
         assert_accounted(&run);
     }
@@ -136,7 +137,8 @@ fn what_goes_down_comes_up_again() {
             json!({"kind": "link_up", "link": "first", "by": by}),
         );
         let run = run(&experiment);
-        // Cut: what was sent from 12 ms on and before 42 ms; port: what arrived in that time, sent from 12 to 30 ms.
+        // With a cut, packets sent from 12 ms on and before 42 ms are lost. With a port, those that
+        // arrive in that time, sent from 12 to 30 ms.
         let lost = if by == "cut" { 15.0 } else { 10.0 };
         assert_eq!(
             run.last("flows.bulk", "packets_received"),

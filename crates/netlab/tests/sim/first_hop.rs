@@ -1,4 +1,5 @@
-//! Hosts that feel their own first link: what waits there, what is held back, and that it always goes on.
+//! Hosts with their own queue before the first link (`first_hop: host`): what waits there, what is
+//! held back, and that the flow always goes on.
 
 use netlab::sim::QueueKind;
 use serde_json::{Value, json};
@@ -7,27 +8,29 @@ use super::experiments::{
     MS, Run, SECOND, add_event, cbr, direction, pair, parallel, run, run_with,
 };
 
-/// Full-sized segments of a subflow that wait in its host: the one that goes beyond two has been sent.
+/// Full-sized segments of a subflow that wait in its host. The one that exceeds two has already
+/// been sent.
 const SEGMENTS: f64 = 3.0;
 
-/// They are as long as this, with headers.
+/// Length of these segments with headers.
 const SEGMENT_BYTES: f64 = 1500.0;
 
-/// A DATA_FIN after all data, which waits behind them, as nothing holds back what has no payload: headers of IPv4 and TCP,
-/// timestamps, and a DSS with a DATA_ACK of four bytes and a mapping without a checksum (RFC 8684, section 3.3).
+/// A DATA_FIN after all data. It waits behind the data, because segments without payload are never
+/// held back: headers of IPv4 and TCP, timestamps, and a DSS with a DATA_ACK of four bytes and a
+/// mapping without a checksum (RFC 8684, section 3.3).
 const DATA_FIN_BYTES: f64 = 20.0 + 20.0 + 12.0 + 24.0;
 
-/// Datagrams of 1500 bytes for which a socket has room.
+/// Datagrams of 1500 bytes that fit into the buffer of a socket.
 const DATAGRAMS: f64 = 93.0;
 
-/// A direction behind the queue of a host.
+/// Returns a direction behind the queue of a host.
 fn behind_host() -> Value {
     let mut direction = direction();
     direction["queue"]["limit_packets"] = json!(null);
     direction
 }
 
-/// Lets the client feel its links.
+/// Gives the client a queue before its links.
 fn felt(mut experiment: Value) -> Value {
     experiment["hosts"][0]["first_hop"] = json!("host");
     for link in experiment["links"].as_array_mut().expect("links") {
@@ -40,7 +43,7 @@ fn bulk(bytes: u64) -> Value {
     json!({"kind": "bulk", "bytes": bytes, "duration_ns": null})
 }
 
-/// The most of a queue that a sample has, in packets or in bytes.
+/// Returns the longest queue in any sample, in packets or in bytes.
 fn most(run: &Run, link: &str, metric: &str) -> f64 {
     let series = run.series(&format!("links.{link}.forward"), metric);
     let values = series.into_iter().map(|(_, value)| value);
@@ -62,7 +65,8 @@ fn a_subflow_has_three_segments_in_its_host_and_fills_the_link() {
     let run_felt = run(&felt(experiment.clone()));
     assert_eq!(most_waiting(&run_felt, "wire"), SEGMENTS);
     assert_eq!(run_felt.total("dropped_"), 0.0);
-    // 6 MB in segments of 1448 bytes, 1 ms each, and what the first round trips leave unused.
+    // 6 MB in segments of 1448 bytes, 1 ms each, and the time that the first round trips leave
+    // unused.
     let least = 6_000_000 * MS / 1448;
     assert!(
         (least..least * 102 / 100).contains(&run_felt.summary.end_ns),
@@ -94,7 +98,8 @@ fn a_sender_of_datagrams_waits_for_room_in_its_socket_and_loses_nothing() {
     assert_eq!(run.total("dropped_"), 0.0);
     let most = most_waiting(&run, "wire");
     assert!((DATAGRAMS - 1.0..=DATAGRAMS).contains(&most), "{most}");
-    // It is woken when the buffer is half empty, and never so late that the link stands still: 4 s for 4000 packets.
+    // The sender is woken when the buffer is half empty, early enough that the link is never idle:
+    // 4 s for 4000 packets.
     assert!(
         run.summary.end_ns < 4 * SECOND + 20 * MS,
         "{}",

@@ -1,4 +1,4 @@
-//! Hosts take time: how much, in which order, and what becomes of flows that meet at a full queue.
+//! Hosts take time: how much, in which order, and the effect on flows that meet at a full queue.
 
 use serde_json::{Value, json};
 
@@ -9,14 +9,15 @@ use crate::experiments::{
 
 const LINUX: [u64; 4] = [20_000, 50_000, 140_000, 350_000];
 
-/// What each datagram took, from its sending to its reading.
+/// Returns the time that each datagram took, from sending to reading.
 fn delays(run: &Run) -> Vec<u64> {
     // Number, bytes, sent, received, delivered.
     let delay = |unit: &Vec<i64>| (unit[3] - unit[2]) as u64;
     run.units.iter().map(delay).collect()
 }
 
-/// 500 datagrams, one each 2 ms over a link that takes 1 ms for each, and 10 ms.
+/// Returns 500 datagrams, one each 2 ms, over a link that takes 1 ms for each and has a delay of 10
+/// ms.
 fn call() -> Value {
     pair(cbr(2 * MS, 500))
 }
@@ -69,7 +70,8 @@ fn a_host_handles_what_arrives_in_order() {
     assert!(in_order);
 }
 
-/// Two senders behind links of the bottleneck's rate, at a queue of 100 packets; the share of the first.
+/// Returns the share of the first of two senders, behind links of the bottleneck's rate and at a
+/// queue of 100 packets.
 fn share(experiment: &Value, seed: u64) -> f64 {
     let flows = run_with(experiment, seed, Default::default()).summary.flows;
     flows[0].bytes as f64 / (flows[0].bytes + flows[1].bytes) as f64

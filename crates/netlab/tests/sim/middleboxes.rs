@@ -1,23 +1,23 @@
-//! Middleboxes at the ends of links: what they do to TCP, and what they count.
+//! Middleboxes at the ends of links: what they change in TCP, and what they count.
 
 use netlab::sim::{QueueKind, Summary};
 use serde_json::{Value, json};
 
 use crate::experiments::{MS, SECOND, add_link, add_node, add_stream, parallel, run, run_with};
 
-/// Data both ways on one connection.
+/// Returns data in both directions on one connection.
 fn both_ways() -> Value {
     json!({"kind": "request_response", "request_bytes": 150_000, "response_bytes": 250_000, "count": 3, "duration_ns": null})
 }
 
-/// Of the responses.
+/// Bytes of the responses.
 const ALL_BYTES: u64 = 3 * 250_000;
 
 fn middlebox(at: &str, direction: &str, element: Value) -> Value {
     json!({"at": at, "direction": direction, "element": element})
 }
 
-/// TCP over one link, which loses some packets.
+/// Returns TCP over one link that loses some packets.
 fn over_tcp(middleboxes: Value) -> Value {
     let mut experiment = parallel("tcp", &["wire"], both_ways());
     for direction in ["forward", "backward"] {
@@ -32,7 +32,7 @@ fn outside(number: u8) -> Value {
     json!({"kind": "nat", "ipv4": format!("100.64.0.{number}"), "ipv6": format!("fd64::{number}")})
 }
 
-/// What TCP must not notice.
+/// Returns the elements that TCP must not notice.
 fn unnoticed() -> [Value; 7] {
     [
         json!({"kind": "rewrite_sequence"}),
@@ -147,13 +147,13 @@ fn tcp_delivers_what_was_changed_or_inserted() {
     }
 }
 
-/// TCP goes on without a gap: only the data is longer.
+/// TCP goes on without a gap; only the data is longer.
 #[test]
 fn bytes_are_inserted_once_however_often_they_are_sent() {
     let mut experiment = over_tcp(json!([]));
     experiment["links"][0]["forward"]["loss"] = json!({"kind": "bernoulli", "probability": 0.05});
     let inserted = json!({"kind": "insert_bytes", "bytes": 3, "after_bytes": 50_000});
-    // Behind the last byte: nothing is inserted, and nothing shifted.
+    // After the last byte nothing is inserted or shifted.
     let never = json!({"kind": "insert_bytes", "bytes": 3, "after_bytes": 10_000_000});
     experiment["middleboxes"] = json!([middlebox("client.wire", "both", never)]);
     assert_all_arrived(&run(&experiment).summary, &json!("never"));
@@ -231,7 +231,7 @@ fn a_held_segment_goes_on_when_no_other_comes() {
     let hold = json!({"kind": "coalesce", "largest_bytes": 5000, "hold_ns": 5 * MS});
     experiment["middleboxes"] = json!([middlebox("client.wire", "both", hold)]);
     let summary = run(&experiment).summary;
-    // Each of 20 messages waits, and takes the link.
+    // Each of 20 messages waits and takes the link.
     assert_eq!(summary.flows[0].bytes, 1000);
     assert!(summary.end_ns > 20 * 15 * MS, "{}", summary.end_ns);
 }

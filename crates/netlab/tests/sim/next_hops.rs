@@ -1,4 +1,4 @@
-//! Routers that choose among equal next hops.
+//! Routers that select one of several equal next hops.
 
 use netlab::registry::Registry;
 use netlab::resolved::Experiment;
@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 
 use crate::experiments::{Run, add_flow, add_host, add_link, add_node, empty, run_with};
 
-/// The links in the middle: each way takes another one.
+/// The links in the middle; each path takes another one.
 const MIDDLE: [&str; 4] = ["a1-b1", "a1-b2", "a2-b1", "a2-b2"];
 
-/// Two hosts with a router at each, and between these four ways over two levels of two routers; a flow of four subflows.
+/// Returns two hosts with a router at each, and four paths between the routers over two levels of
+/// two routers; a flow of four subflows.
 fn four_ways(next_hop: Option<&str>) -> Value {
     let mut experiment = empty();
     add_host(&mut experiment, "client");
@@ -45,7 +46,7 @@ fn four_ways(next_hop: Option<&str>) -> Value {
     experiment
 }
 
-/// The links of the middle that carried data.
+/// Returns the links in the middle that carried data.
 fn ways_taken(run: &Run) -> Vec<&'static str> {
     assert_eq!(run.summary.flows[0].bytes, 400_000);
     assert_eq!(run.summary.flows[0].subflows.len(), 4);

@@ -1,4 +1,5 @@
-//! Whatever fails, and whenever: bytes come in order and once, packets are accounted for, and what can end ends.
+//! Whatever fails at any time, bytes arrive in order and once, packets are accounted for, and
+//! finite flows end.
 
 use std::fs;
 
@@ -12,7 +13,7 @@ use crate::experiments::{
     start,
 };
 
-/// An experiment as it is drawn: client and server, and between them links, flows and faults.
+/// A random experiment: client and server, and links, flows and faults between them.
 #[derive(Clone, Debug)]
 struct World {
     seed: u64,
@@ -46,7 +47,7 @@ enum App {
     Requests { count: u64 },
 }
 
-/// Something that is wrong for a while.
+/// A fault for some time.
 #[derive(Clone, Debug)]
 struct Fault {
     what: What,
@@ -98,8 +99,8 @@ fn app() -> impl Strategy<Value = App> {
 }
 
 fn flow() -> impl Strategy<Value = Flow> {
-    let ccs: Vec<_> = cc::CONGESTION_CONTROLS.iter().map(|it| it.0).collect();
-    let schedulers: Vec<_> = sched::SCHEDULERS.iter().map(|it| it.0).collect();
+    let ccs: Vec<_> = cc::names().collect();
+    let schedulers: Vec<_> = sched::names().collect();
     (
         proptest::sample::select(&TRANSPORTS[..]),
         app(),
@@ -111,7 +112,7 @@ fn flow() -> impl Strategy<Value = Flow> {
         .prop_map(
             |(transport, app, cc, scheduler, path_manager, first_link)| Flow {
                 transport,
-                // Datagrams neither answer nor say how many there are.
+                // Datagrams are neither answered nor counted.
                 app: match transport {
                     "udp" => App::Cbr { rate_kbps: 200 },
                     _ => app,
@@ -150,7 +151,7 @@ fn world() -> impl Strategy<Value = World> {
 }
 
 impl World {
-    /// The same as every back-end gets it.
+    /// Returns the experiment as every back-end gets it.
     fn experiment(&self) -> Value {
         let mut experiment = empty();
         experiment["duration_ns"] = json!(600 * SECOND);
@@ -182,9 +183,10 @@ impl World {
         experiment
     }
 
-    /// Whether an address goes before both sides can know the keys: then the connection goes with its only path.
+    /// Returns whether an address is lost before both hosts can know the keys. Then the connection
+    /// is lost with its only path.
     fn may_end_early(&self, established_ns: Option<u64>) -> bool {
-        // Back-off goes on for as long again as a path was silent.
+        // The back-off lasts for as long again as a path was silent.
         let silent_ms: u64 = self.faults.iter().map(|fault| fault.duration_ms).sum();
         let exchange_ms = 500 + 2 * silent_ms;
         let known_ms = established_ns.map_or(u64::MAX, |at_ns| at_ns / MS + exchange_ms);
@@ -255,7 +257,7 @@ impl App {
 }
 
 impl Fault {
-    /// When it begins and when it ends, with what happens then.
+    /// Returns when it begins and when it ends, with the actions.
     fn changes(&self, links: &Value, count: usize) -> [(u64, Value); 2] {
         let link = self.link % count;
         let (id, now) = (name(link), &links[link]);
@@ -283,7 +285,8 @@ impl Fault {
     }
 }
 
-/// Packets that were given to links and neither delivered nor dropped are still in them.
+/// Checks that packets that were given to links and neither delivered nor dropped are still in
+/// them.
 fn assert_accounted(run: &Run) -> Result<(), TestCaseError> {
     let left: u64 = run
         .summary
@@ -335,7 +338,8 @@ proptest! {
     fn random_faults_spoil_nothing(world in world()) {
         let experiment = world.experiment();
         holds(&world, &experiment).map_err(|failure| {
-            // What shrinks last is left there: `mptcplab run FILE --seed SEED` plays it again.
+            // The last case of shrinking stays in the file; `mptcplab run FILE --seed SEED` repeats
+            // it.
             let file = std::env::temp_dir().join("mptcplab-random-fault.json");
             fs::write(&file, experiment.to_string()).expect("a file");
             TestCaseError::fail(format!("{failure}: {} with seed {}", file.display(), world.seed))

@@ -1,4 +1,4 @@
-//! What is refused, and in which words.
+//! What is refused, and with which texts.
 
 use netlab::registry::Registry;
 use netlab::resolved::{Action, Experiment};
@@ -13,7 +13,7 @@ fn valid() -> Value {
     with_node_between("router", cbr(2 * MS, 50))
 }
 
-/// The error of `valid` after a change.
+/// Returns the error of `valid` after a change.
 fn error_after(change: impl FnOnce(&mut Value)) -> String {
     let mut experiment = valid();
     change(&mut experiment);
@@ -127,7 +127,7 @@ fn ids_that_nothing_has_are_refused() {
     }
 }
 
-/// Takes the IPv4 address of an interface away.
+/// Gives an interface an IPv6 address instead of its IPv4 address.
 fn give_only_ipv6(experiment: &mut Value, id: &str) {
     let interfaces = experiment["interfaces"].as_array_mut().expect("a list");
     let number = interfaces
@@ -241,7 +241,7 @@ fn numbers_out_of_range_are_refused() {
     );
 }
 
-/// The features that `check` names in `valid` after a change.
+/// Returns the features that `check` names in `valid` after a change.
 fn missing_after(change: impl FnOnce(&mut Value)) -> Vec<String> {
     let mut experiment = valid();
     change(&mut experiment);

@@ -1,4 +1,4 @@
-//! Flows over TCP and Multipath TCP: what arrives, when, and over which subflows.
+//! Flows over TCP and MPTCP: what arrives, when, and over which subflows.
 
 use netlab::sim::QueueKind;
 use serde_json::{Value, json};
@@ -139,11 +139,12 @@ fn a_datagram_does_not_wait_for_streams_in_a_queue_with_a_turn_for_each_flow() {
     experiment["links"][0]["forward"]["queue"] = json!({"kind": "fq_codel", "limit_packets": 1000, "limit_bytes": null,
         "target_ns": 5 * MS, "interval_ns": 100 * MS, "flows": 1024, "quantum_bytes": 1514});
     let finished = run(&experiment);
-    // A call's unit has the length of a datagram: number, bytes, sent, received, delivered.
+    // A unit of a call has the length of a datagram: number, bytes, sent, received, delivered.
     let calls = finished.units.iter().filter(|unit| unit[1] == 160);
     let delays: Vec<_> = calls.map(|unit| unit[3] - unit[2]).collect();
     assert!(delays.len() > 140, "{}", delays.len());
-    // The delay of the link, and what of the others is in service or has its turn before: 1 ms each.
+    // The delay of the link, and packets of others that are in service or have their turn before, 1
+    // ms each.
     let longest = *delays.iter().max().expect("some") as u64;
     assert!(longest < 10 * MS + 6 * MS, "{longest} ns");
 }

@@ -1,4 +1,4 @@
-//! The tables of a run: what is in them when, and what is left when something goes wrong.
+//! The tables of a run: what they contain when, and what remains after an error.
 
 use std::fs;
 use std::time::Duration;
@@ -23,7 +23,7 @@ fn rows(table: &Table) -> usize {
 fn samples_come_at_0_at_every_tick_and_at_the_end() {
     let run = run(&pair(cbr(2 * MS, 100)));
     let sent = run.series("flows.bulk", "packets_sent");
-    // What happens at an instant is in the sample of that instant, except at 0.
+    // Events at a time are in the sample of that time, except at 0.
     assert_eq!(
         sent,
         [
@@ -113,7 +113,7 @@ fn rows_reach_the_disk_within_a_second_or_at_the_next_step() {
     simulation.advance(111 * MS).expect("a run");
     let [samples, units] = written();
     assert!(samples > 0);
-    // Sent at 0 to 98 ms, 11 ms on the way; what arrives at 111 ms is still to come.
+    // Sent at 0 to 98 ms, 11 ms on the link. The unit that arrives at 111 ms is not written yet.
     assert_eq!(units, 50);
 }
 

@@ -62,7 +62,8 @@ fn a_medium_without_a_rate_leaves_each_link_its_own() {
     assert_eq!(run.units[0][3], 11 * MS as i64);
 }
 
-/// The router r1 reaches r3 by `short`, or by `over1` and `over2` with r2 between; every direction has a delay of its own.
+/// Returns a network in which the router r1 reaches r3 by `short`, or by `over1` and `over2` with
+/// r2 between. Every direction has a delay of its own.
 fn with_a_detour(app: Value) -> Value {
     let mut experiment = empty();
     add_host(&mut experiment, "a");
@@ -107,8 +108,8 @@ fn packets_and_answers_take_the_hops_of_the_path_though_others_are_shorter() {
     assert_eq!(rtts, [(33 * there as u64 * MS, 33.0 * there as f64 / 1e3)]);
 }
 
-/// Links `zero` and `one` between two hosts, and a flow over `zero` to the interface at `one`, as a host has it that
-/// answers for all its addresses.
+/// Returns links `zero` and `one` between two hosts, and a flow over `zero` to the interface at
+/// `one`, as on a host that answers for all its addresses.
 fn to_the_other_interface(app: Value) -> Value {
     let mut experiment = empty();
     add_host(&mut experiment, "client");
@@ -126,7 +127,8 @@ fn a_host_answers_for_an_address_of_another_interface() {
     let probe =
         json!({"kind": "probe", "every_ns": 10 * MS, "size_bytes": 64, "duration_ns": 100 * MS});
     let mut experiment = to_the_other_interface(probe);
-    // That the interface with the address is down does not matter to packets that arrive elsewhere.
+    // The interface with the address is down, which does not matter to packets that arrive at
+    // another.
     add_event(
         &mut experiment,
         MS,

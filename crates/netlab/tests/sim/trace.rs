@@ -9,15 +9,16 @@ use crate::experiments::{
     MS, SECOND, add_event, add_link, add_node, finish, run, run_with, set_jitter, start,
 };
 
-/// The experiment of the golden trace: every part of the simulator has something to do in it.
+/// The experiment of the golden trace, which uses every part of the simulator.
 const GOLDEN: &str = include_str!("golden.json");
 const GOLDEN_HASH: &str = include_str!("golden.hash");
 
-/// Two streams over two links, one of which fails; for each algorithm a line with its name and the hash of its trace.
+/// Two streams over two links, one of which fails. The hashes have a line for each algorithm, with
+/// its name and the hash of its trace.
 const STREAMS: &str = include_str!("golden-streams.json");
 const STREAMS_HASHES: &str = include_str!("golden-streams.hashes");
 
-/// Both with hosts that take time: a line for each.
+/// Both experiments with hosts that take time, one line each.
 const JITTER_HASHES: &str = include_str!("golden-jitter.hashes");
 
 fn golden() -> Value {
@@ -64,7 +65,7 @@ fn hosts_that_take_time_have_one_trace_on_every_machine_in_every_build_and_with_
     );
 }
 
-/// The streams of the golden experiment with one algorithm.
+/// Returns the streams of the golden experiment with one algorithm.
 fn streams_with(kind: &str, name: &str) -> Value {
     let mut experiment: Value = serde_json::from_str(STREAMS).expect("JSON");
     experiment["flows"][0][kind] = match kind {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::experiments::{MS, SECOND, add_event, parallel, run};
 
-/// 20 s of a video over a link of 12 Mbit/s.
+/// Returns 20 s of a video over a link of 12 Mbit/s.
 fn film(bitrates_bps: &[u64]) -> Value {
     let app = json!({
         "kind": "video", "bitrates_bps": bitrates_bps, "segment_ns": SECOND, "buffer_ns": 10 * SECOND, "startup_ns": SECOND,
@@ -25,7 +25,7 @@ fn the_player_climbs_to_the_bit_rate_that_the_link_carries() {
     assert_eq!(run.last("flows.bulk", "video_stalls"), 0.0);
     let startup = run.last("flows.bulk", "video_startup_s");
     assert!((0.1..0.5).contains(&startup), "{startup}");
-    // The last segment is asked for when the buffer has room for it.
+    // The last segment is requested when the buffer has room for it.
     let end = run.summary.end_ns;
     assert!((10 * SECOND..12 * SECOND).contains(&end), "{end}");
 }
@@ -33,7 +33,7 @@ fn the_player_climbs_to_the_bit_rate_that_the_link_carries() {
 #[test]
 fn without_enough_capacity_it_stands_still_between_segments() {
     let run = run(&film(&[24_000_000]));
-    // Each second of it takes 2 s and more; it starts after the first.
+    // Each second of the video takes 2 s and more; playback starts after the first.
     assert_eq!(run.last("flows.bulk", "video_stalls"), 19.0);
     let stalled = run.last("flows.bulk", "video_stalled_s");
     assert!((19.0..23.0).contains(&stalled), "{stalled}");

@@ -1,4 +1,4 @@
-//! An echo of UDP along every path, all at once.
+//! Sends a UDP echo along every path, all at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -17,31 +17,31 @@ use super::super::{Hosts, in_one_thread};
 use super::name_of;
 use crate::LiveError;
 
-/// That of the echo service (RFC 862); nothing else is in the namespaces yet.
+/// The port of the echo service (RFC 862). No other program runs in the namespaces yet.
 const PORT: u16 = 7;
 
-/// How late this machine may be, with all its other work, in the best of the attempts.
+/// How late the best attempt may be on a busy machine.
 const SLACK_NS: Nanos = 10_000_000;
 
-/// Echoes on the way at once: with more, this program's own work would be in the times.
+/// Echoes that are waited for at once. With more, this program's own work would show in the times.
 const AT_ONCE: usize = 64;
 
-/// Echoes asked for until a path is given up.
+/// Attempts until a path is given up.
 const ATTEMPTS: u32 = 30;
 
-/// Where less than this share of echoes comes back by the description itself, there is nothing to verify.
+/// If the description lets less than this share of echoes through, the path is not verified.
 const SMALLEST_CHANCE: f64 = 0.2;
 
-/// IPv4 or IPv6 header, UDP header and content, at most.
+/// The largest packet: IPv4 or IPv6 header, UDP header and content.
 const PACKET_BYTES: u64 = 40 + 8 + CONTENT_BYTES as u64;
 
-/// Index of the path and number of the attempt, then whether it is the answer.
+/// Index of the path, number of the attempt, and whether it is the answer.
 const CONTENT_BYTES: usize = 9;
 
-/// What is done when the system refuses.
+/// Names the operation in errors of the system.
 const WAITING: &str = "waiting for echoes";
 
-/// An echo that is wanted.
+/// An echo along one path.
 struct Probe {
     path: String,
     /// The host of the destination, for errors.
@@ -57,17 +57,18 @@ struct Probe {
     refused: Option<io::Error>,
 }
 
-/// What was read from a socket.
+/// A message read from a socket.
 struct Message {
     probe: usize,
     attempt: usize,
     is_answer: bool,
 }
 
-/// Gets an echo along every path.
+/// Sends an echo along every path and waits for the answers.
 ///
 /// # Errors
-/// The first path, in order of declaration, along which no echo came, or none within the described time.
+/// Names the first path, in order of declaration, along which no echo came back or none within the
+/// described time.
 pub(super) fn verify(hosts: &Hosts, experiment: &Experiment) -> Result<(), LiveError> {
     let mut probes = probes(hosts, experiment);
     if probes.is_empty() {
@@ -75,7 +76,7 @@ pub(super) fn verify(hosts: &Hosts, experiment: &Experiment) -> Result<(), LiveE
     }
     let sockets = Sockets::open(hosts, &probes)?;
     loop {
-        // The first that are wanting: those before have succeeded.
+        // Takes the first paths that have not succeeded yet.
         let wanting: Vec<usize> = (0..probes.len())
             .filter(|&index| !probes[index].has_succeeded())
             .take(AT_ONCE)
@@ -133,7 +134,7 @@ fn probes(hosts: &Hosts, experiment: &Experiment) -> Vec<Probe> {
     probes
 }
 
-/// What the description says of an echo along a path.
+/// What the description says about an echo along a path.
 struct Way {
     chance: f64,
     shortest_ns: Nanos,
@@ -205,7 +206,7 @@ impl Probe {
         self.best_ns.is_some_and(|best| best <= self.expected_ns.1)
     }
 
-    /// When it would be sent again.
+    /// Returns when it is sent again.
     fn next_attempt(&self) -> Instant {
         match self.sent.last() {
             None => self.made,
@@ -270,7 +271,7 @@ fn milliseconds(ns: Nanos) -> String {
     format!("{:.3} ms", ns as f64 / 1e6)
 }
 
-/// One at each address.
+/// One socket at each address.
 struct Sockets {
     sockets: Vec<(IpAddr, UdpSocket)>,
     index_of: BTreeMap<IpAddr, usize>,
@@ -315,7 +316,7 @@ impl Sockets {
         socket.send_to(&message.bytes(), to).map(drop)
     }
 
-    /// All messages that have come, after at most `wait`.
+    /// Returns all messages that arrived, after at most `wait`.
     fn receive(&self, wait: Duration) -> Result<Vec<(IpAddr, IpAddr, Message)>, LiveError> {
         let timeout = Timespec {
             tv_sec: wait.as_secs() as i64,
@@ -330,7 +331,7 @@ impl Sockets {
         for event in ready {
             let (at, socket) = &self.sockets[event.data.u64() as usize];
             let mut content = [0; CONTENT_BYTES + 1];
-            // Until there is nothing more.
+            // Reads until the socket is empty.
             while let Ok((length, from)) = socket.recv_from(&mut content) {
                 let message = Message::parse(&content[..length]);
                 messages.extend(message.map(|message| (*at, from.ip(), message)));

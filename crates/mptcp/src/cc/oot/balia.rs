@@ -1,15 +1,31 @@
-//! `balia-oot`: `mptcp_balia.c`.
+//! `balia-oot`: BALIA as in `mptcp_balia.c`.
 //!
-//! Its alpha is an integer: as long as the fastest path is not twice as fast, a loss takes half of a window where it
-//! should take up to three quarters. What a loss takes is computed when the window grows, so it may be out of date:
-//! if something else, such as the penalty of the scheduler, has left less than that, ssthresh wraps around and is
-//! infinite.
+//! Its alpha is an integer. Unless the fastest path is at least twice as fast, a loss takes half of
+//! a window where it should take up to three quarters. The decrease is computed when the window
+//! grows and can be outdated at the loss. If the window is smaller than the decrease, for instance
+//! because a scheduler penalized the subflow, ssthresh wraps around and becomes infinite.
 
+use super::super::Control;
+use super::super::fluid;
 use super::super::parameters::Parameters;
 use super::super::{Acked, Congestion, CongestionControl, Context};
 use super::{Counter, Path};
+use crate::algorithm::Description;
 
-/// Rates above 2^25 bytes per second are scaled down, by 2^5 at a time.
+/// Its name, parameters and constructor.
+pub(in crate::cc) const ROW: Control = Control {
+    description: Description {
+        name: "balia-oot",
+        aliases: &[],
+        summary: "Computes balia with the integers of the out-of-tree kernel, to reproduce papers that used it",
+        source: "multipath-tcp/mptcp v0.9x, mptcp_balia.c",
+        parameters: &[],
+    },
+    make: control,
+    fluid: Err(fluid::ROUNDS),
+};
+
+/// Rates above 2^25 bytes per second are scaled down by 2^5, repeatedly.
 const LARGEST_RATE: u64 = 1 << 25;
 const RATE_SHIFT: u32 = 5;
 const ALPHA_SHIFT: u32 = 10;
@@ -18,18 +34,18 @@ const EIGHTHS_US_PER_SECOND: u64 = 8_000_000;
 /// How a window grows and shrinks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Adaptation {
-    /// The fastest rate over the path's, rounded down; 0 if the path is alone.
+    /// The fastest rate divided by the path's, rounded down. 0 if the path is the only one.
     pub alpha: u64,
-    /// How often rates were scaled down.
+    /// How many times rates were scaled down.
     pub scale_downs: u32,
-    /// `ai`: acknowledgments that are counted before the window grows by a packet with the next.
+    /// `ai`: acknowledgments counted before the next one grows the window by a packet.
     pub threshold: u64,
-    /// `md`: packets that a loss takes.
+    /// `md`: packets by which a loss reduces the window.
     pub decrease: u64,
 }
 
 impl Adaptation {
-    /// Reno's.
+    /// Returns Reno's growth and decrease.
     fn alone(window_packets: u32) -> Self {
         Self {
             threshold: u64::from(window_packets),
@@ -38,7 +54,7 @@ impl Adaptation {
         }
     }
 
-    /// Of `paths[this]`, whose segment size is taken for all.
+    /// Computes growth and decrease of `paths[this]`. Its segment size is used for all paths.
     pub fn of(paths: &[Path], this: usize, mss_bytes: u32) -> Self {
         let rate = |path: &Path| {
             let bytes = u64::from(mss_bytes) * u64::from(path.window_packets);
@@ -61,7 +77,7 @@ impl Adaptation {
         }
     }
 
-    /// ssthresh in packets after a loss, modulo 2^32.
+    /// Returns ssthresh after a loss in packets, modulo 2^32.
     pub fn ssthresh(&self, window_packets: u32) -> u32 {
         window_packets.wrapping_sub(self.decrease as u32).max(1)
     }
@@ -76,7 +92,7 @@ fn scale_downs(mut fastest: u64) -> u32 {
     times
 }
 
-/// 10 (sum x)^2 w / ((x + max)(4x + max)).
+/// Returns 10 (sum x)^2 w / ((x + max)(4x + max)), where x are rates and w is the window.
 fn threshold(window: u32, rate: u64, fastest: u64, sum: u64) -> u64 {
     let numerator = sum.wrapping_mul(sum).wrapping_mul(10);
     let window = u64::from(window);
@@ -87,7 +103,7 @@ fn threshold(window: u32, rate: u64, fastest: u64, sum: u64) -> u64 {
         .unwrap_or(window)
 }
 
-/// floor(w/2) min(alpha, 1.5).
+/// Returns floor(w/2) min(alpha, 1.5), where w is the window.
 fn decrease(window: u32, alpha: u64) -> u64 {
     let limit = (3 << ALPHA_SHIFT) >> 1;
     (u64::from(window / 2) * (alpha << ALPHA_SHIFT).min(limit)) >> ALPHA_SHIFT

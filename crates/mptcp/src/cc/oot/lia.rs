@@ -1,28 +1,45 @@
-//! `lia-oot`: `mptcp_coupled.c`.
+//! `lia-oot`: LIA as in `mptcp_coupled.c`.
 //!
-//! Two flaws of its integers matter: with round-trip times of tens of milliseconds the quality of every path is 0,
-//! and the last in the list is taken for the best; and a large W/alpha is rounded down to 4096, or to 2048.
+//! Two flaws of its integers matter. With round-trip times of tens of milliseconds, the quality of
+//! every path is 0, and the last path in the list is taken for the best. A large W/alpha is rounded
+//! down to 4096 or 2048.
 
+use super::super::Control;
+use super::super::fluid;
 use super::super::parameters::{Parameters, SubflowOrder};
 use super::super::{Acked, Congestion, CongestionControl, Context};
 use super::{Counter, Path};
+use crate::algorithm::Description;
+
+/// Its name, parameters and constructor.
+pub(in crate::cc) const ROW: Control = Control {
+    description: Description {
+        name: "lia-oot",
+        aliases: &[],
+        summary: "Computes lia with the integers of the out-of-tree kernel, to reproduce papers that used it",
+        source: "multipath-tcp/mptcp v0.9x, mptcp_coupled.c",
+        parameters: &[],
+    },
+    make: control,
+    fluid: Err(fluid::ROUNDS),
+};
 
 const ALPHA_SHIFT: u32 = 12;
 const NUMERATOR_SHIFT: u32 = 32;
 const DENOMINATOR_SHIFT: u32 = 10;
 
-/// w/rtt^2 of a path, scaled by 2^32 and rounded down.
+/// Returns w/rtt^2 of a path, scaled by 2^32 and rounded down.
 pub fn numerator(path: &Path) -> u64 {
     let srtt = u64::from(path.srtt_eighths_us);
     (u64::from(path.window_packets) << NUMERATOR_SHIFT) / (srtt * srtt)
 }
 
-/// The last of the paths whose numerator is the largest, by index.
+/// Returns the index of the path with the largest numerator; the last one if several are equal.
 pub fn best(paths: &[Path]) -> Option<usize> {
     (0..paths.len()).max_by_key(|index| numerator(&paths[*index]))
 }
 
-/// alpha/W scaled by 2^12, at least 1; `paths` are in the order of the kernel's list.
+/// Returns alpha/W, scaled by 2^12, at least 1. `paths` are in the order of the kernel's list.
 pub fn alpha(paths: &[Path]) -> u64 {
     let Some(best) = best(paths).map(|index| paths[index]) else {
         return 1;
@@ -39,7 +56,7 @@ pub fn alpha(paths: &[Path]) -> u64 {
         .max(1)
 }
 
-/// Acknowledgments that are counted before a window grows by one packet with the next.
+/// Returns the acknowledgments counted before the next one grows the window by a packet.
 pub fn threshold(alpha: u64, window_packets: u32) -> u32 {
     let linked = (1_u64 << ALPHA_SHIFT) / alpha.max(1);
     window_packets.max(linked as u32)
@@ -49,7 +66,7 @@ pub fn threshold(alpha: u64, window_packets: u32) -> u32 {
 struct Lia {
     order: SubflowOrder,
     alpha: u64,
-    /// A state changed: alpha is computed anew with the next acknowledgment.
+    /// Whether alpha is recomputed with the next acknowledgment, because a state changed.
     is_forced: bool,
     counters: Vec<Counter>,
 }

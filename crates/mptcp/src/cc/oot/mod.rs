@@ -1,6 +1,6 @@
-//! The controls of the out-of-tree kernel (multipath-tcp/mptcp v0.9x) with its integers, flaws included, for
-//! reproductions of papers that used it. Windows are whole packets, times eighths of a microsecond as in its
-//! `srtt_us`.
+//! Congestion controls of the out-of-tree kernel (multipath-tcp/mptcp v0.9x) with its integer
+//! arithmetic, including flaws, to reproduce papers that used it. Windows are whole packets; times
+//! are eighths of a microsecond, as in its `srtt_us`.
 
 pub mod balia;
 pub mod lia;
@@ -18,7 +18,7 @@ const INFINITE_SSTHRESH: u32 = i32::MAX as u32;
 pub struct Path {
     /// `snd_cwnd`: the congestion window in packets.
     pub window_packets: u32,
-    /// `srtt_us`: the smoothed round-trip time in eighths of a microsecond, more than 0.
+    /// `srtt_us`: the smoothed round-trip time in eighths of a microsecond, above 0.
     pub srtt_eighths_us: u32,
 }
 
@@ -32,13 +32,13 @@ impl Path {
     }
 }
 
-/// The subflows that can send and have a round-trip time, by number.
+/// Returns the numbers and windows of the subflows that are usable and have a round-trip time.
 fn counted<'a>(context: &'a Context<'_>) -> impl DoubleEndedIterator<Item = (usize, &'a Window)> {
     let windows = context.all().iter().enumerate();
     windows.filter(|(_, window)| window.counts())
 }
 
-/// `cnt_established`.
+/// `cnt_established`: returns the number of usable subflows.
 fn established(context: &Context<'_>) -> u32 {
     context
         .all()
@@ -51,7 +51,7 @@ fn ssthresh_packets(window: &Window) -> u32 {
     (window.ssthresh_bytes / f64::from(window.mss_bytes)) as u32
 }
 
-/// Sets ssthresh; from [`INFINITE_SSTHRESH`] on there is none.
+/// Sets ssthresh. Values from [`INFINITE_SSTHRESH`] on mean that there is none.
 fn set_ssthresh_packets(context: &mut Context<'_>, packets: u32) {
     let bytes = f64::from(packets) * f64::from(context.this().mss_bytes);
     let is_infinite = packets >= INFINITE_SSTHRESH;
@@ -62,12 +62,13 @@ fn acked_packets(context: &Context<'_>, acked: &Acked) -> u32 {
     acked.bytes.div_ceil(context.this().mss_bytes)
 }
 
-/// `tcp_reno_ssthresh`.
+/// `tcp_reno_ssthresh`: returns ssthresh after a loss.
 fn reno_ssthresh(window_packets: u32) -> u32 {
     (window_packets / 2).max(2)
 }
 
-/// Whether the window was in slow start, and grew. As in Linux 4.1, on which v0.91 stands, it ends above ssthresh.
+/// Returns whether the window was in slow start, and if so grows it. It ends above ssthresh, as in
+/// Linux 4.1, on which v0.91 is based.
 fn slow_start(context: &mut Context<'_>, acked: &Acked) -> bool {
     let (window, ssthresh) = (packets(context.this()), ssthresh_packets(context.this()));
     if window > ssthresh {
@@ -78,7 +79,8 @@ fn slow_start(context: &mut Context<'_>, acked: &Acked) -> bool {
     true
 }
 
-/// After a timeout the window is one packet; otherwise it is reduced to ssthresh step by step.
+/// Sets ssthresh. After a timeout, the window becomes one packet; otherwise it shrinks to ssthresh
+/// step by step.
 fn reduce(context: &mut Context<'_>, congestion: Congestion, ssthresh_packets: u32) {
     set_ssthresh_packets(context, ssthresh_packets);
     if congestion == Congestion::Timeout {
@@ -86,13 +88,13 @@ fn reduce(context: &mut Context<'_>, congestion: Congestion, ssthresh_packets: u
     }
 }
 
-/// `snd_cwnd_cnt`: what the window still needs to grow by one packet.
+/// `snd_cwnd_cnt`: progress towards the next packet of growth.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counter(u32);
 
 impl Counter {
-    /// LIA and BALIA count acknowledgments, whatever they cover, and look before they count: growth takes one more than
-    /// `threshold`. True if the window grew.
+    /// Counts an acknowledgment, whatever it covers. Returns whether the window grew. LIA and BALIA
+    /// check before they count, so growth takes one more acknowledgment than `threshold`.
     fn count_ack(&mut self, context: &mut Context<'_>, threshold: u32) -> bool {
         let grows = self.0 >= threshold;
         if grows {
@@ -104,7 +106,7 @@ impl Counter {
         grows
     }
 
-    /// `tcp_reno_cong_avoid`.
+    /// `tcp_reno_cong_avoid`: grows the window as Reno does.
     fn reno(&mut self, context: &mut Context<'_>, acked: &Acked) {
         if !acked.is_window_limited || slow_start(context, acked) {
             return;

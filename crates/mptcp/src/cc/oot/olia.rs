@@ -1,14 +1,30 @@
-//! `olia-oot`: `mptcp_olia.c`.
+//! `olia-oot`: OLIA as in `mptcp_olia.c`.
 //!
-//! Its increase is rounded down to 1/1024 packet: from a window of 1024/n^2 packets on, for n equal subflows, it is
-//! 0. Large windows overflow its denominator.
+//! The increase is rounded down to 1/1024 packet. For n equal subflows, it is 0 from a window of
+//! 1024/n^2 packets on. Large windows overflow its denominator.
 
+use super::super::Control;
+use super::super::fluid;
 use super::super::parameters::Parameters;
 use super::super::{Acked, Congestion, CongestionControl, Context, Window};
 use super::Path;
+use crate::algorithm::Description;
+
+/// Its name, parameters and constructor.
+pub(in crate::cc) const ROW: Control = Control {
+    description: Description {
+        name: "olia-oot",
+        aliases: &[],
+        summary: "Computes olia with the integers of the out-of-tree kernel, to reproduce papers that used it",
+        source: "multipath-tcp/mptcp v0.9x, mptcp_olia.c",
+        parameters: &[],
+    },
+    make: control,
+    fluid: Err(fluid::ROUNDS),
+};
 
 const SHIFT: u32 = 10;
-/// Counted 1/1024 packets at which the window changes by one; the rest is forgotten.
+/// The count in 1/1024 packets at which the window changes by one packet. The remainder is dropped.
 const WHOLE_PACKET: i32 = (1 << SHIFT) - 1;
 
 /// alpha of OLIA as a fraction.
@@ -16,7 +32,7 @@ const WHOLE_PACKET: i32 = (1 << SHIFT) - 1;
 pub struct Epsilon {
     /// 1, 0 or -1.
     pub numerator: i32,
-    /// Subflows times the members of the set.
+    /// Number of subflows times the number of members in the set.
     pub denominator: u32,
 }
 
@@ -27,16 +43,16 @@ impl Epsilon {
     };
 }
 
-/// What an acknowledgment counts.
+/// The amount that an acknowledgment adds to the count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addend {
-    /// In 1/1024 packets.
+    /// The amount in 1/1024 packets.
     pub value: i32,
-    /// Whether a product was too large for 64 bits, so that the value is arbitrary.
+    /// Whether a product exceeded 64 bits, which makes the value arbitrary.
     pub is_overflowed: bool,
 }
 
-/// What an acknowledgment counts on `paths[this]`.
+/// Returns the amount that an acknowledgment on `paths[this]` adds.
 pub fn addend(paths: &[Path], this: usize, epsilon: Epsilon) -> Addend {
     let window = u64::from(paths[this].window_packets);
     let scaled = window << SHIFT;
@@ -61,18 +77,19 @@ pub fn addend(paths: &[Path], this: usize, epsilon: Epsilon) -> Addend {
     }
 }
 
-/// What all paths send in a round-trip time of `path`, scaled and squared, and whether that overflows.
+/// Returns the packets that all paths send in a round-trip time of `path`, scaled and squared, and
+/// whether that overflows.
 fn squared_rate(paths: &[Path], path: &Path) -> (u64, bool) {
     let in_its_rtts = |other: &Path| {
         let scaled = u64::from(other.window_packets) << SHIFT;
         scaled.wrapping_mul(u64::from(path.srtt_eighths_us)) / u64::from(other.srtt_eighths_us)
     };
-    // One more than there is, not to divide by 0.
+    // The sum starts at 1 to avoid a division by 0.
     let sum = paths.iter().map(in_its_rtts).fold(1, u64::wrapping_add);
     sum.overflowing_mul(sum)
 }
 
-/// Where the acknowledged bytes stood at the last losses, modulo 2^32 as sequence numbers are.
+/// The acknowledged bytes at the last losses, modulo 2^32, as sequence numbers are.
 #[derive(Clone, Copy, Debug, Default)]
 struct Losses {
     before_last: u32,
@@ -100,7 +117,7 @@ struct Flow {
     counter: i32,
 }
 
-/// A path with what tells its sets.
+/// A path and the values that determine its sets.
 struct Candidate {
     subflow: usize,
     path: Path,
@@ -124,7 +141,7 @@ impl Candidate {
     }
 }
 
-/// The fraction of OLIA for the subflow numbered `which`.
+/// Returns the fraction alpha of OLIA for the subflow numbered `which`.
 fn epsilon(candidates: &[Candidate], which: usize, established: u32) -> Epsilon {
     let windows = candidates.iter().map(|it| it.path.window_packets);
     let largest = windows.max().unwrap_or(0);

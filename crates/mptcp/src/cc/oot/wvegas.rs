@@ -1,81 +1,103 @@
-//! `wvegas-oot`: `mptcp_wvegas.c`.
+//! `wvegas-oot`: wVegas as in `mptcp_wvegas.c`.
 //!
-//! Queued packets are rounded down. A round without any queue counts as one whose queue has doubled, and halves the
-//! window; and the rate of a slow path is 0 where it should weigh little.
+//! The number of queued packets is rounded down. A round without a queue counts as a round in which
+//! the queue has doubled, and halves the window. The rate of a slow path is 0 instead of a small
+//! number.
 
+use super::super::Control;
+use super::super::fluid;
 use super::super::parameters::{self, Parameters};
 use super::super::rounds::Round;
 use super::super::wvegas::SAMPLES;
 use super::super::{Acked, Congestion, CongestionControl, Context};
 use super::Counter;
+use crate::algorithm::Description;
 use crate::time::{MICROSECOND, Nanos};
+
+/// Its name, parameters and constructor.
+pub(in crate::cc) const ROW: Control = Control {
+    description: Description {
+        name: "wvegas-oot",
+        aliases: &[],
+        summary: "Computes wvegas with the integers of the out-of-tree kernel, to reproduce papers that used it",
+        source: "multipath-tcp/mptcp v0.9x, mptcp_wvegas.c",
+        parameters: &[
+            super::super::wvegas::TOTAL_ALPHA,
+            super::super::wvegas::INITIAL_ALPHA,
+            super::super::wvegas::GAMMA,
+        ],
+    },
+    make: control,
+    fluid: Err(fluid::FOLLOWS_DELAYS),
+};
 
 const SHIFT: u32 = 16;
 const LEAST_PACKETS: u32 = 2;
 
-/// Packets per microsecond, scaled by 2^16 and rounded down.
+/// Returns the rate in packets per microsecond, scaled by 2^16 and rounded down.
 pub fn rate(window_packets: u32, rtt_us: u32) -> u64 {
     (u64::from(window_packets) << SHIFT) / u64::from(rtt_us)
 }
 
-/// The part of a rate in all, scaled by 2^16; nothing if there is no rate.
+/// Returns the share of `rate` in `total_rate`, scaled by 2^16, or `None` if the rate is 0.
 pub fn weight(rate: u64, total_rate: u64) -> Option<u64> {
     (rate > 0).then(|| (rate << SHIFT) / total_rate)
 }
 
-/// Packets that a subflow of that weight keeps queued.
+/// Returns the packets that a subflow with `weight` (scaled by 2^16) keeps queued, if all subflows
+/// together keep `total_alpha_packets` queued.
 pub fn alpha_packets(weight: u64, total_alpha_packets: u32) -> u32 {
     (((weight * u64::from(total_alpha_packets)) >> SHIFT) as u32).max(LEAST_PACKETS)
 }
 
-/// A subflow at the end of a round.
+/// State of a subflow at the end of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundEnd {
     /// `snd_cwnd`.
     pub window_packets: u32,
     /// `snd_ssthresh`.
     pub ssthresh_packets: u32,
-    /// The least sample, each being one microsecond more than measured.
+    /// Smallest RTT sample. One microsecond is added to each sample.
     pub base_rtt_us: u32,
-    /// The mean of the round.
+    /// Mean RTT of the round.
     pub rtt_us: u32,
-    /// Packets that it keeps queued.
+    /// Packets that the subflow keeps queued.
     pub alpha_packets: u32,
-    /// Its part of all rates, scaled by 2^16.
+    /// Share of the subflow in all rates, scaled by 2^16.
     pub weight: u64,
-    /// The rates of the other subflows together.
+    /// Sum of the rates of the other subflows.
     pub other_rates: u64,
-    /// The least queueing delay since queues were last drained; 0 if there is none.
+    /// Smallest queueing delay since queues were last drained. 0 if there is none.
     pub least_queueing_us: u32,
 }
 
-/// Which rule decided.
+/// The rule that made a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Branch {
-    /// Queues grow: slow start is over.
+    /// Slow start ends because queues grow.
     LeaveSlowStart,
-    /// Slow start goes on; what was acknowledged is still to be added.
+    /// Slow start continues. The acknowledged packets still have to be added.
     SlowStart,
-    /// Packets queued against alpha, and the drain of queues.
+    /// Congestion avoidance: compares queued packets with alpha, and drains queues.
     Vegas,
 }
 
-/// What a round decides.
+/// The decision at the end of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Which rule decided.
+    /// The rule that made the decision.
     pub branch: Branch,
-    /// Packets queued.
+    /// Queued packets.
     pub queued_packets: u32,
-    /// The window without a queue.
+    /// The window that would keep no packets queued.
     pub target_packets: u64,
-    /// The rate, if it was measured.
+    /// The rate, if it was measured in this round.
     pub rate: Option<u64>,
-    /// The subflow after it.
+    /// State of the subflow after the decision.
     pub after: RoundEnd,
 }
 
-/// The decision at the end of a round that had enough samples.
+/// Returns the decision at the end of a round that had enough samples.
 pub fn decide(end: &RoundEnd, parameters: &parameters::Wvegas) -> Decision {
     let (window, rtt) = (u64::from(end.window_packets), u64::from(end.rtt_us));
     let mut decision = Decision {
@@ -128,7 +150,8 @@ impl RoundEnd {
         self.ssthresh_packets = self.ssthresh_packets.min(self.window_packets - 1);
     }
 
-    /// Halves what the path holds when the queueing delay is twice the least one, or 0.
+    /// Halves the amount that the path holds if the queueing delay is 0 or at least twice the
+    /// smallest one.
     fn drain(&mut self) {
         let queueing = self.queueing_us();
         if self.least_queueing_us == 0 || self.least_queueing_us > queueing {
@@ -188,7 +211,7 @@ impl Flow {
             window_packets: super::packets(context.this()),
             ssthresh_packets: super::ssthresh_packets(context.this()),
             base_rtt_us: self.base_rtt_us,
-            // A sum that wrapped would be below the least sample.
+            // A sum that has wrapped can be below the smallest sample.
             rtt_us: (self.rtt_sum_us / self.rtt_samples).max(self.base_rtt_us),
             alpha_packets: self.alpha_packets,
             weight: self.weight,
@@ -223,7 +246,7 @@ impl Wvegas {
         };
     }
 
-    /// The rates of the other subflows that were measured in their present round.
+    /// Returns the sum of the rates of the other subflows that have samples in the current round.
     fn other_rates(&self, context: &Context<'_>) -> u64 {
         let all = self.flows.iter().zip(context.all()).enumerate();
         let others = all.filter(|(index, (flow, window))| {
@@ -246,7 +269,8 @@ impl Wvegas {
     }
 }
 
-/// Sets the windows; at last ssthresh is at least three quarters of the window (`tcp_current_ssthresh`).
+/// Applies a decision. Finally raises ssthresh to at least three quarters of the window
+/// (`tcp_current_ssthresh`).
 fn apply(context: &mut Context<'_>, acked: &Acked, decision: &Decision) {
     super::set_packets(context, decision.after.window_packets);
     if decision.branch == Branch::SlowStart {

@@ -20,7 +20,7 @@ fn announced_by_us(id: AddressId, address: IpAddr) -> Command {
     Command::Announce { id, address, port }
 }
 
-/// What is said and done about a lost address.
+/// The commands after an address was lost.
 fn gone(id: AddressId, subflow: FourTuple) -> [Command; 2] {
     let address = subflow.local.ip();
     [
@@ -29,7 +29,7 @@ fn gone(id: AddressId, subflow: FourTuple) -> [Command; 2] {
     ]
 }
 
-/// A connection over all links, each subflow established.
+/// An opener's connection over all links, with every subflow established.
 fn complete(links: u8) -> Side {
     let mut side = opener(links);
     side.tell(Event::Established);

@@ -13,7 +13,8 @@ fn endpoint(link: u8, flags: EndpointFlags) -> Endpoint {
     }
 }
 
-/// With routes from every address to every one of the peer's; those of the links come first.
+/// A connection that has routes from every local address to every address of the peer. The pairs of
+/// each link come first.
 fn meshed(role: Role, links: u8) -> Connection {
     let mut connection = connection(role, links);
     let all = || 1..=links;

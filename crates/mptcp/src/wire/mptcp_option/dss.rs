@@ -1,4 +1,4 @@
-//! The data sequence signal (RFC 8684, section 3.3): the option of nearly all segments, so its value is packed.
+//! The DSS option (RFC 8684, section 3.3). Almost every segment carries it, so its value is packed.
 
 use super::emit::put_checksum;
 use super::parse::unless_empty;
@@ -14,10 +14,11 @@ const MAPPING_PRESENT: u8 = 0x04;
 const SEQ_LONG: u8 = 0x08;
 const FIN: u8 = 0x10;
 
-/// Data sequence signal: what is acknowledged, and where the payload belongs.
+/// The DSS option: a DATA_ACK, the mapping of the segment's payload, or both (RFC 8684, section
+/// 3.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dss {
-    /// This and the following numbers are zero where their form says that there are none.
+    /// `data_ack` and the fields of the mapping are zero if their form is `Absent`.
     data_ack: u64,
     data_seq: u64,
     subflow_seq: u32,
@@ -29,7 +30,7 @@ pub struct Dss {
     data_fin: bool,
 }
 
-/// How a data sequence number or a DATA_ACK is sent.
+/// The encoding of a DSN or a DATA_ACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Form {
     #[default]
@@ -38,38 +39,38 @@ enum Form {
     Long,
 }
 
-/// A data sequence number or a DATA_ACK, in one of its two forms.
+/// A DSN or a DATA_ACK, encoded with 32 or 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataNumber {
-    /// The low half.
+    /// The lower 32 bits.
     Short(u32),
-    /// The full number.
+    /// All 64 bits.
     Long(DataSeq),
 }
 
-/// Which data the bytes of a subflow are.
+/// Maps bytes of a subflow to the byte stream of the connection (RFC 8684, section 3.3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// Number of the first byte in the data, full or only its low half.
+    /// DSN of the first byte.
     pub data_seq: DataNumber,
-    /// Number of the first byte in the subflow, relative to its initial sequence number: the first byte after the SYN is 1. It
-    /// is 0 if nothing but a DATA_FIN is mapped.
+    /// SSN of the first byte, relative to the initial sequence number of the subflow: the first
+    /// byte after the SYN is 1. It is 0 if only a DATA_FIN is mapped.
     pub subflow_seq: u32,
-    /// How many bytes, DATA_FIN included; 0 is the infinite mapping (section 3.7).
+    /// Length in bytes, including the DATA_FIN. 0 is the infinite mapping (section 3.7).
     pub len: u16,
-    /// The checksum over the mapping, if the connection uses them.
+    /// Checksum of the mapping, if the connection uses checksums.
     pub checksum: Option<u16>,
 }
 
 impl Dss {
-    /// The same with that DATA_ACK, or without one.
+    /// Sets or removes the DATA_ACK.
     #[inline]
     pub fn with_data_ack(mut self, data_ack: Option<DataNumber>) -> Self {
         (self.ack_form, self.data_ack) = Form::split(data_ack);
         self
     }
 
-    /// The same with that mapping, or without one.
+    /// Sets or removes the mapping.
     #[inline]
     pub fn with_mapping(mut self, mapping: Option<Mapping>) -> Self {
         (self.mapping_form, self.data_seq) = Form::split(mapping.map(|mapping| mapping.data_seq));
@@ -81,26 +82,26 @@ impl Dss {
         self
     }
 
-    /// The same with DATA_FIN, or without: the mapping ends with the end of the data.
+    /// Sets or clears DATA_FIN. If it is set, the mapping contains the end of the byte stream.
     #[inline]
     pub fn with_data_fin(mut self, data_fin: bool) -> Self {
         self.data_fin = data_fin;
         self
     }
 
-    /// DATA_FIN.
+    /// Returns whether DATA_FIN is set.
     #[inline]
     pub fn data_fin(&self) -> bool {
         self.data_fin
     }
 
-    /// DATA_ACK.
+    /// Returns the DATA_ACK, if there is one.
     #[inline]
     pub fn data_ack(&self) -> Option<DataNumber> {
         self.ack_form.join(self.data_ack)
     }
 
-    /// Data sequence mapping.
+    /// Returns the mapping, if there is one.
     #[inline]
     pub fn mapping(&self) -> Option<Mapping> {
         let data_seq = self.mapping_form.join(self.data_seq)?;
@@ -120,7 +121,7 @@ impl Dss {
         4 + self.ack_form.wire_len() + mapping
     }
 
-    /// Reads what follows the subtype.
+    /// Parses the bytes after the subtype.
     #[inline]
     pub(in crate::wire) fn parse(body: &mut Reader<'_>) -> Option<Self> {
         let flags = body.u8()?;
@@ -135,7 +136,7 @@ impl Dss {
         Some(signal)
     }
 
-    /// Appends what follows the subtype.
+    /// Appends the bytes after the subtype.
     #[inline]
     pub(in crate::wire) fn emit(&self, to: &mut OptionBytes) {
         put(&[self.flags()], to);
@@ -224,7 +225,8 @@ impl DataNumber {
         }
     }
 
-    /// The full number, given one near it.
+    /// Returns the full 64-bit number. The lower 32 bits are expanded to the number closest to
+    /// `near`.
     pub fn expand(self, near: DataSeq) -> DataSeq {
         match self {
             Self::Short(low) => near.expand(low),

@@ -1,4 +1,4 @@
-//! Options as bytes. What is reserved is zero.
+//! Serialization of MPTCP options. Reserved bits are zero.
 
 use std::net::IpAddr;
 
@@ -6,10 +6,10 @@ use super::{BACKUP, Capable, ECHO, Join, KIND, MptcpOption, SignalledAddress, su
 use crate::wire::tcp_options::{OptionBytes, put};
 
 impl MptcpOption {
-    /// Appends the option, kind and length included, [`MptcpOption::wire_len`] bytes.
+    /// Appends the option to `to`, including kind and length: [`MptcpOption::wire_len`] bytes.
     ///
     /// # Panics
-    /// There is no space for it.
+    /// Panics if `to` has no space for it.
     pub fn emit(&self, to: &mut OptionBytes) {
         let (subtype, low) = self.subtype();
         put_subtype(self.wire_len(), subtype, low, to);
@@ -26,7 +26,7 @@ impl MptcpOption {
         }
     }
 
-    /// The subtype and the four bits after it.
+    /// Returns the subtype and the four bits after it.
     fn subtype(&self) -> (u8, u8) {
         match self {
             Self::Capable(capable) => (subtype::CAPABLE, capable.version()),
@@ -47,7 +47,7 @@ pub(in crate::wire) fn put_subtype(len: usize, subtype: u8, low: u8, to: &mut Op
     put(&[KIND, len as u8, subtype << 4 | low & 0x0f], to);
 }
 
-/// MP_FAIL and MP_FASTCLOSE: eight reserved bits and a number.
+/// Appends the body of MP_FAIL or MP_FASTCLOSE: eight reserved bits and a number.
 pub(in crate::wire) fn put_reserved_and(number: u64, to: &mut OptionBytes) {
     put(&[0], to);
     put(&number.to_be_bytes(), to);

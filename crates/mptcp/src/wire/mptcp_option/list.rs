@@ -1,4 +1,4 @@
-//! The options of one segment.
+//! The list of MPTCP options of one segment.
 
 use std::ops::{Deref, DerefMut};
 
@@ -6,13 +6,13 @@ use arrayvec::ArrayVec;
 
 use super::{MptcpOption, OptionError};
 
-/// The most options of a segment.
+/// The largest number of MPTCP options in a segment.
 const CAPACITY: usize = 3;
 
-/// Options of one segment, in the order of the wire. It is read and changed as a slice.
+/// The MPTCP options of one segment, in the order in which they are sent. Dereferences to a slice.
 ///
-/// Nearly all segments have one option, a DSS: that one stands in place. More, as in a few segments of a connection, stand
-/// elsewhere, so that a segment is small.
+/// Almost every segment has exactly one option, a DSS, which is stored inline. Several options are
+/// stored on the heap, so that a segment stays small.
 #[derive(Clone, Debug, Default)]
 pub struct MptcpOptions(Place);
 
@@ -25,7 +25,7 @@ enum Place {
 }
 
 impl MptcpOptions {
-    /// None.
+    /// Creates an empty list.
     pub fn new() -> Self {
         Self::default()
     }
@@ -33,7 +33,7 @@ impl MptcpOptions {
     /// Appends an option.
     ///
     /// # Panics
-    /// There are three.
+    /// Panics if the list already contains three options.
     pub fn push(&mut self, option: MptcpOption) {
         self.try_push(option).expect("at most three options");
     }
@@ -41,7 +41,7 @@ impl MptcpOptions {
     /// Appends an option.
     ///
     /// # Errors
-    /// [`OptionError::Surplus`]: there are three.
+    /// Returns [`OptionError::Surplus`] if the list already contains three options.
     #[inline]
     pub fn try_push(&mut self, option: MptcpOption) -> Result<(), OptionError> {
         if let Place::Nowhere = self.0 {
@@ -86,7 +86,7 @@ impl DerefMut for MptcpOptions {
     }
 }
 
-/// Where options stand makes no difference.
+/// Lists with the same options are equal, wherever the options are stored.
 impl PartialEq for MptcpOptions {
     fn eq(&self, other: &Self) -> bool {
         **self == **other

@@ -1,43 +1,48 @@
-//! The options of Multipath TCP, version 1 (RFC 8684).
+//! The options of MPTCP version 1 (RFC 8684).
 //!
-//! To the network a subflow is a TCP connection. All that makes it a part of a larger one stands in TCP options of one
-//! [kind](KIND), told apart by a subtype in the upper four bits of their third byte:
+//! To the network, a subflow is an ordinary TCP connection. Everything that makes it part of an
+//! MPTCP connection is in TCP options of one [kind](KIND). The upper four bits of the third byte
+//! hold the subtype:
 //!
-//! | subtype | option | bytes | where |
+//! | subtype | option | length in bytes | sent in |
 //! |---|---|---|---|
 //! | 0 | MP_CAPABLE | 4; 12; 20, 22, 24 | SYN; SYN/ACK; third packet, and with the first data |
 //! | 1 | MP_JOIN | 12; 16; 24 | SYN; SYN/ACK; third packet |
 //! | 2 | DSS | 4 to 28 | data and acknowledgments |
 //! | 3 | ADD_ADDR | 8 to 30 | any segment of an established subflow |
-//! | 4 | REMOVE_ADDR | 3 + IDs | the same |
-//! | 5 | MP_PRIO | 3 | the same |
+//! | 4 | REMOVE_ADDR | 3 + IDs | any segment of an established subflow |
+//! | 5 | MP_PRIO | 3 | any segment of an established subflow |
 //! | 6 | MP_FAIL | 12 | after a wrong checksum, also on a RST |
 //! | 7 | MP_FASTCLOSE | 12 | ACK or RST |
 //! | 8 | MP_TCPRST | 4 | RST |
 //!
-//! **A connection begins** with MP_CAPABLE ([`Capable`], section 3.1). The SYN only asks for a version; the SYN/ACK brings the
-//! key of who accepts, and the third packet repeats it beside the key of who opened, so that who accepts needs no state until
-//! then. As the third packet may get lost, the first data bear both keys again, and with them their [`InitialMapping`]. From
-//! its key follow each side's token, which names the connection, and its first data sequence number.
+//! **Connections** start with MP_CAPABLE ([`Capable`], section 3.1). The SYN only proposes a
+//! version. The SYN/ACK carries the acceptor's key. The third packet carries both keys, so the
+//! acceptor needs no state until then. Because the third packet can be lost, the first data carries
+//! both keys again, together with its [`InitialMapping`]. Each key determines its host's token,
+//! which names the connection, and its initial DSN.
 //!
-//! **A subflow joins** with MP_JOIN ([`Join`], section 3.2): the SYN names the connection by its token, and both sides prove
-//! with HMACs over two random numbers that they know the keys. The HMAC of who accepts is cut to 64 bits, because the SYN/ACK
-//! has no space for more; that of who opened has 160.
+//! **Joins** use MP_JOIN ([`Join`], section 3.2). The SYN names the connection by its token. Both
+//! hosts prove with HMACs over two nonces that they know the keys. The acceptor's HMAC is truncated
+//! to 64 bits, because the SYN/ACK has no space for more; the opener's has 160 bits.
 //!
-//! **Data** has two numbers: that of TCP in its subflow, and that of the whole connection. A DSS ([`Dss`], section 3.3) says
-//! which belongs to which by a [`Mapping`] and acknowledges the connection's data by a DATA_ACK; either may be left out, and
-//! either number may be sent in a [short form](DataNumber). DATA_FIN ends the data as FIN ends those of a subflow, and takes a
-//! number too.
+//! **Data** has two sequence numbers: the SSN of the subflow, and the DSN of the connection. A DSS
+//! ([`Dss`], section 3.3) relates them with a [`Mapping`] and acknowledges the connection's data
+//! with a DATA_ACK. Either can be omitted, and either number can be sent in a [short
+//! form](DataNumber). DATA_FIN ends the byte stream, as FIN ends the data of a subflow, and
+//! occupies one DSN.
 //!
-//! **Addresses** that a host has besides are told by ADD_ADDR ([`SignalledAddress`], section 3.4.1), with an HMAC against
-//! who would lure the connection away, and are echoed, because an option alone is not retransmitted. REMOVE_ADDR (section
-//! 3.4.2) takes them back by their IDs. MP_PRIO (section 3.3.8) makes a subflow a backup one, or an ordinary one again.
+//! **Addresses** are announced with ADD_ADDR ([`SignalledAddress`], section 3.4.1). Its HMAC
+//! prevents an attacker from redirecting the connection. The receiver echoes an announcement,
+//! because options are not retransmitted. REMOVE_ADDR (section 3.4.2) withdraws addresses by their
+//! IDs. MP_PRIO (section 3.3.8) sets or clears the backup priority of a subflow.
 //!
-//! **What goes wrong** is said by MP_FAIL (section 3.7), where data was changed on the way; MP_FASTCLOSE (section 3.5) aborts
-//! the whole connection as RST does one subflow; and MP_TCPRST ([`ResetReason`], section 3.6) tells the reason of a RST.
+//! **Errors** use three options. MP_FAIL (section 3.7) reports data that was changed on the path.
+//! MP_FASTCLOSE (section 3.5) aborts the whole connection, as RST aborts a subflow. MP_TCPRST
+//! ([`ResetReason`], section 3.6) gives the reason of a RST.
 //!
-//! An option that does not have the form of its subtype, or has a subtype not in this list, is ignored; MP_EXPERIMENTAL (15)
-//! is such a one.
+//! An option is ignored if it is malformed or if its subtype is not in the table, such as
+//! MP_EXPERIMENTAL (15).
 
 mod dss;
 mod emit;
@@ -55,7 +60,7 @@ use crate::seq::DataSeq;
 pub(super) use emit::{backup_bit, put_address, put_reserved_and, put_subtype};
 pub(super) use parse::{closed, complete, failed, join, removed_addresses, split_subtype};
 
-/// The kind of all of them among the options of TCP.
+/// The TCP option kind of all MPTCP options.
 pub const KIND: u8 = 30;
 
 /// The subtypes (RFC 8684, section 7.2).
@@ -71,210 +76,215 @@ pub(super) mod subtype {
     pub const RESET: u8 = 8;
 }
 
-/// Flag B of MP_JOIN and MP_PRIO: a backup subflow.
+/// Flag B of MP_JOIN and MP_PRIO: the subflow has backup priority.
 pub(super) const BACKUP: u8 = 0x01;
-/// Flag E of ADD_ADDR: the answer to one.
+/// Flag E of ADD_ADDR: the option is an echo.
 const ECHO: u8 = 0x01;
 
-/// Why an option is ignored.
+/// Reasons why an option is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionError {
-    /// The kind or the subtype is not known.
+    /// The kind or the subtype is unknown.
     Unknown,
-    /// It has not the length or form of its kind or subtype.
+    /// The length or the form does not match the kind or subtype.
     Malformed,
-    /// It stands where there was enough of its kind before.
+    /// The option is a repetition, or the segment has too many options.
     Surplus,
 }
 
 /// A key of a connection (RFC 8684, section 3.1).
 pub type Key = u64;
-/// What names a connection in MP_JOIN (RFC 8684, section 3.2): the first 32 bits of the hash of its key.
+/// Names a connection in MP_JOIN: the first 32 bits of the hash of its key (RFC 8684, section 3.2).
 pub type Token = u32;
-/// The random number of one side of MP_JOIN.
+/// A random number that one host sends in MP_JOIN (RFC 8684, section 3.2).
 pub type Nonce = u32;
-/// An address of a connection; 0 is the one the initial subflow started from.
+/// The ID of an address in MPTCP options. 0 is the address of the initial subflow.
 pub type AddressId = u8;
 
-/// IDs in a REMOVE_ADDR that fill the options of a segment.
+/// The largest number of IDs in a REMOVE_ADDR, limited by the option space of a segment.
 const MAX_REMOVED_ADDRESSES: usize = MAX_OPTIONS_LEN - 3;
 
-/// IDs of a REMOVE_ADDR: at least one, and no more than a segment's options have room for.
+/// The IDs in a REMOVE_ADDR: at least one, and at most as many as the option space can hold.
 pub type RemovedAddresses = Box<[AddressId]>;
 
-/// An option of Multipath TCP, version 1. It is moved with each segment, so what is large and rare stands elsewhere.
+/// An option of MPTCP version 1. Large and rare variants are boxed, because options are moved with
+/// each segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MptcpOption {
-    /// MP_CAPABLE (section 3.1).
+    /// MP_CAPABLE (RFC 8684, section 3.1).
     Capable(Capable),
-    /// MP_JOIN (section 3.2).
+    /// MP_JOIN (RFC 8684, section 3.2).
     Join(Join),
-    /// DSS (section 3.3).
+    /// DSS (RFC 8684, section 3.3).
     Dss(Dss),
-    /// ADD_ADDR (section 3.4.1).
+    /// ADD_ADDR (RFC 8684, section 3.4.1).
     AddAddress(Box<SignalledAddress>),
-    /// REMOVE_ADDR (section 3.4.2).
+    /// REMOVE_ADDR (RFC 8684, section 3.4.2).
     RemoveAddress(RemovedAddresses),
-    /// MP_PRIO (section 3.3.8): whether the subflow it came on is a backup one.
+    /// MP_PRIO (RFC 8684, section 3.3.8): sets or clears the backup priority of the subflow that
+    /// carries it.
     Priority {
-        /// Flag B.
+        /// Whether the subflow has backup priority (flag B).
         backup: bool,
     },
-    /// MP_FAIL (section 3.7): the data from this number on did not arrive as it was sent.
+    /// MP_FAIL (RFC 8684, section 3.7): data of the connection failed the checksum.
     Fail {
-        /// Where the mapping that failed starts.
+        /// DSN of the start of the mapping that failed.
         data_seq: DataSeq,
     },
-    /// MP_FASTCLOSE (section 3.5).
+    /// MP_FASTCLOSE (RFC 8684, section 3.5).
     FastClose {
-        /// The key of who receives it.
+        /// The key of the host that receives the option.
         receiver_key: Key,
     },
-    /// MP_TCPRST (section 3.6).
+    /// MP_TCPRST (RFC 8684, section 3.6).
     Reset(ResetReason),
 }
 
-/// MP_CAPABLE. Flags are those of the figure in RFC 8684, section 3.1, all eight as received.
+/// MP_CAPABLE. The flags are those of RFC 8684, section 3.1; all eight are kept as received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capable {
-    /// In the SYN. Any version is understood as far as this.
+    /// MP_CAPABLE of a SYN. This form is parsed for any version.
     Syn {
-        /// The highest version that the sender speaks.
+        /// The highest version that the sender supports.
         version: u8,
         /// Flags A to H.
         flags: u8,
     },
-    /// In the SYN/ACK.
+    /// MP_CAPABLE of a SYN/ACK.
     SynAck {
-        /// The version that is spoken.
+        /// The negotiated version.
         version: u8,
         /// Flags A to H.
         flags: u8,
-        /// The key of who accepts.
+        /// The acceptor's key.
         sender_key: Key,
     },
-    /// In the third packet, and with data until it is acknowledged.
+    /// MP_CAPABLE of the third packet, and of the first data until it is acknowledged.
     Ack {
-        /// The version that is spoken.
+        /// The negotiated version.
         version: u8,
         /// Flags A to H.
         flags: u8,
-        /// The key of who opened.
+        /// The opener's key.
         sender_key: Key,
-        /// The key of who accepts.
+        /// The acceptor's key.
         receiver_key: Key,
-        /// What the data of the segment is, if there is any.
+        /// The mapping of the segment's payload, if it has any.
         data: Option<InitialMapping>,
     },
 }
 
-/// Which data MP_CAPABLE maps: the first of the connection.
+/// The mapping in MP_CAPABLE: it covers the first data of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InitialMapping {
-    /// How many bytes.
+    /// Length of the data in bytes.
     pub len: u16,
-    /// The checksum over the mapping, if the connection uses them.
+    /// Checksum of the mapping, if the connection uses checksums.
     pub checksum: Option<u16>,
 }
 
 impl Capable {
-    /// A: checksums are required.
+    /// Flag A: checksums are required.
     pub const CHECKSUM_REQUIRED: u8 = 0x80;
-    /// B: extensions, not understood by this version.
+    /// Flag B: extensibility. Version 1 defines no extensions.
     pub const EXTENSIBILITY: u8 = 0x40;
-    /// C: no subflows to the address and port of the initial one.
+    /// Flag C: the peer must not join at the address and port of the initial subflow.
     pub const NO_JOIN_TO_INITIAL: u8 = 0x20;
-    /// H: HMAC-SHA256.
+    /// Flag H: the connection uses HMAC-SHA256.
     pub const HMAC_SHA256: u8 = 0x01;
 }
 
-/// MP_JOIN.
+/// MP_JOIN (RFC 8684, section 3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Join {
-    /// In the SYN.
+    /// MP_JOIN of a SYN.
     Syn {
-        /// Flag B.
+        /// Whether the subflow has backup priority (flag B).
         backup: bool,
-        /// ID of the address it comes from.
+        /// ID of the address that the SYN is sent from.
         address_id: AddressId,
-        /// Which connection of the receiver.
+        /// The receiver's token, which names the connection.
         token: Token,
-        /// The random number of who opens.
+        /// The random number of the host that opens the subflow.
         nonce: Nonce,
     },
-    /// In the SYN/ACK.
+    /// MP_JOIN of a SYN/ACK.
     SynAck {
-        /// Flag B.
+        /// Whether the subflow has backup priority (flag B).
         backup: bool,
-        /// ID of the address it comes from.
+        /// ID of the address that the SYN/ACK is sent from.
         address_id: AddressId,
-        /// The first 64 bits of the HMAC of who accepts.
+        /// The first 64 bits of the HMAC of the host that accepts the subflow.
         truncated_hmac: u64,
-        /// The random number of who accepts.
+        /// The random number of the host that accepts the subflow.
         nonce: Nonce,
     },
-    /// In the third packet.
+    /// MP_JOIN of the third packet.
     Ack {
-        /// The first 160 bits of the HMAC of who opened.
+        /// The first 160 bits of the HMAC of the host that opens the subflow.
         hmac: [u8; 20],
     },
 }
 
-/// ADD_ADDR.
+/// ADD_ADDR: an announcement of an address, or the echo of one (RFC 8684, section 3.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignalledAddress {
-    /// Its ID.
+    /// ID of the address.
     pub id: AddressId,
-    /// The address.
+    /// The announced address.
     pub address: IpAddr,
-    /// Where it listens, if not at the port of the initial subflow.
+    /// The port on which the address accepts joins, if it differs from the port of the initial
+    /// subflow.
     pub port: Option<u16>,
-    /// The last 64 bits of the HMAC; none in an echo.
+    /// The last 64 bits of the HMAC. `None` in an echo.
     pub truncated_hmac: Option<u64>,
 }
 
-/// MP_TCPRST: why a subflow is reset.
+/// MP_TCPRST: the reason why a subflow is reset (RFC 8684, section 3.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResetReason {
     /// Flags U, V, W and T, as received.
     pub flags: u8,
-    /// The code of section 3.6.
+    /// The reason code (RFC 8684, section 3.6).
     pub code: u8,
 }
 
 impl ResetReason {
-    /// T: the reason may pass.
+    /// Flag T: the reason is transient.
     pub const TRANSIENT: u8 = 0x01;
-    /// No reason.
+    /// Code 0: unspecified error.
     pub const UNSPECIFIED: u8 = 0;
-    /// Something of MPTCP is wrong.
+    /// Code 1: MPTCP-specific error.
     pub const MPTCP_ERROR: u8 = 1;
-    /// No resources.
+    /// Code 2: lack of resources.
     pub const LACK_OF_RESOURCES: u8 = 2;
-    /// Not allowed here.
+    /// Code 3: administratively prohibited.
     pub const PROHIBITED: u8 = 3;
-    /// Too much data unacknowledged.
+    /// Code 4: too much outstanding data.
     pub const TOO_MUCH_OUTSTANDING_DATA: u8 = 4;
-    /// Too slow or too lossy.
+    /// Code 5: unacceptable performance.
     pub const BAD_PERFORMANCE: u8 = 5;
-    /// A middlebox changes or hides what is sent.
+    /// Code 6: middlebox interference.
     pub const MIDDLEBOX: u8 = 6;
 
-    /// What is sent with that code: of these reasons only those that lie in the subflow, and not in the path or the peer, pass.
+    /// Creates a reason with `code`. Flag T is set unless the code is [`Self::MPTCP_ERROR`],
+    /// [`Self::PROHIBITED`] or [`Self::MIDDLEBOX`], because these reasons lie in the peer or the
+    /// path and last.
     pub fn of(code: u8) -> Self {
         let stays = matches!(code, Self::MPTCP_ERROR | Self::PROHIBITED | Self::MIDDLEBOX);
         let flags = if stays { 0 } else { Self::TRANSIENT };
         Self { flags, code }
     }
 
-    /// Whether another try may go well (flag T).
+    /// Returns whether the reason is transient (flag T), so a later join may succeed.
     pub fn is_transient(self) -> bool {
         self.flags & Self::TRANSIENT != 0
     }
 }
 
 impl MptcpOption {
-    /// Bytes of the option, without padding.
+    /// Returns the length of the option in bytes, without padding.
     pub fn wire_len(&self) -> usize {
         match self {
             Self::Capable(capable) => capable.wire_len(),

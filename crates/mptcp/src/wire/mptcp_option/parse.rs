@@ -1,4 +1,4 @@
-//! Options from their bytes. What is reserved is not looked at.
+//! Parsing of MPTCP options. Reserved bits are ignored.
 
 use std::net::IpAddr;
 
@@ -10,11 +10,14 @@ use crate::seq::DataSeq;
 use crate::wire::fields::Reader;
 
 impl MptcpOption {
-    /// Reads an option's content, which is what follows kind and length. The length alone tells the forms of MP_CAPABLE and
-    /// of MP_JOIN from each other; whether the segment may bear that form is for its receiver to check.
+    /// Parses `content`, the bytes after kind and length.
+    ///
+    /// The length alone distinguishes the forms of MP_CAPABLE and MP_JOIN. The receiver must check
+    /// whether its segment may carry that form.
     ///
     /// # Errors
-    /// The subtype is not one of version 1, or the content has not the form of its subtype.
+    /// Fails if the subtype is unknown in version 1, or if the content does not have the form of
+    /// its subtype.
     #[inline]
     pub fn parse(content: &[u8]) -> Result<Self, OptionError> {
         let (subtype, low, mut body) = split_subtype(content)?;
@@ -24,7 +27,7 @@ impl MptcpOption {
         }
     }
 
-    /// What is no DSS.
+    /// Parses any option except a DSS.
     fn parse_rare(subtype: u8, low: u8, body: &mut Reader<'_>) -> Result<Self, OptionError> {
         let option = match subtype {
             subtype::CAPABLE => capable(low, body).map(Self::Capable),
@@ -49,13 +52,13 @@ impl MptcpOption {
     }
 }
 
-/// The subtype, the four bits after it, and the rest.
+/// Returns the subtype, the four bits after it, and the remaining bytes.
 pub(in crate::wire) fn split_subtype(content: &[u8]) -> Result<(u8, u8, Reader<'_>), OptionError> {
     let (first, body) = content.split_first().ok_or(OptionError::Malformed)?;
     Ok((first >> 4, first & 0x0f, Reader(body)))
 }
 
-/// An option whose bytes were there and are used up.
+/// Returns the option if it was parsed and no bytes are left over.
 #[inline]
 pub(in crate::wire) fn complete<T>(option: Option<T>, body: &Reader<'_>) -> Result<T, OptionError> {
     option
@@ -92,7 +95,8 @@ fn initial_mapping(body: &mut Reader<'_>) -> Option<InitialMapping> {
     })
 }
 
-/// A field that may be left out at the end; the outer `None` if it is there but cut off.
+/// Parses an optional field at the end of an option. `Some(None)` if it is absent; `None` if it is
+/// truncated.
 pub(super) fn unless_empty<'a, T>(
     body: &mut Reader<'a>,
     parse: impl FnOnce(&mut Reader<'a>) -> Option<T>,
@@ -120,7 +124,7 @@ pub(in crate::wire) fn join(low: u8, body: &mut Reader<'_>) -> Option<Join> {
             truncated_hmac: body.u64()?,
             nonce: body.u32()?,
         }),
-        // In the place of the ID are reserved bits.
+        // Reserved bits take the place of the address ID.
         _ => body.octets().map(|hmac| Join::Ack { hmac }),
     }
 }

@@ -1,4 +1,4 @@
-//! What happens in a cell of the matrix, and what the kernel counts of it.
+//! What happens in a cell of the matrix, and what the kernel counts.
 
 use mptcp::connection::{Buffer, Connection, Event};
 use mptcp::payload::Payload;
@@ -13,28 +13,28 @@ use crate::middleboxes::{Middlebox, rewrite};
 use crate::path::End;
 use crate::peer::Report;
 
-/// Something that happens while both streams pass.
+/// Something that happens while both byte streams pass.
 pub struct Act {
     pub name: &'static str,
-    /// Where it can happen.
+    /// Returns whether it can happen in a setting.
     pub fits: fn(&Setting) -> bool,
-    /// What it needs before anything starts.
+    /// Prepares the trial before the start.
     pub prepare: fn(&mut Trial),
-    /// What stands on the paths from the start.
+    /// Adds middleboxes from the start.
     pub interfere: fn(&mut Judge),
-    /// Subflows beside the first that it begins with, if not one for each other path.
+    /// Subflows besides the initial one at the start, if not one for each other path.
     pub joins: Option<usize>,
-    /// What happens once they stand.
+    /// Acts once the subflows are established.
     pub happen: fn(&mut Judge),
-    /// How the connection ends.
+    /// Ends the connection.
     pub end: fn(&mut Judge),
-    /// What the kernel has to have counted.
+    /// Counters that the kernel must have increased.
     pub counted: &'static [&'static str],
-    /// What else it may count that between two sides that are right it does not.
+    /// Counters of trouble that the kernel may increase here.
     pub allowed: &'static [&'static str],
 }
 
-/// Nothing but both streams.
+/// Both byte streams and nothing else.
 const NOTHING: Act = Act {
     name: "both streams",
     fits: |_| true,
@@ -47,13 +47,15 @@ const NOTHING: Act = Act {
     allowed: &[],
 };
 
-/// What a subflow that goes leaves in the counters: it is opened again, for which the kernel may be too near its end.
+/// Counters of a reset subflow. It is opened again, but the kernel may be too near its end for
+/// that.
 const RESETS: &[&str] = &["MPRstTx", "MPRstRx", "MPJoinRejected"];
 
 /// Packets with data that pass before a subflow is reset.
 const HEALTHY_PACKETS: usize = 5;
 
-/// Bytes that we have under way at most where the kernel would come to have a full window out of order: it stands still then.
+/// The most bytes in flight where the kernel would otherwise have a full window out of order, with
+/// which it stalls.
 const SMALL_BUFFER: Buffer = Buffer::Fixed(1 << 19);
 
 const CUT: u64 = 300_000_000;
@@ -69,7 +71,7 @@ pub const ACTS: [Act; 27] = [
     },
     Act {
         name: "the kernel announces an address with a port",
-        // With IPv6 the kernel has no room for it beside timestamps.
+        // With IPv6 the kernel has no room for the port beside timestamps.
         fits: |it| it.we_open() && it.subflows == 2 && it.is_ipv4_only(),
         prepare: |trial| {
             trial.stack.path_manager = "kernel_endpoints";
@@ -160,7 +162,7 @@ pub const ACTS: [Act; 27] = [
     },
     Act {
         name: "we open, write nothing and end our stream",
-        // Before there is a DSS nobody joins.
+        // No subflow joins before there is a DSS.
         fits: |it| it.we_open() && it.subflows == 1,
         prepare: |trial| {
             trial.upload = 0;
@@ -186,7 +188,7 @@ pub const ACTS: [Act; 27] = [
             let Some(Report::Ended { error, .. }) = judge.peer_end() else {
                 unreachable!("it has ended")
             };
-            // Who sends and who receives see the same reset one after the other.
+            // A sender and a receiver get different errors for the same RST.
             assert!(matches!(error.as_deref(), Some("ECONNRESET" | "EPIPE")));
             assert_eq!(judge.closed(), Some(CloseReason::Aborted));
         },
@@ -242,7 +244,7 @@ pub const ACTS: [Act; 27] = [
     Act {
         name: "the SYN of a join is lost",
         fits: |it| it.subflows > 1,
-        // The kernel takes no joins after the end of its own stream.
+        // The kernel accepts no joins after the end of its own byte stream.
         prepare: |trial| trial.manner.sends_last = true,
         interfere: |judge| {
             let from = opening_end(judge.trial.opener);
@@ -330,7 +332,7 @@ pub const ACTS: [Act; 27] = [
     },
 ];
 
-/// The kernel announces its second address.
+/// Makes the kernel announce its second address.
 fn signal(trial: &mut Trial, words: &str) {
     let local = trial.address(2, End::Kernel);
     let id = endpoint_id(2);
@@ -346,7 +348,7 @@ fn opening_end(opener: Opener) -> End {
     }
 }
 
-/// The first packet of whoever opens is the SYN, that of the other the SYN/ACK.
+/// Loses the first packet of one end: the opener's is the SYN, the acceptor's the SYN/ACK.
 fn loses_first_packet(judge: &mut Judge, of_opener: Opener) {
     let is_opener = judge.trial.opener == of_opener;
     let from = if is_opener { End::Engine } else { End::Kernel };
@@ -367,7 +369,7 @@ fn has_backup(judge: &Judge) -> bool {
     subflows.any(|subflow| subflow.is_backup)
 }
 
-/// In place of a packet with data on the second path comes a reset.
+/// Replaces a packet with data on the second path by an RST.
 fn reset_from(from: End) -> Middlebox {
     let mut passed = 0;
     rewrite(move |place, packet| {

@@ -1,6 +1,8 @@
-//! The matrix: all that can happen between the engine and the kernel, in all the settings where it can.
+//! The matrix: everything that can happen between the engine and the kernel, in all settings in
+//! which it can.
 //!
-//! `MPTCP_MATRIX=full` runs every cell, else as many as it takes for every two values to meet.
+//! `MPTCP_MATRIX=full` runs every cell; otherwise as many as are needed for every two values to
+//! meet.
 
 mod acts;
 mod pairwise;
@@ -24,23 +26,24 @@ use crate::path::{End, Family};
 const OPENERS: [Opener; 2] = [Opener::Engine, Opener::Kernel];
 const SUBFLOWS: [usize; 3] = [1, 2, 8];
 
-/// Bytes of each stream when all cells are run, and when some are.
+/// Bytes of each byte stream when all cells run, and when some run.
 const LONG_STREAM_BYTES: u32 = 20_000_000;
 const SHORT_STREAM_BYTES: u32 = 4_000_000;
 
-/// Linux 6.18 loses the order of a stream in about one of a thousand cells with lost first packets: two in a row would be a sign.
+/// Linux 6.18 loses the order of a byte stream in about one of a thousand cells with lost first
+/// packets. Two failures in a row would be a sign of an error.
 const MOST_TRIES: usize = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Families {
     V4,
     V6,
-    /// The first path has addresses of IPv4, all others of IPv6.
+    /// The first path has IPv4 addresses, all others IPv6 addresses.
     Mixed,
 }
 const FAMILIES: [Families; 3] = [Families::V4, Families::V6, Families::Mixed];
 
-/// Who wants checksums.
+/// The host that requires checksums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Checksums {
     Nobody,
@@ -49,7 +52,7 @@ enum Checksums {
 }
 const CHECKSUMS: [Checksums; 3] = [Checksums::Nobody, Checksums::Engine, Checksums::Kernel];
 
-/// Between whom and over what something happens.
+/// The hosts and paths of a cell.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     opener: Opener,
@@ -68,7 +71,8 @@ impl Setting {
         self.families == Families::V4
     }
 
-    /// A socket of the kernel that was bound to IPv4 joins over nothing else.
+    /// Returns whether the setting is possible. A socket of the kernel that was bound to IPv4 joins
+    /// over nothing else.
     fn is_possible(&self) -> bool {
         self.families != Families::Mixed || (self.we_open() && self.subflows > 1)
     }
@@ -100,12 +104,12 @@ impl Setting {
     }
 }
 
-/// The ID that the kernel gives its address on a path.
+/// Returns the ID that the kernel gives its address on a path.
 fn endpoint_id(path: usize) -> usize {
     path + 10
 }
 
-/// The places of a cell's values: act, opener, families, checksums, subflows.
+/// The indices of a cell's values: act, opener, families, checksums, subflows.
 type Cell = Values<5>;
 
 fn setting_of(cell: &Cell) -> (&'static Act, Setting) {
@@ -119,7 +123,7 @@ fn setting_of(cell: &Cell) -> (&'static Act, Setting) {
     (&ACTS[act], setting)
 }
 
-/// All cells that are possible.
+/// Returns all possible cells.
 fn cells() -> Vec<Cell> {
     let lens = [
         ACTS.len(),
@@ -144,14 +148,14 @@ fn cells() -> Vec<Cell> {
     .collect()
 }
 
-/// Both sides, before anything has happened.
+/// Creates both hosts of a cell.
 fn judge_of(act: &Act, setting: &Setting, bytes: u32) -> Judge {
     let mut trial = setting.trial(bytes);
     (act.prepare)(&mut trial);
     Judge::new(trial)
 }
 
-/// Both streams arrive, and the kernel counts what it should.
+/// Checks that both byte streams arrive, and that the kernel counts what it should.
 fn holds(act: &Act, setting: &Setting, judge: &mut Judge) {
     judge.closes = false;
     (act.interfere)(judge);
@@ -174,7 +178,8 @@ fn holds(act: &Act, setting: &Setting, judge: &mut Judge) {
     judge.assert_no_trouble_but(act.allowed);
 }
 
-/// Whether a cell holds. Where the kernel puts data at a wrong place, it gets another try, and that is told.
+/// Returns whether a cell holds. If the kernel misplaces data, the cell gets another try, which is
+/// printed.
 fn has_held(cell: &Cell, bytes: u32) -> bool {
     let (act, setting) = setting_of(cell);
     let name = format!("{}: {setting:?}", act.name);
@@ -193,7 +198,8 @@ fn has_held(cell: &Cell, bytes: u32) -> bool {
     false
 }
 
-/// Whether each cell holds. They wait most of the time, so each processor has two of them.
+/// Returns whether each cell holds. Cells wait most of the time, so each processor runs two of
+/// them.
 fn outcomes(cells: &[Cell], bytes: u32) -> Vec<bool> {
     let next = AtomicUsize::new(0);
     let take_cells = || {
@@ -213,10 +219,10 @@ fn outcomes(cells: &[Cell], bytes: u32) -> Vec<bool> {
     outcomes
 }
 
-/// By act and by who opens: cells that held, and all.
+/// By act and by opener: cells that held, and all cells.
 type Table = Vec<[[usize; 2]; 2]>;
 
-/// Cells that held, of how many, in the form of `docs/results/interoperation.md`.
+/// Prints how many cells held, in the form of `docs/results/interoperation.md`.
 fn print(table: &Table) {
     println!("| what happens | we open | the kernel opens |\n|---|---|---|");
     for (act, counts) in ACTS.iter().zip(table) {

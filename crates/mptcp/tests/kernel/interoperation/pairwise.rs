@@ -1,20 +1,20 @@
-//! A choice of cells in which every two values meet that can.
+//! A selection of cells in which every two compatible values meet.
 
 use std::collections::BTreeSet;
 
-/// Values of a cell, one of each dimension, by their places in it.
+/// Values of a cell, one of each dimension, by their indices.
 pub type Values<const N: usize> = [usize; N];
 
 /// Two values, each with its dimension.
 type Pair = [(usize, usize); 2];
 
-/// As few of `cells` as a greedy choice needs so that every pair of values that is in one of them is in a chosen one.
+/// Returns, by a greedy choice, few of `cells` that contain every pair of values of any cell.
 pub fn pairwise<const N: usize>(cells: &[Values<N>]) -> Vec<Values<N>> {
     let mut missing: BTreeSet<Pair> = cells.iter().flat_map(pairs).collect();
     let mut chosen = Vec::new();
     while !missing.is_empty() {
         let news = |cell: &&Values<N>| pairs(cell).filter(|pair| missing.contains(pair)).count();
-        // Of equals the first.
+        // The first of equals.
         let best = cells
             .iter()
             .rev()

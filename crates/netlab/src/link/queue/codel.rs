@@ -7,7 +7,8 @@ use crate::resolved;
 use crate::rng::Generator;
 use crate::time::Nanos;
 
-/// A drop state resumes the count of the one before if it begins within this many intervals of that one's next drop.
+/// A new drop state resumes the drop count of the previous one if it begins within this many
+/// intervals of the next drop planned there.
 const RESUME_INTERVALS: u64 = 16;
 
 pub(super) struct CodelQueue<P> {
@@ -98,21 +99,22 @@ impl<P: Send> Discipline<P> for CodelQueue<P> {
     }
 }
 
-/// The state of the control law, one for each queue under CoDel (RFC 8289 section 5).
+/// The state of the control law (RFC 8289, section 5). Each queue under CoDel has one.
 #[derive(Debug, Default)]
 pub(super) struct Control {
-    /// When the sojourn time will have been above the target for an interval.
+    /// When the sojourn time will have been above the target for a whole interval.
     first_above: Option<Nanos>,
     dropping: bool,
     drop_next: Nanos,
     /// Drops since the drop state began.
     count: u64,
-    /// The count with which the last drop state began.
+    /// The value of `count` when the last drop state began.
     last_count: u64,
 }
 
 impl Control {
-    /// Takes the next packet, after dropping those that the control law wants dropped. Never drops the last packet.
+    /// Returns the next packet, after dropping the packets that the control law selects. Never
+    /// drops the last packet.
     pub(super) fn dequeue<P>(
         &mut self,
         now: Nanos,
@@ -181,7 +183,8 @@ impl Control {
     }
 }
 
-/// The time between drops shrinks with the square root of their count, which makes a responsive load fall linearly.
+/// Returns the time of the next drop. The gap shrinks with the square root of the drop count,
+/// because a responsive load then decreases linearly.
 fn next_drop(from: Nanos, interval: Nanos, count: u64) -> Nanos {
     from.saturating_add((interval as f64 / (count as f64).sqrt()) as Nanos)
 }

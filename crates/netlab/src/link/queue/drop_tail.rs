@@ -1,4 +1,4 @@
-//! Drop-tail: what does not fit is dropped.
+//! Drop-tail: an arriving packet that does not fit is dropped.
 
 use super::fifo::{Fifo, Limit, Queued};
 use super::{Discarded, Discipline, Service};

@@ -1,17 +1,17 @@
-//! First in, first out, with its bytes counted; and limits.
+//! A first-in, first-out queue that counts its bytes, and queue limits.
 
 use std::collections::VecDeque;
 
 use crate::resolved;
 use crate::time::Nanos;
 
-/// A packet that waits.
+/// A packet that waits for the serializer.
 #[derive(Debug)]
 pub(in crate::link) struct Queued<P> {
     pub(in crate::link) packet: P,
-    /// Bytes on the wire, overhead counted.
+    /// Bytes on the link, overhead included.
     pub(in crate::link) wire_bytes: u32,
-    /// When it arrived.
+    /// When the packet arrived.
     pub(in crate::link) since: Nanos,
 }
 
@@ -55,7 +55,7 @@ impl<P> Fifo<P> {
     }
 }
 
-/// The most that may wait.
+/// The limits of a queue.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::link) struct Limit {
     packets: u64,
@@ -79,7 +79,7 @@ impl Limit {
         packets > self.packets || bytes > self.bytes
     }
 
-    /// Whether one more packet fits.
+    /// Returns whether `packet` fits into `fifo`.
     pub(super) fn admits<P>(&self, fifo: &Fifo<P>, packet: &Queued<P>) -> bool {
         !self.is_exceeded(
             fifo.packets() + 1,

@@ -1,4 +1,5 @@
-//! FQ-CoDel (RFC 8290): flows in deficit round robin, each with its own CoDel; flows that just began go first.
+//! FQ-CoDel (RFC 8290): deficit round robin over flows, each with its own CoDel. Flows that just
+//! began go first.
 
 use std::collections::VecDeque;
 
@@ -10,16 +11,18 @@ use crate::resolved;
 use crate::rng::Generator;
 use crate::time::Nanos;
 
-/// Most packets dropped at once when the queue overflows; several, since finding the largest flow takes time.
+/// The most packets dropped at once when the queue overflows. More than one, because finding the
+/// largest flow is slow.
 const OVERFLOW_BATCH: u64 = 64;
 
 pub(super) struct FqCodelQueue<P> {
     parameters: resolved::FqCodel,
     limit: Limit,
-    /// For each hash bucket, 1 + the index of its flow; 0 if the bucket was never used.
+    /// For each hash bucket, 1 + the index of its flow. 0 if the bucket was never used.
     buckets: Vec<u32>,
     flows: Vec<Flow<P>>,
-    /// Indices of the flows that began since their last turn, and of the others that have or had packets.
+    /// Indices of the flows that began since their last turn. `old` holds the other flows on the
+    /// lists.
     new: VecDeque<usize>,
     old: VecDeque<usize>,
     packets: u64,
@@ -30,7 +33,7 @@ pub(super) struct FqCodelQueue<P> {
 struct Flow<P> {
     fifo: Fifo<P>,
     control: Control,
-    /// Bytes the flow may still send in this round.
+    /// Bytes that the flow may still send in this round.
     deficit: i64,
     is_listed: bool,
 }
@@ -50,7 +53,7 @@ impl<P> FqCodelQueue<P> {
         }
     }
 
-    /// The flow of a key; a flow's memory is taken when its first packet comes.
+    /// Returns the index of the flow of `key`. A flow is allocated when its first packet arrives.
     fn flow_of(&mut self, key: u64) -> usize {
         let bucket = &mut self.buckets[bucket_of(key, self.parameters.flows)];
         if *bucket == 0 {
@@ -82,7 +85,7 @@ impl<P> FqCodelQueue<P> {
         self.flows.iter_mut().max_by_key(|flow| flow.fifo.bytes())
     }
 
-    /// Drops half of the largest flow, at most a batch, from its head.
+    /// Drops half of the largest flow from its head, at most `OVERFLOW_BATCH` packets.
     fn shed(&mut self, discarded: &mut Discarded<P>) {
         let Some(flow) = self.largest_flow() else {
             return;
@@ -100,7 +103,7 @@ impl<P> FqCodelQueue<P> {
         self.bytes -= u64::from(packet.wire_bytes);
     }
 
-    /// Lets a flow send one packet, and accounts for what its CoDel dropped.
+    /// Dequeues one packet of a flow and accounts for the packets its CoDel dropped.
     fn dequeue_from(
         &mut self,
         index: usize,
@@ -127,7 +130,7 @@ impl<P> FqCodelQueue<P> {
         head
     }
 
-    /// Moves the flow whose turn it was to the end of the old flows, or off the lists.
+    /// Moves the flow whose turn ends to the tail of the old flows, or removes it from the lists.
     fn end_turn(&mut self, was_new: bool, stays: bool) {
         let list = if was_new {
             &mut self.new
@@ -168,7 +171,8 @@ impl<P: Packet> Discipline<P> for FqCodelQueue<P> {
             } else if let Some(packet) = self.dequeue_from(index, now, discarded) {
                 return Some(packet);
             } else {
-                // A new flow that ran dry becomes old first, or it could starve the others by coming back as new.
+                // A new flow that becomes empty first becomes old. Otherwise it could return as new
+                // and starve the others.
                 self.end_turn(is_new, is_new);
             }
         }
@@ -187,7 +191,8 @@ impl<P: Packet> Discipline<P> for FqCodelQueue<P> {
 
     fn set_parameters(&mut self, queue: &resolved::Queue, _: Service) -> bool {
         match queue {
-            // Other buckets are another queue: every flow has to be hashed again.
+            // With another number of buckets every flow must be hashed again, so the queue is
+            // replaced.
             resolved::Queue::FqCodel(parameters) if parameters.flows == self.parameters.flows => {
                 self.parameters = *parameters;
                 self.limit = Limit::new(queue);
@@ -206,8 +211,9 @@ impl<P: Packet> Discipline<P> for FqCodelQueue<P> {
     }
 }
 
-/// The bucket of a key. Keys count up in some of their bits (ports, numbers of applications), so all bits are mixed first:
-/// the finalizer of SplitMix64, then Lemire's reduction, which takes the high bits.
+/// Returns the bucket of `key`. Keys are consecutive in some of their bits (ports, application
+/// numbers), so all bits are mixed first with the finalizer of SplitMix64. Lemire's reduction then
+/// takes the high bits.
 fn bucket_of(key: u64, buckets: u32) -> usize {
     let key = (key ^ key >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let key = (key ^ key >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

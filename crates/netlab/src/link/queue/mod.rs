@@ -1,4 +1,5 @@
-//! Queue disciplines. What is here waits for the serializer; what is in service or on the wire is elsewhere.
+//! Queue disciplines. They hold packets that wait for the serializer; packets in service or in
+//! flight are held elsewhere.
 
 mod codel;
 mod drop_tail;
@@ -23,16 +24,16 @@ use red::RedQueue;
 /// Packets that a discipline dropped after it had accepted them.
 pub(super) type Discarded<P> = Vec<(P, DropReason)>;
 
-/// What a discipline knows about the link behind it.
+/// What a discipline knows about the serializer behind it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Service {
-    /// Mean rate of the serializer in bit/s; `None` is infinite.
+    /// Mean rate of the serializer in bit/s. `None` if infinite.
     pub(super) rate_bps: Option<f64>,
 }
 
 /// A queue discipline.
 pub(super) trait Discipline<P>: Send {
-    /// Takes a packet that arrives at `packet.since`, or says why not.
+    /// Accepts a packet that arrives at `packet.since`, or returns why it is dropped.
     fn enqueue(
         &mut self,
         packet: Queued<P>,
@@ -40,16 +41,17 @@ pub(super) trait Discipline<P>: Send {
         discarded: &mut Discarded<P>,
     ) -> Result<(), DropReason>;
 
-    /// Gives the packet that starts at `now`.
+    /// Removes and returns the packet that starts at `now`.
     fn dequeue(&mut self, now: Nanos, discarded: &mut Discarded<P>) -> Option<Queued<P>>;
 
-    /// Takes a packet back from another discipline, without any decision.
+    /// Accepts a packet from another discipline without deciding about it.
     fn restore(&mut self, packet: Queued<P>);
 
-    /// Gives the newest packet of the (largest) queue.
+    /// Removes and returns the newest packet of the queue, or of the largest queue if there are
+    /// several.
     fn remove_last(&mut self) -> Option<Queued<P>>;
 
-    /// Takes new parameters and keeps its state; false if they are of another discipline.
+    /// Sets new parameters and keeps the state. Returns false if they belong to another discipline.
     fn set_parameters(&mut self, queue: &resolved::Queue, service: Service) -> bool;
 
     fn packets(&self) -> u64;
@@ -57,7 +59,7 @@ pub(super) trait Discipline<P>: Send {
     fn bytes(&self) -> u64;
 }
 
-/// An empty queue of the given kind.
+/// Returns an empty queue of the kind of `queue`.
 pub(super) fn new_discipline<P: Packet>(
     queue: &resolved::Queue,
     service: Service,
@@ -72,7 +74,8 @@ pub(super) fn new_discipline<P: Packet>(
     }
 }
 
-/// Gives a queue new parameters. Packets stay, except those beyond the new limit, which are dropped from the tail.
+/// Gives a queue new parameters. Packets stay, except those beyond the new limit, which are dropped
+/// from the tail.
 pub(super) fn reconfigure<P: Packet>(
     discipline: &mut Box<dyn Discipline<P>>,
     queue: &resolved::Queue,
@@ -95,7 +98,7 @@ pub(super) fn reconfigure<P: Packet>(
     }
 }
 
-/// Empties a queue, in the order of arrival.
+/// Empties a queue and returns its packets in order of arrival.
 pub(super) fn drain<P>(discipline: &mut dyn Discipline<P>) -> Vec<Queued<P>> {
     let mut waiting: Vec<_> = std::iter::from_fn(|| discipline.remove_last()).collect();
     waiting.reverse();

@@ -1,4 +1,5 @@
-//! PIE (RFC 8033): drops arrivals with a probability that a controller moves so as to hold the queue delay at its target.
+//! PIE (RFC 8033): drops arrivals with a probability that a controller adjusts to hold the queue
+//! delay at its target.
 
 use super::fifo::{Fifo, Limit, Queued};
 use super::{Discarded, Discipline, Service};
@@ -7,11 +8,12 @@ use crate::resolved;
 use crate::rng::Generator;
 use crate::time::{NANOS_PER_SECOND, Nanos};
 
-/// Gain on the distance of the delay from its target, per second (RFC 8033 section 4.2).
+/// Gain on the difference between the delay and its target, per second (RFC 8033, section 4.2).
 const ALPHA: f64 = 0.125;
-/// Gain on the change of the delay, per second (RFC 8033 section 4.2).
+/// Gain on the change of the delay, per second (RFC 8033, section 4.2).
 const BETA: f64 = 1.25;
-/// Below this probability changes are divided, so that a light load is not hit too hard (RFC 8033 section 4.2).
+/// Below each probability, changes are divided by the factor beside it, to avoid dropping too much
+/// at a light load (RFC 8033, section 4.2).
 const TUNING: [(f64, f64); 6] = [
     (0.000_001, 2048.0),
     (0.000_01, 512.0),
@@ -20,16 +22,17 @@ const TUNING: [(f64, f64); 6] = [
     (0.01, 8.0),
     (0.1, 2.0),
 ];
-/// From this probability on one update adds at most `LARGEST_STEP` (RFC 8033 section 5.5).
+/// From this probability on, one update adds at most `LARGEST_STEP` (RFC 8033, section 5.5).
 const CAPPED_FROM: f64 = 0.1;
 const LARGEST_STEP: f64 = 0.02;
-/// What remains of the probability after an update without any delay (RFC 8033 section 4.2).
+/// Factor applied to the probability by an update without any delay (RFC 8033, section 4.2).
 const IDLE_DECAY: f64 = 0.98;
-/// Never drop below this probability while the delay is short (RFC 8033 section 4.1).
+/// Nothing is dropped below this probability while the delay is short (RFC 8033, section 4.1).
 const SAFE_PROBABILITY: f64 = 0.2;
-/// Never drop while no more than two packets of this size wait (RFC 8033 section 4.1).
+/// Nothing is dropped while at most two packets of this size are queued (RFC 8033, section 4.1).
 const MEAN_PACKET_BYTES: u64 = 1024;
-/// Sum of probabilities since the last drop below which none follows, and from which one must (RFC 8033 section 5.4).
+/// Sum of probabilities since the last drop below which no drop follows. From `DROP_CERTAIN_SUM` on
+/// a drop is certain (RFC 8033, section 5.4).
 const DROP_FREE_SUM: f64 = 0.85;
 const DROP_CERTAIN_SUM: f64 = 8.5;
 
@@ -39,13 +42,13 @@ pub(super) struct PieQueue<P> {
     parameters: resolved::Pie,
     controller: Controller,
     next_update: Nanos,
-    /// How long the packet that left last had waited.
+    /// The sojourn time of the packet that left last.
     last_sojourn: Nanos,
     /// Sum of the probabilities of the arrivals since the last drop.
     accumulated: f64,
 }
 
-/// What an update changes.
+/// The state that an update changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Controller {
     drop_probability: f64,
@@ -70,7 +73,7 @@ impl<P> PieQueue<P> {
         }
     }
 
-    /// Makes up for the updates due before `now`; nothing came or left since they were due.
+    /// Performs the updates due before `now`. No packet arrived or left since they were due.
     fn catch_up(&mut self, now: Nanos) {
         let period = self.parameters.update_ns;
         let delay = if self.fifo.packets() == 0 {
@@ -83,7 +86,7 @@ impl<P> PieQueue<P> {
             self.controller.update(delay, &self.parameters);
             self.next_update = self.next_update.saturating_add(period);
             if before == self.controller && self.next_update < now {
-                // At rest: further updates change nothing.
+                // In equilibrium: further updates change nothing.
                 let skipped = (now - self.next_update).div_ceil(period);
                 self.next_update = self
                     .next_update

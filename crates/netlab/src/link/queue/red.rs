@@ -1,4 +1,5 @@
-//! RED (Floyd and Jacobson, 1993): drops arrivals with a probability that grows with the average queue, in bytes.
+//! RED (Floyd and Jacobson, 1993): drops arrivals with a probability that grows with the average
+//! queue length in bytes.
 
 use super::fifo::{Fifo, Limit, Queued};
 use super::{Discarded, Discipline, Service};
@@ -13,7 +14,7 @@ pub(super) struct RedQueue<P> {
     parameters: resolved::Red,
     service: Service,
     average_bytes: f64,
-    /// From when on an empty queue has yet to lower the average: the last arrival or departure.
+    /// The last arrival or departure. An empty queue lowers the average from then on.
     last_change: Nanos,
     /// Packets accepted since the last drop while the average was between the thresholds.
     since_drop: u64,
@@ -43,7 +44,8 @@ impl<P> RedQueue<P> {
         self.last_change = arriving.since;
     }
 
-    /// How many packets of the arriving one's size could have been sent while the queue was empty.
+    /// Returns how many packets of the size of `arriving` could have been sent while the queue was
+    /// empty.
     fn packets_missed(&self, arriving: &Queued<P>) -> f64 {
         let Some(rate_bps) = self.service.rate_bps else {
             return f64::INFINITY;
@@ -68,7 +70,7 @@ impl<P> RedQueue<P> {
         drops
     }
 
-    /// The probability that makes the gaps between drops uniform instead of geometric.
+    /// Returns the probability that makes the gaps between drops uniform instead of geometric.
     fn spread_out(&self, share: f64) -> f64 {
         let probability = self.parameters.max_probability * share;
         let remaining = 1.0 - self.since_drop as f64 * probability;

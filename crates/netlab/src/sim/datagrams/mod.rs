@@ -1,4 +1,4 @@
-//! Applications over UDP: what sends, and what it notes about what arrives.
+//! Applications over UDP: when they send, and what they record about arrivals.
 
 mod probe;
 
@@ -12,49 +12,50 @@ use crate::time::Nanos;
 
 pub(super) use probe::Probe;
 
-/// The port from which the first application sends: the first that nobody owns (RFC 6335, section 6).
+/// The port from which the first application sends: the first dynamic port (RFC 6335, section 6).
 const FIRST_PORT: u16 = 49152;
 
-/// What of an application may wait in its host: the send buffer of its socket (`net.core.wmem_default` of Linux).
+/// How much data of an application may wait in its host: the send buffer of its socket
+/// (`net.core.wmem_default` of Linux).
 const SEND_BUFFER_BYTES: u32 = 212_992;
 
-/// The ports from which an application sends, and at which it is answered.
+/// Returns the port from which an application sends and the port at which it is answered.
 pub(super) fn ports(application: usize) -> [u16; 2] {
     let listening = port_of_flow(application).unwrap_or(u16::MAX);
     [FIRST_PORT.wrapping_add(application as u16), listening]
 }
 
-/// On which way, and in what sizes.
+/// The route and the size of the datagrams of an application.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Datagrams {
     /// Index of the application.
     pub(super) application: u32,
-    /// From the sender to the receiver.
+    /// The route from the sender to the receiver.
     pub(super) route: RouteId,
     /// The interface from which it sends.
     pub(super) source: usize,
-    /// Payload of each datagram.
+    /// Payload of each datagram in bytes.
     pub(super) size_bytes: u32,
-    /// What goes before it, of IP and UDP.
+    /// Bytes of its IP and UDP headers.
     pub(super) headers_bytes: u32,
 }
 
 /// When an application sends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timing {
-    /// From when on.
+    /// When it starts.
     pub(super) start: Nanos,
-    /// For how long; `None` is without end.
+    /// How long it sends. `None` is without end.
     pub(super) duration: Option<Nanos>,
 }
 
-/// What distinguishes the applications.
+/// The properties in which applications differ.
 pub(super) enum Behaviour {
     Cbr(Pace),
     Probe(Probe),
 }
 
-/// Counters of an application, both ends together.
+/// Counters of an application, for both ends together.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AppCounters {
     pub(super) packets_sent: u64,
@@ -63,19 +64,19 @@ pub(super) struct AppCounters {
     pub(super) bytes_received: u64,
 }
 
-/// What the arrival of a packet leads to.
+/// The effect of the arrival of a packet.
 pub(super) enum Arrival {
-    /// The receiver has a datagram.
+    /// The receiver received a datagram.
     Received,
-    /// The receiver has a probe and answers.
+    /// The receiver received a probe and answers.
     Echoed(Packet),
-    /// The sender has the answer.
+    /// The sender received the answer.
     Answered { rtt: Nanos },
 }
 
 /// A sender of datagrams and its receiver.
 pub(super) struct App {
-    /// The flow that it is, by its index; probes that `measure` asks for are none.
+    /// Index of its flow. `None` for probes requested by `measure`.
     flow: Option<usize>,
     datagrams: Datagrams,
     timing: Timing,
@@ -83,9 +84,10 @@ pub(super) struct App {
     counters: AppCounters,
     /// Its packets, answers included, that are neither delivered nor dropped.
     in_network: u64,
-    /// Memory of its datagrams that wait in its host.
+    /// Memory in bytes of its datagrams that wait in its host.
     waiting_bytes: u32,
-    /// Its send buffer was full, and is not yet half empty: so long Linux lets a program wait.
+    /// Whether its send buffer was full and is not yet half empty. Linux blocks a program for that
+    /// long.
     is_blocked: bool,
     last_delivery: Nanos,
 }
@@ -110,17 +112,17 @@ impl App {
         }
     }
 
-    /// The flow that it is, by its index.
+    /// Returns the index of its flow, if it has one.
     pub(super) fn flow(&self) -> Option<usize> {
         self.flow
     }
 
-    /// Payload of each datagram.
+    /// Returns the payload of each datagram in bytes.
     pub(super) fn size_bytes(&self) -> u64 {
         u64::from(self.datagrams.size_bytes)
     }
 
-    /// The interface from which it sends.
+    /// Returns the interface from which it sends.
     pub(super) fn source(&self) -> usize {
         self.datagrams.source
     }
@@ -133,7 +135,7 @@ impl App {
         &self.counters
     }
 
-    /// The probe it is, if it is one.
+    /// Returns its probe state, if it is a probe.
     pub(super) fn probe(&self) -> Option<&Probe> {
         match &self.behaviour {
             Behaviour::Probe(probe) => Some(probe),
@@ -141,7 +143,8 @@ impl App {
         }
     }
 
-    /// When it sends next, or would have before it had to wait; `None` if it has sent all, or waits for room in its host.
+    /// Returns when the next datagram is due, which may be in the past if it had to wait. `None` if
+    /// all are sent, or while it waits for room in its host.
     pub(super) fn next_send(&self) -> Option<Nanos> {
         let sent = self.counters.packets_sent;
         let after_start = match &self.behaviour {
@@ -173,7 +176,7 @@ impl App {
         }
     }
 
-    /// One of its datagrams arrived by `packet`'s route.
+    /// Handles the arrival of one of its datagrams.
     pub(super) fn receive(&mut self, now: Nanos, packet: &Packet, datagram: Datagram) -> Arrival {
         self.in_network -= 1;
         self.last_delivery = now;
@@ -195,29 +198,29 @@ impl App {
         }
     }
 
-    /// One of its datagrams waits in its host.
+    /// Records that one of its datagrams waits in its host.
     pub(super) fn hold(&mut self) {
         self.waiting_bytes += segment_memory_bytes(self.datagrams.size_bytes);
         self.is_blocked |= self.waiting_bytes >= SEND_BUFFER_BYTES;
     }
 
-    /// One that waited there has left.
+    /// Records that a datagram which waited in the host has left.
     pub(super) fn release(&mut self) {
         self.waiting_bytes -= segment_memory_bytes(self.datagrams.size_bytes);
         self.is_blocked &= self.waiting_bytes >= SEND_BUFFER_BYTES / 2;
     }
 
-    /// One of its packets was dropped.
+    /// Records that one of its packets was dropped.
     pub(super) fn lose(&mut self) {
         self.in_network -= 1;
     }
 
-    /// Whether it ends by itself.
+    /// Returns whether it ends by itself.
     pub(super) fn is_finite(&self) -> bool {
         self.timing.duration.is_some()
     }
 
-    /// When its last packet arrived, once it has sent all and none of its packets is in the network.
+    /// Returns when its last packet arrived, once all are sent and none is in the network.
     pub(super) fn end(&self) -> Option<Nanos> {
         let is_done = self.in_network == 0 && self.next_send().is_none();
         is_done.then_some(self.last_delivery)

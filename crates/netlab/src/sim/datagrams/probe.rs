@@ -1,4 +1,4 @@
-//! Probes: each is echoed by the receiver, which gives a round-trip time.
+//! Probes over UDP. The receiver echoes each, which yields a round-trip time.
 
 use crate::time::Nanos;
 
@@ -13,12 +13,12 @@ impl Probe {
         Self { every, answered: 0 }
     }
 
-    /// Probes that were answered.
+    /// Returns the number of probes answered.
     pub(in crate::sim) fn answered(&self) -> u64 {
         self.answered
     }
 
-    /// When probe `number` is sent, counted from the start.
+    /// Returns when probe `number` is sent, counted from the start.
     pub(super) fn send_time(&self, number: u64) -> Nanos {
         self.every.saturating_mul(number)
     }

@@ -1,46 +1,48 @@
-//! A wheel of days, and a heap for what lies beyond it (R. Brown, "Calendar queues", 1988): what most entries cost does not
-//! depend on how many there are.
+//! A wheel of days, and a heap for all later entries (R. Brown, "Calendar queues", 1988). For most
+//! entries, the cost does not depend on their number.
 
 use super::{Entry, EventQueue, HeapQueue};
 use crate::time::Nanos;
 
-/// A day is 2^10 ns: less than a packet takes on a gigabit link, so that few entries share one even among a thousand links. Among
-/// more, days are shorter.
+/// The length of a day: 2^10 ns is less than a packet takes on a gigabit link, so that few entries
+/// share a day even with a thousand links. With more links, days are shorter.
 const LONGEST_DAY_SHIFT: u32 = 10;
 const SHORTEST_DAY_SHIFT: u32 = 6;
 const ENTITIES_OF_LONGEST_DAY: usize = 2048;
-/// Days in the wheel: 2^14 of them reach 17 ms ahead, beyond most propagation delays, or 1 ms, beyond most packets.
+/// Days in the wheel. They reach 17 ms ahead, beyond most propagation delays, or with the shortest
+/// days 1 ms, beyond most packets.
 const DAYS: u64 = 1 << 14;
 const DAYS_PER_WORD: u64 = u64::BITS as u64;
 
-/// A calendar queue: entries wait unsorted in the day they fall on, and only those of the current day are ordered.
+/// A calendar queue. Entries wait unsorted in their day; only those of the current day are sorted.
 pub struct CalendarQueue {
-    /// Entries of the current day or before it, the least one last.
+    /// Entries of the current day or earlier, the least one last.
     due: Vec<Entry>,
     /// The current day, counted from time 0.
     today: u64,
     day_shift: u32,
-    /// By day of the wheel: the place of its newest entry, or `NOWHERE`.
+    /// Index of the newest entry of each day of the wheel, or `NOWHERE`.
     wheel: Vec<u32>,
-    /// The entries in the wheel. Few places are in use, and the same ones again and again, so they stay in the cache.
+    /// The entries in the wheel. Few indices are in use, always the same ones, so that they stay in
+    /// the cache.
     places: Vec<Place>,
-    /// A place that is free; each leads to the next.
+    /// Index of a free place. Each free place links to the next.
     free: u32,
-    /// One bit per day of the wheel: whether it has entries.
+    /// One bit per day of the wheel, set if the day has entries.
     occupied: Vec<u64>,
     beyond: HeapQueue,
 }
 
 struct Place {
     entry: Entry,
-    /// Another of the same day, or another that is free, or `NOWHERE`.
+    /// Index of another entry of the same day or of another free place, or `NOWHERE`.
     next: u32,
 }
 
 const NOWHERE: u32 = u32::MAX;
 
 impl CalendarQueue {
-    /// An empty queue at time 0, for about so many entities.
+    /// Returns an empty queue at time 0, for about `entities` entities.
     pub fn new(entities: usize) -> Self {
         let crowd = (entities / ENTITIES_OF_LONGEST_DAY).max(1).ilog2();
         let shift = LONGEST_DAY_SHIFT.saturating_sub(crowd);
@@ -71,13 +73,13 @@ impl CalendarQueue {
         self.due.sort_unstable_by(|one, other| other.cmp(one));
     }
 
-    /// The first day after today, within the wheel, that has entries.
+    /// Returns the first day in the wheel after today that has entries.
     fn next_in_wheel(&self) -> Option<u64> {
         let start = (self.today + 1) % DAYS;
         let words = self.occupied.len() as u64;
         let first_word = start / DAYS_PER_WORD;
         let from_start = u64::MAX << (start % DAYS_PER_WORD);
-        // The first word comes round again at the end, for the days before the start.
+        // The first word is examined again at the end, for the days before `start`.
         (0..=words).find_map(|step| {
             let word = (first_word + step) % words;
             let mask = match step {

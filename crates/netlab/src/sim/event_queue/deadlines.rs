@@ -1,27 +1,29 @@
-//! One lazy deadline per entity over an event queue.
+//! One deadline per entity over an event queue, updated lazily.
 
 use super::{EntityId, Entry, EventQueue, QueueKind};
 use crate::time::Nanos;
 
-/// When each entity next wants to act. A deadline that moves leaves its old entry behind, which is skipped when it comes up.
+/// When each entity acts next. A deadline that moves leaves its old entry in the queue, which is
+/// skipped when it is popped.
 pub struct Deadlines {
     queue: Box<dyn EventQueue>,
     entities: Vec<Deadline>,
 }
 
-/// No deadline, or no entry: an instant that no run reaches.
+/// No deadline or no entry: a time that no run reaches.
 const NEVER: Nanos = Nanos::MAX;
 
 #[derive(Clone)]
 struct Deadline {
     at: Nanos,
-    /// The instant of the entry that counts, never later than `at`. Older entries of the same instant have other numbers.
+    /// Time of the valid entry, never later than `at`. Older entries of the same time have other
+    /// numbers.
     entered_at: Nanos,
     number: u32,
 }
 
 impl Deadlines {
-    /// No deadlines for any of `count` entities.
+    /// Returns an empty set for `count` entities.
     pub fn new(queue: QueueKind, count: usize) -> Self {
         let none = Deadline {
             at: NEVER,
@@ -34,7 +36,7 @@ impl Deadlines {
         }
     }
 
-    /// Replaces the deadline of an entity; `None`: it waits for others.
+    /// Replaces the deadline of an entity. With `None` the entity waits for others.
     pub fn set(&mut self, entity: EntityId, at: Option<Nanos>) {
         let deadline = &mut self.entities[entity.0 as usize];
         deadline.at = at.unwrap_or(NEVER);
@@ -43,7 +45,7 @@ impl Deadlines {
         }
     }
 
-    /// Takes the first deadline if it is before `limit`; its entity then has none.
+    /// Removes and returns the first deadline before `limit`, with its entity.
     pub fn pop_before(&mut self, limit: Nanos) -> Option<(Nanos, EntityId)> {
         loop {
             // An entry is never later than the deadline it stands for.

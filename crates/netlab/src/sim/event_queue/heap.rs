@@ -1,4 +1,5 @@
-//! The plain event queue: a binary heap. It shows that the trace does not depend on the queue.
+//! The plain event queue: a binary heap. It serves to show that the trace does not depend on the
+//! queue.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,12 +7,12 @@ use std::collections::BinaryHeap;
 use super::{Entry, EventQueue};
 use crate::time::Nanos;
 
-/// A binary heap: logarithmic in the number of entries, of which there is about one per entity.
+/// A binary heap. Its cost is logarithmic in the number of entries, about one per entity.
 #[derive(Debug, Default)]
 pub struct HeapQueue(BinaryHeap<Reverse<Entry>>);
 
 impl HeapQueue {
-    /// The least entry.
+    /// Returns the least entry.
     pub(super) fn first(&self) -> Option<&Entry> {
         self.0.peek().map(|Reverse(entry)| entry)
     }

@@ -1,4 +1,5 @@
-//! What happens next: entries ordered by time, entity and number within the entity, never by insertion.
+//! The event queue. Entries are ordered by time, entity and number within the entity, never by
+//! insertion.
 
 mod calendar;
 mod deadlines;
@@ -13,23 +14,23 @@ pub use calendar::CalendarQueue;
 pub use deadlines::Deadlines;
 pub use heap::HeapQueue;
 
-/// Something that acts at instants of its own: a channel, an application, the schedule.
+/// Something that acts at times of its own: a channel, an application, the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntityId(pub u32);
 
-/// An instant at which an entity asked to act. They come in the order of time, entity, number.
+/// A time at which an entity acts. Entries are ordered by time, entity, number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// When.
+    /// When the entity acts.
     pub at: Nanos,
-    /// Who.
+    /// The entity that acts.
     pub entity: EntityId,
-    /// Which of the entity's entries, counting from 0, and from 0 again after 2^32 of them.
+    /// Number of the entry within its entity, from 0. It wraps after 2^32 entries.
     pub number: u32,
 }
 
 impl Entry {
-    /// The order of entries in one number: comparing is most of what a heap does.
+    /// Returns the order of entries as one number, because comparisons dominate the cost of a heap.
     fn key(self) -> u128 {
         u128::from(self.at) << 64 | u128::from(self.entity.0) << 32 | u128::from(self.number)
     }
@@ -47,19 +48,19 @@ impl PartialOrd for Entry {
     }
 }
 
-/// A priority queue of entries. Entries are pushed at or after the time of the last one popped.
+/// A priority queue of entries. Entries must not be earlier than the last one popped.
 pub trait EventQueue: Send {
     /// Adds an entry.
     fn push(&mut self, entry: Entry);
 
-    /// Takes the least entry if it is before `limit`.
+    /// Removes and returns the least entry if it is before `limit`.
     fn pop_before(&mut self, limit: Nanos) -> Option<Entry>;
 }
 
-/// The implementations of `EventQueue`; they give the same order, so which one runs is a matter of speed.
+/// The implementations of `EventQueue`. They yield the same order and differ only in speed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueKind {
-    /// `CalendarQueue`: the faster one, and the more so the more links there are.
+    /// `CalendarQueue`: the faster one, especially with many links.
     #[default]
     Calendar,
     /// `HeapQueue`.
@@ -67,7 +68,7 @@ pub enum QueueKind {
 }
 
 impl QueueKind {
-    /// An empty queue of this kind, for about so many entities.
+    /// Returns an empty queue of this kind, for about `entities` entities.
     pub fn build(self, entities: usize) -> Box<dyn EventQueue> {
         match self {
             Self::Calendar => Box::new(CalendarQueue::new(entities)),
@@ -96,7 +97,8 @@ mod tests {
 
     use super::*;
 
-    /// Pushes and pops as they are given: a push is a delay after the last popped entry and an entity.
+    /// Executes pushes and pops and returns the entries popped. A push is a delay after the last
+    /// popped entry and an entity.
     fn popped(kind: QueueKind, entities: usize, operations: &[Option<(Nanos, u32)>]) -> Vec<Entry> {
         let mut queue = kind.build(entities);
         let mut now = 0;

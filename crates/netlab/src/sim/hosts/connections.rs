@@ -1,4 +1,5 @@
-//! The connections of hosts: who opens them, what applications do when something happens to them, and how they end.
+//! The connections of hosts: how they open, how applications react to their events, and how they
+//! end.
 
 use std::net::SocketAddr;
 
@@ -74,7 +75,7 @@ impl Hosts {
         Some((slot, stream))
     }
 
-    /// A connection stands: its applications begin.
+    /// Starts the applications of a connection that is established.
     fn connected(&mut self, now: Nanos, host: usize, id: ConnectionId, mode: Mode) {
         let endpoint = &self.hosts[host].endpoint;
         let initial = endpoint
@@ -108,7 +109,7 @@ impl Hosts {
         self.advance(now, host, id);
     }
 
-    /// A connection that another host opened.
+    /// Accepts a connection opened by another host.
     fn accept(&mut self, host: usize, id: ConnectionId, port: u16, opener: SocketAddr) {
         self.hosts[host].endpoint.accept(port);
         let flow = flow_at_port(port);
@@ -128,7 +129,7 @@ impl Hosts {
         }
     }
 
-    /// Gives the application of a connection its turn.
+    /// Lets the application of a connection act.
     pub(super) fn advance(&mut self, now: Nanos, host: usize, id: ConnectionId) {
         let Self {
             hosts,
@@ -165,12 +166,14 @@ impl Hosts {
             .extend(wakes_at.map(|at| (at, Timer::Session(id))));
     }
 
-    /// The connection has ended. It stays until its last subflow is gone, as late segments may come.
+    /// Handles the end of a connection. It stays until its last subflow is gone, because late
+    /// segments may arrive.
     fn closed(&mut self, host: usize, id: ConnectionId, reason: CloseReason) {
         let connection = self.hosts[host].endpoint.connection(id);
         let reinjected = connection.map_or(0, |it| it.counters().reinjected_bytes);
         let opener = connection.map(|it| it.initial().local);
-        // Its subflows may stay for minutes yet (TIME-WAIT), and are looked at no more.
+        // Record its subflows now. They may stay for minutes (TIME-WAIT) but are not observed any
+        // more.
         let last = connection.map(|it| it.subflows().collect::<Vec<_>>());
         let Some((slot, stream)) = self.slot(host, id) else {
             return;

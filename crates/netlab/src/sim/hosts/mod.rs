@@ -1,8 +1,9 @@
 //! Hosts: the protocol engine of each, and the applications that use it.
 //!
-//! A host is one entity of the event queue. It acts when a packet arrives, when its engine or an application asked for it, or
-//! when an address changes; then what it has to send is taken out packet by packet ([`Hosts::poll_transmit`]), and applications
-//! have their turns in between.
+//! A host is one entity of the event queue. It acts when a packet arrives, when a deadline of its
+//! engine or of an application expires, or when an address changes. Afterwards
+//! [`Hosts::poll_transmit`] takes out its packets one by one, and lets applications react in
+//! between.
 
 mod connections;
 mod record;
@@ -34,26 +35,26 @@ pub(super) use subflows::SUBFLOW_METRICS;
 /// All hosts, and the flows between them that are not UDP.
 pub(super) struct Hosts {
     hosts: Vec<Host>,
-    /// By interface: its host.
+    /// Host of each interface.
     host_of_interface: Vec<Option<usize>>,
     streams: Vec<Stream>,
-    /// By flow: its place among the streams.
+    /// Index of the stream of each flow.
     stream_of_flow: Vec<Option<usize>>,
     notes: Notes,
 }
 
-/// A flow over TCP or Multipath TCP.
+/// A flow over TCP or MPTCP.
 struct Stream {
     app: Application,
     is_multipath: bool,
     opened_by: FlowEnd,
     unit_bytes: u64,
     opening: Profile,
-    /// The ends of a new connection, its port not chosen yet.
+    /// The addresses and ports of a new connection. The local port is not chosen yet.
     first: FourTuple,
-    /// The further ways that it is tried on at the same time.
+    /// Further paths on which the handshake is tried at the same time.
     others: Vec<FourTuple>,
-    /// Of short flows: the time between them.
+    /// For short flows: the time between them.
     intervals: Option<Intervals>,
     opened: u64,
     record: FlowRecord,
@@ -65,10 +66,10 @@ struct Host {
     timers: BTreeSet<(Nanos, Timer)>,
 }
 
-/// Whose turn it is.
+/// What is due at a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
-    /// A stream opens its connection, or its next one.
+    /// A stream opens its first or next connection.
     Open(usize),
     Session(ConnectionId),
 }
@@ -80,10 +81,10 @@ struct Slot {
     end: StreamEnd,
     opens: bool,
     transfer: Transfer,
-    /// `None` until the connection stands, and when it has ended.
+    /// `None` before the connection is established, and after it has ended.
     session: Option<Box<dyn Session>>,
     peer_has_ended: bool,
-    /// The connection has ended; late segments may come.
+    /// Whether the connection has ended. Late segments may still arrive.
     is_closed: bool,
     wakes_at: Option<Nanos>,
 }
@@ -116,7 +117,7 @@ impl Host {
 }
 
 impl Hosts {
-    /// The hosts of an experiment that `check` accepts, with this seed.
+    /// Returns the hosts of an experiment that `check` accepts, for `seed`.
     pub(super) fn new(lookup: &Lookup<'_>, seed: u64, registry: &Registry) -> Self {
         let experiment = lookup.experiment;
         let interfaces = experiment.interfaces.iter();
@@ -183,23 +184,23 @@ impl Hosts {
         &mut self.hosts[host.expect("validated: the host of a flow exists")]
     }
 
-    /// How many there are.
+    /// Returns the number of hosts.
     pub(super) fn count(&self) -> usize {
         self.hosts.len()
     }
 
-    /// The host that has an interface.
+    /// Returns the host of an interface.
     pub(super) fn host_of(&self, interface: usize) -> usize {
         self.host_of_interface[interface].expect("only hosts are destinations")
     }
 
-    /// The stream that a flow is, if it is not UDP.
+    /// Returns the record of a flow that is not UDP.
     pub(super) fn record(&self, flow: usize) -> Option<&FlowRecord> {
         let stream = self.stream_of_flow[flow]?;
         Some(&self.streams[stream].record)
     }
 
-    /// Whether an end of a connection of a flow has data that did not arrive yet.
+    /// Returns whether an end of a connection of a flow has unacknowledged data.
     pub(super) fn has_data_to_send(&self, flow: usize) -> bool {
         let stream = self.stream_of_flow[flow];
         self.hosts.iter().any(|host| {
@@ -211,23 +212,23 @@ impl Hosts {
         })
     }
 
-    /// A packet arrived at a host.
+    /// Delivers a packet to a host.
     pub(super) fn deliver(&mut self, now: Nanos, host: usize, packet: &wire::Packet) {
         self.hosts[host].endpoint.handle_packet(now, packet);
     }
 
-    /// A packet of a host waits in it before its first link.
+    /// Records that a packet of a host waits in it for its first link.
     pub(super) fn hold(&mut self, host: usize, four: FourTuple, payload_bytes: u32) {
         let endpoint = &mut self.hosts[host].endpoint;
         endpoint.waits_in_host(four, payload_bytes);
     }
 
-    /// One that waited there has left.
+    /// Records that a packet which waited in a host has left.
     pub(super) fn release(&mut self, host: usize, four: FourTuple, payload_bytes: u32) {
         self.hosts[host].endpoint.departed(four, payload_bytes);
     }
 
-    /// What is due at a host.
+    /// Handles all that is due at a host.
     pub(super) fn wake(&mut self, now: Nanos, host: usize) {
         let endpoint = &mut self.hosts[host].endpoint;
         if endpoint.poll_timeout().is_some_and(|at| at <= now) {
@@ -250,14 +251,15 @@ impl Hosts {
         }
     }
 
-    /// When a host wants to act next.
+    /// Returns when a host acts next.
     pub(super) fn next_wake(&self, host: usize) -> Option<Nanos> {
         let host = &self.hosts[host];
         let first = host.timers.first().map(|(at, _)| *at);
         first.into_iter().chain(host.endpoint.poll_timeout()).min()
     }
 
-    /// The next packet that a host has to send. Applications react to what happened until there is nothing more.
+    /// Returns the next packet that a host sends. Lets applications react to events until there is
+    /// nothing more to do.
     pub(super) fn poll_transmit(&mut self, now: Nanos, host: usize) -> Option<wire::Packet> {
         loop {
             if let Some(packet) = self.hosts[host].endpoint.poll_transmit(now) {
@@ -268,12 +270,13 @@ impl Hosts {
         }
     }
 
-    /// What happened since the last call.
+    /// Returns the notes since the last call, if there are any.
     pub(super) fn take_notes(&mut self) -> Option<Notes> {
         (!self.notes.is_empty()).then(|| std::mem::take(&mut self.notes))
     }
 
-    /// Tells a host of an action that concerns its addresses; which one, if there is one.
+    /// Reports an action to the host whose addresses it affects, and returns that host. `None` if
+    /// there is none.
     pub(super) fn tell(
         &mut self,
         now: Nanos,
@@ -286,7 +289,7 @@ impl Hosts {
         Some(host)
     }
 
-    /// Brings the records of all flows to this instant.
+    /// Brings the records of all flows to the current time.
     pub(super) fn observe(&mut self) {
         for stream in &mut self.streams {
             stream.record.begin_observation();
@@ -301,7 +304,7 @@ impl Hosts {
         }
     }
 
-    /// The results of flows that are no UDP, by flow.
+    /// Returns the results of flows that are not UDP, by flow.
     pub(super) fn summaries(&self, experiment: &Experiment) -> Vec<Option<FlowSummary>> {
         let places = Places::new(experiment);
         let flows = experiment.flows.iter().enumerate();

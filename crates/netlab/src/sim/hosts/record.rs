@@ -1,4 +1,4 @@
-//! What is known of a flow over TCP while it runs, at both ends together.
+//! The record of a flow over TCP while it runs, for both ends together.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use crate::time::Nanos;
 use super::session::VideoRecord;
 use super::subflows::Subflows;
 
-/// A flow over TCP or Multipath TCP.
+/// A flow over TCP or MPTCP.
 pub(in crate::sim) struct FlowRecord {
     /// Its index in the experiment.
     pub(in crate::sim) flow: usize,
@@ -29,23 +29,24 @@ pub(in crate::sim) struct FlowRecord {
     pub(in crate::sim) bytes_received: u64,
     pub(in crate::sim) probes_sent: u64,
     pub(in crate::sim) probes_answered: u64,
-    /// When the units that are handed over and not yet delivered were handed over, the oldest first.
+    /// When each unit that was handed over and not yet delivered was handed over, the oldest first.
     begun: VecDeque<Nanos>,
-    /// Short transfers under way, by the address and port of their opener: number and start.
+    /// Short transfers in progress, by the address and port of their opener.
     pub(super) transfers: BTreeMap<SocketAddr, Transfer>,
-    /// Of a video: what is played.
+    /// For a video: its playback.
     pub(in crate::sim) video: VideoRecord,
     pub(in crate::sim) subflows: Subflows,
-    /// Bytes sent again on another subflow: in connections that are gone, and in those that are not.
+    /// Bytes reinjected in connections that have ended. `reinjected_now` counts those of open
+    /// connections.
     pub(super) reinjected_before: u64,
     reinjected_now: u64,
-    /// What waits in its receivers for what is missing before it.
+    /// Bytes that wait in its receivers for missing data.
     out_of_order_bytes: u64,
-    /// The receive windows that its receivers announce, together.
+    /// Sum of the receive windows that its receivers announce.
     receive_window_bytes: u64,
 }
 
-/// Names of what [`FlowRecord::values`] gives.
+/// Names of the values returned by [`FlowRecord::values`].
 pub(in crate::sim) const STREAM_METRICS: [&str; 6] = [
     "out_of_order_bytes",
     "retransmitted_bytes",
@@ -62,11 +63,11 @@ pub(super) struct Transfer {
     pub(super) started: Nanos,
 }
 
-/// What happened that is written at once: units that were delivered, probes that were answered.
+/// Observations that are written at once: delivered units and answered probes.
 #[derive(Default)]
 pub(in crate::sim) struct Notes {
     pub(in crate::sim) units: Vec<Unit>,
-    /// Flow and round-trip time.
+    /// Flow and round-trip time of each answer.
     pub(in crate::sim) answers: Vec<(usize, Nanos)>,
 }
 
@@ -103,7 +104,7 @@ impl FlowRecord {
         }
     }
 
-    /// When it started.
+    /// Returns when it started.
     pub(super) fn start(&self) -> Nanos {
         self.start.unwrap_or(self.scheduled_start)
     }
@@ -112,23 +113,23 @@ impl FlowRecord {
         self.is_finite
     }
 
-    /// Whether it has ended or cannot go on.
+    /// Returns whether it has ended or failed.
     pub(in crate::sim) fn is_over(&self) -> bool {
         self.end.is_some() || self.error.is_some()
     }
 
-    /// The first byte of the next unit was handed over.
+    /// Records that the first byte of the next unit was handed over.
     pub(super) fn begin_unit(&mut self, now: Nanos) {
         self.begun.push_back(now);
     }
 
-    /// The last byte of the oldest unit under way was delivered.
+    /// Records that the last byte of the oldest unit in progress was delivered.
     pub(super) fn complete_unit(&mut self, number: u64, bytes: u64, now: Nanos, notes: &mut Notes) {
         let sent = self.begun.pop_front().unwrap_or(now);
         self.note_unit(number, bytes, sent, now, notes);
     }
 
-    /// A unit that was begun at `sent` was delivered.
+    /// Records the delivery of a unit that was begun at `sent`.
     pub(super) fn note_unit(
         &self,
         number: u64,
@@ -147,28 +148,28 @@ impl FlowRecord {
         });
     }
 
-    /// All that was to be transferred was; the last byte arrived at `at`.
+    /// Records that everything was transferred. The last byte arrived at `at`.
     pub(super) fn complete(&mut self, at: Nanos) {
         if self.is_finite && self.end.is_none() {
             self.end = Some(at);
         }
     }
 
-    /// It cannot go on; the first reason counts.
+    /// Records a failure. Only the first reason is kept.
     pub(super) fn fail(&mut self, why: String) {
         if self.end.is_none() && self.error.is_none() {
             self.error = Some(why);
         }
     }
 
-    /// Forgets what [`Self::observe`] sums up.
+    /// Resets the sums of [`Self::observe`].
     pub(super) fn begin_observation(&mut self) {
         self.reinjected_now = 0;
         self.out_of_order_bytes = 0;
         self.receive_window_bytes = 0;
     }
 
-    /// How one end of one of its connections is now.
+    /// Adds the current state of one end of one of its connections.
     pub(super) fn observe(&mut self, end: StreamEnd, connection: &Connection) {
         self.reinjected_now += connection.counters().reinjected_bytes;
         if end == StreamEnd::Receiver {
@@ -180,7 +181,7 @@ impl FlowRecord {
         }
     }
 
-    /// The values of [`STREAM_METRICS`] when it was observed last.
+    /// Returns the values of [`STREAM_METRICS`] at the last observation.
     pub(in crate::sim) fn values(&self) -> [f64; STREAM_METRICS.len()] {
         [
             self.out_of_order_bytes,

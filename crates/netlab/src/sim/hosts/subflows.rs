@@ -1,4 +1,4 @@
-//! The subflows of a flow over time, as both of their ends see them.
+//! The subflows of a flow over time, as both ends see them.
 
 use std::collections::BTreeMap;
 
@@ -11,24 +11,24 @@ use crate::places::{Ends, Places};
 use crate::summary::SubflowResult;
 use crate::time::{NANOS_PER_SECOND, Nanos};
 
-/// All subflows that were ever established, in that order.
+/// All subflows ever established, in that order.
 #[derive(Default)]
 pub(in crate::sim) struct Subflows {
     all: Vec<SubflowRecord>,
-    /// The newest between two ends.
+    /// The newest subflow between two ends.
     newest: BTreeMap<Ends, usize>,
 }
 
-/// A subflow, or the one connection of plain TCP.
+/// A subflow, or the only connection of plain TCP.
 pub(in crate::sim) struct SubflowRecord {
     ends: Ends,
     opened: Nanos,
     closed: Option<Nanos>,
-    /// What its sender says.
+    /// Counters of its sender.
     sent: Counters,
-    /// What its receiver says.
+    /// Counters of its receiver.
     received: Counters,
-    /// Its sender's windows, while it is open.
+    /// Gauges of its sender while it is open.
     now: Option<Gauges>,
 }
 
@@ -42,7 +42,7 @@ struct Gauges {
     is_stale: bool,
 }
 
-/// Names of what [`SubflowRecord::values`] gives.
+/// Names of the values returned by [`SubflowRecord::values`].
 pub(in crate::sim) const SUBFLOW_METRICS: [&str; 11] = [
     "bytes_sent",
     "bytes_received",
@@ -57,7 +57,7 @@ pub(in crate::sim) const SUBFLOW_METRICS: [&str; 11] = [
     "stale",
 ];
 
-/// The ends of a subflow, from what one of them calls local and remote.
+/// Returns the ends of a subflow, given the four-tuple of one end.
 fn ends(end: StreamEnd, four: FourTuple) -> Ends {
     match end {
         StreamEnd::Sender => Ends {
@@ -72,7 +72,8 @@ fn ends(end: StreamEnd, four: FourTuple) -> Ends {
 }
 
 impl Subflows {
-    /// One was established; both ends say so, the second is not news.
+    /// Records that a subflow was established. Both ends report it; the second report has no
+    /// effect.
     pub(super) fn opened(&mut self, now: Nanos, end: StreamEnd, four: FourTuple) {
         let ends = ends(end, four);
         let known = self.newest.get(&ends);
@@ -90,7 +91,7 @@ impl Subflows {
         });
     }
 
-    /// One end is done with it, and says what it counted.
+    /// Records that one end has closed a subflow, with its final counters.
     pub(super) fn closed(
         &mut self,
         now: Nanos,
@@ -105,7 +106,7 @@ impl Subflows {
         }
     }
 
-    /// How one end sees it now.
+    /// Records the current state of a subflow at one end.
     pub(super) fn observe(&mut self, end: StreamEnd, state: &SubflowState) {
         let Some(subflow) = self.newest_between(ends(end, state.four)) else {
             return;
@@ -129,29 +130,29 @@ impl Subflows {
         self.all.get_mut(*newest)
     }
 
-    /// How many were established.
+    /// Returns how many were established.
     pub(in crate::sim) fn count(&self) -> usize {
         self.all.len()
     }
 
-    /// All of them, in the order in which they were established.
+    /// Returns all subflows, in the order in which they were established.
     pub(in crate::sim) fn iter(&self) -> impl Iterator<Item = &SubflowRecord> {
         self.all.iter()
     }
 
-    /// How many are open and not stale.
+    /// Returns how many are open and not stale.
     pub(in crate::sim) fn alive(&self) -> usize {
         let alive = self.all.iter().filter(|subflow| subflow.is_alive());
         alive.count()
     }
 
-    /// Payload sent again on the subflow that had lost it.
+    /// Returns the payload bytes retransmitted on the same subflow.
     pub(in crate::sim) fn retransmitted_bytes(&self) -> u64 {
         let all = self.all.iter();
         all.map(|subflow| subflow.sent.retransmitted_bytes).sum()
     }
 
-    /// What became of them, in the words of the description.
+    /// Returns the results of all subflows, in terms of the description.
     pub(super) fn results(&self, places: &Places, flow: usize) -> Vec<SubflowResult> {
         let all = self.all.iter().enumerate();
         all.map(|(number, subflow)| SubflowResult {
@@ -173,12 +174,13 @@ impl SubflowRecord {
         }
     }
 
-    /// Whether it is open and not stale.
+    /// Returns whether it is open and not stale.
     fn is_alive(&self) -> bool {
         self.now.is_some_and(|now| !now.is_stale)
     }
 
-    /// The values of [`SUBFLOW_METRICS`]; what it has only while it is open is none afterwards.
+    /// Returns the values of [`SUBFLOW_METRICS`]. Values that exist only while it is open are
+    /// `None` afterwards.
     pub(in crate::sim) fn values(&self) -> [Option<f64>; SUBFLOW_METRICS.len()] {
         let bit = |is: bool| f64::from(u8::from(is));
         let now = self.now;
@@ -199,7 +201,7 @@ impl SubflowRecord {
         ]
     }
 
-    /// Whether anything may still change.
+    /// Returns whether its values may still change.
     pub(in crate::sim) fn is_open(&self) -> bool {
         self.closed.is_none()
     }

@@ -1,4 +1,4 @@
-//! What events do to the network.
+//! The effects of events on the network.
 
 use super::{Interface, Network, Passage};
 use crate::resolved::{Action, InvalidDirection, LinkDownBy};
@@ -6,10 +6,10 @@ use crate::sim::event_queue::Deadlines;
 use crate::time::Nanos;
 
 impl Network {
-    /// Carries out an action that `check` accepts.
+    /// Executes an action that `check` accepts.
     ///
     /// # Errors
-    /// A direction that the link model refuses.
+    /// Fails if the link model refuses a direction.
     pub(in crate::sim) fn apply(
         &mut self,
         now: Nanos,
@@ -36,7 +36,7 @@ impl Network {
                 self.links.reconfigure(now, link, forward, backward)?;
                 self.schedule_link(now, link, deadlines);
             }
-            // It is the hosts that send less there.
+            // It only makes hosts send less there.
             Action::SetBackup { .. } => {}
             Action::Exec { .. } => unreachable!("refused by check"),
         }

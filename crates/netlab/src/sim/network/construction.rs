@@ -1,4 +1,4 @@
-//! The network of an experiment.
+//! Builds the network of an experiment.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
@@ -17,14 +17,14 @@ use crate::sim::captures::Captures;
 use crate::sim::event_queue::EntityId;
 use crate::sim::packet::Segments;
 
-/// The number of UDP among transport protocols.
+/// The IP protocol number of UDP.
 const UDP: u8 = 17;
 
 impl Network {
-    /// The network of a valid experiment, as the seed varies it.
+    /// Returns the network of a valid experiment, varied by `seed`.
     ///
     /// # Errors
-    /// A direction that the link model refuses.
+    /// Fails if the link model refuses a direction.
     pub(in crate::sim) fn new(
         experiment: &Experiment,
         seed: u64,
@@ -59,7 +59,8 @@ impl Network {
         })
     }
 
-    /// Makes the ways of a flow over TCP known: a segment between two of its addresses takes that of their path.
+    /// Adds the routes of a TCP flow. A segment between two addresses of the flow takes the route
+    /// of their path.
     pub(in crate::sim) fn add_flow(&mut self, lookup: &Lookup<'_>, index: usize) {
         for path in &lookup.experiment.flows[index].paths {
             let pairs = pairs_on_the_way(lookup, &path.local, &path.remote);
@@ -77,8 +78,8 @@ impl Network {
         }
     }
 
-    /// Makes the way of a path known to packets of UDP from the first of these ports to the second, there and back, and gives
-    /// the route there.
+    /// Adds the route of a path for UDP packets from the first of `ports` to the second, and the
+    /// route back. Returns the route there.
     pub(in crate::sim) fn add_path(&mut self, path: &Path, ports: [u16; 2]) -> RouteId {
         if !path.routed {
             return self.add_listed(path);
@@ -119,7 +120,7 @@ impl Network {
     }
 }
 
-/// The number of the direction of a hop over link `link`.
+/// Returns the number of the direction of a hop over link `link`.
 pub(in crate::sim) fn direction(link: usize, hop: &Hop) -> u32 {
     let side = match hop.direction {
         HopDirection::Forward => 0,

@@ -1,4 +1,5 @@
-//! The shortest ways between nodes that forward, next hop by next hop: computed for each destination when it is first needed.
+//! Shortest routes between forwarding nodes, as next hops. They are computed for each destination
+//! when first needed.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -7,28 +8,28 @@ use rustc_hash::FxHashMap;
 use crate::next_hop::{Choice, Chooser, FiveTuple};
 use crate::resolved::Experiment;
 
-/// The nodes between hosts, and how each leads to each other. Hosts do not forward.
+/// The nodes between hosts, and their next hops towards each other. Hosts do not forward.
 pub(in crate::sim) struct Forwarding {
-    /// By node: how it chooses; one without a choice of its own takes the first of equal next hops.
+    /// How each node chooses. A node without a rule takes the first of equal next hops.
     choosers: Vec<Option<Chooser>>,
-    /// By node: link directions that lead to other nodes, in the order of the links.
+    /// Link directions from each node to other nodes, in the order of the links.
     leaving: Vec<Vec<u32>>,
-    /// By link direction: the node that it leads to, if that forwards.
+    /// The node at the end of each link direction, if it forwards.
     node_behind: Vec<Option<usize>>,
-    /// By destination: the next hops of all nodes.
+    /// Next hops of all nodes, by destination.
     towards: FxHashMap<usize, Vec<NextHops>>,
 }
 
-/// The first links of all shortest ways from a node to a destination.
+/// The first links of all shortest routes from a node to a destination.
 #[derive(Clone)]
 struct NextHops {
     directions: Vec<u32>,
-    /// The most choices that there are on one way from the farthest nodes up to this one.
+    /// The largest number of choices on any one route from the farthest nodes to this one.
     ways_before: usize,
 }
 
 impl Forwarding {
-    /// The nodes of a valid experiment, as they choose in the run with `seed`.
+    /// Returns the nodes of a valid experiment, with their rules in the run with `seed`.
     pub(in crate::sim) fn new(experiment: &Experiment, seed: u64) -> Self {
         let nodes = experiment.nodes.iter().enumerate();
         let node_of: HashMap<_, _> = nodes.map(|(index, node)| (&node.id, index)).collect();
@@ -58,7 +59,7 @@ impl Forwarding {
         }
     }
 
-    /// Whether any way leads from the first of these directions to the last.
+    /// Returns whether any route leads from the first of `ends` to the last.
     pub(in crate::sim) fn leads(&mut self, ends: [u32; 2]) -> bool {
         let [Some(start), Some(goal)] = self.nodes_between(ends) else {
             return false;
@@ -66,7 +67,8 @@ impl Forwarding {
         start == goal || !self.towards(goal)[start].directions.is_empty()
     }
 
-    /// The directions that a packet takes: the two given ones, and between them what routers choose for it.
+    /// Returns the link directions that a packet takes: the two of `ends`, and between them those
+    /// that routers choose.
     pub(super) fn way(&mut self, ends: [u32; 2], tuple: &FiveTuple) -> Option<Vec<u32>> {
         let [Some(start), Some(goal)] = self.nodes_between(ends) else {
             return None;
@@ -93,7 +95,7 @@ impl Forwarding {
         Some(way)
     }
 
-    /// The nodes behind the first direction and before the last.
+    /// Returns the nodes after the first direction and before the last.
     fn nodes_between(&self, [first, last]: [u32; 2]) -> [Option<usize>; 2] {
         [first, last ^ 1].map(|direction| self.node_behind[direction as usize])
     }
@@ -138,9 +140,10 @@ impl Forwarding {
         next_hops
     }
 
-    /// All nodes that reach `goal`, the nearest first, and how many links away each node is.
+    /// Returns all nodes that reach `goal`, the nearest first, and the distance of each node in
+    /// links.
     fn distances(&self, goal: usize) -> (Vec<usize>, Vec<usize>) {
-        // Links lead both ways, so what is reached from the goal reaches it.
+        // Links lead both ways, so every node reached from the goal also reaches it.
         const UNREACHED: usize = usize::MAX / 2;
         let mut distances = vec![UNREACHED; self.leaving.len()];
         distances[goal] = 0;

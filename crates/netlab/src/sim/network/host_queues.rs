@@ -1,4 +1,5 @@
-//! What waits in hosts that feel their own first link. Each such queue is an entity: it acts when a packet leaves it.
+//! The queues of hosts with `first_hop: host`. Each queue is an entity that acts when a packet
+//! leaves it.
 
 use mptcp::pm::FourTuple;
 
@@ -7,41 +8,41 @@ use crate::sim::event_queue::{Deadlines, EntityId};
 use crate::sim::packet::{Content, Packet};
 use crate::time::Nanos;
 
-/// What a packet in the queue of a host is to its sender.
+/// The owner of a packet in the queue of a host.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sim) enum Waiting {
-    /// Data of a subflow, seen from its sender.
+    /// A segment with data, seen from its sender.
     Segment { four: FourTuple, payload_bytes: u32 },
     /// A datagram of an application.
     Datagram { application: usize },
-    /// Nobody waits for it.
+    /// No sender waits for it.
     Other,
 }
 
 impl Network {
-    /// How many queues of hosts there are.
+    /// Returns the number of host queues.
     pub(in crate::sim) fn host_queue_count(&self) -> usize {
         self.host_queues.count()
     }
 
-    /// Says which entity the first is; the others follow.
+    /// Sets the entity of the first host queue. The others follow.
     pub(in crate::sim) fn set_first_host_queue(&mut self, entity: EntityId) {
         self.first_host_queue = entity;
     }
 
-    /// The interface before which a queue of a host stands.
+    /// Returns the interface at which a host queue stands.
     pub(in crate::sim) fn interface_of_host_queue(&self, place: usize) -> usize {
         let direction = self.host_queues.directions()[place];
         self.ends_of(direction)[0]
     }
 
-    /// The packet that has just joined the queue of a host, and that queue, if one has.
+    /// Returns the packet that has just joined a host queue, with the queue, if there is one.
     #[inline]
     pub(in crate::sim) fn take_newly_waiting(&mut self) -> Option<(usize, Waiting)> {
         self.newly_waiting.take()
     }
 
-    /// A link has taken a packet from the host before it.
+    /// Handles a packet that a link accepted from the host before it.
     #[cold]
     pub(super) fn enter_host_queue(
         &mut self,
@@ -76,12 +77,12 @@ impl Network {
         }
     }
 
-    /// The next packet that has left the queue of a host.
+    /// Returns the next packet that has left a host queue.
     pub(in crate::sim) fn leave_host_queue(&mut self, now: Nanos, place: usize) -> Option<Waiting> {
         self.host_queues.leave(now, place, &mut self.links)
     }
 
-    /// Tells the event queue when the next packet leaves the queue of a host.
+    /// Sets the deadline at which the next packet leaves a host queue.
     pub(in crate::sim) fn schedule_host_queue(
         &mut self,
         now: Nanos,

@@ -1,4 +1,5 @@
-//! Middleboxes at the ends of links. They are one entity: what comes out of them goes on at the same instant, when it has its turn.
+//! Middleboxes at the ends of links. All of them are one entity. Packets that leave them continue
+//! at the same time, when that entity acts.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -10,10 +11,10 @@ use crate::sim::event_queue::{Deadlines, EntityId};
 use crate::sim::packet::{Content, Packet};
 use crate::time::Nanos;
 
-/// By the interface before which they stand.
+/// Chains of middleboxes by interface.
 pub(super) struct Middleboxes {
     chains: BTreeMap<usize, Chain>,
-    /// Set before anything is sent.
+    /// Set before the first packet is sent.
     entity: EntityId,
 }
 
@@ -28,7 +29,7 @@ impl Middleboxes {
         }
     }
 
-    /// How packets pass an interface that is up.
+    /// Returns how packets pass an interface that is up.
     pub(super) fn passage(&self, interface: usize) -> Passage {
         match self.chains.contains_key(&interface) {
             true => Passage::Watched,
@@ -38,12 +39,13 @@ impl Middleboxes {
 }
 
 impl Network {
-    /// Says which entity they are.
+    /// Sets their entity.
     pub(in crate::sim) fn set_middlebox_entity(&mut self, entity: EntityId) {
         self.middleboxes.entity = entity;
     }
 
-    /// Gives a segment to the middleboxes before an interface; all else passes them, and is given back.
+    /// Passes a segment to the middleboxes at an interface. Returns any other packet, because
+    /// middleboxes do not handle it.
     pub(super) fn enter_middleboxes(
         &mut self,
         now: Nanos,
@@ -67,14 +69,15 @@ impl Network {
         None
     }
 
-    /// Lets those middleboxes act whose time has come.
+    /// Calls the middleboxes whose timeout has expired.
     pub(in crate::sim) fn wake_middleboxes(&mut self, now: Nanos) {
         for chain in self.middleboxes.chains.values_mut() {
             chain.handle_timeout(now);
         }
     }
 
-    /// Takes the next packet that is through to where it goes: `None` if there is none, `Some(None)` if it goes on from there.
+    /// Moves the next packet out of the middleboxes. Returns `None` if there is none, and
+    /// `Some(None)` if it continues.
     pub(in crate::sim) fn leave_middleboxes(
         &mut self,
         now: Nanos,
@@ -100,7 +103,8 @@ impl Network {
         }))
     }
 
-    /// A segment, changed perhaps, on the way between its ends that leads by here; without one it is dropped.
+    /// Returns a segment that has passed middleboxes, with its route and hop. Drops it if no route
+    /// between its ends leads over this link.
     fn packet_behind(
         &mut self,
         interface: usize,
@@ -126,14 +130,14 @@ impl Network {
         Some(packet)
     }
 
-    /// Tells the event queue when middleboxes act without a packet.
+    /// Sets the deadline at which middleboxes act without a packet.
     pub(in crate::sim) fn schedule_middleboxes(&self, deadlines: &mut Deadlines) {
         let chains = self.middleboxes.chains.values();
         let next = chains.filter_map(Chain::poll_timeout).min();
         deadlines.set(self.middleboxes.entity, next);
     }
 
-    /// What they have done.
+    /// Returns the summaries of all middleboxes.
     pub(in crate::sim) fn middlebox_summaries(&self) -> Vec<MiddleboxSummary> {
         summaries(self.middleboxes.chains.values())
     }

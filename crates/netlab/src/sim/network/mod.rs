@@ -27,12 +27,12 @@ use middleboxes::Middleboxes;
 pub(super) use routes::RouteId;
 use routes::Routes;
 
-/// The entity of the first channel; the others follow.
+/// The entity of the first channel. The others follow.
 pub(in crate::sim) const FIRST_CHANNEL: u32 = 1;
 
 /// The end of a packet's life.
 pub(in crate::sim) enum Fate {
-    /// It reached the host that has the address of this interface.
+    /// It reached the host with the address of interface `destination`.
     Delivered {
         packet: Packet,
         destination: usize,
@@ -59,7 +59,7 @@ pub(in crate::sim) enum DropPlace {
 }
 
 impl DropPlace {
-    /// Numbers for the trace hash; 0 is for delivered packets.
+    /// Returns numbers for the trace hash. 0 is for delivered packets.
     pub(in crate::sim) fn code(self) -> [u32; 2] {
         match self {
             Self::InterfaceDown { interface } => [1, interface as u32],
@@ -69,26 +69,27 @@ impl DropPlace {
     }
 }
 
-/// Where a node is attached to a link.
+/// The attachment of a node to a link.
 pub(in crate::sim) struct Interface {
-    /// A number that all interfaces of a node have.
+    /// A number shared by all interfaces of a node.
     node: usize,
     /// Whether it belongs to a router, switch or access point.
     is_port: bool,
     is_up: bool,
-    /// Taken down as the port of a link that is out of service.
+    /// Whether it was taken down as the port of a link that is out of service.
     port_is_down: bool,
     has_address: bool,
     /// The link direction that begins here.
     outgoing: usize,
-    /// Its own, that of IPv4 first.
+    /// Its addresses, IPv4 first.
     addresses: Vec<IpAddr>,
-    /// What was to leave by it, and what arrived at it, while it was down.
+    /// Packets dropped because it was down, by whether they were leaving or arriving.
     dropped_leaving: u64,
     dropped_arriving: u64,
     dropped_no_address: u64,
     dropped_no_route: u64,
-    /// What it sent and its link was not offered, and what it received and its link did not deliver, as middleboxes stand between.
+    /// Packets it sent that its link was not offered, and packets it received that its link did not
+    /// deliver. Middleboxes cause the difference.
     sent_beyond: i64,
     received_beyond: i64,
 }
@@ -96,15 +97,15 @@ pub(in crate::sim) struct Interface {
 /// How packets pass an interface.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Passage {
-    /// Not: it is down, or its port is.
+    /// Packets do not pass: it or its port is down.
     Down,
-    /// There is nothing before it.
+    /// Packets pass freely.
     Open,
-    /// There are middleboxes before it.
+    /// Packets pass through middleboxes.
     Watched,
 }
 
-/// What an interface has counted.
+/// The counters of an interface.
 pub(in crate::sim) struct InterfaceState {
     pub(in crate::sim) is_up: bool,
     pub(in crate::sim) sent: u64,
@@ -114,20 +115,20 @@ pub(in crate::sim) struct InterfaceState {
     pub(in crate::sim) dropped_no_route: u64,
 }
 
-/// All that carries packets.
+/// The network of an experiment.
 pub(in crate::sim) struct Network {
     interfaces: Vec<Interface>,
-    /// By interface, apart as every packet asks.
+    /// By interface. Stored separately because every packet needs it.
     passages: Vec<Passage>,
     middleboxes: Middleboxes,
-    /// By link: interfaces a and b.
+    /// Interfaces a and b of each link.
     ends: Vec<[u32; 2]>,
     links: Links<Packet>,
     host_queues: HostQueues<Waiting>,
-    /// Set before anything is sent.
+    /// Set before the first packet is sent.
     first_host_queue: EntityId,
     newly_waiting: Option<(usize, Waiting)>,
-    /// What packets carry, if it is TCP.
+    /// The TCP segments that packets carry.
     pub(in crate::sim) segments: Segments,
     pub(in crate::sim) captures: Captures,
     routes: Routes,
@@ -138,12 +139,12 @@ pub(in crate::sim) struct Network {
 }
 
 impl Network {
-    /// Number of channels, which is that of the network's entities.
+    /// Returns the number of channels, which is also the number of entities of the network.
     pub(in crate::sim) fn channel_count(&self) -> usize {
         self.links.channel_count()
     }
 
-    /// State of an interface, as of the last time the channels of its link were called.
+    /// Returns the state of an interface, as of the last call to the channels of its link.
     pub(in crate::sim) fn interface_state(&self, index: usize) -> InterfaceState {
         let interface = &self.interfaces[index];
         let leaving = self.links.state(interface.outgoing);
@@ -161,25 +162,26 @@ impl Network {
         }
     }
 
-    /// Brings the gauges of all links to `now`, without any packet leaving one.
+    /// Brings the gauges of all links to `now`. No packet leaves.
     pub(in crate::sim) fn advance(&mut self, now: Nanos) {
         self.links.advance(now);
     }
 
-    /// State of link direction `index`, as of the last time its channel was called.
+    /// Returns the state of a link direction, as of the last call to its channel.
     pub(in crate::sim) fn link_state(&self, index: usize) -> LinkState {
         self.links.state(index)
     }
 
-    /// The interfaces at the beginning and at the end of a link direction.
+    /// Returns the interfaces at the beginning and the end of a link direction.
     fn ends_of(&self, direction: usize) -> [usize; 2] {
         let ends = &self.ends[direction / 2];
         let from = direction % 2;
         [ends[from] as usize, ends[1 - from] as usize]
     }
 
-    /// The route of a segment between these two, if a flow has one. With a source route it is the first that passes these
-    /// routers in this order, and what comes back takes the same way.
+    /// Returns the route of a segment between two ends, if a flow has one. With a source route it
+    /// is the first route that passes the routers `via` in this order. Segments back then take the
+    /// same route.
     pub(in crate::sim) fn route(
         &mut self,
         source: SocketAddr,
@@ -196,7 +198,8 @@ impl Network {
         Some(route)
     }
 
-    /// Whether a route passes these routers in this order, others perhaps in between.
+    /// Returns whether a route passes the routers `via` in this order. Other routers may lie
+    /// between.
     fn passes(&self, route: RouteId, via: &[Ipv4Addr]) -> bool {
         let hops = self.routes.get(route).first_hop..;
         let directions = hops.map_while(|hop| self.routes.direction(hop));
@@ -208,14 +211,14 @@ impl Network {
         })
     }
 
-    /// A host has a packet for which there is no route.
+    /// Counts a packet of a host for which there is no route.
     pub(in crate::sim) fn refuse(&mut self, source: IpAddr) {
         if let Some(interface) = self.interface_at.get(&source) {
             self.interfaces[*interface].dropped_no_route += 1;
         }
     }
 
-    /// Sends a new packet on its route, whose source must have an address.
+    /// Sends a new packet on its route. The source must have an address.
     pub(in crate::sim) fn originate(
         &mut self,
         now: Nanos,
@@ -233,7 +236,7 @@ impl Network {
         self.go_on(now, packet, deadlines)
     }
 
-    /// Sends a packet over its next hop; behind the last it is where it was to go.
+    /// Sends a packet over its next hop, or delivers it after the last one.
     fn go_on(&mut self, now: Nanos, packet: Packet, deadlines: &mut Deadlines) -> Option<Fate> {
         match self.routes.direction(packet.hop) {
             Some(direction) => self.send(now, direction, packet, deadlines),
@@ -244,7 +247,8 @@ impl Network {
         }
     }
 
-    /// The receiving host takes a packet if it has the address that the packet is for, on whichever interface.
+    /// Delivers a packet if its destination has its address. The host accepts it on any of its
+    /// interfaces.
     fn take_in(&mut self, destination: usize, packet: Packet) -> Fate {
         let interface = &mut self.interfaces[destination];
         if interface.has_address {
@@ -262,12 +266,12 @@ impl Network {
         )
     }
 
-    /// The interface whose address is that of the sender.
+    /// Returns the interface with the address of the sender.
     pub(in crate::sim) fn source_of(&self, route: RouteId) -> usize {
         self.routes.get(route).source as usize
     }
 
-    /// Those between which datagrams on a route go: its ends' of IPv4 if both have one.
+    /// Returns the addresses of datagrams on a route: IPv4 if both ends have it.
     pub(in crate::sim) fn addresses_of(&self, route: RouteId) -> [IpAddr; 2] {
         let route = self.routes.get(route);
         self.addresses_between([route.source, route.destination].map(|end| end as usize))
@@ -307,7 +311,7 @@ impl Network {
         self.offer(now, index, packet, deadlines)
     }
 
-    /// From an interface that is down, or has middleboxes before it.
+    /// Sends a packet from an interface that is down or has middleboxes.
     #[cold]
     fn send_not_openly(
         &mut self,
@@ -360,25 +364,25 @@ impl Network {
         }
     }
 
-    /// Tells the event queue when a channel must be polled next, and returns it.
+    /// Sets the deadline at which a channel must be polled next, and returns it.
     pub(in crate::sim) fn schedule(
         &self,
         now: Nanos,
         channel: usize,
         deadlines: &mut Deadlines,
     ) -> Option<Nanos> {
-        // What a queue discipline dropped at an earlier instant comes out now.
+        // A packet that a queue discipline dropped earlier is reported now.
         let next = self.links.next_departure(channel).map(|at| at.max(now));
         deadlines.set(EntityId(FIRST_CHANNEL + channel as u32), next);
         next
     }
 
-    /// The next packet that leaves a channel up to `now`.
+    /// Returns the next packet that leaves a channel up to `now`.
     pub(in crate::sim) fn poll(&mut self, now: Nanos, channel: usize) -> Option<Arrival<Packet>> {
         self.links.poll(now, channel)
     }
 
-    /// Takes a packet that left a channel to where it goes; `None` if it goes on from there.
+    /// Handles a packet that left a channel. Returns `None` if it continues from there.
     pub(in crate::sim) fn handle(
         &mut self,
         now: Nanos,
@@ -413,7 +417,7 @@ impl Network {
         self.arrive_behind(now, index, packet, deadlines)
     }
 
-    /// At an interface that is down, or has middleboxes before it.
+    /// Handles a packet that arrives at an interface that is down or has middleboxes.
     #[cold]
     fn arrive_not_openly(
         &mut self,
@@ -433,7 +437,7 @@ impl Network {
         self.arrive_behind(now, index, packet, deadlines)
     }
 
-    /// At an interface, with nothing before it any more.
+    /// Handles a packet that arrives at an interface, after any middleboxes.
     #[inline]
     fn arrive_behind(
         &mut self,

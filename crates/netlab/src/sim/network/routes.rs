@@ -1,7 +1,9 @@
-//! The ways that packets take: hop by hop as the description has them, and the same hops back; or as routers choose.
+//! The routes of packets. They follow the hops of the description there and back, or the choices of
+//! routers.
 //!
-//! What a router chooses depends on nothing but the ends of a packet, so it is asked once for all packets between two ports.
-//! What no path leads over carries nothing. Routes do not follow failures, since nobody tells the senders.
+//! The choice of a router depends only on the ends of a packet, so it is made once for all packets
+//! between two ports. A link that is on no path carries nothing. Routes do not change after
+//! failures, because nothing reports failures to the senders.
 
 use std::net::SocketAddr;
 
@@ -17,33 +19,34 @@ use crate::next_hop::FiveTuple;
 pub(in crate::sim) struct RouteId(u32);
 
 impl RouteId {
-    /// The route the other way.
+    /// Returns the route in the other direction.
     pub(in crate::sim) fn reversed(self) -> Self {
         Self(self.0 ^ 1)
     }
 
-    /// Different from that of all other routes.
+    /// Returns a number unique among all routes.
     pub(in crate::sim) fn index(self) -> u64 {
         u64::from(self.0)
     }
 
-    /// Whether it leads from the receiver of the path to its sender.
+    /// Returns whether it leads from the receiver of the path to its sender.
     pub(in crate::sim) fn is_back(self) -> bool {
         self.0 % 2 == 1
     }
 }
 
-/// A way through the network. Its ends need not be on its first and last link: a host answers for all its addresses.
+/// A route through the network. Its end interfaces need not be on its first and last link, because
+/// a host accepts packets for all its addresses.
 pub(super) struct Route {
-    /// The interface whose address is that of the sender.
+    /// The interface with the address of the sender.
     pub(super) source: u32,
-    /// The interface whose address is that of the receiver.
+    /// The interface with the address of the receiver.
     pub(super) destination: u32,
-    /// Where its first link direction stands among those of all routes.
+    /// Index of its first link direction in the hops of all routes.
     pub(super) first_hop: u32,
 }
 
-/// A path between two interfaces whose links routers choose, but for the first and the last.
+/// A path between two interfaces whose links are chosen by routers, except the first and the last.
 #[derive(Clone, Copy)]
 pub(super) struct ChosenPath {
     pub(super) local: usize,
@@ -52,35 +55,37 @@ pub(super) struct ChosenPath {
     pub(super) ends: [u32; 2],
 }
 
-/// What leads from one address to another.
+/// How packets get from one address to another.
 enum Known {
-    /// Routes that the description lists.
+    /// By routes that the description lists.
     Routes(Vec<RouteId>),
-    /// A path, to be taken from its receiver if `is_back`.
+    /// By a path with chosen links, from its receiver to its sender if `is_back`.
     Chosen { path: ChosenPath, is_back: bool },
 }
 
-/// The number of TCP among transport protocols.
+/// The IP protocol number of TCP.
 const TCP: u8 = 6;
-/// Stands behind the last hop of a route.
+/// Marks the end of a route in the hops.
 const END: u32 = u32::MAX;
 
-/// All routes: number 2k is path k there, number 2k + 1 the way back.
+/// All routes. Number 2k is path k, number 2k + 1 the route back.
 #[derive(Default)]
 pub(super) struct Routes {
     routes: Vec<Route>,
-    /// The link directions of all routes, one route after the other.
+    /// The link directions of all routes, one route after another.
     hops: Vec<u32>,
-    /// What leads from one address of a flow to another, both ways.
+    /// How packets of a flow get from one address to another, both ways.
     of_flow: FxHashMap<(usize, AddressPair), Known>,
-    /// The first flow with that pair: where a subflow goes to an announced port, its ports do not tell the flow.
+    /// The first flow with an address pair. It identifies the flow of a subflow to an announced
+    /// port, whose ports do not.
     first_flow: FxHashMap<AddressPair, usize>,
-    /// From one end of a subflow to the other: what routers chose, both ways, and the way back of what came with a source route.
+    /// Routes from one end of a subflow to the other: those chosen by routers, both ways, and
+    /// routes back for segments with a source route.
     of_ends: FxHashMap<(SocketAddr, SocketAddr), RouteId>,
 }
 
 impl Routes {
-    /// Adds a path from the interface `local` to the interface `remote`, and gives the route there.
+    /// Adds a path from interface `local` to interface `remote`. Returns the route there.
     fn add(&mut self, local: usize, remote: usize, there: &[u32], back: &[u32]) -> RouteId {
         let route = RouteId(self.routes.len() as u32);
         for (source, destination, hops) in [(local, remote, there), (remote, local, back)] {
@@ -95,14 +100,15 @@ impl Routes {
         route
     }
 
-    /// Adds a path whose hops are known.
+    /// Adds a path with known hops.
     pub(super) fn add_listed(&mut self, local: usize, remote: usize, hops: &[u32]) -> RouteId {
-        // Directions 2k and 2k + 1 are the two of one link.
+        // Directions 2k and 2k + 1 belong to the same link.
         let back: Vec<_> = hops.iter().rev().map(|direction| direction ^ 1).collect();
         self.add(local, remote, hops, &back)
     }
 
-    /// Adds the path that routers choose for packets between these ports, if there is one. The way back is chosen for itself.
+    /// Adds the path that routers choose for packets between two ports, if there is one. The route
+    /// back is chosen separately.
     pub(super) fn add_chosen(
         &mut self,
         forwarding: &mut Forwarding,
@@ -124,20 +130,21 @@ impl Routes {
         &self.routes[route.0 as usize]
     }
 
-    /// The link direction of the hop that stands at this place; `None` behind the last of its route.
+    /// Returns the link direction at index `hop`. `None` after the last hop of a route.
     pub(super) fn direction(&self, hop: u32) -> Option<usize> {
         let direction = self.hops[hop as usize];
         (direction != END).then_some(direction as usize)
     }
 
-    /// Where the hop over a link direction stands in a route.
+    /// Returns the index of the hop of a route over a link direction.
     pub(super) fn hop_over(&self, route: RouteId, direction: usize) -> Option<u32> {
         let hops = self.get(route).first_hop..;
         let mut hops = hops.map_while(|hop| Some((hop, self.direction(hop)?)));
         hops.find_map(|(hop, over)| (over == direction).then_some(hop))
     }
 
-    /// Lets the segments of a flow between these addresses take a route, one of several perhaps, and its way back.
+    /// Adds a route, and its reverse, for the segments of a flow between two addresses. There may
+    /// be several.
     pub(super) fn assign(&mut self, flow: usize, pair: AddressPair, route: RouteId) {
         for (pair, route) in [(pair, route), (back(pair), route.reversed())] {
             self.first_flow.entry(pair).or_insert(flow);
@@ -148,7 +155,7 @@ impl Routes {
         }
     }
 
-    /// Lets the segments of a flow between these addresses go where routers send them, and back.
+    /// Lets routers choose the routes of the segments of a flow between two addresses, both ways.
     pub(super) fn assign_chosen(&mut self, flow: usize, pair: AddressPair, path: ChosenPath) {
         for (pair, is_back) in [(pair, false), (back(pair), true)] {
             self.first_flow.entry(pair).or_insert(flow);
@@ -157,8 +164,9 @@ impl Routes {
         }
     }
 
-    /// The route of a segment between these two. Of several routes of a description, the opener's port chooses: subflows take
-    /// them in turn, as they get their ports in turn.
+    /// Returns the route of a segment between two ends. The port of the opener selects among
+    /// several routes of a description. Subflows use them in turn, because they get their ports in
+    /// turn.
     pub(super) fn between(
         &mut self,
         forwarding: &mut Forwarding,
@@ -183,7 +191,8 @@ impl Routes {
         }
     }
 
-    /// The routes of the description that a segment between these two may take; none where routers choose.
+    /// Returns the routes of the description for segments between two ends. `None` if routers
+    /// choose.
     pub(super) fn listed_between(
         &self,
         source: SocketAddr,
@@ -195,12 +204,13 @@ impl Routes {
         }
     }
 
-    /// Lets segments between these two take this route from now on.
+    /// Sets the route of all further segments between two ends.
     pub(super) fn pin(&mut self, source: SocketAddr, destination: SocketAddr, route: RouteId) {
         self.of_ends.insert((source, destination), route);
     }
 
-    /// What leads from one end of a flow to the other, and the port that its opener has; the larger one if neither is the flow's.
+    /// Returns how packets get from one end of a flow to the other, and the port of the opener. If
+    /// neither port is the flow's, the larger port counts as the opener's.
     fn known(&self, source: SocketAddr, destination: SocketAddr) -> Option<(&Known, u16)> {
         let pair = AddressPair {
             local: source.ip(),
@@ -220,7 +230,7 @@ impl Routes {
         })
     }
 
-    /// The route that routers choose from the sender of a path to its receiver; they are asked once.
+    /// Returns the route that routers choose from one end to the other, and remembers it.
     fn choose(
         &mut self,
         forwarding: &mut Forwarding,

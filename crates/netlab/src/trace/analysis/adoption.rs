@@ -1,19 +1,21 @@
-//! Subflows whose MP_CAPABLE or MP_JOIN is not in the capture: their data sequence numbers tell where they belong.
+//! Assigns subflows whose MP_CAPABLE or MP_JOIN is not in the capture, by their data sequence
+//! numbers.
 //!
-//! A side's first data sequence number is the hash of its key: numbers near each other are those of one connection.
+//! The first DSN of a side is a hash of its key. DSNs close to each other therefore belong to one
+//! connection.
 
 use mptcp::seq::DataSeq;
 
 use super::subflow::Role;
 use super::{Analysis, Arrival, Side, Teller, full};
 
-/// Subflows of a connection are not farther apart in its data than the largest windows.
+/// The largest distance, in bytes of a connection's data, that is assumed between its subflows.
 const NEAR: u64 = 1 << 28;
-/// Connections that are looked at, newest first.
+/// The most connections that are examined, newest first.
 const MOST_CANDIDATES: usize = 4096;
 
 impl Analysis {
-    /// A data sequence signal may be all that tells whose a subflow is.
+    /// Assigns a subflow by its DSS option, which may be all that identifies its connection.
     pub(super) fn adopt(&mut self, arrival: &Arrival<'_>) {
         let Some(dss) = arrival.options.dss() else {
             return;
@@ -31,7 +33,7 @@ impl Analysis {
                 self.move_to(index, other, side != from);
             }
         }
-        // Streams that were not seen to begin do so with the first full numbers.
+        // A stream whose start was not captured begins with its first full number.
         let (_, connection, Teller { from, .. }) = self.places_of(arrival);
         if let Some(sent) = sent {
             connection.streams[from as usize].begin_at(sent);
@@ -41,7 +43,8 @@ impl Analysis {
         }
     }
 
-    /// The newest connection, not `own`, to whose data such numbers belong, and which side of it would tell them.
+    /// Returns the newest connection, other than `own`, to whose data the numbers belong, and the
+    /// side that sends them.
     fn owner_of(
         &self,
         own: usize,
@@ -53,7 +56,8 @@ impl Analysis {
         others.find_map(|other| Some((other, self.side_by_data(other, sent, acknowledged)?)))
     }
 
-    /// The side of that connection which would send and acknowledge such numbers.
+    /// Returns the side of a connection whose stream is close to `sent` and whose peer's stream is
+    /// close to `acknowledged`.
     fn side_by_data(
         &self,
         connection: usize,
@@ -103,7 +107,7 @@ impl Analysis {
         }
     }
 
-    /// What was taken for plain TCP shows data sequence signals.
+    /// Turns a subflow that was taken for plain TCP into MPTCP, because it carries DSS options.
     fn take_as_multipath(&mut self, index: usize) {
         let subflow = &mut self.subflows[index];
         let connection = &mut self.connections[subflow.connection];

@@ -1,4 +1,4 @@
-//! A connection: plain TCP, or Multipath TCP with its subflows.
+//! A connection: plain TCP, or MPTCP with its subflows.
 
 use mptcp::connection::keys::{Keys, initial_data_seq, token};
 use mptcp::seq::DataSeq;
@@ -10,35 +10,35 @@ use super::timeline::{EventKind, Timeline};
 use super::{Side, Teller};
 use crate::time::Nanos;
 
-/// How a connection ended, as far as the capture shows it.
+/// How a connection ended, as far as the capture shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
-    /// Both sides ended their data, or one did and the capture ends.
+    /// DATA_FIN from both sides, or from one before the capture ended.
     DataFin,
     /// MP_FASTCLOSE.
     FastClose,
-    /// FINs of the only subflow.
+    /// FINs on the only subflow.
     Fin,
-    /// RST of the only subflow.
+    /// RST on the only subflow.
     Reset,
 }
 
-/// Several subflows' common stream of data in each direction.
+/// A connection, with one data stream in each direction for all its subflows.
 #[derive(Debug)]
 pub(super) struct Connection {
-    /// Of MPTCP, if it is spoken.
+    /// The MPTCP version. `None` for plain TCP.
     pub(super) version: Option<u8>,
     pub(super) keys: [Option<Key>; 2],
     pub(super) tokens: [Option<Token>; 2],
     pub(super) streams: Streams,
     pub(super) subflows: Vec<usize>,
     pub(super) timeline: Timeline,
-    /// Whether a side sent a data sequence signal.
+    /// Whether each side sent a DSS option.
     pub(super) has_signalled: [bool; 2],
-    /// Whether a side asked for checksums.
+    /// Whether a side required checksums.
     pub(super) checksums: bool,
-    /// Since when and why it goes on as plain TCP.
+    /// When and why the connection fell back to plain TCP.
     pub(super) fallback: Option<(Nanos, &'static str)>,
     pub(super) ending: Option<Ending>,
     pub(super) first_at: Nanos,
@@ -63,12 +63,12 @@ impl Connection {
         }
     }
 
-    /// Notes an event.
+    /// Records an event.
     pub(super) fn note(&mut self, by: Teller, kind: EventKind, text: impl Into<String>) {
         self.timeline.note(by, kind, text.into());
     }
 
-    /// From now on it is plain TCP; whether it was not before.
+    /// Records the fallback to plain TCP. Returns whether it is the first.
     pub(super) fn fall_back(&mut self, by: Teller, why: &'static str) -> bool {
         if self.fallback.is_some() {
             return false;
@@ -78,7 +78,7 @@ impl Connection {
         true
     }
 
-    /// A side told its key; whether it is news.
+    /// Records the key of a side. Returns whether it was unknown.
     pub(super) fn learn_key(&mut self, side: Side, key: Key) -> bool {
         if self.keys[side as usize].is_some() {
             return false;
@@ -96,7 +96,7 @@ impl Connection {
         true
     }
 
-    /// Both keys, those of a side being its own.
+    /// Returns both keys, with that of `side` as the local one.
     pub(super) fn keys_of(&self, side: Side) -> Option<Keys> {
         Some(Keys {
             local: self.keys[side as usize]?,
@@ -104,7 +104,8 @@ impl Connection {
         })
     }
 
-    /// Whether nothing was seen of its data, so that it may turn out to be a part of another.
+    /// Returns whether no data was seen yet. Such a connection may turn out to be a part of
+    /// another.
     pub(super) fn is_blank(&self) -> bool {
         self.streams
             .iter()
@@ -112,7 +113,8 @@ impl Connection {
     }
 }
 
-/// Token and initial data sequence number in version 0 (RFC 6824, section 3.1): the first 32 and the last 64 bits of the hash.
+/// Returns token and initial DSN in version 0 (RFC 6824, section 3.1): the first 32 and the last 64
+/// bits of the hash.
 fn by_sha1(key: Key) -> (Token, DataSeq) {
     let hash: [u8; 20] = Sha1::digest(key.to_be_bytes()).into();
     let number = |bytes: &[u8]| {

@@ -1,7 +1,8 @@
 //! The data that one side of a connection sends, over all its subflows.
 //!
-//! Positions count from the initial data sequence number, so that the first byte is 1; where the capture begins later, from an
-//! origin far enough below. Plain TCP is a stream whose positions are those of its one subflow.
+//! Positions count from the initial DSN, so that the first byte is 1. If the capture begins later,
+//! they count from an origin far enough below. For plain TCP, positions are those of the only
+//! subflow.
 
 use mptcp::seq::DataSeq;
 use mptcp::wire::DataNumber;
@@ -11,21 +12,23 @@ use super::pieces::{Divisible, Part, Pieces};
 use crate::time::{NANOS_PER_SECOND, Nanos, seconds};
 use crate::trace::distribution::Distribution;
 
-/// Where a stream is when the capture begins in its middle.
+/// Position of a stream whose start was not captured.
 pub(super) const MIDDLE: u64 = 1 << 40;
-/// Numbers farther from all that was seen than any window are none of this connection.
+/// A number farther than this from all numbers seen does not belong to the connection, because no
+/// window is as large.
 const FARTHEST: u64 = 1 << 32;
-/// A wait for acknowledgments is told when it is longer by this than the round trip (the shortest timeout of Linux).
+/// A wait for acknowledgments is reported if it exceeds the round trip by this (the shortest RTO of
+/// Linux).
 const GAP: Nanos = NANOS_PER_SECOND / 5;
-/// Gaps that are kept.
+/// The most gaps kept.
 const MOST_GAPS: usize = 1000;
 
-/// What is known of a piece of data until it is acknowledged.
+/// The state of a piece of data until it is acknowledged.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     first_at: Nanos,
     subflow: u32,
-    /// Copies beyond the first of which it is not yet known whether they were needed.
+    /// Copies beyond the first that are not yet known to be useful or redundant.
     undecided: u16,
     is_delivered: bool,
     was_resent: bool,
@@ -42,79 +45,80 @@ impl Divisible for Sent {
 pub(super) enum Novelty {
     /// For the first time.
     New,
-    /// Sent before on another subflow, or acknowledged before.
+    /// After it was sent on another subflow, or acknowledged.
     Reinjected,
-    /// Sent before on the same subflow, with other subflow sequence numbers.
+    /// After it was sent on the same subflow with other SSNs.
     Remapped,
 }
 
-/// Bytes sent again at the level of the connection, beside the retransmissions of subflows.
+/// Bytes sent again at the level of the connection, in addition to the retransmissions of subflows.
 #[derive(Clone, Copy, Debug, Default, Serialize, PartialEq, Eq)]
 pub struct Reinjected {
-    /// Bytes whose data sequence numbers were sent before, or acknowledged before, in a segment that is new to its subflow.
+    /// Bytes whose DSNs were sent or acknowledged before, in a segment that is new to its subflow.
     pub bytes: u64,
-    /// Of these, those acknowledged by their subflow before the first copy was.
+    /// Of these, bytes acknowledged on their subflow before the first copy was.
     pub useful_bytes: u64,
-    /// Those of which another copy had been acknowledged first.
+    /// Of these, bytes of which another copy was acknowledged first.
     pub redundant_bytes: u64,
-    /// Those sent again on the same subflow.
+    /// Of these, bytes sent again on the same subflow.
     pub same_subflow_bytes: u64,
 }
 
-/// A time in which data was under way and nothing of it acknowledged.
+/// A time in which data was in flight and none of it was acknowledged.
 #[derive(Clone, Copy, Debug, Serialize, PartialEq)]
 pub struct Gap {
     /// When it began, since the start of the capture.
     pub at_s: f64,
     /// How long it lasted.
     pub seconds: f64,
-    /// The subflow whose acknowledgments came before it, if there were any.
+    /// The subflow of the last acknowledgments before it, if there were any.
     pub from_subflow: Option<usize>,
-    /// The subflow whose acknowledgments ended it.
+    /// The subflow whose acknowledgment ended it.
     pub to_subflow: usize,
-    /// Bytes that waited when it ended.
+    /// Bytes in flight when it ended.
     pub waiting_bytes: u64,
 }
 
-/// A scheduler's choices, as far as they show: data sent for the first time, in the order of the capture.
+/// The visible choices of a scheduler: data sent for the first time, in the order of the capture.
 #[derive(Clone, Copy, Debug, Default, Serialize, PartialEq)]
 pub struct Order {
-    /// Segments sent for the first time.
+    /// Segments with data sent for the first time.
     pub segments: u64,
-    /// Of these, those that continue the data where the last one sent ended.
+    /// Of these, segments that start where the last one ended.
     pub in_order_segments: u64,
-    /// How often the next segment went over another subflow.
+    /// How often a segment used another subflow than the one before.
     pub switches: u64,
-    /// Those that reached the point of capture before data in front of them.
+    /// Segments captured before data that precedes them in the stream.
     pub early_segments: u64,
-    /// The largest distance between such a segment and the data that were missing, in bytes.
+    /// The largest distance in bytes between such a segment and the missing data.
     pub farthest_bytes: u64,
 }
 
 /// The data of one side.
 #[derive(Debug)]
 pub(super) struct DataStream {
-    /// The data sequence number at position 0.
+    /// The DSN at position 0.
     origin: Option<DataSeq>,
-    /// Whether that is the initial number of the side, and not one made up for a capture that begins later.
+    /// Whether `origin` follows from the initial DSN. Otherwise it was chosen because the capture
+    /// begins later.
     pub(super) begins_at_first: bool,
     pieces: Pieces<Sent>,
     highest: u64,
-    /// All before it was seen.
+    /// All data before this position was seen.
     contiguous: u64,
     fin_at: Option<u64>,
     last_subflow: Option<u32>,
     last_ack: Option<(Nanos, usize)>,
-    /// Since when something has been waiting to be acknowledged.
+    /// When data in flight began to wait for an acknowledgment.
     waiting_since: Option<Nanos>,
     rtt_estimate: Option<Nanos>,
     limited_since: Option<Nanos>,
     pub(super) first_at: Option<Nanos>,
     pub(super) last_at: Nanos,
-    /// Data seen, each byte once.
+    /// Bytes of data seen, each counted once.
     pub(super) bytes: u64,
     pub(super) reinjected: Reinjected,
-    /// Acknowledged without having been seen: the capture has not all subflows, or not all packets.
+    /// Bytes acknowledged but not seen, because the capture lacks subflows or packets.
     pub(super) unseen_bytes: u64,
     pub(super) order: Order,
     pub(super) rtt: Distribution,
@@ -152,7 +156,7 @@ impl Default for DataStream {
 }
 
 impl DataStream {
-    /// A stream whose first byte has position 1.
+    /// Returns a stream whose first byte has position 1.
     pub(super) fn from_first(origin: Option<DataSeq>) -> Self {
         Self {
             origin,
@@ -164,24 +168,25 @@ impl DataStream {
         }
     }
 
-    /// Nothing was sent yet, and what will be bears no data sequence numbers.
+    /// Restarts as a stream without DSNs, before any data was sent.
     pub(super) fn begin_plain(&mut self) {
         *self = Self::from_first(None);
     }
 
-    /// A position as it is shown: the first byte of a stream that was seen to begin is 0.
+    /// Returns a position as it is displayed: the first byte is 0 if the start of the stream was
+    /// captured.
     pub(super) fn shown(&self, position: u64) -> i64 {
         let origin = if self.begins_at_first { 1 } else { MIDDLE };
         position.wrapping_sub(origin) as i64
     }
 
-    /// Whether it has numbers yet, from a key or from what was sent.
+    /// Returns whether a number of the stream is known, from a key or from data sent.
     pub(super) fn has_origin(&self) -> bool {
         self.origin.is_some()
     }
 
-    /// The position of a data sequence number; `None` if no number is known yet and only its low half is told, or if it lies
-    /// farther away than any window.
+    /// Returns the position of a DSN. `None` if no number of the stream is known yet, or if
+    /// `number` is farther away than any window.
     pub(super) fn position(&self, number: DataNumber) -> Option<u64> {
         let origin = self.origin?;
         let full = number.expand(origin + self.highest);
@@ -192,20 +197,21 @@ impl DataStream {
         self.highest.checked_add_signed(ahead)
     }
 
-    /// Takes a number as the first of a stream that was not seen to begin.
+    /// Uses `number` to place a stream whose start was not captured.
     pub(super) fn begin_at(&mut self, number: DataSeq) {
         if self.origin.is_none() {
             self.origin = Some(number - MIDDLE);
         }
     }
 
-    /// How far a number lies from what was last sent, if numbers of this stream are known.
+    /// Returns the distance of `number` from the highest number sent, if numbers of the stream are
+    /// known.
     pub(super) fn distance_to(&self, number: DataSeq) -> Option<u64> {
         let highest = self.origin? + self.highest;
         Some(number.distance_from(highest).unsigned_abs())
     }
 
-    /// A subflow sends `start..end` in a segment that is new to it.
+    /// Records that a subflow sent `start..end` in a segment that is new to it.
     pub(super) fn send(&mut self, now: Nanos, subflow: usize, start: u64, end: u64) -> Novelty {
         self.first_at.get_or_insert(now);
         self.last_at = now;
@@ -262,7 +268,7 @@ impl DataStream {
         novelty
     }
 
-    /// Over which subflow data was last sent for the first time.
+    /// Returns the subflow that last sent data for the first time.
     pub(super) fn last_subflow(&self) -> Option<usize> {
         self.last_subflow.map(|subflow| subflow as usize)
     }
@@ -279,7 +285,7 @@ impl DataStream {
         }
     }
 
-    /// What had waited for data before it waits no longer.
+    /// Ends the head-of-line waits for data that is now contiguous.
     fn advance_contiguous(&mut self, now: Nanos) {
         let waits = &mut self.head_of_line;
         let from = self.contiguous.max(self.pieces.floor());
@@ -290,7 +296,7 @@ impl DataStream {
         });
     }
 
-    /// The receiver has `start..end` by what that subflow carried.
+    /// Records that `subflow` delivered `start..end` to the receiver.
     pub(super) fn deliver(&mut self, subflow: usize, start: u64, end: u64) {
         let reinjected = &mut self.reinjected;
         self.pieces.within(start, end, |start, end, sent| {
@@ -308,7 +314,8 @@ impl DataStream {
         });
     }
 
-    /// The receiver acknowledges all before position `to`; `subflow` carried that. Returns the round trip, where it can be told.
+    /// Records that the receiver acknowledged all data before position `to`, on `subflow`. Returns
+    /// the RTT if it can be measured.
     pub(super) fn acknowledge(&mut self, now: Nanos, subflow: usize, to: u64) -> Option<Nanos> {
         let before = self.pieces.floor();
         if to <= before {
@@ -319,7 +326,7 @@ impl DataStream {
         let unseen = self
             .pieces
             .acknowledge(to, |_, _, sent| newest = Some(sent));
-        // DATA_FIN takes a number (RFC 8684, section 3.3.3).
+        // DATA_FIN occupies a number (RFC 8684, section 3.3.3).
         let fin = u64::from(self.fin_at.is_some_and(|at| before <= at && at < to));
         self.unseen_bytes += unseen.saturating_sub(fin);
         self.highest = self.highest.max(to);
@@ -352,14 +359,14 @@ impl DataStream {
         });
     }
 
-    /// A mapping ends the data at that position.
+    /// Records that a mapping ends the data at position `at`. Returns whether it is the first.
     pub(super) fn finish(&mut self, at: u64) -> bool {
         let is_first = self.fin_at.is_none();
         self.fin_at.get_or_insert(at);
         is_first
     }
 
-    /// Notes whether the window that the receiver grants leaves no room for another segment.
+    /// Records whether the receive window leaves no room for another segment.
     pub(super) fn note_window(&mut self, now: Nanos, window_bytes: u64, segment_bytes: u64) {
         let waiting = self.highest - self.pieces.floor();
         let is_limited = waiting > 0 && waiting + segment_bytes > window_bytes;
@@ -370,5 +377,5 @@ impl DataStream {
     }
 }
 
-/// The two streams of a connection, by who sends.
+/// The two streams of a connection, indexed by sender.
 pub(super) type Streams = [DataStream; 2];

@@ -11,11 +11,12 @@ use super::timeline::EventKind;
 use super::{Analysis, Arrival, Side, Stamp, Teller};
 use crate::trace::TcpPacket;
 
-/// Ports below are those of servers, mostly.
+/// Ports below this mostly belong to servers.
 const FIRST_DYNAMIC_PORT: u16 = 32768;
 
 impl Analysis {
-    /// A subflow that begins with this packet, or was not seen to begin.
+    /// Creates a subflow for a packet that belongs to no known one. The start of the subflow may be
+    /// missing in the capture.
     pub(super) fn open(
         &mut self,
         stamp: Stamp,
@@ -49,7 +50,8 @@ impl Analysis {
         self.new_subflow(stamp.at, connection, sides, opener, role)
     }
 
-    /// A subflow that a SYN joins to the connection with that token; to an unknown one, if its beginning is not in the capture.
+    /// Creates a subflow that joins the connection with `token`. An unknown token creates a
+    /// connection, because its start is missing in the capture.
     fn open_join(&mut self, stamp: Stamp, packet: &TcpPacket<'_>, token: u32) -> usize {
         let (connection, receiver) = match self.tokens.get(&token) {
             Some(&(connection, side)) => (connection, side),
@@ -68,7 +70,7 @@ impl Analysis {
         self.new_subflow(stamp.at, connection, sides, Some(!receiver), Role::Join)
     }
 
-    /// A SYN or SYN/ACK.
+    /// Handles a SYN or SYN/ACK.
     pub(super) fn synchronize(&mut self, arrival: &Arrival<'_>) {
         let (packet, options) = (arrival.packet, &arrival.options);
         let is_answer = packet.flags.contains(Flags::ACK);
@@ -104,7 +106,7 @@ impl Analysis {
         }
     }
 
-    /// A packet after the SYNs: it may end the handshake.
+    /// Handles a packet after the SYNs, which may complete the handshake.
     pub(super) fn advance_handshake(&mut self, arrival: &Arrival<'_>) {
         let packet = arrival.packet;
         let (subflow, connection, by) = self.places_of(arrival);
@@ -117,7 +119,8 @@ impl Analysis {
         if by.from == opener {
             subflow.established_at.get_or_insert(by.stamp.at);
         }
-        // A join may carry data when its third packet was answered (RFC 8684, section 3.2), the others at once.
+        // A join may carry data once its third packet is answered (RFC 8684, section 3.2), other
+        // subflows at once.
         let is_usable = match subflow.role {
             Role::Join => {
                 let is_answered = by.from != opener && subflow.established_at.is_some();
@@ -134,7 +137,7 @@ impl Analysis {
         }
     }
 
-    /// MP_CAPABLE of version 1.
+    /// Handles MP_CAPABLE of version 1.
     pub(super) fn take_capable(&mut self, by: Teller, capable: &Capable) {
         match *capable {
             Capable::Syn { version, flags } => {
@@ -171,7 +174,7 @@ impl Analysis {
         }
     }
 
-    /// MP_CAPABLE of version 0.
+    /// Handles MP_CAPABLE of version 0.
     pub(super) fn take_capable_0(&mut self, by: Teller, flags: u8, keys: (Key, Option<Key>)) {
         self.agree(by, 0, flags);
         let text = match keys {
@@ -209,7 +212,7 @@ impl Analysis {
         }
     }
 
-    /// MP_JOIN.
+    /// Handles MP_JOIN.
     pub(super) fn take_join(&mut self, by: Teller, join: &Join) {
         let subflow = &mut self.subflows[by.subflow];
         let connection = &mut self.connections[subflow.connection];
@@ -245,8 +248,9 @@ impl Analysis {
         }
     }
 
-    /// From now on the connection is plain TCP; a direction that had no data yet begins with its next byte, the other's with its
-    /// own first packet without a signal if this is not the first.
+    /// Records a fallback to plain TCP. A direction without data so far begins with its next byte.
+    /// The first call does this for both directions, a later one only for the direction of the
+    /// sender.
     pub(super) fn fall_back(&mut self, by: Teller, why: &'static str) {
         let subflow = &mut self.subflows[by.subflow];
         let connection = &mut self.connections[subflow.connection];
@@ -261,7 +265,8 @@ impl Analysis {
     }
 }
 
-/// Whether the HMAC of a join is right (RFC 8684, section 3.2); `None` where something is not known, or of version 0.
+/// Returns whether the HMAC of a join is correct (RFC 8684, section 3.2). `None` if it cannot be
+/// checked or the version is 0.
 fn is_proved(
     connection: &Connection,
     nonces: [Option<Nonce>; 2],

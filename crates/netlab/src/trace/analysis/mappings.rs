@@ -1,14 +1,14 @@
-//! Which data the bytes of a subflow are, as its data sequence signals said (RFC 8684, section 3.3.1).
+//! Maps the bytes of a subflow to data, as its DSS options define (RFC 8684, section 3.3.1).
 //!
-//! Linux repeats one signal on every segment of a super-segment: a mapping speaks of a range of the subflow, not of the segment
-//! that carries it.
+//! Linux repeats one DSS option on every segment of a super-segment. A mapping therefore describes
+//! a range of the subflow, not the segment that carries it.
 
 use std::collections::VecDeque;
 
-/// Mappings that are kept at most; the oldest go first.
+/// The most mappings kept. The oldest are removed first.
 const MOST_MAPPINGS: usize = 1 << 14;
 
-/// The bytes `start..end` of the subflow are those from `data` on of the connection.
+/// The bytes `start..end` of the subflow are those of the connection from `data` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mapping {
     pub(super) start: u64,
@@ -16,16 +16,16 @@ pub(super) struct Mapping {
     pub(super) data: u64,
 }
 
-/// The mappings of one direction of a subflow, in order; none overlap.
+/// The mappings of one direction of a subflow, in order and without overlaps.
 #[derive(Debug, Default)]
 pub(super) struct Mappings {
     mappings: VecDeque<Mapping>,
-    /// From where on it needs no more mappings: plain TCP, or after a fallback (section 3.7).
+    /// SSN and DSN from which no mappings are needed: plain TCP, or after a fallback (section 3.7).
     infinite: Option<(u64, u64)>,
 }
 
 impl Mappings {
-    /// Adds a mapping; one that contradicts an earlier one does not count.
+    /// Adds a mapping. Ignores one that contradicts an earlier mapping.
     pub(super) fn add(&mut self, mapping: Mapping) {
         if self.mappings.back() == Some(&mapping) || mapping.start >= mapping.end {
             return;
@@ -46,12 +46,12 @@ impl Mappings {
         }
     }
 
-    /// From `start` on all bytes follow on one another as the data from `data` on.
+    /// Maps all bytes from `start` on to the data from `data` on.
     pub(super) fn go_on_without(&mut self, start: u64, data: u64) {
         self.infinite.get_or_insert((start, data));
     }
 
-    /// What follows the last mapping follows its data.
+    /// Maps all bytes after the last mapping to the data after it.
     pub(super) fn go_on_after_last(&mut self) {
         if let Some(last) = self.mappings.back() {
             self.infinite
@@ -59,7 +59,7 @@ impl Mappings {
         }
     }
 
-    /// Behind the last byte that a mapping places.
+    /// Returns the end of the last mapping.
     pub(super) fn last_end(&self) -> Option<u64> {
         self.mappings.back().map(|last| last.end)
     }
@@ -68,7 +68,8 @@ impl Mappings {
         self.infinite.is_some()
     }
 
-    /// Which data the byte at `offset` is, and up to where that is known. Without a mapping, up to where there is one again.
+    /// Returns the data position of the byte at `offset`, if it is mapped, and the end of the range
+    /// for which this holds, at most `end`.
     pub(super) fn of(&self, offset: u64, end: u64) -> (Option<u64>, u64) {
         if let Some((start, data)) = self.infinite.filter(|(start, _)| *start <= offset) {
             return (Some(data + (offset - start)), end);
@@ -86,7 +87,7 @@ impl Mappings {
         }
     }
 
-    /// Forgets those of bytes before `offset`, but for the last of all.
+    /// Removes mappings of bytes before `offset`, but always keeps the last one.
     pub(super) fn forget_before(&mut self, offset: u64) {
         while self.mappings.len() > 1 && self.mappings[0].end <= offset {
             self.mappings.pop_front();

@@ -1,10 +1,12 @@
-//! What Multipath TCP did, told from captured packets alone.
+//! Reconstructs from captured packets alone what MPTCP did.
 //!
-//! Packets go in one by one, in the order of the capture; what is known of a connection grows with its data under way, not with
-//! the capture. A packet finds its [`Subflow`](subflow::Subflow) by addresses and ports, the subflow its
-//! [`Connection`](connection::Connection) by keys and tokens ([`handshake`]) or, where those are not in the capture, by data
-//! sequence numbers ([`adoption`]). Each direction of a subflow is a [`Sender`](sender::Sender), which places its payload by
-//! [`mappings`] in the [`DataStream`](data_stream::DataStream) of its side.
+//! Packets are added one by one, in the order of the capture. The memory for a connection grows
+//! with its data in flight, not with the capture. A packet is assigned to its
+//! [`Subflow`](subflow::Subflow) by addresses and ports. A subflow is assigned to its
+//! [`Connection`](connection::Connection) by keys and tokens ([`handshake`]) or, if those are not
+//! in the capture, by DSNs ([`adoption`]). Each direction of a subflow is a
+//! [`Sender`](sender::Sender). It places its payload by [`mappings`] in the
+//! [`DataStream`](data_stream::DataStream) of its side.
 
 mod adoption;
 mod connection;
@@ -44,13 +46,13 @@ pub use summary::{
 };
 pub use timeline::EventKind;
 
-/// A side of a connection: who opened it, or who accepted.
+/// A side of a connection: the opener or the acceptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
-    /// Who opened it.
+    /// The opener.
     Client,
-    /// Who accepted.
+    /// The acceptor.
     Server,
 }
 
@@ -65,14 +67,14 @@ impl Not for Side {
     }
 }
 
-/// Which packet, and when since the start of the capture.
+/// The number of a packet, and its time since the start of the capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     packet: u64,
     at: Nanos,
 }
 
-/// Who tells something, when, and on which subflow.
+/// The source of an observation: packet, subflow and sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Teller {
     stamp: Stamp,
@@ -89,7 +91,7 @@ impl Teller {
     }
 }
 
-/// A packet, with what it belongs to.
+/// A packet with its subflow and its parsed options.
 struct Arrival<'a> {
     stamp: Stamp,
     subflow: usize,
@@ -97,57 +99,57 @@ struct Arrival<'a> {
     options: Options,
 }
 
-/// How many frames held what.
+/// Counts of frames by what they held.
 #[derive(Clone, Copy, Debug, Default, Serialize, PartialEq, Eq)]
 pub struct FrameCounts {
-    /// All.
+    /// All frames.
     pub frames: u64,
-    /// TCP that could be looked at.
+    /// TCP packets that could be analysed.
     pub tcp: u64,
-    /// Other protocols.
+    /// Frames of other protocols.
     pub other: u64,
-    /// Parts of IP packets, which are not put together.
+    /// Fragments of IP packets, which are not reassembled.
     pub fragments: u64,
     /// Frames of which too little was captured.
     pub cut: u64,
-    /// TCP whose headers contradict themselves.
+    /// TCP packets with contradictory headers.
     pub malformed: u64,
-    /// Frames of links that are not known.
+    /// Frames of unknown link types.
     pub unknown_link: u64,
 }
 
-/// What a TCP packet was, for series over time.
+/// One TCP packet, for series over time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
     /// Number of the frame.
     pub packet: u64,
-    /// Since the start of the capture.
+    /// Time since the start of the capture.
     pub at: Nanos,
-    /// Number of the connection.
+    /// Index of the connection.
     pub connection: usize,
-    /// Number of the subflow.
+    /// Index of the subflow.
     pub subflow: usize,
-    /// Who sent it.
+    /// The side that sent it.
     pub from: Side,
     /// What its payload was.
     pub kind: Kind,
-    /// Bytes of payload.
+    /// Payload in bytes.
     pub len: u32,
-    /// Place of the first byte in the data of its side, from 0 on, if it is known.
+    /// Offset of the first byte in the data of its side, from 0, if known.
     pub data: Option<i64>,
-    /// Place in the other side's data before which all is acknowledged.
+    /// Offset in the data of the other side before which all is acknowledged.
     pub data_ack: Option<i64>,
-    /// Round trip that its acknowledgment tells, on the subflow.
+    /// RTT measured by its acknowledgment, on the subflow.
     pub rtt: Option<Nanos>,
-    /// Round trip that its DATA_ACK tells.
+    /// RTT measured by its DATA_ACK.
     pub data_rtt: Option<Nanos>,
     /// Bytes of its sender that are not acknowledged on the subflow.
     pub unacknowledged: u64,
-    /// The receive window that it grants, if its scale is known.
+    /// The receive window it offers, if the window scale is known.
     pub window: Option<u64>,
 }
 
-/// The two ends of a TCP connection, the smaller first.
+/// The two endpoints of a TCP connection, the smaller first.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct FlowKey {
     addresses: [u128; 2],
@@ -176,15 +178,15 @@ fn number_of(address: IpAddr) -> u128 {
     }
 }
 
-/// What is known of the connections of a capture.
+/// The state of all connections of a capture.
 #[derive(Default)]
 pub struct Analysis {
-    /// The newest subflow between two ends.
+    /// The newest subflow between two endpoints.
     flows: HashMap<FlowKey, usize>,
     latest_flow: Option<(FlowKey, usize)>,
     subflows: Vec<Subflow>,
     connections: Vec<Connection>,
-    /// Whose keys have which token.
+    /// The connection and side that each token identifies.
     tokens: HashMap<Token, (usize, Side)>,
     counts: FrameCounts,
     /// When the capture begins, since 1970.
@@ -193,12 +195,12 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// Of nothing yet.
+    /// Returns an analysis without packets.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the next frame, the `number`th, and says what it was if it is one of TCP.
+    /// Adds the next frame, which has number `number`. Returns a row if it is a TCP packet.
     pub fn frame(&mut self, number: u64, frame: &Frame<'_>) -> Option<Row> {
         let origin = *self.origin.get_or_insert(frame.at);
         let stamp = Stamp {
@@ -222,12 +224,12 @@ impl Analysis {
         None
     }
 
-    /// The version of MPTCP that a connection speaks, if it does.
+    /// Returns the MPTCP version of a connection, if it uses MPTCP.
     pub fn version_of(&self, connection: usize) -> Option<u8> {
         self.connections.get(connection)?.version
     }
 
-    /// All that is known now.
+    /// Returns the summary of all packets so far.
     pub fn summary(&self) -> Summary {
         summary::of(self)
     }
@@ -270,7 +272,7 @@ impl Analysis {
         }
     }
 
-    /// A packet with its options and its subflow, which may begin with it.
+    /// Parses the options of a packet and finds its subflow, or creates it.
     fn arrival<'a>(&mut self, stamp: Stamp, packet: &'a TcpPacket<'a>) -> Arrival<'a> {
         let key = FlowKey::of(packet);
         let known = match self.latest_flow {
@@ -294,7 +296,7 @@ impl Analysis {
         }
     }
 
-    /// Where a packet belongs, and who tells what it says.
+    /// Returns the subflow and the connection of a packet, and the source of its observations.
     fn places_of(&mut self, arrival: &Arrival<'_>) -> (&mut Subflow, &mut Connection, Teller) {
         let subflow = &mut self.subflows[arrival.subflow];
         let connection = &mut self.connections[subflow.connection];
@@ -306,8 +308,8 @@ impl Analysis {
         (subflow, connection, by)
     }
 
-    /// Whether a packet belongs to that subflow, and not to a later one with the same addresses and ports: a SYN with another
-    /// number begins a new one.
+    /// Returns whether a packet belongs to a subflow, and not to a later one with the same
+    /// addresses and ports. A SYN with another number begins a new subflow.
     fn continues(&self, index: usize, packet: &TcpPacket<'_>) -> bool {
         if !packet.flags.contains(Flags::SYN) {
             return true;
@@ -333,7 +335,7 @@ impl Analysis {
         counts.options_cut += u64::from(packet.are_options_cut);
     }
 
-    /// What the packet acknowledges on the subflow.
+    /// Handles the acknowledgment of the subflow. Returns the RTT if it can be measured.
     fn take_ack(&mut self, arrival: &Arrival<'_>) -> Option<Nanos> {
         let (packet, sack) = (arrival.packet, &arrival.options.sack);
         if !packet.flags.contains(Flags::ACK) || packet.flags.contains(Flags::RST) {
@@ -364,7 +366,7 @@ impl Analysis {
         Some(seen)
     }
 
-    /// What the packet acknowledges of the connection's data.
+    /// Handles the acknowledgment of the connection's data.
     fn take_data_ack(&mut self, arrival: &Arrival<'_>) -> DataAck {
         let told = arrival.options.dss().and_then(Dss::data_ack);
         let (subflow, connection, by) = self.places_of(arrival);
@@ -418,15 +420,15 @@ impl Analysis {
     }
 }
 
-/// What a packet acknowledges of the data of a connection.
+/// The acknowledgment of a connection's data by a packet.
 #[derive(Clone, Copy, Debug, Default)]
 struct DataAck {
-    /// Behind the last byte, from 0 on.
+    /// The offset after the last byte acknowledged, from 0.
     place: Option<i64>,
     rtt: Option<Nanos>,
 }
 
-/// The full number, where that was told.
+/// Returns the full number if the option carries all 64 bits.
 fn full(number: DataNumber) -> Option<mptcp::seq::DataSeq> {
     match number {
         DataNumber::Long(full) => Some(full),
@@ -434,7 +436,7 @@ fn full(number: DataNumber) -> Option<mptcp::seq::DataSeq> {
     }
 }
 
-/// What the reason of a reset means (RFC 8684, section 3.6).
+/// Returns the meaning of the reason of a reset (RFC 8684, section 3.6).
 pub fn reset_reason(code: u8) -> &'static str {
     match code {
         0 => "unspecified",

@@ -1,4 +1,4 @@
-//! The options of a captured segment that tell something.
+//! The options of a captured segment that the analysis uses.
 
 use arrayvec::ArrayVec;
 use mptcp::seq::SeqNr;
@@ -11,23 +11,23 @@ use crate::trace::TcpPacket;
 /// Kinds of TCP options (RFC 7323, section 2.2; RFC 2018, section 3).
 const WINDOW_SCALE: u8 = 3;
 const SACK: u8 = 5;
-/// The largest scale that counts (RFC 7323, section 2.3).
+/// The largest window scale that counts (RFC 7323, section 2.3).
 const MOST_SCALE: u8 = 14;
-/// Kind and length.
+/// Bytes of kind and length.
 const OPTION_HEADER_LEN: u32 = 2;
 /// Subtype and version of an MP_CAPABLE of version 0.
 const CAPABLE_0: u8 = 0x00;
-/// Options of MPTCP in one segment that are looked at.
+/// The most MPTCP options of a segment that are analysed.
 const MOST_MPTCP: usize = 4;
-/// Blocks of a SACK option that fit a header.
+/// The most SACK blocks that fit into a header.
 const MOST_BLOCKS: usize = 4;
 
-/// An option of MPTCP, of either version.
+/// An MPTCP option of either version.
 #[derive(Clone, Debug)]
 pub(super) enum Told {
-    /// As version 1 has it, or the same in version 0.
+    /// An option of version 1, or of version 0 with the same form.
     Option(MptcpOption),
-    /// MP_CAPABLE of version 0, with keys from the SYN on.
+    /// MP_CAPABLE of version 0, which carries keys from the SYN on.
     Capable0 {
         flags: u8,
         sender_key: Key,
@@ -35,20 +35,20 @@ pub(super) enum Told {
     },
 }
 
-/// What the options of a segment say.
+/// The options of a segment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Options {
     pub(super) window_scale: Option<u8>,
     pub(super) sack: ArrayVec<SackBlock, MOST_BLOCKS>,
     pub(super) mptcp: ArrayVec<Told, MOST_MPTCP>,
-    /// Bytes of the options of MPTCP.
+    /// Bytes of the MPTCP options.
     pub(super) mptcp_len: u32,
-    /// Options of MPTCP that have not the form of their subtype, or one that is not known.
+    /// Number of MPTCP options with a wrong form or an unknown subtype.
     pub(super) not_understood: u32,
 }
 
 impl Options {
-    /// Reads those of a packet; `version` is that of the connection, where it is known.
+    /// Parses the options of a packet. `version` is the MPTCP version of the connection, if known.
     pub(super) fn of(packet: &TcpPacket<'_>, version: Option<u8>) -> Self {
         let mut options = Self::default();
         for (kind, content) in packet.options.clone() {
@@ -74,7 +74,7 @@ impl Options {
         self.not_understood += u32::from(!kept);
     }
 
-    /// The data sequence signal, if there is one.
+    /// Returns the DSS option, if there is one.
     pub(super) fn dss(&self) -> Option<&Dss> {
         self.mptcp.iter().find_map(|told| match told {
             Told::Option(MptcpOption::Dss(dss)) => Some(dss),
@@ -82,7 +82,7 @@ impl Options {
         })
     }
 
-    /// MP_CAPABLE of version 1, if there is one.
+    /// Returns the MP_CAPABLE of version 1, if there is one.
     pub(super) fn capable(&self) -> Option<&Capable> {
         self.mptcp.iter().find_map(|told| match told {
             Told::Option(MptcpOption::Capable(capable)) => Some(capable),

@@ -1,21 +1,23 @@
-//! A number space in which a sender has sent pieces, and what is known of each until it is acknowledged.
+//! A number space in which a sender has sent pieces, with the state of each until it is
+//! acknowledged.
 
 use std::collections::VecDeque;
 
-/// Pieces that are kept at most: where acknowledgments are not in the file, the oldest are forgotten.
+/// The most pieces kept. Beyond that the oldest are forgotten, because the capture may lack their
+/// acknowledgments.
 const MOST_PIECES: usize = 1 << 14;
 
-/// What is known of a piece; a piece can be divided.
+/// The state of a piece, which can be divided.
 pub(super) trait Divisible: Copy {
-    /// What is known of the part that begins so many bytes into the piece.
+    /// Returns the state of the part that begins `bytes` into the piece.
     fn tail(self, bytes: u64) -> Self;
 }
 
 /// A part of a range that was sent.
 pub(super) enum Part<'a, T> {
-    /// Acknowledged before, or so long ago that it is forgotten.
+    /// Acknowledged before, or forgotten.
     Below { start: u64, end: u64 },
-    /// Sent before, and not yet acknowledged.
+    /// Sent before and not yet acknowledged.
     Again {
         start: u64,
         end: u64,
@@ -32,7 +34,7 @@ struct Piece<T> {
     value: T,
 }
 
-/// Pieces above a floor, in order, none of which overlap.
+/// Pieces above a floor, in order and without overlaps.
 #[derive(Debug)]
 pub(super) struct Pieces<T> {
     floor: u64,
@@ -40,7 +42,7 @@ pub(super) struct Pieces<T> {
 }
 
 impl<T: Divisible> Pieces<T> {
-    /// None; all below `floor` counts as acknowledged.
+    /// Returns an empty set. Everything below `floor` counts as acknowledged.
     pub(super) fn above(floor: u64) -> Self {
         Self {
             floor,
@@ -48,7 +50,7 @@ impl<T: Divisible> Pieces<T> {
         }
     }
 
-    /// Below it all is acknowledged or forgotten.
+    /// Returns the position below which everything is acknowledged or forgotten.
     pub(super) fn floor(&self) -> u64 {
         self.floor
     }
@@ -57,7 +59,7 @@ impl<T: Divisible> Pieces<T> {
         self.pieces.is_empty()
     }
 
-    /// Adds what of `start..end` is new, with `value_at(start)` for each part, after telling of every part.
+    /// Calls `tell` for every part of `start..end`, and adds the new parts with `value_at(start)`.
     pub(super) fn send(
         &mut self,
         start: u64,
@@ -113,7 +115,7 @@ impl<T: Divisible> Pieces<T> {
         }
     }
 
-    /// Goes over the pieces that lie in `start..end`, divided at its ends.
+    /// Visits the pieces within `start..end`, which are divided at its ends.
     pub(super) fn within(&mut self, start: u64, end: u64, mut visit: impl FnMut(u64, u64, &mut T)) {
         let mut index = self.divide_at(start);
         while index < self.pieces.len() && self.pieces[index].start < end {
@@ -124,14 +126,14 @@ impl<T: Divisible> Pieces<T> {
         }
     }
 
-    /// Goes over all pieces.
+    /// Visits all pieces.
     pub(super) fn for_each(&mut self, mut visit: impl FnMut(&mut T)) {
         self.pieces
             .iter_mut()
             .for_each(|piece| visit(&mut piece.value));
     }
 
-    /// Goes over the pieces that follow `start` without a gap, and returns where the last ends.
+    /// Visits the pieces that follow `start` without a gap, and returns the end of the last one.
     pub(super) fn contiguous_from(&self, start: u64, mut visit: impl FnMut(&T)) -> u64 {
         let first = self.pieces.partition_point(|piece| piece.end <= start);
         let mut end = start;
@@ -145,8 +147,8 @@ impl<T: Divisible> Pieces<T> {
         end
     }
 
-    /// Raises the floor to `to`: all below it is acknowledged. Each piece is told with its bounds; returns how many bytes were
-    /// acknowledged of which nothing was seen.
+    /// Raises the floor to `to`, because everything below is acknowledged. Calls `tell` for each
+    /// piece with its bounds. Returns the number of bytes acknowledged but never seen.
     pub(super) fn acknowledge(&mut self, to: u64, mut tell: impl FnMut(u64, u64, T)) -> u64 {
         let mut unseen = 0;
         while self.floor < to {
@@ -173,7 +175,8 @@ impl<T: Divisible> Pieces<T> {
         unseen
     }
 
-    /// The index of the first piece that ends after `at`, divided so that none begins before and ends after it.
+    /// Returns the index of the first piece that ends after `at`, after dividing a piece that spans
+    /// `at`.
     fn divide_at(&mut self, at: u64) -> usize {
         let index = self.pieces.partition_point(|piece| piece.end <= at);
         if self.pieces.get(index).is_some_and(|piece| piece.start < at) {
@@ -183,7 +186,7 @@ impl<T: Divisible> Pieces<T> {
         index
     }
 
-    /// Divides a piece at `at`, if that lies within it.
+    /// Divides a piece at `at` if that lies within it.
     fn divide_piece(&mut self, index: usize, at: u64) {
         let piece = self.pieces[index];
         if piece.start < at && at < piece.end {

@@ -1,15 +1,15 @@
-//! Bytes over time, in as many bins as a picture has columns, however long a capture is.
+//! Bytes over time, in a bounded number of bins however long a capture is.
 
 use serde::Serialize;
 
 use crate::time::{Nanos, seconds};
 
-/// Width of the bins to begin with.
+/// Initial width of the bins.
 const FIRST_WIDTH: Nanos = 10_000_000;
-/// When there are more, two become one.
+/// The most bins. Beyond that, pairs of bins are merged.
 const MOST_BINS: usize = 512;
 
-/// Bytes in bins of equal width, from an origin that all share.
+/// Bytes in bins of equal width, from an origin common to all rates.
 #[derive(Debug)]
 pub(super) struct Rate {
     width: Nanos,
@@ -21,7 +21,7 @@ pub(super) struct Rate {
 pub struct Bins {
     /// Width of a bin.
     pub bin_s: f64,
-    /// Bytes in each bin from the start of the capture on.
+    /// Bytes in each bin, from the start of the capture.
     pub bytes: Vec<u64>,
 }
 

@@ -1,8 +1,8 @@
-//! What one end of a subflow sends, and how the other acknowledges it.
+//! What one end of a subflow sends, and how the other end acknowledges it.
 //!
-//! Offsets count from the initial sequence number, so that they are the relative numbers of RFC 8684 without their wrap: the SYN
-//! is 0, the first byte 1. Where the capture begins later they count from an origin far enough below, and the number of the SYN
-//! is learned from mappings.
+//! Offsets count from the initial sequence number: the SYN is 0, the first byte 1. They are the
+//! relative numbers of RFC 8684 without wraparound. If the capture begins later, they count from an
+//! origin far enough below, and mappings reveal the offset of the SYN.
 
 use std::net::SocketAddr;
 
@@ -17,17 +17,18 @@ use super::rate::Rate;
 use crate::time::{NANOS_PER_SECOND, Nanos, seconds};
 use crate::trace::distribution::Distribution;
 
-/// The shortest time after which Linux takes a segment for lost without a sign of it; RFC 6298 has a second.
+/// The shortest time after which Linux considers a segment lost without any sign of loss. RFC 6298
+/// has one second.
 const LEAST_TIMEOUT: Nanos = NANOS_PER_SECOND / 5;
-/// Episodes of timeouts that are kept.
+/// The most timeout episodes kept.
 const MOST_EPISODES: usize = 1000;
 
-/// What is known of a piece of a subflow until it is acknowledged.
+/// The state of a piece of a subflow until it is acknowledged.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     first_at: Nanos,
     last_at: Nanos,
-    /// Its place in the data, if a mapping says it.
+    /// Its position in the data, if it is mapped.
     data: Option<u64>,
     was_resent: bool,
     is_sacked: bool,
@@ -42,53 +43,53 @@ impl Divisible for Sent {
     }
 }
 
-/// What was counted of one direction of a subflow.
+/// Counters of one direction of a subflow.
 #[derive(Clone, Copy, Debug, Default, Serialize, PartialEq, Eq)]
 pub struct Counts {
     /// Packets.
     pub packets: u64,
     /// Packets with payload.
     pub segments: u64,
-    /// Payload, retransmissions included.
+    /// Payload bytes, retransmissions included.
     pub bytes: u64,
-    /// Payload whose subflow sequence numbers were seen, or acknowledged, before.
+    /// Payload bytes whose SSNs were seen or acknowledged before.
     pub retransmitted_bytes: u64,
     /// Segments with such payload.
     pub retransmitted_segments: u64,
-    /// Payload seen for the first time after payload with higher numbers.
+    /// Payload bytes seen for the first time after payload with higher numbers.
     pub late_bytes: u64,
-    /// Payload that no mapping places in the data of the connection.
+    /// Payload bytes without a mapping to the data of the connection.
     pub unmapped_bytes: u64,
-    /// Bytes acknowledged that are not in the file.
+    /// Bytes acknowledged but not in the capture.
     pub unseen_bytes: u64,
-    /// SYNs and SYN/ACKs sent again.
+    /// Retransmissions of SYNs and SYN/ACKs.
     pub syn_retransmissions: u64,
-    /// Bytes of the headers of IP and TCP, options included.
+    /// Bytes of IP and TCP headers, options included.
     pub header_bytes: u64,
     /// Bytes of TCP options.
     pub option_bytes: u64,
-    /// Bytes of options of MPTCP.
+    /// Bytes of MPTCP options.
     pub mptcp_option_bytes: u64,
-    /// Options of MPTCP that could not be understood.
+    /// MPTCP options that could not be parsed.
     pub options_not_understood: u64,
-    /// Packets of whose options the capture has only the first.
+    /// Packets whose options were captured only in part.
     pub options_cut: u64,
     /// Packets that close the receive window.
     pub zero_windows: u64,
-    /// Runs of data of the connection sent for the first time over this subflow, between such over others.
+    /// Runs of data sent for the first time on this subflow, between runs on others.
     pub runs: u64,
 }
 
-/// Retransmissions after a timeout, until something was acknowledged again.
+/// Retransmissions after a timeout, until the next acknowledgment.
 #[derive(Clone, Copy, Debug, Serialize, PartialEq)]
 pub struct TimeoutEpisode {
-    /// The first retransmission, since the start of the capture.
+    /// Time of the first retransmission, since the start of the capture.
     pub at_s: f64,
-    /// How long nothing had been sent or acknowledged before it.
+    /// How long nothing was sent or acknowledged before it.
     pub after_s: f64,
-    /// Retransmissions of the same bytes.
+    /// Number of retransmissions of the same bytes.
     pub retries: u32,
-    /// When an acknowledgment ended it, if one did.
+    /// Time of the acknowledgment that ended it, if there was one.
     pub end_s: Option<f64>,
 }
 
@@ -96,9 +97,9 @@ pub struct TimeoutEpisode {
 #[derive(Debug)]
 pub(super) struct Sender {
     pub(super) address: SocketAddr,
-    /// A number and its offset: the highest seen.
+    /// The highest sequence number seen, and its offset.
     highest: Option<(SeqNr, u64)>,
-    /// Offset of the initial sequence number, 0 if the SYN was seen.
+    /// Offset of the initial sequence number. 0 if the SYN was captured.
     syn_at: Option<u64>,
     isn: Option<SeqNr>,
     pieces: Pieces<Sent>,
@@ -112,7 +113,7 @@ pub(super) struct Sender {
     window_scale: Option<u8>,
     pub(super) window_bytes: Option<u64>,
     largest_segment: u64,
-    /// Empty between segments.
+    /// Buffer for `send`. Empty between segments.
     new_parts: Vec<NewPart>,
     pub(super) counts: Counts,
     pub(super) rtt: Distribution,
@@ -122,7 +123,7 @@ pub(super) struct Sender {
     pub(super) is_backup: bool,
 }
 
-/// Payload that its subflow had not sent before, and its place in the data.
+/// Payload that the subflow had not sent before, and its position in the data.
 #[derive(Clone, Copy, Debug)]
 struct NewPart {
     start: u64,
@@ -130,33 +131,33 @@ struct NewPart {
     data: Option<u64>,
 }
 
-/// How a segment's payload was sent.
+/// The classification of the payload of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) kind: Kind,
-    /// Place of the first byte in the data, if it is known.
+    /// Position of the first byte in the data, if known.
     pub(super) data: Option<u64>,
-    /// Whether a timeout preceded it, and after how long a silence.
+    /// The silence before it, if it follows a timeout.
     pub(super) timeout_after: Option<Nanos>,
 }
 
-/// What a segment was.
+/// The kind of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Without payload.
+    /// No payload.
     Ack,
-    /// Data for the first time.
+    /// Data sent for the first time.
     New,
-    /// Data sent before on another subflow, or with other numbers on the same.
+    /// Data sent before on another subflow, or on the same one with other numbers.
     Reinjection,
-    /// Payload of the subflow sent before.
+    /// Payload that the subflow has sent before.
     Retransmission,
-    /// Payload that no mapping places.
+    /// Payload without a mapping.
     Unmapped,
 }
 
 impl Kind {
-    /// Its name.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ack => "ack",
@@ -167,7 +168,7 @@ impl Kind {
         }
     }
 
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 5] = [
         Self::Ack,
         Self::New,
@@ -205,7 +206,7 @@ impl Sender {
         }
     }
 
-    /// A SYN or SYN/ACK with that number; whether it is the first.
+    /// Handles a SYN or SYN/ACK with sequence number `seq`. Returns whether it is the first.
     pub(super) fn syn(&mut self, now: Nanos, seq: SeqNr, window_scale: Option<u8>) -> bool {
         if self.isn.is_some() {
             self.counts.syn_retransmissions += 1;
@@ -224,7 +225,8 @@ impl Sender {
         self.isn
     }
 
-    /// Without a scale of the other end none applies (RFC 7323, section 2.2).
+    /// Removes the window scale. It does not apply if the other end sent none (RFC 7323, section
+    /// 2.2).
     pub(super) fn forget_window_scale(&mut self) {
         self.window_scale = None;
     }
@@ -233,13 +235,14 @@ impl Sender {
         self.window_scale.is_some()
     }
 
-    /// The offset of a number near those seen; `None` before the first.
+    /// Returns the offset of `seq`, which must be close to the numbers seen. `None` before the
+    /// first number.
     fn offset_of(&self, seq: SeqNr) -> Option<u64> {
         let (highest_seq, highest) = self.highest?;
         highest.checked_add_signed(i64::from(seq.distance_from(highest_seq)))
     }
 
-    /// The offset of a number, the first of which begins a stream that was not seen to begin.
+    /// Returns the offset of `seq`. The first number begins a stream whose start was not captured.
     fn offset_or_begin(&mut self, seq: SeqNr) -> Option<u64> {
         if self.highest.is_none() {
             self.highest = Some((seq, MIDDLE));
@@ -248,9 +251,9 @@ impl Sender {
         self.offset_of(seq)
     }
 
-    /// The window that this end grants.
+    /// Records the receive window that this end offers.
     pub(super) fn grant(&mut self, window: u16, is_syn: bool) {
-        // In a SYN it is never scaled; of a connection whose SYN was not seen the scale is not known.
+        // In a SYN the window is never scaled. If the SYN was not captured, the scale is unknown.
         let scale = if is_syn {
             Some(0)
         } else {
@@ -260,7 +263,8 @@ impl Sender {
         self.counts.zero_windows += u64::from(window == 0 && !is_syn);
     }
 
-    /// A mapping of `len` bytes from the relative number `subflow_seq` on, on a segment of `payload_len` bytes from `seq` on.
+    /// Adds a mapping of `len` bytes from SSN `subflow_seq` on. It was carried by a segment with
+    /// `payload_len` bytes from `seq` on.
     pub(super) fn map(
         &mut self,
         seq: SeqNr,
@@ -290,14 +294,16 @@ impl Sender {
         });
     }
 
-    /// Where the SYN was not seen, a mapping tells its number if it speaks of this very segment.
+    /// Derives the offset of the SYN from a mapping that covers exactly the segment that carries
+    /// it.
     fn learn_syn(&mut self, offset: u64, payload_len: u32, subflow_seq: u32, len: u64) {
         if u64::from(payload_len) == len {
             self.syn_at = Some(offset.wrapping_sub(u64::from(subflow_seq)));
         }
     }
 
-    /// From the relative number `subflow_seq` on, which lies near `seq`, all bytes are the data from `data` on.
+    /// Maps all bytes from SSN `subflow_seq` on, which is close to `seq`, to the data from `data`
+    /// on.
     pub(super) fn map_all_from(&mut self, seq: SeqNr, subflow_seq: u32, data: u64) {
         let offset = self.offset_or_begin(seq);
         if let (Some(offset), Some(syn_at)) = (offset, self.syn_at) {
@@ -306,24 +312,24 @@ impl Sender {
         }
     }
 
-    /// Without data sequence numbers, the place of a byte in the data is that on its subflow.
+    /// Maps each byte to its own offset, for connections without DSNs.
     pub(super) fn map_plainly(&mut self, seq: SeqNr) {
         if let Some(offset) = self.offset_or_begin(seq) {
             self.mappings.go_on_without(offset, offset);
         }
     }
 
-    /// All from `offset` on follows `data` without mappings.
+    /// Maps all bytes from `offset` on to the data from `data` on, without mappings.
     pub(super) fn go_on_without_mappings(&mut self, offset: u64, data: u64) {
         self.mappings.go_on_without(offset, data);
     }
 
-    /// Whether a number follows the last mapping at once.
+    /// Returns whether `seq` directly follows the last mapping.
     pub(super) fn ends_its_mappings_at(&self, seq: SeqNr) -> bool {
         self.mappings.last_end().is_some() && self.mappings.last_end() == self.offset_of(seq)
     }
 
-    /// All that follows the last mapping needs none.
+    /// Maps all bytes after the last mapping without further mappings.
     pub(super) fn go_on_after_last_mapping(&mut self) {
         self.mappings.go_on_after_last();
     }
@@ -332,18 +338,18 @@ impl Sender {
         self.mappings.are_infinite()
     }
 
-    /// What was taken for plain TCP is a subflow: what is placed in its data so far is not.
+    /// Forgets all mappings, because a connection taken for plain TCP turned out to be a subflow.
     pub(super) fn forget_places(&mut self) {
         self.mappings = Mappings::default();
         self.pieces.for_each(|sent| sent.data = None);
     }
 
-    /// Whether a mapping ever placed a byte.
+    /// Returns whether a mapping ever applied to a byte.
     pub(super) fn was_mapped(&self) -> bool {
         self.was_mapped
     }
 
-    /// Payload that this end sends.
+    /// Records payload that this end sends.
     pub(super) fn send(
         &mut self,
         now: Nanos,
@@ -382,8 +388,9 @@ impl Sender {
         })
     }
 
-    /// Divides `offset..end` into what was sent before and what is `new`: how many bytes were sent before, and when the oldest
-    /// that is not acknowledged was, if that goes again.
+    /// Divides `offset..end` into bytes sent before and `new` parts. Returns how many bytes were
+    /// sent before. Also returns when the oldest unacknowledged bytes were last sent, if they are
+    /// among them.
     fn divide(
         &mut self,
         now: Nanos,
@@ -424,7 +431,8 @@ impl Sender {
         (again, oldest_sent_at)
     }
 
-    /// Places new payload in the data of the connection: what the segment is, after what it was so far.
+    /// Places new payload in the data of the connection. Returns the kind of the segment, given its
+    /// kind `so_far`.
     fn place(
         &mut self,
         now: Nanos,
@@ -451,11 +459,12 @@ impl Sender {
         }
     }
 
-    /// The oldest segment goes again: after a timeout, if nothing was heard for as long as one takes.
+    /// Records a timeout if the oldest segment is sent again after a silence at least as long as an
+    /// RTO. Returns the silence.
     fn note_timeout(&mut self, now: Nanos, last_at: Nanos) -> Option<Nanos> {
         let silent_since = last_at.max(self.last_progress);
         let silence = now.saturating_sub(silent_since);
-        // RFC 6298, section 2.3, with the clock's grain left out.
+        // RFC 6298, section 2.3, without the clock granularity.
         let estimate = self.srtt.map_or(0, |(srtt, rttvar)| srtt + 4 * rttvar);
         if self.last_progress > last_at || silence < estimate.max(LEAST_TIMEOUT) {
             return None;
@@ -474,7 +483,7 @@ impl Sender {
         Some(silence)
     }
 
-    /// This end sends FIN behind `len` bytes from `seq` on.
+    /// Records a FIN after `len` bytes from `seq` on.
     pub(super) fn finish(&mut self, seq: SeqNr, len: u32) {
         let Some(offset) = self.offset_or_begin(seq) else {
             return;
@@ -487,7 +496,7 @@ impl Sender {
         }
     }
 
-    /// The other end acknowledges what this one sent. Returns the round trip, where it can be told.
+    /// Records an acknowledgment by the other end. Returns the RTT if it can be measured.
     pub(super) fn acknowledged(
         &mut self,
         now: Nanos,
@@ -527,7 +536,7 @@ impl Sender {
                 stream.deliver(subflow, data, data + (end - start));
             }
         });
-        // FIN takes a number (RFC 9293, section 3.4).
+        // FIN occupies a number (RFC 9293, section 3.4).
         let fin = u64::from(self.fin_at.is_some_and(|at| before <= at && at < to));
         self.counts.unseen_bytes += unseen.saturating_sub(fin);
         self.mappings.forget_before(to);
@@ -535,7 +544,7 @@ impl Sender {
         if let Some((seq, highest)) = self.highest.filter(|(_, highest)| *highest < to) {
             self.highest = Some((seq + (to - highest) as u32, to));
         }
-        // Karn's rule (RFC 6298, section 3).
+        // Karn's algorithm (RFC 6298, section 3).
         let rtt = now.saturating_sub(newest.filter(|_| !was_resent)?);
         self.rtt.add(rtt);
         self.srtt = Some(match self.srtt {
@@ -564,7 +573,7 @@ impl Sender {
         if start >= end || end > highest || end <= self.pieces.floor() {
             return;
         }
-        // Blocks grow: what was told the last time is not gone over again.
+        // SACK blocks grow, so skip the part that was processed last time.
         let known = self
             .sacked
             .iter()
@@ -595,7 +604,8 @@ impl Sender {
         }
     }
 
-    /// Where the data goes that the other end acknowledges, if no mappings say so any more.
+    /// Returns the data position that the subflow acknowledgment implies, if no mappings are needed
+    /// any more.
     pub(super) fn data_acknowledged(&self) -> Option<u64> {
         let floor = self.pieces.floor();
         let fin = u64::from(self.fin_at.is_some_and(|at| at < floor));
@@ -604,19 +614,19 @@ impl Sender {
             .map(|data| data - fin)
     }
 
-    /// Bytes neither acknowledged nor selectively acknowledged.
+    /// Returns the bytes neither acknowledged nor selectively acknowledged.
     pub(super) fn unacknowledged_bytes(&self) -> u64 {
         let highest = self.highest.map_or(0, |(_, highest)| highest);
         (highest - self.pieces.floor().min(highest)).saturating_sub(self.sacked_bytes)
     }
 
-    /// The largest payload of a segment.
+    /// Returns the largest payload of a segment.
     pub(super) fn largest_segment(&self) -> u64 {
         self.largest_segment
     }
 }
 
-/// The offset of a relative number, which has 32 bits only, near another.
+/// Returns the offset of the 32-bit relative number `subflow_seq`, close to offset `near`.
 fn offset_near(near: u64, syn_at: u64, subflow_seq: u32) -> u64 {
     let relative = near.wrapping_sub(syn_at);
     let ahead = subflow_seq.wrapping_sub(relative as u32) as i32;

@@ -1,4 +1,5 @@
-//! What options say after the handshake: mappings, addresses, priorities, ends (RFC 8684, sections 3.3 to 3.7).
+//! Handles options after the handshake: mappings, addresses, priorities, ends (RFC 8684, sections
+//! 3.3 to 3.7).
 
 use mptcp::wire::{Capable, Flags, Mapping, MptcpOption, SignalledAddress};
 
@@ -9,7 +10,7 @@ use super::timeline::EventKind;
 use super::{Analysis, Arrival, Side, Teller};
 
 impl Analysis {
-    /// All options of a packet but its data sequence signal.
+    /// Handles all options of a packet except DSS.
     pub(super) fn take_signals(&mut self, arrival: &Arrival<'_>) {
         let (_, _, by) = self.places_of(arrival);
         for told in &arrival.options.mptcp {
@@ -45,7 +46,7 @@ impl Analysis {
                 let port = address
                     .port
                     .map_or(String::new(), |port| format!(", port {port}"));
-                // Version 0 knows no echoes, and no HMACs either.
+                // Version 0 has neither echoes nor HMACs.
                 let is_echo = address.truncated_hmac.is_none() && connection.version != Some(0);
                 let echo = if is_echo { "echo of " } else { "" };
                 let text = format!("{echo}address {}: {}{port}", address.id, address.address);
@@ -75,14 +76,14 @@ impl Analysis {
                     "the connection is aborted".to_owned(),
                 )
             }
-            // Told with the RST it stands on.
+            // Reported together with the RST that carries it.
             MptcpOption::Reset(_) => return,
             MptcpOption::Capable(_) | MptcpOption::Join(_) | MptcpOption::Dss(_) => return,
         };
         connection.note(by, kind, text);
     }
 
-    /// Which data the payload of a packet is.
+    /// Handles the mapping of the payload of a packet.
     pub(super) fn take_mapping(&mut self, arrival: &Arrival<'_>) {
         let packet = arrival.packet;
         let data = arrival.options.capable().and_then(|capable| match capable {
@@ -90,7 +91,7 @@ impl Analysis {
             _ => None,
         });
         if let Some(data) = data {
-            // The first of the connection (RFC 8684, section 3.1).
+            // The first data of the connection (RFC 8684, section 3.1).
             let (subflow, _, by) = self.places_of(arrival);
             let sender = &mut subflow.ends[by.from as usize];
             sender.map(packet.seq, packet.payload_len, 1, u64::from(data.len), 1);
@@ -120,7 +121,7 @@ impl Analysis {
             connection.fall_back(by, "an infinite mapping");
             return;
         }
-        // DATA_FIN takes the last number of the mapping (RFC 8684, section 3.3.3).
+        // DATA_FIN occupies the last number of the mapping (RFC 8684, section 3.3.3).
         let len = u64::from(mapping.len) - u64::from(data_fin);
         if data_fin && stream.finish(data + len) {
             let text = format!("the data ends after {} bytes", stream.shown(data + len));
@@ -133,9 +134,10 @@ impl Analysis {
         }
     }
 
-    /// Payload without a signal: part of an earlier mapping, plain TCP, or a fallback (RFC 8684, section 3.7): if there never was
-    /// one, and if it follows the last mapping of the only subflow, because the answers to that bore none. Each direction goes
-    /// on by itself.
+    /// Handles payload without a DSS option. It belongs to an earlier mapping, to plain TCP, or to
+    /// a connection that falls back (RFC 8684, section 3.7). Data indicates a fallback if its
+    /// direction never had a mapping, or if it follows the last mapping of the only subflow because
+    /// the answers carried no DSS. Each direction continues on its own.
     fn go_without_mapping(&mut self, arrival: &Arrival<'_>) {
         let (subflow, connection, by) = self.places_of(arrival);
         let sender = &mut subflow.ends[by.from as usize];
@@ -165,7 +167,7 @@ impl Analysis {
         }
     }
 
-    /// FIN and RST.
+    /// Handles FIN and RST.
     pub(super) fn take_end(&mut self, arrival: &Arrival<'_>) {
         let packet = arrival.packet;
         let is_reset = packet.flags.contains(Flags::RST);
@@ -191,7 +193,7 @@ impl Analysis {
             let ending = if is_reset { Ending::Reset } else { Ending::Fin };
             connection.ending.get_or_insert(ending);
         }
-        // A reset outweighs a FIN before it.
+        // A reset replaces an earlier FIN.
         let before = subflow.end.as_ref();
         if before.is_none_or(|end| is_reset && end.how == "fin") {
             subflow.end = Some(SubflowEnd {
@@ -204,7 +206,8 @@ impl Analysis {
     }
 }
 
-/// Whether the HMAC of an announced address is right (RFC 8684, section 3.4.1); `None` where that cannot be told.
+/// Returns whether the HMAC of an announced address is correct (RFC 8684, section 3.4.1). `None` if
+/// it cannot be checked.
 fn is_address_proved(
     connection: &Connection,
     from: Side,

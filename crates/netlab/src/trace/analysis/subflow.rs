@@ -9,15 +9,15 @@ use super::Side;
 use super::sender::Sender;
 use crate::time::Nanos;
 
-/// How a subflow came to its connection.
+/// How a subflow was assigned to its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The first of a connection.
+    /// The initial subflow.
     Initial,
-    /// By MP_JOIN.
+    /// Joined by MP_JOIN.
     Join,
-    /// Its SYN is not in the capture; its data sequence numbers tell where it belongs.
+    /// Assigned by its DSNs, because its SYN is not in the capture.
     ByData,
     /// Plain TCP.
     Plain,
@@ -26,14 +26,14 @@ pub enum Role {
 /// How a subflow ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SubflowEnd {
-    /// When, since the start of the capture.
+    /// When it ended, since the start of the capture.
     #[serde(skip)]
     pub at: Nanos,
     /// "fin" or "reset".
     pub how: &'static str,
-    /// The reason that a reset gave (RFC 8684, section 3.6).
+    /// The reason given by a reset (RFC 8684, section 3.6).
     pub reason: Option<u8>,
-    /// Who.
+    /// The side that ended it.
     pub by: Side,
 }
 
@@ -41,17 +41,17 @@ pub struct SubflowEnd {
 #[derive(Debug)]
 pub(super) struct Subflow {
     pub(super) connection: usize,
-    /// By side of the connection.
+    /// Indexed by side of the connection.
     pub(super) ends: [Sender; 2],
     pub(super) opener: Option<Side>,
     pub(super) role: Role,
-    /// The random numbers of its MP_JOINs, by side.
+    /// The nonces of its MP_JOINs, by side.
     pub(super) nonces: [Option<Nonce>; 2],
     pub(super) first_at: Nanos,
     pub(super) last_at: Nanos,
-    /// The SYN/ACK.
+    /// When the SYN/ACK was seen.
     pub(super) answered_at: Option<Nanos>,
-    /// The third packet of the handshake.
+    /// When the third packet of the handshake was seen.
     pub(super) established_at: Option<Nanos>,
     /// When it may carry data in both directions.
     pub(super) usable_at: Option<Nanos>,
@@ -81,7 +81,7 @@ impl Subflow {
         }
     }
 
-    /// Which side has that address.
+    /// Returns the side with an address.
     pub(super) fn side_of(&self, address: SocketAddr) -> Side {
         if self.ends[0].address == address {
             Side::Client
@@ -90,14 +90,14 @@ impl Subflow {
         }
     }
 
-    /// Takes the other view of who is the client of the connection.
+    /// Exchanges the two sides of the connection.
     pub(super) fn swap_sides(&mut self) {
         self.ends.swap(0, 1);
         self.opener = self.opener.map(|side| !side);
         self.nonces.swap(0, 1);
     }
 
-    /// Whether payload was seen on it.
+    /// Returns whether it carried payload.
     pub(super) fn has_data(&self) -> bool {
         self.ends.iter().any(|end| end.counts.bytes > 0)
     }

@@ -1,4 +1,5 @@
-//! What is known of a capture, as values to print and to write as JSON. Seconds count from the start of the capture.
+//! The summary of a capture, as values to print and to write as JSON. Times in seconds count from
+//! the start of the capture.
 
 use serde::Serialize;
 
@@ -17,7 +18,7 @@ use crate::trace::Durations;
 pub struct Summary {
     /// Frames by what they held.
     pub frames: FrameCounts,
-    /// The first frame, in seconds since 1970.
+    /// Time of the first frame, in seconds since 1970.
     pub start_unix_s: f64,
     /// From the first to the last frame.
     pub duration_s: f64,
@@ -28,41 +29,41 @@ pub struct Summary {
 /// A value for each side of a connection.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct BySide<T> {
-    /// Who opened it.
+    /// Value of the opener.
     pub client: T,
-    /// Who accepted.
+    /// Value of the acceptor.
     pub server: T,
 }
 
-/// One side.
+/// One side of a connection.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct SideSummary {
-    /// Its end of the first subflow.
+    /// Its address and port on the first subflow.
     pub address: String,
-    /// 16 hexadecimal digits.
+    /// Its key as 16 hexadecimal digits.
     pub key: Option<String>,
-    /// 8 hexadecimal digits.
+    /// Its token as 8 hexadecimal digits.
     pub token: Option<String>,
 }
 
 /// A connection.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct ConnectionSummary {
-    /// Its number in this capture.
+    /// Index of the connection in this capture.
     pub id: usize,
-    /// Version of MPTCP; null: plain TCP.
+    /// Version of MPTCP. Null for plain TCP.
     pub version: Option<u8>,
-    /// The token by which the client joins, 8 hexadecimal digits.
+    /// The token with which the client joins, as 8 hexadecimal digits.
     pub token: Option<String>,
-    /// Who takes part.
+    /// The two sides.
     pub sides: BySide<SideSummary>,
-    /// The first packet.
+    /// Time of the first packet.
     pub start_s: f64,
-    /// The last packet.
+    /// Time of the last packet.
     pub end_s: f64,
-    /// Whether data sequence signals bear checksums.
+    /// Whether DSS options carry checksums.
     pub checksums: bool,
-    /// Why it went on as plain TCP, and since when.
+    /// When and why it fell back to plain TCP.
     pub fallback: Option<FallbackSummary>,
     /// How it ended, if it did.
     pub ending: Option<Ending>,
@@ -72,72 +73,72 @@ pub struct ConnectionSummary {
     pub reinjected_bytes: u64,
     /// From the first SYN until a second subflow may carry data.
     pub second_subflow_usable_after_s: Option<f64>,
-    /// What each side sends.
+    /// What each side sent.
     pub data: BySide<DataSummary>,
     /// In the order of their first packets.
     pub subflows: Vec<SubflowSummary>,
-    /// What happened besides data.
+    /// Events other than data.
     pub events: Vec<EventSummary>,
-    /// Events beyond those.
+    /// Number of events that were left out.
     pub events_left_out: u64,
 }
 
-/// The end of Multipath TCP in a connection.
+/// The fallback of a connection to plain TCP.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct FallbackSummary {
-    /// Since when.
+    /// When it happened.
     pub at_s: f64,
-    /// Why.
+    /// Why it happened.
     pub why: &'static str,
 }
 
 /// The data of one side.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct DataSummary {
-    /// Each byte counted once.
+    /// Bytes, each counted once.
     pub bytes: u64,
-    /// Bytes over the time from the first to the last segment.
+    /// Bytes divided by the time from the first to the last segment.
     pub goodput_bps: Option<f64>,
-    /// Payload that had been seen before, on the same subflow or another.
+    /// Payload that was seen before, on the same subflow or another.
     pub duplicate_bytes: u64,
-    /// Bytes acknowledged that are not in the capture.
+    /// Bytes acknowledged but not in the capture.
     pub unseen_bytes: u64,
-    /// Data sent again across subflows.
+    /// Data reinjected.
     pub reinjected: Reinjected,
     /// The order in which data was sent for the first time.
     pub order: Order,
-    /// How long data behind a hole waited for it at the point of capture.
+    /// How long data beyond a gap waited for the missing data, at the point of capture.
     pub head_of_line: Option<Durations>,
     /// From data to its DATA_ACK.
     pub rtt: Option<Durations>,
     /// Time in which the receive window had no room for another segment.
     pub window_limited_s: f64,
-    /// Times in which data waited in vain to be acknowledged.
+    /// Times in which data in flight was not acknowledged.
     pub gaps: Vec<Gap>,
 }
 
 /// A subflow.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct SubflowSummary {
-    /// Its number in this capture.
+    /// Index of the subflow in this capture.
     pub id: usize,
     /// Address and port of the client of the connection.
     pub local: String,
-    /// Address and port of its server.
+    /// Address and port of the server.
     pub remote: String,
-    /// How it came to the connection.
+    /// How it was assigned to the connection.
     pub role: Role,
-    /// Which side opened it, if its SYN was seen.
+    /// The side that opened it, if its SYN was captured.
     pub opened_by: Option<Side>,
-    /// The first packet.
+    /// Time of the first packet.
     pub start_s: f64,
     /// From the SYN to the third packet of the handshake.
     pub handshake_s: Option<f64>,
     /// When it could carry data.
     pub usable_s: Option<f64>,
-    /// The first payload.
+    /// Time of the first payload.
     pub first_data_s: Option<f64>,
-    /// The last packet.
+    /// Time of the last packet.
     pub end_s: f64,
     /// How it ended, if it did.
     pub ended: Option<SubflowEnd>,
@@ -145,19 +146,19 @@ pub struct SubflowSummary {
     pub backup: bool,
     /// Payload in both directions, retransmissions included.
     pub bytes: u64,
-    /// Part of the connection's payload.
+    /// Share of the connection's payload.
     pub share: Option<f64>,
-    /// What each side sends on it.
+    /// What each side sent on it.
     pub directions: BySide<DirectionSummary>,
 }
 
-/// What one side sends on a subflow.
+/// What one side sent on a subflow.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct DirectionSummary {
-    /// What was counted.
+    /// Counters.
     #[serde(flatten)]
     pub counts: Counts,
-    /// From payload to its acknowledgment, as seen where the capture was made.
+    /// From payload to its acknowledgment, at the point of capture.
     pub rtt: Option<Durations>,
     /// Retransmissions after timeouts.
     pub timeouts: Vec<TimeoutEpisode>,
@@ -165,30 +166,30 @@ pub struct DirectionSummary {
     pub rate: Bins,
 }
 
-/// Something that happened.
+/// An event of a connection.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct EventSummary {
     /// Number of the frame.
     pub packet: u64,
-    /// When.
+    /// When it happened.
     pub at_s: f64,
-    /// The subflow whose packet told it.
+    /// The subflow of the packet.
     pub subflow: usize,
-    /// Who sent that.
+    /// The side that sent the packet.
     pub from: Side,
     /// Its kind.
     pub kind: EventKind,
-    /// What it says.
+    /// A description for people.
     pub text: String,
-    /// How often it was told.
+    /// How often it was repeated, the first time included.
     pub times: u32,
-    /// When it was told last.
+    /// When it was last repeated.
     pub last_s: f64,
 }
 
 pub(super) fn of(analysis: &Analysis) -> Summary {
     let connections = analysis.connections.iter().enumerate();
-    // Those that turned out to be parts of others have no subflows any more.
+    // Connections that turned out to be parts of others have no subflows left.
     let own = connections.filter(|(_, connection)| !connection.subflows.is_empty());
     Summary {
         frames: analysis.counts,

@@ -1,27 +1,27 @@
-//! What happened in a connection besides data: options, openings, ends.
+//! Events of a connection other than data: options, openings, ends.
 
 use serde::Serialize;
 
 use super::Teller;
 use crate::time::Nanos;
 
-/// Events of a connection that are kept; what comes after is counted.
+/// The most events of a connection that are kept. Further events are only counted.
 const MOST_EVENTS: usize = 2000;
-/// Among so many of the last events one that is told again is looked for.
+/// The number of latest events among which a repeated event is searched.
 const REMEMBERED: usize = 32;
 
-/// What happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Event {
     pub(super) by: Teller,
     pub(super) kind: EventKind,
     pub(super) text: String,
-    /// How often it was told, for an option repeated on further packets.
+    /// How often it was seen, because options are repeated on further packets.
     pub(super) times: u32,
     pub(super) last_at: Nanos,
 }
 
-/// Kinds of events, by the names of RFC 8684 where it has one.
+/// Kinds of events, with the names of RFC 8684 where they exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
@@ -43,17 +43,17 @@ pub enum EventKind {
     MpFail,
     /// MP_FASTCLOSE.
     MpFastclose,
-    /// The end of a side's data.
+    /// The data of a side ends.
     DataFin,
-    /// The end of a side's bytes on a subflow.
+    /// A side ends its byte stream on a subflow.
     Fin,
     /// A subflow is reset.
     Reset,
-    /// The connection goes on as plain TCP.
+    /// The connection falls back to plain TCP.
     Fallback,
-    /// A sender waited in vain for acknowledgments, and sent again.
+    /// A sender retransmitted after waiting for acknowledgments.
     Timeout,
-    /// What no sender should send.
+    /// A packet that violates the protocol.
     Violation,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
-    /// Notes an event; what was told a moment ago already is counted as told again.
+    /// Adds an event. A recent event with the same content is counted as repeated.
     pub(super) fn note(&mut self, by: Teller, kind: EventKind, text: String) {
         let is_same = |event: &&mut Event| {
             (event.kind, event.by.subflow, event.by.from) == (kind, by.subflow, by.from)
@@ -98,7 +98,7 @@ impl Timeline {
         &self.events
     }
 
-    /// Events that were not kept.
+    /// Returns the number of events that were not kept.
     pub(super) fn left_out(&self) -> u64 {
         self.left_out
     }

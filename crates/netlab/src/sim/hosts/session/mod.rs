@@ -1,4 +1,4 @@
-//! What an application does with a connection, at one of its ends.
+//! The applications at the ends of connections.
 
 mod probe;
 mod request_response;
@@ -19,11 +19,11 @@ use transfer::{Receiver, Sender, Units};
 pub(in crate::sim) use video::VideoRecord;
 use video::{Player, Server};
 
-/// What a session has to do with when it is its turn.
+/// What a session can use when it acts.
 pub(super) struct Turn<'a> {
     pub(super) now: Nanos,
     pub(super) connection: &'a mut Connection,
-    /// The peer has ended its stream, and all of it can be read.
+    /// Whether the peer has ended its stream and all of it can be read.
     pub(super) peer_has_ended: bool,
     pub(super) record: &'a mut FlowRecord,
     pub(super) notes: &'a mut Notes,
@@ -31,11 +31,12 @@ pub(super) struct Turn<'a> {
 
 /// An application at one end of a connection.
 pub(super) trait Session: Send {
-    /// Reads what there is and writes what fits; when it wants its next turn, if nothing happens before.
+    /// Reads available data and writes what fits. Returns when it acts next if nothing happens
+    /// before.
     fn advance(&mut self, turn: &mut Turn<'_>) -> Option<Nanos>;
 }
 
-/// The session of a flow at that end, in a connection that stands.
+/// Returns the session of a flow at one end of an established connection.
 pub(super) fn session(
     app: &Application,
     side: FlowEnd,
@@ -84,7 +85,7 @@ pub(super) fn session(
             FlowEnd::To => Box::new(Echo::new(streams, size_bytes)),
         },
         Application::ShortFlows { bytes, .. } => {
-            // The side that accepted closes first: it has ports enough to wait for late segments.
+            // The acceptor closes first, because it has enough ports for connections in TIME-WAIT.
             match stream_end(app, side) {
                 StreamEnd::Sender => Box::new(Sender::of_one_unit(streams.data, bytes, !opens)),
                 StreamEnd::Receiver => {
@@ -97,12 +98,12 @@ pub(super) fn session(
     }
 }
 
-/// Which symbolic bytes a flow sends, each way.
+/// The symbolic streams of a flow, one each way.
 #[derive(Clone, Copy, Debug)]
 struct Streams {
-    /// The flow's data.
+    /// The data of the flow.
     data: u32,
-    /// What asks for them.
+    /// The requests for it.
     requests: u32,
 }
 
@@ -116,7 +117,7 @@ impl Streams {
     }
 }
 
-/// Bytes of a symbolic stream that are still to be written.
+/// Writes `bytes` of a symbolic stream from `offset`. Returns how many bytes were accepted.
 fn write(connection: &mut Connection, stream: u32, offset: u64, bytes: u64) -> u64 {
     if bytes == 0 {
         return 0;
@@ -125,7 +126,8 @@ fn write(connection: &mut Connection, stream: u32, offset: u64, bytes: u64) -> u
     u64::from(connection.send(&Payload::stream(stream, offset, len)))
 }
 
-/// Reads all there is of a symbolic stream and says how much it was; a byte that was not sent is an error of the flow.
+/// Reads all available bytes of a symbolic stream and returns their number. A byte that differs
+/// from the one sent fails the flow.
 fn read(turn: &mut Turn<'_>, stream: u32, offset: u64) -> u64 {
     let mut read = 0;
     while let Some(payload) = turn.connection.recv() {

@@ -1,21 +1,21 @@
-//! Probes over a connection: each is echoed, which gives a round-trip time.
+//! Probes over a connection. Each is echoed, which yields a round-trip time.
 
 use std::collections::VecDeque;
 
 use super::{Session, Streams, Turn, read, write};
 use crate::time::Nanos;
 
-/// Sends probes and notes their answers.
+/// Sends probes and records their answers.
 pub(super) struct Probe {
     streams: Streams,
     every: Nanos,
     size_bytes: u64,
     duration: Option<Nanos>,
-    /// Probes that are due so far.
+    /// Number of probes due so far.
     due: u64,
     sent: u64,
     echoed: u64,
-    /// When those that are not answered were due, the oldest first.
+    /// When each unanswered probe was due, the oldest first.
     waiting: VecDeque<Nanos>,
 }
 
@@ -38,7 +38,7 @@ impl Probe {
         }
     }
 
-    /// When the next probe is due, counted from the start; `None` after the last.
+    /// Returns when the next probe is due, counted from the start. `None` after the last one.
     fn next_due(&self) -> Option<Nanos> {
         let due = self.every.saturating_mul(self.due);
         let is_over = self.duration.is_some_and(|duration| due >= duration);
@@ -80,7 +80,7 @@ impl Session for Probe {
     }
 }
 
-/// Sends back what arrives.
+/// Echoes the bytes that arrive.
 pub(super) struct Echo {
     streams: Streams,
     size_bytes: u64,

@@ -1,4 +1,5 @@
-//! A request, its response, the next request. The flow's data are the responses; each is a unit.
+//! A request, its response, the next request. The responses are the data of the flow. Each is a
+//! unit.
 
 use super::{Session, Streams, Turn, read, write};
 use crate::time::Nanos;
@@ -10,7 +11,7 @@ pub(super) struct Requester {
     response_bytes: u64,
     count: Option<u64>,
     duration: Option<Nanos>,
-    /// Requests begun, and when the last one was.
+    /// Number of requests begun. `asked_at` is when the last one was.
     asked: u64,
     asked_at: Nanos,
     sent: u64,
@@ -41,7 +42,7 @@ impl Requester {
         }
     }
 
-    /// The next request, or the end, once the last one is answered.
+    /// Sends the next request, or ends the flow, once the last request is answered.
     fn ask(&mut self, turn: &mut Turn<'_>) {
         let deadline = self
             .duration

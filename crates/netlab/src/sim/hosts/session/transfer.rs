@@ -1,4 +1,5 @@
-//! A byte stream in data units, from one end to the other: bulk, constant bit rate, streaming and short transfers.
+//! A byte stream in data units from one end to the other: bulk, constant bit rate, streaming and
+//! short transfers.
 
 use super::{Session, Transfer, Turn, read, write};
 use crate::flows::{DataStream, Shape};
@@ -8,9 +9,11 @@ use crate::time::Nanos;
 pub(super) struct Sender {
     stream: u32,
     data: DataStream,
-    /// Whether units are timed as they are handed over; a short transfer was when its connection was opened.
+    /// Whether to record the time at which units are handed over. A short transfer is timed from
+    /// the opening of its connection instead.
     notes_units: bool,
-    /// Whether it closes when it has sent all; else the receiver, who knows how much comes, does.
+    /// Whether it closes after sending everything. Otherwise the receiver closes, which knows the
+    /// length.
     closes: bool,
     sent: u64,
 }
@@ -26,7 +29,7 @@ impl Sender {
         }
     }
 
-    /// Sends a short transfer.
+    /// Returns the sender of a short transfer.
     pub(super) fn of_one_unit(stream: u32, bytes: u64, closes: bool) -> Self {
         Self {
             notes_units: false,
@@ -35,7 +38,7 @@ impl Sender {
         }
     }
 
-    /// Hands over what may be sent; the units that begin with it are begun now.
+    /// Hands over all released bytes that fit. Records the start of the units that begin with them.
     fn send(&mut self, turn: &mut Turn<'_>, released: u64) {
         let before = self.sent;
         self.sent += write(turn.connection, self.stream, before, released - before);
@@ -49,7 +52,7 @@ impl Sender {
 
 impl Session for Sender {
     fn advance(&mut self, turn: &mut Turn<'_>) -> Option<Nanos> {
-        // The peer sends nothing, but its end has to be read.
+        // The peer sends nothing, but the end of its stream must be read.
         while turn.connection.recv().is_some() {}
         let start = turn.record.start();
         let deadline = self
@@ -75,18 +78,18 @@ impl Session for Sender {
             .data
             .pace
             .map(|pace| pace.due(self.sent / pace.piece_bytes).saturating_add(start));
-        // What is due already waits for room, not for time.
+        // A unit that is already due waits for room, not for time.
         let due = due.filter(|due| *due > turn.now);
         due.into_iter().chain(deadline).min()
     }
 }
 
-/// How a receiver tells units.
+/// How a receiver identifies units.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Units {
-    /// One after the other.
+    /// Units follow one another.
     InOrder,
-    /// All is this one.
+    /// Everything is this one transfer.
     One(Transfer),
 }
 
@@ -95,7 +98,7 @@ pub(super) struct Receiver {
     stream: u32,
     shape: Shape,
     units: Units,
-    /// Whether it closes when it has all.
+    /// Whether it closes after receiving everything.
     closes: bool,
     received: u64,
     last_arrival: Option<Nanos>,
@@ -117,7 +120,7 @@ impl Receiver {
         self.shape.bytes == Some(self.received)
     }
 
-    /// Notes the units that are complete with what arrived after `before`.
+    /// Records the units completed by the bytes after `before`.
     fn note_units(&self, turn: &mut Turn<'_>, before: u64) {
         let mut offset = before;
         while offset < self.received && self.shape.end_of_unit(offset) <= self.received {
@@ -139,7 +142,7 @@ impl Receiver {
         }
     }
 
-    /// The stream is over: the unit that is under way is as long as it is.
+    /// Handles the end of the stream. The unit in progress ends there.
     fn finish(&self, turn: &mut Turn<'_>) {
         let at = self.last_arrival.unwrap_or(turn.record.start());
         let rest = self.received % self.shape.unit_bytes;

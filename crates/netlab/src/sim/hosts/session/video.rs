@@ -1,8 +1,10 @@
-//! A video player that adapts its bit rate, and the server of its segments. The flow's data are the segments; each is a unit.
+//! A video player that adapts its bit rate, and the server of its segments. The segments are the
+//! data of the flow. Each is a unit.
 //!
-//! The player asks for one segment after the other as long as its buffer has room for a whole one. The bit rate of each follows
-//! from the playing time in the buffer: BBA-0 of Huang et al., "A buffer-based approach to rate adaptation" (SIGCOMM 2014,
-//! algorithm 1), with its reservoir and cushion in proportion to the buffer.
+//! The player requests one segment after another while its buffer has room for a whole one. The bit
+//! rate of each follows from the playing time in the buffer: BBA-0 of Huang et al., "A buffer-based
+//! approach to rate adaptation" (SIGCOMM 2014, algorithm 1), with reservoir and cushion in
+//! proportion to the buffer.
 
 use std::collections::VecDeque;
 
@@ -12,21 +14,22 @@ use crate::time::{NANOS_PER_SECOND, Nanos};
 
 /// Bytes of a request.
 const REQUEST_BYTES: u64 = 300;
-/// The part of the buffer below which the lowest bit rate is asked for: 90 of 240 s in the paper.
+/// The part of the buffer up to which the lowest bit rate is requested: 90 of 240 s in the paper.
 const RESERVOIR: f64 = 0.375;
-/// The part of the buffer from which on the highest is asked for: 216 of 240 s.
+/// The part of the buffer from which the highest bit rate is requested: 216 of 240 s.
 const UPPER: f64 = 0.9;
 
-/// What both ends know of a video.
+/// The state of a video that both ends share.
 #[derive(Default)]
 pub(in crate::sim) struct VideoRecord {
-    /// Bytes of the segments that were asked for and not begun: what is in the requests.
+    /// Bytes of the segments requested and not yet begun. They stand for the content of the
+    /// requests.
     asked: VecDeque<u64>,
     playback: Playback,
 }
 
 impl VideoRecord {
-    /// Names of what [`Self::values`] gives.
+    /// Names of the values returned by [`Self::values`].
     pub(in crate::sim) const METRICS: [&str; 4] = [
         "video_buffer_s",
         "video_stalls",
@@ -34,7 +37,8 @@ impl VideoRecord {
         "video_startup_s",
     ];
 
-    /// The values of [`Self::METRICS`] at `now`; the start-up is none until the video plays.
+    /// Returns the values of [`Self::METRICS`] at `now`. The startup time is `None` until the video
+    /// plays.
     pub(in crate::sim) fn values(&self, now: Nanos) -> [Option<f64>; 4] {
         let seconds = |time: Nanos| time as f64 / NANOS_PER_SECOND as f64;
         let playback = self.playback.at(now);
@@ -47,24 +51,24 @@ impl VideoRecord {
     }
 }
 
-/// What is played, as of `now`.
+/// The state of the playback at `now`.
 #[derive(Clone, Default)]
 struct Playback {
     now: Nanos,
     /// Playing time in the buffer.
     buffered: Nanos,
     is_playing: bool,
-    /// From the start of the flow until it played.
+    /// Time from the start of the flow until it played.
     startup: Option<Nanos>,
     stalls: u64,
-    /// How long it stood still after its start.
+    /// How long it stalled after its start.
     stalled: Nanos,
-    /// The last segment is in the buffer: when that is empty the video is over.
+    /// Whether the last segment is in the buffer. The video is over when that buffer is empty.
     has_all: bool,
 }
 
 impl Playback {
-    /// The same at a later instant: a buffer that runs empty stops it.
+    /// Returns the state at a later time. Playback stops if the buffer runs empty.
     fn at(&self, now: Nanos) -> Self {
         let mut later = self.clone();
         let passed = now.saturating_sub(self.now);
@@ -86,7 +90,7 @@ impl Playback {
         later
     }
 
-    /// Plays if it does not and there is enough for it.
+    /// Starts the playback if it is stopped and the buffer holds at least `enough`.
     fn play_from(&mut self, enough: Nanos, start: Nanos) {
         if !self.is_playing && (self.buffered >= enough || self.has_all) {
             self.is_playing = true;
@@ -95,17 +99,17 @@ impl Playback {
     }
 }
 
-/// Asks for segments and plays them.
+/// Requests segments and plays them.
 pub(super) struct Player {
     streams: Streams,
     video: Video,
-    /// Segments in all; `None` is without end.
+    /// Number of segments. `None` is without end.
     count: Option<u64>,
     asked: u64,
     asked_at: Nanos,
-    /// The place of the last bit rate among those there are.
+    /// Index of the last bit rate.
     rate: usize,
-    /// Bytes of all segments that were asked for.
+    /// Bytes of all segments requested.
     expected: u64,
     received: u64,
     sent: u64,
@@ -134,7 +138,7 @@ impl Player {
         bits.div_ceil(8 * u128::from(NANOS_PER_SECOND)) as u64
     }
 
-    /// The last segment asked for has arrived.
+    /// Handles the arrival of the last segment requested.
     fn take_segment(&mut self, turn: &mut Turn<'_>) {
         let (number, bytes) = (self.asked - 1, self.segment_bytes());
         turn.record
@@ -151,7 +155,7 @@ impl Player {
         }
     }
 
-    /// Asks for the next segment, or says when there will be room for it.
+    /// Requests the next segment, or returns when the buffer will have room for it.
     fn ask(&mut self, turn: &mut Turn<'_>) -> Option<Nanos> {
         let video = &mut turn.record.video;
         let room = self.video.buffer_ns - self.video.segment_ns;
@@ -192,7 +196,8 @@ impl Session for Player {
     }
 }
 
-/// The place of the bit rate of the next segment: that of the last one, unless the buffer's rate is beyond its neighbours.
+/// Returns the index of the next bit rate. It is the last one, unless the rate that follows from
+/// the buffer reaches a neighbouring one.
 fn next_rate(video: &Video, last: usize, buffered: Nanos) -> usize {
     let rates = &video.bitrates_bps;
     let highest = rates.len() - 1;
@@ -216,13 +221,14 @@ fn next_rate(video: &Video, last: usize, buffered: Nanos) -> usize {
     }
 }
 
-/// Sends the segments that are asked for.
+/// Sends the segments requested.
 pub(super) struct Server {
     streams: Streams,
-    /// Requests that were read, and how many of them have segments in `promised`.
+    /// Bytes of requests read. `begun` counts the requests whose segments are included in
+    /// `promised`.
     received: u64,
     begun: u64,
-    /// Bytes of all segments that were asked for.
+    /// Bytes of all segments requested.
     promised: u64,
     sent: u64,
 }
@@ -263,7 +269,7 @@ mod tests {
 
     const SECOND: Nanos = NANOS_PER_SECOND;
 
-    /// Four bit rates and 240 s of buffer, as in the paper.
+    /// Returns a video with four bit rates and 240 s of buffer, as in the paper.
     fn video() -> Video {
         Video {
             bitrates_bps: vec![1_000_000, 2_000_000, 3_000_000, 4_000_000],
@@ -279,7 +285,7 @@ mod tests {
         let next = |last, seconds| next_rate(&video(), last, seconds * SECOND);
         // Up to 90 s the lowest, from 216 s the highest.
         assert_eq!([next(3, 90), next(0, 216)], [0, 3]);
-        // At 153 s the buffer's rate is 2.5 Mbit/s: between the neighbours of 2 and of 3 Mbit/s.
+        // At 153 s the rate that follows from the buffer is 2.5 Mbit/s, between 2 and 3 Mbit/s.
         assert_eq!([0, 1, 2, 3].map(|last| next(last, 153)), [1, 1, 2, 2]);
     }
 
