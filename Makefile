@@ -2,7 +2,7 @@
 VENV    := .venv
 BIN     := $(VENV)/bin
 RUST    := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.lock $(wildcard bpf/objects/*.o)
-PYTHON_FILES := python tests benches examples crates/mptcp/tests/kernel
+PYTHON_FILES := python tests benches examples crates/mptcp/tests/kernel fuzz scripts/check-dependencies
 
 .DEFAULT_GOAL := help
 .PHONY: help build bpf demo fidelity packetdrill test kernel-test test-kernels check vectors format bench soak worlds fuzz schema clean
@@ -52,7 +52,9 @@ test: check vectors kernel-test  ## everything but the soak: what CI runs
 	PROPTEST_CASES=10000 cargo test --quiet --workspace --test connection random_worlds
 	PROPTEST_CASES=10000 cargo test --quiet --workspace --test sim random_faults
 	cargo run --quiet --example metered
-	cargo run --quiet --manifest-path fuzz/Cargo.toml --target-dir target -- --seconds 4
+	cargo run --quiet --manifest-path fuzz/Cargo.toml --target-dir target -- --seconds 6
+	$(BIN)/python fuzz/descriptions.py --seconds 2
+	$(BIN)/python scripts/check-dependencies
 	$(BIN)/pytest -n logical -m 'slow and not kernel and not soak'
 
 vectors: build  ## the test vectors, those of the file MPTCPLAB_VECTORS or of tests/vectors.json
@@ -92,8 +94,9 @@ packetdrill:  ## the engine as a shared object for packetdrill --so_filename; pr
 	@cargo build --quiet --release --package packetdrill
 	@echo $(CURDIR)/target/release/libmptcplab_packetdrill.so
 
-fuzz:  ## random input for parser, connections, endpoints and captures, TIME=60 seconds in all
+fuzz: build  ## random input for all that reads something of others, TIME=60 seconds for the core and for descriptions
 	cargo run --quiet --release --manifest-path fuzz/Cargo.toml -- --seconds $(or $(TIME),60)
+	$(BIN)/python fuzz/descriptions.py --seconds $(or $(TIME),60)
 
 format:  ## rewrite the sources in the house style
 	cargo fmt --all

@@ -1,4 +1,4 @@
-//! Inputs that a target failed on.
+//! Storage of inputs on which a target failed.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,7 +9,7 @@ use mptcp_fuzz::Target;
 
 use crate::folder;
 
-/// Keeps an input that the target failed on, and says how to try it again.
+/// Stores an input on which the target failed. Returns how to replay it.
 pub fn report(target: &Target, failure: &str, input: &[u8]) -> String {
     let name = target.name;
     match keep(target, failure, input) {
@@ -24,7 +24,7 @@ pub fn report(target: &Target, failure: &str, input: &[u8]) -> String {
     }
 }
 
-/// Writes an input to a file that bears its hash.
+/// Writes an input to a file named after its hash.
 fn keep(target: &Target, failure: &str, input: &[u8]) -> io::Result<PathBuf> {
     let folder = folder("artifacts").join(target.name);
     let mut hasher = DefaultHasher::new();

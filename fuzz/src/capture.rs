@@ -1,4 +1,5 @@
-//! What must hold of any bytes as a capture file: it is read to an end, and what is counted of it agrees with itself.
+//! Fuzz target: any bytes as a capture file. The file is read to the end, and its counts must
+//! agree.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -6,7 +7,7 @@ use std::path::Path;
 use netlab::trace::CaptureReader;
 use netlab::trace::analysis::{Analysis, ConnectionSummary, Side};
 
-/// Takes the bytes as a file.
+/// Reads `bytes` as a capture file.
 pub fn capture(bytes: &[u8]) {
     let Ok(mut reader) = CaptureReader::of(Path::new("input"), Cursor::new(bytes.to_vec())) else {
         return;
@@ -44,7 +45,8 @@ fn agrees(connection: &ConnectionSummary) {
         }
         let reinjected = data.reinjected;
         assert!(reinjected.useful_bytes + reinjected.redundant_bytes <= reinjected.bytes);
-        // What was taken for plain TCP at first is counted anew once it shows data sequence signals.
+        // Data first counted as plain TCP is counted anew once the connection has data sequence
+        // signals.
         assert!(data.bytes + unmapped <= payload);
     }
 }

@@ -1,4 +1,4 @@
-//! Two hosts with one connection, and between them a network that does what the input says.
+//! Fuzz target: two hosts with one connection and a network that behaves as the input says.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -15,16 +15,16 @@ use crate::stack::{self, BUFFER_BYTES, MAX_SUBFLOWS};
 use crate::{Generator, forge};
 
 const PORT: u16 = 80;
-/// Packets that a host may send before it hears anything: more is a loop without end.
+/// Packets that a host may send without receiving anything. More is an endless loop.
 const MAX_BURST: usize = 20_000;
-/// Packets under way to a host; the network drops what is more.
+/// Packets in flight to a host. The network drops more than that.
 const MAX_UNDER_WAY: usize = 64;
-/// Timers that may expire at one instant.
+/// Timers that may expire at the same time.
 const MAX_EXPIRIES: usize = 100;
-/// Packets to each host that can come again, changed.
+/// Packets to each host that can be sent again, changed.
 const MAX_SEEN: usize = 8;
 
-/// Plays an input: how both hosts are made, then commands.
+/// Runs an input: it sets the parameters of both hosts and then gives commands.
 pub fn connection(input: &[u8]) {
     let mut script = Script::new(input);
     let mut world = World::new(&mut script);
@@ -48,13 +48,13 @@ struct World {
 struct Host {
     endpoint: Endpoint,
     id: Option<ConnectionId>,
-    /// Bytes written and read.
+    /// Bytes that the application wrote (`sent`) and read (`received`).
     sent: u64,
     received: u64,
     has_closed: bool,
-    /// Packets under way to this host.
+    /// Packets in flight to this host.
     under_way: VecDeque<Packet>,
-    /// Packets that went to this host last.
+    /// The packets that last went to this host.
     seen: VecDeque<Packet>,
 }
 
@@ -107,7 +107,7 @@ impl World {
         self.settle();
     }
 
-    /// The next packets arrive at a host, in order.
+    /// Delivers the next `count` packets to a host, in order.
     fn deliver(&mut self, to: usize, count: usize) {
         for _ in 0..count {
             let Some(packet) = self.hosts[to].under_way.pop_front() else {
@@ -125,7 +125,7 @@ impl World {
         }
     }
 
-    /// An old packet once more.
+    /// Delivers an old packet again.
     fn repeat(&mut self, to: usize, script: &mut Script<'_>) {
         let host = &mut self.hosts[to];
         if !host.seen.is_empty() {
@@ -134,7 +134,7 @@ impl World {
         }
     }
 
-    /// A packet that was not sent as it is: a changed one of those that were.
+    /// Delivers a changed copy of a packet.
     fn forge(&mut self, to: usize, script: &mut Script<'_>) {
         let host = &mut self.hosts[to];
         if host.seen.is_empty() {
@@ -148,7 +148,7 @@ impl World {
         }
     }
 
-    /// Lets timers expire.
+    /// Advances time by `duration` and lets timers expire.
     fn pass_time(&mut self, duration: Nanos) {
         let end = self.now + duration;
         let mut at_once = 0;
@@ -206,7 +206,7 @@ impl World {
         }
     }
 
-    /// ICMP says that a packet of a host did not arrive, whether or not it did.
+    /// Delivers an ICMP error that says a packet did not arrive, whether or not it did.
     fn tell_of_error(&mut self, to: usize, script: &mut Script<'_>) {
         let sent = &self.hosts[1 - to].seen;
         if sent.is_empty() {
@@ -228,7 +228,7 @@ impl World {
         self.hosts[to].endpoint.handle_icmp_error(self.now, &error);
     }
 
-    /// Takes out what the hosts have to send and to say.
+    /// Takes the packets that the hosts send and puts them in flight to the other host.
     fn settle(&mut self) {
         for side in [0, 1] {
             let packets = self.hosts[side].transmit(self.now);
@@ -291,7 +291,8 @@ impl Host {
     }
 }
 
-/// What holds of a connection at any time: buffers are bounded, and nothing is acknowledged that was not sent.
+/// Checks what holds at any time: buffers are bounded, and no data is acknowledged that was not
+/// sent.
 fn check(connection: &Connection) {
     assert!(connection.subflows().count() <= MAX_SUBFLOWS);
     assert!(connection.send_capacity() <= BUFFER_BYTES);

@@ -1,4 +1,5 @@
-//! A server with many guests: handshakes and joins, right and wrong ones, and more than it keeps.
+//! Fuzz target: a server with many guests, which make valid and invalid handshakes and joins, and
+//! more of them than the server keeps.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -20,23 +21,23 @@ use crate::parse::mend;
 use crate::script::Script;
 use crate::{Generator, forge, stack};
 
-/// The server listens there, and with other parameters at the next port.
+/// The server's listening port. The next port has other parameters.
 const PORT: u16 = 80;
 const SERVER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
-/// Guests that talk with the server.
+/// Guests that connect to the server.
 const GUESTS: u8 = 12;
 /// The key of every guest.
 const GUEST_KEY: Key = 0x0123_4567_89ab_cdef;
-/// The random number of every guest that joins.
+/// The nonce of every guest that joins.
 const GUEST_NONCE: u32 = 7;
-/// Packets that the server may send before it hears anything: more is a loop without end.
+/// Packets that the server may send without receiving anything. More is an endless loop.
 const MAX_BURST: usize = 20_000;
-/// Timers that may expire until everything is over.
+/// Timers that may expire before the end.
 const MAX_EXPIRIES: usize = 20_000;
-/// Packets that can come again, changed.
+/// Packets that can be sent again, changed.
 const MAX_SENT: usize = 16;
 
-/// Plays an input: how the server is made, then commands.
+/// Runs an input: it sets the parameters of the server and then gives commands.
 pub fn endpoint(input: &[u8]) {
     let mut script = Script::new(input);
     let mut server = Server::new(&mut script);
@@ -50,11 +51,11 @@ struct Server {
     now: Nanos,
     endpoint: Endpoint,
     known: Vec<ConnectionId>,
-    /// What guests heard last, by their addresses and ports.
+    /// The last packet that each guest received, by addresses and ports.
     heard: BTreeMap<(SocketAddr, SocketAddr), Packet>,
-    /// Packets that guests sent last.
+    /// The last packets that guests sent.
     sent: VecDeque<Packet>,
-    /// Keys of the server that guests have heard, the latest last.
+    /// Keys of the server that guests have received, the latest last.
     keys: Vec<Key>,
 }
 
@@ -108,7 +109,7 @@ impl Server {
         }
     }
 
-    /// A guest opens a connection, with some of the options.
+    /// Opens a connection from a guest, with some of the options.
     fn open(&mut self, guest: u8, script: &mut Script<'_>) {
         let bits = script.byte();
         let mut syn = syn(guest, PORT + u16::from(bits & 1));
@@ -125,7 +126,7 @@ impl Server {
         self.deliver(&syn);
     }
 
-    /// A guest joins one of the connections.
+    /// Sends a join from a guest to one of the connections.
     fn join(&mut self, guest: u8, script: &mut Script<'_>) {
         let mut syn = syn(guest, PORT);
         let which = script.below(self.keys.len().max(1));
@@ -140,14 +141,14 @@ impl Server {
         self.deliver(&syn);
     }
 
-    /// The third packet, as it has to be.
+    /// Sends a valid third packet from a guest.
     fn confirm(&mut self, guest: u8) {
         if let Some(packet) = self.answer(guest) {
             self.deliver(&packet);
         }
     }
 
-    /// A segment that continues what a guest heard last.
+    /// Returns a segment that continues the last packet that the guest received.
     fn answer(&self, guest: u8) -> Option<Packet> {
         let ends = |port| (SocketAddr::new(SERVER, port), guest_address(guest));
         let heard = self
@@ -161,7 +162,7 @@ impl Server {
         Some(packet)
     }
 
-    /// Data with a mapping that may be right, or more changes.
+    /// Sends data with a mapping that may be valid, possibly changed further.
     fn bring_data(&mut self, guest: u8, script: &mut Script<'_>) {
         let Some(mut packet) = self.answer(guest) else {
             return;
@@ -183,7 +184,7 @@ impl Server {
             .options
             .mptcp
             .extend(Some(MptcpOption::Dss(dss)).filter(|_| has_room));
-        if script.byte() % 2 == 0 {
+        if script.byte().is_multiple_of(2) {
             forge::change(&mut packet, script);
         }
         self.deliver(&packet);
@@ -197,7 +198,7 @@ impl Server {
         }
     }
 
-    /// Bytes of the input as a packet.
+    /// Delivers bytes of the input as a packet.
     fn take_bytes(&mut self, script: &mut Script<'_>) {
         let len = usize::from(script.byte());
         let mut bytes = script.bytes(len).to_vec();
@@ -207,7 +208,7 @@ impl Server {
         }
     }
 
-    /// The application of the server does something.
+    /// Performs an action of the server's application.
     fn use_connection(&mut self, script: &mut Script<'_>) {
         let (what, which) = (script.byte(), script.below(self.known.len().max(1)));
         let _ = self.endpoint.accept(PORT + u16::from(what >> 7));
@@ -226,7 +227,7 @@ impl Server {
         }
     }
 
-    /// The server opens a connection to a guest.
+    /// Opens a connection from the server to a guest.
     fn connect(&mut self, script: &mut Script<'_>) {
         let profile = stack::profile(script);
         let remote = guest_address(script.byte() % GUESTS);
@@ -238,7 +239,7 @@ impl Server {
     }
 
     fn change_surroundings(&mut self, script: &mut Script<'_>) {
-        let (what, is_on) = (script.byte(), script.byte() % 2 == 0);
+        let (what, is_on) = (script.byte(), script.byte().is_multiple_of(2));
         match what % 4 {
             0 => self.endpoint.listen(PORT, stack::profile(script)),
             1 if is_on => self.endpoint.stop_listening(PORT + 1),
@@ -286,7 +287,7 @@ impl Server {
         self.known.retain(|known| *known != id);
     }
 
-    /// A guest hears a packet of the server.
+    /// Handles a packet that a guest receives from the server.
     fn hear(&mut self, packet: Packet) {
         let _ = packet.wire_len();
         if let Some(MptcpOption::Capable(Capable::SynAck { sender_key, .. })) =
@@ -302,7 +303,8 @@ impl Server {
         }
     }
 
-    /// When all that were accepted are forgotten and the others have timed out, nothing is left.
+    /// Checks the end: after all accepted connections are released and the others have timed out,
+    /// no state is left.
     fn end(mut self) {
         for id in std::mem::take(&mut self.known) {
             self.endpoint.forget(id);
@@ -351,7 +353,7 @@ fn syn(guest: u8, port: u16) -> Packet {
     }
 }
 
-/// An acknowledgment of that packet.
+/// Returns an acknowledgment of `heard`.
 fn reply(heard: &Packet) -> Packet {
     let segment = &heard.segment;
     let timestamps = segment.options.timestamps;
@@ -379,7 +381,7 @@ fn reply(heard: &Packet) -> Packet {
     }
 }
 
-/// What a guest says to an option of the server, whose key it is.
+/// Returns a guest's answer to an option of the server, whose key is `server_key`.
 fn answer_option(said: &MptcpOption, server_key: Key) -> Option<MptcpOption> {
     match said {
         MptcpOption::Capable(Capable::SynAck { sender_key, .. }) => {

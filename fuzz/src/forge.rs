@@ -1,4 +1,4 @@
-//! Packets that nobody sent: changed copies, and what the parser makes of them.
+//! Forged packets: changed copies of packets, and their form after parsing.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use mptcp::wire::{
 
 use crate::script::Script;
 
-/// The longest payload of a forged packet in bytes.
+/// The longest payload of a forged packet, in bytes.
 const MAX_PAYLOAD_BYTES: usize = 2_000;
 
-/// Changes a packet in a few places.
+/// Changes a packet in up to three places.
 pub fn change(packet: &mut Packet, script: &mut Script<'_>) {
     for _ in 0..=script.byte() % 3 {
         change_once(packet, script);
@@ -24,8 +24,8 @@ pub fn change(packet: &mut Packet, script: &mut Script<'_>) {
 fn change_once(packet: &mut Packet, script: &mut Script<'_>) {
     let segment = &mut packet.segment;
     match script.byte() % 16 {
-        0 | 1 => segment.seq = segment.seq + script.distance(),
-        2 | 3 => segment.ack = segment.ack + script.distance(),
+        0 | 1 => segment.seq += script.distance(),
+        2 | 3 => segment.ack += script.distance(),
         4 => segment.flags.0 ^= 1 << (script.byte() % 8),
         5 => segment.flags = Flags(script.byte()),
         6 => segment.window = script.word(),
@@ -41,7 +41,8 @@ fn change_once(packet: &mut Packet, script: &mut Script<'_>) {
     }
 }
 
-/// As many bytes as the script says, the same ones as in other forged packets of that length.
+/// Returns a payload of a length that the script gives. Forged packets of equal length have equal
+/// payloads.
 fn payload(script: &mut Script<'_>) -> Payload {
     let len = usize::from(script.word()) % (MAX_PAYLOAD_BYTES + 1);
     Payload::stream(9, 0, len as u32)
@@ -68,7 +69,7 @@ fn change_tcp_options(ack: SeqNr, options: &mut TcpOptions, script: &mut Script<
     }
 }
 
-/// Changes a field of the DSS; a packet without one gets one.
+/// Changes a field of the DSS option, and adds the option to a packet without one.
 fn change_dss(options: &mut TcpOptions, script: &mut Script<'_>) {
     let is_dss = |option: &MptcpOption| matches!(option, MptcpOption::Dss(_));
     if !options.mptcp.iter().any(is_dss) {
@@ -115,7 +116,7 @@ fn change_mapping(mapping: &mut Mapping, which: u8, script: &mut Script<'_>) {
     }
 }
 
-/// Another number near that one, now and then in the other form.
+/// Returns a number near `number`, at times in the other form.
 fn moved(number: DataNumber, script: &mut Script<'_>) -> DataNumber {
     let distance = i64::from(script.distance() as i32);
     match (number, script.byte() % 4) {
@@ -126,7 +127,7 @@ fn moved(number: DataNumber, script: &mut Script<'_>) -> DataNumber {
     }
 }
 
-/// Options as the script spells them, byte by byte.
+/// Adds options that the script gives byte by byte.
 fn add_options(options: &mut TcpOptions, script: &mut Script<'_>) {
     let len = script
         .below(MAX_OPTIONS_LEN + 1)
@@ -143,7 +144,7 @@ fn add_options(options: &mut TcpOptions, script: &mut Script<'_>) {
     }
 }
 
-/// The packet as its receiver reads it; nothing if it cannot be written.
+/// Returns the packet as its receiver parses it; `None` if it cannot be written.
 pub fn read_again(packet: &Packet) -> Option<Packet> {
     if packet.segment.options.wire_len() > MAX_OPTIONS_LEN {
         return None;

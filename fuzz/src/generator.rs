@@ -8,7 +8,7 @@ use rand_core::TryRng;
 pub struct Generator(pub u64);
 
 impl Generator {
-    /// The next word.
+    /// Returns the next word.
     pub fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.0;
@@ -17,7 +17,7 @@ impl Generator {
         word ^ (word >> 31)
     }
 
-    /// A number below `limit`, which may be 0 for 0.
+    /// Returns a number below `limit`; 0 if `limit` is 0.
     pub fn below(&mut self, limit: usize) -> usize {
         (self.word() % limit.max(1) as u64) as usize
     }

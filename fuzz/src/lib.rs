@@ -1,4 +1,5 @@
-//! What must hold whatever comes from the network: each target takes any bytes, and panics where something is wrong.
+//! Fuzz targets for input from the network, from files and from the kernel. A target accepts any
+//! bytes and panics if a check fails.
 
 mod capture;
 mod connection;
@@ -6,28 +7,35 @@ mod endpoint;
 mod forge;
 mod generator;
 mod parse;
+mod resolved;
 mod script;
 mod stack;
+mod tables;
 
 pub use capture::capture;
 pub use connection::connection;
 pub use endpoint::endpoint;
 pub use generator::Generator;
+pub use live::fuzzing::{convert, netlink, offload};
 pub use parse::parse;
+pub use resolved::resolved;
+pub use tables::tables;
 
-/// Something that takes any bytes.
+/// A fuzz target.
 pub struct Target {
-    /// Its name, and that of its corpus.
+    /// The name of the target and of its corpus.
     pub name: &'static str,
-    /// Takes an input.
+    /// Runs the target on an input.
     pub run: fn(&[u8]),
-    /// Longest input in bytes that is worth making.
+    /// The longest input, in bytes, that is worth making.
     pub longest: usize,
 }
 
-/// A packet, or a script of a few.
+/// Longest input in bytes: a packet or a script of a few.
 const PACKETS: usize = 256;
-/// A file of some packets.
+/// Longest input in bytes: a resolved experiment.
+const DESCRIPTION: usize = 16_384;
+/// Longest input in bytes: a file of some packets.
 const FILE: usize = 4096;
 
 /// All targets.
@@ -50,6 +58,31 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "capture",
         run: capture,
+        longest: FILE,
+    },
+    Target {
+        name: "resolved",
+        run: resolved,
+        longest: DESCRIPTION,
+    },
+    Target {
+        name: "tables",
+        run: tables,
+        longest: FILE,
+    },
+    Target {
+        name: "convert",
+        run: convert,
+        longest: PACKETS,
+    },
+    Target {
+        name: "offload",
+        run: offload,
+        longest: PACKETS,
+    },
+    Target {
+        name: "netlink",
+        run: netlink,
         longest: FILE,
     },
 ];

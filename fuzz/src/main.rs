@@ -1,6 +1,7 @@
-//! Makes inputs at random from the corpora and gives them to the targets: for machines without nightly Rust.
+//! Runs the targets on random inputs made from the corpora, for machines without nightly Rust.
 //!
-//! The same seed gives the same inputs. What makes a target panic, or not come back, is written to `artifacts/`.
+//! The same seed gives the same inputs. An input on which a target panics or does not return is
+//! written to `artifacts/`.
 
 mod artifacts;
 mod watchdog;
@@ -14,17 +15,17 @@ use std::time::{Duration, Instant};
 use mptcp_fuzz::{Generator, TARGETS, Target};
 use watchdog::Watchdog;
 
-/// Executions between two looks at the clock.
+/// Executions between two checks of the time.
 const BATCH: u64 = 1_000;
-/// An input is changed in at most so many places.
+/// The most places in which an input is changed.
 const MAX_CHANGES: u64 = 6;
 
-/// What was asked for on the command line.
+/// The options of the command line.
 struct Wanted {
     time: Duration,
     seed: u64,
     target: Option<String>,
-    /// An input to be given to the target once.
+    /// An input that the target runs on once.
     replay: Option<PathBuf>,
 }
 
@@ -105,7 +106,7 @@ fn run(wanted: &Wanted) -> Result<(), String> {
     Ok(())
 }
 
-/// How many inputs the target survived.
+/// Runs a target for `time`. Returns how many inputs it survived.
 fn run_target(target: &'static Target, seed: u64, time: Duration) -> Result<u64, String> {
     let corpus = corpus(target)?;
     let watchdog = Watchdog::start(target);
@@ -132,7 +133,7 @@ fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
-/// The inputs to start from, in the order of their names.
+/// Returns the inputs of the corpus, in order of their names.
 fn corpus(target: &Target) -> Result<Vec<Vec<u8>>, String> {
     let folder = folder("corpus").join(target.name);
     let failed = |why| format!("{}: {why}", folder.display());
@@ -151,7 +152,7 @@ fn execute(target: &Target, input: &[u8]) -> Result<(), String> {
         .map_err(|_| artifacts::report(target, "panic", input))
 }
 
-/// Makes the next input: of one of the corpus, changed, or now and then of nothing.
+/// Makes the next input: a changed one from the corpus, or at times one from nothing.
 fn make(target: &Target, corpus: &[Vec<u8>], generator: &mut Generator, input: &mut Vec<u8>) {
     input.clear();
     if generator.below(8) == 0 {
@@ -179,7 +180,7 @@ fn change_once(corpus: &[Vec<u8>], generator: &mut Generator, input: &mut Vec<u8
     }
 }
 
-/// Writes a part of another input over this one, from the same place on.
+/// Writes a part of another input over `input`, from the same position on.
 fn splice(other: &[u8], generator: &mut Generator, input: &mut Vec<u8>) {
     let from = generator.below(other.len().min(input.len()) + 1);
     let until = from + generator.below(other.len() - from + 1);

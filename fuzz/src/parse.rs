@@ -1,4 +1,5 @@
-//! What must hold of any bytes as a packet: no panic, and what was understood is written and read again as the same.
+//! Fuzz target: any bytes as a packet. Parsing must not panic, and what was parsed must be the same
+//! after it is written and parsed again.
 
 use std::sync::Arc;
 
@@ -8,8 +9,8 @@ use mptcp::wire::{
     Packet, TCP_PROTOCOL, TcpOptions, TcpView, UDP_PROTOCOL, UdpPacket,
 };
 
-/// Takes the bytes as a packet, as the packet that they would be with right checksums, and as a segment,
-/// alone or behind a header of IPv4.
+/// Parses the bytes as a packet, also with corrected checksums, and as a segment, alone and after
+/// an IPv4 header.
 pub fn parse(bytes: &[u8]) {
     packet(bytes);
     let mut mended = bytes.to_vec();
@@ -65,7 +66,7 @@ fn options_v0(view: &TcpView<'_>) {
     }
 }
 
-/// Puts right checksums into a packet; `None` if there is no place for them.
+/// Corrects the checksums of a packet; `None` if it has no space for them.
 pub(crate) fn mend(bytes: &mut [u8]) -> Option<()> {
     match bytes.first()? >> 4 {
         4 => mend_v4(bytes),

@@ -1,6 +1,6 @@
 //! An input as a list of commands with arguments.
 
-/// What is left of an input.
+/// The rest of an input.
 pub struct Script<'a>(&'a [u8]);
 
 impl<'a> Script<'a> {
@@ -8,19 +8,19 @@ impl<'a> Script<'a> {
         Self(input)
     }
 
-    /// The next command, unless the input is over.
+    /// Returns the next command, unless the input has ended.
     pub fn command(&mut self) -> Option<u8> {
         let (first, rest) = self.0.split_first()?;
         self.0 = rest;
         Some(*first)
     }
 
-    /// An argument; 0 after the end.
+    /// Returns an argument; 0 after the end.
     pub fn byte(&mut self) -> u8 {
         self.command().unwrap_or(0)
     }
 
-    /// An argument below `limit`.
+    /// Returns an argument below `limit`.
     pub fn below(&mut self, limit: usize) -> usize {
         usize::from(self.byte()) % limit
     }
@@ -29,7 +29,7 @@ impl<'a> Script<'a> {
         u16::from_be_bytes([self.byte(), self.byte()])
     }
 
-    /// A distance between sequence numbers: most often a short one, at times far away.
+    /// Returns a distance between sequence numbers: usually short, at times long.
     pub fn distance(&mut self) -> u32 {
         let short = i32::from(self.word() as i16);
         match self.byte() % 8 {
@@ -39,7 +39,7 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// At most so many bytes as they stand.
+    /// Returns at most `count` bytes as they are.
     pub fn bytes(&mut self, count: usize) -> &'a [u8] {
         let (taken, rest) = self.0.split_at(count.min(self.0.len()));
         self.0 = rest;

@@ -9,16 +9,16 @@ use mptcp::{cc, pm, sched};
 
 use crate::script::Script;
 
-/// Bytes of each buffer: little, so that windows close and an execution stays short.
+/// Bytes of each buffer. The buffers are small, so that windows close and an execution stays short.
 pub const BUFFER_BYTES: u64 = 8_000;
-/// Most subflows of a connection.
+/// The most subflows of a connection.
 pub const MAX_SUBFLOWS: usize = 6;
 
-/// How a host makes connections.
+/// Returns the parameters and algorithms of a host's connections.
 pub fn profile(script: &mut Script<'_>) -> Profile {
-    let control = cc::CONGESTION_CONTROLS[script.below(cc::CONGESTION_CONTROLS.len())].1;
-    let scheduler = sched::SCHEDULERS[script.below(sched::SCHEDULERS.len())].1;
-    let manager = pm::PATH_MANAGERS[script.below(pm::PATH_MANAGERS.len())].1;
+    let control = cc::CONGESTION_CONTROLS[script.below(cc::CONGESTION_CONTROLS.len())].make;
+    let scheduler = sched::SCHEDULERS[script.below(sched::SCHEDULERS.len())].make;
+    let manager = pm::PATH_MANAGERS[script.below(pm::PATH_MANAGERS.len())].make;
     Profile {
         config: config(script.byte()).into(),
         algorithms: Box::new(move |connection| Algorithms {

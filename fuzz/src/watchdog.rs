@@ -1,4 +1,4 @@
-//! Notices an input that a target does not come back from.
+//! Detects an input from which a target does not return.
 
 use std::process::exit;
 use std::sync::{Arc, Mutex};
@@ -9,22 +9,22 @@ use mptcp_fuzz::Target;
 
 use crate::artifacts;
 
-/// The longest that an execution may take.
+/// The longest time of an execution.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// What is being executed.
+/// The current execution.
 #[derive(Default)]
 struct Current {
     executions: u64,
     input: Vec<u8>,
 }
 
-/// Keeps the input of an execution that takes too long, and ends the program.
+/// Stores the input of an execution that takes too long and ends the program.
 #[derive(Clone, Default)]
 pub struct Watchdog(Arc<Mutex<Current>>);
 
 impl Watchdog {
-    /// Begins to watch over the executions of a target.
+    /// Starts to watch the executions of a target.
     pub fn start(target: &'static Target) -> Self {
         let watchdog = Self::default();
         let watched = Arc::clone(&watchdog.0);
@@ -32,7 +32,7 @@ impl Watchdog {
         watchdog
     }
 
-    /// The next execution begins.
+    /// Records that the next execution begins.
     pub fn note(&self, input: &[u8]) {
         let mut current = self.0.lock().expect("nobody panics with it");
         current.executions += 1;
@@ -43,7 +43,7 @@ impl Watchdog {
 
 fn watch(target: &Target, watched: &Arc<Mutex<Current>>) {
     let mut before = 0;
-    // It ends with the target's last execution, when nobody else has it.
+    // The thread ends after the target's last execution, when it holds the only reference.
     while Arc::strong_count(watched) > 1 {
         thread::sleep(LIMIT);
         let current = watched.lock().expect("nobody panics with it");
