@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +20,13 @@ Json = dict[str, Any]
 #: Injects an action, given in words, now, and returns the event as it was recorded.
 Inject = Callable[[str], Json]
 S = 1_000_000_000
-MOST_ATTEMPTS = 5
+#: What the summary and the command line say of a run on a machine that had no time for it.
+TOO_BUSY = "this machine is too busy"
+MOST_ATTEMPTS = 4
+#: How long a repetition waits at most for a machine that wakes sleepers in time.
+PATIENCE_S = 20.0
+#: The lateness of sleepers of 1 ms, 3 in 200, from which on a machine is busy.
+LATE_S = 0.002
 #: The largest ratio of measured to configured rate of a link on a busy machine.
 MOST_OF_RATE = 1.05
 
@@ -91,24 +98,45 @@ def program_unless_busy(*arguments: str, cwd: Path, **changes: str) -> Ended:
     """
     for _ in range(MOST_ATTEMPTS):
         ended = mptcplab(*arguments, cwd=cwd, **changes)
-        if "this machine is too busy" not in ended.out + ended.err:
+        if TOO_BUSY not in ended.out + ended.err:
             break
         shutil.rmtree(cwd / "results")
+        _wait_until_quiet()
     return ended
 
 
 def measured_member(member: Any, directory: Path, *, on: str = "kernel") -> Measured:
-    """Runs an experiment until the machine was not too busy, and checks what holds for every run."""
-    bundles: list[Bundle] = []
-    for _ in range(MOST_ATTEMPTS):
-        bundles = run(member, on=on, out=directory / "results")
-        if bundles[0].status != "invalid":
+    """Runs an experiment until the machine was not too busy, and checks what holds for every run.
+
+    If it was too busy each time, the last run counts: it is complete, and the bounds of the test judge it.
+    """
+    for attempt in range(MOST_ATTEMPTS):
+        [bundle] = run(member, on=on, out=directory / "results")
+        if bundle.status != "invalid":
             break
-    [bundle] = bundles
-    assert (bundle.status, bundle.record["why"]) == ("done", None)
+        if attempt + 1 < MOST_ATTEMPTS:
+            _wait_until_quiet()
+    why = bundle.record["why"]
+    assert bundle.status == "done" or (bundle.status == "invalid" and TOO_BUSY in why), (bundle.status, why)
     found = Measured(bundle)
     _check_what_always_holds(found)
     return found
+
+
+def _wait_until_quiet() -> None:
+    """Waits until the machine wakes sleepers in time, or until `PATIENCE_S` is over."""
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end and _wakes_sleepers_late():
+        pass
+
+
+def _wakes_sleepers_late() -> bool:
+    lateness = []
+    for _ in range(200):
+        before = time.monotonic()
+        time.sleep(0.001)
+        lateness.append(time.monotonic() - before - 0.001)
+    return sorted(lateness)[-3] > LATE_S
 
 
 def _check_what_always_holds(found: Measured) -> None:
