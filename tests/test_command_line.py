@@ -517,3 +517,25 @@ def test_repetitions_that_are_only_assumed_are_not(desk: Path) -> None:
     assert mptcplab("run", "alenazi2019/fig5/tcp", "--set", "duration=12s", cwd=desk).err == ""
     stated = mptcplab("run", "barreira2014/A.1", "--set", "duration=2s", cwd=desk)
     assert stated.err == "barreira2014/A.1 was run once; the source states 10 repetitions: --repeat 10\n"
+
+
+def test_what_the_core_refuses_has_its_place_in_the_file(tmp_path: Path) -> None:
+    (tmp_path / "unknown.yaml").write_text(
+        """\
+name: unknown
+hosts: {client: {}, server: {}}
+links:
+  one: {between: [client.eth1, server.eth1], rate: 8mbit}
+flows:
+  bulk:
+    from: client
+    to: server
+    path_manager: {kernel_endpoints: {endpoints: [{interface: client.wlan9, flags: [subflow]}]}}
+"""
+    )
+    ended = mptcplab("run", "unknown.yaml", cwd=tmp_path)
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err == (
+        'mptcplab: unknown.yaml:9: flows.bulk.path_manager.kernel_endpoints.endpoints: found "client.wlan9", allowed is '
+        "one of the interfaces: client.eth1, server.eth1\n"
+    )

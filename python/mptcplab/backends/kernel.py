@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from mptcplab import _core, callers, consent
 from mptcplab.backends import PRIVILEGES, Capability, Tick, user_code
-from mptcplab.errors import PrivilegeError, RunFailed, SpecError, Unsupported
+from mptcplab.backends.refusal import refusal
+from mptcplab.errors import PrivilegeError, RunFailed, Unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -106,7 +107,7 @@ class Kernel:
                 classes=classes,
             )
         except ValueError as error:
-            raise SpecError(f"{experiment['name']}: cannot be run: {error}") from error
+            raise refusal(experiment, error) from error
         for feature, why in missing:
             if feature == PRIVILEGES:
                 raise PrivilegeError(self.name, why)

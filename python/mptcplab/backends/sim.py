@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mptcplab import _core
 from mptcplab.backends import OWN_CLASS, Capability, Tick, user_code
-from mptcplab.errors import SpecError
+from mptcplab.backends.refusal import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -64,7 +64,7 @@ class Simulator:
         try:
             return _core.check(json.dumps(experiment), classes=user_code.load(experiment))
         except ValueError as error:
-            raise SpecError(f"{experiment['name']}: cannot be run: {error}") from error
+            raise refusal(experiment, error) from error
 
     def start(self, experiment: Mapping[str, Any], seed: int, directory: Path) -> SimulatedRun:
         return SimulatedRun(experiment, seed, directory)

@@ -75,6 +75,9 @@ fn in_range(place: impl ToString, value: u64, smallest: u64) -> Validity {
     refuse(place, value, format!("{smallest} to {LARGEST}"))
 }
 
+/// How many ids an error lists.
+const MOST_SHOWN: usize = 8;
+
 /// The ids of one kind, each with its index in the list of declarations.
 struct Ids<'a> {
     kind: &'static str,
@@ -101,9 +104,18 @@ impl<'a> Ids<'a> {
             None => refuse(
                 place,
                 format!("{id:?}"),
-                format!("an id of one of the {}", self.kind),
+                self.first_few(),
             ),
         }
+    }
+
+    /// Returns the kind and its first ids, for an error.
+    fn first_few(&self) -> String {
+        let mut ids: Vec<_> = self.indices.iter().map(|(id, index)| (index, *id)).collect();
+        ids.sort_unstable();
+        let shown: Vec<_> = ids.iter().take(MOST_SHOWN).map(|(_, id)| *id).collect();
+        let more = if ids.len() > MOST_SHOWN { ", .." } else { "" };
+        format!("one of the {}: {}{more}", self.kind, shown.join(", "))
     }
 }
 
