@@ -29,6 +29,8 @@
 //!   follow two kernels.
 //! - [`endpoint`]: all connections of a host: delivers packets to connections, keeps listeners, and
 //!   assigns ports.
+//! - [`driver`]: the part that all drivers share: an endpoint with a state for each connection, the
+//!   turns of applications, and when a connection is forgotten.
 //! - [`seq`], [`payload`], [`time`]: sequence numbers, payload bytes and time.
 //!
 //! # Driving an endpoint
@@ -118,6 +120,7 @@
 pub mod algorithm;
 pub mod cc;
 pub mod connection;
+pub mod driver;
 pub mod endpoint;
 pub mod failure;
 pub mod payload;

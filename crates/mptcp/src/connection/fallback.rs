@@ -96,9 +96,12 @@ impl Connection {
     }
 
     fn fall_back(&mut self) {
+        // One segment can carry both an infinite mapping and MP_FAIL.
+        if self.session.mode != Mode::Plain {
+            self.events.push_back(Event::FellBack);
+        }
         self.start_plain();
         self.reinjections.clear();
-        self.events.push_back(Event::FellBack);
     }
 
     /// Handles an infinite mapping, after which the peer sends plain TCP. It may do so only with

@@ -76,6 +76,11 @@ impl Connection {
             }
             None => self.start_plain(),
         }
+        self.report_connected();
+    }
+
+    fn report_connected(&mut self) {
+        self.is_connected = true;
         let mode = self.session.mode;
         self.events.push_back(Event::Connected { mode });
     }
@@ -88,7 +93,7 @@ impl Connection {
         }
         let mode = self.session.mode;
         if mode != Mode::Negotiating {
-            self.events.push_back(Event::Connected { mode });
+            self.report_connected();
         }
         if mode == Mode::Multipath {
             self.established_at = Some(now);

@@ -323,8 +323,8 @@ impl Connection {
 
     fn tell_finish(&mut self) {
         let is_reached = self.session.fins.is_remote_reached(self.receive.next());
-        if is_reached && !self.has_told_finish {
-            self.has_told_finish = true;
+        if is_reached && !self.peer_has_ended {
+            self.peer_has_ended = true;
             self.events.push_back(Event::Finished);
             self.say_on_all_paths();
         }

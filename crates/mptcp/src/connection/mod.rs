@@ -140,7 +140,10 @@ pub struct Connection {
     counters: Option<Box<Counters>>,
     /// Whether the application has closed its stream.
     is_ending: bool,
-    has_told_finish: bool,
+    /// Whether [`Event::Connected`] was reported.
+    is_connected: bool,
+    /// Whether [`Event::Finished`] was reported.
+    peer_has_ended: bool,
     /// When both hosts knew the keys.
     established_at: Option<Nanos>,
     /// Whether the path manager was told that it may open further subflows.
@@ -238,7 +241,8 @@ impl Connection {
             events: VecDeque::with_capacity(1),
             counters: None,
             is_ending: false,
-            has_told_finish: false,
+            is_connected: false,
+            peer_has_ended: false,
             established_at: None,
             has_subflow_start: false,
             abandoned_at: None,
@@ -506,6 +510,23 @@ impl Connection {
     /// Returns the token by which the peer joins this connection.
     pub fn local_token(&self) -> Token {
         self.session.local_token()
+    }
+
+    /// Returns whether the initial subflow is established, so that data can be written. Stays true
+    /// after the connection has closed.
+    pub fn is_connected(&self) -> bool {
+        self.is_connected
+    }
+
+    /// Returns whether the peer has ended its stream and all data before the end can be read.
+    pub fn peer_has_ended(&self) -> bool {
+        self.peer_has_ended
+    }
+
+    /// Returns whether the connection has closed and its last subflow has ended. Until then, late
+    /// segments may arrive that one of its subflows answers.
+    pub fn is_over(&self) -> bool {
+        self.closed.is_some() && self.paths.is_empty()
     }
 
     /// Returns why the connection closed, if it did.

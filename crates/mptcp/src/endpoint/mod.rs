@@ -587,11 +587,9 @@ impl Endpoint {
         answer
     }
 
-    /// Releases a connection. Later packets for it are answered with resets.
-    pub fn forget(&mut self, id: ConnectionId) {
-        let Some(slot) = self.connections.remove(&id) else {
-            return;
-        };
+    /// Removes and returns a connection. Later packets for it are answered with resets.
+    pub fn forget(&mut self, id: ConnectionId) -> Option<Box<Connection>> {
+        let slot = self.connections.remove(&id)?;
         for ends in &slot.ends {
             self.by_ends.remove(ends);
         }
@@ -606,6 +604,7 @@ impl Endpoint {
             listener.half_open.remove(&id);
             listener.ready.retain(|other| *other != id);
         }
+        Some(slot.connection)
     }
 
     fn with(&mut self, id: ConnectionId, action: impl FnOnce(&mut Connection, &mut dyn Rng)) {

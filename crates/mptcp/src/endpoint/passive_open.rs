@@ -72,6 +72,13 @@ impl Endpoint {
         listener.is_some_and(|listener| !listener.ready.is_empty())
     }
 
+    /// Returns whether a connection came to a listener, and [`Endpoint::accept`] has not returned
+    /// it yet.
+    pub(crate) fn awaits_accept(&self, id: ConnectionId) -> bool {
+        let slot = self.connections.get(&id);
+        slot.is_some_and(|slot| slot.accepted_at.is_some())
+    }
+
     /// Answers a SYN to a listening port.
     pub(super) fn open_passively(&mut self, now: Nanos, four: FourTuple, syn: &Segment) {
         let port = four.local.port();
