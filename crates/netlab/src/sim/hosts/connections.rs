@@ -3,13 +3,13 @@
 
 use std::net::SocketAddr;
 
-use mptcp::connection::{Event, Mode};
+use mptcp::connection::{Connection, Event, Mode};
 use mptcp::endpoint::ConnectionId;
 use mptcp::subflow::CloseReason;
 
 use super::record::Transfer;
 use super::session::{Turn, session};
-use super::{Hosts, Slot, Stream, Timer};
+use super::{Hosts, Slot, Stream};
 use crate::flows::{flow_at_port, other_end};
 use crate::resolved::Application;
 use crate::stack::why_closed;
@@ -28,17 +28,18 @@ impl Hosts {
         };
         stream.opened += 1;
         stream.record.start.get_or_insert(now);
-        let endpoint = &mut self.hosts[host].endpoint;
+        let driver = &mut self.hosts[host].driver;
+        let endpoint = &mut driver.endpoint;
         match endpoint.connect_over(now, stream.first, &stream.others, &stream.opening) {
             Ok(id) => {
                 let slot = Slot::new(stream, index, stream.opened_by, transfer);
-                self.hosts[host].sessions.insert(id, slot);
+                driver.insert(id, slot);
             }
             Err(error) => stream.record.fail(error.to_string()),
         }
         if let Some(intervals) = &mut stream.intervals {
             let next = now.saturating_add(intervals.draw());
-            self.hosts[host].timers.insert((next, Timer::Open(index)));
+            self.hosts[host].openings.insert((next, index));
         }
     }
 
@@ -46,13 +47,7 @@ impl Hosts {
         match event {
             Event::Connected { mode } => self.connected(now, host, id, mode),
             Event::FellBack => self.fell_back(host, id),
-            Event::Readable | Event::Writable => self.advance(now, host, id),
-            Event::Finished => {
-                if let Some(slot) = self.hosts[host].sessions.get_mut(&id) {
-                    slot.peer_has_ended = true;
-                }
-                self.advance(now, host, id);
-            }
+            Event::Readable | Event::Writable | Event::Finished => self.advance(now, host, id),
             Event::SubflowEstablished { four, .. } => {
                 if let Some((slot, stream)) = self.slot(host, id) {
                     stream.record.subflows.opened(now, slot.end, four);
@@ -63,28 +58,24 @@ impl Hosts {
                     let subflows = &mut stream.record.subflows;
                     subflows.closed(now, slot.end, four, &counters);
                 }
-                self.forget_if_over(host, id);
             }
             Event::Closed { reason } => self.closed(host, id, reason),
         }
     }
 
     fn slot(&mut self, host: usize, id: ConnectionId) -> Option<(&mut Slot, &mut Stream)> {
-        let slot = self.hosts[host].sessions.get_mut(&id)?;
+        let slot = self.hosts[host].driver.get_mut(id)?;
         let stream = &mut self.streams[slot.stream];
         Some((slot, stream))
     }
 
     /// Starts the applications of a connection that is established.
     fn connected(&mut self, now: Nanos, host: usize, id: ConnectionId, mode: Mode) {
-        let endpoint = &self.hosts[host].endpoint;
-        let initial = endpoint
-            .connection(id)
-            .map(|connection| connection.initial());
-        let Some(four) = initial else {
+        let driver = &self.hosts[host].driver;
+        let Some(four) = driver.endpoint.connection(id).map(Connection::initial) else {
             return;
         };
-        if !self.hosts[host].sessions.contains_key(&id) {
+        if driver.get(id).is_none() {
             self.accept(host, id, four.local.port(), four.remote);
         }
         let Some((slot, stream)) = self.slot(host, id) else {
@@ -111,7 +102,7 @@ impl Hosts {
 
     /// Accepts a connection opened by another host.
     fn accept(&mut self, host: usize, id: ConnectionId, port: u16, opener: SocketAddr) {
-        self.hosts[host].endpoint.accept(port);
+        self.hosts[host].driver.endpoint.accept(port);
         let flow = flow_at_port(port);
         let Some(index) = flow.and_then(|flow| self.stream_of_flow[flow]) else {
             return;
@@ -120,7 +111,7 @@ impl Hosts {
         let transfer = stream.record.transfers.get(&opener).copied();
         let side = other_end(stream.opened_by);
         let slot = Slot::new(stream, index, side, transfer.unwrap_or_default());
-        self.hosts[host].sessions.insert(id, slot);
+        self.hosts[host].driver.insert(id, slot);
     }
 
     fn fell_back(&mut self, host: usize, id: ConnectionId) {
@@ -137,39 +128,24 @@ impl Hosts {
             notes,
             ..
         } = self;
-        let host = &mut hosts[host];
-        let Some(slot) = host.sessions.get_mut(&id) else {
+        let driver = &mut hosts[host].driver;
+        if driver.get(id).is_none_or(|slot| slot.session.is_none()) {
             return;
-        };
-        let Some(session) = &mut slot.session else {
-            return;
-        };
-        let record = &mut streams[slot.stream].record;
-        let peer_has_ended = slot.peer_has_ended;
-        let wakes_at = host.endpoint.command(id, |connection| {
-            session.advance(&mut Turn {
+        }
+        driver.advance(id, |connection, slot| {
+            let record = &mut streams[slot.stream].record;
+            slot.session.as_mut()?.advance(&mut Turn {
                 now,
                 connection,
-                peer_has_ended,
                 record,
                 notes,
             })
         });
-        let wakes_at = wakes_at.flatten();
-        if wakes_at == slot.wakes_at {
-            return;
-        }
-        if let Some(old) = std::mem::replace(&mut slot.wakes_at, wakes_at) {
-            host.timers.remove(&(old, Timer::Session(id)));
-        }
-        host.timers
-            .extend(wakes_at.map(|at| (at, Timer::Session(id))));
     }
 
-    /// Handles the end of a connection. It stays until its last subflow is gone, because late
-    /// segments may arrive.
+    /// Handles the end of a connection.
     fn closed(&mut self, host: usize, id: ConnectionId, reason: CloseReason) {
-        let connection = self.hosts[host].endpoint.connection(id);
+        let connection = self.hosts[host].driver.endpoint.connection(id);
         let reinjected = connection.map_or(0, |it| it.counters().reinjected_bytes);
         let opener = connection.map(|it| it.initial().local);
         // Record its subflows now. They may stay for minutes (TIME-WAIT) but are not observed any
@@ -178,7 +154,6 @@ impl Hosts {
         let Some((slot, stream)) = self.slot(host, id) else {
             return;
         };
-        slot.is_closed = true;
         slot.session = None;
         let record = &mut stream.record;
         for state in last.iter().flatten() {
@@ -196,19 +171,8 @@ impl Hosts {
         if let Some(opener) = opener.filter(|_| slot.opens) {
             record.transfers.remove(&opener);
         }
-        if let Some(at) = slot.wakes_at.take() {
-            self.hosts[host].timers.remove(&(at, Timer::Session(id)));
-        }
-        self.forget_if_over(host, id);
-    }
-
-    fn forget_if_over(&mut self, host: usize, id: ConnectionId) {
-        let host = &mut self.hosts[host];
-        let is_closed = host.sessions.get(&id).is_some_and(|slot| slot.is_closed);
-        let connection = host.endpoint.connection(id);
-        if is_closed && connection.is_none_or(|it| it.subflows().next().is_none()) {
-            host.sessions.remove(&id);
-            host.endpoint.forget(id);
-        }
+        let driver = &mut self.hosts[host].driver;
+        driver.set_turn(id, None);
+        driver.release(id);
     }
 }

@@ -10,9 +10,11 @@ mod record;
 mod session;
 mod subflows;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use mptcp::endpoint::{ConnectionId, Endpoint, NetworkView, Profile};
+use mptcp::connection::Connection;
+use mptcp::driver::{Driver, Event};
+use mptcp::endpoint::{Endpoint, NetworkView, Profile};
 use mptcp::pm::FourTuple;
 use mptcp::wire;
 
@@ -61,17 +63,9 @@ struct Stream {
 }
 
 struct Host {
-    endpoint: Endpoint,
-    sessions: BTreeMap<ConnectionId, Slot>,
-    timers: BTreeSet<(Nanos, Timer)>,
-}
-
-/// What is due at a host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Timer {
-    /// A stream opens its first or next connection.
-    Open(usize),
-    Session(ConnectionId),
+    driver: Driver<Slot>,
+    /// When streams open their first or next connection.
+    openings: BTreeSet<(Nanos, usize)>,
 }
 
 /// An end of a connection of a stream.
@@ -83,10 +77,6 @@ struct Slot {
     transfer: Transfer,
     /// `None` before the connection is established, and after it has ended.
     session: Option<Box<dyn Session>>,
-    peer_has_ended: bool,
-    /// Whether the connection has ended. Late segments may still arrive.
-    is_closed: bool,
-    wakes_at: Option<Nanos>,
 }
 
 impl Slot {
@@ -98,9 +88,6 @@ impl Slot {
             opens: stream.opened_by == side,
             transfer,
             session: None,
-            peer_has_ended: false,
-            is_closed: false,
-            wakes_at: None,
         }
     }
 }
@@ -109,10 +96,15 @@ impl Host {
     fn new(host: &resolved::Host, seed: u64, network: NetworkView) -> Self {
         let rng = Generator::new(seed, &format!("host/{}", host.id));
         Self {
-            endpoint: Endpoint::new(network, Box::new(rng.into_bits())),
-            sessions: BTreeMap::new(),
-            timers: BTreeSet::new(),
+            driver: Driver::new(Endpoint::new(network, Box::new(rng.into_bits()))),
+            openings: BTreeSet::new(),
         }
+    }
+
+    fn open_connections(&self) -> impl Iterator<Item = (&Connection, &Slot)> {
+        let known = self.driver.iter();
+        let open = known.filter(|(_, connection, _)| connection.closed().is_none());
+        open.map(|(_, connection, slot)| (connection, slot))
     }
 }
 
@@ -158,13 +150,13 @@ impl Hosts {
         let made = |side| profile(lookup, flow, side, seed, registry);
         let acceptor = other_end(flow.opened_by);
         let accepting = self.host_mut(lookup, flow, acceptor);
-        accepting.endpoint.listen(port, made(acceptor));
+        accepting.driver.endpoint.listen(port, made(acceptor));
         let mut ways = ways(lookup, flow, port).into_iter();
         let first = ways.next().expect("validated: a flow has a path");
         let start = start_of(lookup.experiment, flow, seed);
-        let timer = Timer::Open(self.streams.len());
+        let first_opening = (start, self.streams.len());
         let opening = self.host_mut(lookup, flow, flow.opened_by);
-        opening.timers.insert((start, timer));
+        opening.openings.insert(first_opening);
         self.streams.push(Stream {
             app: flow.app.clone(),
             is_multipath: flow.transport == Transport::Mptcp,
@@ -204,69 +196,61 @@ impl Hosts {
     pub(super) fn has_data_to_send(&self, flow: usize) -> bool {
         let stream = self.stream_of_flow[flow];
         self.hosts.iter().any(|host| {
-            let mut open = host.sessions.iter().filter(|(_, slot)| !slot.is_closed);
-            open.any(|(id, slot)| {
-                let connection = host.endpoint.connection(*id);
-                Some(slot.stream) == stream && connection.is_some_and(|it| it.unacked_bytes() > 0)
+            host.open_connections().any(|(connection, slot)| {
+                Some(slot.stream) == stream && connection.unacked_bytes() > 0
             })
         })
     }
 
     /// Delivers a packet to a host.
     pub(super) fn deliver(&mut self, now: Nanos, host: usize, packet: &wire::Packet) {
-        self.hosts[host].endpoint.handle_packet(now, packet);
+        self.hosts[host].driver.endpoint.handle_packet(now, packet);
     }
 
     /// Records that a packet of a host waits in it for its first link.
     pub(super) fn hold(&mut self, host: usize, four: FourTuple, payload_bytes: u32) {
-        let endpoint = &mut self.hosts[host].endpoint;
+        let endpoint = &mut self.hosts[host].driver.endpoint;
         endpoint.waits_in_host(four, payload_bytes);
     }
 
     /// Records that a packet which waited in a host has left.
     pub(super) fn release(&mut self, host: usize, four: FourTuple, payload_bytes: u32) {
-        self.hosts[host].endpoint.departed(four, payload_bytes);
+        let endpoint = &mut self.hosts[host].driver.endpoint;
+        endpoint.departed(four, payload_bytes);
     }
 
     /// Handles all that is due at a host.
     pub(super) fn wake(&mut self, now: Nanos, host: usize) {
-        let endpoint = &mut self.hosts[host].endpoint;
-        if endpoint.poll_timeout().is_some_and(|at| at <= now) {
-            endpoint.handle_timeout(now);
+        self.hosts[host].driver.handle_timeout(now);
+        while let Some((at, stream)) = self.hosts[host].openings.first().copied()
+            && at <= now
+        {
+            self.hosts[host].openings.pop_first();
+            self.open(now, host, stream);
         }
-        while let Some((at, timer)) = self.hosts[host].timers.first().copied() {
-            if at > now {
-                break;
-            }
-            self.hosts[host].timers.pop_first();
-            match timer {
-                Timer::Open(stream) => self.open(now, host, stream),
-                Timer::Session(id) => {
-                    if let Some(slot) = self.hosts[host].sessions.get_mut(&id) {
-                        slot.wakes_at = None;
-                    }
-                    self.advance(now, host, id);
-                }
-            }
+        while let Some(id) = self.hosts[host].driver.poll_turn(now) {
+            self.advance(now, host, id);
         }
     }
 
     /// Returns when a host acts next.
     pub(super) fn next_wake(&self, host: usize) -> Option<Nanos> {
         let host = &self.hosts[host];
-        let first = host.timers.first().map(|(at, _)| *at);
-        first.into_iter().chain(host.endpoint.poll_timeout()).min()
+        let opening = host.openings.first().map(|(at, _)| *at);
+        opening.into_iter().chain(host.driver.poll_timeout()).min()
     }
 
     /// Returns the next packet that a host sends. Lets applications react to events until there is
     /// nothing more to do.
     pub(super) fn poll_transmit(&mut self, now: Nanos, host: usize) -> Option<wire::Packet> {
         loop {
-            if let Some(packet) = self.hosts[host].endpoint.poll_transmit(now) {
+            let driver = &mut self.hosts[host].driver;
+            if let Some(packet) = driver.endpoint.poll_transmit(now) {
                 return Some(packet);
             }
-            let (id, event) = self.hosts[host].endpoint.poll_event()?;
-            self.handle_event(now, host, id, event);
+            if let Event::Connection(id, event) = driver.poll_event()? {
+                self.handle_event(now, host, id, event);
+            }
         }
     }
 
@@ -285,7 +269,7 @@ impl Hosts {
     ) -> Option<usize> {
         let change = AddressChange::of(experiment, action)?;
         let host = self.host_of_interface[change.interface]?;
-        change.tell(now, &mut self.hosts[host].endpoint);
+        change.tell(now, &mut self.hosts[host].driver.endpoint);
         Some(host)
     }
 
@@ -296,10 +280,8 @@ impl Hosts {
         }
         let streams = &mut self.streams;
         for host in &self.hosts {
-            for (id, slot) in host.sessions.iter().filter(|(_, slot)| !slot.is_closed) {
-                if let Some(connection) = host.endpoint.connection(*id) {
-                    streams[slot.stream].record.observe(slot.end, connection);
-                }
+            for (connection, slot) in host.open_connections() {
+                streams[slot.stream].record.observe(slot.end, connection);
             }
         }
     }

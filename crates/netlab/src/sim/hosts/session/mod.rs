@@ -23,8 +23,6 @@ use video::{Player, Server};
 pub(super) struct Turn<'a> {
     pub(super) now: Nanos,
     pub(super) connection: &'a mut Connection,
-    /// Whether the peer has ended its stream and all of it can be read.
-    pub(super) peer_has_ended: bool,
     pub(super) record: &'a mut FlowRecord,
     pub(super) notes: &'a mut Notes,
 }

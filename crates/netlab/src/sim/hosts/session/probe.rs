@@ -111,7 +111,7 @@ impl Session for Echo {
         }
         let left = self.received - self.sent;
         self.sent += write(turn.connection, self.streams.data, self.sent, left);
-        if turn.peer_has_ended && self.sent == self.received {
+        if turn.connection.peer_has_ended() && self.sent == self.received {
             turn.connection.close();
         }
         None

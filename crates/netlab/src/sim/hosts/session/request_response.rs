@@ -76,7 +76,7 @@ impl Session for Requester {
                 turn.notes,
             );
         }
-        if turn.peer_has_ended && !self.is_over {
+        if turn.connection.peer_has_ended() && !self.is_over {
             let why = "the connection was closed by the other side".to_owned();
             turn.record.fail(why);
             self.is_over = true;
@@ -119,7 +119,7 @@ impl Session for Responder {
         let sent = write(turn.connection, self.streams.data, self.sent, left);
         self.sent += sent;
         turn.record.bytes_sent += sent;
-        if turn.peer_has_ended && self.sent == answered {
+        if turn.connection.peer_has_ended() && self.sent == answered {
             turn.connection.close();
         }
         None

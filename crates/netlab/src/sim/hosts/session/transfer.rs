@@ -69,7 +69,7 @@ impl Session for Sender {
             .bytes
             .is_some_and(|bytes| self.sent >= bytes);
         if has_all || deadline.is_some_and(|deadline| turn.now >= deadline) {
-            if self.closes || turn.peer_has_ended {
+            if self.closes || turn.connection.peer_has_ended() {
                 turn.connection.close();
             }
             return None;
@@ -174,10 +174,10 @@ impl Session for Receiver {
         if read > 0 && self.has_all() {
             turn.record.complete(turn.now);
         }
-        if turn.peer_has_ended {
+        if turn.connection.peer_has_ended() {
             self.finish(turn);
         }
-        if turn.peer_has_ended || (self.closes && self.has_all()) {
+        if turn.connection.peer_has_ended() || (self.closes && self.has_all()) {
             turn.connection.close();
         }
         None

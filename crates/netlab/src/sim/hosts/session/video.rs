@@ -183,7 +183,7 @@ impl Session for Player {
         if read > 0 && self.received == self.expected {
             self.take_segment(turn);
         }
-        if turn.peer_has_ended && !self.is_over {
+        if turn.connection.peer_has_ended() && !self.is_over {
             let why = "the connection was closed by the other side".to_owned();
             turn.record.fail(why);
             self.is_over = true;
@@ -256,7 +256,7 @@ impl Session for Server {
         let sent = write(turn.connection, self.streams.data, self.sent, left);
         self.sent += sent;
         turn.record.bytes_sent += sent;
-        if turn.peer_has_ended && self.sent == self.promised {
+        if turn.connection.peer_has_ended() && self.sent == self.promised {
             turn.connection.close();
         }
         None
