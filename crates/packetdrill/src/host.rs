@@ -12,7 +12,8 @@ use libc::{
     EINPROGRESS, EINVAL, EISCONN, EMFILE, ENOTCONN, EPIPE, EPROTONOSUPPORT, ESOCKTNOSUPPORT,
     ETIMEDOUT,
 };
-use mptcp::connection::{Algorithms, Config, Connection, Event, Mode};
+use mptcp::connection::{Algorithms, Config, Connection, Mode};
+use mptcp::driver::Driver;
 use mptcp::endpoint::{ConnectionId, Endpoint, NetworkView, Profile};
 use mptcp::payload::Payload;
 use mptcp::subflow::{CloseReason, Keepalive};
@@ -41,9 +42,8 @@ const IPV6_HEADERS_BYTES: u16 = 60;
 pub struct Host {
     options: Arc<Options>,
     now: Nanos,
-    pub(crate) endpoint: Endpoint,
+    pub(crate) driver: Driver<()>,
     pub(crate) sockets: BTreeMap<i32, Socket>,
-    progress: BTreeMap<ConnectionId, Progress>,
     /// Packets sent and not yet taken.
     sent: VecDeque<(Nanos, Packet)>,
     next_port: u16,
@@ -102,14 +102,6 @@ pub(crate) struct Stream {
     writes_no_more: bool,
 }
 
-/// What the engine has reported about a connection.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Progress {
-    is_connected: bool,
-    has_finished: bool,
-    pub(crate) closed: Option<CloseReason>,
-}
-
 /// The directions of a stream that are shut down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shutdown {
@@ -128,9 +120,8 @@ impl Host {
         Self {
             options: Arc::new(options),
             now: SECOND,
-            endpoint: Endpoint::new(NetworkView::default(), rng),
+            driver: Driver::new(Endpoint::new(NetworkView::default(), rng)),
             sockets: BTreeMap::new(),
-            progress: BTreeMap::new(),
             sent: VecDeque::new(),
             next_port: FIRST_PORT,
         }
@@ -143,14 +134,14 @@ impl Host {
 
     /// Returns when the next timer expires.
     pub fn next_timer(&self) -> Option<Nanos> {
-        self.endpoint.poll_timeout()
+        self.driver.poll_timeout()
     }
 
     /// Advances the clock to `until`. Does nothing if that has passed.
     pub fn advance_to(&mut self, until: Nanos) {
         while let Some(at) = self.next_timer().filter(|at| *at <= until) {
             self.now = self.now.max(at);
-            self.endpoint.handle_timeout(self.now);
+            self.driver.handle_timeout(self.now);
             self.settle();
         }
         self.now = self.now.max(until);
@@ -169,10 +160,10 @@ impl Host {
     pub fn receive(&mut self, bytes: &[u8]) {
         if let Ok((packet, _)) = Packet::parse(&Arc::from(bytes)) {
             self.suit_listener_to(&packet);
-            self.endpoint.handle_packet(self.now, &packet);
+            self.driver.endpoint.handle_packet(self.now, &packet);
             self.settle();
         } else if let Ok(error) = IcmpError::parse(bytes) {
-            self.endpoint.handle_icmp_error(self.now, &error);
+            self.driver.endpoint.handle_icmp_error(self.now, &error);
             self.settle();
         }
     }
@@ -190,7 +181,7 @@ impl Host {
         };
         if let Some(listener) = self.sockets.values().find(is_at_port) {
             let profile = listener.profile(packet.source.is_ipv4());
-            self.endpoint.listen(port, profile);
+            self.driver.endpoint.listen(port, profile);
         }
     }
 
@@ -202,20 +193,13 @@ impl Host {
         Some((at, bytes))
     }
 
-    /// Collects the packets and events of the engine.
+    /// Collects the packets of the engine. Sockets ask their connections for their state, so events
+    /// say nothing new.
     pub(crate) fn settle(&mut self) {
-        while let Some(packet) = self.endpoint.poll_transmit(self.now) {
+        while let Some(packet) = self.driver.endpoint.poll_transmit(self.now) {
             self.sent.push_back((self.now, packet));
         }
-        while let Some((id, event)) = self.endpoint.poll_event() {
-            let progress = self.progress.entry(id).or_default();
-            match event {
-                Event::Connected { .. } => progress.is_connected = true,
-                Event::Finished => progress.has_finished = true,
-                Event::Closed { reason } => progress.closed = Some(reason),
-                _ => {}
-            }
-        }
+        while self.driver.poll_event().is_some() {}
     }
 
     /// Creates a socket and returns its descriptor.
@@ -312,7 +296,7 @@ impl Host {
         socket.config.backlog = usize::try_from(backlog).unwrap_or(0).max(1);
         socket.state = State::Listening;
         let profile = socket.profile(local.is_ipv4());
-        self.endpoint.listen(local.port(), profile);
+        self.driver.endpoint.listen(local.port(), profile);
         Ok(())
     }
 
@@ -337,8 +321,9 @@ impl Host {
             patience: listener.patience,
         };
         let is_ipv6 = listener.is_ipv6;
-        let id = self.endpoint.accept(port).ok_or(EAGAIN)?;
-        let ends = self.endpoint.connection(id).ok_or(EAGAIN)?.initial();
+        let id = self.driver.endpoint.accept(port).ok_or(EAGAIN)?;
+        let ends = self.driver.endpoint.connection(id).ok_or(EAGAIN)?.initial();
+        self.driver.insert(id, ());
         let descriptor = self.add(Socket {
             local: Some(ends.local),
             state: State::Connected(Stream::new(id)),
@@ -356,7 +341,8 @@ impl Host {
         };
         let id = stream.id;
         (socket.state, socket.local) = (State::Fresh, None);
-        self.endpoint.command(id, Connection::abort);
+        self.driver.endpoint.command(id, Connection::abort);
+        self.driver.release(id);
         self.settle();
         Ok(())
     }
@@ -373,8 +359,12 @@ impl Host {
         let remote = canonical(remote);
         let profile = socket.profile(remote.is_ipv4());
         let local = self.start_of(socket.local, remote)?;
-        let opened = self.endpoint.connect(self.now, local, remote, &profile);
+        let opened = self
+            .driver
+            .endpoint
+            .connect(self.now, local, remote, &profile);
         let id = opened.map_err(|_| EADDRNOTAVAIL)?;
+        self.driver.insert(id, ());
         let socket = self.of(descriptor)?;
         socket.local = Some(local);
         socket.state = State::Connected(Stream::new(id));
@@ -384,15 +374,11 @@ impl Host {
 
     /// Returns the result of a further call of `connect`.
     fn connected(&self, id: ConnectionId) -> Result<(), Errno> {
-        match self.progress(id) {
-            Progress {
-                closed: Some(reason),
-                ..
-            } => Err(error_of(reason)),
-            Progress {
-                is_connected: true, ..
-            } => Err(EISCONN),
-            _ => Err(EALREADY),
+        let connection = self.connection(id)?;
+        match connection.closed() {
+            Some(reason) => Err(error_of(reason)),
+            None if connection.is_connected() => Err(EISCONN),
+            None => Err(EALREADY),
         }
     }
 
@@ -430,19 +416,9 @@ impl Host {
         Ok(SocketAddr::new(address, port))
     }
 
-    pub(crate) fn progress(&self, id: ConnectionId) -> Progress {
-        self.progress.get(&id).copied().unwrap_or_default()
-    }
-
-    /// Returns the reason that Linux reports to programs for the end of a connection. It reports
-    /// none for a regular close, and none when an MPTCP connection times out.
-    fn told(&self, id: ConnectionId, reason: CloseReason) -> Option<CloseReason> {
-        let mode = self.endpoint.connection(id).map(|it| it.mode());
-        match reason {
-            CloseReason::Finished => None,
-            CloseReason::TimedOut if mode == Some(Mode::Multipath) => None,
-            _ => Some(reason),
-        }
+    /// Returns the connection of a socket. The driver keeps it until the socket is closed.
+    fn connection(&self, id: ConnectionId) -> Result<&Connection, Errno> {
+        self.driver.endpoint.connection(id).ok_or(ENOTCONN)
     }
 
     pub(crate) fn stream(&mut self, descriptor: i32) -> Result<&mut Stream, Errno> {
@@ -461,7 +437,10 @@ impl Host {
         let most = u32::try_from(most).unwrap_or(u32::MAX);
         let id = self.stream(descriptor)?.id;
         while self.stream(descriptor)?.waiting.len() < most {
-            let more = self.endpoint.command(id, |connection| connection.recv());
+            let more = self
+                .driver
+                .endpoint
+                .command(id, |connection| connection.recv());
             let Some(more) = more.flatten() else {
                 break;
             };
@@ -475,21 +454,13 @@ impl Host {
             stream.waiting = stream.waiting.slice(taken.len()..all);
         }
         let reads_no_more = stream.reads_no_more;
-        match self.progress(id) {
+        let connection = self.connection(id)?;
+        match connection.closed() {
             _ if !taken.is_empty() => Ok(taken.to_vec()),
-            _ if reads_no_more => Ok(Vec::new()),
-            Progress {
-                has_finished: true, ..
-            } => Ok(Vec::new()),
-            Progress {
-                closed: Some(reason),
-                ..
-            } => Err(self.told(id, reason).map_or(ENOTCONN, error_of)),
-            Progress {
-                is_connected: false,
-                ..
-            } => Err(ENOTCONN),
-            _ => Err(EAGAIN),
+            _ if reads_no_more || connection.peer_has_ended() => Ok(Vec::new()),
+            Some(reason) => Err(reported(connection, reason).map_or(ENOTCONN, error_of)),
+            None if !connection.is_connected() => Err(ENOTCONN),
+            None => Err(EAGAIN),
         }
     }
 
@@ -497,20 +468,16 @@ impl Host {
     pub fn write(&mut self, descriptor: i32, bytes: &[u8]) -> Result<usize, Errno> {
         let stream = self.stream(descriptor)?;
         let (id, is_shut) = (stream.id, stream.writes_no_more);
-        match self.progress(id) {
-            Progress {
-                closed: Some(reason),
-                ..
-            } => return Err(self.told(id, reason).map_or(EPIPE, error_of)),
-            _ if is_shut => return Err(EPIPE),
-            Progress {
-                is_connected: false,
-                ..
-            } => return Err(EAGAIN),
-            _ => {}
+        let connection = self.connection(id)?;
+        match connection.closed() {
+            Some(reason) => return Err(reported(connection, reason).map_or(EPIPE, error_of)),
+            None if is_shut => return Err(EPIPE),
+            None if !connection.is_connected() => return Err(EAGAIN),
+            None => {}
         }
         let payload = Payload::literal(bytes);
         let taken = self
+            .driver
             .endpoint
             .command(id, |connection| connection.send(&payload));
         self.settle();
@@ -528,7 +495,9 @@ impl Host {
         stream.reads_no_more |= how != Shutdown::Write;
         if how != Shutdown::Read {
             stream.writes_no_more = true;
-            self.endpoint.command(id, |connection| connection.close());
+            self.driver
+                .endpoint
+                .command(id, |connection| connection.close());
             self.settle();
         }
         Ok(())
@@ -540,15 +509,16 @@ impl Host {
         let socket = self.sockets.remove(&descriptor).ok_or(EBADF)?;
         if let State::Connected(stream) = socket.state {
             let unread = !stream.waiting.is_empty();
-            self.endpoint.command(stream.id, |connection| {
+            self.driver.endpoint.command(stream.id, |connection| {
                 match socket.aborts || unread || connection.unread_bytes() > 0 {
                     true => connection.abort(),
                     false => connection.close(),
                 }
             });
+            self.driver.release(stream.id);
             self.settle();
         } else if let (State::Listening, Some(local)) = (socket.state, socket.local) {
-            self.endpoint.stop_listening(local.port());
+            self.driver.endpoint.stop_listening(local.port());
             self.settle();
         }
         Ok(())
@@ -562,24 +532,28 @@ impl Host {
         };
         let (id, waiting) = match (&socket.state, socket.local) {
             (State::Connected(stream), _) => (&stream.id, &stream.waiting),
-            (State::Listening, Some(local)) if self.endpoint.has_acceptable(local.port()) => {
+            (State::Listening, Some(local))
+                if self.driver.endpoint.has_acceptable(local.port()) =>
+            {
                 return asked & libc::POLLIN;
             }
             _ => return 0,
         };
-        let (progress, connection) = (self.progress(*id), self.endpoint.connection(*id));
+        let Ok(connection) = self.connection(*id) else {
+            return 0;
+        };
         let mut found = 0;
-        let has_unread = connection.is_some_and(|it| it.unread_bytes() > 0);
-        if has_unread || !waiting.is_empty() || progress.has_finished {
+        let has_ended = connection.peer_has_ended();
+        if connection.unread_bytes() > 0 || !waiting.is_empty() || has_ended {
             found |= libc::POLLIN;
         }
-        if progress.is_connected && connection.is_some_and(|it| it.send_capacity() > 0) {
+        if connection.is_connected() && connection.send_capacity() > 0 {
             found |= libc::POLLOUT;
         }
-        if progress.has_finished {
+        if has_ended {
             found |= libc::POLLRDHUP;
         }
-        if let Some(reason) = progress.closed {
+        if let Some(reason) = connection.closed() {
             found |= libc::POLLHUP | libc::POLLIN | libc::POLLOUT;
             found |= if reason == CloseReason::Finished {
                 0
@@ -595,7 +569,7 @@ impl Host {
         let (id, waiting) = self
             .stream(descriptor)
             .map(|stream| (stream.id, stream.waiting.len()))?;
-        let connection = self.endpoint.connection(id);
+        let connection = self.driver.endpoint.connection(id);
         Ok(connection.map_or(0, |it| it.unread_bytes()) + u64::from(waiting))
     }
 
@@ -603,6 +577,7 @@ impl Host {
     pub fn unacked_bytes(&mut self, descriptor: i32) -> Result<u64, Errno> {
         let id = self.stream(descriptor)?.id;
         Ok(self
+            .driver
             .endpoint
             .connection(id)
             .map_or(0, |it| it.unacked_bytes()))
@@ -676,6 +651,16 @@ fn as_told(address: SocketAddr, is_ipv6: bool) -> SocketAddr {
     match address.ip() {
         IpAddr::V4(ip) if is_ipv6 => SocketAddr::new(ip.to_ipv6_mapped().into(), address.port()),
         ip => SocketAddr::new(ip, address.port()),
+    }
+}
+
+/// Returns the reason that Linux reports to programs for the end of a connection. It reports none
+/// for a regular close, and none when an MPTCP connection times out.
+fn reported(connection: &Connection, reason: CloseReason) -> Option<CloseReason> {
+    match reason {
+        CloseReason::Finished => None,
+        CloseReason::TimedOut if connection.mode() == Mode::Multipath => None,
+        _ => Some(reason),
     }
 }
 

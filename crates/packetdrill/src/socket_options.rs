@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use libc::{EBADF, EDOM, EINVAL, ENOPROTOOPT, ENOTCONN, EOPNOTSUPP};
 use mptcp::cc;
-use mptcp::connection::{Buffer, Mode};
+use mptcp::connection::{Buffer, Connection, Mode};
 use mptcp::time::{Nanos, SECOND};
 
 use crate::host::{Errno, Host, Socket, State, Stream, Waiting, error_of};
@@ -22,10 +22,10 @@ impl Host {
             State::Connected(stream) => Some(stream.id),
             _ => None,
         };
-        let connection = id.and_then(|id| self.endpoint.connection(id));
+        let connection = id.and_then(|id| self.driver.endpoint.connection(id));
         match (level, name) {
             (libc::SOL_SOCKET, libc::SO_ERROR) => {
-                let closed = id.and_then(|id| self.progress(id).closed);
+                let closed = connection.and_then(Connection::closed);
                 number(closed.map_or(0, error_of))
             }
             (libc::IPPROTO_TCP, libc::TCP_INFO) => {
@@ -123,10 +123,12 @@ impl Host {
             (libc::SOL_SOCKET, libc::SO_SNDBUF) => {
                 let bytes = u64::from(value.unsigned_abs());
                 socket.config.send_buffer = Buffer::Fixed(bytes);
-                self.endpoint
+                self.driver
+                    .endpoint
                     .command(id, |connection| connection.set_send_buffer(bytes))
             }
             (libc::IPPROTO_TCP, libc::TCP_NODELAY) => self
+                .driver
                 .endpoint
                 .command(id, |connection| connection.set_nagle(value == 0)),
             _ => return Err(ENOPROTOOPT),
