@@ -236,15 +236,15 @@ impl Client {
             .exit_status
             .map(|_| self.unacked.1 + PATIENCE_AFTER_END);
         let engines = [
-            self.network.engine.endpoint.poll_timeout(),
-            self.programs.endpoint.poll_timeout(),
+            self.network.engine.driver.poll_timeout(),
+            self.programs.driver.poll_timeout(),
         ];
         earliest(engines.into_iter().chain([end]), now)
     }
 
     fn do_what_is_due(&mut self, now: Nanos) {
-        self.network.engine.handle_timeout(now);
-        self.programs.handle_timeout(now);
+        self.network.engine.driver.handle_timeout(now);
+        self.programs.driver.handle_timeout(now);
         self.settle(now);
     }
 
@@ -270,7 +270,7 @@ impl Client {
             self.relays.advance(sides, id);
             return;
         }
-        if self.network.engine.why_closed(id).is_some() {
+        if news == News::Closed {
             self.refuse(id);
             return;
         }
@@ -314,7 +314,7 @@ impl Client {
             return;
         };
         self.asked_for.remove(&FourTuple::of_receiver(&syn));
-        let endpoint = &mut self.programs.endpoint;
+        let endpoint = &mut self.programs.driver.endpoint;
         let Some(local) = endpoint.accept_syn(now, &syn, &self.program_profile) else {
             self.network.engine.reset(id);
             return;
@@ -328,7 +328,7 @@ impl Client {
     fn refuse(&mut self, id: ConnectionId) {
         if let Some(Opening { syn, .. }) = self.openings.remove(&id) {
             self.asked_for.remove(&FourTuple::of_receiver(&syn));
-            self.programs.endpoint.refuse_packet(&syn);
+            self.programs.driver.endpoint.refuse_packet(&syn);
             self.refused += 1;
         }
         self.network.engine.reset(id);
@@ -369,12 +369,14 @@ impl Client {
 
     /// Returns whether a connection with these addresses exists. One that has ended is forgotten.
     fn is_known(&mut self, four: FourTuple) -> bool {
-        let Some(id) = self.programs.endpoint.connection_between(four) else {
+        let endpoint = &self.programs.driver.endpoint;
+        let Some(id) = endpoint.connection_between(four) else {
             return false;
         };
-        let has_ended = self.programs.why_closed(id).is_some();
+        let connection = endpoint.connection(id);
+        let has_ended = connection.is_some_and(|it| it.closed().is_some());
         if has_ended {
-            self.programs.forget(id);
+            self.programs.driver.forget(id);
         }
         !has_ended
     }
@@ -389,7 +391,7 @@ impl Client {
             // ports have left TIME-WAIT.
             Some(Err(ConnectError::NoFreePort { .. })) => return,
             Some(Err(_)) | None => {
-                self.programs.endpoint.refuse_packet(&syn);
+                self.programs.driver.endpoint.refuse_packet(&syn);
                 self.refused += 1;
                 return;
             }

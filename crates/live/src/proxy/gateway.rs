@@ -111,11 +111,11 @@ impl Gateway {
         watched.map_err(LiveError::while_("watching for the end"))?;
         loop {
             let now = self.clock.now();
-            self.network.engine.handle_timeout(now);
+            self.network.engine.driver.handle_timeout(now);
             self.settle(now);
             self.drop_silent(now);
             let due = [
-                self.network.engine.endpoint.poll_timeout(),
+                self.network.engine.driver.poll_timeout(),
                 self.questions.next_deadline(),
             ];
             let timeout = earliest(due, now);
@@ -142,14 +142,14 @@ impl Gateway {
                 return;
             };
             if news == News::Connected {
-                self.network.engine.endpoint.accept(self.port);
+                self.network.engine.driver.endpoint.accept(self.port);
                 self.questions.await_from(now, id);
             }
             if self.questions.of(id).is_some() {
                 self.read_question(id);
             } else if let Some(Connecting { server, .. }) = self.connecting.get(&id) {
                 let server = *server;
-                if self.network.engine.why_closed(id).is_some() {
+                if news == News::Closed {
                     self.give_up(id, server);
                 }
             } else {

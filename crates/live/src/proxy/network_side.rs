@@ -184,7 +184,7 @@ impl NetworkSide {
             let remote = remote.ip();
             return Err(ConnectError::Families { local, remote });
         };
-        let endpoint = &mut self.engine.endpoint;
+        let endpoint = &mut self.engine.driver.endpoint;
         let id = endpoint.connect_over(now, *first, others, &self.profile)?;
         self.engine.adopt(id);
         Ok(id)
@@ -201,7 +201,7 @@ impl NetworkSide {
             config: Arc::clone(&self.profile.config),
             algorithms: algorithms(settings, &locals)?,
         };
-        self.engine.endpoint.listen(port, profile);
+        self.engine.driver.endpoint.listen(port, profile);
         Ok(())
     }
 
@@ -253,7 +253,7 @@ impl NetworkSide {
                 false => self.usable.remove(&local),
             };
             if is_up != was_up {
-                let endpoint = &mut self.engine.endpoint;
+                let endpoint = &mut self.engine.driver.endpoint;
                 endpoint.handle_address_change(now, local, is_up);
             }
         }

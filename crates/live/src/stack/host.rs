@@ -9,7 +9,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use mptcp::connection::Event;
+use mptcp::connection::{self, Connection};
+use mptcp::driver::{Driver, Event};
 use mptcp::endpoint::{ConnectionId, Endpoint, Profile};
 use mptcp::pm::FourTuple;
 use mptcp::subflow::CloseReason;
@@ -58,13 +59,6 @@ pub(super) struct Acceptance {
     pub(super) journal: Arc<dyn Journal>,
 }
 
-/// What a timer wakes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Timer {
-    Open(usize),
-    Session(ConnectionId),
-}
-
 /// The state of the thread.
 pub(crate) struct Host {
     id: String,
@@ -72,11 +66,11 @@ pub(crate) struct Host {
     /// hosts.
     next_cookie: u64,
     clock: Clock,
-    endpoint: Endpoint,
-    sessions: BTreeMap<ConnectionId, Session>,
-    timers: BTreeSet<(Nanos, Timer)>,
+    driver: Driver<Session>,
     /// `None` for an opening with no connections left to open.
     openings: Vec<Option<Opening>>,
+    /// When each opening opens its next connection.
+    opens_at: BTreeSet<(Nanos, usize)>,
     acceptances: BTreeMap<u16, Acceptance>,
     outside: Outside,
     /// Its addresses that can neither send nor receive.
@@ -142,15 +136,13 @@ impl Host {
     /// Creates the host. Its time 0 is that of the clock.
     pub(super) fn new(parts: Parts, clock: Clock) -> Self {
         let openings = parts.openings.iter().enumerate();
-        let timers =
-            openings.map(|(index, opening)| (opening.openings.next_at(), Timer::Open(index)));
+        let opens_at = openings.map(|(index, opening)| (opening.openings.next_at(), index));
         Self {
             next_cookie: (1 << 63) | (parts.index as u64) << 40,
             clock,
-            timers: timers.collect(),
+            opens_at: opens_at.collect(),
             id: parts.id,
-            endpoint: parts.endpoint,
-            sessions: BTreeMap::new(),
+            driver: Driver::new(parts.endpoint),
             openings: parts.openings.into_iter().map(Some).collect(),
             acceptances: parts.acceptances,
             outside: parts.outside,
@@ -187,9 +179,9 @@ impl Host {
     /// Waits until something arrives or is due.
     fn wait(&self, inbox: &Mailbox<Message>) {
         let now = self.clock.now();
-        let timer = self.timers.first().map(|(at, _)| *at);
+        let opening = self.opens_at.first().map(|(at, _)| *at);
         let retry = (!self.outgoing.is_empty()).then_some(now + TRY_AGAIN);
-        let due = [timer, self.endpoint.poll_timeout(), retry];
+        let due = [opening, self.driver.poll_timeout(), retry];
         let timeout = due.into_iter().flatten().min().map(|at| {
             let left = at.saturating_sub(now);
             Timespec {
@@ -211,14 +203,16 @@ impl Host {
             return;
         }
         let now = self.clock.now();
-        self.endpoint.handle_packet(now, &packet);
+        self.driver.endpoint.handle_packet(now, &packet);
         self.answer(now);
     }
 
     /// Handles the departure of a packet, after which there may be room for others.
     fn departed(&mut self, packet: Awaited) {
         let now = self.clock.now();
-        self.endpoint.departed(packet.four, packet.payload_bytes);
+        self.driver
+            .endpoint
+            .departed(packet.four, packet.payload_bytes);
         self.answer(now);
     }
 
@@ -226,7 +220,7 @@ impl Host {
     fn receive_error(&mut self, bytes: &[u8]) {
         if let Ok(error) = IcmpError::parse(bytes) {
             let now = self.clock.now();
-            self.endpoint.handle_icmp_error(now, &error);
+            self.driver.endpoint.handle_icmp_error(now, &error);
             self.answer(now);
         }
     }
@@ -238,10 +232,13 @@ impl Host {
                 self.send(packet);
             }
             self.send_gathered();
-            let Some((id, event)) = self.endpoint.poll_event() else {
-                return;
-            };
-            self.handle_event(now, id, event);
+            match self.driver.poll_event() {
+                Some(Event::Connection(id, event)) => self.handle_event(now, id, event),
+                Some(Event::Forgotten(connection, mut session)) => {
+                    self.gone.extend(session.tell(&connection));
+                }
+                None => return,
+            }
         }
     }
 
@@ -252,7 +249,9 @@ impl Host {
             self.outside.to_links.put_from(&mut self.outgoing);
         }
         let has_room = self.outgoing.len() < BATCH_PACKETS;
-        has_room.then(|| self.endpoint.poll_transmit(now)).flatten()
+        has_room
+            .then(|| self.driver.endpoint.poll_transmit(now))
+            .flatten()
     }
 
     /// Sends a packet. Packets without a route or from an unusable address are dropped.
@@ -287,7 +286,7 @@ impl Host {
             payload_bytes,
         }) = awaited
         {
-            self.endpoint.waits_in_host(four, payload_bytes);
+            self.driver.endpoint.waits_in_host(four, payload_bytes);
         }
     }
 
@@ -301,22 +300,15 @@ impl Host {
 
     fn do_what_is_due(&mut self) {
         let now = self.clock.now();
-        if self.endpoint.poll_timeout().is_some_and(|at| at <= now) {
-            self.endpoint.handle_timeout(now);
-        }
-        while let Some((at, timer)) = self.timers.first().copied()
+        self.driver.handle_timeout(now);
+        while let Some((at, index)) = self.opens_at.first().copied()
             && at <= now
         {
-            self.timers.pop_first();
-            match timer {
-                Timer::Open(index) => self.open(now, index),
-                Timer::Session(id) => {
-                    if let Some(session) = self.sessions.get_mut(&id) {
-                        session.wakes_at = None;
-                    }
-                    self.advance(now, id);
-                }
-            }
+            self.opens_at.pop_first();
+            self.open(now, index);
+        }
+        while let Some(id) = self.driver.poll_turn(now) {
+            self.advance(now, id);
         }
         self.answer(now);
     }
@@ -333,6 +325,7 @@ impl Host {
             .split_first()
             .expect("validated: a flow has a path");
         let made = self
+            .driver
             .endpoint
             .connect_over(now, *first, others, &opening.profile);
         match made {
@@ -343,7 +336,7 @@ impl Host {
             Err(error) => journal.note_failure(error.to_string()),
         }
         if let Some(openings) = left {
-            self.timers.insert((openings.next_at(), Timer::Open(index)));
+            self.opens_at.insert((openings.next_at(), index));
             self.openings[index] = Some(Opening {
                 openings,
                 ..opening
@@ -351,56 +344,52 @@ impl Host {
         }
     }
 
-    fn handle_event(&mut self, now: Nanos, id: ConnectionId, event: Event) {
+    fn handle_event(&mut self, now: Nanos, id: ConnectionId, event: connection::Event) {
+        use connection::Event::{
+            Closed, Connected, FellBack, Finished, Readable, SubflowClosed, SubflowEstablished,
+            Writable,
+        };
         match event {
-            Event::Connected { .. } => self.connected(now, id),
-            Event::FellBack => {}
-            Event::Readable | Event::Writable => self.advance(now, id),
-            Event::Finished => {
-                if let Some(session) = self.sessions.get_mut(&id) {
-                    session.progress.peer_has_ended = true;
-                }
-                self.advance(now, id);
-            }
-            Event::SubflowEstablished { id: subflow, four } => {
-                if let Some(session) = self.sessions.get_mut(&id) {
+            Connected { .. } => self.connected(now, id),
+            FellBack => {}
+            Readable | Writable | Finished => self.advance(now, id),
+            SubflowEstablished { id: subflow, four } => {
+                if let Some(session) = self.driver.get_mut(id) {
                     session.established.insert(subflow);
                 }
                 self.note(now, id, What::SubflowEstablished, Some(four), None);
             }
-            Event::SubflowClosed {
+            SubflowClosed {
                 id: subflow,
                 four,
                 counters,
                 reason,
             } => {
-                if let Some(session) = self.sessions.get_mut(&id) {
+                if let Some(session) = self.driver.get_mut(id) {
                     session.subflow_closed(subflow, four, *counters);
                 }
                 let why = (reason != CloseReason::Finished).then(|| why_closed(reason));
                 self.note(now, id, What::SubflowClosed, Some(four), why);
-                self.forget_if_over(id);
             }
-            Event::Closed { reason } => self.closed(now, id, reason),
+            Closed { reason } => self.closed(now, id, reason),
         }
     }
 
     /// Starts the applications of a connection that was established.
     fn connected(&mut self, now: Nanos, id: ConnectionId) {
-        let Some(connection) = self.endpoint.connection(id) else {
+        let Some(connection) = self.driver.endpoint.connection(id) else {
             return;
         };
         let initial = connection.initial();
         let first = connection.subflows().next().map(|subflow| subflow.id);
-        if !self.sessions.contains_key(&id) && !self.accept(id, initial.local.port()) {
-            self.endpoint.command(id, |connection| connection.abort());
+        if self.driver.get(id).is_none() && !self.accept(id, initial.local.port()) {
+            self.driver.endpoint.command(id, Connection::abort);
             return;
         }
-        let Some(session) = self.sessions.get_mut(&id) else {
+        let Some(session) = self.driver.get_mut(id) else {
             return;
         };
         session.established.extend(first);
-        session.is_connected = true;
         if session.opens {
             session.journal.note_established(now);
         }
@@ -410,7 +399,7 @@ impl Host {
 
     /// Accepts a connection that another host opened. Returns whether a flow expects it.
     fn accept(&mut self, id: ConnectionId, port: u16) -> bool {
-        self.endpoint.accept(port);
+        self.driver.endpoint.accept(port);
         let Some(acceptance) = self.acceptances.get_mut(&port) else {
             return false;
         };
@@ -425,44 +414,27 @@ impl Host {
     fn add_session(&mut self, id: ConnectionId, mut session: Session) {
         session.cookie = self.next_cookie;
         self.next_cookie += 1;
-        self.sessions.insert(id, session);
+        self.driver.insert(id, session);
     }
 
     /// Gives the application of a connection its turn.
     fn advance(&mut self, now: Nanos, id: ConnectionId) {
-        let Some(session) = self
-            .sessions
-            .get_mut(&id)
-            .filter(|session| session.is_connected)
-        else {
-            return;
-        };
-        let clock = self.clock;
-        let wakes_at = self
-            .endpoint
-            .command(id, |connection| session.advance(now, clock, connection))
-            .flatten();
-        if wakes_at == session.wakes_at {
-            return;
+        let (clock, connection) = (self.clock, self.driver.endpoint.connection(id));
+        if connection.is_some_and(Connection::is_connected) {
+            self.driver.advance(id, |connection, session| {
+                session.advance(now, clock, connection)
+            });
         }
-        if let Some(old) = std::mem::replace(&mut session.wakes_at, wakes_at) {
-            self.timers.remove(&(old, Timer::Session(id)));
-        }
-        self.timers
-            .extend(wakes_at.map(|at| (at, Timer::Session(id))));
     }
 
-    /// Handles the end of a connection. The connection stays until its last subflow is gone,
-    /// because late segments may arrive.
+    /// Handles the end of a connection. Its application has its last turn here or soon after.
     fn closed(&mut self, now: Nanos, id: ConnectionId, reason: CloseReason) {
-        let Some(session) = self.sessions.get_mut(&id) else {
+        let Some(session) = self.driver.get(id) else {
             // No flow expected it.
-            self.endpoint.forget(id);
             return;
         };
-        session.progress.closed = Some(reason);
-        if !session.is_connected
-            && let Some(connection) = self.endpoint.connection(id)
+        if let Some(connection) = self.driver.endpoint.connection(id)
+            && !connection.is_connected()
         {
             let FourTuple { local, remote } = connection.initial();
             let (source, why) = (local.ip(), why_closed(reason));
@@ -472,27 +444,7 @@ impl Host {
         self.advance(now, id);
         let why = (reason != CloseReason::Finished).then(|| why_closed(reason));
         self.note(now, id, What::ConnectionClosed, None, why);
-        self.forget_if_over(id);
-    }
-
-    fn forget_if_over(&mut self, id: ConnectionId) {
-        let is_closed = |session: &Session| session.progress.closed.is_some();
-        if !self.sessions.get(&id).is_some_and(is_closed) {
-            return;
-        }
-        let connection = self.endpoint.connection(id);
-        if connection.is_none_or(|it| it.subflows().next().is_none()) {
-            let told = self.told(id);
-            self.gone.extend(told);
-            if let Some(at) = self
-                .sessions
-                .remove(&id)
-                .and_then(|session| session.wakes_at)
-            {
-                self.timers.remove(&(at, Timer::Session(id)));
-            }
-            self.endpoint.forget(id);
-        }
+        self.driver.release(id);
     }
 
     fn note(
@@ -504,7 +456,7 @@ impl Host {
         why: Option<&'static str>,
     ) {
         let (Some(connection), Some(session)) =
-            (self.endpoint.connection(id), self.sessions.get(&id))
+            (self.driver.endpoint.connection(id), self.driver.get(id))
         else {
             return;
         };
@@ -523,18 +475,12 @@ impl Host {
         self.path_events.push(note.at(now, &self.id));
     }
 
-    /// Returns the current report of a connection.
-    fn told(&mut self, id: ConnectionId) -> Option<EngineEnd> {
-        let connection = self.endpoint.connection(id)?;
-        self.sessions.get_mut(&id)?.tell(connection)
-    }
-
     /// Returns the reports of all connections, including those forgotten since the last call, and
     /// the path events.
     pub(super) fn tell(&mut self) -> Told {
         let mut ends = std::mem::take(&mut self.gone);
-        let ids: Vec<_> = self.sessions.keys().copied().collect();
-        ends.extend(ids.into_iter().filter_map(|id| self.told(id)));
+        let connections = self.driver.iter_mut();
+        ends.extend(connections.filter_map(|(connection, session)| session.tell(connection)));
         Told {
             ends,
             path_events: std::mem::take(&mut self.path_events),
@@ -559,7 +505,7 @@ impl Host {
                 self.path_events.push(note.at(now, &self.id));
             }
         }
-        change.tell(now, &mut self.endpoint);
+        change.tell(now, &mut self.driver.endpoint);
         self.answer(now);
     }
 }

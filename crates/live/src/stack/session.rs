@@ -23,9 +23,7 @@ pub(super) struct Session {
     pub(super) own: Arc<OwnFlow>,
     pub(super) journal: Arc<dyn Journal>,
     pub(super) opens: bool,
-    pub(super) is_connected: bool,
-    pub(super) progress: Progress,
-    pub(super) wakes_at: Option<Nanos>,
+    progress: Progress,
     /// Numbers of all subflows that were ever established.
     pub(super) established: BTreeSet<u32>,
     /// Subflows closed since the last report.
@@ -60,9 +58,7 @@ impl Session {
             own,
             journal,
             opens: false,
-            is_connected: false,
             progress: Progress::default(),
-            wakes_at: None,
             established: BTreeSet::new(),
             closed_subflows: Vec::new(),
             is_told: false,
@@ -122,7 +118,7 @@ impl Session {
 
     /// Returns the report of its connection; `None` once its end was reported.
     pub(super) fn tell(&mut self, connection: &Connection) -> Option<EngineEnd> {
-        if std::mem::replace(&mut self.is_told, self.progress.closed.is_some()) {
+        if std::mem::replace(&mut self.is_told, connection.closed().is_some()) {
             return None;
         }
         let passed = [self.progress.sent_bytes, self.progress.received_bytes];

@@ -16,8 +16,6 @@ pub(crate) struct Progress {
     pub(crate) received_bytes: u64,
     /// Data taken from the connection and not read yet.
     unread: Payload,
-    pub(crate) peer_has_ended: bool,
-    pub(crate) closed: Option<CloseReason>,
 }
 
 impl Default for Progress {
@@ -26,8 +24,6 @@ impl Default for Progress {
             sent_bytes: 0,
             received_bytes: 0,
             unread: Payload::EMPTY,
-            peer_has_ended: false,
-            closed: None,
         }
     }
 }
@@ -36,15 +32,20 @@ impl Progress {
     /// Returns whether a read returns data or the end.
     pub(crate) fn is_readable(&self, connection: &Connection) -> bool {
         let has_data = !self.unread.is_empty() || connection.unread_bytes() > 0;
-        has_data || self.peer_has_ended || self.closed.is_some()
+        has_data || has_ended(connection)
     }
+}
 
-    fn broken(&self) -> Option<io::Error> {
-        let reason = self
-            .closed
-            .filter(|reason| *reason != CloseReason::Finished)?;
-        Some(io::Error::other(why_closed(reason)))
-    }
+/// Returns whether nothing more can arrive.
+fn has_ended(connection: &Connection) -> bool {
+    connection.peer_has_ended() || connection.closed().is_some()
+}
+
+/// Returns the error of a connection that ended without the end of both streams.
+fn broken(connection: &Connection) -> Option<io::Error> {
+    let is_broken = |reason: &CloseReason| *reason != CloseReason::Finished;
+    let reason = connection.closed().filter(is_broken)?;
+    Some(io::Error::other(why_closed(reason)))
 }
 
 /// A connection during its application's turn.
@@ -55,7 +56,7 @@ pub(crate) struct EngineStream<'a> {
 
 impl ByteStream for EngineStream<'_> {
     fn send(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        if let Some(broken) = self.progress.broken() {
+        if let Some(broken) = broken(self.connection) {
             return Err(broken);
         }
         // Offers one byte more than there is room for. This tells the engine that the application
@@ -94,9 +95,9 @@ impl ByteStream for EngineStream<'_> {
             unread.cut_front(count);
         }
         self.progress.received_bytes += filled as u64;
-        match (filled, self.progress.broken()) {
+        match (filled, broken(self.connection)) {
             (0, Some(broken)) => Err(broken),
-            (0, None) if self.progress.peer_has_ended || self.progress.closed.is_some() => Ok(0),
+            (0, None) if has_ended(self.connection) => Ok(0),
             (0, None) => Err(ErrorKind::WouldBlock.into()),
             (filled, _) => Ok(filled),
         }
