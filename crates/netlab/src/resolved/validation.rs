@@ -101,17 +101,17 @@ impl<'a> Ids<'a> {
     fn find(&self, place: impl ToString, id: &str) -> Result<usize, ResolvedError> {
         match self.indices.get(id) {
             Some(index) => Ok(*index),
-            None => refuse(
-                place,
-                format!("{id:?}"),
-                self.first_few(),
-            ),
+            None => refuse(place, format!("{id:?}"), self.first_few()),
         }
     }
 
     /// Returns the kind and its first ids, for an error.
     fn first_few(&self) -> String {
-        let mut ids: Vec<_> = self.indices.iter().map(|(id, index)| (index, *id)).collect();
+        let mut ids: Vec<_> = self
+            .indices
+            .iter()
+            .map(|(id, index)| (index, *id))
+            .collect();
         ids.sort_unstable();
         let shown: Vec<_> = ids.iter().take(MOST_SHOWN).map(|(_, id)| *id).collect();
         let more = if ids.len() > MOST_SHOWN { ", .." } else { "" };
