@@ -217,7 +217,7 @@ impl Server {
         };
         let endpoint = &mut self.endpoint;
         match what % 16 {
-            0 => endpoint.forget(id),
+            0 => drop(endpoint.forget(id)),
             1 => drop(endpoint.command(id, Connection::abort)),
             2 | 3 => drop(endpoint.command(id, Connection::close)),
             4..=8 => drop(endpoint.command(id, Connection::recv)),
