@@ -21,7 +21,9 @@ impl Connection {
         if self.is_too_early(segment) {
             return;
         }
+        let waits_for_reader = self.config.behaviour.acks_wait_for_reader;
         let (subflow, mut control) = self.subflow_and_control(which);
+        subflow.set_waits_for_reader(waits_for_reader);
         let arrival = subflow.handle_segment(now, segment, packet.ecn, &mut control);
         let which = self.settle_start(now, which, arrival);
         if arrival.is_acceptable {
@@ -72,6 +74,7 @@ impl Connection {
             self.take_farewell(which, segment);
         }
         self.read_path(now, which);
+        self.acknowledge_arrival(which);
         if arrival.fin && self.session.mode == Mode::Plain {
             self.session.fins.end_remote(self.receive.next());
         } else if arrival.fin {

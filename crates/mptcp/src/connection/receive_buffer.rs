@@ -32,7 +32,7 @@ pub(super) struct ReceiveBuffer {
     edge: u64,
     /// The window last offered, on whatever subflow (Linux: `old_wspace`).
     told_bytes: u64,
-    /// Whether the application has read since the last call of [`ReceiveBuffer::has_doubled`].
+    /// Whether the application has read since the last call of [`ReceiveBuffer::take_was_read`].
     was_read: bool,
 }
 
@@ -141,12 +141,19 @@ impl ReceiveBuffer {
         self.told_bytes = bytes;
     }
 
-    /// Returns whether the application has read since the last call and the free room is at least
-    /// twice the window last offered (`mptcp_cleanup_rbuf`).
-    pub(super) fn has_doubled(&mut self) -> bool {
-        if !std::mem::take(&mut self.was_read) {
-            return false;
-        }
+    /// Returns whether the application has read since the last call.
+    pub(super) fn take_was_read(&mut self) -> bool {
+        std::mem::take(&mut self.was_read)
+    }
+
+    /// Returns whether the buffer holds nothing, neither in order nor out of order.
+    pub(super) fn is_empty(&self) -> bool {
+        self.ready_bytes == 0 && self.out_of_order.is_empty()
+    }
+
+    /// Returns whether the free room is at least twice the window last offered
+    /// (`mptcp_cleanup_rbuf`).
+    pub(super) fn has_doubled(&self) -> bool {
         let free = self.free_bytes();
         free > 0 && free / 2 >= self.told_bytes
     }

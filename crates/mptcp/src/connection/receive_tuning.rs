@@ -4,6 +4,7 @@
 //! buffer limits it. Twice as much leaves room for a window that doubles in slow start.
 
 use super::{Buffer, Connection, Mode};
+use crate::subflow::Owed;
 use crate::time::Nanos;
 
 /// Data assumed for the first round trip, in segments: the initial window of the peer.
@@ -147,12 +148,62 @@ impl Connection {
         self.config.behaviour.tells_doubled_window && self.session.mode == Mode::Multipath
     }
 
-    /// Sends window updates after the application has read, if the window is at least twice the one
-    /// last offered. Only subflows that offered less send one.
-    pub(super) fn tell_doubled_window(&mut self) {
-        if !self.tells_doubled_window() || !self.receive.has_doubled() {
+    /// Acknowledges more than a full-sized segment that arrived in order on a subflow, unless that
+    /// waits for the application (`__tcp_ack_snd_check`).
+    pub(super) fn acknowledge_arrival(&mut self, which: usize) {
+        let owed = self.paths[which].subflow.owed();
+        let waits = self.receive.ready_bytes() > 0 && !self.keeps_window_on(which);
+        if owed == Owed::Segments && !waits {
+            self.paths[which].subflow.acknowledge_now();
+        }
+    }
+
+    /// Ends the quick acknowledgments of a subflow that has just told of less than half the buffer
+    /// (`__tcp_select_window`).
+    pub(super) fn note_told_window(&mut self, which: usize) {
+        let is_scarce = self.receive.free_bytes() < self.receive.capacity_bytes() / 2;
+        if self.config.behaviour.acks_wait_for_reader && is_scarce {
+            self.paths[which].subflow.end_quick_acks();
+        }
+    }
+
+    /// Returns whether a subflow can offer a receive window as large as its last one.
+    fn keeps_window_on(&self, which: usize) -> bool {
+        let free = self.receive.free_bytes();
+        let room = free.min(self.threshold_of(which).bytes);
+        self.paths[which].subflow.keeps_window(room)
+    }
+
+    /// Sends the acknowledgments and window updates that are due once the application has read.
+    pub(super) fn acknowledge_reading(&mut self) {
+        if !self.receive.take_was_read() {
             return;
         }
+        if self.config.behaviour.acks_wait_for_reader {
+            self.acknowledge_what_waited();
+        }
+        if self.tells_doubled_window() && self.receive.has_doubled() {
+            self.tell_doubled_window();
+        }
+    }
+
+    /// Acknowledges what waited for the application to read: more than a full-sized segment, or,
+    /// if the buffer is empty now, the end of a super-packet (`mptcp_subflow_could_cleanup`).
+    fn acknowledge_what_waited(&mut self) {
+        for (path, _) in self.paths.iter_mut() {
+            let is_due = match path.subflow.owed() {
+                Owed::Nothing => false,
+                Owed::Packet => self.receive.is_empty(),
+                Owed::Segments => true,
+            };
+            if is_due {
+                path.subflow.acknowledge_now();
+            }
+        }
+    }
+
+    /// Sends window updates on the subflows that last offered half of the window or less.
+    fn tell_doubled_window(&mut self) {
         let free = self.receive.free_bytes();
         for which in 0..self.paths.len() {
             let path = &self.paths[which];

@@ -16,7 +16,7 @@ const PAGE_BYTES: u64 = 32_768;
 impl Connection {
     /// Returns the next packet to send at `now`, if there is one.
     pub fn poll_transmit(&mut self, now: Nanos) -> Option<Packet> {
-        self.tell_doubled_window();
+        self.acknowledge_reading();
         loop {
             self.advance_close(now);
             self.tune_receive_buffer(now);
@@ -110,6 +110,7 @@ impl Connection {
         }
         self.receive
             .offer(u64::from(path.subflow.offered_window_bytes()));
+        self.note_told_window(which);
         if owed_mapping && !self.session.owes_infinite_mapping {
             self.reserve_options();
         }

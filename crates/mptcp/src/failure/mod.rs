@@ -114,6 +114,13 @@ pub struct Behaviour {
     /// on any subflow and since the last one sent on itself. If false, each subflow decides by
     /// itself, and all send an update when a nearly closed window has opened.
     pub tells_doubled_window: bool,
+    /// Whether the acknowledgment of more than a full-sized segment waits until the application has
+    /// read, if it would offer a smaller window than the last one (`__tcp_ack_snd_check`,
+    /// `mptcp_subflow_could_cleanup`).
+    ///
+    /// Data that fills a gap then opens the whole window with one acknowledgment. If false, that
+    /// acknowledgment leaves at once, and the window opens in parts.
+    pub acks_wait_for_reader: bool,
 }
 
 impl Behaviour {
@@ -137,6 +144,7 @@ impl Behaviour {
             shares_receive_threshold: true,
             counts_out_of_order: false,
             tells_doubled_window: false,
+            acks_wait_for_reader: false,
         }
     }
 
@@ -162,6 +170,7 @@ impl Behaviour {
             shares_receive_threshold: false,
             counts_out_of_order: true,
             tells_doubled_window: true,
+            acks_wait_for_reader: true,
         }
     }
 }

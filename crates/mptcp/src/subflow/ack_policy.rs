@@ -20,11 +20,34 @@ pub(super) enum Due {
     Alone,
 }
 
+/// Data that arrived in order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Data {
+    pub bytes: u32,
+    /// Whether it ends a super-packet of the peer.
+    pub ends_packet: bool,
+    /// The receive window that was offered last.
+    pub window_bytes: u32,
+}
+
+/// The data that was received in order and is not acknowledged yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owed {
+    /// Nothing that has to be acknowledged before the timer expires.
+    Nothing,
+    /// A full-sized segment that ends a super-packet of the peer.
+    Packet,
+    /// More than a full-sized segment (RFC 9293, section 3.8.6.3).
+    Segments,
+}
+
 /// The acknowledgment policy and its state.
 #[derive(Clone, Debug)]
 pub(super) struct AckPolicy {
     pub due: Due,
     unacknowledged_bytes: u32,
+    /// Whether a full-sized segment ended a super-packet since the last acknowledgment.
+    has_packet_end: bool,
     /// The longest payload so far, which is taken as the peer's full-sized segment.
     largest_bytes: u32,
     quick_acks: u32,
@@ -38,9 +61,10 @@ impl AckPolicy {
         Self {
             due: Due::Nothing,
             unacknowledged_bytes: 0,
+            has_packet_end: false,
             largest_bytes: 0,
             quick_acks,
-            quick_acks_left: quick_acks,
+            quick_acks_left: 0,
             last_data_at: None,
             last_challenge_at: None,
         }
@@ -50,23 +74,47 @@ impl AckPolicy {
         self.due = self.due.max(due);
     }
 
-    /// Records data that arrived in order. More than a full-sized segment is acknowledged at once,
-    /// as is the data after a pause of an RTO.
-    pub fn data_in_order(&mut self, now: Nanos, bytes: u32, rto: Nanos) {
-        if self.last_data_at.is_some_and(|last| now - last > rto) {
-            self.quick_acks_left = self.quick_acks;
+    /// Records data that arrived in order. Other data than the first after a pause waits for the
+    /// timer; [`AckPolicy::owed`] tells what can be acknowledged earlier.
+    pub fn data_in_order(&mut self, now: Nanos, data: Data, rto: Nanos) {
+        let bytes = data.bytes;
+        if self.last_data_at.is_none_or(|last| now - last > rto) {
+            self.begin_quick_acks(data);
         }
         self.last_data_at = Some(now);
         self.unacknowledged_bytes = self.unacknowledged_bytes.saturating_add(bytes);
         let is_quick = self.quick_acks_left > 0;
         self.quick_acks_left = self.quick_acks_left.saturating_sub(1);
+        self.has_packet_end |= data.ends_packet && bytes >= self.largest_bytes;
         self.largest_bytes = self.largest_bytes.max(bytes);
-        let is_more = self.unacknowledged_bytes > self.largest_bytes;
-        self.ask(if is_quick || is_more {
-            Due::Now
+        self.ask(if is_quick { Due::Now } else { Due::Delayed });
+    }
+
+    /// Acknowledges the next segments at once: as many as half the window holds, two at least
+    /// (`tcp_incr_quickack`).
+    fn begin_quick_acks(&mut self, data: Data) {
+        let segment_bytes = self.largest_bytes.max(data.bytes).max(1);
+        let fitting = data.window_bytes / (2 * segment_bytes);
+        let count = fitting.max(2).min(self.quick_acks);
+        self.quick_acks_left = self.quick_acks_left.max(count);
+    }
+
+    /// Ends quick acknowledgments until the next pause.
+    pub fn end_quick_acks(&mut self) {
+        self.quick_acks_left = 0;
+    }
+
+    /// Returns what waits for the timer and may be acknowledged earlier.
+    pub fn owed(&self) -> Owed {
+        if self.due != Due::Delayed {
+            Owed::Nothing
+        } else if self.unacknowledged_bytes > self.largest_bytes {
+            Owed::Segments
+        } else if self.has_packet_end {
+            Owed::Packet
         } else {
-            Due::Delayed
-        });
+            Owed::Nothing
+        }
     }
 
     /// Acknowledges at once a segment that let the receive window grow. Linux sets the lowest bit
@@ -86,6 +134,7 @@ impl AckPolicy {
     pub fn sent(&mut self) {
         self.due = Due::Nothing;
         self.unacknowledged_bytes = 0;
+        self.has_packet_end = false;
     }
 
     /// Requests a challenge acknowledgment or one for a segment that brings nothing, limited in
@@ -103,12 +152,36 @@ impl AckPolicy {
 mod tests {
     use super::*;
 
+    const FULL_SIZED: Data = Data {
+        bytes: 1400,
+        ends_packet: false,
+        window_bytes: 65_536,
+    };
+
+    #[test]
+    fn the_first_segments_are_acknowledged_at_once_while_half_the_window_holds_them() {
+        for (window_bytes, count) in [(39_040, 13), (1400, 2), (65_536, 16)] {
+            let mut policy = AckPolicy::new(16);
+            let data = Data {
+                window_bytes,
+                ..FULL_SIZED
+            };
+            let at_once = (0..100).take_while(|segment| {
+                policy.data_in_order(*segment, data, MILLISECOND);
+                let is_at_once = policy.due == Due::Now;
+                policy.sent();
+                is_at_once
+            });
+            assert_eq!(at_once.count(), count);
+        }
+    }
+
     #[test]
     fn segments_that_let_the_window_grow_cost_no_quick_acknowledgment() {
         let mut policy = AckPolicy::new(16);
         let mut at_once = 0;
         for segment in 0..100 {
-            policy.data_in_order(segment, 1400, MILLISECOND);
+            policy.data_in_order(segment, FULL_SIZED, MILLISECOND);
             if segment < 6 {
                 policy.window_grew();
             }
@@ -126,7 +199,7 @@ mod tests {
     #[test]
     fn what_lets_the_window_grow_is_acknowledged_at_once_when_no_quick_acknowledgment_is_left() {
         let mut policy = AckPolicy::new(0);
-        policy.data_in_order(0, 1400, MILLISECOND);
+        policy.data_in_order(0, FULL_SIZED, MILLISECOND);
         assert_eq!(policy.due, Due::Delayed);
         policy.window_grew();
         assert_eq!((policy.due, policy.quick_acks_left), (Due::Now, 0));

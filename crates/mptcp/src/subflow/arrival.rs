@@ -1,6 +1,6 @@
 //! Handling of received segments (RFC 9293, section 3.10.7.4).
 
-use super::ack_policy::Due;
+use super::ack_policy::{Data, Due, Owed};
 use super::reassembly::{Placed, Reassembly};
 use super::timers::Timer;
 use super::{Arrival, CloseReason, Control, Rest, State, Subflow};
@@ -184,9 +184,13 @@ impl Subflow {
         }
         match placed {
             Placed::InOrder => {
-                let is_full_sized = self.acks.is_full_sized(taken);
-                self.acks.data_in_order(now, taken, self.rtt.rto());
-                if is_full_sized && self.ends_packet(segment) {
+                let data = Data {
+                    bytes: taken,
+                    ends_packet: self.ends_packet(segment),
+                    window_bytes: self.receive_window.size(),
+                };
+                self.acks.data_in_order(now, data, self.rtt.rto());
+                if !self.waits_for_reader && self.acks.owed() != Owed::Nothing {
                     self.acks.ask(Due::Now);
                 }
             }

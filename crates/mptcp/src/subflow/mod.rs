@@ -70,6 +70,7 @@ pub use control::Control;
 pub use options::{NoOptions, Options, Outgoing, SegmentKind};
 pub use send_memory::segment_memory_bytes;
 
+pub use ack_policy::Owed;
 use ack_policy::{AckPolicy, Due};
 use cwnd_usage::CwndUsage;
 use delivery_rate::Deliveries;
@@ -313,6 +314,9 @@ pub struct Subflow {
     received: Option<Reassembly>,
     receive_rtt: ReceiveRtt,
     receive_window: ReceiveWindow,
+    /// Whether acknowledgments that can wait are left to the owner
+    /// ([`Subflow::set_waits_for_reader`]).
+    waits_for_reader: bool,
     /// Whether the subflow sends window updates by itself ([`Subflow::is_window_update_due`]).
     tells_of_room: bool,
     acks: AckPolicy,
@@ -387,6 +391,7 @@ impl Subflow {
             received: None,
             receive_rtt: ReceiveRtt::default(),
             receive_window: ReceiveWindow::default(),
+            waits_for_reader: false,
             tells_of_room: true,
             acks: AckPolicy::new(config.quick_acks),
             last_received_at: now,

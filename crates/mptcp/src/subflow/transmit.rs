@@ -1,6 +1,6 @@
 //! Selection and construction of the next segment.
 
-use super::ack_policy::Due;
+use super::ack_policy::{Due, Owed};
 use super::frto::{Frto, NEW_SEGMENTS};
 use super::handshake::TIMESTAMPS_LEN;
 use super::reassembly::Reassembly;
@@ -121,10 +121,33 @@ impl Subflow {
         self.tells_of_room = on;
     }
 
+    /// Sets whether what is [owed](Subflow::owed) is acknowledged only on request
+    /// ([`Subflow::acknowledge_now`]) or when the timer expires. Otherwise it is acknowledged at
+    /// once.
+    pub fn set_waits_for_reader(&mut self, on: bool) {
+        self.waits_for_reader = on;
+    }
+
+    /// No longer acknowledges each segment at once after a start or a pause.
+    pub fn end_quick_acks(&mut self) {
+        self.acks.end_quick_acks();
+    }
+
     /// Acknowledges received data at once, with data if there is any to send.
     pub fn acknowledge_now(&mut self) {
         self.rest = self.rest.without_acks();
         self.acks.ask(Due::Now);
+    }
+
+    /// Returns what was received in order and may be acknowledged before the timer expires.
+    pub fn owed(&self) -> Owed {
+        self.acks.owed()
+    }
+
+    /// Returns whether a receive window of `available` bytes is at least as large as the one
+    /// offered last.
+    pub fn keeps_window(&self, available: u64) -> bool {
+        self.receive_window.is_kept(available)
     }
 
     /// Returns whether to send a window update for a receive window of `available` bytes: the peer

@@ -13,6 +13,8 @@ pub(super) struct ReceiveWindow {
     offered: SeqNr,
     /// The furthest end of any window offered. Data up to there is accepted.
     edge: SeqNr,
+    /// The size of the window that was offered last, in bytes.
+    size: u32,
     /// The largest window so far, in bytes.
     largest: u32,
     /// The local shift count.
@@ -23,6 +25,7 @@ impl ReceiveWindow {
     /// Starts at `next`, with an edge at the largest window beyond it.
     pub fn start(&mut self, next: SeqNr) {
         (self.offered, self.edge) = (next + self.largest, next + self.largest);
+        self.size = self.largest;
     }
 
     /// Returns the end of the window, as far as the peer can know it.
@@ -56,8 +59,21 @@ impl ReceiveWindow {
         let field = (window / unit).max(least).min(u32::from(u16::MAX));
         self.offered = next + field * unit;
         self.edge = self.edge.max(self.offered);
-        self.largest = self.largest.max(field * unit);
+        self.size = field * unit;
+        self.largest = self.largest.max(self.size);
         field as u16
+    }
+
+    /// Returns the size of the window that was offered last, in bytes.
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// Returns whether a window of `available` bytes is at least as large as the one offered last,
+    /// up to rounding.
+    pub fn is_kept(&self, available: u64) -> bool {
+        let unit = 1 << self.shift;
+        self.limited(available).next_multiple_of(unit) >= self.size
     }
 
     /// Returns whether to send a window update. The peer knows of at most half the largest window,

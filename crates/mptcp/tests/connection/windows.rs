@@ -269,6 +269,38 @@ fn what_waits_for_a_slow_path_takes_from_the_window() {
     );
 }
 
+/// Returns the part of the data that goes over a slow path beside a fast one, which could carry all
+/// that a small receive buffer allows. The server reads all that there is once in a millisecond.
+fn share_of_slow_path(change: impl FnOnce(&mut Behaviour)) -> f64 {
+    let mut stack = stack(4 << 20, 40_000);
+    stack.scheduler = "kernel_default";
+    change(&mut stack.config.behaviour);
+    let paths = vec![PathModel::new(10, 15), PathModel::new(10, 60)];
+    let mut pair = Pair::new(1, paths, &stack);
+    pair.transfer(4_000_000, 0);
+    for _ in 0..4000 {
+        pair.sides[SERVER].reads_at = pair.now + MILLISECOND;
+        pair.run_for(MILLISECOND);
+    }
+    let sent = |path| {
+        let of_path = pair
+            .log
+            .iter()
+            .filter(|(_, by, packet)| *by == CLIENT && packet.source == ipv4(path, CLIENT));
+        of_path
+            .map(|(_, _, packet)| f64::from(packet.segment.payload.len()))
+            .sum::<f64>()
+    };
+    sent(1) / (sent(0) + sent(1))
+}
+
+#[test]
+fn a_gap_that_is_filled_opens_the_whole_window_at_once_for_the_fast_path() {
+    let at_once = share_of_slow_path(|_| {});
+    let in_parts = share_of_slow_path(|behaviour| behaviour.acks_wait_for_reader = false);
+    assert!(2.0 * at_once < in_parts, "{at_once:.3}, {in_parts:.3}");
+}
+
 /// Returns how many packets the server sends on each path when it finally reads data that arrived
 /// on the first path only.
 fn told_on_reading(change: impl FnOnce(&mut Behaviour)) -> [usize; 2] {
