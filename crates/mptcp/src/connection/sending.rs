@@ -87,6 +87,7 @@ impl Connection {
         }
         let owed_mapping = self.session.owes_infinite_mapping;
         let tells_of_room = !self.tells_doubled_window();
+        let writer_waits = self.send.is_awaited();
         let (path, windows) = self.paths.with_windows(which);
         let waiting_signals = path.signals.pending.len();
         let mut control = Control::new(self.congestion_control.as_mut(), windows, which);
@@ -95,6 +96,7 @@ impl Connection {
             signals: &mut path.signals,
         };
         path.subflow.set_tells_of_room(tells_of_room);
+        path.subflow.set_writer_waits(writer_waits);
         let segment = path
             .subflow
             .poll_transmit(now, receive_window, &mut control, &mut options);

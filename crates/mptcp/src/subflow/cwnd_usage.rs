@@ -29,14 +29,7 @@ impl CwndUsage {
     }
 
     /// Records that data was sent, or that it was not because the window is full (`is_limited`).
-    pub fn note(
-        &mut self,
-        now: Nanos,
-        is_limited: bool,
-        outstanding_bytes: u32,
-        una: SeqNr,
-        nxt: SeqNr,
-    ) {
+    pub fn note(&mut self, is_limited: bool, outstanding_bytes: u32, una: SeqNr, nxt: SeqNr) {
         let is_new_flight = una.is_at_or_after(self.flight_end);
         let is_more = !self.is_limited && outstanding_bytes > self.most_outstanding_bytes;
         if is_new_flight || is_limited || is_more {
@@ -45,9 +38,6 @@ impl CwndUsage {
             self.flight_end = nxt;
         }
         self.used_bytes = self.used_bytes.max(outstanding_bytes);
-        if is_limited {
-            self.restart(now);
-        }
     }
 
     /// Returns the used part of a window that has not been full for an RTO, then restarts the
@@ -61,7 +51,7 @@ impl CwndUsage {
         })
     }
 
-    /// Restarts the measurement, because the window is full or was adapted.
+    /// Restarts the measurement, because the window is used or was adapted.
     pub fn restart(&mut self, now: Nanos) {
         (self.used_bytes, self.used_since) = (0, now);
     }

@@ -314,6 +314,9 @@ pub struct Subflow {
     received: Option<Reassembly>,
     receive_rtt: ReceiveRtt,
     receive_window: ReceiveWindow,
+    /// Whether the application waits for room in the send buffer
+    /// ([`Subflow::set_writer_waits`]).
+    writer_waits: bool,
     /// Whether acknowledgments that can wait are left to the owner
     /// ([`Subflow::set_waits_for_reader`]).
     waits_for_reader: bool,
@@ -391,6 +394,7 @@ impl Subflow {
             received: None,
             receive_rtt: ReceiveRtt::default(),
             receive_window: ReceiveWindow::default(),
+            writer_waits: false,
             waits_for_reader: false,
             tells_of_room: true,
             acks: AckPolicy::new(config.quick_acks),

@@ -102,6 +102,12 @@ impl Subflow {
         self.usable_window().min(of_congestion.max(0.0) as u32)
     }
 
+    /// Returns whether cwnd allows less than the receive window does.
+    pub(super) fn is_cwnd_smaller(&self, window: &Window) -> bool {
+        let of_congestion = window.cwnd_bytes - f64::from(self.pipe_bytes());
+        of_congestion < f64::from(self.usable_window())
+    }
+
     /// Returns whether the next acknowledgment is expected soon and will allow more.
     fn waits_for_others(&self, window: &Window, now: Nanos) -> bool {
         let is_repairing = matches!(self.recovery.phase, Phase::FastRecovery | Phase::Loss);

@@ -121,6 +121,12 @@ impl Subflow {
         self.tells_of_room = on;
     }
 
+    /// Sets whether the application waits for room in the send buffer. A congestion window that is
+    /// not filled then keeps its size.
+    pub fn set_writer_waits(&mut self, on: bool) {
+        self.writer_waits = on;
+    }
+
     /// Sets whether what is [owed](Subflow::owed) is acknowledged only on request
     /// ([`Subflow::acknowledge_now`]) or when the timer expires. Otherwise it is acknowledged at
     /// once.
@@ -255,7 +261,9 @@ impl Subflow {
             return None;
         }
         if len > 0 && !self.joins_packet(output) {
-            self.note_cwnd_usage(true, output);
+            if self.is_cwnd_smaller(output.control.window()) {
+                self.note_cwnd_usage(true, output);
+            }
             return None;
         }
         self.sends_what_fits = false;
@@ -268,19 +276,21 @@ impl Subflow {
     fn note_cwnd_usage(&mut self, is_limited: bool, output: &mut Output<'_, '_>) {
         let outstanding = self.flight.outstanding_bytes();
         let usage = &mut self.cwnd_usage;
-        usage.note(output.now, is_limited, outstanding, self.una, self.nxt);
+        usage.note(is_limited, outstanding, self.una, self.nxt);
+        if usage.is_window_limited(output.control.window()) {
+            usage.restart(output.now);
+        }
         let may_shrink = self.config.restart_after_idle
             && self.recovery.phase == Phase::Open
-            && self.queue.is_empty()
+            && !self.writer_waits
             && !output.control.owns_window();
         if may_shrink && let Some(used) = usage.take_unfilled(output.now, self.rtt.rto()) {
             self.shrink_unused(output.control.window_mut(), used);
         }
     }
 
-    /// Reduces a window that the application did not fill half way to what was used, because the
-    /// unused part says nothing about the path any more (RFC 2861, section 3.1;
-    /// `tcp_cwnd_application_limited`).
+    /// Reduces a window that was not filled half way to what was used, because the unused part says
+    /// nothing about the path any more (RFC 2861, section 3.1; `tcp_cwnd_application_limited`).
     fn shrink_unused(&self, window: &mut Window, used_bytes: u32) {
         let initial = self.config.initial_window.bytes(window.mss_bytes);
         let used = f64::from(used_bytes.max(initial));

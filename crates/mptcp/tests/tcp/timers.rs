@@ -37,8 +37,9 @@ fn a_long_pause_brings_the_initial_window_back() {
 
 /// Sends a segment every 50 ms for ten seconds, after the window has grown. Returns the remaining
 /// window in segments.
-fn window_after_trickle(config: Config) -> f64 {
+fn window_after_trickle(config: Config, writer_waits: bool) -> f64 {
     let mut pair = established(config, wires());
+    pair.ends[0].subflow_mut().set_writer_waits(writer_waits);
     pair.ends[0].write(2_000_000);
     pair.run_for(SECOND);
     pair.ends[0].window.cwnd_bytes = 400.0 * 1448.0;
@@ -51,13 +52,16 @@ fn window_after_trickle(config: Config) -> f64 {
 
 #[test]
 fn a_window_that_is_not_used_shrinks_half_way_each_timeout() {
-    let unused = window_after_trickle(Config::default());
+    let unused = window_after_trickle(Config::default(), false);
     assert!((10.0..11.0).contains(&unused), "{unused}");
     let fixed = Config {
         restart_after_idle: false,
         ..Config::default()
     };
-    assert_eq!(window_after_trickle(fixed), 400.0);
+    assert_eq!(window_after_trickle(fixed, false), 400.0);
+    // An application that waits for room is limited by the peer's window. Only the pause before the
+    // trickle has halved cwnd, three times.
+    assert_eq!(window_after_trickle(Config::default(), true), 50.0);
 }
 
 #[test]
