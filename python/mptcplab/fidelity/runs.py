@@ -18,7 +18,7 @@ from mptcplab.runner import Nobody, execute, plan
 #: Number of cases at a time in real time. Runs wait most of the time, and detect whether they were disturbed.
 AT_ONCE = 6
 #: Number of repetitions of runs that a busy machine disturbed.
-TRIES = 3
+TRIES = 5
 
 BySeed = dict[int, Measures]
 
@@ -45,12 +45,13 @@ def on_this_kernel(wanted: Wanted, *, jobs: int = AT_ONCE) -> Recorded:
     heavy = [case for case in wanted.cases if case.is_heavy]
     bundles: list[Bundle] = []
     for cases, workers in ((light, jobs), (heavy, 1)):
-        # After the first attempt only disturbed runs are repeated, with fewer at a time.
-        tries = (
-            _run(cases, ON_KERNEL, wanted, fresh=number == 0, workers=max(1, workers >> number))
-            for number in range(TRIES)
-        )
-        bundles += next((of for of in tries if all(one.status == "done" for one in of)), []) or _refused(cases)
+        made: list[Bundle] = []
+        for number in range(TRIES):
+            # After the first attempt only disturbed runs are repeated, with fewer at a time.
+            made = _run(cases, ON_KERNEL, wanted, fresh=number == 0, workers=max(1, workers >> number))
+            if not _disturbed(made):
+                break
+        bundles += _undisturbed(made)
     descriptions = {case.name: case.description_sha256 for case in wanted.cases}
     return Recorded(bundles[0].record["kernel"], _today(), _measures(bundles), descriptions)
 
@@ -63,11 +64,16 @@ def _run(
     return execute(jobs, Nobody(), workers=workers)
 
 
-def _refused(cases: Sequence[Case]) -> list[Bundle]:
-    if not cases:
-        return []
-    names = ", ".join(case.name for case in cases)
-    raise RunFailed(f"{names}: some of their runs were invalid or failed {TRIES} times; the machine is too busy")
+def _disturbed(bundles: Iterable[Bundle]) -> list[Bundle]:
+    return [bundle for bundle in bundles if bundle.status != "done"]
+
+
+def _undisturbed(bundles: list[Bundle]) -> list[Bundle]:
+    disturbed = _disturbed(bundles)
+    if disturbed:
+        names = ", ".join(f"{one.record['experiment']} seed {one.record['seed']}" for one in disturbed)
+        raise RunFailed(f"{names}: disturbed {TRIES} times; the last says: {disturbed[-1].record['why']}")
+    return bundles
 
 
 def _measures(bundles: Iterable[Bundle]) -> dict[str, BySeed]:
