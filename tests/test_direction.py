@@ -52,7 +52,7 @@ ALLOWED: dict[str, set[str]] = {
     "congestion": {"errors", "_core"},
     "proxy": {"errors", "signals", "_core"},
     "doctor": {"errors", "backends", "_core"},
-    "reference": {"algorithms", "catalogue", "document", "experiment", "results", "units"},
+    "reference": {"_core", "algorithms", "catalogue", "document", "experiment", "results", "units"},
     "cli": {
         "backends",
         "benchmark",

@@ -9,6 +9,9 @@ _Classes = Mapping[str, Mapping[str, Callable[[str, object], object]]]
 
 __version__: str
 
+def features() -> list[tuple[str, str | None, str | None, str | None]]:
+    """(feature, why the simulator lacks it, why a kernel, why the userspace stack); None where it is there."""
+
 def capabilities() -> list[tuple[str, bool, str]]:
     """(feature, whether the simulator has it, why not) for all that can be asked for, as in "transport udp"."""
 

@@ -19,7 +19,7 @@ import yaml
 from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic.fields import FieldInfo
 
-from mptcplab import algorithms, document
+from mptcplab import _core, algorithms, document
 from mptcplab.catalogue import Entry, catalogue, entry_of
 from mptcplab.document import Node
 from mptcplab.experiment import Experiment, json_schema, profiles, resolved_schema
@@ -43,6 +43,7 @@ def documents() -> dict[str, str]:
         "docs/reference/description.md": _GENERATED + description_reference(),
         "docs/reference/metrics.md": _GENERATED + metric_reference(),
         "docs/reference/algorithms.md": _GENERATED + algorithm_reference(),
+        "docs/reference/features.md": _GENERATED + feature_reference(),
         "docs/reference/profiles.md": _GENERATED + profile_reference(),
     }
 
@@ -310,6 +311,42 @@ def _algorithm_table(family: algorithms.Family) -> str:
             row.append(f"none: {why_none.partition(': ')[2]}" if why_none else "yes")
     head = f"## {family.kind[:1].upper()}{family.kind[1:]}\n\nField `{field}`; default `{default}`.\n\n"
     return head + _table(columns, rows)
+
+
+# ---- features --------------------------------------------------------------------------------------------------------
+
+_FEATURES_HEAD = """\
+# Features of the back-ends
+
+This page lists the features that a description can use, and where each of them runs: `sim` is the simulator, `kernel`
+a current Linux kernel, `userspace` our stack on that kernel's network. A description that uses a feature that its
+back-end lacks is refused, with the reason. `mptcplab list SPEC` shows it for each experiment, `mptcplab doctor` for
+this machine. The [limitations](../limitations.md) say what else is missing; algorithms are on
+[another page](algorithms.md), and your own [on a third](../extending.md).
+
+"""
+
+
+def feature_reference() -> str:
+    """Returns the features that descriptions can use, and which back-end has them."""
+    everywhere: dict[str, list[str]] = {}
+    lacking = []
+    for feature, *reasons in _core.features():
+        kind, _, name = feature.partition(" ")
+        if kind == "own":  # A user's algorithms are what Python's back-ends make of them.
+            continue
+        if any(reasons):
+            lacking.append([f"`{feature}`", *(_sentence(why) if why else "yes" for why in reasons)])
+            continue
+        everywhere.setdefault(kind, []).extend([f"`{name}`"] if name else [])
+    rows = [[f"`{kind}`", ", ".join(names) or "yes"] for kind, names in everywhere.items()]
+    return (
+        _FEATURES_HEAD
+        + "## Not everywhere\n\n"
+        + _table(["feature", "`sim`", "`kernel`", "`userspace`"], lacking)
+        + "\n## On every back-end\n\n"
+        + _table(["kind", "features"], rows)
+    )
 
 
 # ---- catalogue -------------------------------------------------------------------------------------------------------

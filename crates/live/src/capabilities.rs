@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use netlab::capabilities::{Capabilities, Capability, Missing};
+use netlab::features::{BackEnd, Feature};
 use netlab::parameters::Kind;
 use netlab::registry::Registry;
 use netlab::resolved::{Action, Experiment};
@@ -17,110 +18,17 @@ use crate::programs::Programs;
 use crate::traffic::why_refused;
 use crate::{Hosts, OwnStack};
 
-const FOLLOWS_PATHS: &str =
-    "routers have the routes of the flows' paths and choose none: use the simulator";
-
-const FIXED: &[Capability] = &[
-    Capability::has("transport udp"),
-    Capability::has("transport tcp"),
-    Capability::has("app cbr"),
-    Capability::has("app probe"),
-    Capability::has("app bulk"),
-    Capability::has("app request_response"),
-    Capability::has("app short_flows"),
-    Capability::has("app streaming"),
-    Capability::lacks(
-        "app video",
-        "the player is the simulator's: use streaming for a stream of one bit rate",
-    ),
-    Capability::has("app iperf3"),
-    Capability::has("app command"),
-    Capability::has("action interface_down"),
-    Capability::has("action interface_up"),
-    Capability::has("action link_down"),
-    Capability::has("action link_up"),
-    Capability::has("action set_link"),
-    Capability::has("action address_add"),
-    Capability::has("action address_remove"),
-    Capability::has("action set_backup"),
-    Capability::has("action exec"),
-    Capability::has("queue drop_tail"),
-    Capability::has("queue codel"),
-    Capability::has("queue fq_codel"),
-    Capability::has("queue red"),
-    Capability::has("queue pie"),
-    Capability::has("loss bernoulli"),
-    Capability::has("loss gilbert_elliott"),
-    Capability::has("loss list"),
-    Capability::has("trace"),
-    Capability::has("medium"),
-    Capability::has("middlebox strip_options"),
-    Capability::has("middlebox drop_options"),
-    Capability::has("middlebox rewrite_sequence"),
-    Capability::has("middlebox nat"),
-    Capability::has("middlebox split"),
-    Capability::has("middlebox coalesce"),
-    Capability::has("middlebox change_bytes"),
-    Capability::has("middlebox insert_bytes"),
-    Capability::has("middlebox duplicate"),
-    Capability::has("middlebox acknowledge_early"),
-    Capability::has("captures"),
-    Capability::lacks("next_hop ecmp_l3", FOLLOWS_PATHS),
-    Capability::lacks("next_hop ecmp_l4", FOLLOWS_PATHS),
-    Capability::lacks("next_hop random", FOLLOWS_PATHS),
-    Capability::lacks("next_hop by_port", FOLLOWS_PATHS),
-    Capability::has("stack backend"),
-    Capability::has("stack kernel"),
-    Capability::lacks(
-        "stack userspace",
-        "our stack in real time needs another back-end: use --on userspace",
-    ),
-    Capability::has("fallback rfc"),
-    Capability::lacks(
-        "fallback strict",
-        "the kernel falls back as it does: use our own stack with --on userspace, or the simulator",
-    ),
-    Capability::has("host_jitter linux"),
-    Capability::lacks("host_jitter none", TAKES_ITS_TIME),
-    Capability::lacks("host_jitter quantiles", TAKES_ITS_TIME),
-    Capability::has("first_hop network"),
-    Capability::has("first_hop host"),
-    Capability::lacks(
-        "own class",
-        "the kernel runs no classes in Python: use --on sim, or --on userspace where our stack sends",
-    ),
-    Capability::lacks(
-        "own simulator",
-        "only a simulator of your own has it: use --on PROGRAM",
-    ),
-    Capability::lacks(
-        "handshake race",
-        "the kernel opens a connection from one address: use the simulator",
-    ),
-    Capability::lacks(
-        "one_at_a_time",
-        "the kernel uses all subflows of a connection: set backup on some interfaces instead",
-    ),
-    Capability::has("behaviour mainline"),
-    Capability::lacks(
-        "behaviour oot",
-        "reinjection and stale detection of the out-of-tree kernel are not in this one; as second choice: {preset: mainline, path_manager_delay: 500ms}",
-    ),
-    Capability::has("path_manager passive"),
-    Capability::has("path_manager full_mesh"),
-    Capability::has("path_manager n_diff_ports"),
-    Capability::has("path_manager n_diff_ports subflows"),
-    Capability::has("path_manager kernel_endpoints"),
-    Capability::has("path_manager kernel_endpoints endpoints"),
-    Capability::has("path_manager kernel_endpoints subflows"),
-    Capability::has("path_manager kernel_endpoints add_addr_accepted"),
-    Capability::lacks(
-        "path_manager binder",
-        "the kernel's path manager takes no source route: use the simulator",
-    ),
+/// The path managers that a program can be over netlink, and their parameters.
+const PATH_MANAGERS: &[&str] = &[
+    "passive",
+    "full_mesh",
+    "n_diff_ports",
+    "n_diff_ports subflows",
+    "kernel_endpoints",
+    "kernel_endpoints endpoints",
+    "kernel_endpoints subflows",
+    "kernel_endpoints add_addr_accepted",
 ];
-
-const TAKES_ITS_TIME: &str = "hosts in real time take the time that this machine takes, which is host_jitter linux: use the simulator";
 
 /// The packet scheduler of Linux.
 const IN_TREE_SCHEDULER: &str = "kernel_default";
@@ -164,12 +72,34 @@ impl Kernel {
 
     /// Returns everything that a description can ask for, and whether this kernel has it.
     pub fn capabilities(&self) -> Vec<Capability> {
-        let mut table = FIXED.to_vec();
-        table.push(self.multipath());
-        table.extend(self.congestion_controls());
-        table.extend(self.schedulers());
-        table.extend(parameters());
-        table
+        let features = self.features(BackEnd::Kernel);
+        features.chain(self.algorithms()).collect()
+    }
+
+    /// Returns all features, and whether a back-end with this kernel has them.
+    pub(crate) fn features(&self, on: BackEnd) -> impl Iterator<Item = Capability> {
+        let features = Feature::ALL.iter();
+        features.map(move |feature| {
+            let lacking = feature.lacking(on).or_else(|| self.lacking(*feature));
+            Capability::of(*feature, lacking)
+        })
+    }
+
+    /// Returns why this kernel lacks a feature that others have.
+    fn lacking(&self, feature: Feature) -> Option<&'static str> {
+        match feature {
+            Feature::TransportMptcp => (!self.is_multipath).then_some(
+                "this kernel has no Multipath TCP: it needs Linux 6.1 or newer with CONFIG_MPTCP",
+            ),
+            Feature::OwnObject => self.takes_no_controls_because,
+            _ => None,
+        }
+    }
+
+    /// Returns all algorithms and parameters, and whether this kernel has them.
+    pub(crate) fn algorithms(&self) -> impl Iterator<Item = Capability> {
+        let controls = self.congestion_controls().chain(self.schedulers());
+        controls.chain(path_managers()).chain(parameters())
     }
 
     /// Returns everything in a valid experiment that this kernel cannot do; empty if it can run it.
@@ -180,40 +110,26 @@ impl Kernel {
         missing
     }
 
-    fn multipath(&self) -> Capability {
-        if self.is_multipath {
-            return Capability::has("transport mptcp");
-        }
-        Capability::lacks(
-            "transport mptcp",
-            "this kernel has no Multipath TCP: it needs Linux 6.1 or newer with CONFIG_MPTCP",
-        )
-    }
-
     fn congestion_controls(&self) -> impl Iterator<Item = Capability> {
         let in_tree = IN_TREE.iter().map(|name| {
             let is_there = self.congestion_controls.iter().any(|there| there == name);
             let why = format!("this kernel does not have it now: try `modprobe tcp_{name}`");
-            named("cc", name, (!is_there).then_some(why.into()))
+            Capability::of_algorithm(Kind::Control, name, (!is_there).then_some(why.into()))
         });
         let as_ebpf = congestion::shipped().map(|name| {
             let is_installed = self.congestion_controls.iter().any(|there| there == name);
             let why = self.takes_no_controls_because.filter(|_| !is_installed);
-            named("cc", name, why.map(Cow::from))
+            Capability::of_algorithm(Kind::Control, name, why.map(Cow::from))
         });
-        let own = Capability {
-            feature: "own object".into(),
-            missing_because: self.takes_no_controls_because.map(Cow::from),
-        };
         let engine = Kind::Control.algorithms().into_iter();
         let of_others = engine
             .filter(|one| !IN_TREE.contains(&one.name))
             .filter(|one| congestion::shipped().all(|shipped| shipped != one.name))
             .map(|one| {
                 let why = "neither in the mainline kernel nor among our eBPF objects";
-                named("cc", one.name, Some(why.into()))
+                Capability::of_algorithm(Kind::Control, one.name, Some(why.into()))
             });
-        in_tree.chain(as_ebpf).chain([own]).chain(of_others)
+        in_tree.chain(as_ebpf).chain(of_others)
     }
 
     fn schedulers(&self) -> impl Iterator<Item = Capability> {
@@ -225,7 +141,8 @@ impl Kernel {
         let engine = Kind::Scheduler.algorithms().into_iter();
         engine.map(move |one| {
             let is_there = one.name == IN_TREE_SCHEDULER;
-            named("scheduler", one.name, (!is_there).then_some(why.into()))
+            let why = (!is_there).then_some(why.into());
+            Capability::of_algorithm(Kind::Scheduler, one.name, why)
         })
     }
 }
@@ -248,8 +165,20 @@ pub(crate) fn check_plans(experiment: &Experiment) -> Vec<Missing> {
     missing
 }
 
-/// Returns the parameters that only the engine's algorithms take; [`FIXED`] has those that the
-/// kernel's take.
+/// Returns all path managers, and whether a program can be each of them.
+fn path_managers() -> impl Iterator<Item = Capability> {
+    let why = "the kernel's path manager takes no source route: use the simulator";
+    let engine = Kind::PathManager.algorithms().into_iter();
+    let of_engine = engine.filter(|one| !PATH_MANAGERS.contains(&one.name));
+    let lacking = of_engine
+        .map(move |one| Capability::of_algorithm(Kind::PathManager, one.name, Some(why.into())));
+    let had = PATH_MANAGERS.iter();
+    had.map(|name| Capability::of_algorithm(Kind::PathManager, name, None))
+        .chain(lacking)
+}
+
+/// Returns the parameters that only the engine's algorithms take; [`PATH_MANAGERS`] has those that
+/// the kernel's take.
 fn parameters() -> impl Iterator<Item = Capability> {
     let why = "the kernel's own algorithms take no parameters of a description: use the simulator";
     let all = Kind::ALL.into_iter().flat_map(move |kind| {
@@ -259,8 +188,10 @@ fn parameters() -> impl Iterator<Item = Capability> {
             parameters.map(move |one| (kind, format!("{} {}", algorithm.name, one.name)))
         })
     });
-    let lacking = all.map(move |(kind, name)| named(kind.field(), &name, Some(why.into())));
-    lacking.filter(|one| FIXED.iter().all(|fixed| fixed.feature != one.feature))
+    let lacking = all.filter(|(kind, name)| {
+        *kind != Kind::PathManager || !PATH_MANAGERS.contains(&name.as_str())
+    });
+    lacking.map(move |(kind, name)| Capability::of_algorithm(kind, &name, Some(why.into())))
 }
 
 /// Returns everything that a description can ask for, and whether this machine and this user have
@@ -314,13 +245,6 @@ fn obstacle() -> Option<Missing> {
         why: "network namespaces and link emulation need root: use `sudo mptcplab run ..`, or --on sim"
             .to_owned(),
     })
-}
-
-fn named(kind: &str, name: &str, missing_because: Option<Cow<'static, str>>) -> Capability {
-    Capability {
-        feature: format!("{kind} {name}").into(),
-        missing_because,
-    }
 }
 
 /// Whether packet schedulers can be registered as struct_ops.

@@ -2,6 +2,7 @@
 //! beyond them.
 
 use netlab::capabilities::{Capabilities, Capability, Missing};
+use netlab::features::BackEnd;
 use netlab::flows::{host_at, stream_end};
 use netlab::registry::Registry;
 use netlab::resolved::{
@@ -13,16 +14,7 @@ use crate::capabilities::check_plans;
 use crate::congestion::RunControls;
 use crate::traffic::StreamEnd;
 
-/// What the userspace stack has in addition to the engine's algorithms, and the kernel lacks.
-const HAS: &[&str] = &[
-    "stack userspace",
-    "fallback strict",
-    "handshake race",
-    "one_at_a_time",
-    "behaviour oot",
-];
-
-/// Needs routers that follow source routes, which the kernel's routers do not.
+/// The path manager that needs routers which follow source routes; the kernel's routers do not.
 const SOURCE_ROUTES: &str = "path_manager binder";
 
 /// A machine whose hosts run the userspace stack or the kernel's, as each host's description says.
@@ -34,24 +26,14 @@ impl OwnStack {
     /// Features that only the userspace stack has are included; [`Self::check`] names the flows
     /// that cannot use them.
     pub fn capabilities(&self, registry: &Registry) -> Vec<Capability> {
-        let names = registry.names();
-        let mut ours: Vec<_> = names
-            .map(|(kind, name)| format!("{} {name}", kind.field()))
+        let ours: Vec<_> = registry
+            .capabilities()
+            .filter(|one| !one.feature.starts_with(SOURCE_ROUTES))
             .collect();
-        let parameters = registry.parameters().iter();
-        ours.extend(
-            parameters
-                .map(|(kind, algorithm, name)| format!("{} {algorithm} {name}", kind.field())),
-        );
-        ours.extend(HAS.iter().map(|feature| (*feature).to_owned()));
-        ours.retain(|feature| !feature.starts_with(SOURCE_ROUTES));
-        let mut table = self.0.capabilities();
-        table.retain(|one| ours.iter().all(|feature| *feature != one.feature));
-        table.extend(ours.into_iter().map(|feature| Capability {
-            feature: feature.into(),
-            missing_because: None,
-        }));
-        table
+        let is_ours = |one: &Capability| ours.iter().any(|our| our.feature == one.feature);
+        let of_kernel = self.0.algorithms().filter(|one| !is_ours(one));
+        let features = self.0.features(BackEnd::Userspace);
+        features.chain(of_kernel).chain(ours.clone()).collect()
     }
 
     /// Returns everything in a valid experiment that cannot be run; empty if it can be run.

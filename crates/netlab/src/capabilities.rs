@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
+use crate::features::Feature;
 use crate::parameters::Kind;
 use crate::resolved::{
-    Action, Algorithm, Direction, Experiment, Flow, Handshake, Host, HostJitter, Link, LinkDownBy,
-    Loss, OWN_CLASS, OWN_OBJECT, Transport,
+    Action, Algorithm, Direction, Experiment, Flow, Host, Link, LinkDownBy, Origin, Transport,
 };
 
-/// A feature that a description can use.
+/// A [`Feature`] or an algorithm that a description can use, and whether a back-end has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capability {
     /// The kind and name of the feature, as in `transport udp`.
@@ -18,19 +18,24 @@ pub struct Capability {
 }
 
 impl Capability {
-    /// Creates a feature that the back-end has.
-    pub const fn has(feature: &'static str) -> Self {
+    /// Creates the capability of a feature, or of its lack for this reason.
+    pub fn of(feature: Feature, missing_because: Option<&'static str>) -> Self {
         Self {
-            feature: Cow::Borrowed(feature),
-            missing_because: None,
+            feature: Cow::Borrowed(feature.name()),
+            missing_because: missing_because.map(Cow::Borrowed),
         }
     }
 
-    /// Creates a feature that the back-end lacks.
-    pub const fn lacks(feature: &'static str, why: &'static str) -> Self {
+    /// Creates the capability of an algorithm, or of a parameter with `name` of the form
+    /// `ALGORITHM PARAMETER`.
+    pub fn of_algorithm(
+        kind: Kind,
+        name: &str,
+        missing_because: Option<Cow<'static, str>>,
+    ) -> Self {
         Self {
-            feature: Cow::Borrowed(feature),
-            missing_because: Some(Cow::Borrowed(why)),
+            feature: format!("{} {name}", kind.field()).into(),
+            missing_because,
         }
     }
 }
@@ -68,18 +73,19 @@ impl<'a> Capabilities<'a> {
         }
     }
 
-    /// Returns the feature `kind name` at `place` if the back-end lacks it.
-    fn unless_there(&self, place: &str, kind: &str, name: &str) -> Option<Missing> {
-        let why = self.missing_because(&format!("{kind} {name}"))?;
+    /// Returns the feature, chosen by name at `place`, if the back-end lacks it.
+    fn unless_there(&self, place: &str, feature: impl Into<Feature>) -> Option<Missing> {
+        let feature = feature.into();
+        let why = self.missing_because(feature.name())?;
         Some(Missing {
-            feature: format!("{place}: {name}"),
+            feature: format!("{place}: {}", feature.short_name()),
             why: why.to_owned(),
         })
     }
 
-    /// Returns the feature `kind`, which has no name, at `place` if the back-end lacks it.
-    fn unless_possible(&self, place: String, kind: &str) -> Option<Missing> {
-        let why = self.missing_because(kind)?.to_owned();
+    /// Returns the feature that `place` has by its presence, if the back-end lacks it.
+    fn unless_possible(&self, place: String, feature: Feature) -> Option<Missing> {
+        let why = self.missing_because(feature.name())?.to_owned();
         Some(Missing {
             feature: place,
             why,
@@ -95,18 +101,18 @@ impl<'a> Capabilities<'a> {
         }
         for node in &experiment.nodes {
             let place = format!("nodes.{}.next_hop", node.id);
-            let next_hop = node.next_hop.map(|next_hop| next_hop.name());
-            missing.extend(next_hop.and_then(|name| self.unless_there(&place, "next_hop", name)));
+            let next_hop = node.next_hop;
+            missing.extend(next_hop.and_then(|next_hop| self.unless_there(&place, next_hop)));
         }
         for medium in &experiment.media {
-            missing.extend(self.unless_possible(format!("media.{}", medium.id), "medium"));
+            missing.extend(self.unless_possible(format!("media.{}", medium.id), Feature::Medium));
         }
         for link in &experiment.links {
             self.check_link(link, &mut missing);
         }
         for (index, middlebox) in experiment.middleboxes.iter().enumerate() {
             let place = format!("middleboxes.{index}");
-            missing.extend(self.unless_there(&place, "middlebox", middlebox.element.kind()));
+            missing.extend(self.unless_there(&place, &middlebox.element));
         }
         for flow in &experiment.flows {
             self.check_flow(flow, &mut missing);
@@ -117,25 +123,26 @@ impl<'a> Capabilities<'a> {
         }
         for interface in &experiment.measure.captures {
             let place = format!("measure.captures: {interface}");
-            missing.extend(self.unless_possible(place, "captures"));
+            missing.extend(self.unless_possible(place, Feature::Captures));
         }
         missing
     }
 
     fn check_host(&self, host: &Host, missing: &mut Vec<Missing>) {
         let place = format!("hosts.{}", host.id);
-        let stack = self.unless_there(&format!("{place}.stack"), "stack", host.stack.name());
-        let fallback = host.fallback.name();
-        let fallback = self.unless_there(&format!("{place}.fallback"), "fallback", fallback);
-        let first_hop = host.first_hop.name();
-        let first_hop = self.unless_there(&format!("{place}.first_hop"), "first_hop", first_hop);
-        missing.extend(stack.into_iter().chain(fallback).chain(first_hop));
-        if host.host_jitter != HostJitter::Unsaid {
-            let place = format!("{place}.host_jitter");
-            missing.extend(self.unless_there(&place, "host_jitter", host.host_jitter.name()));
+        let chosen = [
+            ("stack", Some(host.stack.into())),
+            ("fallback", Some(host.fallback.into())),
+            ("first_hop", Some(host.first_hop.into())),
+            ("host_jitter", Feature::of_host_jitter(host.host_jitter)),
+        ];
+        for (field, feature) in chosen {
+            let place = format!("{place}.{field}");
+            missing.extend(feature.and_then(|one: Feature| self.unless_there(&place, one)));
         }
         if host.one_at_a_time {
-            missing.extend(self.unless_possible(format!("{place}.one_at_a_time"), "one_at_a_time"));
+            let place = format!("{place}.one_at_a_time");
+            missing.extend(self.unless_possible(place, Feature::OneAtATime));
         }
     }
 
@@ -146,24 +153,20 @@ impl<'a> Capabilities<'a> {
     }
 
     fn check_direction(&self, place: &str, direction: &Direction, missing: &mut Vec<Missing>) {
-        let queue = direction.queue.kind();
-        missing.extend(self.unless_there(&format!("{place}.queue"), "queue", queue));
-        if !matches!(direction.loss, Loss::None {}) {
-            let loss = direction.loss.kind();
-            missing.extend(self.unless_there(&format!("{place}.loss"), "loss", loss));
-        }
+        missing.extend(self.unless_there(&format!("{place}.queue"), &direction.queue));
+        let loss = Feature::of_loss(&direction.loss);
+        missing.extend(loss.and_then(|loss| self.unless_there(&format!("{place}.loss"), loss)));
         if direction.trace.is_some() {
-            missing.extend(self.unless_possible(format!("{place}.trace"), "trace"));
+            missing.extend(self.unless_possible(format!("{place}.trace"), Feature::Trace));
         }
     }
 
     fn check_flow(&self, flow: &Flow, missing: &mut Vec<Missing>) {
         let place = format!("flows.{}", flow.id);
-        let transport = flow.transport.name();
-        let transport = self.unless_there(&format!("{place}.transport"), "transport", transport);
+        let transport = self.unless_there(&format!("{place}.transport"), flow.transport);
         let speaks_it = transport.is_none();
         missing.extend(transport);
-        missing.extend(self.unless_there(&format!("{place}.app"), "app", flow.app.kind()));
+        missing.extend(self.unless_there(&format!("{place}.app"), &flow.app));
         if speaks_it {
             self.check_algorithms(&place, flow, missing);
         }
@@ -180,9 +183,10 @@ impl<'a> Capabilities<'a> {
                 self.check_algorithm(place, *kind, algorithm, missing);
             }
         }
-        if flow.transport == Transport::Mptcp && flow.handshake == Handshake::Race {
-            let place = format!("{place}.handshake");
-            missing.extend(self.unless_there(&place, "handshake", flow.handshake.name()));
+        if flow.transport == Transport::Mptcp {
+            let (place, handshake) = (format!("{place}.handshake"), flow.handshake);
+            let handshake = Feature::of_handshake(handshake);
+            missing.extend(handshake.and_then(|one| self.unless_there(&place, one)));
         }
     }
 
@@ -202,13 +206,17 @@ impl<'a> Capabilities<'a> {
             return;
         }
         // Only the class knows which parameters it takes.
-        if algorithm.origin() == Some(OWN_CLASS) {
+        if algorithm.origin() == Some(Origin::Class) {
             return;
         }
         let place = format!("{place}.{}", algorithm.name);
         for parameter in algorithm.parameters.keys() {
-            let kind = format!("{} {}", kind.field(), algorithm.name);
-            missing.extend(self.unless_there(&place, &kind, parameter));
+            let name = format!("{} {} {parameter}", kind.field(), algorithm.name);
+            let why = self.missing_because(&name);
+            missing.extend(why.map(|why| Missing {
+                feature: format!("{place}: {parameter}"),
+                why: why.to_owned(),
+            }));
         }
     }
 
@@ -217,10 +225,10 @@ impl<'a> Capabilities<'a> {
     fn why_lacking(&self, kind: Kind, algorithm: &Algorithm) -> Option<&'a str> {
         let why = self.missing_because(&format!("{} {}", kind.field(), algorithm.name))?;
         match algorithm.origin() {
-            Some(OWN_OBJECT) if kind != Kind::Control => {
+            Some(Origin::Object) if kind != Kind::Control => {
                 Some("eBPF objects are congestion controls")
             }
-            Some(origin) => self.missing_because(origin),
+            Some(origin) => self.missing_because(Feature::from(origin).name()),
             None => Some(why),
         }
     }
@@ -233,7 +241,7 @@ impl<'a> Capabilities<'a> {
         action: &Action,
     ) -> Vec<Missing> {
         let mut missing = Vec::new();
-        missing.extend(self.unless_there(place, "action", action.kind()));
+        missing.extend(self.unless_there(place, action));
         match action {
             Action::LinkDown { link, by } | Action::LinkUp { link, by } => {
                 missing.extend(check_port(experiment, place, link, *by));

@@ -4,6 +4,7 @@
 
 pub mod capabilities;
 pub mod fault;
+pub mod features;
 pub mod first_hop;
 pub mod flows;
 pub mod link;

@@ -13,6 +13,7 @@ use mptcp::pm::{self, PathManager};
 use mptcp::sched::{self, Scheduler};
 use thiserror::Error;
 
+use crate::capabilities::Capability;
 use crate::fault::Fault;
 use crate::parameters::Kind;
 use crate::resolved::Parameters;
@@ -154,6 +155,16 @@ impl Registry {
     /// for one run only.
     pub fn fault(&self) -> &Fault {
         &self.fault
+    }
+
+    /// Returns the capabilities of a back-end that has all algorithms.
+    pub fn capabilities(&self) -> impl Iterator<Item = Capability> {
+        let names = self.names();
+        let names = names.map(|(kind, name)| Capability::of_algorithm(kind, name, None));
+        let parameters = self.parameters.iter().map(|(kind, algorithm, name)| {
+            Capability::of_algorithm(*kind, &format!("{algorithm} {name}"), None)
+        });
+        names.chain(parameters)
     }
 
     /// Returns the names of all algorithms, with their kinds.

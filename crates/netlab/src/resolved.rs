@@ -11,8 +11,7 @@ mod middlebox;
 mod validation;
 
 pub use action::{Action, LinkDownBy};
-pub use algorithm::{Algorithm, Parameters};
-pub(crate) use algorithm::{OWN_CLASS, OWN_OBJECT};
+pub use algorithm::{Algorithm, Origin, Parameters};
 pub use direction::{
     Codel, Direction, DropTail, FqCodel, GilbertElliott, InvalidDirection, Loss, LossPlace, Pie,
     Queue, Red, Trace,

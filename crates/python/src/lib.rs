@@ -11,6 +11,7 @@ mod tables;
 
 use classes::{Classes, registry};
 use netlab::capabilities::{Capability, Missing};
+use netlab::features::{BackEnd, Feature};
 use netlab::parameters::Kind;
 use netlab::registry::Registry;
 use netlab::resolved::{Algorithm, Experiment, Parameters, ResolvedError};
@@ -25,6 +26,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pcap::Captures>()?;
     module.add_class::<run::Run>()?;
     module.add_class::<run::Simulation>()?;
+    module.add_function(wrap_pyfunction!(features, module)?)?;
     module.add_function(wrap_pyfunction!(capabilities, module)?)?;
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(algorithms, module)?)?;
@@ -47,6 +49,19 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     }
     Ok(())
 }
+
+/// Returns all features of descriptions, and why the simulator, a kernel and the userspace stack
+/// lack them: (feature, why, why, why). A reason is `None` where a back-end has the feature.
+#[pyfunction]
+fn features() -> Vec<(&'static str, Why, Why, Why)> {
+    let row = |feature: &Feature| {
+        let [simulator, kernel, userspace] = BackEnd::ALL.map(|on| feature.lacking(on));
+        (feature.name(), simulator, kernel, userspace)
+    };
+    Feature::ALL.iter().map(row).collect()
+}
+
+type Why = Option<&'static str>;
 
 /// Returns the capabilities of the simulator: (feature, whether it is supported, why not).
 #[pyfunction]

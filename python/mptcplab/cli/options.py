@@ -9,6 +9,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from mptcplab.backends import BACKENDS
 from mptcplab.errors import UsageError
 
 
@@ -21,7 +22,8 @@ def html_only(parameter: typer.CallbackParam, page: Path | None) -> Path | None:
 
 As_json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 On: TypeAlias = Annotated[
-    str, typer.Option("--on", help="Back-end, or the path of your own simulator.", metavar="sim|kernel|PROGRAM")
+    str,
+    typer.Option("--on", help="Back-end, or the path of your own simulator.", metavar="|".join((*BACKENDS, "PROGRAM"))),
 ]
 Settings: TypeAlias = Annotated[
     list[str] | None,

@@ -68,23 +68,6 @@ pub enum Action {
     },
 }
 
-impl Action {
-    /// Returns the `kind` in the JSON.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::InterfaceDown { .. } => "interface_down",
-            Self::InterfaceUp { .. } => "interface_up",
-            Self::LinkDown { .. } => "link_down",
-            Self::LinkUp { .. } => "link_up",
-            Self::SetLink { .. } => "set_link",
-            Self::AddressAdd { .. } => "address_add",
-            Self::AddressRemove { .. } => "address_remove",
-            Self::SetBackup { .. } => "set_backup",
-            Self::Exec { .. } => "exec",
-        }
-    }
-}
-
 /// How a link is taken out of service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -4,12 +4,17 @@ use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-/// The name of the feature "runs a class from a file".
-pub(crate) const OWN_CLASS: &str = "own class";
-/// The name of the feature "has the algorithms of a user's crate".
-const OWN_SIMULATOR: &str = "own simulator";
-/// The name of the feature "registers an eBPF object in a kernel".
-pub(crate) const OWN_OBJECT: &str = "own object";
+/// The form in which a user wrote an algorithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A class in a file of Python (`./mine.py:MyControl`).
+    Class,
+    /// A crate, compiled into a simulator (`crate:my_control`).
+    Crate,
+    /// An eBPF object (`./mine.bpf.o`).
+    Object,
+}
+
 /// The file name suffix of an eBPF object.
 const OBJECT: &str = ".bpf.o";
 
@@ -27,24 +32,23 @@ pub struct Algorithm {
 }
 
 impl Algorithm {
-    /// Returns whether it is the user's own: a class in a file (`./mine.py:MyControl`), an
-    /// algorithm in a crate (`crate:my_control`), or an eBPF object (`./mine.bpf.o`).
+    /// Returns whether it is the user's own.
     pub fn is_users(&self) -> bool {
         self.origin().is_some()
     }
 
     /// Returns whether it is an eBPF object.
     pub fn is_object(&self) -> bool {
-        self.origin() == Some(OWN_OBJECT)
+        self.origin() == Some(Origin::Object)
     }
 
-    /// Returns the feature needed to run it, if it is the user's own.
-    pub(crate) fn origin(&self) -> Option<&'static str> {
+    /// Returns its form if it is the user's own.
+    pub fn origin(&self) -> Option<Origin> {
         let name = &self.name;
         match name {
-            _ if name.starts_with("crate:") => Some(OWN_SIMULATOR),
-            _ if name.contains(':') => Some(OWN_CLASS),
-            _ if name.ends_with(OBJECT) => Some(OWN_OBJECT),
+            _ if name.starts_with("crate:") => Some(Origin::Crate),
+            _ if name.contains(':') => Some(Origin::Class),
+            _ if name.ends_with(OBJECT) => Some(Origin::Object),
             _ => None,
         }
     }

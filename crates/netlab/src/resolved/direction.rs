@@ -52,18 +52,6 @@ pub enum Loss {
     },
 }
 
-impl Loss {
-    /// Returns the `kind` in the JSON.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::None {} => "none",
-            Self::Bernoulli { .. } => "bernoulli",
-            Self::GilbertElliott(_) => "gilbert_elliott",
-            Self::List { .. } => "list",
-        }
-    }
-}
-
 /// The Gilbert-Elliott model: a Markov chain of two states that steps once per packet and starts in
 /// the good state.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -132,18 +132,6 @@ pub enum NextHop {
     ByPort,
 }
 
-impl NextHop {
-    /// Returns the name in the JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::EcmpL3 => "ecmp_l3",
-            Self::EcmpL4 => "ecmp_l4",
-            Self::Random => "random",
-            Self::ByPort => "by_port",
-        }
-    }
-}
-
 /// Kinds of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]

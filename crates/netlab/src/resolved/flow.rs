@@ -79,17 +79,6 @@ pub enum Transport {
     Mptcp,
 }
 
-impl Transport {
-    /// Returns the name in the JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Udp => "udp",
-            Self::Tcp => "tcp",
-            Self::Mptcp => "mptcp",
-        }
-    }
-}
-
 /// The paths on which a connection starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -99,16 +88,6 @@ pub enum Handshake {
     Primary,
     /// On all paths at once. The first answer wins.
     Race,
-}
-
-impl Handshake {
-    /// Returns the name in the JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Primary => "primary",
-            Self::Race => "race",
-        }
-    }
 }
 
 /// The application of a flow.

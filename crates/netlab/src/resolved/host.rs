@@ -82,16 +82,6 @@ pub enum Fallback {
     Strict,
 }
 
-impl Fallback {
-    /// Returns the name in the JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Rfc => "rfc",
-            Self::Strict => "strict",
-        }
-    }
-}
-
 /// Where packets wait for the first link of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -100,16 +90,6 @@ pub enum FirstHop {
     Network,
     /// In the host. Its stack stops sending when the queue is full.
     Host,
-}
-
-impl FirstHop {
-    /// Returns the name in the JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Network => "network",
-            Self::Host => "host",
-        }
-    }
 }
 
 /// How long a host takes to handle packets and timers, beyond a constant time.
@@ -130,16 +110,6 @@ pub enum HostJitter {
 }
 
 impl HostJitter {
-    /// Returns the name in the JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Unsaid => "unsaid",
-            Self::None {} => "none",
-            Self::Linux(_) => "linux",
-            Self::Quantiles(_) => "quantiles",
-        }
-    }
-
     /// Returns the quantiles used in the simulator, if handling takes time.
     pub fn quantiles(self) -> Option<JitterQuantiles> {
         match self {
