@@ -3,9 +3,10 @@
 use super::fin::FinTimer;
 use super::{Connection, Event, Mode};
 use crate::pm::{self, FourTuple};
+use crate::seq::DataSeq;
 use crate::subflow::{CloseReason, State};
 use crate::time::Nanos;
-use crate::wire::{Key, MptcpOption, ResetReason, Segment};
+use crate::wire::{DataNumber, Key, MptcpOption, ResetReason, Segment};
 
 impl Connection {
     /// Ends the local stream. Data already written is still sent, and data of the peer can still be
@@ -30,15 +31,28 @@ impl Connection {
     }
 
     /// Handles the options of a RST. It can carry MP_FASTCLOSE: Linux sends it so, on every
-    /// subflow.
-    pub(super) fn take_reset(&mut self, which: usize, reset: &Segment) {
+    /// subflow. MP_FAIL for data under way proves that the peer knows the keys, so the data can be
+    /// sent again on another subflow, even if nothing was acknowledged before (RFC 8684, sections
+    /// 3.1 and 3.7).
+    pub(super) fn take_reset(&mut self, now: Nanos, which: usize, reset: &Segment) {
         for option in &reset.options.mptcp {
             match option {
                 MptcpOption::FastClose { receiver_key } => self.take_fast_close(*receiver_key),
                 MptcpOption::Reset(reason) => self.paths[which].note_reset(*reason),
+                MptcpOption::Fail { data_seq } if self.is_under_way(*data_seq) => {
+                    self.note_fully_established(now);
+                }
                 _ => {}
             }
         }
+    }
+
+    /// Returns whether a DSN is that of unacknowledged data of this connection.
+    fn is_under_way(&self, data_seq: DataSeq) -> bool {
+        let acked = self.send.acked();
+        let offset = self.session.offset(DataNumber::Long(data_seq), acked);
+        self.session.mode == Mode::Multipath
+            && offset.is_some_and(|offset| (acked..self.send.assigned()).contains(&offset))
     }
 
     /// Closes the connection if the peer's MP_FASTCLOSE carries the local key.

@@ -30,7 +30,7 @@ impl Connection {
             self.take_acceptable(now, which, segment, arrival);
         }
         if arrival.closed == Some(CloseReason::Reset) {
-            self.take_reset(which, segment);
+            self.take_reset(now, which, segment);
         }
         self.after_subflow(now, which);
         self.reap_closed(now);

@@ -190,14 +190,14 @@ impl Connection {
     /// Acknowledges what waited for the application to read: more than a full-sized segment, or,
     /// if the buffer is empty now, the end of a super-packet (`mptcp_subflow_could_cleanup`).
     fn acknowledge_what_waited(&mut self) {
-        for (path, _) in self.paths.iter_mut() {
-            let is_due = match path.subflow.owed() {
+        for which in 0..self.paths.len() {
+            let is_due = match self.paths[which].subflow.owed() {
                 Owed::Nothing => false,
                 Owed::Packet => self.receive.is_empty(),
                 Owed::Segments => true,
             };
             if is_due {
-                path.subflow.acknowledge_now();
+                self.paths[which].subflow.acknowledge_now();
             }
         }
     }
