@@ -167,6 +167,17 @@ fn strict_sides_deliver_nothing_that_was_changed() {
 }
 
 #[test]
+fn strict_sides_join_again_if_the_only_data_was_changed() {
+    let mut pair = pair(1, Fallback::Strict);
+    pair.network.middleboxes.push(changes_a_byte(0, 0));
+    pair.transfer(300, 0);
+    // The server resets the subflow before it has acknowledged anything.
+    pair.run_to_the_end(seconds(5));
+    assert_eq!(pair.sent_packets(SERVER, says_fail), 1);
+    assert_eq!(pair.sides[SERVER].received, 300);
+}
+
+#[test]
 fn an_infinite_mapping_beside_another_subflow_is_a_forgery() {
     let mut pair = pair(2, Fallback::Rfc);
     let mut is_done = false;
