@@ -158,11 +158,6 @@ impl World {
         experiment["measure"]["every_ns"] = json!(60 * SECOND);
         add_host(&mut experiment, "client");
         add_host(&mut experiment, "server");
-        for host in 0..2 {
-            // Losses and outages alone end no handshake.
-            experiment["hosts"][host]["syn_retries"] = json!(60);
-            experiment["hosts"][host]["syn_linear_timeouts"] = json!(60);
-        }
         if !self.seed.is_multiple_of(3) {
             let times = |factor: u64| [20, 50, 140, 350].map(|us| us * 1_000 * factor);
             set_jitter(&mut experiment, times(1 + self.seed % 20));
