@@ -33,7 +33,9 @@ impl OwnStack {
         let is_ours = |one: &Capability| ours.iter().any(|our| our.feature == one.feature);
         let of_kernel = self.0.algorithms().filter(|one| !is_ours(one));
         let features = self.0.features(BackEnd::Userspace);
-        features.chain(of_kernel).chain(ours.clone()).collect()
+        let mut table: Vec<_> = features.chain(of_kernel).collect();
+        table.extend(ours);
+        table
     }
 
     /// Returns everything in a valid experiment that cannot be run; empty if it can be run.

@@ -151,9 +151,10 @@ impl Connection {
     /// Acknowledges more than a full-sized segment that arrived in order on a subflow, unless that
     /// waits for the application (`__tcp_ack_snd_check`).
     pub(super) fn acknowledge_arrival(&mut self, which: usize) {
-        let owed = self.paths[which].subflow.owed();
-        let waits = self.receive.ready_bytes() > 0 && !self.keeps_window_on(which);
-        if owed == Owed::Segments && !waits {
+        let subflow = &self.paths[which].subflow;
+        let is_due = subflow.owed() == Owed::Segments
+            && (self.receive.ready_bytes() == 0 || subflow.keeps_window(self.room_on(which)));
+        if is_due {
             self.paths[which].subflow.acknowledge_now();
         }
     }
@@ -167,11 +168,10 @@ impl Connection {
         }
     }
 
-    /// Returns whether a subflow can offer a receive window as large as its last one.
-    fn keeps_window_on(&self, which: usize) -> bool {
+    /// Returns the room for data on a subflow, in bytes, regardless of the offered window.
+    fn room_on(&self, which: usize) -> u64 {
         let free = self.receive.free_bytes();
-        let room = free.min(self.threshold_of(which).bytes);
-        self.paths[which].subflow.keeps_window(room)
+        free.min(self.threshold_of(which).bytes)
     }
 
     /// Sends the acknowledgments and window updates that are due once the application has read.
@@ -204,10 +204,9 @@ impl Connection {
 
     /// Sends window updates on the subflows that last offered half of the window or less.
     fn tell_doubled_window(&mut self) {
-        let free = self.receive.free_bytes();
         for which in 0..self.paths.len() {
             let path = &self.paths[which];
-            let room = free.min(self.threshold_of(which).bytes);
+            let room = self.room_on(which);
             if path.can_send() && path.subflow.is_window_update_due(room) {
                 self.paths[which].subflow.acknowledge_now();
             }

@@ -85,7 +85,7 @@ impl AckPolicy {
         self.unacknowledged_bytes = self.unacknowledged_bytes.saturating_add(bytes);
         let is_quick = self.quick_acks_left > 0;
         self.quick_acks_left = self.quick_acks_left.saturating_sub(1);
-        self.has_packet_end |= data.ends_packet && bytes >= self.largest_bytes;
+        self.has_packet_end |= data.ends_packet && self.is_full_sized(bytes);
         self.largest_bytes = self.largest_bytes.max(bytes);
         self.ask(if is_quick { Due::Now } else { Due::Delayed });
     }

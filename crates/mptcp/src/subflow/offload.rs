@@ -98,14 +98,17 @@ impl Subflow {
 
     /// Returns the bytes that cwnd and the receive window allow.
     fn allowed_bytes(&self, window: &Window) -> u32 {
-        let of_congestion = window.cwnd_bytes - f64::from(self.pipe_bytes());
+        let of_congestion = self.unused_cwnd_bytes(window);
         self.usable_window().min(of_congestion.max(0.0) as u32)
+    }
+
+    fn unused_cwnd_bytes(&self, window: &Window) -> f64 {
+        window.cwnd_bytes - f64::from(self.pipe_bytes())
     }
 
     /// Returns whether cwnd allows less than the receive window does.
     pub(super) fn is_cwnd_smaller(&self, window: &Window) -> bool {
-        let of_congestion = window.cwnd_bytes - f64::from(self.pipe_bytes());
-        of_congestion < f64::from(self.usable_window())
+        self.unused_cwnd_bytes(window) < f64::from(self.usable_window())
     }
 
     /// Returns whether the next acknowledgment is expected soon and will allow more.
