@@ -187,7 +187,9 @@ impl World {
     /// within eleven seconds, and both an outage and random losses take some.
     fn may_never_connect(&self) -> bool {
         let has_losses = self.links.iter().any(|link| link.loss_percent > 0);
-        has_losses && self.faults.iter().any(|fault| fault.at_ms < 11_000)
+        let silences = |what| !matches!(what, What::Backup | What::Slow);
+        let mut faults = self.faults.iter();
+        has_losses && faults.any(|fault| silences(fault.what) && fault.at_ms < 11_000)
     }
 
     /// Returns whether an address is lost before both hosts can know the keys. Then the connection
