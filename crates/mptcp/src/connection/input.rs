@@ -355,7 +355,8 @@ impl Connection {
             path.subflow.grow_buffer(&windows[which]);
         }
         if self.paths.has_come() || self.send.is_awaited() {
-            self.send.grow(self.paths.buffers());
+            let is_multipath = self.config.is_multipath;
+            self.send.grow(self.paths.buffers(is_multipath));
         }
         self.tell_of_room();
         self.retire_paths(now);

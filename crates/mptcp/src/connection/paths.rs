@@ -177,9 +177,14 @@ impl Paths {
         std::mem::take(&mut self.has_come)
     }
 
-    /// Returns for each subflow the upper limit of assigned and unacknowledged bytes.
-    pub(super) fn buffers(&self) -> impl Iterator<Item = u32> {
-        self.iter().map(|path| path.subflow.buffer_bytes())
+    /// Returns for each subflow what it adds to the send buffer of the connection, in bytes of
+    /// payload. The segments of a plain TCP connection are made in that buffer, those of an MPTCP
+    /// connection in the buffers of its subflows.
+    pub(super) fn buffers(&self, is_multipath: bool) -> impl Iterator<Item = u32> {
+        self.iter().map(move |path| match is_multipath {
+            true => path.subflow.send_memory_bytes(),
+            false => path.subflow.buffer_bytes(),
+        })
     }
 
     /// Returns the round-trip times of the subflows that receive data.

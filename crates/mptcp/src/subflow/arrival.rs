@@ -3,7 +3,7 @@
 use super::ack_policy::{Data, Due, Owed};
 use super::reassembly::{Placed, Reassembly};
 use super::timers::Timer;
-use super::{Arrival, CloseReason, Control, Rest, State, Subflow};
+use super::{Arrival, CloseReason, Control, Rest, Segmentation, State, Subflow};
 use crate::time::Nanos;
 use crate::wire::{Ecn, Flags, Segment};
 
@@ -205,7 +205,7 @@ impl Subflow {
     /// Returns whether a segment ends a super-packet, after which the peer may defer until it is
     /// acknowledged (`tcp_measure_rcv_mss`, `tcp_cleanup_rbuf`).
     fn ends_packet(&self, segment: &Segment) -> bool {
-        self.config.segmentation_offload && segment.flags.contains(Flags::PSH)
+        self.config.segmentation == Segmentation::Offload && segment.flags.contains(Flags::PSH)
     }
 
     /// Applies the eighth check: handles the FIN, at once or when the data before it has arrived.

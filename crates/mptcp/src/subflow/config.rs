@@ -44,10 +44,8 @@ pub struct Config {
     /// Whether cwnd decays in idle times (RFC 5681, section 4.1) and while it is not used (RFC
     /// 2861).
     pub restart_after_idle: bool,
-    /// Whether the subflow sends as with Linux's segmentation offload: segments leave in
-    /// super-packets, the last segment of which has PSH, and a full-sized segment with PSH is
-    /// acknowledged at once, because the application is assumed to read at once.
-    pub segmentation_offload: bool,
+    /// How segments are made from the send buffer.
+    pub segmentation: Segmentation,
     /// Keepalive probes on an idle connection; `None` for none.
     pub keepalive: Option<Keepalive>,
     /// The duration of TIME-WAIT.
@@ -120,6 +118,21 @@ pub struct Keepalive {
     pub probes: u32,
 }
 
+/// How segments are made from the send buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Segmentation {
+    /// One by one. The send buffer counts their payload only.
+    #[default]
+    Single,
+    /// One by one, as on Linux with `gso_max_segs` 1: each has a socket buffer of its own, and the
+    /// memory of it counts.
+    InSocketBuffers,
+    /// In super-packets, as with Linux's segmentation offload. The last segment of each has PSH, and
+    /// a full-sized segment with PSH is acknowledged at once, because the application is assumed to
+    /// read at once. Socket buffers are so long that their memory is hardly more than their payload.
+    Offload,
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -138,7 +151,7 @@ impl Default for Config {
             quick_acks: 16,
             nagle: false,
             restart_after_idle: true,
-            segmentation_offload: false,
+            segmentation: Segmentation::default(),
             keepalive: None,
             time_wait: 60 * SECOND,
             rack: true,

@@ -65,7 +65,9 @@ pub mod tlp;
 mod transmit;
 mod windows;
 
-pub use config::{Config, InitialWindow, Keepalive, RtoConfig, RtoEstimator, SynRetries};
+pub use config::{
+    Config, InitialWindow, Keepalive, RtoConfig, RtoEstimator, Segmentation, SynRetries,
+};
 pub use control::Control;
 pub use options::{NoOptions, Options, Outgoing, SegmentKind};
 pub use send_memory::segment_memory_bytes;
@@ -616,6 +618,11 @@ impl Subflow {
 
     /// Returns the upper limit for [`Subflow::unacked_bytes`].
     pub fn buffer_bytes(&self) -> u32 {
+        self.send_memory.payload_bytes(self.segment_bytes)
+    }
+
+    /// Returns the memory of the send buffer in bytes.
+    pub fn send_memory_bytes(&self) -> u32 {
         self.send_memory.bytes()
     }
 

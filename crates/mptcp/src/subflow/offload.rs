@@ -6,7 +6,7 @@
 //! several segments.
 
 use super::recovery::Phase;
-use super::{Output, Subflow};
+use super::{Output, Segmentation, Subflow};
 use crate::cc::Window;
 use crate::time::{MICROSECOND, MILLISECOND, Nanos};
 
@@ -64,7 +64,7 @@ impl Subflow {
     /// Returns whether a segment of new data may leave now. If not, it waits for an acknowledgment,
     /// because it can then leave together with others.
     pub(super) fn joins_packet(&mut self, output: &Output<'_, '_>) -> bool {
-        if !self.config.segmentation_offload || self.offload.left > 0 {
+        if self.config.segmentation != Segmentation::Offload || self.offload.left > 0 {
             return true;
         }
         if self.offload.in_buffer == 0 {

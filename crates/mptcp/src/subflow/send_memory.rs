@@ -1,7 +1,7 @@
 //! The size of a subflow's send buffer: the memory that Linux grants for a congestion window
 //! (`tcp_sndbuf_expand`).
 
-use super::Config;
+use super::{Config, Segmentation};
 use crate::cc::Window;
 
 /// Linux's headers before a segment and its record of the pages after it (`MAX_TCP_HEADER`,
@@ -22,6 +22,7 @@ const LEAST_SEGMENTS: f64 = 10.0;
 pub(super) struct SendMemory {
     bytes: u32,
     max_bytes: u32,
+    segmentation: Segmentation,
 }
 
 impl SendMemory {
@@ -30,11 +31,23 @@ impl SendMemory {
         Self {
             bytes: first.min(config.send_buffer_bytes),
             max_bytes: config.send_buffer_bytes,
+            segmentation: config.segmentation,
         }
     }
 
     pub fn bytes(self) -> u32 {
         self.bytes
+    }
+
+    /// Returns the payload that fits into the memory in segments of `segment_bytes`.
+    pub fn payload_bytes(self, segment_bytes: u32) -> u32 {
+        match self.segmentation {
+            Segmentation::Single | Segmentation::Offload => self.bytes,
+            Segmentation::InSocketBuffers => {
+                let each = segment_bytes + HEADROOM_BYTES + RECORD_BYTES;
+                (f64::from(self.bytes) * f64::from(segment_bytes) / f64::from(each)) as u32
+            }
+        }
     }
 
     /// Grows the granted memory to the size for `window`.
@@ -70,5 +83,19 @@ mod tests {
         assert_eq!(granted_bytes(10.0, 8948), 332_800);
         assert_eq!(granted_bytes(2.0, 1448), 46_080);
         assert_eq!(granted_bytes(20.0, 1448), 92_160);
+    }
+
+    #[test]
+    fn a_segment_in_a_socket_buffer_of_its_own_takes_more_than_its_payload() {
+        let with = |segmentation| SendMemory {
+            bytes: 746_520,
+            max_bytes: 4 << 20,
+            segmentation,
+        };
+        // `sk_wmem_queued` was 746,520 bytes on Linux 6.18 with `gso_max_segs` 1 while between
+        // 470,728 and 476,520 bytes were not acknowledged.
+        let payload = with(Segmentation::InSocketBuffers).payload_bytes(1448);
+        assert!((470_728..476_520).contains(&payload), "{payload}");
+        assert_eq!(with(Segmentation::Offload).payload_bytes(1448), 746_520);
     }
 }

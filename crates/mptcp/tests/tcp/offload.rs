@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use mptcp::subflow::Config;
+use mptcp::subflow::{Config, Segmentation};
 use mptcp::time::{MILLISECOND, SECOND};
 use mptcp::wire::Flags;
 
@@ -13,7 +13,7 @@ use crate::wires;
 
 fn offloaded() -> Config {
     Config {
-        segmentation_offload: true,
+        segmentation: Segmentation::Offload,
         ..Config::default()
     }
 }

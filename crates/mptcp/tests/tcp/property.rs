@@ -1,7 +1,7 @@
 //! Whatever a network does short of changing bytes, every byte stream arrives whole, in order and
 //! once, and both hosts close.
 
-use mptcp::subflow::{CloseReason, Config, RtoConfig, RtoEstimator};
+use mptcp::subflow::{CloseReason, Config, RtoConfig, RtoEstimator, Segmentation};
 use mptcp::time::{MILLISECOND, Nanos, SECOND};
 use proptest::prelude::*;
 
@@ -49,7 +49,11 @@ fn config() -> impl Strategy<Value = Config> {
             ecn: features[2],
             rack: features[3],
             nagle: features[4],
-            segmentation_offload: features[5],
+            segmentation: if features[5] {
+                Segmentation::Offload
+            } else {
+                Segmentation::InSocketBuffers
+            },
             window_scale: scale,
             mss_bytes: mss,
             syn_retries: mptcp::subflow::SynRetries {

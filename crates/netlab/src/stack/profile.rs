@@ -5,7 +5,7 @@ use mptcp::endpoint::Profile;
 use mptcp::failure::{self, FailedAfter, Reinjection};
 use mptcp::pm;
 use mptcp::sched::SubflowOrder;
-use mptcp::subflow::{self, InitialWindow, SynRetries};
+use mptcp::subflow::{self, InitialWindow, Segmentation, SynRetries};
 use mptcp::timer_wheel::TimerWheel;
 use mptcp::{cc, sched};
 
@@ -64,7 +64,7 @@ fn config(lookup: &Lookup<'_>, flow: &Flow, host: &Host, seed: u64) -> Config {
             send_buffer_bytes: u32::try_from(host.sndbuf_bytes).unwrap_or(u32::MAX),
             window_scale: Some(window_scale(host.rcvbuf_bytes)),
             timer_wheel: timer_wheel(host, seed),
-            segmentation_offload: has_segmentation_offload(host),
+            segmentation: segmentation(host),
             syn_retries: SynRetries {
                 linear: host.syn_linear_timeouts,
                 ..SynRetries::default()
@@ -106,11 +106,16 @@ fn timer_wheel(host: &Host, seed: u64) -> Option<TimerWheel> {
     }
 }
 
-/// Says whether segments go in packets of several. They do not where the host feels its first link,
-/// because one segment at a time leaves such a host (`gso_max_segs` 1).
-fn has_segmentation_offload(host: &Host) -> bool {
-    host.behaviour().name == resolved::BehaviourName::Mainline
-        && host.first_hop == resolved::FirstHop::Network
+/// Returns how a host makes segments. A host that feels its first link does not offload
+/// (`gso_max_segs` 1), so that it queues single packets.
+fn segmentation(host: &Host) -> Segmentation {
+    match (host.behaviour().name, host.first_hop) {
+        (resolved::BehaviourName::Oot, _) => Segmentation::Single,
+        (resolved::BehaviourName::Mainline, resolved::FirstHop::Host) => {
+            Segmentation::InSocketBuffers
+        }
+        (resolved::BehaviourName::Mainline, resolved::FirstHop::Network) => Segmentation::Offload,
+    }
 }
 
 /// Returns the window in bytes that Linux offers for a receive buffer. The out-of-tree kernel
