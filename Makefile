@@ -78,7 +78,7 @@ fidelity: build  ## the simulator against a kernel on record, as root also again
 
 soak: build  ## the long matrices
 	PROPTEST_CASES=1000000 cargo test --quiet --package mptcp --release --test connection random_worlds
-	PROPTEST_CASES=1000000 cargo test --quiet --package netlab --release --test sim random_faults
+	PROPTEST_CASES=1000000 cargo test --quiet --package simulator --release --test sim random_faults
 	PROPTEST_CASES=20000 cargo test --quiet --workspace --release
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n logical -m 'not kernel'
 	[ "$$(id -u)" != 0 ] || MPTCP_MATRIX=full cargo test --quiet --package mptcp --release --test kernel -- --ignored --nocapture understand

@@ -67,7 +67,7 @@ def resolve() -> dict[str, Figure]:
 
 def link() -> dict[str, Figure]:
     """One packet through one direction of a busy link; the peer's is a hop of csg-htsim over 8 parallel links."""
-    command = ["cargo", "bench", "--quiet", "-p", "netlab", "--bench", "link", "--", "--output-format", "bencher"]
+    command = ["cargo", "bench", "--quiet", "-p", "emulation", "--bench", "link", "--", "--output-format", "bencher"]
     printed = subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout
     found = re.findall(r"^test (\S+)\s.*?bench:\s+([\d,]+) ns/iter", printed, re.MULTILINE)
     return {
@@ -279,7 +279,7 @@ def _experiment_bench() -> str:
         "bench",
         "--quiet",
         "-p",
-        "netlab",
+        "simulator",
         "--bench",
         "experiment",
         "--no-run",

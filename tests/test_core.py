@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from mptcplab import _core
 
-GOLDEN = Path(__file__).parent.parent / "crates/netlab/tests/sim/golden.json"
+GOLDEN = Path(__file__).parent.parent / "crates/simulator/tests/sim/golden.json"
 MS = 1_000_000
 
 

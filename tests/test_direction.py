@@ -1,13 +1,15 @@
-"""Tests that imports between modules and packages have one direction."""
+"""Tests that imports between modules, and dependencies between crates, have one direction."""
 
 from __future__ import annotations
 
 import ast
+import tomllib
 from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parent.parent / "python" / "mptcplab"
+REPOSITORY = Path(__file__).parent.parent
+PACKAGE = REPOSITORY / "python" / "mptcplab"
 
 #: The modules and packages of mptcplab that each of them may import.
 BASE = {"units", "errors", "document", "topology", "algorithms"}
@@ -106,7 +108,37 @@ def test_every_room_has_its_place() -> None:
     assert rooms - {"__init__"} == set(ALLOWED)
 
 
-def test_crates_walk_one_way() -> None:
-    manifest = (PACKAGE.parent.parent / "crates" / "netlab" / "Cargo.toml").read_text()
-    assert "pyo3" not in manifest
-    assert "mptcplab-python" not in manifest
+#: The crates of the workspace that each of them may depend on.
+CRATES: dict[str, set[str]] = {
+    "mptcp": set(),
+    "packetdrill": {"mptcp"},
+    "experiment": {"mptcp"},
+    "emulation": {"experiment", "mptcp"},
+    "capture": {"experiment", "mptcp"},
+    "simulator": {"capture", "emulation", "experiment", "mptcp"},
+    "realtime": {"capture", "emulation", "experiment", "mptcp"},
+    "python": {"capture", "experiment", "mptcp", "realtime", "simulator"},
+}
+
+
+def _dependencies(manifest: Path) -> set[str]:
+    """Returns the names of the crates of the workspace that a manifest depends on, tests and benches included."""
+    read = tomllib.loads(manifest.read_text())
+    tables = [read, *read.get("target", {}).values()]
+    named = [table.get(kind, {}) for table in tables for kind in ("dependencies", "dev-dependencies")]
+    return {name for table in named for name, value in table.items() if isinstance(value, dict) and "path" in value}
+
+
+@pytest.mark.parametrize("crate", sorted(CRATES))
+def test_a_crate_depends_only_on_the_crates_before_it(crate: str) -> None:
+    manifest = REPOSITORY / "crates" / crate / "Cargo.toml"
+    assert _dependencies(manifest) <= CRATES[crate]
+
+
+def test_every_crate_has_its_place() -> None:
+    assert {path.parent.name for path in REPOSITORY.glob("crates/*/Cargo.toml")} == set(CRATES)
+
+
+def test_only_the_bindings_know_python() -> None:
+    manifests = REPOSITORY.glob("crates/*/Cargo.toml")
+    assert {path.parent.name for path in manifests if "pyo3" in path.read_text()} == {"python"}

@@ -4,8 +4,8 @@
 use std::io::Cursor;
 use std::path::Path;
 
-use netlab::trace::CaptureReader;
-use netlab::trace::analysis::{Analysis, ConnectionSummary, Side};
+use capture::CaptureReader;
+use capture::analysis::{Analysis, ConnectionSummary, Side};
 
 /// Reads `bytes` as a capture file.
 pub fn capture(bytes: &[u8]) {

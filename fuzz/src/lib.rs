@@ -16,8 +16,8 @@ pub use capture::capture;
 pub use connection::connection;
 pub use endpoint::endpoint;
 pub use generator::Generator;
-pub use live::fuzzing::{convert, netlink, offload};
 pub use parse::parse;
+pub use realtime::fuzzing::{convert, netlink, offload};
 pub use resolved::resolved;
 pub use tables::tables;
 

@@ -4,12 +4,11 @@
 //! Parquet files are excluded, because the reader of the `parquet` crate allocates what a damaged
 //! page claims, up to gigabytes. A bundle contains checksums of its Parquet files.
 
-use std::fs;
-use std::panic;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
+use std::{fs, panic};
 
-use netlab::samples::{Column, read_table};
+use experiment::samples::{Column, read_table};
 
 /// A file of this process, in memory if the machine has a place for it.
 static FILE: LazyLock<PathBuf> = LazyLock::new(|| {

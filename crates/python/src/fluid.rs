@@ -1,9 +1,9 @@
 //! Fluid models of congestion controls.
 
+use experiment::algorithms::parameters::{self, Kind};
+use experiment::resolved::Algorithm;
 use mptcp::cc::Parameters;
 use mptcp::cc::fluid::{self, LossyPath};
-use netlab::parameters::{self, Kind};
-use netlab::resolved::Algorithm;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

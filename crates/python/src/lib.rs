@@ -1,5 +1,7 @@
-//! `mptcplab._core`: thin Python bindings of `netlab`, `live` and the fluid models of `mptcp`.
+//! `mptcplab._core`: thin Python bindings of the simulator, the real-time back-ends, the capture analysis
+//! and the fluid models of the engine.
 
+mod classes;
 mod fluid;
 #[cfg(target_os = "linux")]
 mod live;
@@ -9,15 +11,16 @@ mod proxy;
 mod run;
 mod tables;
 
-use classes::{Classes, registry};
-use netlab::capabilities::{Capability, Missing};
-use netlab::features::{BackEnd, Feature};
-use netlab::parameters::Kind;
-use netlab::registry::Registry;
-use netlab::resolved::{Algorithm, Experiment, Parameters, ResolvedError};
-use netlab::sim::SimulationError;
+use experiment::algorithms::Registry;
+use experiment::algorithms::parameters::Kind;
+use experiment::capabilities::{Capability, Missing};
+use experiment::features::{BackEnd, Feature};
+use experiment::resolved::{Algorithm, Experiment, Parameters, ResolvedError};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
+use simulator::SimulationError;
+
+use crate::classes::{Classes, registry};
 
 /// The compiled part of mptcplab.
 #[pymodule]
@@ -66,7 +69,7 @@ type Why = Option<&'static str>;
 /// Returns the capabilities of the simulator: (feature, whether it is supported, why not).
 #[pyfunction]
 fn capabilities() -> Vec<(String, bool, String)> {
-    as_rows(&netlab::sim::capabilities(&Registry::default()))
+    as_rows(&simulator::capabilities(&Registry::default()))
 }
 
 /// Returns the features of a resolved experiment that the simulator lacks: (feature, why). Empty if
@@ -76,7 +79,7 @@ fn capabilities() -> Vec<(String, bool, String)> {
 #[pyfunction]
 #[pyo3(signature = (resolved, classes = Classes::new()))]
 fn check(resolved: &str, classes: Classes) -> PyResult<Vec<(String, String)>> {
-    Ok(as_pairs(netlab::sim::check(
+    Ok(as_pairs(simulator::check(
         &read_experiment(resolved)?,
         &registry(classes)?,
     )))
@@ -130,7 +133,7 @@ fn check_parameters(
         name: algorithm,
         parameters: parameters_of(parameters)?,
     };
-    let refusal = netlab::parameters::check(kind, &algorithm).err();
+    let refusal = experiment::algorithms::parameters::check(kind, &algorithm).err();
     Ok(refusal.map(|refusal| (refusal.parameter, refusal.found, refusal.allowed)))
 }
 

@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use classes::{Classes, registry};
-use live::programs::Caller;
-use live::{Kernel, LiveError, LiveRun as Live, OwnStack, congestion};
-use netlab::registry::Registry;
-use netlab::resolved::Action;
-use netlab::schedule::EventRecord;
-use netlab::time::Nanos;
+use experiment::algorithms::Registry;
+use experiment::resolved::Action;
+use experiment::schedule::EventRecord;
+use experiment::time::Nanos;
 use pyo3::exceptions::{PyOSError, PyPermissionError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use realtime::applications::programs::Caller;
+use realtime::kernel::congestion;
+use realtime::{Kernel, LiveError, LiveRun as Live, Userspace};
 
+use crate::classes::{Classes, registry};
 use crate::run::{Backend, Run, json};
 use crate::{as_pairs, as_rows, read_experiment};
 
@@ -97,9 +98,9 @@ pub(crate) fn live_capabilities(
     own_stack: bool,
 ) -> Vec<(String, bool, String)> {
     as_rows(&match (on_any_machine, own_stack) {
-        (true, true) => OwnStack(Kernel::of_mainline()).capabilities(&Registry::default()),
+        (true, true) => Userspace(Kernel::of_mainline()).capabilities(&Registry::default()),
         (true, false) => Kernel::of_mainline().capabilities(),
-        (false, _) => live::capabilities(own_stack.then_some(&Registry::default())),
+        (false, _) => realtime::capabilities(own_stack.then_some(&Registry::default())),
     })
 }
 
@@ -118,9 +119,9 @@ pub(crate) fn live_check(
 ) -> PyResult<Vec<(String, String)>> {
     let (experiment, registry) = (read_experiment(resolved)?, registry(classes)?);
     Ok(as_pairs(match (on_any_machine, own_stack) {
-        (true, true) => OwnStack(Kernel::of_mainline()).check(&experiment, &registry),
+        (true, true) => Userspace(Kernel::of_mainline()).check(&experiment, &registry),
         (true, false) => Kernel::of_mainline().check(&experiment),
-        (false, _) => live::check(&experiment, own_stack.then_some(&registry)),
+        (false, _) => realtime::check(&experiment, own_stack.then_some(&registry)),
     }))
 }
 

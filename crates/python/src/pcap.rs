@@ -4,8 +4,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use netlab::samples::TableError;
-use netlab::trace::{self, ExplainError, Explained, OneWayError, ReadError};
+use capture::{ExplainError, Explained, OneWayError, ReadError};
+use experiment::samples::TableError;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use serde::Serialize;
@@ -97,7 +97,7 @@ impl Captures {
 #[pyfunction]
 pub(crate) fn one_way(py: Python<'_>, here: Vec<PathBuf>, there: PathBuf) -> PyResult<String> {
     let here: Vec<&Path> = here.iter().map(PathBuf::as_path).collect();
-    let summary = py.detach(|| trace::one_way(&here, &there));
+    let summary = py.detach(|| capture::one_way(&here, &there));
     let summary = summary.map_err(|error| match error {
         OneWayError::Read(error) => explain_error(&ExplainError::Read(error)),
         error => PyValueError::new_err(error.to_string()),

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use live::proxy::{Choice, Proxy as Live, Settings};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use realtime::proxy::{Choice, Proxy as Live, Settings};
 
 use crate::live::machine_error;
 use crate::run::json;

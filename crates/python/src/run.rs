@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use classes::{Classes, registry};
-use netlab::resolved::Action;
-use netlab::schedule::EventRecord;
-use netlab::sim::{self, QueueKind};
-use netlab::time::Nanos;
+use experiment::resolved::Action;
+use experiment::schedule::EventRecord;
+use experiment::time::Nanos;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Serialize;
+use simulator::QueueKind;
 
+use crate::classes::{Classes, registry};
 use crate::{read_experiment, simulation_error};
 
 /// Executes an experiment: the simulator, or hosts in real time.
@@ -103,7 +103,7 @@ pub(crate) fn json(value: &impl Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-impl Backend for sim::Simulation {
+impl Backend for simulator::Simulation {
     fn now(&self) -> Nanos {
         self.now()
     }
@@ -152,7 +152,8 @@ impl Simulation {
         let experiment = read_experiment(resolved)?;
         let queue = event_queue.map_or(Ok(QueueKind::default()), str::parse);
         let queue = queue.map_err(PyValueError::new_err)?;
-        let run = sim::Simulation::new(experiment, seed, &directory, queue, registry(classes)?);
+        let run =
+            simulator::Simulation::new(experiment, seed, &directory, queue, registry(classes)?);
         let run = run.map_err(|error| simulation_error(&error))?;
         Ok(PyClassInitializer::from(Run::new(run)).add_subclass(Self))
     }

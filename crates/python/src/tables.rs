@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use netlab::samples::{self, Column, TableError, Values};
+use experiment::samples::{self, Column, TableError, Values};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyDict};

@@ -1,7 +1,7 @@
 //! Additive increase, multiplicative decrease (Chiu and Jain, 1989), each subflow by itself.
 
+use experiment::resolved::Parameters;
 use mptcp::cc::{Acked, Congestion, CongestionControl, Context};
-use netlab::resolved::Parameters;
 
 #[derive(Debug)]
 struct Aimd {

@@ -10,7 +10,7 @@ mod aimd;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use netlab::registry::Registry;
+use experiment::algorithms::Registry;
 
 fn main() -> ExitCode {
     let mut registry = Registry::default();
@@ -18,5 +18,5 @@ fn main() -> ExitCode {
     registry
         .add_control("crate:aimd", &["add_packets", "keep"], make)
         .expect("no other control has this name");
-    netlab::main(registry)
+    simulator::main(registry)
 }

@@ -1,4 +1,4 @@
-"""A user's simulator as a back-end: the program that `netlab::main` makes of a crate with algorithms."""
+"""A user's simulator as a back-end: the program that `simulator::main` makes of a crate with algorithms."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Program:
                 raise SpecError(f"{self._path}: {done.stderr.strip()}")
             return json.loads(done.stdout)
         except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-            allowed = "a program with netlab::main, of this version"
+            allowed = "a program with simulator::main, of this version"
             raise UsageError(f"--on {self._path}: not a simulator of mptcplab: {error}; allowed: {allowed}") from error
 
 

@@ -34,7 +34,7 @@ const TABLES: &[&[Family]] = &[
 const PENDING: &[(&str, &str)] = &[("paths", "there is no path selection yet")];
 
 /// Families that are not part of the engine: `tests/vectors.py` runs those of metrics,
-/// `crates/netlab/tests` those of routers.
+/// `crates/experiment/tests` those of routers.
 const ELSEWHERE: &[&str] = &["metric", "ecmp"];
 
 /// The result of a vector.

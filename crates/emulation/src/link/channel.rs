@@ -1,0 +1,248 @@
+//! A channel: one serializer and the stations that share it.
+
+use experiment::resolved::{Direction, InvalidDirection};
+use experiment::time::Nanos;
+
+use super::fixed_rate::FixedRateFifo;
+use super::station::StationGenerators;
+use super::stepwise::Stepwise;
+use super::{Counters, DropReason, Packet};
+
+/// Identifies a station within the channel that created it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StationId(pub(super) u32);
+
+impl StationId {
+    /// Returns the index of the station in its channel, in the order in which stations were added.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The fate of a packet given to [`Channel::enqueue`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Enqueued {
+    /// The packet was accepted. [`Channel::poll`] later returns it, delivered or dropped.
+    Queued,
+    /// The packet was dropped at once.
+    Dropped(DropReason),
+}
+
+/// What [`Channel::poll`] returns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output<P> {
+    /// A packet arrived at the far end.
+    Delivered {
+        /// The station at which the packet was enqueued.
+        station: StationId,
+        /// The packet.
+        packet: P,
+        /// When the packet arrived.
+        at: Nanos,
+    },
+    /// A packet was dropped after it had been accepted.
+    Dropped {
+        /// The station at which the packet was enqueued.
+        station: StationId,
+        /// The packet.
+        packet: P,
+        /// When the packet was dropped.
+        at: Nanos,
+        /// Why the packet was dropped.
+        reason: DropReason,
+    },
+}
+
+impl<P> Output<P> {
+    pub(super) fn at(&self) -> Nanos {
+        match self {
+            Self::Delivered { at, .. } | Self::Dropped { at, .. } => *at,
+        }
+    }
+}
+
+/// One serializer, which its stations share packet by packet in round robin.
+///
+/// A direction of a point-to-point link is a channel with one station. A medium has a station for
+/// each direction of each of its links. Time is virtual and lazy: each call first brings the
+/// channel to its `now`, which must not decrease between calls. A packet starts at the exact
+/// instant at which the serializer becomes free, no matter when the channel is called.
+pub struct Channel<P> {
+    /// Carries the packets while the link is simple enough. It takes over only when the channel is
+    /// empty. Before anything about the link changes, it hands all packets back to `stepwise`.
+    fixed_rate: Option<FixedRateFifo<P>>,
+    stepwise: Box<Stepwise<P>>,
+}
+
+impl<P: Packet> Channel<P> {
+    /// Returns a channel whose stations each have their own rate and overhead.
+    pub fn point_to_point() -> Self {
+        Self::of(Stepwise::new(None))
+    }
+
+    /// Returns a medium. `overhead_bytes` replaces the overhead of its stations. `rate_bps`, if
+    /// any, replaces their rate.
+    ///
+    /// # Errors
+    /// Fails if the rate is 0 or the overhead exceeds 65535 bytes.
+    pub fn medium(rate_bps: Option<u64>, overhead_bytes: u32) -> Result<Self, InvalidDirection> {
+        Ok(Self::of(Stepwise::medium(rate_bps, overhead_bytes)?))
+    }
+
+    fn of(stepwise: Stepwise<P>) -> Self {
+        Self {
+            fixed_rate: None,
+            stepwise: Box::new(stepwise),
+        }
+    }
+
+    /// Adds a station, up and empty.
+    ///
+    /// # Errors
+    /// Fails if a value of `direction` is outside its range.
+    pub fn add_station(
+        &mut self,
+        direction: &Direction,
+        generators: StationGenerators,
+    ) -> Result<StationId, InvalidDirection> {
+        self.go_stepwise();
+        self.stepwise.add_station(direction, generators)
+    }
+
+    /// Offers a packet to the queue of a station.
+    pub fn enqueue(&mut self, now: Nanos, station: StationId, packet: P) -> Enqueued {
+        if self.fixed_rate.is_none() {
+            self.fixed_rate = self.stepwise.as_fixed_rate(now);
+        }
+        match &mut self.fixed_rate {
+            Some(fifo) => fifo.enqueue(now, packet),
+            None => self.stepwise.enqueue(now, station, packet),
+        }
+    }
+
+    /// Returns the next instant at which [`Self::poll`] must be called. That call may return
+    /// nothing.
+    ///
+    /// `None` means that no call is needed before the next input. An instant in the past means at
+    /// once; it can occur after calls other than `poll`.
+    pub fn next_departure(&self) -> Option<Nanos> {
+        match &self.fixed_rate {
+            Some(fifo) => fifo.next_arrival(),
+            None => self.stepwise.next_departure(),
+        }
+    }
+
+    /// Returns whether the next departure is unaffected by a packet offered now, because that
+    /// packet would leave after others.
+    pub fn is_settled(&self) -> bool {
+        self.fixed_rate
+            .as_ref()
+            .is_some_and(|fifo| !fifo.is_empty())
+    }
+
+    /// Returns the next packet that was delivered or dropped up to `now`, in order of time. Call
+    /// until it returns `None`.
+    pub fn poll(&mut self, now: Nanos) -> Option<Output<P>> {
+        let Some(fifo) = &mut self.fixed_rate else {
+            return self.stepwise.poll(now);
+        };
+        let (at, packet) = fifo.poll(now)?;
+        Some(Output::Delivered {
+            station: StationId(0),
+            packet,
+            at,
+        })
+    }
+
+    /// Gives a station new values. Packets in service or in the delay line finish as they began.
+    /// Queued packets stay, except those beyond a smaller limit. The state of a loss model or queue
+    /// discipline is kept if its kind is unchanged.
+    ///
+    /// # Errors
+    /// Fails if a value of `direction` is outside its range. Then nothing has changed.
+    pub fn reconfigure(
+        &mut self,
+        now: Nanos,
+        station: StationId,
+        direction: &Direction,
+    ) -> Result<(), InvalidDirection> {
+        self.advance(now);
+        self.go_stepwise();
+        self.stepwise.reconfigure(now, station, direction)
+    }
+
+    /// Cuts or restores the link of a station. A cut drops all packets that are queued, in service
+    /// or in the delay line, and all packets offered until the link is restored.
+    pub fn set_up(&mut self, now: Nanos, station: StationId, up: bool) {
+        self.advance(now);
+        self.go_stepwise();
+        self.stepwise.set_up(now, station, up);
+    }
+
+    /// Switches to stepwise simulation at the current instant of the channel.
+    fn go_stepwise(&mut self) {
+        if let Some(fifo) = self.fixed_rate.take() {
+            self.stepwise.take_over(fifo);
+        }
+    }
+
+    /// Returns the channel to time 0: empty, all stations up with their initial values, counters at
+    /// 0, generators at their start.
+    pub fn reset(&mut self) {
+        self.fixed_rate = None;
+        self.stepwise.reset();
+    }
+
+    /// Brings counters and gauges to `now`. Call it before reading them, because time does not pass
+    /// by itself.
+    pub fn advance(&mut self, now: Nanos) {
+        match &mut self.fixed_rate {
+            Some(fifo) => fifo.advance(now),
+            None => self.stepwise.advance(now),
+        }
+    }
+
+    /// Returns the counters of a station.
+    pub fn counters(&self, station: StationId) -> Counters {
+        let mut counters = self.stepwise.counters(station).clone();
+        if let Some(fifo) = &self.fixed_rate {
+            fifo.add_to(&mut counters);
+        }
+        counters
+    }
+
+    /// Returns the bytes queued at a station, overhead included.
+    pub fn queue_bytes(&self, station: StationId) -> u64 {
+        match &self.fixed_rate {
+            Some(fifo) => fifo.queue_bytes(),
+            None => self.stepwise.queue_bytes(station),
+        }
+    }
+
+    /// Returns the number of packets queued at a station.
+    pub fn queue_packets(&self, station: StationId) -> u64 {
+        match &self.fixed_rate {
+            Some(fifo) => fifo.queue_packets(),
+            None => self.stepwise.queue_packets(station),
+        }
+    }
+
+    /// Returns when the next packet queued at a station may start, unless the channel serves
+    /// another station first. `None` if no packet is queued.
+    pub fn next_start(&self, station: StationId) -> Option<Nanos> {
+        let starts = || match &self.fixed_rate {
+            Some(fifo) => fifo.next_start(),
+            None => self.stepwise.first_start(),
+        };
+        (self.queue_packets(station) > 0).then(starts).flatten()
+    }
+
+    /// Returns the number of packets of a station in service or in the delay line.
+    pub fn in_flight(&self, station: StationId) -> u64 {
+        match &self.fixed_rate {
+            Some(fifo) => fifo.in_flight(),
+            None => self.stepwise.in_flight(station),
+        }
+    }
+}

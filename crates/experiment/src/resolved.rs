@@ -1,0 +1,33 @@
+//! The resolved experiment. The types mirror its JSON exactly: integers in named units, no
+//! defaults, no unknown keys.
+
+mod action;
+mod algorithm;
+mod direction;
+mod experiment;
+mod flow;
+mod host;
+mod middlebox;
+mod validation;
+
+pub use action::{Action, LinkDownBy};
+pub use algorithm::{Algorithm, Origin, Parameters};
+pub use direction::{
+    Codel, Direction, DropTail, FqCodel, GilbertElliott, InvalidDirection, Loss, LossPlace, Pie,
+    Queue, Red, Trace,
+};
+pub use direction::{validate_overhead, validate_rate};
+pub use experiment::{
+    Event, Experiment, Interface, Layer, Link, Measure, Medium, NextHop, Node, NodeKind, SCHEMA,
+    Subnet, UserCode, Vary,
+};
+pub use flow::{Application, Flow, FlowEnd, Handshake, Hop, HopDirection, Path, Transport, Video};
+pub use host::{
+    Behaviour, BehaviourName, FailedAfter, Fallback, FirstHop, Host, HostJitter, JitterQuantiles,
+    Recreation, Reinjection, Stack, SubflowOrder, Timers,
+};
+pub use middlebox::{
+    AcknowledgeEarly, ChangeBytes, Coalesce, Duplicate, Element, InsertBytes, Middlebox,
+    MiddleboxDirection, Nat, OptionName, PiecesWithOptions, SegmentKind, Selection, Split,
+};
+pub use validation::{LARGEST, ResolvedError};

@@ -1,0 +1,297 @@
+//! The experiment as a whole: its network, its flows, its events and its measurements.
+
+use std::net::IpAddr;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value};
+
+use super::validation::validate;
+use super::{Action, Direction, Flow, HopDirection, Host, Middlebox, ResolvedError};
+use crate::time::Nanos;
+
+/// The schema that this program reads.
+pub const SCHEMA: &str = "mptcplab/experiment/1";
+
+/// A resolved experiment.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// Name of this member of its family.
+    pub name: String,
+    /// A title of one line.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub title: Option<String>,
+    /// A longer description.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub description: Option<String>,
+    /// The profiles that supplied values.
+    pub profiles: Vec<String>,
+    /// The values that this member has for the parameters of the family.
+    pub parameters: Map<String, Value>,
+    /// The latest end of the run.
+    pub duration_ns: Nanos,
+    /// What differs between seeds.
+    pub vary: Vary,
+    /// The hosts.
+    pub hosts: Vec<Host>,
+    /// The routers, switches and access points.
+    pub nodes: Vec<Node>,
+    /// All interfaces of hosts and nodes.
+    pub interfaces: Vec<Interface>,
+    /// Sets of interfaces without a router between them.
+    pub subnets: Vec<Subnet>,
+    /// Serializers shared by several links.
+    pub media: Vec<Medium>,
+    /// Links, each between two interfaces.
+    pub links: Vec<Link>,
+    /// The middleboxes at the ends of links. Packets that leave an interface pass its middleboxes
+    /// in this order.
+    #[serde(default)]
+    pub middleboxes: Vec<Middlebox>,
+    /// Flows.
+    pub flows: Vec<Flow>,
+    /// The events, in ascending order of time.
+    pub events: Vec<Event>,
+    /// What is measured.
+    pub measure: Measure,
+    /// The expectations. They are evaluated by the reader of the samples.
+    pub expect: Vec<String>,
+    /// Files of users' own algorithms that flows name.
+    #[serde(default)]
+    pub user_code: Vec<UserCode>,
+    /// The origins of values. Ignored.
+    #[serde(default)]
+    pub origins: IgnoredAny,
+}
+
+impl Experiment {
+    /// Reads and validates the JSON. Afterwards every id refers to something and every number is in
+    /// its range.
+    ///
+    /// # Errors
+    /// Fails if the JSON is malformed, does not match the schema, or contradicts itself.
+    pub fn from_json(text: &str) -> Result<Self, ResolvedError> {
+        let experiment: Self = serde_json::from_str(text)?;
+        validate(&experiment)?;
+        Ok(experiment)
+    }
+}
+
+/// A file with users' own algorithms.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UserCode {
+    /// The file as flows name it: the part before the colon, if there is one.
+    pub file: String,
+    /// Its text, or the bytes of an eBPF object in base64.
+    pub source: String,
+}
+
+/// What differs between seeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Vary {
+    /// Each flow starts later by a draw from [0, `start_ns`).
+    pub start_ns: Nanos,
+    /// The delay of each link is scaled by 1 plus or minus at most `rtt_ppm` millionths. Both
+    /// directions get the same factor.
+    pub rtt_ppm: u32,
+    /// The time between two events is scaled by 1 plus or minus at most `events_ppm` millionths. It
+    /// changes by at most [`crate::schedule::MOST_MOVED_NS`].
+    #[serde(default)]
+    pub events_ppm: u32,
+}
+
+/// A router, switch or access point.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Node {
+    /// Id, unique among hosts and nodes.
+    pub id: String,
+    /// The kind of node.
+    pub kind: NodeKind,
+    /// How it chooses among several equal next hops. `None` leaves the choice to the paths of the
+    /// flows.
+    #[serde(default)]
+    pub next_hop: Option<NextHop>,
+}
+
+/// How a router chooses among the next hops of equally short routes. All packets between two ports
+/// take the same next hop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NextHop {
+    /// By a hash of the addresses.
+    EcmpL3,
+    /// By a hash of addresses and ports.
+    EcmpL4,
+    /// At random for each pair of addresses and ports, with the seed of the run.
+    Random,
+    /// In turn, by the sum of the two ports.
+    ByPort,
+}
+
+/// Kinds of nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeKind {
+    /// Forwards between subnets.
+    Router,
+    /// Forwards within a subnet, invisible at the IP layer.
+    Switch,
+    /// A switch with a radio.
+    Ap,
+}
+
+/// The attachment of a host or node to a link.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Interface {
+    /// Id, such as `client.wlan0`.
+    pub id: String,
+    /// Id of its host or node.
+    pub node: String,
+    /// Id of its link.
+    pub link: String,
+    /// Id of its subnet.
+    pub subnet: u64,
+    /// IPv4 address with prefix length. Ports of switches have none.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub ipv4: Option<String>,
+    /// IPv6 address with prefix length. Ports of switches have none.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub ipv6: Option<String>,
+    /// Length of the largest IP packet in bytes.
+    pub mtu_bytes: u32,
+    /// Whether the interface is up at the start.
+    pub up: bool,
+}
+
+impl Interface {
+    /// Returns its addresses, IPv4 first.
+    pub fn addresses(&self) -> Vec<IpAddr> {
+        let texts = [&self.ipv4, &self.ipv6].into_iter().flatten();
+        let addresses = texts.filter_map(|text| text.split('/').next()?.parse().ok());
+        addresses.collect()
+    }
+}
+
+/// A set of interfaces without a router between them.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Subnet {
+    /// Id.
+    pub id: u64,
+    /// IPv4 prefix.
+    pub ipv4: String,
+    /// IPv6 prefix.
+    pub ipv6: String,
+}
+
+/// A serializer shared by several links.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Medium {
+    /// Id, unique among media.
+    pub id: String,
+    /// The rate in bit/s. `None` leaves each link its own rate.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub rate_bps: Option<u64>,
+    /// Bytes per packet that the rate counts beyond the IP length.
+    pub overhead_bytes: u32,
+}
+
+/// A link between two interfaces.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// Id, unique among links.
+    pub id: String,
+    /// Interface at one end.
+    pub a: String,
+    /// Interface at the other end.
+    pub b: String,
+    /// Id of the medium that both directions share with other links. `None` gives each direction
+    /// its own serializer.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub medium: Option<String>,
+    /// The layer of what the link carries on a real network.
+    pub layer: Layer,
+    /// From `a` to `b`.
+    pub forward: Direction,
+    /// From `b` to `a`.
+    pub backward: Direction,
+}
+
+impl Link {
+    /// Returns the id of the interface at which a direction begins.
+    pub fn beginning(&self, side: HopDirection) -> &str {
+        match side {
+            HopDirection::Forward => &self.a,
+            HopDirection::Backward => &self.b,
+        }
+    }
+
+    /// Returns the parameters of a direction.
+    pub fn direction(&self, side: HopDirection) -> &Direction {
+        match side {
+            HopDirection::Forward => &self.forward,
+            HopDirection::Backward => &self.backward,
+        }
+    }
+}
+
+/// The layer of what a link carries. It does not affect the link model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "u8")]
+pub enum Layer {
+    /// Ethernet frames.
+    Two,
+    /// IP packets.
+    Three,
+}
+
+impl TryFrom<u8> for Layer {
+    type Error = String;
+
+    fn try_from(layer: u8) -> Result<Self, Self::Error> {
+        match layer {
+            2 => Ok(Self::Two),
+            3 => Ok(Self::Three),
+            _ => Err(format!("layer: found {layer}, allowed is 2 or 3")),
+        }
+    }
+}
+
+/// An action at a given time.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Event {
+    /// Id, unique among events.
+    pub id: String,
+    /// Id of the event in the description from which this one was made.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub parent: Option<String>,
+    /// When it happens.
+    pub at_ns: Nanos,
+    /// What happens.
+    pub action: Action,
+}
+
+/// What is measured.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measure {
+    /// Interval between samples.
+    pub every_ns: Nanos,
+    /// Ids of the interfaces whose packets are captured.
+    pub captures: Vec<String>,
+    /// Size of a data unit of a byte stream. With UDP a unit is a datagram.
+    pub unit_bytes: u64,
+    /// Interval between probes on every path of every flow. `None` sends no probes.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub probe_rtt_ns: Option<Nanos>,
+}

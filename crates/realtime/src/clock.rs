@@ -1,0 +1,42 @@
+//! The clock of a run: nanoseconds since its t = 0, by the machine's monotonic clock.
+
+use std::time::Duration;
+
+use experiment::time::Nanos;
+use rustix::time::{ClockId, clock_gettime};
+
+/// Counts from the time at which it was started. All threads of a run, and its captures, use copies
+/// of one clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    zero_ns: u64,
+}
+
+impl Clock {
+    /// Starts a clock that shows 0 now.
+    pub fn start() -> Self {
+        Self {
+            zero_ns: monotonic_ns(),
+        }
+    }
+
+    /// Returns the current time.
+    pub fn now(&self) -> Nanos {
+        monotonic_ns() - self.zero_ns
+    }
+
+    /// Returns the time left until `at`; zero if it has passed.
+    pub fn until(&self, at: Nanos) -> Duration {
+        Duration::from_nanos(at.saturating_sub(self.now()))
+    }
+
+    /// Puts the thread to sleep until `at`.
+    pub fn sleep_until(&self, at: Nanos) {
+        std::thread::sleep(self.until(at));
+    }
+}
+
+fn monotonic_ns() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

@@ -1,0 +1,39 @@
+//! Runs experiments in real time on Linux: the links of `emulation` between hosts in network
+//! namespaces.
+//!
+//! Descriptors and threads of this process hold everything that a run creates, so all of it ends
+//! with the process.
+#![cfg(target_os = "linux")]
+
+pub mod applications;
+mod capabilities;
+mod clock;
+mod emulator;
+mod error;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
+pub mod kernel;
+mod network;
+pub mod proxy;
+mod run;
+mod sampling;
+mod summary;
+mod sys;
+pub mod telemetry;
+mod userspace;
+
+pub use capabilities::{Kernel, capabilities, check};
+pub use clock::Clock;
+pub use emulator::{
+    DirectionState, Emulator, EmulatorSummary, InterfaceState, LATENESS_BOUND_NS, LatenessSummary,
+    NetworkState, STANDSTILL_BOUND_NS,
+};
+pub use error::LiveError;
+pub use kernel::path_manager::{End, PathEvent, PathManagers, What};
+pub use network::device::{Device, DeviceKind};
+pub use network::hosts::{Hosts, Tables};
+pub use network::namespace::NetworkNamespace;
+pub use run::LiveRun;
+pub use sampling::Latest;
+pub use summary::{HostSummary, LateLink, Status, Summary};
+pub use userspace::capabilities::Userspace;

@@ -1,0 +1,409 @@
+//! Sends a UDP echo along every path, all at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use experiment::resolved::{Direction, Experiment, HopDirection, Link, Loss, Path};
+use experiment::time::Nanos;
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+
+use super::super::addresses::Family;
+use super::super::{Hosts, in_one_thread};
+use super::name_of;
+use crate::LiveError;
+
+/// The port of the echo service (RFC 862). No other program runs in the namespaces yet.
+const PORT: u16 = 7;
+
+/// How late the best attempt may be on a busy machine.
+const SLACK_NS: Nanos = 10_000_000;
+
+/// Echoes that are waited for at once. With more, this program's own work would show in the times.
+const AT_ONCE: usize = 64;
+
+/// Attempts until a path is given up.
+const ATTEMPTS: u32 = 30;
+
+/// If the description lets less than this share of echoes through, the path is not verified.
+const SMALLEST_CHANCE: f64 = 0.2;
+
+/// The largest packet: IPv4 or IPv6 header, UDP header and content.
+const PACKET_BYTES: u64 = 40 + 8 + CONTENT_BYTES as u64;
+
+/// Index of the path, number of the attempt, and whether it is the answer.
+const CONTENT_BYTES: usize = 9;
+
+/// Names the operation in errors of the system.
+const WAITING: &str = "waiting for echoes";
+
+/// An echo along one path.
+struct Probe {
+    path: String,
+    /// The host of the destination, for errors.
+    towards: String,
+    source: IpAddr,
+    destination: IpAddr,
+    /// The shortest and the longest time that the description allows.
+    expected_ns: (Nanos, Nanos),
+    made: Instant,
+    sent: Vec<Instant>,
+    best_ns: Option<Nanos>,
+    arrived: bool,
+    refused: Option<io::Error>,
+}
+
+/// A message read from a socket.
+struct Message {
+    probe: usize,
+    attempt: usize,
+    is_answer: bool,
+}
+
+/// Sends an echo along every path and waits for the answers.
+///
+/// # Errors
+/// Names the first path, in order of declaration, along which no echo came back or none within the
+/// described time.
+pub(super) fn verify(hosts: &Hosts, experiment: &Experiment) -> Result<(), LiveError> {
+    let mut probes = probes(hosts, experiment);
+    if probes.is_empty() {
+        return Ok(());
+    }
+    let sockets = Sockets::open(hosts, &probes)?;
+    loop {
+        // Takes the first paths that have not succeeded yet.
+        let wanting: Vec<usize> = (0..probes.len())
+            .filter(|&index| !probes[index].has_succeeded())
+            .take(AT_ONCE)
+            .collect();
+        let Some(next) = wanting
+            .iter()
+            .map(|&index| probes[index].next_attempt())
+            .min()
+        else {
+            return Ok(());
+        };
+        let now = Instant::now();
+        for index in wanting {
+            if probes[index].next_attempt() <= now {
+                probes[index].attempt(index, &sockets)?;
+            }
+        }
+        for (at, from, message) in sockets.receive(next.saturating_duration_since(now))? {
+            sockets.handle(at, from, &message, &mut probes)?;
+        }
+    }
+}
+
+fn probes(hosts: &Hosts, experiment: &Experiment) -> Vec<Probe> {
+    let mut asked = BTreeSet::new();
+    let mut probes = Vec::new();
+    for (flow, path) in hosts.usable_paths(experiment) {
+        let [local, remote] = [&path.local, &path.remote].map(|id| hosts.layout.port_of[id]);
+        let addresses = Family::BOTH.into_iter().find_map(|family| {
+            Some((
+                hosts.address(local, family)?,
+                hosts.address(remote, family)?,
+            ))
+        });
+        let Some((source, destination)) = addresses else {
+            continue;
+        };
+        let way = Way::new(hosts, experiment, path);
+        if way.chance < SMALLEST_CHANCE || !asked.insert((source, destination)) {
+            continue;
+        }
+        probes.push(Probe {
+            path: name_of(flow, path),
+            towards: flow.to.clone(),
+            source,
+            destination,
+            expected_ns: (way.shortest_ns, way.longest_ns + SLACK_NS),
+            made: Instant::now(),
+            sent: Vec::new(),
+            best_ns: None,
+            arrived: false,
+            refused: None,
+        });
+    }
+    probes
+}
+
+/// What the description says about an echo along a path.
+struct Way {
+    chance: f64,
+    shortest_ns: Nanos,
+    longest_ns: Nanos,
+}
+
+impl Way {
+    fn new(hosts: &Hosts, experiment: &Experiment, path: &Path) -> Self {
+        let varied_ns = path.rtt_ns / 1000 * u64::from(experiment.vary.rtt_ppm) / 1000 + 1;
+        let mut way = Self {
+            chance: 1.0,
+            shortest_ns: path.rtt_ns.saturating_sub(varied_ns),
+            longest_ns: path.rtt_ns + varied_ns,
+        };
+        for hop in &path.hops {
+            let link = &experiment.links[hosts.layout.link_of[&hop.link]];
+            for direction in HopDirection::BOTH {
+                way.add(experiment, link, direction);
+            }
+        }
+        way
+    }
+
+    fn add(&mut self, experiment: &Experiment, link: &Link, direction: HopDirection) {
+        let direction = match direction {
+            HopDirection::Forward => &link.forward,
+            HopDirection::Backward => &link.backward,
+        };
+        self.chance *= chance_of(&direction.loss);
+        self.longest_ns += direction.jitter_ns + serialization_ns(experiment, link, direction);
+    }
+}
+
+fn chance_of(loss: &Loss) -> f64 {
+    match loss {
+        Loss::None {} | Loss::List { .. } => 1.0,
+        Loss::Bernoulli { probability } => 1.0 - probability,
+        Loss::GilbertElliott(chain) => {
+            let leaves = chain.good_to_bad + chain.bad_to_good;
+            let bad = if leaves > 0.0 {
+                chain.good_to_bad / leaves
+            } else {
+                0.0
+            };
+            1.0 - bad * chain.loss_bad - (1.0 - bad) * chain.loss_good
+        }
+    }
+}
+
+fn serialization_ns(experiment: &Experiment, link: &Link, direction: &Direction) -> Nanos {
+    let bits = 8 * (PACKET_BYTES + u64::from(direction.overhead_bytes));
+    let medium = link
+        .medium
+        .as_ref()
+        .and_then(|id| experiment.media.iter().find(|m| m.id == *id));
+    let rate_bps = medium
+        .and_then(|medium| medium.rate_bps)
+        .or(direction.rate_bps);
+    let trace = direction.trace.as_ref();
+    let opportunities = trace.map_or(0, |trace| {
+        let carried = u64::from(trace.opportunity_bytes) * 8;
+        trace.period_ns * bits.div_ceil(carried)
+    });
+    rate_bps.map_or(0, |rate_bps| bits * 1_000_000_000 / rate_bps) + opportunities
+}
+
+impl Probe {
+    fn has_succeeded(&self) -> bool {
+        self.best_ns.is_some_and(|best| best <= self.expected_ns.1)
+    }
+
+    /// Returns when it is sent again.
+    fn next_attempt(&self) -> Instant {
+        match self.sent.last() {
+            None => self.made,
+            Some(last) => *last + Duration::from_nanos(self.expected_ns.1),
+        }
+    }
+
+    fn attempt(&mut self, index: usize, sockets: &Sockets) -> Result<(), LiveError> {
+        if self.sent.len() as u32 == ATTEMPTS {
+            return Err(self.failure());
+        }
+        let message = Message {
+            probe: index,
+            attempt: self.sent.len(),
+            is_answer: false,
+        };
+        self.sent.push(Instant::now());
+        if let Err(why) = sockets.send(self.source, self.destination, &message) {
+            self.refused = Some(why);
+        }
+        Ok(())
+    }
+
+    fn failure(&self) -> LiveError {
+        let found = match (self.best_ns, &self.refused) {
+            (Some(best), _) => format!("{} at best", milliseconds(best)),
+            (None, Some(why)) => format!("none, and the kernel refused to send: {why}"),
+            (None, None) if self.arrived => {
+                format!(
+                    "none: requests arrive at {}, but answers do not",
+                    self.towards
+                )
+            }
+            (None, None) => format!("none: requests do not arrive at {}", self.towards),
+        };
+        let (shortest, longest) = self.expected_ns;
+        LiveError::Verification(format!(
+            "{}: an echo from {} to {} should take {} to {}, found {found}, in {} attempts",
+            self.path,
+            self.source,
+            self.destination,
+            milliseconds(shortest),
+            milliseconds(longest),
+            self.sent.len()
+        ))
+    }
+
+    fn answered(&mut self, attempt: usize) -> Result<(), LiveError> {
+        let Some(sent) = self.sent.get(attempt) else {
+            return Ok(());
+        };
+        let took_ns = sent.elapsed().as_nanos() as Nanos;
+        self.best_ns = Some(self.best_ns.map_or(took_ns, |best| best.min(took_ns)));
+        if took_ns < self.expected_ns.0 {
+            return Err(self.failure());
+        }
+        Ok(())
+    }
+}
+
+fn milliseconds(ns: Nanos) -> String {
+    format!("{:.3} ms", ns as f64 / 1e6)
+}
+
+/// One socket at each address.
+struct Sockets {
+    sockets: Vec<(IpAddr, UdpSocket)>,
+    index_of: BTreeMap<IpAddr, usize>,
+    epoll: OwnedFd,
+}
+
+impl Sockets {
+    fn open(hosts: &Hosts, probes: &[Probe]) -> Result<Self, LiveError> {
+        let wanted: BTreeSet<IpAddr> = probes
+            .iter()
+            .flat_map(|probe| [probe.source, probe.destination])
+            .collect();
+        let sockets = in_one_thread(|| {
+            let mut sockets = Vec::with_capacity(wanted.len());
+            for place in &hosts.places {
+                let own: Vec<IpAddr> = place
+                    .addresses()
+                    .filter(|own| wanted.contains(own))
+                    .collect();
+                if !own.is_empty() {
+                    place.namespace.enter()?;
+                }
+                for address in own {
+                    sockets.push((address, open(address)?));
+                }
+            }
+            Ok::<_, LiveError>(sockets)
+        })?;
+        let index_of = sockets.iter().enumerate();
+        Ok(Self {
+            index_of: index_of
+                .map(|(index, (address, _))| (*address, index))
+                .collect(),
+            epoll: watch(&sockets).map_err(LiveError::while_(WAITING))?,
+            sockets,
+        })
+    }
+
+    fn send(&self, source: IpAddr, destination: IpAddr, message: &Message) -> io::Result<()> {
+        let to = SocketAddr::new(destination, PORT);
+        let (_, socket) = &self.sockets[self.index_of[&source]];
+        socket.send_to(&message.bytes(), to).map(drop)
+    }
+
+    /// Returns all messages that arrived, after at most `wait`.
+    fn receive(&self, wait: Duration) -> Result<Vec<(IpAddr, IpAddr, Message)>, LiveError> {
+        let timeout = Timespec {
+            tv_sec: wait.as_secs() as i64,
+            tv_nsec: i64::from(wait.subsec_nanos()),
+        };
+        let mut ready = Vec::with_capacity(AT_ONCE);
+        match epoll::wait(&self.epoll, spare_capacity(&mut ready), Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(why) => return Err(LiveError::while_(WAITING)(why)),
+        }
+        let mut messages = Vec::new();
+        for event in ready {
+            let (at, socket) = &self.sockets[event.data.u64() as usize];
+            let mut content = [0; CONTENT_BYTES + 1];
+            // Reads until the socket is empty.
+            while let Ok((length, from)) = socket.recv_from(&mut content) {
+                let message = Message::parse(&content[..length]);
+                messages.extend(message.map(|message| (*at, from.ip(), message)));
+            }
+        }
+        Ok(messages)
+    }
+
+    fn handle(
+        &self,
+        at: IpAddr,
+        from: IpAddr,
+        message: &Message,
+        probes: &mut [Probe],
+    ) -> Result<(), LiveError> {
+        let Some(probe) = probes.get_mut(message.probe) else {
+            return Ok(());
+        };
+        if message.is_answer && (at, from) == (probe.source, probe.destination) {
+            return probe.answered(message.attempt);
+        }
+        if !message.is_answer && (at, from) == (probe.destination, probe.source) {
+            probe.arrived = true;
+            let answer = Message {
+                is_answer: true,
+                ..*message
+            };
+            if let Err(why) = self.send(at, from, &answer) {
+                probe.refused = Some(why);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn watch(sockets: &[(IpAddr, UdpSocket)]) -> Result<OwnedFd, Errno> {
+    let watched = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    for (index, (_, socket)) in sockets.iter().enumerate() {
+        let data = epoll::EventData::new_u64(index as u64);
+        epoll::add(&watched, socket, data, epoll::EventFlags::IN)?;
+    }
+    Ok(watched)
+}
+
+fn open(address: IpAddr) -> Result<UdpSocket, LiveError> {
+    let open = || {
+        let socket = UdpSocket::bind((address, PORT))?;
+        socket.set_nonblocking(true)?;
+        Ok(socket)
+    };
+    open().map_err(LiveError::while_::<io::Error>(format!(
+        "opening a UDP socket at {address}"
+    )))
+}
+
+impl Message {
+    fn bytes(&self) -> [u8; CONTENT_BYTES] {
+        let mut bytes = [0; CONTENT_BYTES];
+        bytes[..4].copy_from_slice(&(self.probe as u32).to_be_bytes());
+        bytes[4..8].copy_from_slice(&(self.attempt as u32).to_be_bytes());
+        bytes[8] = u8::from(self.is_answer);
+        bytes
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; CONTENT_BYTES] = bytes.try_into().ok()?;
+        let number =
+            |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four")) as usize;
+        Some(Self {
+            probe: number(0),
+            attempt: number(4),
+            is_answer: bytes[8] == 1,
+        })
+    }
+}

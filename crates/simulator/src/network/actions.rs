@@ -1,0 +1,100 @@
+//! The effects of events on the network.
+
+use experiment::resolved::{Action, InvalidDirection, LinkDownBy};
+use experiment::time::Nanos;
+
+use super::{Interface, Network, Passage};
+use crate::event_queue::Deadlines;
+
+impl Network {
+    /// Executes an action that `check` accepts.
+    ///
+    /// # Errors
+    /// Fails if the link model refuses a direction.
+    pub(crate) fn apply(
+        &mut self,
+        now: Nanos,
+        action: &Action,
+        deadlines: &mut Deadlines,
+    ) -> Result<(), InvalidDirection> {
+        match action {
+            Action::InterfaceDown { interface } => self.set_interface_up(interface, false),
+            Action::InterfaceUp { interface } => self.set_interface_up(interface, true),
+            Action::AddressAdd { interface } => self.interface(interface).has_address = true,
+            Action::AddressRemove { interface } => self.interface(interface).has_address = false,
+            Action::LinkDown { link, by } => {
+                self.set_link_up(now, self.link_of[link], *by, false, deadlines)
+            }
+            Action::LinkUp { link, by } => {
+                self.set_link_up(now, self.link_of[link], *by, true, deadlines)
+            }
+            Action::SetLink {
+                link,
+                forward,
+                backward,
+            } => {
+                let link = self.link_of[link];
+                self.links.reconfigure(now, link, forward, backward)?;
+                self.schedule_link(now, link, deadlines);
+            }
+            // It only makes hosts send less there.
+            Action::SetBackup { .. } => {}
+            Action::Exec { .. } => unreachable!("refused by check"),
+        }
+        Ok(())
+    }
+
+    fn interface(&mut self, id: &str) -> &mut Interface {
+        &mut self.interfaces[self.interface_of[id]]
+    }
+
+    fn set_interface_up(&mut self, id: &str, up: bool) {
+        self.interface(id).is_up = up;
+        self.note_passage(self.interface_of[id]);
+    }
+
+    fn note_passage(&mut self, interface: usize) {
+        let Interface {
+            is_up,
+            port_is_down,
+            ..
+        } = self.interfaces[interface];
+        self.passages[interface] = match is_up && !port_is_down {
+            true => self.middleboxes.passage(interface),
+            false => Passage::Down,
+        };
+    }
+
+    fn set_link_up(
+        &mut self,
+        now: Nanos,
+        link: usize,
+        by: LinkDownBy,
+        up: bool,
+        deadlines: &mut Deadlines,
+    ) {
+        match by {
+            LinkDownBy::Cut => {
+                self.links.set_up(now, link, up);
+                self.schedule_link(now, link, deadlines);
+            }
+            LinkDownBy::DropRule => self.links.set_drop_rule(link, !up),
+            LinkDownBy::PortDown => {
+                for end in self.ends[link].map(|end| end as usize) {
+                    let interface = &mut self.interfaces[end];
+                    interface.port_is_down = !up && interface.is_port;
+                    self.note_passage(end);
+                }
+            }
+        }
+    }
+
+    fn schedule_link(&mut self, now: Nanos, link: usize, deadlines: &mut Deadlines) {
+        for direction in [2 * link, 2 * link + 1] {
+            self.schedule(now, self.links.channel_of(direction), deadlines);
+            if let Some(place) = self.host_queues.place(direction) {
+                self.schedule_host_queue(now, place, deadlines);
+            }
+        }
+    }
+}
