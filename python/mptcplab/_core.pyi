@@ -25,6 +25,9 @@ def check(resolved: str, classes: _Classes = {}) -> list[tuple[str, str]]:
 
 _Parameter = tuple[str, str, str, str, str]
 
+def behaviours() -> str:
+    """The presets of behaviours, as JSON: a list of behaviours in the resolved form."""
+
 def algorithms() -> list[tuple[str, str, list[str], str, str, list[_Parameter]]]:
     """The engine's algorithms.
 

@@ -74,12 +74,12 @@ def _starts(experiment: Mapping[str, Any], *, in_real_time: bool) -> list[str]:
 
 
 def _codes(experiment: Mapping[str, Any]) -> list[Brought]:
-    return [_code(code["file"], code["source"]) for code in experiment.get("user_code", ())]
+    return [_code(code["file"], code["source"]) for code in experiment["user_code"]]
 
 
 def brings_classes(experiment: Mapping[str, Any]) -> bool:
     """Returns whether a resolved experiment has code that is loaded into this process."""
-    return not all(algorithms.is_object(code["file"]) for code in experiment.get("user_code", ()))
+    return not all(algorithms.is_object(code["file"]) for code in experiment["user_code"])
 
 
 def _code(file: str, source: str) -> Brought:

@@ -6,7 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from mptcplab.errors import SpecError, Where
-from mptcplab.experiment import SCHEMA, Resolved
+from mptcplab.experiment import Resolved
+from mptcplab.resolved_versions import SCHEMA, VERSION_1, upgraded
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +30,7 @@ class Recorded:
 
     @classmethod
     def read(cls, path: Path) -> Recorded:
-        """Reads the experiment of a file. Raises SpecError if its schema is not that of this version."""
+        """Reads the experiment of a file. Raises SpecError if its schema is of another kind."""
         from mptcplab import _core  # the compiled part loads only when a file is read
 
         where = Where(str(path))
@@ -41,11 +42,16 @@ class Recorded:
         except (ValueError, RecursionError) as error:
             raise SpecError(f"is not JSON: {error}", where, allowed="an experiment.json, or a .yaml file") from error
         schema = data.get("schema") if isinstance(data, dict) else None
-        if schema != SCHEMA:
-            allowed = f"{SCHEMA!r}, as the experiment.json of a bundle has; descriptions are .yaml files"
+        if schema not in (SCHEMA, VERSION_1):
+            allowed = (
+                f"{SCHEMA!r} or {VERSION_1!r}, as the experiment.json of a bundle has; descriptions are .yaml files"
+            )
             raise SpecError(f"found the schema {schema!r}", where, allowed=allowed)
         try:
-            _core.check(text)
+            data = upgraded(data)
+            _core.check(json.dumps(data))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise SpecError(f"is not an experiment of {schema}: {error!r}", where) from error
         except ValueError as error:
             raise SpecError(str(error), where) from error
         return cls(data)

@@ -181,7 +181,7 @@ impl Feature {
     /// Returns the feature of host jitter; `None` if the experiment is older than it.
     pub fn of_host_jitter(jitter: HostJitter) -> Option<Self> {
         match jitter {
-            HostJitter::Unsaid => None,
+            HostJitter::Unstated {} => None,
             HostJitter::None {} => Some(Self::NoHostJitter),
             HostJitter::Linux(_) => Some(Self::HostJitterOfLinux),
             HostJitter::Quantiles(_) => Some(Self::HostJitterQuantiles),

@@ -3,6 +3,7 @@
 
 mod action;
 mod algorithm;
+mod behaviour;
 mod direction;
 mod experiment;
 mod flow;
@@ -12,6 +13,10 @@ mod validation;
 
 pub use action::{Action, LinkDownBy};
 pub use algorithm::{Algorithm, Origin, Parameters};
+pub use behaviour::{
+    AddAddress, Behaviour, BehaviourName, FailedAfter, OfferedWindow, Recreation, Reinjection,
+    SubflowOrder, Timers,
+};
 pub use direction::{
     Codel, Direction, DropTail, FqCodel, GilbertElliott, InvalidDirection, Loss, LossPlace, Pie,
     Queue, Red, Trace,
@@ -22,10 +27,7 @@ pub use experiment::{
     Subnet, UserCode, Vary,
 };
 pub use flow::{Application, Flow, FlowEnd, Handshake, Hop, HopDirection, Path, Transport, Video};
-pub use host::{
-    Behaviour, BehaviourName, FailedAfter, Fallback, FirstHop, Host, HostJitter, JitterQuantiles,
-    Recreation, Reinjection, Stack, SubflowOrder, Timers,
-};
+pub use host::{Fallback, FirstHop, Host, HostJitter, JitterQuantiles, Stack};
 pub use middlebox::{
     AcknowledgeEarly, ChangeBytes, Coalesce, Duplicate, Element, InsertBytes, Middlebox,
     MiddleboxDirection, Nat, OptionName, PiecesWithOptions, SegmentKind, Selection, Split,

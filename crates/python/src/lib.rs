@@ -15,7 +15,7 @@ use experiment::algorithms::Registry;
 use experiment::algorithms::parameters::Kind;
 use experiment::capabilities::{Capability, Missing};
 use experiment::features::{BackEnd, Feature};
-use experiment::resolved::{Algorithm, Experiment, Parameters, ResolvedError};
+use experiment::resolved::{Algorithm, Behaviour, Experiment, Parameters, ResolvedError};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use simulator::SimulationError;
@@ -33,6 +33,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(capabilities, module)?)?;
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(algorithms, module)?)?;
+    module.add_function(wrap_pyfunction!(behaviours, module)?)?;
     module.add_function(wrap_pyfunction!(check_parameters, module)?)?;
     module.add_function(wrap_pyfunction!(fluid::why_no_fluid, module)?)?;
     module.add_function(wrap_pyfunction!(fluid::equilibrium, module)?)?;
@@ -83,6 +84,12 @@ fn check(resolved: &str, classes: Classes) -> PyResult<Vec<(String, String)>> {
         &read_experiment(resolved)?,
         &registry(classes)?,
     )))
+}
+
+/// Returns the presets of behaviours as JSON.
+#[pyfunction]
+fn behaviours() -> String {
+    serde_json::to_string(&Behaviour::presets()).expect("serializable")
 }
 
 /// Returns the engine's algorithms: (field of a flow, name, aliases, summary, source, parameters).

@@ -72,7 +72,7 @@ fn star(n: usize) -> Value {
     let mut description = Description::default();
     description
         .nodes
-        .push(json!({"id": "hub", "kind": "switch"}));
+        .push(json!({"id": "hub", "kind": "switch", "next_hop": null}));
     for index in 0..n {
         let [host, link] = [format!("h{index}"), format!("link{index}")];
         let [a, b] = [format!("{host}.eth0"), format!("hub.p{index}")];

@@ -424,7 +424,7 @@ fn a_loop_of_switches_is_refused() {
     description["nodes"]
         .as_array_mut()
         .unwrap()
-        .push(json!({"id": "attic", "kind": "ap"}));
+        .push(json!({"id": "attic", "kind": "ap", "next_hop": null}));
     for (link, port) in [("up1", "p8"), ("up2", "p9")] {
         add_link(
             &mut description,
@@ -467,7 +467,7 @@ fn flows_that_the_routes_cannot_tell_apart_are_refused() {
     third["id"] = json!("third");
     third["from"] = json!("server");
     third["to"] = json!("client");
-    third["paths"] = json!([{"local": "server.eth2", "remote": "client.eth1", "hops": [{"link": "link2", "direction": "backward"}], "rate_bps": null, "ceiling_bps": null, "rtt_ns": 0}]);
+    third["paths"] = json!([{"local": "server.eth2", "remote": "client.eth1", "hops": [{"link": "link2", "direction": "backward"}], "routed": false, "rate_bps": null, "ceiling_bps": null, "rtt_ns": 0}]);
     description["flows"]
         .as_array_mut()
         .unwrap()

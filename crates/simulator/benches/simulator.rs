@@ -5,7 +5,7 @@
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use experiment::algorithms::Registry;
-use experiment::resolved::Experiment;
+use experiment::resolved::{Behaviour, Experiment};
 use serde_json::{Value, json};
 use simulator::{QueueKind, Simulation};
 
@@ -17,9 +17,8 @@ const QUEUES: [(&str, QueueKind); 2] =
 fn host(id: &str) -> Value {
     json!({
         "id": id, "stack": "backend", "mptcp": true, "one_at_a_time": false, "syn_retries": 3, "syn_linear_timeouts": 4,
-        "checksum": false, "rcvbuf_bytes": 6_291_456, "sndbuf_bytes": 4_194_304, "initial_window_segments": 10, "first_hop": "network",
-        "behaviour": [{"name": "mainline", "failed_after": "stale", "stale_intervals": 4, "reinjection": "on_stale",
-            "reinject_whole_queue": true, "path_manager_delay_ns": 0, "subflow_order": "newest_first"}],
+        "checksum": false, "fallback": "rfc", "rcvbuf_bytes": 6_291_456, "sndbuf_bytes": 4_194_304, "initial_window_segments": 10, "first_hop": "network",
+        "host_jitter": {"kind": "none"}, "behaviour": &Behaviour::presets()[..1],
     })
 }
 
@@ -50,10 +49,10 @@ fn flow(nodes: &[String], links: &[String], start_ns: u64) -> Value {
     json!({
         "id": from, "group": from, "from": from, "to": to, "opened_by": "from", "transport": "udp", "start_ns": start_ns,
         "app": {"kind": "cbr", "rate_bps": PACKETS_PER_SECOND * 1472 * 8, "size_bytes": 1472, "duration_ns": null},
-        "cc": [], "scheduler": [], "path_manager": [], "via": null, "ceiling_bps": null,
+        "cc": [], "scheduler": [], "path_manager": [], "handshake": "primary", "via": null, "ceiling_bps": null,
         "paths": [{
             "local": format!("{from}.{}", links[0]), "remote": format!("{to}.{}", links[links.len() - 1]),
-            "hops": hops.collect::<Vec<_>>(), "rate_bps": null, "ceiling_bps": null, "rtt_ns": 0,
+            "hops": hops.collect::<Vec<_>>(), "routed": false, "rate_bps": null, "ceiling_bps": null, "rtt_ns": 0,
         }],
     })
 }
@@ -73,7 +72,7 @@ fn chains(count: usize, length: usize, duration_ns: u64) -> Experiment {
         nodes.extend(
             names[1..length]
                 .iter()
-                .map(|id| json!({"id": id, "kind": "router"})),
+                .map(|id| json!({"id": id, "kind": "router", "next_hop": null})),
         );
         for (id, ends) in ids.iter().zip(names.windows(2)) {
             links.push(link(id, &ends[0], &ends[1]));
@@ -83,10 +82,10 @@ fn chains(count: usize, length: usize, duration_ns: u64) -> Experiment {
         flows.push(flow(&names, &ids, chain as u64 * 977));
     }
     let experiment = json!({
-        "schema": "mptcplab/experiment/1", "name": "bench", "title": null, "description": null, "profiles": [], "parameters": {},
-        "duration_ns": duration_ns, "vary": {"start_ns": 0, "rtt_ppm": 10_000}, "hosts": hosts, "nodes": nodes, "interfaces": interfaces,
-        "subnets": [{"id": 0, "ipv4": "10.1.1.0/24", "ipv6": "fd00:1:1::/64"}], "media": [], "links": links, "flows": flows,
-        "events": [], "measure": {"every_ns": 100 * MS, "captures": [], "unit_bytes": 64_000, "probe_rtt_ns": null}, "expect": [],
+        "schema": "mptcplab/experiment/2", "name": "bench", "title": null, "description": null, "profiles": [], "parameters": {},
+        "duration_ns": duration_ns, "vary": {"start_ns": 0, "rtt_ppm": 10_000, "events_ppm": 0}, "hosts": hosts, "nodes": nodes, "interfaces": interfaces,
+        "subnets": [{"id": 0, "ipv4": "10.1.1.0/24", "ipv6": "fd00:1:1::/64"}], "media": [], "links": links, "middleboxes": [], "flows": flows,
+        "events": [], "measure": {"every_ns": 100 * MS, "captures": [], "unit_bytes": 64_000, "probe_rtt_ns": null}, "expect": [], "user_code": [], "origins": {},
     });
     Experiment::from_json(&experiment.to_string()).expect("a valid experiment")
 }

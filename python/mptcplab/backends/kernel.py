@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mptcplab import _core, callers, consent
 from mptcplab.backends import PRIVILEGES, Capability, Tick, user_code
 from mptcplab.backends.refusal import refusal
+from mptcplab.behaviours import presets
 from mptcplab.errors import PrivilegeError, RunFailed, Unsupported
 
 if TYPE_CHECKING:
@@ -18,14 +19,9 @@ if TYPE_CHECKING:
 
 #: A run notices `stop` within this time, whatever its interval of samples.
 HEED_STOP_NS = 200_000_000
-#: How the kernel handles failures. `stale_intervals` can be set, and mptcplab runs the path manager.
-MAINLINE = {
-    "failed_after": "stale",
-    "reinjection": "on_stale",
-    "reinject_whole_queue": True,
-    "subflow_order": "oldest_first",
-    "timers": "wheel",
-}
+#: The values of a behaviour that a run can set: `stale_intervals` is a setting of the kernel, and mptcplab runs the
+#: path manager.
+SETTABLE = {"stale_intervals", "path_manager_delay_ns", "recreation", "recreation_first_ns", "recreation_longest_ns"}
 ELSEWHERE = "needs Linux 6.1 or newer with MPTCP: run it there, or use --on sim"
 
 
@@ -125,8 +121,10 @@ def _other_behaviour(experiment: Mapping[str, Any]) -> Iterator[tuple[str, str]]
         if host["stack"] == "userspace":
             continue
         behaviour = host["behaviour"][0]
-        for name, value in MAINLINE.items():
-            if host["id"] in ends and behaviour["name"] == "mainline" and behaviour.get(name, value) != value:
+        if host["id"] not in ends or behaviour["name"] != "mainline":
+            continue
+        for name, value in presets()["mainline"].items():
+            if name not in SETTABLE and behaviour[name] != value:
                 place = f"hosts.{host['id']}.behaviour.{name}: {behaviour[name]}"
                 changeable = "only path_manager_delay, recreation and stale_intervals can"
                 yield place, f"the kernel has {value}, which cannot be changed; {changeable}"

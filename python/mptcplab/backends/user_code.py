@@ -47,7 +47,7 @@ def load(experiment: Mapping[str, Any]) -> Classes:
     consent.require(experiment, in_real_time=False)
     modules = {
         code["file"]: _module(code["file"], code["source"])
-        for code in experiment.get("user_code", ())
+        for code in experiment["user_code"]
         if not algorithms.is_object(code["file"])
     }
     classes: Classes = {}

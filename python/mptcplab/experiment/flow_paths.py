@@ -191,8 +191,8 @@ class FlowPaths:
             "remote": path.remote.id,
             "hops": [{"link": hop.link, "direction": _side(hop)} for hop in path.route],
         }
+        resolved["routed"] = path.between is not None
         if path.between is not None:
-            resolved["routed"] = True
             rtt += path.between.rtt_ns
             rates += [] if path.between.rate_bps == math.inf else [int(path.between.rate_bps)]
         return resolved | {
@@ -292,7 +292,7 @@ def _settings(single: SingleFlow) -> dict[str, Any]:
         "cc": [] if flow.transport == "udp" else [_algorithm(one) for one in flow.cc],
         "scheduler": [_algorithm(one) for one in flow.scheduler] if multipath else [],
         "path_manager": [_path_manager(manager) for manager in flow.path_manager] if multipath else [],
-        **({"handshake": "race"} if flow.handshake == "race" else {}),
+        "handshake": flow.handshake,
         "start_ns": int(flow.start),
         "via": None if flow.via is None else expanded(flow.via),
     }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from mptcplab.behaviours import presets
 from mptcplab.experiment.base import ONE_OR_MORE, Model, Name, Shorthand, described
 from mptcplab.units import Duration, Size
 
@@ -52,12 +53,12 @@ class Behaviour(Shorthand):
 
     @model_validator(mode="after")
     def _waits_have_effect(self) -> Behaviour:
-        preset = PRESETS[self.preset]
+        preset = presets()[self.preset]
         given = {name: value for name in _WAITS if (value := getattr(self, name)) is not None}
         if given and (self.recreation or preset["recreation"]) == "never":
             name = next(iter(given))
             raise described(f"'{name}' has no effect on recreation never", "recreation: backoff", field=name)
-        first, longest = (given.get(name, preset[name]) for name in _WAITS)
+        first, longest = (given.get(name, Duration(preset[f"{name}_ns"])) for name in _WAITS)
         if not 0 < first <= longest:
             allowed = f"more than 0, and at most recreation_longest, which is {longest}"
             raise described(f"the first wait is {first}", allowed, field="recreation_first")
@@ -66,32 +67,8 @@ class Behaviour(Shorthand):
 
 _WAITS = ("recreation_first", "recreation_longest")
 
-PRESETS: dict[str, dict[str, Any]] = {
-    "mainline": {
-        "failed_after": "stale",
-        "stale_intervals": 4,
-        "reinjection": "on_stale",
-        "reinject_whole_queue": True,
-        "path_manager_delay": Duration(0),
-        "recreation": "backoff",
-        "recreation_first": Duration("100ms"),
-        "recreation_longest": Duration("30s"),
-        "subflow_order": "oldest_first",
-        "timers": "wheel",
-    },
-    "oot": {
-        "failed_after": "first_rto",
-        "stale_intervals": 0,
-        "reinjection": "on_rto",
-        "reinject_whole_queue": False,
-        "path_manager_delay": Duration("500ms"),
-        "recreation": "never",
-        "recreation_first": Duration("100ms"),
-        "recreation_longest": Duration("30s"),
-        "subflow_order": "newest_first",
-        "timers": "exact",
-    },
-}
+#: The fields of a behaviour that a preset sets.
+OF_PRESET = [name for name in Behaviour.model_fields if name != "preset"]
 
 
 class Interface(Model):

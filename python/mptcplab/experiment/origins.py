@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from mptcplab.behaviours import presets
 from mptcplab.document import FieldPath, Node, field_name
-from mptcplab.experiment.hosts import PRESETS
+from mptcplab.experiment.hosts import OF_PRESET
 
 _DEFAULT = "default"
 
@@ -39,9 +40,9 @@ def _below(node: Node | None, key: str | int) -> Node | None:
     if isinstance(key, int) and not isinstance(node.value, list):
         return node  # a list that is written as its only item
     below = node.child(key)
-    if below is None and key in PRESETS["mainline"]:
+    if below is None and key in OF_PRESET:
         preset = node.child("preset") if isinstance(node.value, dict) else node
-        if preset is None or preset.value not in PRESETS:
+        if preset is None or preset.value not in presets():
             return None
         return Node(None, replace(preset.source, note=f"preset {preset.value}"))
     if below is None and key == "delay" and "rtt" in node.mapping:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mptcplab import algorithms
+from mptcplab.behaviours import presets
 from mptcplab.document import FieldPath, wrong
 from mptcplab.errors import SpecError
 from mptcplab.experiment import directions, middleboxes, schedule
@@ -19,7 +20,7 @@ from mptcplab.experiment.base import described, nearest_hint
 from mptcplab.experiment.description import Experiment
 from mptcplab.experiment.directions import SIDES, Side
 from mptcplab.experiment.flow_paths import FlowPaths
-from mptcplab.experiment.hosts import LINUX_JITTER, PRESETS, Behaviour, Host, HostJitter, NetworkNode
+from mptcplab.experiment.hosts import LINUX_JITTER, OF_PRESET, Behaviour, Host, HostJitter, NetworkNode
 from mptcplab.experiment.hosts import Interface as InterfaceSettings
 from mptcplab.experiment.links import Link
 from mptcplab.experiment.names import expanded
@@ -90,14 +91,12 @@ class _Resolution:
             "media": [_medium(name, *settings) for name, settings in self._media().items()],
             "links": self._links(),
         }
-        if middleboxes := self._middleboxes():
-            data["middleboxes"] = middleboxes
+        data["middleboxes"] = self._middleboxes()
         data["flows"] = self._flows(data["links"])
         data["events"] = self._events(data)
         data["measure"] = self._measure()
         data["expect"] = list(experiment.expect)
-        if user_code := self._user_code():
-            data["user_code"] = user_code
+        data["user_code"] = self._user_code()
         data["origins"] = origins_of(filled_in, self._tree) | self._places_of_expectations()
         return Resolved(data, filled_in)
 
@@ -467,22 +466,25 @@ def _medium(name: str, rate: Rate | None, overhead: int) -> Medium:
 
 
 def _node(name: str, node: NetworkNode) -> dict[str, Any]:
-    """Returns the resolved form of a node. Only routers with `next_hop` have that key, which for `ecmp`
-    includes the hashed fields.
-    """
-    resolved: dict[str, Any] = {"id": name, "kind": node.kind}
-    if node.next_hop is None:
-        return resolved
-    return resolved | {"next_hop": f"ecmp_{node.hash or 'l4'}" if node.next_hop == "ecmp" else node.next_hop}
+    """Returns the resolved form of a node. For `ecmp` it includes the hashed fields."""
+    next_hop = f"ecmp_{node.hash or 'l4'}" if node.next_hop == "ecmp" else node.next_hop
+    return {"id": name, "kind": node.kind, "next_hop": next_hop}
 
 
 def _host(name: str, host: Host) -> dict[str, Any]:
-    """Returns the resolved form of a host. The key `fallback` exists only with `fallback: strict`."""
-    same = ("stack", "mptcp", "one_at_a_time", "syn_retries", "syn_linear_timeouts", "checksum", "first_hop")
+    same = (
+        "stack",
+        "mptcp",
+        "one_at_a_time",
+        "syn_retries",
+        "syn_linear_timeouts",
+        "checksum",
+        "fallback",
+        "first_hop",
+    )
     return {
         "id": name,
         **{field: getattr(host, field) for field in same},
-        **({"fallback": "strict"} if host.fallback == "strict" else {}),
         "rcvbuf_bytes": int(host.rcvbuf),
         "sndbuf_bytes": int(host.sndbuf),
         "initial_window_segments": host.initial_window,
@@ -503,13 +505,13 @@ def _host_jitter(jitter: str | HostJitter) -> dict[str, Any]:
 
 
 def _behaviour(behaviour: Behaviour) -> dict[str, Any]:
-    """Returns the parameters of the preset, with the values that differ from it."""
-    values: dict[str, Any] = dict(PRESETS[behaviour.preset])
-    given = {name: getattr(behaviour, name) for name in values}
-    values |= {name: value for name, value in given.items() if value is not None}
-    for name in [name for name, value in values.items() if isinstance(value, Duration)]:
-        values[f"{name}_ns"] = int(values.pop(name))
-    return {"name": behaviour.preset, **values}
+    """Returns the values of the preset, with those that differ from it."""
+    given = {name: value for name in OF_PRESET if (value := getattr(behaviour, name)) is not None}
+    changed = {
+        f"{name}_ns" if isinstance(value, Duration) else name: int(value) if isinstance(value, Duration) else value
+        for name, value in given.items()
+    }
+    return presets()[behaviour.preset] | changed
 
 
 def filled_description(experiment: Experiment) -> dict[str, Any]:
@@ -530,8 +532,10 @@ def filled_description(experiment: Experiment) -> dict[str, Any]:
 
 def _filled_behaviour(behaviour: Behaviour) -> dict[str, Any]:
     """Returns the description of a behaviour with the parameters of its preset."""
-    preset = PRESETS[behaviour.preset]
+    preset = presets()[behaviour.preset]
     given = behaviour.model_dump(exclude_none=True)
     given = given if isinstance(given, dict) else {"preset": given}
-    defaults = {key: str(value) if isinstance(value, Duration) else value for key, value in preset.items()}
+    defaults = {
+        name: str(Duration(preset[f"{name}_ns"])) if f"{name}_ns" in preset else preset[name] for name in OF_PRESET
+    }
     return {**defaults, **given}

@@ -15,7 +15,7 @@ from glob import escape
 from pathlib import Path
 from typing import Any, Literal
 
-from mptcplab import algorithms, callers
+from mptcplab import algorithms, callers, resolved_versions
 from mptcplab.errors import MptcplabError, SpecError
 from mptcplab.results.entities import Json
 from mptcplab.results.environment import environment
@@ -70,8 +70,12 @@ class BundleDone(BundleError):
 
 
 def digest(resolved: Json) -> str:
-    """Returns the SHA-256 in hex of a resolved experiment without its origins; the order of keys does not matter."""
-    asked = {key: value for key, value in resolved.items() if key != "origins"}
+    """Returns the SHA-256 in hex of a resolved experiment without its origins; the order of keys does not matter.
+
+    It is that of version 1 where version 1 can express the experiment, so bundles of version 1 count as done.
+    """
+    told = resolved_versions.downgraded(resolved) or resolved
+    asked = {key: value for key, value in told.items() if key != "origins"}
     return hashlib.sha256(json.dumps(asked, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
@@ -195,7 +199,7 @@ class Bundle:
         resolved = _read(self.path / EXPERIMENT)
         if digest(resolved) != self.record["digest"]:
             raise BundleError(f"{self.path / EXPERIMENT}: is not the experiment that ran: its digest differs")
-        return resolved
+        return resolved_versions.upgraded(resolved)
 
     @property
     def status(self) -> Status:
@@ -392,7 +396,7 @@ def _user_code(resolved: Json) -> list[Json]:
         for field in ("cc", "scheduler", "path_manager")
         for choice in flow[field][:1]
     ]
-    files = {code["file"]: _content(code) for code in resolved.get("user_code", ())}
+    files = {code["file"]: _content(code) for code in resolved["user_code"]}
     copies = _copies(resolved)
     found = []
     for name in dict.fromkeys(name for name in named if algorithms.is_users(name)):
@@ -411,7 +415,7 @@ def _content(code: Json) -> bytes:
 def _copies(resolved: Json) -> dict[str, str]:
     """Returns the path in the bundle of each file of user code. If two share a name, the second gets its own folder."""
     copies: dict[str, str] = {}
-    for number, code in enumerate(resolved.get("user_code", ())):
+    for number, code in enumerate(resolved["user_code"]):
         name = f"{CODE}/{Path(code['file']).name}"
         copies[code["file"]] = name if name not in copies.values() else f"{CODE}/{number}/{Path(code['file']).name}"
     return copies
@@ -419,7 +423,7 @@ def _copies(resolved: Json) -> dict[str, str]:
 
 def _write_user_code(path: Path, resolved: Json) -> None:
     copies = _copies(resolved)
-    for code in resolved.get("user_code", ()):
+    for code in resolved["user_code"]:
         copy = path / copies[code["file"]]
         try:
             copy.parent.mkdir(parents=True, exist_ok=True)

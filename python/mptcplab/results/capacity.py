@@ -55,7 +55,7 @@ def _max_flow(run: RunData, flow: Json, state: NetworkState) -> float | None:
     for path in paths:
         if not _usable(path, links, state):
             continue
-        if path.get("routed"):
+        if path["routed"]:
             # The part between the first and the last link is not known to be narrower.
             first, last = (_nodes(links[hop["link"]], hop["direction"], interfaces) for hop in path["hops"])
             graph.add_edge(first[1], last[0])
@@ -72,7 +72,7 @@ def _disjoint(paths: list[Json], links: dict[str, Json]) -> bool:
     hops = [hop for path in paths for hop in path["hops"]]
     used = {(hop["link"], hop["direction"]) for hop in hops}
     on_media = any(links[hop["link"]]["medium"] is not None for hop in hops)
-    return len(used) == len(hops) and not on_media and not any(path.get("routed") for path in paths)
+    return len(used) == len(hops) and not on_media and not any(path["routed"] for path in paths)
 
 
 def _sum_of_narrowest(paths: list[Json], state: NetworkState) -> float | None:

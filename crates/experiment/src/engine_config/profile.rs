@@ -2,19 +2,16 @@
 
 use mptcp::connection::{Algorithms, Buffer, Config, Fallback, Start};
 use mptcp::endpoint::Profile;
-use mptcp::failure::{self, FailedAfter, Reinjection};
 use mptcp::pm;
-use mptcp::sched::SubflowOrder;
 use mptcp::subflow::{self, InitialWindow, Segmentation, SynRetries};
 use mptcp::timer_wheel::TimerWheel;
 use mptcp::{cc, sched};
 
-use crate::addressing::Lookup;
-use crate::addressing::{PathPairs, host_at};
+use crate::addressing::{Lookup, PathPairs, host_at};
 use crate::algorithms::parameters::{self, Kind};
 use crate::algorithms::{MakeControl, MakePathManager, MakeScheduler, Registry};
 use crate::resolved::{
-    self, Algorithm, Behaviour, Flow, FlowEnd, Handshake, Host, Parameters, Transport,
+    self, Algorithm, FirstHop, Flow, FlowEnd, Handshake, Host, OfferedWindow, Parameters, Transport,
 };
 use crate::rng::Generator;
 
@@ -51,7 +48,7 @@ pub fn profile(
 }
 
 fn config(lookup: &Lookup<'_>, flow: &Flow, host: &Host, seed: u64) -> Config {
-    let behaviour = behaviour(host.behaviour());
+    let behaviour = host.behaviour().of_engine();
     let is_multipath = flow.transport == Transport::Mptcp && host.mptcp;
     let mss_bytes = mss_bytes(lookup, flow);
     let options_bytes = TIMESTAMPS_BYTES + if is_multipath { DSS_BYTES } else { 0 };
@@ -109,22 +106,18 @@ fn timer_wheel(host: &Host, seed: u64) -> Option<TimerWheel> {
 /// Returns how a host makes segments. A host that feels its first link does not offload
 /// (`gso_max_segs` 1), so that it queues single packets.
 fn segmentation(host: &Host) -> Segmentation {
-    match (host.behaviour().name, host.first_hop) {
-        (resolved::BehaviourName::Oot, _) => Segmentation::Single,
-        (resolved::BehaviourName::Mainline, resolved::FirstHop::Host) => {
-            Segmentation::InSocketBuffers
-        }
-        (resolved::BehaviourName::Mainline, resolved::FirstHop::Network) => Segmentation::Offload,
+    match (host.behaviour().segmentation_offload, host.first_hop) {
+        (false, _) => Segmentation::Single,
+        (true, FirstHop::Host) => Segmentation::InSocketBuffers,
+        (true, FirstHop::Network) => Segmentation::Offload,
     }
 }
 
-/// Returns the window in bytes that Linux offers for a receive buffer. The out-of-tree kernel
-/// offers half of the memory (`tcp_adv_win_scale`). Mainline offers the share that payload has in
-/// the memory of full-sized segments (`scaling_ratio`, in 256ths).
+/// Returns the window in bytes that a host offers for a receive buffer, rounded down to 256ths.
 fn offered_bytes(host: &Host, buffer_bytes: u64, payload_bytes: u32) -> u64 {
-    let in_256ths = match host.behaviour().name {
-        resolved::BehaviourName::Oot => 128,
-        resolved::BehaviourName::Mainline => {
+    let in_256ths = match host.behaviour().offered_window {
+        OfferedWindow::Half => 128,
+        OfferedWindow::ShareOfPayload => {
             256 * payload_bytes / subflow::segment_memory_bytes(payload_bytes)
         }
     };
@@ -166,38 +159,6 @@ fn window_scale(buffer_bytes: u64) -> u8 {
     (0..MAX_WINDOW_SCALE).find(fits).unwrap_or(MAX_WINDOW_SCALE)
 }
 
-fn behaviour(described: &Behaviour) -> failure::Behaviour {
-    let preset = match described.name {
-        resolved::BehaviourName::Mainline => failure::Behaviour::mainline(),
-        resolved::BehaviourName::Oot => failure::Behaviour::oot(),
-    };
-    failure::Behaviour {
-        failed_after: match described.failed_after {
-            resolved::FailedAfter::FirstRto => FailedAfter::FirstRto,
-            resolved::FailedAfter::Stale => FailedAfter::StaleIntervals(described.stale_intervals),
-        },
-        reinjection: match described.reinjection {
-            resolved::Reinjection::None => Reinjection::None,
-            resolved::Reinjection::OnRto => Reinjection::OnRto,
-            resolved::Reinjection::OnStale => Reinjection::OnStale,
-            resolved::Reinjection::OnClose => Reinjection::OnClose,
-            resolved::Reinjection::Opportunistic => Reinjection::Opportunistic,
-        },
-        reinject_whole_queue: described.reinject_whole_queue,
-        path_manager_delay: described.path_manager_delay_ns,
-        recreation: parameters::recreation(described),
-        subflow_order: order(described),
-        ..preset
-    }
-}
-
-fn order(described: &Behaviour) -> SubflowOrder {
-    match described.subflow_order {
-        resolved::SubflowOrder::NewestFirst => SubflowOrder::NewestFirst,
-        resolved::SubflowOrder::OldestFirst => SubflowOrder::OldestFirst,
-    }
-}
-
 /// Creates the algorithms of each connection of a flow, at one end.
 struct AlgorithmMaker {
     control: (MakeControl, cc::Parameters, Parameters),
@@ -231,7 +192,7 @@ impl AlgorithmMaker {
             ),
             scheduler: (
                 registry.scheduler(&scheduler.name).expect(known).clone(),
-                parameters::scheduler(&scheduler, order(host.behaviour())),
+                parameters::scheduler(&scheduler, host.behaviour().subflow_order.into()),
                 scheduler.parameters,
             ),
             path_manager: (

@@ -11,7 +11,7 @@ use super::{Action, Direction, Flow, HopDirection, Host, Middlebox, ResolvedErro
 use crate::time::Nanos;
 
 /// The schema that this program reads.
-pub const SCHEMA: &str = "mptcplab/experiment/1";
+pub const SCHEMA: &str = "mptcplab/experiment/2";
 
 /// A resolved experiment.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -49,7 +49,6 @@ pub struct Experiment {
     pub links: Vec<Link>,
     /// The middleboxes at the ends of links. Packets that leave an interface pass its middleboxes
     /// in this order.
-    #[serde(default)]
     pub middleboxes: Vec<Middlebox>,
     /// Flows.
     pub flows: Vec<Flow>,
@@ -60,10 +59,8 @@ pub struct Experiment {
     /// The expectations. They are evaluated by the reader of the samples.
     pub expect: Vec<String>,
     /// Files of users' own algorithms that flows name.
-    #[serde(default)]
     pub user_code: Vec<UserCode>,
     /// The origins of values. Ignored.
-    #[serde(default)]
     pub origins: IgnoredAny,
 }
 
@@ -101,7 +98,6 @@ pub struct Vary {
     pub rtt_ppm: u32,
     /// The time between two events is scaled by 1 plus or minus at most `events_ppm` millionths. It
     /// changes by at most [`crate::schedule::MOST_MOVED_NS`].
-    #[serde(default)]
     pub events_ppm: u32,
 }
 
@@ -115,7 +111,7 @@ pub struct Node {
     pub kind: NodeKind,
     /// How it chooses among several equal next hops. `None` leaves the choice to the paths of the
     /// flows.
-    #[serde(default)]
+    #[serde(deserialize_with = "Option::deserialize")]
     pub next_hop: Option<NextHop>,
 }
 

@@ -33,7 +33,6 @@ pub struct Flow {
     /// Start time, before the seed adds its variation.
     pub start_ns: Nanos,
     /// The paths on which its connections start.
-    #[serde(default)]
     pub handshake: Handshake,
     /// The only interfaces it may use. `None` allows all.
     #[serde(deserialize_with = "Option::deserialize")]
@@ -215,7 +214,6 @@ pub struct Path {
     pub hops: Vec<Hop>,
     /// Whether `hops` are only the first and the last link, and routers choose the links between
     /// them.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub routed: bool,
     /// The smallest rate of the links in bit/s. `None` if all are unbounded.
     #[serde(deserialize_with = "Option::deserialize")]

@@ -2,6 +2,7 @@
 // Each benchmark uses only a part.
 #![allow(dead_code)]
 
+use experiment::resolved::Behaviour;
 use serde_json::{Value, json};
 
 /// An experiment under construction.
@@ -17,10 +18,9 @@ pub struct Description {
 impl Description {
     pub fn host(&mut self, id: &str) {
         self.hosts.push(json!({
-            "id": id, "stack": "kernel", "mptcp": true, "one_at_a_time": false, "syn_retries": 3, "syn_linear_timeouts": 4, "checksum": false,
+            "id": id, "stack": "kernel", "mptcp": true, "one_at_a_time": false, "syn_retries": 3, "syn_linear_timeouts": 4, "checksum": false, "fallback": "rfc",
             "first_hop": "network", "rcvbuf_bytes": 33_554_432, "sndbuf_bytes": 33_554_432, "initial_window_segments": 10,
-            "behaviour": [{"name": "mainline", "failed_after": "stale", "stale_intervals": 4, "reinjection": "on_stale", "reinject_whole_queue": true,
-                          "subflow_order": "oldest_first", "path_manager_delay_ns": 0}],
+            "host_jitter": {"kind": "unstated"}, "behaviour": &Behaviour::presets()[..1],
         }));
     }
 
@@ -44,16 +44,16 @@ impl Description {
     pub fn flow(&mut self, id: &str, (from, to): (&str, &str), paths: Vec<Value>) {
         self.flows.push(json!({
             "id": id, "group": id, "from": from, "to": to, "opened_by": "from", "transport": "mptcp", "app": {"kind": "bulk", "bytes": null, "duration_ns": null},
-            "cc": ["cubic"], "scheduler": ["kernel_default"], "path_manager": [{"name": "kernel_endpoints"}], "start_ns": 0, "via": null, "paths": paths, "ceiling_bps": null,
+            "cc": ["cubic"], "scheduler": ["kernel_default"], "path_manager": [{"name": "kernel_endpoints"}], "handshake": "primary", "start_ns": 0, "via": null, "paths": paths, "ceiling_bps": null,
         }));
     }
 
     pub fn finish(self) -> Value {
         json!({
-            "schema": "mptcplab/experiment/1", "name": "setup", "title": null, "description": null, "profiles": [], "parameters": {}, "duration_ns": 1_000_000_000_u64,
-            "vary": {"start_ns": 0, "rtt_ppm": 0}, "hosts": self.hosts, "nodes": self.nodes, "interfaces": self.interfaces, "subnets": [], "media": [],
-            "links": self.links, "flows": self.flows, "events": [],
-            "measure": {"every_ns": 100_000_000, "captures": [], "unit_bytes": 65536, "probe_rtt_ns": null}, "expect": [],
+            "schema": "mptcplab/experiment/2", "name": "setup", "title": null, "description": null, "profiles": [], "parameters": {}, "duration_ns": 1_000_000_000_u64,
+            "vary": {"start_ns": 0, "rtt_ppm": 0, "events_ppm": 0}, "hosts": self.hosts, "nodes": self.nodes, "interfaces": self.interfaces, "subnets": [], "media": [],
+            "links": self.links, "middleboxes": [], "flows": self.flows, "events": [],
+            "measure": {"every_ns": 100_000_000, "captures": [], "unit_bytes": 65536, "probe_rtt_ns": null}, "expect": [], "user_code": [], "origins": {},
         })
     }
 }
@@ -71,7 +71,7 @@ pub fn path(local: &str, remote: &str, hops: &[(&str, &str)]) -> Value {
         .iter()
         .map(|(link, direction)| json!({"link": link, "direction": direction}))
         .collect();
-    json!({"local": local, "remote": remote, "hops": hops, "rate_bps": 10_000_000, "ceiling_bps": 9_000_000, "rtt_ns": 2_000_000 * hops.len()})
+    json!({"local": local, "remote": remote, "hops": hops, "routed": false, "rate_bps": 10_000_000, "ceiling_bps": 9_000_000, "rtt_ns": 2_000_000 * hops.len()})
 }
 
 /// Returns two hosts joined by `n` links, and one flow over all of them.

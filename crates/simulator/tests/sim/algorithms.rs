@@ -289,7 +289,7 @@ fn diamond() -> Value {
     let paths = ["left", "right"].map(|side| {
         let links = ["access".to_owned(), format!("to_{side}"), format!("from_{side}"), "exit".to_owned()];
         let hops = links.map(|link| json!({"link": link, "direction": "forward"}));
-        json!({"local": "client.access", "remote": "server.exit", "hops": hops, "rate_bps": null, "ceiling_bps": null, "rtt_ns": 0})
+        json!({"local": "client.access", "remote": "server.exit", "hops": hops, "routed": false, "rate_bps": null, "ceiling_bps": null, "rtt_ns": 0})
     });
     experiment["flows"][0]["paths"] = json!(paths);
     experiment["duration_ns"] = json!(2 * SECOND);

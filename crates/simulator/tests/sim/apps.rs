@@ -182,7 +182,7 @@ fn times_between_events_vary_with_the_seed_within_their_bounds_and_in_their_orde
 #[test]
 fn starts_and_delays_vary_with_the_seed_within_their_bounds() {
     let mut experiment = pair(cbr(2 * MS, 1));
-    experiment["vary"] = json!({"start_ns": 10 * MS, "rtt_ppm": 100_000});
+    experiment["vary"] = json!({"start_ns": 10 * MS, "rtt_ppm": 100_000, "events_ppm": 0});
     let arrivals = |seed| {
         let run = run_with(&experiment, seed, QueueKind::Calendar);
         let start = run.summary.flows[0].start_ns;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use experiment::algorithms::Registry;
-use experiment::resolved::Experiment;
+use experiment::resolved::{Behaviour, Experiment, SubflowOrder, Timers};
 use experiment::samples::{Column, read_table};
 use serde_json::{Value, json};
 use simulator::{QueueKind, Simulation, Summary};
@@ -14,10 +14,10 @@ pub const SECOND: u64 = 1_000 * MS;
 /// Returns an empty experiment of 1 s.
 pub fn empty() -> Value {
     json!({
-        "schema": "mptcplab/experiment/1", "name": "test", "title": null, "description": null, "profiles": [], "parameters": {},
-        "duration_ns": SECOND, "vary": {"start_ns": 0, "rtt_ppm": 0}, "hosts": [], "nodes": [], "interfaces": [],
-        "subnets": [{"id": 0, "ipv4": "10.1.1.0/24", "ipv6": "fd00:1:1::/64"}], "media": [], "links": [], "flows": [], "events": [],
-        "measure": {"every_ns": 100 * MS, "captures": [], "unit_bytes": 64000, "probe_rtt_ns": null}, "expect": [], "origins": {},
+        "schema": "mptcplab/experiment/2", "name": "test", "title": null, "description": null, "profiles": [], "parameters": {},
+        "duration_ns": SECOND, "vary": {"start_ns": 0, "rtt_ppm": 0, "events_ppm": 0}, "hosts": [], "nodes": [], "interfaces": [],
+        "subnets": [{"id": 0, "ipv4": "10.1.1.0/24", "ipv6": "fd00:1:1::/64"}], "media": [], "links": [], "middleboxes": [], "flows": [], "events": [],
+        "measure": {"every_ns": 100 * MS, "captures": [], "unit_bytes": 64000, "probe_rtt_ns": null}, "expect": [], "user_code": [], "origins": {},
     })
 }
 
@@ -30,11 +30,16 @@ pub fn direction() -> Value {
 }
 
 fn host(id: &str) -> Value {
+    let [mainline, _] = Behaviour::presets();
+    let behaviour = Behaviour {
+        subflow_order: SubflowOrder::NewestFirst,
+        timers: Timers::Exact,
+        ..mainline
+    };
     json!({
         "id": id, "stack": "backend", "mptcp": true, "one_at_a_time": false, "syn_retries": 3, "syn_linear_timeouts": 4,
-        "checksum": false, "rcvbuf_bytes": 6_291_456, "sndbuf_bytes": 4_194_304, "initial_window_segments": 10, "first_hop": "network",
-        "behaviour": [{"name": "mainline", "failed_after": "stale", "stale_intervals": 4, "reinjection": "on_stale",
-            "reinject_whole_queue": true, "path_manager_delay_ns": 0, "subflow_order": "newest_first"}],
+        "checksum": false, "fallback": "rfc", "rcvbuf_bytes": 6_291_456, "sndbuf_bytes": 4_194_304, "initial_window_segments": 10, "first_hop": "network",
+        "host_jitter": {"kind": "none"}, "behaviour": [behaviour],
     })
 }
 
@@ -56,7 +61,10 @@ pub fn set_jitter(experiment: &mut Value, [p50, p90, p99, max]: [u64; 4]) {
 
 /// Adds a router, switch or ap.
 pub fn add_node(experiment: &mut Value, id: &str, kind: &str) {
-    push(&mut experiment["nodes"], json!({"id": id, "kind": kind}));
+    push(
+        &mut experiment["nodes"],
+        json!({"id": id, "kind": kind, "next_hop": null}),
+    );
 }
 
 /// Adds a link between two nodes, and its interfaces `<node>.<link>` with addresses of a network of
@@ -99,8 +107,8 @@ pub fn add_flow(experiment: &mut Value, id: &str, links: &[&str], app: Value) {
         .collect();
     let flow = json!({
         "id": id, "group": id, "from": node_of(&local), "to": node_of(&remote), "opened_by": "from", "transport": "udp", "app": app,
-        "cc": [], "scheduler": [], "path_manager": [], "start_ns": 0, "via": null, "ceiling_bps": null,
-        "paths": [{"local": local, "remote": remote, "hops": hops, "rate_bps": null, "ceiling_bps": null, "rtt_ns": 20 * MS}],
+        "cc": [], "scheduler": [], "path_manager": [], "handshake": "primary", "start_ns": 0, "via": null, "ceiling_bps": null,
+        "paths": [{"local": local, "remote": remote, "hops": hops, "routed": false, "rate_bps": null, "ceiling_bps": null, "rtt_ns": 20 * MS}],
     });
     push(&mut experiment["flows"], flow);
 }
@@ -108,7 +116,7 @@ pub fn add_flow(experiment: &mut Value, id: &str, links: &[&str], app: Value) {
 /// Returns the path over one link from client to server.
 pub fn path_over(link: &str) -> Value {
     json!({"local": format!("client.{link}"), "remote": format!("server.{link}"), "rate_bps": null, "ceiling_bps": null,
-        "hops": [{"link": link, "direction": "forward"}], "rtt_ns": 20 * MS})
+        "hops": [{"link": link, "direction": "forward"}], "routed": false, "rtt_ns": 20 * MS})
 }
 
 /// Adds a flow over the path of each link from client to server. Plain TCP takes the first path.

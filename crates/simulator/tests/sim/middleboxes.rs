@@ -110,7 +110,7 @@ fn a_host_may_be_hidden_twice_and_behind_a_router() {
     let hop = |link: &str| json!({"link": link, "direction": "forward"});
     experiment["flows"][0]["to"] = json!("server");
     experiment["flows"][0]["paths"] = json!([{"local": "client.access", "remote": "server.uplink", "rate_bps": null,
-        "ceiling_bps": null, "rtt_ns": 40 * MS, "hops": [hop("access"), hop("uplink")]}]);
+        "ceiling_bps": null, "rtt_ns": 40 * MS, "hops": [hop("access"), hop("uplink")], "routed": false}]);
     experiment["middleboxes"] = json!([
         middlebox("client.access", "leaving", outside(1)),
         middlebox("core.access", "arriving", outside(2)),

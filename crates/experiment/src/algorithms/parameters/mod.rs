@@ -11,7 +11,7 @@ use mptcp::pm::PATH_MANAGERS;
 use mptcp::sched::{self, SCHEDULERS, SubflowOrder};
 
 pub use path_manager::path_manager;
-pub(crate) use path_manager::{names_in, ports_in, recreation, router_address};
+pub(crate) use path_manager::{names_in, ports_in, router_address};
 
 use crate::resolved::Algorithm;
 

@@ -3,13 +3,13 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use mptcp::pm::{Endpoint, EndpointFlags, Gateways, PATH_MANAGERS, Parameters, Recreation, Waits};
+use mptcp::pm::{Endpoint, EndpointFlags, Gateways, PATH_MANAGERS, Parameters, Recreation};
 use serde_json::Value;
 
 use super::apply;
 use super::value::{integer, list, word};
 use crate::addressing::PathPairs;
-use crate::resolved::{self, Algorithm, Behaviour, Experiment, Host};
+use crate::resolved::{Algorithm, Behaviour, Experiment, Host};
 
 /// Returns the parameters of a path manager on one of the flow's hosts, whose connections use
 /// `pairs`.
@@ -22,7 +22,7 @@ pub fn path_manager(
     let mut hosts = experiment.hosts.iter();
     let described = hosts.find(|one| one.id == host).map(Host::behaviour);
     let mut parameters = Parameters {
-        recreation: described.map_or_else(Recreation::default, recreation),
+        recreation: described.map_or_else(Recreation::default, Behaviour::recreation),
         ..Parameters::default()
     };
     let given = &algorithm.parameters;
@@ -39,17 +39,6 @@ pub fn path_manager(
         parameters.endpoints = endpoints.map(|all| endpoints_at(all, experiment, host, pairs));
     }
     parameters
-}
-
-/// Returns when a host opens a failed subflow again.
-pub(crate) fn recreation(behaviour: &Behaviour) -> Recreation {
-    match behaviour.recreation {
-        resolved::Recreation::Never => Recreation::Never,
-        resolved::Recreation::Backoff => Recreation::Backoff(Waits {
-            first: behaviour.recreation_first_ns,
-            longest: behaviour.recreation_longest_ns,
-        }),
-    }
 }
 
 /// Returns the names of all interfaces and of all routers in the parameters of a path manager.
