@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from mptcplab.resolved_versions import upgraded
 from mptcplab.results import RunData, Samples, Table, Units
 
 Json = dict[str, Any]
@@ -133,7 +134,7 @@ def resolved(**changes: Any) -> Json:
             "flows.bulk.cc": "profile alenazi2019 (Table 1)",
         },
     }
-    return copy.deepcopy(document) | changes
+    return upgraded(copy.deepcopy(document)) | changes
 
 
 def event(name: str, at_s: float, action: Json, parent: str | None = None) -> Json:

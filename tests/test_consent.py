@@ -140,6 +140,7 @@ def test_the_library_runs_what_its_user_allows(place: Path) -> None:
 def test_programs_are_another_version_when_a_file_of_theirs_is(place: Path) -> None:
     (place / "serve.sh").write_text("exit 0")
     experiment = {
+        "user_code": [],
         "flows": [{"id": "a", "app": {"kind": "command", "argv": ["sh", "serve.sh"]}}],
         "events": [{"id": "e", "action": {"kind": "exec", "host": "h", "argv": ["true"]}}],
     }
@@ -156,6 +157,7 @@ def test_programs_are_another_version_when_a_file_of_theirs_is(place: Path) -> N
 def test_a_file_within_the_words_of_a_shell_or_an_option_makes_the_version(place: Path) -> None:
     argvs = [["sh", "-c", "cd . && ./serve.sh --all"], ["serve", "--config=serve.sh"]]
     experiment = {
+        "user_code": [],
         "flows": [],
         "events": [{"id": argv[0], "action": {"kind": "exec", "host": "h", "argv": argv}} for argv in argvs],
     }
@@ -170,10 +172,10 @@ def test_what_is_told_of_a_program_is_one_line_that_steers_no_terminal(place: Pa
     argv = ["sh", "-c", "echo\n\x1b[2Jharmless \u202e"]
     events = [{"id": "e", "action": {"kind": "exec", "host": "h", "argv": argv}}]
     with pytest.raises(NotAllowed) as refused:
-        consent.settle([{"flows": [], "events": events}], in_real_time=True)
+        consent.settle([{"flows": [], "user_code": [], "events": events}], in_real_time=True)
     assert str(refused.value).isprintable()
     with consent.policy("allow"):
-        consent.settle([{"flows": [], "events": events}], in_real_time=True)
+        consent.settle([{"flows": [], "user_code": [], "events": events}], in_real_time=True)
     [remembered] = (place / "state" / "mptcplab" / "allowed").read_text().splitlines()
     assert remembered.isprintable()
 
@@ -196,7 +198,7 @@ def test_a_program_may_write_the_file_that_it_names_between_two_runs(place: Path
     events = [
         {"id": "e", "action": {"kind": "exec", "host": "h", "argv": ["sh", "-c", "date >out.log; cat /proc/stat"]}}
     ]
-    experiment = {"flows": [], "events": events}
+    experiment = {"flows": [], "user_code": [], "events": events}
     with consent.policy("allow"):
         consent.settle([experiment], in_real_time=True)
     (place / "out.log").write_text("now")
@@ -290,7 +292,11 @@ def test_who_calls_sudo_as_root_stays_root(under_sudo: callers.Caller, monkeypat
 def test_under_sudo_what_was_allowed_is_remembered_with_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root")
-    experiment = {"flows": [], "events": [{"id": "e", "action": {"kind": "exec", "host": "h", "argv": ["true"]}}]}
+    experiment = {
+        "flows": [],
+        "user_code": [],
+        "events": [{"id": "e", "action": {"kind": "exec", "host": "h", "argv": ["true"]}}],
+    }
     monkeypatch.delenv(consent.ALLOW, raising=False)
     monkeypatch.setenv(callers.USER, "65534")
     monkeypatch.setenv(callers.GROUP, "65534")

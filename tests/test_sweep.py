@@ -16,6 +16,7 @@ from documentation import EXAMPLES, ROOT, command_lines
 from mptcplab.errors import UsageError
 from mptcplab.plots import Drawing, sweep_drawings
 from mptcplab.report import findings, sweep_page
+from mptcplab.resolved_versions import VERSION_1
 from mptcplab.results import Bundle, BundleError, digest, find
 from mptcplab.sweep import Combination, Factor, Find, Outcome, Sweep, crossing_axis
 
@@ -257,6 +258,7 @@ EMPTY: dict[str, Any] = {
     "interfaces": [],
     "events": [],
     "origins": {},
+    "schema": VERSION_1,
     "measure": {"probe_rtt_ns": None},
 }
 

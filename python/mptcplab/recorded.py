@@ -50,8 +50,10 @@ class Recorded:
         try:
             data = upgraded(data)
             _core.check(json.dumps(data))
-        except (KeyError, TypeError, AttributeError) as error:
-            raise SpecError(f"is not an experiment of {schema}: {error!r}", where) from error
+        except KeyError as error:
+            raise SpecError(f"has no {error}, which {schema} requires", where) from error
+        except (TypeError, AttributeError) as error:
+            raise SpecError(f"is not of the form {schema}: {error}", where) from error
         except ValueError as error:
             raise SpecError(str(error), where) from error
         return cls(data)

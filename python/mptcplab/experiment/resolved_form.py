@@ -1,20 +1,19 @@
-"""The resolved form, `mptcplab/experiment/1`, that back-ends read: its types and its JSON Schema.
+"""The resolved form, `mptcplab/experiment/2`, that back-ends read: its types and its JSON Schema.
 
-Quantities are integers with their unit in the name. Every key is present unless it is `NotRequired`, and null where
-there is no value. Lists keep the order of the description. Packets are numbered from 0.
+Quantities are integers with their unit in the name. Every key is present, and null where there is no value.
+Lists keep the order of the description. Packets are numbered from 0.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, NotRequired, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
 from mptcplab.experiment.middleboxes import OptionName, SegmentKind
 from mptcplab.experiment.schema import DIALECT, Schema
-
-SCHEMA = "mptcplab/experiment/1"
+from mptcplab.resolved_versions import SCHEMA
 
 Count: TypeAlias = Annotated[int, Field(ge=0)]
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
@@ -41,7 +40,7 @@ class Behaviour(TypedDict):
     """How the stack of a host handles failures."""
 
     name: Literal["mainline", "oot"]
-    """The preset that the other values are based on."""
+    """The preset that the other values are based on. Nothing else follows from it."""
     failed_after: Literal["first_rto", "stale"]
     stale_intervals: Count
     reinjection: Literal["none", "on_rto", "on_stale", "on_close", "opportunistic"]
@@ -52,8 +51,23 @@ class Behaviour(TypedDict):
     recreation_first_ns: Count
     recreation_longest_ns: Count
     subflow_order: Literal["newest_first", "oldest_first"]
-    timers: NotRequired[Literal["exact", "wheel"]]
-    """When timers expire; `exact` by default."""
+    timers: Literal["exact", "wheel"]
+    """When timers expire."""
+    add_address: Literal["once", "fixed", "adaptive"]
+    """Whether the announcement of an address is repeated until it is echoed: not at all, after a fixed
+    time, or after a time that follows the round-trip times."""
+    shares_receive_threshold: bool
+    """Whether the receive threshold of a connection grows with the data of all its subflows."""
+    counts_out_of_order: bool
+    """Whether data in the out-of-order queue of a connection reduces the receive window."""
+    tells_doubled_window: bool
+    """Whether window updates after a read are sent only if the window has doubled."""
+    acks_wait_for_reader: bool
+    """Whether acknowledgments that would narrow the window wait until the application has read."""
+    offered_window: Literal["half", "share_of_payload"]
+    """The part of a receive buffer that is offered as a window."""
+    segmentation_offload: bool
+    """Whether segments leave in packets of several, unless the host feels its first link."""
 
 
 @_strict
@@ -61,6 +75,14 @@ class NoHostJitter(TypedDict):
     """The host takes no time."""
 
     kind: Literal["none"]
+
+
+@_strict
+class UnstatedHostJitter(TypedDict):
+    """As in experiments older than host jitter: the host takes no time in the simulator, and the time
+    of the machine in real time."""
+
+    kind: Literal["unstated"]
 
 
 @_strict
@@ -86,17 +108,15 @@ class Host(TypedDict):
     syn_retries: Count
     syn_linear_timeouts: Count
     checksum: bool
-    fallback: NotRequired[Literal["strict"]]
-    """Resets the subflow if MPTCP breaks in mid-stream on the only subflow. By default the connection
-    continues as TCP where RFC 8684 allows it."""
+    fallback: Literal["rfc", "strict"]
+    """What happens if MPTCP breaks in mid-stream on the only subflow: with `rfc` the connection continues
+    as TCP where RFC 8684 allows it, with `strict` the subflow is reset."""
     rcvbuf_bytes: Count
     sndbuf_bytes: Count
     initial_window_segments: Count
     first_hop: Literal["network", "host"]
-    host_jitter: NotRequired[Annotated[NoHostJitter | HostJitter, Field(discriminator="kind")]]
-    """Random time that the host takes to handle packets, and by which its timers fire late. It is
-    absent in experiments older than this field: then hosts take no time in the simulator, and the
-    time of the machine in real time."""
+    host_jitter: Annotated[UnstatedHostJitter | NoHostJitter | HostJitter, Field(discriminator="kind")]
+    """Random time that the host takes to handle packets, and by which its timers fire late."""
     behaviour: Annotated[list[Behaviour], Field(min_length=1)]
     """In order of preference."""
 
@@ -107,8 +127,8 @@ class Node(TypedDict):
 
     id: str
     kind: Literal["router", "switch", "ap"]
-    next_hop: NotRequired[Literal["ecmp_l3", "ecmp_l4", "random", "by_port"]]
-    """How a router chooses among equal next hops; absent if packets follow the path of their flow."""
+    next_hop: Literal["ecmp_l3", "ecmp_l4", "random", "by_port"] | None
+    """How a router chooses among equal next hops; null if packets follow the path of their flow."""
 
 
 @_strict
@@ -511,7 +531,7 @@ class Path(TypedDict):
     remote: str
     """The interface of the receiver."""
     hops: list[Hop]
-    routed: NotRequired[Literal[True]]
+    routed: bool
     """Whether routers choose the links; `hops` are then the first and the last only."""
     rate_bps: Count | None
     """The smallest rate of a link on the path."""
@@ -540,8 +560,8 @@ class Flow(_Ends):
     its name."""
     scheduler: list[str | Algorithm]
     path_manager: list[Algorithm]
-    handshake: NotRequired[Literal["race"]]
-    """Connections start on all paths at once; by default on the first."""
+    handshake: Literal["primary", "race"]
+    """Whether connections start on the first path, or on all paths at once."""
     start_ns: Count
     via: list[str] | None
     """The interfaces that may be used; null: all."""
@@ -632,7 +652,7 @@ class UserCode(TypedDict):
 class Experiment(TypedDict):
     """A resolved experiment."""
 
-    schema: Literal["mptcplab/experiment/1"]
+    schema: Literal["mptcplab/experiment/2"]
     name: str
     title: str
     description: str
@@ -647,16 +667,16 @@ class Experiment(TypedDict):
     subnets: list[Subnet]
     media: list[Medium]
     links: list[Link]
-    middleboxes: NotRequired[list[Middlebox]]
-    """Absent if there are none. Packets that leave an interface pass its middleboxes in this order."""
+    middleboxes: list[Middlebox]
+    """Packets that leave an interface pass its middleboxes in this order."""
     flows: list[Flow]
     events: list[Event]
     """In order of time, and at one instant in the order of the description."""
     measure: Measure
     expect: list[str]
     """Conditions on metrics that a run must satisfy."""
-    user_code: NotRequired[list[UserCode]]
-    """Absent if no flow names a user-defined algorithm."""
+    user_code: list[UserCode]
+    """The files of user-defined algorithms that flows name."""
     origins: dict[str, str]
     """Maps each description path to the origin of its value."""
 

@@ -1,0 +1,77 @@
+"""Experiments of version 1 of the resolved form, which bundles of earlier versions hold.
+
+`version_1/experiment.json` is what mptcplab resolved `version_1/description.yaml` to when version 1 was the form.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mptcplab import _core
+from mptcplab.errors import SpecError
+from mptcplab.experiment import Experiment, resolve
+from mptcplab.recorded import Recorded
+from mptcplab.resolved_versions import VERSION_1, downgraded, upgraded
+from mptcplab.results import digest
+
+PLACE = Path(__file__).parent / "version_1"
+#: The digest that the bundles had.
+DIGEST = "2e96d8068dd9aa483ebf6c3376a087a1617e18d3761232d9200518d9e5a366f7"
+
+
+@pytest.fixture
+def old() -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((PLACE / "experiment.json").read_text())
+    assert document["schema"] == VERSION_1
+    return document
+
+
+@pytest.fixture
+def today() -> dict[str, Any]:
+    return resolve(Experiment.from_yaml((PLACE / "description.yaml").read_text())).data
+
+
+def test_an_experiment_of_version_1_becomes_what_its_description_resolves_to(
+    old: dict[str, Any], today: dict[str, Any]
+) -> None:
+    assert upgraded(old) == today | {"origins": old["origins"]}
+    assert _core.check(json.dumps(upgraded(old))) == []
+
+
+def test_it_counts_as_the_same_experiment(old: dict[str, Any], today: dict[str, Any]) -> None:
+    assert (digest(old), digest(today), digest(upgraded(old))) == (DIGEST, DIGEST, DIGEST)
+
+
+def test_what_version_1_cannot_express_has_a_digest_of_its_own(today: dict[str, Any]) -> None:
+    today["hosts"][0]["behaviour"][0]["offered_window"] = "share_of_payload"
+    assert downgraded(today) is None
+    assert digest(today) != DIGEST
+
+
+def test_experiments_older_than_some_keys_mean_what_they_meant(old: dict[str, Any]) -> None:
+    for host in old["hosts"]:
+        del host["host_jitter"]
+        for behaviour in host["behaviour"]:
+            for key in ("timers", "recreation", "recreation_first_ns", "recreation_longest_ns"):
+                del behaviour[key]
+    del old["vary"]["events_ppm"]
+    found = upgraded(old)
+    assert _core.check(json.dumps(found)) == []
+    assert [host["host_jitter"]["kind"] for host in found["hosts"]] == ["unstated"] * 2
+    assert {one["timers"] for host in found["hosts"] for one in host["behaviour"]} == {"exact"}
+    assert {one["recreation"] for host in found["hosts"] for one in host["behaviour"]} == {"backoff"}
+
+
+def test_a_file_of_version_1_can_be_run_again(today: dict[str, Any]) -> None:
+    assert Recorded.read(PLACE / "experiment.json").resolve().data["hosts"] == today["hosts"]
+
+
+def test_a_damaged_file_of_version_1_is_refused(old: dict[str, Any], tmp_path: Path) -> None:
+    del old["hosts"]
+    (tmp_path / "experiment.json").write_text(json.dumps(old))
+    with pytest.raises(SpecError, match="'hosts'"):
+        Recorded.read(tmp_path / "experiment.json")
