@@ -81,7 +81,7 @@ def downgraded(resolved: Json) -> Json | None:
     hosts = [_downgraded_host(host) for host in resolved["hosts"]]
     if None in hosts:
         return None
-    usual = {key: [] for key in ("middleboxes", "user_code") if not resolved[key]}
+    usual: dict[str, list[Json]] = {key: [] for key in ("middleboxes", "user_code") if not resolved[key]}
     return {
         **{key: value for key, value in resolved.items() if key not in usual},
         "schema": VERSION_1,

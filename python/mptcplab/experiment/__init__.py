@@ -27,11 +27,10 @@ from mptcplab.experiment.load import Member, load, members
 from mptcplab.experiment.measure import Measure, ProbeSettings, Vary
 from mptcplab.experiment.middleboxes import Middlebox
 from mptcplab.experiment.resolve import Resolved, resolve
-from mptcplab.experiment.resolved_form import SCHEMA, resolved_schema
+from mptcplab.experiment.resolved_form import resolved_schema
 from mptcplab.experiment.schema import json_schema
 
 __all__ = [
-    "SCHEMA",
     "App",
     "Behaviour",
     "Bulk",

@@ -26,8 +26,9 @@ from mptcplab.experiment.links import Link
 from mptcplab.experiment.names import expanded
 from mptcplab.experiment.origins import origins_of
 from mptcplab.experiment.patterns import single_flows
-from mptcplab.experiment.resolved_form import SCHEMA, Interface, Measure, Medium, UserCode, Vary
+from mptcplab.experiment.resolved_form import Interface, Measure, Medium, UserCode, Vary
 from mptcplab.experiment.validation import at
+from mptcplab.resolved_versions import SCHEMA
 from mptcplab.topology import AddressError, Addresses, Network, NodeKind, Port, assign_addresses
 from mptcplab.units import Duration, Rate
 
