@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from mptcplab import _core
 from mptcplab.errors import SpecError
 from mptcplab.experiment import Experiment, resolve
