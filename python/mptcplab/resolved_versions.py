@@ -35,40 +35,57 @@ _IMPLIED: dict[str, Json] = {
     },
 }
 
-#: The values that an absent key stood for in behaviours. Such experiments are older than the keys.
-_OLD_BEHAVIOUR = {
-    "recreation": "backoff",
-    "recreation_first_ns": 100_000_000,
-    "recreation_longest_ns": 30_000_000_000,
-    "timers": "exact",
+#: What version 1 left out where it had the usual value, by place.
+_LEFT_OUT: dict[str, Json] = {
+    "": {"middleboxes": [], "user_code": []},
+    "hosts": {"fallback": "rfc", "host_jitter": {"kind": "unstated"}},
+    "nodes": {"next_hop": None},
+    "flows": {"handshake": "primary"},
+    "flows.paths": {"routed": False},
+}
+
+#: What experiments lack that are older than these keys of version 1, and what they meant, by place.
+_ADDED: dict[str, Json] = {
+    "": {"origins": {}},
+    "vary": {"events_ppm": 0},
+    "hosts.behaviour": {
+        "recreation": "backoff",
+        "recreation_first_ns": 100_000_000,
+        "recreation_longest_ns": 30_000_000_000,
+        "timers": "exact",
+    },
 }
 
 
 def upgraded(resolved: Json) -> Json:
-    """Returns an experiment of version 1 in version 2, and one of version 2 as it is."""
+    """Returns an experiment of version 1 in version 2, and one of version 2 as it is.
+
+    Raises KeyError, TypeError or AttributeError for what is of neither version.
+    """
     if resolved["schema"] != VERSION_1:
         return resolved
     return {
-        **resolved,
+        **_filled("", resolved),
         "schema": SCHEMA,
-        "vary": {"events_ppm": 0, **resolved["vary"]},
+        "vary": _filled("vary", resolved["vary"]),
         "hosts": [_upgraded_host(host) for host in resolved["hosts"]],
-        "nodes": [{"next_hop": None, **node} for node in resolved["nodes"]],
-        "middleboxes": resolved.get("middleboxes", []),
+        "nodes": [_filled("nodes", node) for node in resolved["nodes"]],
         "flows": [_upgraded_flow(flow) for flow in resolved["flows"]],
-        "user_code": resolved.get("user_code", []),
-        "origins": resolved.get("origins", {}),
     }
 
 
 def _upgraded_host(host: Json) -> Json:
-    behaviours = [{**_IMPLIED[one["name"]], **_OLD_BEHAVIOUR, **one} for one in host["behaviour"]]
-    return {"fallback": "rfc", "host_jitter": {"kind": "unstated"}, **host, "behaviour": behaviours}
+    behaviours = [_IMPLIED[one["name"]] | _filled("hosts.behaviour", one) for one in host["behaviour"]]
+    return _filled("hosts", host) | {"behaviour": behaviours}
 
 
 def _upgraded_flow(flow: Json) -> Json:
-    paths = [{"routed": False, **path} for path in flow["paths"]]
-    return {"handshake": "primary", **flow, "paths": paths}
+    return _filled("flows", flow) | {"paths": [_filled("flows.paths", path) for path in flow["paths"]]}
+
+
+def _filled(place: str, item: Json) -> Json:
+    """Returns an item with what it lacks."""
+    return {**_LEFT_OUT.get(place, {}), **_ADDED.get(place, {}), **item}
 
 
 def downgraded(resolved: Json) -> Json | None:
@@ -78,34 +95,30 @@ def downgraded(resolved: Json) -> Json | None:
     """
     if resolved["schema"] == VERSION_1:
         return resolved
-    hosts = [_downgraded_host(host) for host in resolved["hosts"]]
-    if None in hosts:
+    behaviours = [one for host in resolved["hosts"] for one in host["behaviour"]]
+    if any(one | _IMPLIED[one["name"]] != one for one in behaviours):
         return None
-    usual: dict[str, list[Json]] = {key: [] for key in ("middleboxes", "user_code") if not resolved[key]}
     return {
-        **{key: value for key, value in resolved.items() if key not in usual},
+        **_thinned("", resolved),
         "schema": VERSION_1,
-        "hosts": hosts,
-        "nodes": [_without(node, next_hop=None) for node in resolved["nodes"]],
+        "hosts": [_downgraded_host(host) for host in resolved["hosts"]],
+        "nodes": [_thinned("nodes", node) for node in resolved["nodes"]],
         "flows": [_downgraded_flow(flow) for flow in resolved["flows"]],
     }
 
 
-def _downgraded_host(host: Json) -> Json | None:
-    behaviours = []
-    for one in host["behaviour"]:
-        implied = _IMPLIED[one["name"]]
-        if any(one[key] != value for key, value in implied.items()):
-            return None
-        behaviours.append({key: value for key, value in one.items() if key not in implied})
-    return _without({**host, "behaviour": behaviours}, fallback="rfc", host_jitter={"kind": "unstated"})
+def _downgraded_host(host: Json) -> Json:
+    behaviours = [
+        {key: value for key, value in one.items() if key not in _IMPLIED[one["name"]]} for one in host["behaviour"]
+    ]
+    return _thinned("hosts", host) | {"behaviour": behaviours}
 
 
 def _downgraded_flow(flow: Json) -> Json:
-    paths = [_without(path, routed=False) for path in flow["paths"]]
-    return _without({**flow, "paths": paths}, handshake="primary")
+    return _thinned("flows", flow) | {"paths": [_thinned("flows.paths", path) for path in flow["paths"]]}
 
 
-def _without(item: Json, **usual: Any) -> Json:
-    """Returns an item without the keys that have their usual value."""
+def _thinned(place: str, item: Json) -> Json:
+    """Returns an item without what version 1 left out."""
+    usual = _LEFT_OUT[place]
     return {key: value for key, value in item.items() if key not in usual or value != usual[key]}
