@@ -20,7 +20,7 @@ ALLOWED: dict[str, set[str]] = {
     "algorithms": {"_core"},
     "behaviours": {"_core"},
     "callers": {"errors"},
-    "resolved_versions": set(),
+    "resolved_versions": {"_core"},
     "consent": {"algorithms", "callers", "errors"},
     "document": {"errors"},
     "shortest_ways": set(),

@@ -25,6 +25,12 @@ def check(resolved: str, classes: _Classes = {}) -> list[tuple[str, str]]:
 
 _Parameter = tuple[str, str, str, str, str]
 
+SCHEMA: str
+"""Name and version of the resolved form."""
+
+def resolved_schema() -> str:
+    """The JSON Schema (2020-12) of the resolved form, as JSON."""
+
 def behaviours() -> str:
     """The presets of behaviours, as JSON: a list of behaviours in the resolved form."""
 

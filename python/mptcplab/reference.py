@@ -22,7 +22,7 @@ from pydantic.fields import FieldInfo
 from mptcplab import _core, algorithms, document
 from mptcplab.catalogue import Entry, catalogue, entry_of
 from mptcplab.document import Node
-from mptcplab.experiment import Experiment, json_schema, profiles, resolved_schema
+from mptcplab.experiment import Experiment, json_schema, profiles
 from mptcplab.experiment.base import ONE_OR_MORE, Directions, Model, Name, Shorthand, field_texts, plain
 from mptcplab.experiment.flows import Flow
 from mptcplab.experiment.links import LinkSettings
@@ -39,7 +39,8 @@ def documents() -> dict[str, str]:
         "python/mptcplab/papers/index.json": _json(entries),
         "docs/reference/catalogue.md": _GENERATED + catalogue_reference(entries),
         "docs/schemas/description.json": _json(json_schema()),
-        "docs/schemas/experiment.json": _json(resolved_schema()),
+        "docs/schemas/experiment.json": _json(json.loads(_core.resolved_schema())),
+        "python/mptcplab/experiment/resolved_form.py": resolved_types(),
         "docs/reference/description.md": _GENERATED + description_reference(),
         "docs/reference/metrics.md": _GENERATED + metric_reference(),
         "docs/reference/algorithms.md": _GENERATED + algorithm_reference(),
@@ -69,6 +70,43 @@ def _inline(value: object) -> str:
     """Formats a value of a description on one line of YAML, as code."""
     text = yaml.safe_dump(plain(value), default_flow_style=True, sort_keys=False, width=10_000, allow_unicode=True)
     return f"`{text.removesuffix('...' + chr(10)).strip()}`"
+
+
+# ---- the resolved form -----------------------------------------------------------------------------------------------
+
+_RESOLVED_FORM = '''"""The types of the resolved form, which back-ends read.
+
+Quantities are integers with their unit in the name. Every key is present, and None where there is no value. Lists keep
+the order of the description. Packets are numbered from 0.
+
+Written by `make schema` from crates/experiment/src/resolved.
+"""
+'''
+
+
+def resolved_types() -> str:
+    """Returns the module with the types of the resolved form, made from its schema."""
+    import datamodel_code_generator as generator  # only developers have it
+
+    written = generator.generate(
+        _core.resolved_schema(),
+        input_file_type=generator.InputFileType.JsonSchema,
+        output_model_type=generator.DataModelType.TypingTypedDict,
+        target_python_version=generator.PythonVersion.PY_311,
+        class_name="Experiment",
+        custom_file_header=_RESOLVED_FORM,
+        enum_field_as_literal=generator.LiteralType.All,
+        use_title_as_name=True,
+        use_schema_description=True,
+        use_field_description=True,
+        use_field_description_inline=True,
+        use_single_line_docstring=True,
+        use_standard_collections=True,
+        use_union_operator=True,
+        use_closed_typed_dict=False,
+        formatters=[generator.Formatter.RUFF_CHECK, generator.Formatter.RUFF_FORMAT],
+    )
+    return str(written)
 
 
 # ---- the description -------------------------------------------------------------------------------------------------

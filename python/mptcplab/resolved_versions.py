@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from mptcplab._core import SCHEMA
+
 Json = dict[str, Any]
 
-SCHEMA = "mptcplab/experiment/2"
 VERSION_1 = "mptcplab/experiment/1"
 
 #: The values of behaviours that version 1 did not have, which followed from the name.

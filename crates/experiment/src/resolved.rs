@@ -9,6 +9,7 @@ mod experiment;
 mod flow;
 mod host;
 mod middlebox;
+mod schema;
 mod validation;
 
 pub use action::{Action, LinkDownBy};
@@ -32,4 +33,5 @@ pub use middlebox::{
     AcknowledgeEarly, ChangeBytes, Coalesce, Duplicate, Element, InsertBytes, Middlebox,
     MiddleboxDirection, Nat, OptionName, PiecesWithOptions, SegmentKind, Selection, Split,
 };
+pub use schema::schema;
 pub use validation::{LARGEST, ResolvedError};

@@ -15,7 +15,9 @@ use experiment::algorithms::Registry;
 use experiment::algorithms::parameters::Kind;
 use experiment::capabilities::{Capability, Missing};
 use experiment::features::{BackEnd, Feature};
-use experiment::resolved::{Algorithm, Behaviour, Experiment, Parameters, ResolvedError};
+use experiment::resolved::{
+    Algorithm, Behaviour, Experiment, Parameters, ResolvedError, SCHEMA, schema,
+};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use simulator::SimulationError;
@@ -26,6 +28,7 @@ use crate::classes::{Classes, registry};
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("SCHEMA", SCHEMA)?;
     module.add_class::<pcap::Captures>()?;
     module.add_class::<run::Run>()?;
     module.add_class::<run::Simulation>()?;
@@ -34,6 +37,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(algorithms, module)?)?;
     module.add_function(wrap_pyfunction!(behaviours, module)?)?;
+    module.add_function(wrap_pyfunction!(resolved_schema, module)?)?;
     module.add_function(wrap_pyfunction!(check_parameters, module)?)?;
     module.add_function(wrap_pyfunction!(fluid::why_no_fluid, module)?)?;
     module.add_function(wrap_pyfunction!(fluid::equilibrium, module)?)?;
@@ -84,6 +88,12 @@ fn check(resolved: &str, classes: Classes) -> PyResult<Vec<(String, String)>> {
         &read_experiment(resolved)?,
         &registry(classes)?,
     )))
+}
+
+/// Returns the JSON Schema of the resolved form as JSON.
+#[pyfunction]
+fn resolved_schema() -> String {
+    schema().to_string()
 }
 
 /// Returns the presets of behaviours as JSON.

@@ -1,11 +1,12 @@
 //! The actions of events.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Direction;
 
 /// One change of the network or of a host.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Action {
     /// Takes an interface down. It sends and receives nothing more. Packets already on the link
@@ -69,7 +70,7 @@ pub enum Action {
 }
 
 /// How a link is taken out of service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkDownBy {
     /// The link is cut: packets queued or in flight are lost too.

@@ -1,5 +1,8 @@
 //! An algorithm named by a flow, with its parameters.
 
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -51,6 +54,22 @@ impl Algorithm {
             _ if name.ends_with(OBJECT) => Some(Origin::Object),
             _ => None,
         }
+    }
+}
+
+impl JsonSchema for Algorithm {
+    fn schema_name() -> Cow<'static, str> {
+        "Algorithm".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "An algorithm: its name, or an object with its name and its parameters.",
+            "anyOf": [
+                {"type": "string"},
+                {"type": "object", "properties": {"name": {"type": "string"}}, "additionalProperties": true},
+            ],
+        })
     }
 }
 

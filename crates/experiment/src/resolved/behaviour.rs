@@ -3,13 +3,14 @@
 use mptcp::failure::{self, AddAddressTimer};
 use mptcp::pm::{self, Waits};
 use mptcp::sched;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::time::Nanos;
 
 /// The behaviour of an MPTCP implementation. It has every value that follows from a preset, so
 /// nothing else depends on the name of the preset.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Behaviour {
     /// The preset from which the values come. Messages and lists of preference use it.
@@ -138,7 +139,7 @@ impl Behaviour {
 }
 
 /// Presets of [`Behaviour`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BehaviourName {
     /// The current Linux kernel.
@@ -148,7 +149,7 @@ pub enum BehaviourName {
 }
 
 /// When a subflow counts as failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FailedAfter {
     /// At the first retransmission timeout.
@@ -158,7 +159,7 @@ pub enum FailedAfter {
 }
 
 /// What happens to a subflow that failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Recreation {
     /// It is opened again only when an address comes back.
@@ -168,7 +169,7 @@ pub enum Recreation {
 }
 
 /// When timers expire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Timers {
     /// Exactly when they are due.
@@ -178,7 +179,7 @@ pub enum Timers {
 }
 
 /// The part of a receive buffer that is offered as a window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OfferedWindow {
     /// Half of the memory (`tcp_adv_win_scale` 1).
@@ -195,7 +196,7 @@ macro_rules! counterpart {
         }
     ) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         #[serde(rename_all = "snake_case")]
         pub enum $name {
             $($(#[$of_variant])* $variant,)+

@@ -1,12 +1,13 @@
 //! One direction of a link: rate, delay, loss, queue.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::time::Nanos;
 
 /// The parameters of one direction of a link.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Direction {
     /// Serialization rate in bit/s, with `overhead_bytes` counted. `None` if infinitely fast or
@@ -33,7 +34,7 @@ pub struct Direction {
 }
 
 /// A loss model.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Loss {
     /// Nothing is lost.
@@ -54,7 +55,7 @@ pub enum Loss {
 
 /// The Gilbert-Elliott model: a Markov chain of two states that steps once per packet and starts in
 /// the good state.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GilbertElliott {
     /// Probability per packet of a change from the good to the bad state.
@@ -68,7 +69,7 @@ pub struct GilbertElliott {
 }
 
 /// Where packets are lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LossPlace {
     /// Before the queue. A lost packet uses no capacity of the link.
@@ -79,7 +80,7 @@ pub enum LossPlace {
 
 /// A queue discipline. Limits count queued packets, not packets in service or in flight. `None` is
 /// no limit.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Queue {
     /// First in, first out. A packet that does not fit is dropped.
@@ -95,7 +96,7 @@ pub enum Queue {
 }
 
 /// Parameters of drop-tail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DropTail {
     /// Largest number of packets queued.
@@ -107,7 +108,7 @@ pub struct DropTail {
 }
 
 /// Parameters of CoDel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Codel {
     /// Largest number of packets queued.
@@ -123,7 +124,7 @@ pub struct Codel {
 }
 
 /// Parameters of FQ-CoDel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FqCodel {
     /// Largest number of packets queued, over all flows.
@@ -143,7 +144,7 @@ pub struct FqCodel {
 }
 
 /// Parameters of RED, in byte mode.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Red {
     /// Largest number of packets queued.
@@ -163,7 +164,7 @@ pub struct Red {
 }
 
 /// Parameters of PIE.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pie {
     /// Largest number of packets queued.
@@ -181,7 +182,7 @@ pub struct Pie {
 }
 
 /// Delivery opportunities, repeated without end from the start of the run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Trace {
     /// Instants within a period, ascending, each at most `period_ns`. Several may coincide.

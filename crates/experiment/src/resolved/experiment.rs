@@ -1,7 +1,9 @@
 //! The experiment as a whole: its network, its flows, its events and its measurements.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
@@ -14,10 +16,11 @@ use crate::time::Nanos;
 pub const SCHEMA: &str = "mptcplab/experiment/2";
 
 /// A resolved experiment.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// Always [`SCHEMA`].
+    /// Name and version of this form.
+    #[schemars(extend("const" = SCHEMA))]
     pub schema: String,
     /// Name of this member of its family.
     pub name: String,
@@ -60,7 +63,8 @@ pub struct Experiment {
     pub expect: Vec<String>,
     /// Files of users' own algorithms that flows name.
     pub user_code: Vec<UserCode>,
-    /// The origins of values. Ignored.
+    /// Maps fields of the description to where their values come from. Back-ends ignore it.
+    #[schemars(with = "BTreeMap<String, String>")]
     pub origins: IgnoredAny,
 }
 
@@ -78,7 +82,7 @@ impl Experiment {
 }
 
 /// A file with users' own algorithms.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UserCode {
     /// The file as flows name it: the part before the colon, if there is one.
@@ -88,7 +92,7 @@ pub struct UserCode {
 }
 
 /// What differs between seeds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Vary {
     /// Each flow starts later by a draw from [0, `start_ns`).
@@ -102,7 +106,7 @@ pub struct Vary {
 }
 
 /// A router, switch or access point.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Node {
     /// Id, unique among hosts and nodes.
@@ -117,7 +121,7 @@ pub struct Node {
 
 /// How a router chooses among the next hops of equally short routes. All packets between two ports
 /// take the same next hop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NextHop {
     /// By a hash of the addresses.
@@ -131,7 +135,7 @@ pub enum NextHop {
 }
 
 /// Kinds of nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeKind {
     /// Forwards between subnets.
@@ -143,7 +147,7 @@ pub enum NodeKind {
 }
 
 /// The attachment of a host or node to a link.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Interface {
     /// Id, such as `client.wlan0`.
@@ -176,7 +180,7 @@ impl Interface {
 }
 
 /// A set of interfaces without a router between them.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Subnet {
     /// Id.
@@ -188,7 +192,7 @@ pub struct Subnet {
 }
 
 /// A serializer shared by several links.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Medium {
     /// Id, unique among media.
@@ -201,7 +205,7 @@ pub struct Medium {
 }
 
 /// A link between two interfaces.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
     /// Id, unique among links.
@@ -241,8 +245,9 @@ impl Link {
 }
 
 /// The layer of what a link carries. It does not affect the link model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "u8")]
+#[schemars(extend("enum" = [2, 3]))]
 pub enum Layer {
     /// Ethernet frames.
     Two,
@@ -263,7 +268,7 @@ impl TryFrom<u8> for Layer {
 }
 
 /// An action at a given time.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
     /// Id, unique among events.
@@ -278,7 +283,7 @@ pub struct Event {
 }
 
 /// What is measured.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Measure {
     /// Interval between samples.

@@ -1,5 +1,6 @@
 //! A flow: its hosts, its application, its algorithms and its paths.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Algorithm;
@@ -7,7 +8,7 @@ use crate::algorithms::parameters::Kind;
 use crate::time::Nanos;
 
 /// Data sent from one host to another.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
     /// Id, unique among flows.
@@ -57,7 +58,7 @@ impl Flow {
 }
 
 /// One of the two ends of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FlowEnd {
     /// The sender.
@@ -67,7 +68,7 @@ pub enum FlowEnd {
 }
 
 /// A transport protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Transport {
     /// RFC 768.
@@ -79,7 +80,7 @@ pub enum Transport {
 }
 
 /// The paths on which a connection starts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Handshake {
     /// On the first path.
@@ -90,7 +91,7 @@ pub enum Handshake {
 }
 
 /// The application of a flow.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Application {
     /// Sends as much as the transport accepts.
@@ -185,7 +186,7 @@ impl Application {
 }
 
 /// A video and its player.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Video {
     /// The bit rates in which segments exist, ascending.
@@ -202,7 +203,7 @@ pub struct Video {
 }
 
 /// A pair of interfaces and the links between them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Path {
     /// Interface of the sender.
@@ -226,7 +227,7 @@ pub struct Path {
 }
 
 /// One link of a path.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Hop {
     /// Id of the link.
@@ -236,7 +237,7 @@ pub struct Hop {
 }
 
 /// A direction of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HopDirection {
     /// From `a` to `b`.

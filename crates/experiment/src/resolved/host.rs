@@ -1,12 +1,13 @@
 //! A host.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Behaviour;
 use crate::time::Nanos;
 
 /// A host. It sends and receives, and never forwards.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
     /// Id, unique among hosts and nodes.
@@ -47,7 +48,7 @@ impl Host {
 }
 
 /// The protocol stack of a host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Stack {
     /// The choice is left to the back-end.
@@ -71,7 +72,7 @@ impl Stack {
 
 /// What happens to a connection with a single subflow when MPTCP breaks in mid-stream (RFC 8684,
 /// section 3.7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Fallback {
     /// Falls back to plain TCP where the RFC allows it.
@@ -81,7 +82,7 @@ pub enum Fallback {
 }
 
 /// Where packets wait for the first link of a host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FirstHop {
     /// In the network. The stack of the sender feels no back-pressure.
@@ -91,7 +92,7 @@ pub enum FirstHop {
 }
 
 /// How long a host takes to handle packets and timers, beyond a constant time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum HostJitter {
     /// Not stated, as in experiments older than this field: no time in the simulator, the actual
@@ -116,7 +117,7 @@ impl HostJitter {
 }
 
 /// A distribution of times from 0 on, linear between its quantiles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JitterQuantiles {
     /// The median.

@@ -2,13 +2,14 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Experiment;
 use crate::time::Nanos;
 
 /// A middlebox between an interface and its link.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Middlebox {
     /// Id of the interface at which it stands.
@@ -20,7 +21,7 @@ pub struct Middlebox {
 }
 
 /// Which packets a middlebox processes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MiddleboxDirection {
     /// Packets from the interface to the link.
@@ -43,7 +44,7 @@ impl MiddleboxDirection {
 }
 
 /// What a middlebox does.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Element {
     /// Removes options.
@@ -87,7 +88,7 @@ impl Element {
 }
 
 /// A selection of MPTCP options in some segments.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Selection {
     /// The options selected.
@@ -99,7 +100,7 @@ pub struct Selection {
 }
 
 /// The MPTCP options (RFC 8684, section 7.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the RFC's own names")]
 pub enum OptionName {
@@ -115,7 +116,7 @@ pub enum OptionName {
 }
 
 /// Segments by their flags.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SegmentKind {
     /// SYN: the first segment of a connection.
@@ -127,7 +128,7 @@ pub enum SegmentKind {
 }
 
 /// The outside addresses of a NAT.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Nat {
     /// Replaces IPv4 addresses.
@@ -137,7 +138,7 @@ pub struct Nat {
 }
 
 /// How segments are cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Split {
     /// Largest payload of a piece in bytes.
@@ -147,7 +148,7 @@ pub struct Split {
 }
 
 /// Which pieces of a segment keep its MPTCP options.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PiecesWithOptions {
     /// All.
@@ -157,7 +158,7 @@ pub enum PiecesWithOptions {
 }
 
 /// How segments are joined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Coalesce {
     /// Largest payload of a joined segment in bytes.
@@ -167,7 +168,7 @@ pub struct Coalesce {
 }
 
 /// Which bytes are changed. Exactly one of the two fields is set.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeBytes {
     /// The byte after the first `after_bytes` bytes of each direction of a connection, whenever it
@@ -180,7 +181,7 @@ pub struct ChangeBytes {
 }
 
 /// How many bytes are inserted, and where.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InsertBytes {
     /// Number of bytes inserted.
@@ -190,7 +191,7 @@ pub struct InsertBytes {
 }
 
 /// Which packets are duplicated.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Duplicate {
     /// Probability for each packet.
@@ -198,7 +199,7 @@ pub struct Duplicate {
 }
 
 /// How far data is acknowledged ahead of the receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AcknowledgeEarly {
     /// Largest amount of data, in bytes, kept for each receiver of a connection.
