@@ -19,8 +19,8 @@ EXAMPLES = ROOT / "examples"
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]
 TUTORIAL = ROOT / "docs" / "tutorial.md"
-RESULTS = ROOT / "docs" / "results.md"
-SWEEPING = ROOT / "docs" / "sweeping.md"
+RESULTS = ROOT / "docs" / "guide" / "results.md"
+SWEEPING = ROOT / "docs" / "guide" / "sweeping.md"
 DESCRIPTIONS = sorted(EXAMPLES.glob("*.yaml"))
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
 
