@@ -106,8 +106,8 @@ INLINE u32 halved(struct sock *sk, struct growth *growth, u32 least)
 #define INFINITE_SSTHRESH 0x7fffffff
 
 /*
- * A kernel that passes over a hook takes what was left on the stack for the answer of `ssthresh` or `undo_cwnd`
- * (docs/kernel-congestion-control.md). With each acknowledgment a window or threshold that cannot be is put right.
+ * A kernel that skips a hook takes stale stack memory as the answer of `ssthresh` or `undo_cwnd` (see
+ * docs/internals/kernel-congestion-control.md). Each acknowledgment corrects an impossible window or threshold.
  */
 INLINE void correct_stray_answers(struct sock *sk)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A congestion control of one's own for the kernel: each of n subflows grows 1/n as fast as Reno and keeps three
- * quarters of its window after a loss. `make bpf` compiles it, and docs/kernel-congestion-control.md explains it.
+ * A user-defined congestion control for the kernel: each of n subflows grows 1/n as fast as Reno and keeps three
+ * quarters of its window after a loss. `make bpf` compiles it. docs/internals/kernel-congestion-control.md explains it.
  */
 #include "windows.h"
 

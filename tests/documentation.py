@@ -18,9 +18,10 @@ ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]
+WITH_LINKS = [*TEXTS, ROOT / "SECURITY.md", ROOT / "CHANGELOG.md"]
 TUTORIAL = ROOT / "docs" / "tutorial.md"
-RESULTS = ROOT / "docs" / "results.md"
-SWEEPING = ROOT / "docs" / "sweeping.md"
+RESULTS = ROOT / "docs" / "guide" / "results.md"
+SWEEPING = ROOT / "docs" / "guide" / "sweeping.md"
 DESCRIPTIONS = sorted(EXAMPLES.glob("*.yaml"))
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
 

@@ -242,7 +242,7 @@ def of_fault(cell: Cell) -> Outcome | None:
 _HEAD = """\
 # Behind middleboxes
 
-This page shows how a transfer of 1.5 MB ends if a [middlebox](../middleboxes.md) is before the
+This page shows how a transfer of 1.5 MB ends if a [middlebox](../guide/middleboxes.md) is before the
 sender's first interface, with the engine and with Linux 6.18. The transfer uses one or two links of
 20 Mbit/s, with a round trip of 10 ms. `python tests/middlebox_matrix.py` writes this page. The
 tests compare each run with what RFC 8684 allows.

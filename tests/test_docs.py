@@ -14,7 +14,7 @@ from documentation import (
     PAGES,
     ROOT,
     SCRIPTS,
-    TEXTS,
+    WITH_LINKS,
     Block,
     anchors,
     links,
@@ -125,7 +125,7 @@ def test_script_runs(script: Path) -> None:
     runpy.run_path(str(script), run_name="__main__")
 
 
-@pytest.mark.parametrize("page", TEXTS, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", WITH_LINKS, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_between_pages_resolve(page: Path) -> None:
     for target in links(page):
         file, _, anchor = target.partition("#")

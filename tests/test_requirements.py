@@ -1,4 +1,4 @@
-"""Tests that the tables of docs/engine.md name an existing test for each requirement that the engine meets."""
+"""Tests that the tables of docs/internals/rfc8684.md name an existing test for each met requirement."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from documentation import ROOT
 
-PAGE = ROOT / "docs" / "engine.md"
+PAGE = ROOT / "docs" / "internals" / "rfc8684.md"
 CRATE = ROOT / "crates" / "mptcp"
 SCRIPTS = CRATE / "tests" / "packet_scripts"
 LAST_COLUMN = "shown by"

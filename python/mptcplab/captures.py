@@ -33,7 +33,7 @@ def explain(
 ) -> dict[str, Any]:
     """Analyses captures from one place: a single file, or one file for each interface of a host.
 
-    Returns the document ``mptcplab/pcap/1`` (docs/captures.md). Its seconds count from the first
+    Returns the document ``mptcplab/pcap/1`` (docs/guide/captures.md). Its seconds count from the first
     frame. ``series`` is a Parquet file that gets a row for every TCP packet. ``progress`` is called
     from time to time with the bytes read of all files. Raises UsageError for a file that is not a
     capture, and RunFailed if reading or writing fails.

@@ -1,7 +1,7 @@
 """The arguments and results of the hooks of user-defined algorithms. Views are copies, so changes to them do nothing.
 
 Times and durations are whole nanoseconds. Times count from the start of the run.
-`docs/extending.md` describes the hooks.
+`docs/guide/extending.md` describes the hooks.
 """
 
 from __future__ import annotations

@@ -117,10 +117,10 @@ _DESCRIPTION_HEAD = """\
 A description is a YAML file. It begins with the fields of an [experiment](#experiment); the other sections are what
 stands below them. The [guide](../README.md#describing-an-experiment) explains them with examples.
 
-- Rates, sizes and durations have [units](../description/units-of-quantities.md).
+- Rates, sizes and durations have [units](../guide/description/units-of-quantities.md).
 - *Per direction* means that the value may also be `{forward: .., backward: ..}`; a direction left out
   keeps the default.
-- Any value may be a parameter of a [family](../description/families.md), `$name`.
+- Any value may be a parameter of a [family](../guide/description/families.md), `$name`.
 - `experiments` beside the fields of an experiment holds a list of descriptions, each merged over the rest of the file.
 - An unknown field is an error, and so is a setting that would have no effect.
 
@@ -309,7 +309,7 @@ A published name stands for the published formula, as it was read. `-oot` is the
 out-of-tree kernel; `x-` marks what this laboratory defined itself, because its source does not say how to compute it.
 
 A name may be followed by parameters, `scheduler: {round_robin: {num_segments: 4}}`; those that are not given have their
-defaults. `./FILE.py:CLASS` and `crate:NAME` are [algorithms of your own](../extending.md).
+defaults. `./FILE.py:CLASS` and `crate:NAME` are [algorithms of your own](../guide/extending.md).
 
 """
 
@@ -359,8 +359,8 @@ _FEATURES_HEAD = """\
 This page lists the features that a description can use, and where each of them runs: `sim` is the simulator, `kernel`
 a current Linux kernel, `userspace` our stack on that kernel's network. A description that uses a feature that its
 back-end lacks is refused, with the reason. `mptcplab list SPEC` shows it for each experiment, `mptcplab doctor` for
-this machine. The [limitations](../limitations.md) say what else is missing; algorithms are on
-[another page](algorithms.md), and your own [on a third](../extending.md).
+this machine. The [limitations](../guide/limitations.md) say what else is missing; algorithms are on
+[another page](algorithms.md), and your own [on a third](../guide/extending.md).
 
 """
 
@@ -410,7 +410,7 @@ _PROFILES_HEAD = """\
 # Profiles
 
 The named sets of defaults that come with mptcplab. Every value has its ground: where it was stated, or that it was
-assumed, and why. [How to use and write them](../description/profiles.md).
+assumed, and why. [How to use and write them](../guide/description/profiles.md).
 
 """
 

@@ -36,7 +36,7 @@ AT_ONCE = 2
 MOST_BDPS = 10
 #: The number of samples, of one round trip with a full queue, in which the window can be larger if
 #: a kernel skips hooks. The next acknowledgment corrects the window
-#: (docs/kernel-congestion-control.md).
+#: (docs/internals/kernel-congestion-control.md).
 STRAY_SAMPLES = 5
 SEGMENT_BYTES = 1500
 #: Two disjoint paths: the rates, the round-trip times without and with a full queue, and the

@@ -115,7 +115,7 @@
 //! # Ok::<(), mptcp::endpoint::ConnectError>(())
 //! ```
 //!
-//! `docs/engine.md` lists which requirements of RFC 8684 are met, requirement by requirement.
+//! `docs/internals/rfc8684.md` states for each requirement of RFC 8684 whether the engine meets it.
 
 pub mod algorithm;
 pub mod cc;

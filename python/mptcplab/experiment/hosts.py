@@ -108,7 +108,7 @@ class HostJitter(Model):
 
 
 #: Times from the arrival of data to the departure of its acknowledgment on Linux 6.18, less the smallest time
-#: (docs/description/hosts-and-nodes.md#hosts-take-time). `max` is the 99.9th percentile.
+#: (docs/guide/description/hosts-and-nodes.md#hosts-take-time). `max` is the 99.9th percentile.
 LINUX_JITTER = HostJitter(p50=Duration("20us"), p90=Duration("50us"), p99=Duration("140us"), max=Duration("350us"))
 
 

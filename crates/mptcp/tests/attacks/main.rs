@@ -1,6 +1,6 @@
 //! Attacks on a connection and its host (RFC 6181, RFC 7430): sends 100,000 hostile packets of each
 //! kind, and counts the responses and the memory held afterwards. Prints the table in
-//! `docs/engine.md`.
+//! `docs/internals/security.md`.
 
 #[path = "../world/mod.rs"]
 #[expect(dead_code, unused_imports, reason = "hostile packets need no network")]

@@ -1,4 +1,5 @@
-//! The values of telemetry. All come from the kernel; docs/kernel-telemetry.md names their sources.
+//! The values of telemetry, all from the kernel. `docs/internals/kernel-telemetry.md` names their
+//! sources.
 
 use std::net::SocketAddr;
 
