@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from documentation import DESCRIPTIONS, DOCUMENTED, ROOT, Block, write_with_page
 from jsonschema import Draft202012Validator
-from mptcplab import algorithms
+from mptcplab import _core, algorithms
 from mptcplab.catalogue import catalogue
-from mptcplab.experiment import members, resolved_schema
+from mptcplab.experiment import members
 from mptcplab.experiment.profiles import shipped
 from mptcplab.reference import documents
 
-RESOLVED = Draft202012Validator(resolved_schema())
+RESOLVED = Draft202012Validator(json.loads(_core.resolved_schema()))
 
 
 def misfits(resolved: dict[str, Any]) -> list[str]:

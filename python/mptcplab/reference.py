@@ -8,10 +8,12 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -84,29 +86,38 @@ Written by `make schema` from crates/experiment/src/resolved.
 '''
 
 
-def resolved_types() -> str:
-    """Returns the module with the types of the resolved form, made from its schema."""
-    import datamodel_code_generator as generator  # only developers have it
+_OF_GENERATOR = [
+    *("--input-file-type", "jsonschema"),
+    *("--output-model-type", "typing.TypedDict"),
+    *("--target-python-version", "3.11"),
+    *("--class-name", "Experiment"),
+    *("--custom-file-header", _RESOLVED_FORM),
+    *("--enum-field-as-literal", "all"),
+    *("--formatters", "ruff-check", "ruff-format"),
+    "--use-title-as-name",
+    "--use-schema-description",
+    "--use-field-description",
+    "--use-inline-field-description",
+    "--use-single-line-docstring",
+    "--use-standard-collections",
+    "--use-union-operator",
+    "--no-use-closed-typed-dict",
+]
 
-    written = generator.generate(
-        _core.resolved_schema(),
-        input_file_type=generator.InputFileType.JsonSchema,
-        output_model_type=generator.DataModelType.TypingTypedDict,
-        target_python_version=generator.PythonVersion.PY_311,
-        class_name="Experiment",
-        custom_file_header=_RESOLVED_FORM,
-        enum_field_as_literal=generator.LiteralType.All,
-        use_title_as_name=True,
-        use_schema_description=True,
-        use_field_description=True,
-        use_field_description_inline=True,
-        use_single_line_docstring=True,
-        use_standard_collections=True,
-        use_union_operator=True,
-        use_closed_typed_dict=False,
-        formatters=[generator.Formatter.RUFF_CHECK, generator.Formatter.RUFF_FORMAT],
-    )
-    return str(written)
+
+def resolved_types() -> str:
+    """Returns the module with the types of the resolved form, made from its schema.
+
+    The tool that makes it is installed for developers only.
+    """
+    with TemporaryDirectory() as directory:
+        schema, module = Path(directory, "schema.json"), Path(directory, "types.py")
+        schema.write_text(_core.resolved_schema(), encoding="utf-8")
+        # It warns that it does not know the sizes of integers.
+        generator = [sys.executable, "-W", "ignore", "-m", "datamodel_code_generator"]
+        files = ["--input", str(schema), "--output", str(module)]
+        subprocess.run([*generator, *_OF_GENERATOR, *files], check=True)
+        return module.read_text(encoding="utf-8")
 
 
 # ---- the description -------------------------------------------------------------------------------------------------

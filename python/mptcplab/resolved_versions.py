@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mptcplab._core import SCHEMA
+from mptcplab import _core
 
 Json = dict[str, Any]
 
+SCHEMA = _core.SCHEMA
 VERSION_1 = "mptcplab/experiment/1"
 
 #: The values of behaviours that version 1 did not have, which followed from the name.

@@ -27,7 +27,6 @@ from mptcplab.experiment.load import Member, load, members
 from mptcplab.experiment.measure import Measure, ProbeSettings, Vary
 from mptcplab.experiment.middleboxes import Middlebox
 from mptcplab.experiment.resolve import Resolved, resolve
-from mptcplab.experiment.resolved_form import resolved_schema
 from mptcplab.experiment.schema import json_schema
 
 __all__ = [
@@ -67,5 +66,4 @@ __all__ = [
     "members",
     "parse_action",
     "resolve",
-    "resolved_schema",
 ]

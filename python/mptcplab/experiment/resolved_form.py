@@ -1,686 +1,1178 @@
-"""The resolved form, `mptcplab/experiment/2`, that back-ends read: its types and its JSON Schema.
+"""The types of the resolved form, which back-ends read.
 
-Quantities are integers with their unit in the name. Every key is present, and null where there is no value.
-Lists keep the order of the description. Packets are numbered from 0.
+Quantities are integers with their unit in the name. Every key is present, and None where there is no value. Lists keep
+the order of the description. Packets are numbered from 0.
+
+Written by `make schema` from crates/experiment/src/resolved.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
-
-from pydantic import ConfigDict, Field, TypeAdapter, with_config
-from typing_extensions import TypedDict
-
-from mptcplab.experiment.middleboxes import OptionName, SegmentKind
-from mptcplab.experiment.schema import DIALECT, Schema
-from mptcplab.resolved_versions import SCHEMA
-
-Count: TypeAlias = Annotated[int, Field(ge=0)]
-Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
-
-_strict = with_config(ConfigDict(extra="forbid", use_attribute_docstrings=True))
-
-
-@_strict
-class Vary(TypedDict):
-    """What differs between seeds."""
-
-    start_ns: Count
-    """Starts of flows are delayed by a random time below this value."""
-    rtt_ppm: Count
-    """The delays of each link are multiplied by a random factor of 1 ± this value, in millionths, the
-    same in both directions."""
-    events_ppm: Count
-    """The times between events, and the time to the first, are multiplied by a random factor of
-    1 ± this value, in millionths, and changed by at most 1 s."""
-
-
-@_strict
-class Behaviour(TypedDict):
-    """How the stack of a host handles failures."""
-
-    name: Literal["mainline", "oot"]
-    """The preset that the other values are based on. Nothing else follows from it."""
-    failed_after: Literal["first_rto", "stale"]
-    stale_intervals: Count
-    reinjection: Literal["none", "on_rto", "on_stale", "on_close", "opportunistic"]
-    reinject_whole_queue: bool
-    path_manager_delay_ns: Count
-    recreation: Literal["never", "backoff"]
-    """Whether the path manager re-creates failed subflows."""
-    recreation_first_ns: Count
-    recreation_longest_ns: Count
-    subflow_order: Literal["newest_first", "oldest_first"]
-    timers: Literal["exact", "wheel"]
-    """When timers expire."""
-    add_address: Literal["once", "fixed", "adaptive"]
-    """Whether the announcement of an address is repeated until it is echoed: not at all, after a fixed
-    time, or after a time that follows the round-trip times."""
-    shares_receive_threshold: bool
-    """Whether the receive threshold of a connection grows with the data of all its subflows."""
-    counts_out_of_order: bool
-    """Whether data in the out-of-order queue of a connection reduces the receive window."""
-    tells_doubled_window: bool
-    """Whether window updates after a read are sent only if the window has doubled."""
-    acks_wait_for_reader: bool
-    """Whether acknowledgments that would narrow the window wait until the application has read."""
-    offered_window: Literal["half", "share_of_payload"]
-    """The part of a receive buffer that is offered as a window."""
-    segmentation_offload: bool
-    """Whether segments leave in packets of several, unless the host feels its first link."""
-
-
-@_strict
-class NoHostJitter(TypedDict):
-    """The host takes no time."""
-
-    kind: Literal["none"]
-
-
-@_strict
-class UnstatedHostJitter(TypedDict):
-    """As in experiments older than host jitter: the host takes no time in the simulator, and the time
-    of the machine in real time."""
-
-    kind: Literal["unstated"]
-
-
-@_strict
-class HostJitter(TypedDict):
-    """Quantiles of the times that the host takes, linear between them."""
-
-    kind: Literal["linux", "quantiles"]
-    """With `linux`, real-time back-ends use the times of the machine."""
-    p50_ns: Count
-    p90_ns: Count
-    p99_ns: Count
-    max_ns: Count
-
-
-@_strict
-class Host(TypedDict):
-    """A host: an end of flows."""
-
-    id: str
-    stack: Literal["backend", "kernel", "userspace"]
-    mptcp: bool
-    one_at_a_time: bool
-    syn_retries: Count
-    syn_linear_timeouts: Count
-    checksum: bool
-    fallback: Literal["rfc", "strict"]
-    """What happens if MPTCP breaks in mid-stream on the only subflow: with `rfc` the connection continues
-    as TCP where RFC 8684 allows it, with `strict` the subflow is reset."""
-    rcvbuf_bytes: Count
-    sndbuf_bytes: Count
-    initial_window_segments: Count
-    first_hop: Literal["network", "host"]
-    host_jitter: Annotated[UnstatedHostJitter | NoHostJitter | HostJitter, Field(discriminator="kind")]
-    """Random time that the host takes to handle packets, and by which its timers fire late."""
-    behaviour: Annotated[list[Behaviour], Field(min_length=1)]
-    """In order of preference."""
+from typing import Any, Literal, TypeAlias, TypedDict
 
 
-@_strict
-class Node(TypedDict):
-    """A node between hosts."""
+class ActionInterfaceDown(TypedDict):
+    """
+    Takes an interface down. It sends and receives nothing more. Packets already on the link
+    continue, and the other end is not told.
+    """
 
-    id: str
-    kind: Literal["router", "switch", "ap"]
-    next_hop: Literal["ecmp_l3", "ecmp_l4", "random", "by_port"] | None
-    """How a router chooses among equal next hops; null if packets follow the path of their flow."""
+    interface: str
+    """Id of the interface."""
 
+    kind: Literal["interface_down"]
 
-@_strict
-class Interface(TypedDict):
-    """An interface of a host or router, or a port of a switch or access point, which has no address."""
 
-    id: str
-    """NODE.INTERFACE."""
-    node: str
-    link: str
-    subnet: Count
-    ipv4: str | None
-    """IPv4 address with prefix length."""
-    ipv6: str | None
-    """IPv6 address with prefix length."""
-    mtu_bytes: Count
-    up: bool
-    """Whether it is up at the start of the run."""
+class ActionInterfaceUp(TypedDict):
+    """Undoes `interface_down`."""
 
+    interface: str
+    """Id of the interface."""
 
-@_strict
-class Subnet(TypedDict):
-    """Interfaces that are joined by links and switches without a router between them."""
+    kind: Literal["interface_up"]
 
-    id: Count
-    ipv4: str
-    ipv6: str
 
+class ActionAddressAdd(TypedDict):
+    """Adds the address of an interface, at first or again."""
 
-@_strict
-class Medium(TypedDict):
-    """A serializer that links share."""
+    interface: str
+    """Id of the interface."""
 
-    id: str
-    rate_bps: Count | None
-    """Null: each packet is sent at the rate of its link."""
-    overhead_bytes: Count
+    kind: Literal["address_add"]
 
 
-@_strict
-class NoLoss(TypedDict):
-    """No packet is lost."""
+class ActionAddressRemove(TypedDict):
+    """Removes the address of an interface."""
 
-    kind: Literal["none"]
+    interface: str
+    """Id of the interface."""
 
+    kind: Literal["address_remove"]
 
-@_strict
-class Bernoulli(TypedDict):
-    """Independent loss."""
 
-    kind: Literal["bernoulli"]
-    probability: Share
+class ActionSetBackup(TypedDict):
+    """Makes the subflows of an interface backup, or regular again."""
 
+    interface: str
+    """Id of the interface."""
 
-@_strict
-class GilbertElliott(TypedDict):
-    """Loss in bursts."""
+    kind: Literal["set_backup"]
+    on: bool
+    """Whether they become backup."""
 
-    kind: Literal["gilbert_elliott"]
-    good_to_bad: Share
-    bad_to_good: Share
-    loss_good: Share
-    loss_bad: Share
 
+class ActionExec(TypedDict):
+    """Runs a program on a host."""
 
-@_strict
-class LossList(TypedDict):
-    """Loss of given packets."""
+    argv: list[str]
+    """Program and arguments."""
 
-    kind: Literal["list"]
-    packets: list[Count]
-    """Numbers of the lost packets, counted from 0 at the place of loss, ascending."""
+    host: str
+    """Id of the host."""
 
+    kind: Literal["exec"]
 
-Loss: TypeAlias = Annotated[NoLoss | Bernoulli | GilbertElliott | LossList, Field(discriminator="kind")]
 
+AddAddress: TypeAlias = Literal["once", "fixed", "adaptive"]
+"""Whether the announcement of an address is repeated until it is echoed."""
 
-@_strict
-class DropTail(TypedDict):
-    """Drop-tail."""
 
-    kind: Literal["drop_tail"]
-    limit_packets: Count | None
-    limit_bytes: Count | None
+class Algorithm1(TypedDict):
+    """An algorithm: its name, or an object with its name and its parameters."""
 
+    name: str
 
-@_strict
-class Codel(TypedDict):
-    """CoDel."""
 
-    kind: Literal["codel"]
-    limit_packets: Count | None
-    limit_bytes: Count | None
-    target_ns: Count
-    interval_ns: Count
+Algorithm: TypeAlias = str | Algorithm1
+"""An algorithm: its name, or an object with its name and its parameters."""
 
 
-@_strict
-class FqCodel(TypedDict):
-    """FQ-CoDel."""
+class ApplicationBulk(TypedDict):
+    """Sends as much as the transport accepts."""
 
-    kind: Literal["fq_codel"]
-    limit_packets: Count | None
-    limit_bytes: Count | None
-    target_ns: Count
-    interval_ns: Count
-    flows: Count
-    quantum_bytes: Count
+    bytes: int | None
+    """Size of the transfer in bytes."""
 
+    duration_ns: int | None
+    """Duration of the transfer."""
 
-@_strict
-class Red(TypedDict):
-    """RED."""
+    kind: Literal["bulk"]
 
-    kind: Literal["red"]
-    limit_packets: Count | None
-    limit_bytes: Count | None
-    min_bytes: Count
-    max_bytes: Count
-    max_probability: Share
-    weight: Share
 
+class ApplicationCbr(TypedDict):
+    """Sends equal pieces at a constant bit rate."""
 
-@_strict
-class Pie(TypedDict):
-    """PIE."""
+    duration_ns: int | None
+    """How long it sends. `None` is until the end of the run."""
 
-    kind: Literal["pie"]
-    limit_packets: Count | None
-    limit_bytes: Count | None
-    target_ns: Count
-    update_ns: Count
-    max_burst_ns: Count
+    kind: Literal["cbr"]
+    rate_bps: int
+    """Payload rate in bit/s."""
 
+    size_bytes: int
+    """Payload of one piece in bytes."""
 
-Queue: TypeAlias = Annotated[DropTail | Codel | FqCodel | Red | Pie, Field(discriminator="kind")]
 
+class ApplicationProbe(TypedDict):
+    """Sends requests at a fixed interval. The receiver echoes each."""
 
-@_strict
-class Trace(TypedDict):
-    """Delivery opportunities, repeated without end."""
+    duration_ns: int | None
+    """How long it sends. `None` is until the end of the run."""
 
-    opportunities_ns: list[Count]
-    """Ascending, below the period."""
-    period_ns: Count
-    opportunity_bytes: Count
+    every_ns: int
+    """Interval between requests."""
 
+    kind: Literal["probe"]
+    size_bytes: int
+    """Payload of a request and of its answer in bytes."""
 
-@_strict
-class Direction(TypedDict):
-    """One direction of a link."""
 
-    rate_bps: Count | None
-    """Null: packets take no time, or follow the trace."""
-    overhead_bytes: Count
-    """Bytes that the rate counts per packet beyond the IP packet."""
-    delay_ns: Count
-    jitter_ns: Count
-    """Random delay added to each packet, uniform from 0 to below this value."""
-    reorder: bool
-    loss: Loss
-    loss_at: Literal["ingress", "egress"]
-    queue: Queue
-    trace: Trace | None
+class ApplicationRequestResponse(TypedDict):
+    """Sends a request, waits for the response, and sends the next request."""
 
+    count: int | None
+    """Number of requests."""
 
-@_strict
-class Link(TypedDict):
-    """A link between two interfaces; forward is from `a` to `b`."""
+    duration_ns: int | None
+    """How long requests are sent."""
 
-    id: str
-    a: str
-    b: str
-    medium: str | None
-    layer: Literal[2, 3]
-    """2 if an end of the link is at a switch or access point."""
-    forward: Direction
-    backward: Direction
+    kind: Literal["request_response"]
+    request_bytes: int
+    """Size of a request in bytes."""
 
+    response_bytes: int
+    """Size of a response in bytes."""
 
-@_strict
-class OptionsOfMptcp(TypedDict):
-    """Removes MPTCP options, or drops the segments that have them."""
 
-    kind: Literal["strip_options", "drop_options"]
-    options: list[OptionName]
-    segments: list[SegmentKind]
-    after_bytes: Count
-    """Bytes that the connection must have carried in one direction before this applies."""
+class ApplicationShortFlows(TypedDict):
+    """Starts short transfers, each in its own connection."""
 
+    bytes: int
+    """Size of a transfer in bytes."""
 
-@_strict
-class RewriteSequence(TypedDict):
-    """Shifts sequence numbers by a random amount for each connection."""
+    every_ns: int | None
+    """Fixed interval between starts."""
+
+    kind: Literal["short_flows"]
+    poisson_mean_ns: int | None
+    """Mean of exponentially distributed intervals between starts."""
+
+
+class ApplicationStreaming(TypedDict):
+    """Sends a stream that is played while it arrives."""
+
+    bitrate_bps: int
+    """Rate in bit/s at which it is played."""
+
+    kind: Literal["streaming"]
+    startup_ns: int
+    """How much is buffered before playback starts."""
+
+
+class ApplicationVideo(TypedDict):
+    """Plays a video. The player requests segments and chooses the bit rate of each."""
+
+    bitrates_bps: list[int]
+    """The bit rates in which segments exist, ascending."""
+
+    buffer_ns: int
+    """Playing time that the buffer of the player holds."""
+
+    kind: Literal["video"]
+    length_ns: int | None
+    """Playing time of the whole video. `None` is without end."""
+
+    segment_ns: int
+    """Playing time of a segment."""
+
+    startup_ns: int
+    """Playing time in the buffer from which playback starts, at first and after a stall."""
+
+
+class ApplicationIperf3(TypedDict):
+    """Runs `iperf3`."""
+
+    args: list[str]
+    """Arguments of `iperf3`."""
+
+    kind: Literal["iperf3"]
+
+
+class ApplicationCommand(TypedDict):
+    """Runs any program."""
+
+    argv: list[str]
+    """Program and arguments."""
+
+    kind: Literal["command"]
+
+
+Application: TypeAlias = (
+    ApplicationBulk
+    | ApplicationCbr
+    | ApplicationProbe
+    | ApplicationRequestResponse
+    | ApplicationShortFlows
+    | ApplicationStreaming
+    | ApplicationVideo
+    | ApplicationIperf3
+    | ApplicationCommand
+)
+"""The application of a flow."""
+
+
+BehaviourName: TypeAlias = Literal["mainline", "oot"]
+"""Presets of [`Behaviour`]."""
+
+
+class ElementRewriteSequence(TypedDict):
+    """Shifts sequence numbers, by a random amount for each connection."""
 
     kind: Literal["rewrite_sequence"]
 
 
-@_strict
-class Nat(TypedDict):
-    """Hides a host behind these addresses."""
+class ElementNat(TypedDict):
+    """Hides a host behind other addresses and ports."""
+
+    ipv4: str
+    """Replaces IPv4 addresses."""
+
+    ipv6: str
+    """Replaces IPv6 addresses."""
 
     kind: Literal["nat"]
-    ipv4: str
-    ipv6: str
 
 
-@_strict
-class Split(TypedDict):
-    """Splits segments."""
+class ElementCoalesce(TypedDict):
+    """Joins consecutive segments."""
 
-    kind: Literal["split"]
-    largest_bytes: Count
-    options: Literal["all", "first"]
-    """The pieces that keep the MPTCP options."""
-
-
-@_strict
-class Coalesce(TypedDict):
-    """Joins segments."""
+    hold_ns: int
+    """How long a segment is held for the next one."""
 
     kind: Literal["coalesce"]
-    largest_bytes: Count
-    hold_ns: Count
+    largest_bytes: int
+    """Largest payload of a joined segment in bytes."""
 
 
-@_strict
-class ChangeBytes(TypedDict):
-    """Changes bytes, at one place in each direction of a connection or at random."""
+class ElementChangeBytes(TypedDict):
+    """Changes bytes of the payload."""
+
+    after_bytes: int | None
+    """
+    The byte after the first `after_bytes` bytes of each direction of a connection, whenever it
+    is sent.
+    """
 
     kind: Literal["change_bytes"]
-    after_bytes: Count | None
-    probability: Share | None
+    probability: float | None
+    """One byte of each segment, with this probability."""
 
 
-@_strict
-class InsertBytes(TypedDict):
-    """Inserts bytes once in each direction of a connection."""
+class ElementInsertBytes(TypedDict):
+    """Inserts bytes into the data, and shifts all later sequence numbers."""
+
+    after_bytes: int
+    """Number of bytes before them in each direction of a connection."""
+
+    bytes: int
+    """Number of bytes inserted."""
 
     kind: Literal["insert_bytes"]
-    bytes: Count
-    after_bytes: Count
 
 
-@_strict
-class Duplicate(TypedDict):
+class ElementDuplicate(TypedDict):
     """Sends packets twice."""
 
     kind: Literal["duplicate"]
-    probability: Share
+    probability: float
+    """Probability for each packet."""
 
 
-@_strict
-class AcknowledgeEarly(TypedDict):
-    """Acknowledges data before the receiver does."""
+class ElementAcknowledgeEarly(TypedDict):
+    """Acknowledges data before the receiver has it."""
+
+    buffer_bytes: int
+    """Largest amount of data, in bytes, kept for each receiver of a connection."""
 
     kind: Literal["acknowledge_early"]
-    buffer_bytes: Count
 
 
-Element: TypeAlias = Annotated[
-    OptionsOfMptcp
-    | RewriteSequence
-    | Nat
-    | Split
-    | Coalesce
-    | ChangeBytes
-    | InsertBytes
-    | Duplicate
-    | AcknowledgeEarly,
-    Field(discriminator="kind"),
-]
+FailedAfter: TypeAlias = Literal["first_rto", "stale"]
+"""When a subflow counts as failed."""
 
 
-@_strict
-class Middlebox(TypedDict):
-    """An element between an interface and its link."""
-
-    at: str
-    direction: Literal["leaving", "arriving", "both"]
-    """The packets that it changes, seen from the interface."""
-    element: Element
+Fallback: TypeAlias = Literal["rfc", "strict"]
+"""
+What happens to a connection with a single subflow when MPTCP breaks in mid-stream (RFC 8684,
+section 3.7).
+"""
 
 
-@_strict
-class Bulk(TypedDict):
-    """Data as fast as possible; without bytes and duration, until the run ends."""
-
-    kind: Literal["bulk"]
-    bytes: Count | None
-    duration_ns: Count | None
+FirstHop: TypeAlias = Literal["network", "host"]
+"""Where packets wait for the first link of a host."""
 
 
-@_strict
-class Cbr(TypedDict):
-    """Datagrams at a constant rate; rate and size count payload."""
-
-    kind: Literal["cbr"]
-    rate_bps: Count
-    size_bytes: Count
-    duration_ns: Count | None
+FlowEnd: TypeAlias = Literal["from", "to"]
+"""One of the two ends of a flow."""
 
 
-@_strict
-class Probe(TypedDict):
-    """Datagrams that the receiver echoes."""
-
-    kind: Literal["probe"]
-    every_ns: Count
-    size_bytes: Count
-    duration_ns: Count | None
+Handshake: TypeAlias = Literal["primary", "race"]
+"""The paths on which a connection starts."""
 
 
-@_strict
-class RequestResponse(TypedDict):
-    """Requests and responses in turn."""
-
-    kind: Literal["request_response"]
-    request_bytes: Count
-    response_bytes: Count
-    count: Count | None
-    duration_ns: Count | None
+HopDirection: TypeAlias = Literal["forward", "backward"]
+"""A direction of a link."""
 
 
-@_strict
-class ShortFlows(TypedDict):
-    """Short connections, at fixed or random intervals."""
+class HostJitterUnstated(TypedDict):
+    """
+    Not stated, as in experiments older than this field: no time in the simulator, the actual
+    time on a real network.
+    """
 
-    kind: Literal["short_flows"]
-    bytes: Count
-    every_ns: Count | None
-    poisson_mean_ns: Count | None
-
-
-@_strict
-class Streaming(TypedDict):
-    """Data at the rate of a stream."""
-
-    kind: Literal["streaming"]
-    bitrate_bps: Count
-    startup_ns: Count
+    kind: Literal["unstated"]
 
 
-@_strict
-class Video(TypedDict):
-    """Segments of a video, requested by a player that chooses the bit rate of each."""
+class HostJitterNone(TypedDict):
+    """No time."""
 
-    kind: Literal["video"]
-    bitrates_bps: Annotated[list[Count], Field(min_length=1)]
-    """The available bit rates, ascending."""
-    segment_ns: Count
-    buffer_ns: Count
-    startup_ns: Count
-    length_ns: Count | None
+    kind: Literal["none"]
 
 
-@_strict
-class Iperf3(TypedDict):
-    """The iperf3 program."""
+class HostJitterLinux(TypedDict):
+    """The times of a Linux host: these quantiles in the simulator, the actual time on Linux."""
 
-    kind: Literal["iperf3"]
-    args: list[str]
+    kind: Literal["linux"]
+    max_ns: int
+    """The maximum."""
 
+    p50_ns: int
+    """The median."""
 
-@_strict
-class Command(TypedDict):
-    """Any program, which runs on the sending host."""
+    p90_ns: int
+    """The 90th percentile."""
 
-    kind: Literal["command"]
-    argv: list[str]
-
-
-App: TypeAlias = Annotated[
-    Bulk | Cbr | Probe | RequestResponse | ShortFlows | Streaming | Video | Iperf3 | Command,
-    Field(discriminator="kind"),
-]
+    p99_ns: int
+    """The 99th percentile."""
 
 
-@with_config(ConfigDict(extra="allow", use_attribute_docstrings=True))
-class Algorithm(TypedDict):
-    """An algorithm; its parameters are keys beside its name."""
+class HostJitterQuantiles(TypedDict):
+    """Times with these quantiles."""
 
-    name: str
+    kind: Literal["quantiles"]
+    max_ns: int
+    """The maximum."""
 
+    p50_ns: int
+    """The median."""
 
-@_strict
-class Hop(TypedDict):
-    """One link on a path."""
+    p90_ns: int
+    """The 90th percentile."""
 
-    link: str
-    direction: Literal["forward", "backward"]
-
-
-@_strict
-class Path(TypedDict):
-    """A path from the sender to the receiver."""
-
-    local: str
-    """The interface of the sender."""
-    remote: str
-    """The interface of the receiver."""
-    hops: list[Hop]
-    routed: bool
-    """Whether routers choose the links; `hops` are then the first and the last only."""
-    rate_bps: Count | None
-    """The smallest rate of a link on the path."""
-    ceiling_bps: Count | None
-    """Capacity of the path, in payload bits per second."""
-    rtt_ns: Count
-    """Propagation delay of both directions."""
+    p99_ns: int
+    """The 99th percentile."""
 
 
-# `from` is a keyword, so a class cannot have a field of this name.
-_Ends = TypedDict("_Ends", {"from": str, "to": str})
+HostJitter: TypeAlias = (
+    HostJitterUnstated | HostJitterNone | HostJitterLinux | HostJitterQuantiles
+)
+"""How long a host takes to handle packets and timers, beyond a constant time."""
 
 
-@_strict
-class Flow(_Ends):
-    """A flow of data from one host to another."""
+class Interface(TypedDict):
+    """The attachment of a host or node to a link."""
 
     id: str
-    group: str
-    """The flow of the description that this one was made from."""
-    opened_by: Literal["from", "to"]
-    transport: Literal["udp", "tcp", "mptcp"]
-    app: App
-    cc: list[str | Algorithm]
-    """In order of preference, like `scheduler` and `path_manager`. An algorithm without parameters is
-    its name."""
-    scheduler: list[str | Algorithm]
-    path_manager: list[Algorithm]
-    handshake: Literal["primary", "race"]
-    """Whether connections start on the first path, or on all paths at once."""
-    start_ns: Count
-    via: list[str] | None
-    """The interfaces that may be used; null: all."""
-    paths: list[Path]
-    """The first is the primary path. UDP uses only that one."""
-    ceiling_bps: Count | None
-    """Capacity of all paths together, in payload bits per second."""
+    """Id, such as `client.wlan0`."""
 
+    ipv4: str | None
+    """IPv4 address with prefix length. Ports of switches have none."""
 
-@_strict
-class OnInterface(TypedDict):
-    """A change of an interface."""
+    ipv6: str | None
+    """IPv6 address with prefix length. Ports of switches have none."""
 
-    kind: Literal["interface_down", "interface_up", "address_add", "address_remove"]
-    interface: str
-
-
-@_strict
-class OnLink(TypedDict):
-    """Interrupts a link, or restores it."""
-
-    kind: Literal["link_down", "link_up"]
     link: str
-    by: Literal["cut", "drop_rule", "port_down"]
+    """Id of its link."""
+
+    mtu_bytes: int
+    """Length of the largest IP packet in bytes."""
+
+    node: str
+    """Id of its host or node."""
+
+    subnet: int
+    """Id of its subnet."""
+
+    up: bool
+    """Whether the interface is up at the start."""
 
 
-@_strict
-class SetLink(TypedDict):
-    """Gives a link new settings: all settings, not only those that change."""
-
-    kind: Literal["set_link"]
-    link: str
-    forward: Direction
-    backward: Direction
+Layer: TypeAlias = Literal[2, 3]
+"""The layer of what a link carries. It does not affect the link model."""
 
 
-@_strict
-class SetBackup(TypedDict):
-    """Makes the subflows of an interface backup, or regular again."""
-
-    kind: Literal["set_backup"]
-    interface: str
-    on: bool
+LinkDownBy: TypeAlias = Literal["cut", "drop_rule", "port_down"]
+"""How a link is taken out of service."""
 
 
-@_strict
-class Exec(TypedDict):
-    """Runs a program on a host."""
+class LossNone(TypedDict):
+    """Nothing is lost."""
 
-    kind: Literal["exec"]
-    host: str
-    argv: list[str]
+    kind: Literal["none"]
 
 
-@_strict
-class Event(TypedDict):
-    """One primitive action at one time."""
+class LossBernoulli(TypedDict):
+    """Each packet is lost independently."""
 
-    id: str
-    parent: str | None
-    """The event of the description, if it stands for several actions."""
-    at_ns: Count
-    action: Annotated[OnInterface | OnLink | SetLink | SetBackup | Exec, Field(discriminator="kind")]
+    kind: Literal["bernoulli"]
+    probability: float
+    """Probability of loss, 0 to 1."""
 
 
-@_strict
+class LossGilbertElliott(TypedDict):
+    """A model with two states, each with its own probability of loss."""
+
+    bad_to_good: float
+    """Probability per packet of a change from the bad to the good state."""
+
+    good_to_bad: float
+    """Probability per packet of a change from the good to the bad state."""
+
+    kind: Literal["gilbert_elliott"]
+    loss_bad: float
+    """Probability of loss in the bad state."""
+
+    loss_good: float
+    """Probability of loss in the good state."""
+
+
+class LossList(TypedDict):
+    """Exactly the listed packets are lost."""
+
+    kind: Literal["list"]
+    packets: list[int]
+    """Indices, from 0, among the packets that reach the place of loss."""
+
+
+Loss: TypeAlias = LossNone | LossBernoulli | LossGilbertElliott | LossList
+"""A loss model."""
+
+
+LossPlace: TypeAlias = Literal["ingress", "egress"]
+"""Where packets are lost."""
+
+
 class Measure(TypedDict):
     """What is measured."""
 
-    every_ns: Count
     captures: list[str]
-    """The interfaces whose packets are captured."""
-    unit_bytes: Count
-    probe_rtt_ns: Count | None
+    """Ids of the interfaces whose packets are captured."""
+
+    every_ns: int
+    """Interval between samples."""
+
+    probe_rtt_ns: int | None
+    """Interval between probes on every path of every flow. `None` sends no probes."""
+
+    unit_bytes: int
+    """Size of a data unit of a byte stream. With UDP a unit is a datagram."""
 
 
-@_strict
+class Medium(TypedDict):
+    """A serializer shared by several links."""
+
+    id: str
+    """Id, unique among media."""
+
+    overhead_bytes: int
+    """Bytes per packet that the rate counts beyond the IP length."""
+
+    rate_bps: int | None
+    """The rate in bit/s. `None` leaves each link its own rate."""
+
+
+MiddleboxDirection: TypeAlias = Literal["leaving", "arriving", "both"]
+"""Which packets a middlebox processes."""
+
+
+NextHop: TypeAlias = Literal["ecmp_l3", "ecmp_l4", "random", "by_port"]
+"""
+How a router chooses among the next hops of equally short routes. All packets between two ports
+take the same next hop.
+"""
+
+
+NodeKind: TypeAlias = Literal["router", "switch", "ap"]
+"""Kinds of nodes."""
+
+
+OfferedWindow: TypeAlias = Literal["half", "share_of_payload"]
+"""The part of a receive buffer that is offered as a window."""
+
+
+OptionName: TypeAlias = Literal[
+    "mp_capable",
+    "mp_join",
+    "dss",
+    "add_addr",
+    "remove_addr",
+    "mp_prio",
+    "mp_fail",
+    "mp_fastclose",
+    "mp_tcprst",
+]
+"""The MPTCP options (RFC 8684, section 7.2)."""
+
+
+PiecesWithOptions: TypeAlias = Literal["all", "first"]
+"""Which pieces of a segment keep its MPTCP options."""
+
+
+class QueueDropTail(TypedDict):
+    """First in, first out. A packet that does not fit is dropped."""
+
+    kind: Literal["drop_tail"]
+    limit_bytes: int | None
+    """Largest number of bytes queued, overhead included."""
+
+    limit_packets: int | None
+    """Largest number of packets queued."""
+
+
+class QueueCodel(TypedDict):
+    """Controlled delay (RFC 8289)."""
+
+    interval_ns: int
+    """How long the delay must stay above the target before the first drop."""
+
+    kind: Literal["codel"]
+    limit_bytes: int | None
+    """Largest number of bytes queued, overhead included."""
+
+    limit_packets: int | None
+    """Largest number of packets queued."""
+
+    target_ns: int
+    """Acceptable standing queue delay."""
+
+
+class QueueFqCodel(TypedDict):
+    """Several flow queues, each under CoDel (RFC 8290)."""
+
+    flows: int
+    """Number of flow queues, 1 to 65536."""
+
+    interval_ns: int
+    """How long the delay of a flow must stay above the target before its first drop."""
+
+    kind: Literal["fq_codel"]
+    limit_bytes: int | None
+    """Largest number of bytes queued, overhead included, over all flows."""
+
+    limit_packets: int | None
+    """Largest number of packets queued, over all flows."""
+
+    quantum_bytes: int
+    """Bytes a flow may send per round, at least 256."""
+
+    target_ns: int
+    """Acceptable standing queue delay of each flow."""
+
+
+class QueueRed(TypedDict):
+    """Random early detection (Floyd and Jacobson, 1993)."""
+
+    kind: Literal["red"]
+    limit_bytes: int | None
+    """Largest number of bytes queued, overhead included."""
+
+    limit_packets: int | None
+    """Largest number of packets queued."""
+
+    max_bytes: int
+    """Average queue length in bytes from which everything is dropped."""
+
+    max_probability: float
+    """Drop probability just below `max_bytes`."""
+
+    min_bytes: int
+    """Average queue length in bytes below which nothing is dropped."""
+
+    weight: float
+    """Weight of a new sample in the average, in (0, 1]."""
+
+
+class QueuePie(TypedDict):
+    """Proportional integral controller enhanced (RFC 8033)."""
+
+    kind: Literal["pie"]
+    limit_bytes: int | None
+    """Largest number of bytes queued, overhead included."""
+
+    limit_packets: int | None
+    """Largest number of packets queued."""
+
+    max_burst_ns: int
+    """Longest burst that passes without drops after an idle time."""
+
+    target_ns: int
+    """Target of the queue delay."""
+
+    update_ns: int
+    """Time between two updates of the drop probability, at least 1 us."""
+
+
+Queue: TypeAlias = QueueDropTail | QueueCodel | QueueFqCodel | QueueRed | QueuePie
+"""
+A queue discipline. Limits count queued packets, not packets in service or in flight. `None` is
+no limit.
+"""
+
+
+Recreation: TypeAlias = Literal["never", "backoff"]
+"""What happens to a subflow that failed."""
+
+
+Reinjection: TypeAlias = Literal[
+    "none", "on_rto", "on_stale", "on_close", "opportunistic"
+]
+"""When data is reinjected on another subflow."""
+
+
+SegmentKind: TypeAlias = Literal["syn", "syn_ack", "non_syn"]
+"""Segments by their flags."""
+
+
+Stack: TypeAlias = Literal["backend", "kernel", "userspace"]
+"""The protocol stack of a host."""
+
+
+SubflowOrder: TypeAlias = Literal["newest_first", "oldest_first"]
+"""The order in which equal subflows are used."""
+
+
+class Subnet(TypedDict):
+    """A set of interfaces without a router between them."""
+
+    id: int
+    """Id."""
+
+    ipv4: str
+    """IPv4 prefix."""
+
+    ipv6: str
+    """IPv6 prefix."""
+
+
+Timers: TypeAlias = Literal["exact", "wheel"]
+"""When timers expire."""
+
+
+class Trace(TypedDict):
+    """Delivery opportunities, repeated without end from the start of the run."""
+
+    opportunities_ns: list[int]
+    """Instants within a period, ascending, each at most `period_ns`. Several may coincide."""
+
+    opportunity_bytes: int
+    """Bytes, overhead included, that one opportunity carries."""
+
+    period_ns: int
+    """Length of the period."""
+
+
+Transport: TypeAlias = Literal["udp", "tcp", "mptcp"]
+"""A transport protocol."""
+
+
 class UserCode(TypedDict):
-    """A file with user-defined algorithms."""
+    """A file with users' own algorithms."""
 
     file: str
-    """The file as flows name it, without a colon and what follows."""
+    """The file as flows name it: the part before the colon, if there is one."""
+
     source: str
-    """The text of the file; of an eBPF object, its bytes in base64."""
+    """Its text, or the bytes of an eBPF object in base64."""
 
 
-@_strict
-class Experiment(TypedDict):
+class Vary(TypedDict):
+    """What differs between seeds."""
+
+    events_ppm: int
+    """
+    The time between two events is scaled by 1 plus or minus at most `events_ppm` millionths. It
+    changes by at most [`crate::schedule::MOST_MOVED_NS`].
+    """
+
+    rtt_ppm: int
+    """
+    The delay of each link is scaled by 1 plus or minus at most `rtt_ppm` millionths. Both
+    directions get the same factor.
+    """
+
+    start_ns: int
+    """Each flow starts later by a draw from [0, `start_ns`)."""
+
+
+class ActionLinkDown(TypedDict):
+    """Takes a link out of service."""
+
+    by: LinkDownBy
+    """How the link goes down."""
+
+    kind: Literal["link_down"]
+    link: str
+    """Id of the link."""
+
+
+class ActionLinkUp(TypedDict):
+    """Undoes `link_down` done in the same way."""
+
+    by: LinkDownBy
+    """How the link was taken down."""
+
+    kind: Literal["link_up"]
+    link: str
+    """Id of the link."""
+
+
+class Behaviour(TypedDict):
+    """
+    The behaviour of an MPTCP implementation. It has every value that follows from a preset, so
+    nothing else depends on the name of the preset.
+    """
+
+    acks_wait_for_reader: bool
+    """Whether acknowledgments that would narrow the window wait until the application has read."""
+
+    add_address: AddAddress
+    """Whether the announcement of an address is repeated until it is echoed."""
+
+    counts_out_of_order: bool
+    """Whether data in the out-of-order queue of a connection reduces the receive window."""
+
+    failed_after: FailedAfter
+    """When a subflow counts as failed."""
+
+    name: BehaviourName
+    """The preset from which the values come. Messages and lists of preference use it."""
+
+    offered_window: OfferedWindow
+    """The part of a receive buffer that is offered as a window."""
+
+    path_manager_delay_ns: int
+    """How long the path manager waits after an address event."""
+
+    recreation: Recreation
+    """Whether the path manager opens a failed subflow again."""
+
+    recreation_first_ns: int
+    """How long it waits after the first failure."""
+
+    recreation_longest_ns: int
+    """The longest wait. Waits double up to this."""
+
+    reinject_whole_queue: bool
+    """
+    Whether everything assigned to a failed subflow is reinjected, rather than only the data it
+    sent.
+    """
+
+    reinjection: Reinjection
+    """When data is reinjected on another subflow."""
+
+    segmentation_offload: bool
+    """
+    Whether segments leave in packets of several. Where the host feels its first link
+    ([`FirstHop::Host`](super::FirstHop::Host)), they leave one by one nevertheless, and the
+    memory of each counts in the send buffer.
+    """
+
+    shares_receive_threshold: bool
+    """
+    Whether the receive threshold of a connection grows with the data of all its subflows. If
+    false, each subflow has its own.
+    """
+
+    stale_intervals: int
+    """Number of measurement intervals without progress after which a subflow is stale."""
+
+    subflow_order: SubflowOrder
+    """The order in which equal subflows are used."""
+
+    tells_doubled_window: bool
+    """
+    Whether window updates after the application has read are sent only if the window has
+    doubled.
+    """
+
+    timers: Timers
+    """When timers expire."""
+
+
+class Direction(TypedDict):
+    """The parameters of one direction of a link."""
+
+    delay_ns: int
+    """Propagation delay."""
+
+    jitter_ns: int
+    """Uniform extra delay in [0, `jitter_ns`)."""
+
+    loss: Loss
+    """The loss model."""
+
+    loss_at: LossPlace
+    """Where packets are lost."""
+
+    overhead_bytes: int
+    """Bytes per packet that the rate counts beyond the IP length, at most 65535."""
+
+    queue: Queue
+    """The queue discipline."""
+
+    rate_bps: int | None
+    """
+    Serialization rate in bit/s, with `overhead_bytes` counted. `None` if infinitely fast or
+    given by `trace`.
+    """
+
+    reorder: bool
+    """Whether jitter may reorder packets."""
+
+    trace: Trace | None
+    """Delivery opportunities that replace the rate."""
+
+
+class ElementStripOptions(TypedDict):
+    """Removes options."""
+
+    after_bytes: int
+    """Bytes that the connection must have carried in one direction before the selection applies."""
+
+    kind: Literal["strip_options"]
+    options: list[OptionName]
+    """The options selected."""
+
+    segments: list[SegmentKind]
+    """The segments in which they are selected."""
+
+
+class ElementDropOptions(TypedDict):
+    """Drops segments that carry the options."""
+
+    after_bytes: int
+    """Bytes that the connection must have carried in one direction before the selection applies."""
+
+    kind: Literal["drop_options"]
+    options: list[OptionName]
+    """The options selected."""
+
+    segments: list[SegmentKind]
+    """The segments in which they are selected."""
+
+
+class ElementSplit(TypedDict):
+    """Cuts segments."""
+
+    kind: Literal["split"]
+    largest_bytes: int
+    """Largest payload of a piece in bytes."""
+
+    options: PiecesWithOptions
+    """Which pieces carry the MPTCP options."""
+
+
+Element: TypeAlias = (
+    ElementStripOptions
+    | ElementDropOptions
+    | ElementRewriteSequence
+    | ElementNat
+    | ElementSplit
+    | ElementCoalesce
+    | ElementChangeBytes
+    | ElementInsertBytes
+    | ElementDuplicate
+    | ElementAcknowledgeEarly
+)
+"""What a middlebox does."""
+
+
+class Hop(TypedDict):
+    """One link of a path."""
+
+    direction: HopDirection
+    """The direction in which the link is used."""
+
+    link: str
+    """Id of the link."""
+
+
+class Host(TypedDict):
+    """A host. It sends and receives, and never forwards."""
+
+    behaviour: list[Behaviour]
+    """Behaviours in which implementations of MPTCP differ, in order of preference."""
+
+    checksum: bool
+    """Whether it requires the DSS checksum (RFC 8684, section 3.3)."""
+
+    fallback: Fallback
+    """What it does when MPTCP breaks in mid-stream."""
+
+    first_hop: FirstHop
+    """Where packets for its first links wait."""
+
+    host_jitter: HostJitter
+    """How long the host takes to handle packets and timers."""
+
+    id: str
+    """Id, unique among hosts and nodes."""
+
+    initial_window_segments: int
+    """Initial congestion window."""
+
+    mptcp: bool
+    """Whether it supports MPTCP."""
+
+    one_at_a_time: bool
+    """Whether only one subflow is used at a time."""
+
+    rcvbuf_bytes: int
+    """Largest receive buffer in bytes."""
+
+    sndbuf_bytes: int
+    """Largest send buffer in bytes."""
+
+    stack: Stack
+    """The protocol stack it runs."""
+
+    syn_linear_timeouts: int
+    """How many of these retransmissions come at the initial interval, before it doubles."""
+
+    syn_retries: int
+    """Retransmissions of a SYN with MP_CAPABLE before it is sent without that option."""
+
+
+class Link(TypedDict):
+    """A link between two interfaces."""
+
+    a: str
+    """Interface at one end."""
+
+    b: str
+    """Interface at the other end."""
+
+    backward: Direction
+    """From `b` to `a`."""
+
+    forward: Direction
+    """From `a` to `b`."""
+
+    id: str
+    """Id, unique among links."""
+
+    layer: Layer
+    """The layer of what the link carries on a real network."""
+
+    medium: str | None
+    """
+    Id of the medium that both directions share with other links. `None` gives each direction
+    its own serializer.
+    """
+
+
+class Middlebox(TypedDict):
+    """A middlebox between an interface and its link."""
+
+    at: str
+    """Id of the interface at which it stands."""
+
+    direction: MiddleboxDirection
+    """Which packets it processes."""
+
+    element: Element
+    """What it does to them."""
+
+
+class Node(TypedDict):
+    """A router, switch or access point."""
+
+    id: str
+    """Id, unique among hosts and nodes."""
+
+    kind: NodeKind
+    """The kind of node."""
+
+    next_hop: NextHop | None
+    """
+    How it chooses among several equal next hops. `None` leaves the choice to the paths of the
+    flows.
+    """
+
+
+class Path(TypedDict):
+    """A pair of interfaces and the links between them."""
+
+    ceiling_bps: int | None
+    """Capacity for payload in bit/s. `None` if all links are unbounded."""
+
+    hops: list[Hop]
+    """
+    The links from `local` to the host of `remote`. They may end at another interface of that
+    host.
+    """
+
+    local: str
+    """Interface of the sender."""
+
+    rate_bps: int | None
+    """The smallest rate of the links in bit/s. `None` if all are unbounded."""
+
+    remote: str
+    """Interface of the receiver."""
+
+    routed: bool
+    """
+    Whether `hops` are only the first and the last link, and routers choose the links between
+    them.
+    """
+
+    rtt_ns: int
+    """Propagation delay there and back."""
+
+
+class ActionSetLink(TypedDict):
+    """Gives both directions of a link new values."""
+
+    backward: Direction
+    """From `b` to `a`."""
+
+    forward: Direction
+    """From `a` to `b`."""
+
+    kind: Literal["set_link"]
+    link: str
+    """Id of the link."""
+
+
+Action: TypeAlias = (
+    ActionInterfaceDown
+    | ActionInterfaceUp
+    | ActionLinkDown
+    | ActionLinkUp
+    | ActionSetLink
+    | ActionAddressAdd
+    | ActionAddressRemove
+    | ActionSetBackup
+    | ActionExec
+)
+"""One change of the network or of a host."""
+
+
+class Event(TypedDict):
+    """An action at a given time."""
+
+    action: Action
+    """What happens."""
+
+    at_ns: int
+    """When it happens."""
+
+    id: str
+    """Id, unique among events."""
+
+    parent: str | None
+    """Id of the event in the description from which this one was made."""
+
+
+Flow = TypedDict(
+    "Flow",
+    {
+        "app": Application,
+        "cc": list[Algorithm],
+        "ceiling_bps": int | None,
+        "from": str,
+        "group": str,
+        "handshake": Handshake,
+        "id": str,
+        "opened_by": FlowEnd,
+        "path_manager": list[Algorithm],
+        "paths": list[Path],
+        "scheduler": list[Algorithm],
+        "start_ns": int,
+        "to": str,
+        "transport": Transport,
+        "via": list[str] | None,
+    },
+)
+
+
+class MptcplabExperiment2(TypedDict):
     """A resolved experiment."""
 
-    schema: Literal["mptcplab/experiment/2"]
-    name: str
-    title: str
-    description: str
-    profiles: list[str]
-    parameters: dict[str, Any]
-    """The parameter values of this member; empty without a family."""
-    duration_ns: Count
-    vary: Vary
-    hosts: list[Host]
-    nodes: list[Node]
-    interfaces: list[Interface]
-    subnets: list[Subnet]
-    media: list[Medium]
-    links: list[Link]
-    middleboxes: list[Middlebox]
-    """Packets that leave an interface pass its middleboxes in this order."""
-    flows: list[Flow]
+    description: str | None
+    """A longer description."""
+
+    duration_ns: int
+    """The latest end of the run."""
+
     events: list[Event]
-    """In order of time, and at one instant in the order of the description."""
-    measure: Measure
+    """The events, in ascending order of time."""
+
     expect: list[str]
-    """Conditions on metrics that a run must satisfy."""
-    user_code: list[UserCode]
-    """The files of user-defined algorithms that flows name."""
+    """The expectations. They are evaluated by the reader of the samples."""
+
+    flows: list[Flow]
+    """Flows."""
+
+    hosts: list[Host]
+    """The hosts."""
+
+    interfaces: list[Interface]
+    """All interfaces of hosts and nodes."""
+
+    links: list[Link]
+    """Links, each between two interfaces."""
+
+    measure: Measure
+    """What is measured."""
+
+    media: list[Medium]
+    """Serializers shared by several links."""
+
+    middleboxes: list[Middlebox]
+    """
+    The middleboxes at the ends of links. Packets that leave an interface pass its middleboxes
+    in this order.
+    """
+
+    name: str
+    """Name of this member of its family."""
+
+    nodes: list[Node]
+    """The routers, switches and access points."""
+
     origins: dict[str, str]
-    """Maps each description path to the origin of its value."""
+    """Maps fields of the description to where their values come from. Back-ends ignore it."""
 
+    parameters: dict[str, Any]
+    """The values that this member has for the parameters of the family."""
 
-def resolved_schema() -> Schema:
-    """Returns the JSON Schema (2020-12) of the resolved form."""
-    return {"$schema": DIALECT} | TypeAdapter(Experiment).json_schema() | {"title": SCHEMA}
+    profiles: list[str]
+    """The profiles that supplied values."""
+
+    schema: Literal["mptcplab/experiment/2"]
+    """Name and version of this form."""
+
+    subnets: list[Subnet]
+    """Sets of interfaces without a router between them."""
+
+    title: str | None
+    """A title of one line."""
+
+    user_code: list[UserCode]
+    """Files of users' own algorithms that flows name."""
+
+    vary: Vary
+    """What differs between seeds."""
