@@ -39,7 +39,8 @@
 //! - `start`: choice of the address pair; `handshake`: from SYN to keys on both hosts; [`keys`]:
 //!   values derived from the keys; `session`: sequence numbers and the options that carry them;
 //!   `fallback`: what happens when options do not get through.
-//! - `path`: a subflow and its state; `paths`: all subflows, with cached values.
+//! - `path`: a subflow and its state; `paths`: all subflows, with cached values; `delivery`: whether
+//!   a subflow seems to deliver.
 //! - `input`: handling of the peer's options; `icmp`: messages of routers; `sending`: assignment of
 //!   data to subflows; `reinjection`: data to be sent again; `addresses`: announcement, withdrawal
 //!   and join requests; `retirement`: subflows that close while others stay; `closing`: end of the
@@ -56,6 +57,7 @@ mod addresses;
 mod application;
 mod closing;
 mod config;
+mod delivery;
 mod event;
 mod fallback;
 mod fin;

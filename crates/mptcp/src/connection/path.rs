@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
+use super::delivery::Delivery;
 use super::keys::Nonces;
 use super::mappings::Mappings;
 use super::receive_tuning::Threshold;
 use super::retirement::Suspicion;
 use super::session::{Mode, Session};
-use crate::failure::StaleDetector;
 use crate::pm::FourTuple;
 use crate::sched::Range;
 use crate::seq::DataSeq;
@@ -107,9 +107,7 @@ pub(super) struct Path {
     pub(super) signals: PathSignals,
     /// Whether the peer marked the subflow as backup.
     pub(super) is_backup_remote: bool,
-    /// Whether the subflow failed at a timeout and has received nothing since.
-    pub(super) has_failed: bool,
-    pub(super) stale: StaleDetector,
+    pub(super) delivery: Delivery,
     /// When its handshake completed.
     pub(super) established_at: Option<Nanos>,
     /// When the subflow is reset because data without a mapping has waited too long; `None` without
@@ -154,8 +152,7 @@ impl Path {
             receive_threshold,
             signals: PathSignals::new(join),
             is_backup_remote: false,
-            has_failed: false,
-            stale: StaleDetector::default(),
+            delivery: Delivery::default(),
             established_at: None,
             unmapped_until: None,
             may_have_lost_acked: false,
@@ -235,7 +232,7 @@ impl Path {
 
     /// Returns whether the subflow seems to deliver nothing.
     pub(super) fn is_stale(&self) -> bool {
-        self.has_failed || self.suspicion.is_some() || self.stale.is_stale()
+        self.delivery.is_stale() || self.suspicion.is_some()
     }
 
     /// Returns why the subflow ended, once it has and its RST is sent.

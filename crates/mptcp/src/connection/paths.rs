@@ -311,7 +311,7 @@ fn view_of(path: &Path, window: &Window) -> SubflowView {
         pacing_rate: subflow.pacing_rate(window),
         sent_bytes: counters.sent_bytes + counters.retransmitted_bytes,
         resent_bytes: counters.retransmitted_bytes,
-        missed_intervals: path.stale.missed_intervals(),
+        missed_intervals: path.delivery.missed_intervals(),
         has_carried_head: false,
     }
 }
