@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 
-use super::path::Join;
 use super::{Connection, Mode, Path};
 use crate::failure::{FailedAfter, MetaRto, Reinjection, is_worth_reinjecting, remaining_interval};
 use crate::sched::Range;
@@ -120,8 +119,7 @@ impl Connection {
     pub(super) fn note_sign_of_life(&mut self, now: Nanos, which: usize) {
         self.heard_at = now;
         let path = &mut self.paths[which];
-        path.has_failed = false;
-        path.stale.received(now);
+        path.delivery.received(now);
     }
 
     /// Handles timeouts of a subflow. With the out-of-tree kernel's behaviour, a subflow has failed
@@ -135,12 +133,11 @@ impl Connection {
         if !has_expired || !self.has_other_path(which) {
             return;
         }
-        let is_new = !self.paths[which].has_failed;
         let fails = self.config.behaviour.failed_after == FailedAfter::FirstRto;
-        self.paths[which].has_failed |= fails;
+        let has_just_failed = fails && self.paths[which].delivery.fail();
         match self.config.behaviour.reinjection {
             Reinjection::OnRto => self.reinject(which),
-            Reinjection::OnStale if fails && is_new => self.reinject(which),
+            Reinjection::OnStale if has_just_failed => self.reinject(which),
             _ => {}
         }
     }
@@ -183,8 +180,8 @@ impl Connection {
     /// cannot use yet. The first burst is one mapping, whose checksum covers all of it.
     fn unverified(&self, path: &Path) -> u64 {
         let acked = path.subflow.counters().acked_bytes;
-        let is_partly_there = path.signals.join == Join::Initial
-            && acked < u64::from(self.session.first_checked_bytes());
+        let is_partly_there =
+            path.is_initial && acked < u64::from(self.session.first_checked_bytes());
         if is_partly_there { acked } else { 0 }
     }
 
@@ -250,7 +247,7 @@ impl Connection {
             timer.update(rtos());
             return timer.timeout();
         }
-        let is_trusted = |path: &&Path| path.can_send() && path.stale.missed_intervals() == 0;
+        let is_trusted = |path: &&Path| path.can_send() && path.delivery.missed_intervals() == 0;
         let paths = self.paths.iter().filter(is_trusted);
         let deadlines = paths.filter_map(|path| path.subflow.retransmission_at());
         remaining_interval(deadlines.map(|at| at.saturating_sub(now)))
@@ -305,12 +302,12 @@ impl Connection {
             let others = self.paths.iter().enumerate();
             let others: Vec<_> = others
                 .filter(|(index, path)| *index != which && path.is_healthy())
-                .map(|(_, path)| path.stale.missed_intervals())
+                .map(|(_, path)| path.delivery.missed_intervals())
                 .collect();
             let path = &mut self.paths[which];
             let received_at = path.subflow.last_received_at();
             let is_new = path
-                .stale
+                .delivery
                 .timer_expired(received_at, intervals, others.into_iter());
             if is_new && self.config.behaviour.reinjection == Reinjection::OnStale {
                 self.reinject(which);
