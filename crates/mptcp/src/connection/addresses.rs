@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
+use super::lifecycle::LifecycleEvent;
 use super::{Connection, Mode, Path, SubflowStart};
 use crate::failure::waits;
 use crate::pm::{self, AddressPair, Command, FourTuple};
@@ -249,7 +250,7 @@ impl Connection {
             return;
         };
         if path.is_healthy() && !path.has_lost_address {
-            path.is_retiring = true;
+            path.life.apply(LifecycleEvent::RetirementRequested);
             self.has_retiring = true;
             self.retire_paths(now);
         } else {

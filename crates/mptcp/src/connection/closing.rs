@@ -1,6 +1,7 @@
 //! The end of a connection (RFC 8684, sections 3.3.3 and 3.5).
 
 use super::fin::FinTimer;
+use super::lifecycle::LifecycleEvent;
 use super::{Connection, Event, Mode};
 use crate::pm::{self, FourTuple};
 use crate::seq::DataSeq;
@@ -183,13 +184,15 @@ impl Connection {
     }
 
     pub(super) fn remove_path(&mut self, now: Nanos, which: usize, reason: CloseReason) {
-        let path = self.paths.remove(which);
+        let mut path = self.paths.remove(which);
+        path.life.apply(LifecycleEvent::Removed);
+        let end = path.life.end();
         self.is_schedulable = true;
         self.congestion_control.subflow_removed(which);
         self.counters
             .get_or_insert_default()
             .add_closed(path.subflow.counters());
-        if path.may_have_lost_acked {
+        if end.may_have_lost_acked {
             let (acked, assigned) = (self.send.acked(), self.send.assigned());
             self.reinjections.push(acked, assigned - acked);
         }
@@ -203,9 +206,8 @@ impl Connection {
         if self.paths.is_empty() && !self.try_next_way(now) {
             self.last_path_gone(now, reason);
         }
-        // The path manager already knows of a subflow that was closed with FIN.
-        if path.retired_until.is_none() {
-            self.tell_closed(now, path.four, path.is_unfit);
+        if !end.is_reported {
+            self.tell_closed(now, path.four, end.is_unfit);
         }
     }
 

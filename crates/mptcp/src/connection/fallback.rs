@@ -2,7 +2,7 @@
 //! 8684, section 3.7).
 
 use super::mappings::MappingError;
-use super::path::{InfiniteMapping, Join};
+use super::path::InfiniteMapping;
 use super::{Connection, Event, Fallback, Mode};
 use crate::subflow::Arrival;
 use crate::wire::{Flags, MptcpOption, ResetReason, Segment};
@@ -51,7 +51,7 @@ impl Connection {
         segment: &Segment,
         arrival: Arrival,
     ) {
-        let is_initial = self.paths[which].signals.join == Join::Initial;
+        let is_initial = self.paths[which].is_initial;
         let may = self.session.mode == Mode::Multipath && !self.session.has_seen_dss && is_initial;
         let says_nothing = segment.options.mptcp.is_empty();
         let is_proof = !segment.payload.is_empty() || arrival.acked;
@@ -78,7 +78,7 @@ impl Connection {
     ) {
         let path = &mut self.paths[which];
         path.has_data_ack = path.has_data_ack || segment.options.mptcp.iter().any(has_data_ack);
-        let is_joined = path.signals.join == Join::Done;
+        let is_joined = !path.is_initial && path.life.is_established();
         let has_data_acked = arrival.acked && path.subflow.counters().acked_bytes > 0;
         if is_joined && has_data_acked && !path.has_data_ack {
             path.reset(ResetReason::MIDDLEBOX);

@@ -1,7 +1,7 @@
 //! Negotiation of MPTCP and of each further subflow (RFC 8684, sections 3.1 and 3.2).
 
 use super::keys::{self, Nonces};
-use super::path::Join;
+use super::lifecycle::{Confirmation, LifecycleEvent, Phase};
 use super::{Connection, Event, Mode, join_of};
 use crate::pm::{self, Role};
 use crate::subflow::Arrival;
@@ -36,20 +36,35 @@ impl Connection {
         segment: &Segment,
         arrival: Arrival,
     ) {
-        match (self.paths[which].signals.join, self.session.role) {
-            (Join::Initial, Role::Opener) if arrival.established => self.agree_as_opener(segment),
-            (Join::Initial, Role::Acceptor) => self.agree_as_acceptor(now, segment, arrival),
-            (Join::Opening { nonces, .. }, _) if arrival.established => {
+        match (self.paths[which].is_initial, self.session.role) {
+            (true, Role::Opener) if arrival.established => self.agree_as_opener(segment),
+            (true, Role::Opener) => {}
+            (true, Role::Acceptor) => self.agree_as_acceptor(now, segment, arrival),
+            (false, _) => self.shake_hands_of_join(now, which, segment, arrival),
+        }
+    }
+
+    fn shake_hands_of_join(
+        &mut self,
+        now: Nanos,
+        which: usize,
+        segment: &Segment,
+        arrival: Arrival,
+    ) {
+        match *self.paths[which].life {
+            Phase::Opening { nonces, .. } if arrival.established => {
                 self.check_join_syn_ack(now, which, segment, nonces);
             }
-            (Join::Confirming { .. }, _) if !segment.flags.contains(Flags::SYN) => {
+            Phase::Confirming(_) if !segment.flags.contains(Flags::SYN) => {
                 self.finish_join(now, which);
             }
-            (Join::Accepting { nonces, .. }, _) if arrival.established => {
+            Phase::Accepting { nonces, .. } if arrival.established => {
                 self.check_join_ack(now, which, segment, nonces);
             }
             // The peer repeats the third packet, because the fourth was lost.
-            (Join::Done, _) if matches!(join_of(segment), Some(JoinOption::Ack { .. })) => {
+            Phase::Active(_) | Phase::Retiring(_) | Phase::Retired { .. }
+                if matches!(join_of(segment), Some(JoinOption::Ack { .. })) =>
+            {
                 self.paths[which].subflow.send_ack();
             }
             _ => {}
@@ -88,7 +103,9 @@ impl Connection {
     fn agree_as_acceptor(&mut self, now: Nanos, segment: &Segment, arrival: Arrival) {
         match self.session.mode {
             Mode::Plain if arrival.established => self.start_plain(),
-            Mode::Negotiating if self.paths[0].established_at.is_some() => self.learn_key(segment),
+            Mode::Negotiating if self.paths[0].life.established_at().is_some() => {
+                self.learn_key(segment);
+            }
             _ => return,
         }
         let mode = self.session.mode;
@@ -141,11 +158,13 @@ impl Connection {
             };
             if keys::first_64_bits(&keys.peer_join_hmac(nonces)) == truncated_hmac {
                 let wait = path.subflow.rto();
-                path.signals.join = Join::Confirming {
+                let event = LifecycleEvent::SynAckVerified(Confirmation {
+                    established_at: now,
                     nonces,
                     repeat_at: now + wait,
                     wait,
-                };
+                });
+                path.life.apply(event);
                 path.is_backup_remote = backup;
                 path.remote_id = address_id;
                 return;
@@ -175,7 +194,7 @@ impl Connection {
 
     fn finish_join(&mut self, now: Nanos, which: usize) {
         let path = &mut self.paths[which];
-        path.signals.join = Join::Done;
+        path.life.apply(LifecycleEvent::JoinCompleted { at: now });
         self.abandoned_at = None;
         let event = pm::Event::SubflowEstablished {
             subflow: path.four,

@@ -1,7 +1,7 @@
 //! Handling of received segments.
 
+use super::lifecycle::LifecycleEvent;
 use super::mappings::{Mapped, MappedChecksum, MappingError, ReceivedMapping};
-use super::path::Join;
 use super::{Connection, Event, Mode};
 use crate::payload::Payload;
 use crate::pm::Role;
@@ -54,10 +54,9 @@ impl Connection {
         if arrival.has_data {
             path.end_signal_row();
         }
-        if arrival.established {
-            path.established_at = Some(now);
-        }
-        if arrival.established && path.signals.join == Join::Initial {
+        if arrival.established && path.is_initial {
+            let event = LifecycleEvent::HandshakeCompleted { at: now };
+            path.life.apply(event);
             // Until the first DATA_ACK, the window of the handshake counts from the first byte.
             let window = u64::from(path.subflow.send_window_bytes());
             self.send_edge = self.send_edge.max(window);

@@ -39,8 +39,8 @@
 //! - `start`: choice of the address pair; `handshake`: from SYN to keys on both hosts; [`keys`]:
 //!   values derived from the keys; `session`: sequence numbers and the options that carry them;
 //!   `fallback`: what happens when options do not get through.
-//! - `path`: a subflow and its state; `paths`: all subflows, with cached values; `delivery`: whether
-//!   a subflow seems to deliver.
+//! - `path`: a subflow and its state; `paths`: all subflows, with cached values; `lifecycle`: the
+//!   phases of a subflow and the transitions between them; `delivery`: whether it seems to deliver.
 //! - `input`: handling of the peer's options; `icmp`: messages of routers; `sending`: assignment of
 //!   data to subflows; `reinjection`: data to be sent again; `addresses`: announcement, withdrawal
 //!   and join requests; `retirement`: subflows that close while others stay; `closing`: end of the
@@ -65,6 +65,7 @@ mod handshake;
 mod icmp;
 mod input;
 pub mod keys;
+mod lifecycle;
 mod mappings;
 mod path;
 mod paths;
@@ -89,7 +90,8 @@ pub use config::{Algorithms, Buffer, Config, Fallback, SubflowStart};
 pub use event::Event;
 use fin::FinTimer;
 use keys::Nonces;
-use path::{Join, Path};
+use lifecycle::{Lifecycle, Phase};
+use path::Path;
 use paths::Paths;
 use receive_buffer::ReceiveBuffer;
 use receive_tuning::Threshold;
@@ -198,7 +200,7 @@ impl Connection {
         let mut connection = Self::new(config, algorithms, Role::Acceptor, four, key);
         connection.take_syn(syn);
         let subflow = Subflow::accept(now, Arc::clone(&connection.config.subflow), syn, iss);
-        connection.add_path(now, four, (0, 0), subflow, Join::Initial);
+        connection.add_path(now, four, (0, 0), subflow, Lifecycle::connecting());
         connection
     }
 
@@ -272,15 +274,12 @@ impl Connection {
         let config = Arc::clone(&self.config.subflow);
         let iss = SeqNr(rng.next_u32());
         let subflow = Subflow::connect(now, config, local_port, four.remote.port(), iss);
-        let join = Join::Opening {
-            address_id: request.local_id,
-            nonces: Nonces {
-                local: rng.next_u32(),
-                remote: 0,
-            },
-            token: remote.token,
+        let nonces = Nonces {
+            local: rng.next_u32(),
+            remote: 0,
         };
-        self.add_path(now, four, (request.local_id, 0), subflow, join);
+        let life = Lifecycle::opening(request.local_id, nonces, remote.token);
+        self.add_path(now, four, (request.local_id, 0), subflow, life);
         let path = self.paths.last_mut();
         path.signals.is_backup_local = request.backup;
         path.via = (!request.via.is_empty()).then(|| Box::new(request.via.clone()));
@@ -325,14 +324,12 @@ impl Connection {
         };
         let iss = SeqNr(rng.next_u32());
         let subflow = Subflow::accept(now, Arc::clone(&self.config.subflow), syn, iss);
-        let join = Join::Accepting {
-            address_id: local_id,
-            nonces: Nonces {
-                local: rng.next_u32(),
-                remote: nonce,
-            },
+        let nonces = Nonces {
+            local: rng.next_u32(),
+            remote: nonce,
         };
-        self.add_path(now, four, (local_id, address_id), subflow, join);
+        let life = Lifecycle::accepting(local_id, nonces);
+        self.add_path(now, four, (local_id, address_id), subflow, life);
         let path = self.paths.last_mut();
         path.is_backup_remote = backup;
         Ok(())
@@ -340,7 +337,7 @@ impl Connection {
 
     /// Returns the number of accepted joins whose peer has not yet proved that it knows the keys.
     fn half_open_joins(&self) -> usize {
-        let is_half_open = |path: &&Path| matches!(path.signals.join, Join::Accepting { .. });
+        let is_half_open = |path: &&Path| matches!(*path.life, Phase::Accepting { .. });
         self.paths.iter().filter(is_half_open).count()
     }
 
@@ -355,13 +352,13 @@ impl Connection {
         four: FourTuple,
         ids: (AddressId, AddressId),
         mut subflow: Subflow,
-        join: Join,
+        life: Lifecycle,
     ) {
         let mut window = subflow.initial_window();
         window.is_usable = false;
         subflow.reserve_options(self.session.reserved_bytes(), &mut window);
         let threshold = Threshold::new(self.config.receive_buffer, self.config.subflow.mss_bytes);
-        let path = Path::new(self.next_path_id, four, ids, subflow, threshold, join);
+        let path = Path::new(self.next_path_id, four, ids, subflow, threshold, life);
         self.next_path_id += 1;
         self.paths.push(path, window);
         let which = self.paths.len() - 1;

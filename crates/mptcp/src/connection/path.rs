@@ -3,17 +3,16 @@
 use std::collections::VecDeque;
 
 use super::delivery::Delivery;
-use super::keys::Nonces;
+use super::lifecycle::{Lifecycle, LifecycleEvent, Phase};
 use super::mappings::Mappings;
 use super::receive_tuning::Threshold;
-use super::retirement::Suspicion;
 use super::session::{Mode, Session};
 use crate::pm::FourTuple;
 use crate::sched::Range;
 use crate::seq::DataSeq;
 use crate::subflow::{CloseReason, State, Subflow};
 use crate::time::{Nanos, SECOND, earliest};
-use crate::wire::{AddressId, Hops, MptcpOption, Packet, ResetReason, Token};
+use crate::wire::{AddressId, Hops, MptcpOption, Packet, ResetReason};
 
 /// Longest wait for the fourth packet of a join. Beyond it, the subflow is reset.
 const LONGEST_JOIN_WAIT: Nanos = 60 * SECOND;
@@ -25,37 +24,9 @@ const MAX_SIGNALS_IN_A_ROW: u32 = 2;
 /// Number of queued options from which on no further echo is queued.
 const MAX_WAITING_ANSWERS: usize = 16;
 
-/// State of the MP_JOIN handshake (RFC 8684, section 3.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Join {
-    /// The subflow is the initial one.
-    Initial,
-    /// This host has sent the SYN.
-    Opening {
-        address_id: AddressId,
-        nonces: Nonces,
-        token: Token,
-    },
-    /// This host has sent the third packet and waits for the fourth. Until then it sends no data.
-    Confirming {
-        nonces: Nonces,
-        /// When the third packet is repeated. `wait` is the last wait.
-        repeat_at: Nanos,
-        wait: Nanos,
-    },
-    /// This host has sent the SYN/ACK.
-    Accepting {
-        address_id: AddressId,
-        nonces: Nonces,
-    },
-    /// Both hosts have proved that they know the keys.
-    Done,
-}
-
 /// Options and flags to send on a subflow.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct PathSignals {
-    pub(super) join: Join,
     /// Number of SYNs sent on the subflow, with MP_CAPABLE as long as it is allowed.
     pub(super) capable_syns: u32,
     /// Whether this host marked the subflow as backup.
@@ -105,27 +76,18 @@ pub(super) struct Path {
     /// Receive threshold of the subflow, if each has its own.
     pub(super) receive_threshold: Threshold,
     pub(super) signals: PathSignals,
+    /// Whether its SYN carries MP_CAPABLE, not MP_JOIN.
+    pub(super) is_initial: bool,
+    /// Where in its life the subflow is.
+    pub(super) life: Lifecycle,
+    pub(super) delivery: Delivery,
     /// Whether the peer marked the subflow as backup.
     pub(super) is_backup_remote: bool,
-    pub(super) delivery: Delivery,
-    /// When its handshake completed.
-    pub(super) established_at: Option<Nanos>,
     /// When the subflow is reset because data without a mapping has waited too long; `None` without
     /// such data.
     pub(super) unmapped_until: Option<Nanos>,
-    /// Whether a middlebox changed the subflow, so that data acknowledged on it may not have
-    /// reached the stream.
-    pub(super) may_have_lost_acked: bool,
-    /// Set while keepalive probes test the subflow after an address of it was removed.
-    pub(super) suspicion: Option<Box<Suspicion>>,
     /// Whether its local address was withdrawn.
     pub(super) has_lost_address: bool,
-    /// Whether it is to be closed with FIN while other subflows stay.
-    pub(super) is_retiring: bool,
-    /// When the subflow is reset if its FIN exchange has not completed; set with its FIN.
-    pub(super) retired_until: Option<Nanos>,
-    /// Whether it was reset for a reason that is not transient (RFC 8684, section 3.6).
-    pub(super) is_unfit: bool,
     /// Whether a DATA_ACK has arrived on it.
     pub(super) has_data_ack: bool,
     /// Back-off of its RTO when it was last checked.
@@ -139,7 +101,7 @@ impl Path {
         ids: (AddressId, AddressId),
         subflow: Subflow,
         receive_threshold: Threshold,
-        join: Join,
+        life: Lifecycle,
     ) -> Self {
         Self {
             id,
@@ -150,17 +112,13 @@ impl Path {
             subflow,
             mappings: Mappings::new(),
             receive_threshold,
-            signals: PathSignals::new(join),
-            is_backup_remote: false,
+            signals: PathSignals::default(),
+            is_initial: matches!(*life, Phase::Connecting),
+            life,
             delivery: Delivery::default(),
-            established_at: None,
+            is_backup_remote: false,
             unmapped_until: None,
-            may_have_lost_acked: false,
-            suspicion: None,
             has_lost_address: false,
-            is_retiring: false,
-            retired_until: None,
-            is_unfit: false,
             has_data_ack: false,
             seen_backoff: 0,
         }
@@ -169,13 +127,9 @@ impl Path {
     /// Returns when something is due: a timer of the TCP subflow, a repetition of the third packet
     /// of a join, the end of a wait, a keepalive probe, or an option.
     pub(super) fn poll_timeout(&self) -> Option<Nanos> {
-        let repeat_at = match self.signals.join {
-            Join::Confirming { repeat_at, .. } => Some(repeat_at),
-            _ => None,
-        };
         earliest([
             self.subflow.poll_timeout(),
-            repeat_at,
+            self.life.confirmation().map(|its| its.repeat_at),
             self.unmapped_until,
             self.retirement_timeout(),
             self.signals.resume_at,
@@ -196,17 +150,15 @@ impl Path {
     /// Repeats the third packet of a join when it is due. The wait doubles each time (RFC 8684,
     /// section 3.2), and the subflow is reset in the end.
     fn repeat_join_ack(&mut self, now: Nanos) {
-        if let Join::Confirming {
-            repeat_at, wait, ..
-        } = &mut self.signals.join
-            && *repeat_at <= now
-        {
-            *wait *= 2;
-            *repeat_at = now + *wait;
-            match *wait > LONGEST_JOIN_WAIT {
-                true => self.reset(ResetReason::UNSPECIFIED),
-                false => self.subflow.send_ack(),
-            }
+        let confirmation = self.life.confirmation();
+        let Some(due) = confirmation.filter(|its| its.repeat_at <= now) else {
+            return;
+        };
+        if due.next_wait() > LONGEST_JOIN_WAIT {
+            self.reset(ResetReason::UNSPECIFIED);
+        } else {
+            self.life.apply(LifecycleEvent::AckRepeated { now });
+            self.subflow.send_ack();
         }
     }
 
@@ -221,9 +173,8 @@ impl Path {
 
     /// Returns whether the subflow can carry data.
     pub(super) fn can_send(&self) -> bool {
-        let is_joined = matches!(self.signals.join, Join::Initial | Join::Done);
         let is_open = matches!(self.subflow.state(), State::Established | State::CloseWait);
-        is_joined && is_open && self.established_at.is_some() && self.retired_until.is_none()
+        is_open && self.life.takes_data()
     }
 
     pub(super) fn is_backup(&self) -> bool {
@@ -232,7 +183,7 @@ impl Path {
 
     /// Returns whether the subflow seems to deliver nothing.
     pub(super) fn is_stale(&self) -> bool {
-        self.delivery.is_stale() || self.suspicion.is_some()
+        self.delivery.is_stale() || self.life.suspicion().is_some()
     }
 
     /// Returns why the subflow ended, once it has and its RST is sent.
@@ -306,7 +257,8 @@ impl Path {
     /// Queues a RST with a reason after the subflow timed out, because the peer may still hold
     /// state (RFC 8684, section 3.3.6).
     pub(super) fn say_why_it_timed_out(&mut self) {
-        if self.established_at.is_some() && self.subflow.closed() == Some(CloseReason::TimedOut) {
+        let has_timed_out = self.subflow.closed() == Some(CloseReason::TimedOut);
+        if has_timed_out && self.life.established_at().is_some() {
             self.signals.reset_reason = Some(ResetReason::of(ResetReason::BAD_PERFORMANCE));
             self.subflow.owe_reset();
         }
@@ -314,8 +266,7 @@ impl Path {
 
     /// Records the reason of a RST of either host.
     pub(super) fn note_reset(&mut self, reason: ResetReason) {
-        self.may_have_lost_acked |= reason.code == ResetReason::MIDDLEBOX;
-        self.is_unfit |= !reason.is_transient();
+        self.life.apply(LifecycleEvent::Reset(reason));
     }
 
     /// Returns whether the subflow holds the first byte of a range, sent or queued, without an
@@ -352,22 +303,5 @@ impl PathSignals {
         let signal = self.pending.pop_front()?;
         self.said_in_a_row += 1;
         Some(signal)
-    }
-
-    fn new(join: Join) -> Self {
-        Self {
-            join,
-            capable_syns: 0,
-            is_backup_local: false,
-            pending: VecDeque::new(),
-            said_in_a_row: 0,
-            resume_at: None,
-            says_fin: false,
-            has_said_keys: false,
-            closes_fast: false,
-            reset_reason: None,
-            failed_from: None,
-            infinite: None,
-        }
     }
 }

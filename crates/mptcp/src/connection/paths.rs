@@ -3,6 +3,7 @@
 
 use std::ops::{Deref, Index, IndexMut};
 
+use super::lifecycle::Phase;
 use super::path::Path;
 use crate::cc::Window;
 use crate::pm::FourTuple;
@@ -204,7 +205,7 @@ impl Paths {
 
     /// Returns the first subflow, from index `from` on, that is to be closed with FIN.
     pub(super) fn next_to_retire(&self, from: usize) -> Option<usize> {
-        let is_to_retire = |path: &Path| path.is_retiring && path.retired_until.is_none();
+        let is_to_retire = |path: &Path| matches!(*path.life, Phase::Retiring(_));
         (from..self.len()).find(|which| is_to_retire(&self[*which]))
     }
 

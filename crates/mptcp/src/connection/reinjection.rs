@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 
-use super::path::Join;
 use super::{Connection, Mode, Path};
 use crate::failure::{FailedAfter, MetaRto, Reinjection, is_worth_reinjecting, remaining_interval};
 use crate::sched::Range;
@@ -181,8 +180,8 @@ impl Connection {
     /// cannot use yet. The first burst is one mapping, whose checksum covers all of it.
     fn unverified(&self, path: &Path) -> u64 {
         let acked = path.subflow.counters().acked_bytes;
-        let is_partly_there = path.signals.join == Join::Initial
-            && acked < u64::from(self.session.first_checked_bytes());
+        let is_partly_there =
+            path.is_initial && acked < u64::from(self.session.first_checked_bytes());
         if is_partly_there { acked } else { 0 }
     }
 

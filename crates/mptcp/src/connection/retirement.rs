@@ -4,6 +4,7 @@
 use std::mem;
 use std::net::IpAddr;
 
+use super::lifecycle::LifecycleEvent;
 use super::{Connection, Path};
 use crate::subflow::State;
 use crate::time::{Nanos, earliest};
@@ -26,33 +27,53 @@ pub(super) struct Suspicion {
     keepalives: u32,
 }
 
+impl Suspicion {
+    /// Starts the test of a subflow whose first probe is sent at `now`.
+    pub(super) fn new(now: Nanos, min_rtt: Nanos, wait: Nanos) -> Self {
+        Self {
+            answers_from: now + min_rtt,
+            data_from: now + wait,
+            next_at: now + wait,
+            wait,
+            keepalives: 1,
+        }
+    }
+
+    /// Returns whether the peer must have sent the segment after the first probe arrived.
+    fn is_answered(&self, now: Nanos, segment: &Segment) -> bool {
+        match segment.payload.is_empty() {
+            true => now >= self.answers_from,
+            false => now >= self.data_from,
+        }
+    }
+
+    /// Waits for the answer to the next probe, twice as long as before.
+    pub(super) fn probed_again(&mut self, now: Nanos) {
+        self.keepalives += 1;
+        self.wait *= 2;
+        self.next_at = now + self.wait;
+    }
+}
+
 impl Path {
     /// Starts to test whether the subflow works. Resets a subflow that is not established yet, and
     /// leaves one that is closing alone.
     fn suspect(&mut self, now: Nanos, min_rtt: Nanos) {
-        if self.established_at.is_none() {
+        if self.life.is_connecting() {
             self.reset(ResetReason::UNSPECIFIED);
-        } else if self.can_send() && self.suspicion.is_none() {
-            let wait = self.subflow.rto();
+        } else if self.can_send() && self.life.suspicion().is_none() {
+            let suspicion = Suspicion::new(now, min_rtt, self.subflow.rto());
             self.subflow.send_keepalive();
-            self.suspicion = Some(Box::new(Suspicion {
-                answers_from: now + min_rtt,
-                data_from: now + wait,
-                next_at: now + wait,
-                wait,
-                keepalives: 1,
-            }));
+            let event = LifecycleEvent::TestStarted(Box::new(suspicion));
+            self.life.apply(event);
         }
     }
 
-    /// Ends the test if the peer must have sent the segment after the first probe arrived.
+    /// Ends the test if the segment answers it.
     pub(super) fn answer_suspicion(&mut self, now: Nanos, segment: &Segment) {
-        let is_answered = |suspicion: &Suspicion| match segment.payload.is_empty() {
-            true => now >= suspicion.answers_from,
-            false => now >= suspicion.data_from,
-        };
-        if self.suspicion.as_deref().is_some_and(is_answered) {
-            self.suspicion = None;
+        let suspicion = self.life.suspicion();
+        if suspicion.is_some_and(|its| its.is_answered(now, segment)) {
+            self.life.apply(LifecycleEvent::TestPassed);
         }
     }
 
@@ -64,27 +85,21 @@ impl Path {
     /// Sends the next probe when it is due. The wait doubles each time, and the subflow is reset in
     /// the end.
     fn pursue_suspicion(&mut self, now: Nanos) {
-        let Some(suspicion) = self
-            .suspicion
-            .as_deref_mut()
-            .filter(|its| its.next_at <= now)
-        else {
+        let suspicion = self.life.suspicion();
+        let Some(due) = suspicion.filter(|its| its.next_at <= now) else {
             return;
         };
-        if suspicion.keepalives == KEEPALIVES {
-            self.suspicion = None;
+        if due.keepalives == KEEPALIVES {
             self.reset(ResetReason::UNSPECIFIED);
-            return;
+        } else {
+            self.life.apply(LifecycleEvent::ProbeRepeated { now });
+            self.subflow.send_keepalive();
         }
-        suspicion.keepalives += 1;
-        suspicion.wait *= 2;
-        suspicion.next_at = now + suspicion.wait;
-        self.subflow.send_keepalive();
     }
 
     pub(super) fn retirement_timeout(&self) -> Option<Nanos> {
-        let suspicion = self.suspicion.as_deref().map(|suspicion| suspicion.next_at);
-        let retired = self.retired_until.filter(|_| self.awaits_fin());
+        let suspicion = self.life.suspicion().map(|its| its.next_at);
+        let retired = self.life.retired_until().filter(|_| self.awaits_fin());
         earliest([suspicion, retired])
     }
 
@@ -96,12 +111,13 @@ impl Path {
     /// data.
     fn retire(&mut self, until: Nanos) {
         self.subflow.close();
-        self.retired_until = Some(until);
+        self.life.apply(LifecycleEvent::FinQueued { until });
     }
 
     /// Resets the subflow if its FIN exchange does not complete in time.
     fn give_up_retirement(&mut self, now: Nanos) {
-        if self.awaits_fin() && self.retired_until.is_some_and(|until| until <= now) {
+        let is_late = self.life.retired_until().is_some_and(|until| until <= now);
+        if is_late && self.awaits_fin() {
             self.reset_leftover();
         }
     }
@@ -168,9 +184,9 @@ impl Connection {
             self.reinjections.push(range.start, range.len);
         }
         path.retire(now + self.config.subflow.time_wait);
-        let (four, is_unfit) = (path.four, path.is_unfit);
+        let four = path.four;
         self.is_schedulable = true;
-        self.tell_closed(now, four, is_unfit);
+        self.tell_closed(now, four, false);
     }
 
     /// Handles a FIN of the peer on a subflow before the end of the peer's stream. Answers with FIN
@@ -178,7 +194,8 @@ impl Connection {
     pub(super) fn follow_fin(&mut self, now: Nanos, which: usize) {
         let has_ended = self.session.fins.is_remote_reached(self.receive.next());
         if !has_ended && self.has_other_path(which) {
-            self.paths[which].is_retiring = true;
+            let event = LifecycleEvent::RetirementRequested;
+            self.paths[which].life.apply(event);
             self.has_retiring = true;
             self.retire_paths(now);
         }

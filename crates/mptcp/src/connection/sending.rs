@@ -94,6 +94,8 @@ impl Connection {
         let mut options = PathOptions {
             session: &mut self.session,
             signals: &mut path.signals,
+            is_initial: path.is_initial,
+            phase: &path.life,
         };
         path.subflow.set_tells_of_room(tells_of_room);
         path.subflow.set_writer_waits(writer_waits);

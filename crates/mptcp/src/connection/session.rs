@@ -4,7 +4,8 @@
 use super::Config;
 use super::fin::Fins;
 use super::keys::{self, Keys, Nonces};
-use super::path::{InfiniteMapping, Join, PathSignals};
+use super::lifecycle::Phase;
+use super::path::{InfiniteMapping, PathSignals};
 use crate::payload::Payload;
 use crate::pm::Role;
 use crate::seq::DataSeq;
@@ -276,6 +277,8 @@ impl Session {
 pub(super) struct PathOptions<'a> {
     pub(super) session: &'a mut Session,
     pub(super) signals: &'a mut PathSignals,
+    pub(super) is_initial: bool,
+    pub(super) phase: &'a Phase,
 }
 
 impl Options for PathOptions<'_> {
@@ -301,11 +304,11 @@ impl PathOptions<'_> {
     /// Returns the MPTCP option of a SYN. After the allowed number of attempts, the SYN carries no
     /// MP_CAPABLE, because a middlebox may drop it (section 3.1).
     fn syn(&mut self) -> Option<MptcpOption> {
-        if let Join::Opening {
+        if let Phase::Opening {
             address_id,
             nonces,
             token,
-        } = self.signals.join
+        } = *self.phase
         {
             return Some(MptcpOption::Join(JoinOption::Syn {
                 backup: self.signals.is_backup_local,
@@ -324,8 +327,8 @@ impl PathOptions<'_> {
     }
 
     fn syn_ack(&self) -> MptcpOption {
-        match (self.signals.join, self.session.keys()) {
-            (Join::Accepting { address_id, nonces }, Some(keys)) => {
+        match (self.phase, self.session.keys()) {
+            (&Phase::Accepting { address_id, nonces }, Some(keys)) => {
                 MptcpOption::Join(JoinOption::SynAck {
                     backup: self.signals.is_backup_local,
                     address_id,
@@ -365,13 +368,13 @@ impl PathOptions<'_> {
         let is_where_it_began = u64::from(outgoing.subflow_seq) == offset + 1;
         let end = offset + u64::from(outgoing.payload.len());
         let is_part = is_where_it_began && end <= u64::from(first.len);
-        (is_part && self.signals.join == Join::Initial).then_some(first)
+        (is_part && self.is_initial).then_some(first)
     }
 
     /// Returns whether the peer may not yet know the local key and this subflow has to carry it.
     fn repeats_capable(&self) -> bool {
         let is_opener = self.session.role == Role::Opener;
-        is_opener && self.signals.join == Join::Initial && !self.session.is_fully_established
+        is_opener && self.is_initial && !self.session.is_fully_established
     }
 
     /// Returns whether the next ACK carries the keys.
@@ -386,10 +389,8 @@ impl PathOptions<'_> {
     }
 
     fn ack(&mut self, room_bytes: usize, options: &mut MptcpOptions) {
-        if let (Join::Confirming { nonces, .. }, Some(keys)) =
-            (self.signals.join, self.session.keys())
-        {
-            options.push(self.join_ack(keys, nonces));
+        if let (Phase::Confirming(its), Some(keys)) = (self.phase, self.session.keys()) {
+            options.push(self.join_ack(keys, its.nonces));
             return;
         }
         if let Some(remote) = self.session.remote

@@ -2,7 +2,7 @@
 
 use rand_core::Rng;
 
-use super::path::Join;
+use super::lifecycle::Lifecycle;
 use super::{Connection, Subflow};
 use crate::pm::{FourTuple, PathManager};
 use crate::seq::SeqNr;
@@ -63,7 +63,7 @@ impl Connection {
         let config = self.config.subflow.clone();
         let ports = (four.local.port(), four.remote.port());
         let subflow = Subflow::connect(now, config, ports.0, ports.1, iss);
-        self.add_path(now, four, (0, 0), subflow, Join::Initial);
+        self.add_path(now, four, (0, 0), subflow, Lifecycle::connecting());
     }
 
     /// Returns the addresses and ports at which the connection can be reached: those of its

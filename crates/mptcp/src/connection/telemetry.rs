@@ -69,7 +69,7 @@ impl Connection {
             counters: *path.subflow.counters(),
             is_backup: path.is_backup(),
             is_stale: path.is_stale(),
-            established_at: path.established_at,
+            established_at: path.life.established_at(),
         })
     }
 
