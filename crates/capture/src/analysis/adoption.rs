@@ -26,7 +26,7 @@ impl Analysis {
         let own = self.subflows[index].connection;
         if self.connections[own].is_blank() || self.connections[own].version.is_none() {
             if self.subflows[index].role == Role::Plain {
-                self.take_as_multipath(index);
+                self.become_multipath(index);
             }
             let (_, _, Teller { from, .. }) = self.places_of(arrival);
             if let Some((other, side)) = self.owner_of(own, sent, acknowledged) {
@@ -108,7 +108,7 @@ impl Analysis {
     }
 
     /// Turns a subflow that was taken for plain TCP into MPTCP, because it carries DSS options.
-    fn take_as_multipath(&mut self, index: usize) {
+    fn become_multipath(&mut self, index: usize) {
         let subflow = &mut self.subflows[index];
         let connection = &mut self.connections[subflow.connection];
         connection.version = Some(1);

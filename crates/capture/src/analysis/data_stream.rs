@@ -260,7 +260,7 @@ impl DataStream {
             },
         );
         if let Some(new_start) = new_start {
-            self.note_order(subflow, new_start);
+            self.record_order(subflow, new_start);
             self.waiting_since.get_or_insert(now);
         }
         self.highest = self.highest.max(end);
@@ -273,7 +273,7 @@ impl DataStream {
         self.last_subflow.map(|subflow| subflow as usize)
     }
 
-    fn note_order(&mut self, subflow: u32, start: u64) {
+    fn record_order(&mut self, subflow: u32, start: u64) {
         let order = &mut self.order;
         order.segments += 1;
         order.in_order_segments += u64::from(start == self.highest);
@@ -331,7 +331,7 @@ impl DataStream {
         self.unseen_bytes += unseen.saturating_sub(fin);
         self.highest = self.highest.max(to);
         self.contiguous = self.contiguous.max(to);
-        self.note_gap(now, subflow, waiting_bytes);
+        self.record_gap(now, subflow, waiting_bytes);
         self.last_ack = Some((now, subflow));
         self.waiting_since = (!self.pieces.is_empty()).then_some(now);
         let newest = newest.filter(|sent| !sent.was_resent)?;
@@ -342,7 +342,7 @@ impl DataStream {
         Some(rtt)
     }
 
-    fn note_gap(&mut self, now: Nanos, to_subflow: usize, waiting_bytes: u64) {
+    fn record_gap(&mut self, now: Nanos, to_subflow: usize, waiting_bytes: u64) {
         let Some(since) = self.waiting_since else {
             return;
         };
@@ -367,7 +367,7 @@ impl DataStream {
     }
 
     /// Records whether the receive window leaves no room for another segment.
-    pub(super) fn note_window(&mut self, now: Nanos, window_bytes: u64, segment_bytes: u64) {
+    pub(super) fn record_window(&mut self, now: Nanos, window_bytes: u64, segment_bytes: u64) {
         let waiting = self.highest - self.pieces.floor();
         let is_limited = waiting > 0 && waiting + segment_bytes > window_bytes;
         if let Some(since) = self.limited_since {

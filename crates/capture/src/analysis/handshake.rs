@@ -138,12 +138,12 @@ impl Analysis {
     }
 
     /// Handles MP_CAPABLE of version 1.
-    pub(super) fn take_capable(&mut self, by: Teller, capable: &Capable) {
+    pub(super) fn handle_capable(&mut self, by: Teller, capable: &Capable) {
         match *capable {
             Capable::Syn { version, flags } => {
                 self.agree(by, version, flags);
                 let text = format!("SYN, version {version}{}", flags_of(flags));
-                self.note_capable(by, text);
+                self.record_capable(by, text);
             }
             Capable::SynAck {
                 version,
@@ -155,7 +155,7 @@ impl Analysis {
                     "SYN/ACK, version {version}, key {sender_key:016x}{}",
                     flags_of(flags)
                 );
-                self.note_capable(by, text);
+                self.record_capable(by, text);
                 self.learn_key(by, by.from, sender_key);
             }
             Capable::Ack {
@@ -167,7 +167,7 @@ impl Analysis {
             } => {
                 self.agree(by, version, flags);
                 let text = format!("both keys, of the client {sender_key:016x}");
-                self.note_capable(by, text);
+                self.record_capable(by, text);
                 self.learn_key(by, by.from, sender_key);
                 self.learn_key(by, !by.from, receiver_key);
             }
@@ -175,20 +175,20 @@ impl Analysis {
     }
 
     /// Handles MP_CAPABLE of version 0.
-    pub(super) fn take_capable_0(&mut self, by: Teller, flags: u8, keys: (Key, Option<Key>)) {
+    pub(super) fn handle_capable_0(&mut self, by: Teller, flags: u8, keys: (Key, Option<Key>)) {
         self.agree(by, 0, flags);
         let text = match keys {
             (key, None) => format!("version 0, key {key:016x}{}", flags_of(flags)),
             (key, Some(_)) => format!("both keys, of the client {key:016x}"),
         };
-        self.note_capable(by, text);
+        self.record_capable(by, text);
         self.learn_key(by, by.from, keys.0);
         if let Some(key) = keys.1 {
             self.learn_key(by, !by.from, key);
         }
     }
 
-    fn note_capable(&mut self, by: Teller, text: String) {
+    fn record_capable(&mut self, by: Teller, text: String) {
         self.connection_of(by).note(by, EventKind::MpCapable, text);
     }
 
@@ -213,7 +213,7 @@ impl Analysis {
     }
 
     /// Handles MP_JOIN.
-    pub(super) fn take_join(&mut self, by: Teller, join: &Join) {
+    pub(super) fn handle_join(&mut self, by: Teller, join: &Join) {
         let subflow = &mut self.subflows[by.subflow];
         let connection = &mut self.connections[subflow.connection];
         let from = by.from as usize;

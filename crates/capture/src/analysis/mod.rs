@@ -236,19 +236,19 @@ impl Analysis {
 
     fn packet(&mut self, stamp: Stamp, packet: &TcpPacket<'_>) -> Row {
         let arrival = self.arrival(stamp, packet);
-        self.note_packet(&arrival);
+        self.record_packet(&arrival);
         if packet.flags.contains(Flags::SYN) {
             self.synchronize(&arrival);
         } else {
             self.advance_handshake(&arrival);
         }
-        self.take_signals(&arrival);
+        self.handle_signals(&arrival);
         self.adopt(&arrival);
-        let rtt = self.take_ack(&arrival);
-        let seen = self.take_payload(&arrival);
-        let data_ack = self.take_data_ack(&arrival);
-        self.take_end(&arrival);
-        self.note_window(&arrival);
+        let rtt = self.handle_ack(&arrival);
+        let seen = self.handle_payload(&arrival);
+        let data_ack = self.handle_data_ack(&arrival);
+        self.handle_end(&arrival);
+        self.record_window(&arrival);
 
         let (subflow, connection, Teller { from, .. }) = self.places_of(&arrival);
         let sender = &subflow.ends[from as usize];
@@ -321,7 +321,7 @@ impl Analysis {
         }
     }
 
-    fn note_packet(&mut self, arrival: &Arrival<'_>) {
+    fn record_packet(&mut self, arrival: &Arrival<'_>) {
         let (packet, options) = (arrival.packet, &arrival.options);
         let (subflow, connection, Teller { from, stamp, .. }) = self.places_of(arrival);
         subflow.last_at = stamp.at;
@@ -336,7 +336,7 @@ impl Analysis {
     }
 
     /// Handles the acknowledgment of the subflow. Returns the RTT if it can be measured.
-    fn take_ack(&mut self, arrival: &Arrival<'_>) -> Option<Nanos> {
+    fn handle_ack(&mut self, arrival: &Arrival<'_>) -> Option<Nanos> {
         let (packet, sack) = (arrival.packet, &arrival.options.sack);
         if !packet.flags.contains(Flags::ACK) || packet.flags.contains(Flags::RST) {
             return None;
@@ -347,8 +347,8 @@ impl Analysis {
         subflow.ends[to].acknowledged(by.stamp.at, by.subflow, packet.ack, sack, stream)
     }
 
-    fn take_payload(&mut self, arrival: &Arrival<'_>) -> Option<sender::Seen> {
-        self.take_mapping(arrival);
+    fn handle_payload(&mut self, arrival: &Arrival<'_>) -> Option<sender::Seen> {
+        self.handle_mapping(arrival);
         let packet = arrival.packet;
         if packet.payload_len == 0 || packet.flags.contains(Flags::RST) {
             return None;
@@ -367,7 +367,7 @@ impl Analysis {
     }
 
     /// Handles the acknowledgment of the connection's data.
-    fn take_data_ack(&mut self, arrival: &Arrival<'_>) -> DataAck {
+    fn handle_data_ack(&mut self, arrival: &Arrival<'_>) -> DataAck {
         let told = arrival.options.dss().and_then(Dss::data_ack);
         let (subflow, connection, by) = self.places_of(arrival);
         let to = !by.from as usize;
@@ -385,7 +385,7 @@ impl Analysis {
         }
     }
 
-    fn note_window(&mut self, arrival: &Arrival<'_>) {
+    fn record_window(&mut self, arrival: &Arrival<'_>) {
         let packet = arrival.packet;
         if packet.flags.contains(Flags::RST) {
             return;
@@ -395,7 +395,7 @@ impl Analysis {
         subflow.ends[from].grant(packet.window, packet.flags.contains(Flags::SYN));
         if let Some(window) = subflow.ends[from].window_bytes {
             let largest_segment = subflow.ends[to].largest_segment();
-            connection.streams[to].note_window(by.stamp.at, window, largest_segment);
+            connection.streams[to].record_window(by.stamp.at, window, largest_segment);
         }
     }
 

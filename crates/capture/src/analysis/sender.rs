@@ -384,7 +384,7 @@ impl Sender {
         Some(Seen {
             kind,
             data: self.mappings.of(offset, end).0,
-            timeout_after: oldest_sent_at.and_then(|last_at| self.note_timeout(now, last_at)),
+            timeout_after: oldest_sent_at.and_then(|last_at| self.record_timeout(now, last_at)),
         })
     }
 
@@ -461,7 +461,7 @@ impl Sender {
 
     /// Records a timeout if the oldest segment is sent again after a silence at least as long as an
     /// RTO. Returns the silence.
-    fn note_timeout(&mut self, now: Nanos, last_at: Nanos) -> Option<Nanos> {
+    fn record_timeout(&mut self, now: Nanos, last_at: Nanos) -> Option<Nanos> {
         let silent_since = last_at.max(self.last_progress);
         let silence = now.saturating_sub(silent_since);
         // RFC 6298, section 2.3, without the clock granularity.
@@ -512,7 +512,7 @@ impl Sender {
             None
         };
         for (index, block) in sack.iter().enumerate() {
-            self.take_sack(now, subflow, index, *block, stream);
+            self.handle_sack(now, subflow, index, *block, stream);
         }
         rtt
     }
@@ -557,7 +557,7 @@ impl Sender {
         Some(rtt)
     }
 
-    fn take_sack(
+    fn handle_sack(
         &mut self,
         now: Nanos,
         subflow: usize,

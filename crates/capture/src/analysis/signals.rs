@@ -11,7 +11,7 @@ use super::{Analysis, Arrival, Side, Teller};
 
 impl Analysis {
     /// Handles all options of a packet except DSS.
-    pub(super) fn take_signals(&mut self, arrival: &Arrival<'_>) {
+    pub(super) fn handle_signals(&mut self, arrival: &Arrival<'_>) {
         let (_, _, by) = self.places_of(arrival);
         for told in &arrival.options.mptcp {
             match told {
@@ -21,19 +21,19 @@ impl Analysis {
                     receiver_key,
                 } => {
                     let keys = (*sender_key, *receiver_key);
-                    self.take_capable_0(by, *flags, keys);
+                    self.handle_capable_0(by, *flags, keys);
                 }
                 Told::Option(MptcpOption::Capable(capable)) => {
-                    self.take_capable(by, capable);
+                    self.handle_capable(by, capable);
                 }
-                Told::Option(MptcpOption::Join(join)) => self.take_join(by, join),
+                Told::Option(MptcpOption::Join(join)) => self.handle_join(by, join),
                 Told::Option(MptcpOption::Dss(_)) => {}
-                Told::Option(option) => self.take_signal(by, option),
+                Told::Option(option) => self.handle_signal(by, option),
             }
         }
     }
 
-    fn take_signal(&mut self, by: Teller, option: &MptcpOption) {
+    fn handle_signal(&mut self, by: Teller, option: &MptcpOption) {
         let subflow = &mut self.subflows[by.subflow];
         let connection = &mut self.connections[subflow.connection];
         let (kind, text) = match option {
@@ -84,7 +84,7 @@ impl Analysis {
     }
 
     /// Handles the mapping of the payload of a packet.
-    pub(super) fn take_mapping(&mut self, arrival: &Arrival<'_>) {
+    pub(super) fn handle_mapping(&mut self, arrival: &Arrival<'_>) {
         let packet = arrival.packet;
         let data = arrival.options.capable().and_then(|capable| match capable {
             Capable::Ack { data, .. } => *data,
@@ -99,14 +99,14 @@ impl Analysis {
             let (_, connection, by) = self.places_of(arrival);
             connection.has_signalled[by.from as usize] = true;
             if let Some(mapping) = dss.mapping() {
-                self.take_dss_mapping(arrival, mapping, dss.data_fin());
+                self.handle_dss_mapping(arrival, mapping, dss.data_fin());
             }
         } else if packet.payload_len > 0 {
             self.go_without_mapping(arrival);
         }
     }
 
-    fn take_dss_mapping(&mut self, arrival: &Arrival<'_>, mapping: Mapping, data_fin: bool) {
+    fn handle_dss_mapping(&mut self, arrival: &Arrival<'_>, mapping: Mapping, data_fin: bool) {
         let packet = arrival.packet;
         let (subflow, connection, by) = self.places_of(arrival);
         let stream = &mut connection.streams[by.from as usize];
@@ -168,7 +168,7 @@ impl Analysis {
     }
 
     /// Handles FIN and RST.
-    pub(super) fn take_end(&mut self, arrival: &Arrival<'_>) {
+    pub(super) fn handle_end(&mut self, arrival: &Arrival<'_>) {
         let packet = arrival.packet;
         let is_reset = packet.flags.contains(Flags::RST);
         if !is_reset && !packet.flags.contains(Flags::FIN) {

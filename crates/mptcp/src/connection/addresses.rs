@@ -71,7 +71,7 @@ impl Announcements {
 
     /// Removes the echoed announcement. An echo equals the announcement, including the port,
     /// without its HMAC (section 3.4.1).
-    fn take_echo(&mut self, echo: &SignalledAddress) {
+    fn handle_echo(&mut self, echo: &SignalledAddress) {
         self.0.retain(|announcement| {
             let awaited = SignalledAddress {
                 truncated_hmac: None,
@@ -122,7 +122,7 @@ impl Connection {
                     },
                 ),
                 Command::CloseSubflow { subflow } => self.close_subflow(now, *subflow),
-                Command::SetBackup { subflow, backup } => self.say_backup(*subflow, *backup),
+                Command::SetBackup { subflow, backup } => self.queue_priority(*subflow, *backup),
             }
         }
     }
@@ -181,7 +181,7 @@ impl Connection {
             port,
             truncated_hmac: Some(keys.address_hmac(id, address, port)),
         };
-        self.say(MptcpOption::AddAddress(Box::new(address)));
+        self.queue_option(MptcpOption::AddAddress(Box::new(address)));
         let Some(timer) = self.config.behaviour.add_address else {
             return;
         };
@@ -212,7 +212,7 @@ impl Connection {
             next.is_some()
         });
         for address in due {
-            self.say(MptcpOption::AddAddress(Box::new(address)));
+            self.queue_option(MptcpOption::AddAddress(Box::new(address)));
         }
     }
 
@@ -229,15 +229,15 @@ impl Connection {
         }
         let ids = RemovedAddresses::from([id]);
         // The subflow from that address is about to close.
-        self.say_where(MptcpOption::RemoveAddress(ids), |path| path.local_id != id);
+        self.queue_option_where(MptcpOption::RemoveAddress(ids), |path| path.local_id != id);
     }
 
     /// Sends an option on the first subflow that works.
-    fn say(&mut self, option: MptcpOption) {
-        self.say_where(option, |_| true);
+    fn queue_option(&mut self, option: MptcpOption) {
+        self.queue_option_where(option, |_| true);
     }
 
-    fn say_where(&mut self, option: MptcpOption, is_fit: impl Fn(&Path) -> bool) {
+    fn queue_option_where(&mut self, option: MptcpOption, is_fit: impl Fn(&Path) -> bool) {
         let works = |path: &Path| path.is_healthy() && is_fit(path);
         if let Some(which) = self.paths.iter().position(works) {
             self.paths[which].signal(option);
@@ -258,7 +258,7 @@ impl Connection {
         }
     }
 
-    pub(super) fn say_backup(&mut self, four: FourTuple, backup: bool) {
+    pub(super) fn queue_priority(&mut self, four: FourTuple, backup: bool) {
         if let Some(path) = self.paths.with_ends(four) {
             path.signals.is_backup_local = backup;
             path.signal(MptcpOption::Priority { backup });
@@ -266,7 +266,7 @@ impl Connection {
     }
 
     /// Echoes an announcement with a correct HMAC. Ignores any other (section 3.4.1).
-    pub(super) fn take_announcement(
+    pub(super) fn handle_announcement(
         &mut self,
         now: Nanos,
         which: usize,
@@ -279,7 +279,7 @@ impl Connection {
             truncated_hmac,
         } = *signalled;
         let Some(hmac) = truncated_hmac else {
-            self.announcements.take_echo(signalled);
+            self.announcements.handle_echo(signalled);
             return;
         };
         let expected = self
@@ -290,7 +290,7 @@ impl Connection {
             self.counters.get_or_insert_default().refused_announcements += 1;
             return;
         }
-        self.note_fully_established(now);
+        self.record_fully_established(now);
         let echo = SignalledAddress {
             truncated_hmac: None,
             ..*signalled
@@ -301,7 +301,7 @@ impl Connection {
 
     /// Closes the subflows to withdrawn addresses if they no longer work. Ignores unknown IDs
     /// (section 3.4.2).
-    pub(super) fn take_removal(&mut self, now: Nanos, ids: &[AddressId]) {
+    pub(super) fn handle_removal(&mut self, now: Nanos, ids: &[AddressId]) {
         for &id in ids {
             self.suspect_paths_to(now, id);
             self.manage(now, &pm::Event::Removed { id });

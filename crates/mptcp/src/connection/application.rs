@@ -21,7 +21,7 @@ impl Connection {
         let Some(four) = path.map(|path| path.four) else {
             return false;
         };
-        self.say_backup(four, backup);
+        self.queue_priority(four, backup);
         self.is_schedulable = true;
         true
     }

@@ -35,13 +35,13 @@ impl Connection {
     /// subflow. MP_FAIL for data under way proves that the peer knows the keys, so the data can be
     /// sent again on another subflow, even if nothing was acknowledged before (RFC 8684, sections
     /// 3.1 and 3.7).
-    pub(super) fn take_reset(&mut self, now: Nanos, which: usize, reset: &Segment) {
+    pub(super) fn handle_reset(&mut self, now: Nanos, which: usize, reset: &Segment) {
         for option in &reset.options.mptcp {
             match option {
-                MptcpOption::FastClose { receiver_key } => self.take_fast_close(*receiver_key),
-                MptcpOption::Reset(reason) => self.paths[which].note_reset(*reason),
+                MptcpOption::FastClose { receiver_key } => self.handle_fast_close(*receiver_key),
+                MptcpOption::Reset(reason) => self.paths[which].record_reset(*reason),
                 MptcpOption::Fail { data_seq } if self.is_under_way(*data_seq) => {
-                    self.note_fully_established(now);
+                    self.record_fully_established(now);
                 }
                 _ => {}
             }
@@ -57,7 +57,7 @@ impl Connection {
     }
 
     /// Closes the connection if the peer's MP_FASTCLOSE carries the local key.
-    pub(super) fn take_fast_close(&mut self, receiver_key: Key) {
+    pub(super) fn handle_fast_close(&mut self, receiver_key: Key) {
         let is_ours = self
             .session
             .keys()
@@ -94,7 +94,7 @@ impl Connection {
             self.session.fins.local_to_send().is_none() && !self.session.fins.is_local_acked();
         self.session.fins.end_local(self.send.written());
         if is_new {
-            self.say_data_fin();
+            self.queue_data_fin();
         }
         let is_over = self.session.fins.is_local_acked()
             && self.session.fins.is_remote_reached(self.receive.next());
@@ -112,9 +112,9 @@ impl Connection {
     }
 
     /// Sends the DATA_FIN on every subflow, for the first time or again.
-    fn say_data_fin(&mut self) {
+    fn queue_data_fin(&mut self) {
         for (path, _) in self.paths.iter_mut().filter(|(path, _)| path.can_send()) {
-            path.say_data_fin();
+            path.queue_data_fin();
         }
     }
 
@@ -147,7 +147,7 @@ impl Connection {
             for (path, _) in self.paths.iter_mut() {
                 path.signals.has_said_keys = false;
             }
-            self.say_data_fin();
+            self.queue_data_fin();
         }
     }
 
@@ -207,12 +207,12 @@ impl Connection {
             self.last_path_gone(now, reason);
         }
         if !end.is_reported {
-            self.tell_closed(now, path.four, end.is_unfit);
+            self.report_closed(now, path.four, end.is_unfit);
         }
     }
 
     /// Tells the path manager that a subflow has closed or is about to close.
-    pub(super) fn tell_closed(&mut self, now: Nanos, subflow: FourTuple, is_unfit: bool) {
+    pub(super) fn report_closed(&mut self, now: Nanos, subflow: FourTuple, is_unfit: bool) {
         if self.session.mode != Mode::Multipath || self.closed.is_some() {
             return;
         }

@@ -106,7 +106,7 @@ impl Connection {
 
     /// Handles an infinite mapping, after which the peer sends plain TCP. It may do so only with
     /// one subflow (RFC 8684, section 3.7).
-    pub(super) fn take_infinite_mapping(&mut self, which: usize) {
+    pub(super) fn handle_infinite_mapping(&mut self, which: usize) {
         if self.may_fall_back(which) {
             self.fall_back();
         } else {
@@ -117,7 +117,7 @@ impl Connection {
     /// Handles MP_FAIL: the local data arrived changed. Answers with MP_FAIL, and both hosts
     /// continue as plain TCP, including the data that is not known to have arrived (RFC 8684,
     /// section 3.7).
-    pub(super) fn take_fail(&mut self, which: usize) {
+    pub(super) fn handle_fail(&mut self, which: usize) {
         if !self.may_fall_back(which) {
             self.paths[which].reset(ResetReason::MIDDLEBOX);
             return;
@@ -138,7 +138,7 @@ impl Connection {
     ///
     /// The host that found the wrong checksum repeats MP_FAIL until it is answered, and sends
     /// DATA_ACKs until the peer stops sending mappings. The other host answers each MP_FAIL.
-    pub(super) fn take_farewell(&mut self, which: usize, segment: &Segment) {
+    pub(super) fn handle_fallback_signals(&mut self, which: usize, segment: &Segment) {
         let options = &segment.options.mptcp;
         if options
             .iter()

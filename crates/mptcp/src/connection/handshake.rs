@@ -11,20 +11,20 @@ use crate::wire::{Capable, Flags, Join as JoinOption, MptcpOption, ResetReason, 
 impl Connection {
     /// Handles the version and flags in the MP_CAPABLE of a SYN. If they are not supported, the
     /// connection becomes plain TCP.
-    pub(super) fn take_syn(&mut self, syn: &Segment) {
+    pub(super) fn handle_syn(&mut self, syn: &Segment) {
         let asked = capable_of(syn).and_then(|capable| match capable {
             Capable::Syn { version, flags } if version >= 1 => Some(flags),
             _ => None,
         });
         match asked.filter(|flags| is_understood(*flags)) {
-            Some(flags) if self.config.is_multipath => self.take_capable_flags(flags),
+            Some(flags) if self.config.is_multipath => self.adopt_capable_flags(flags),
             _ => self.session.mode = Mode::Plain,
         }
     }
 
     /// Takes over the peer's flags. If either host requires checksums, both use them (RFC 8684,
     /// section 3.1).
-    fn take_capable_flags(&mut self, flags: u8) {
+    fn adopt_capable_flags(&mut self, flags: u8) {
         self.session.uses_checksums |= flags & Capable::CHECKSUM_REQUIRED != 0;
         self.session.may_join_initial &= flags & Capable::NO_JOIN_TO_INITIAL == 0;
     }
@@ -84,7 +84,7 @@ impl Connection {
         };
         match agreed {
             Some((flags, key)) => {
-                self.take_capable_flags(flags);
+                self.adopt_capable_flags(flags);
                 self.session.set_remote_key(key);
                 self.session.mode = Mode::Multipath;
                 self.reserve_options();
@@ -206,7 +206,7 @@ impl Connection {
             four: path.four,
         });
         if self.session.fins.local_to_send().is_some() {
-            path.say_data_fin();
+            path.queue_data_fin();
             // The peer is alive, and nothing was lost on this subflow yet.
             self.fin_timer = None;
         }
@@ -214,7 +214,7 @@ impl Connection {
     }
 
     /// Records that the peer has proved that it knows the keys (RFC 8684, section 3.1).
-    pub(super) fn note_fully_established(&mut self, now: Nanos) {
+    pub(super) fn record_fully_established(&mut self, now: Nanos) {
         if !self.session.is_fully_established {
             self.session.is_fully_established = true;
             self.established_at = Some(now);

@@ -27,10 +27,10 @@ impl Connection {
         let arrival = subflow.handle_segment(now, segment, packet.ecn, &mut control);
         let which = self.settle_start(now, which, arrival);
         if arrival.is_acceptable {
-            self.take_acceptable(now, which, segment, arrival);
+            self.handle_acceptable(now, which, segment, arrival);
         }
         if arrival.closed == Some(CloseReason::Reset) {
-            self.take_reset(now, which, segment);
+            self.handle_reset(now, which, segment);
         }
         self.after_subflow(now, which);
         self.reap_closed(now);
@@ -47,8 +47,8 @@ impl Connection {
         waits_for_key && options.any(|option| matches!(option, MptcpOption::Dss(_)))
     }
 
-    fn take_acceptable(&mut self, now: Nanos, which: usize, segment: &Segment, arrival: Arrival) {
-        self.note_sign_of_life(now, which);
+    fn handle_acceptable(&mut self, now: Nanos, which: usize, segment: &Segment, arrival: Arrival) {
+        self.record_sign_of_life(now, which);
         let path = &mut self.paths[which];
         path.answer_suspicion(now, segment);
         if arrival.has_data {
@@ -67,10 +67,10 @@ impl Connection {
         self.reset_if_data_acks_are_missing(which, segment, arrival);
         if self.session.mode == Mode::Multipath {
             for option in &segment.options.mptcp {
-                self.take_option(now, which, segment, option);
+                self.handle_option(now, which, segment, option);
             }
         } else {
-            self.take_farewell(which, segment);
+            self.handle_fallback_signals(which, segment);
         }
         self.read_path(now, which);
         self.acknowledge_arrival(which);
@@ -79,7 +79,7 @@ impl Connection {
         } else if arrival.fin {
             self.follow_fin(now, which);
         }
-        self.tell_finish();
+        self.report_finish();
     }
 
     /// Reserves room for options on all subflows, after their size changed.
@@ -90,37 +90,37 @@ impl Connection {
         }
     }
 
-    fn take_option(&mut self, now: Nanos, which: usize, segment: &Segment, option: &MptcpOption) {
+    fn handle_option(&mut self, now: Nanos, which: usize, segment: &Segment, option: &MptcpOption) {
         match option {
-            MptcpOption::Dss(dss) => self.take_dss(now, which, segment, dss),
+            MptcpOption::Dss(dss) => self.handle_dss(now, which, segment, dss),
             MptcpOption::Capable(Capable::Ack {
                 data: Some(data), ..
-            }) => self.take_capable_data(which, *data),
-            MptcpOption::AddAddress(address) => self.take_announcement(now, which, address),
-            MptcpOption::RemoveAddress(ids) => self.take_removal(now, ids),
+            }) => self.handle_capable_data(which, *data),
+            MptcpOption::AddAddress(address) => self.handle_announcement(now, which, address),
+            MptcpOption::RemoveAddress(ids) => self.handle_removal(now, ids),
             MptcpOption::Priority { backup } => self.paths[which].is_backup_remote = *backup,
-            MptcpOption::Fail { .. } => self.take_fail(which),
-            MptcpOption::FastClose { receiver_key } => self.take_fast_close(*receiver_key),
+            MptcpOption::Fail { .. } => self.handle_fail(which),
+            MptcpOption::FastClose { receiver_key } => self.handle_fast_close(*receiver_key),
             MptcpOption::Capable(_) | MptcpOption::Join(_) | MptcpOption::Reset(_) => {}
         }
     }
 
-    fn take_dss(&mut self, now: Nanos, which: usize, segment: &Segment, dss: &Dss) {
+    fn handle_dss(&mut self, now: Nanos, which: usize, segment: &Segment, dss: &Dss) {
         let (data_ack, mapping) = (dss.data_ack(), dss.mapping());
         if data_ack.is_none() && mapping.is_none() {
             return;
         }
         self.session.has_seen_dss = true;
-        self.note_fully_established(now);
+        self.record_fully_established(now);
         if let Some(number) = data_ack {
             let offset = self.session.offset(number, self.send.acked());
             if let Some(offset) = offset {
                 let window_bytes = self.paths[which].subflow.window_of(segment);
-                self.take_data_ack(now, offset, window_bytes);
+                self.handle_data_ack(now, offset, window_bytes);
             }
         }
         if let Some(mapping) = mapping {
-            self.take_mapping(which, &mapping, dss.data_fin());
+            self.handle_mapping(which, &mapping, dss.data_fin());
         }
     }
 
@@ -130,7 +130,7 @@ impl Connection {
     /// The receive window of the same segment counts from `offset`, even if the subflow considers
     /// the segment old. The window of another segment would reach too far (RFC 8684, section
     /// 3.3.5).
-    fn take_data_ack(&mut self, now: Nanos, offset: u64, window_bytes: u32) {
+    fn handle_data_ack(&mut self, now: Nanos, offset: u64, window_bytes: u32) {
         let has_fin =
             self.session.fins.local_to_send().is_some() || self.session.fins.is_local_acked();
         let sent = self.send.assigned() + u64::from(has_fin);
@@ -147,17 +147,17 @@ impl Connection {
         if self.send.acknowledge(offset) {
             self.reinjections.discard_before(offset);
             self.reinjections.progressed(now);
-            self.tell_of_room();
+            self.report_room();
         }
     }
 
-    fn tell_of_room(&mut self) {
+    fn report_room(&mut self) {
         if self.send.tells_of_room() {
             self.events.push_back(Event::Writable);
         }
     }
 
-    fn take_capable_data(&mut self, which: usize, data: InitialMapping) {
+    fn handle_capable_data(&mut self, which: usize, data: InitialMapping) {
         let Some(first) = self.session.remote_data_seq(0) else {
             return;
         };
@@ -170,22 +170,22 @@ impl Connection {
         self.session.has_seen_dss = true;
         // MP_CAPABLE does not say how long the peer's DATA_ACKs are. Long ones are valid for both,
         // and Linux sends them.
-        self.speak_long_acks();
+        self.use_long_data_acks();
         self.add_mapping(which, &mapping, false);
     }
 
-    fn speak_long_acks(&mut self) {
+    fn use_long_data_acks(&mut self) {
         if !std::mem::replace(&mut self.session.has_long_acks, true) {
             self.reserve_options();
         }
     }
 
-    fn take_mapping(&mut self, which: usize, mapping: &Mapping, data_fin: bool) {
+    fn handle_mapping(&mut self, which: usize, mapping: &Mapping, data_fin: bool) {
         if matches!(mapping.data_seq, DataNumber::Long(_)) {
-            self.speak_long_acks();
+            self.use_long_data_acks();
         }
         match mapping.len {
-            0 => self.take_infinite_mapping(which),
+            0 => self.handle_infinite_mapping(which),
             _ => self.add_mapping(which, mapping, data_fin),
         }
     }
@@ -222,13 +222,13 @@ impl Connection {
             path.mappings.add(received);
         }
         if data_fin {
-            self.take_data_fin(which, &received);
+            self.handle_data_fin(which, &received);
         }
     }
 
     /// Handles a DATA_FIN. One without data counts at once. One behind data counts only after the
     /// checksum that covers both.
-    fn take_data_fin(&mut self, which: usize, mapping: &ReceivedMapping) {
+    fn handle_data_fin(&mut self, which: usize, mapping: &ReceivedMapping) {
         // The peer learns only from an ACK whether the DATA_FIN has arrived.
         self.paths[which].subflow.send_ack();
         match mapping.checksum {
@@ -323,17 +323,17 @@ impl Connection {
         }
     }
 
-    fn tell_finish(&mut self) {
+    fn report_finish(&mut self) {
         let is_reached = self.session.fins.is_remote_reached(self.receive.next());
         if is_reached && !self.peer_has_ended {
             self.peer_has_ended = true;
             self.events.push_back(Event::Finished);
-            self.say_on_all_paths();
+            self.acknowledge_on_all_subflows();
         }
     }
 
     /// Sends an ACK on every subflow.
-    pub(super) fn say_on_all_paths(&mut self) {
+    pub(super) fn acknowledge_on_all_subflows(&mut self) {
         for (path, _) in self.paths.iter_mut().filter(|(path, _)| path.can_send()) {
             path.subflow.send_ack();
         }
@@ -344,10 +344,10 @@ impl Connection {
         if self.session.mode == Mode::Plain {
             self.acknowledge_plain(now, which);
         }
-        self.note_timeouts(now, which);
+        self.record_timeouts(now, which);
         let (path, windows) = self.paths.with_windows(which);
         if self.session.mode == Mode::Multipath {
-            path.say_why_it_timed_out();
+            path.queue_timeout_reset();
         }
         windows[which].is_usable = path.is_healthy();
         if self.send.is_awaited() {
@@ -357,7 +357,7 @@ impl Connection {
             let is_multipath = self.config.is_multipath;
             self.send.grow(self.paths.buffers(is_multipath));
         }
-        self.tell_of_room();
+        self.report_room();
         self.retire_paths(now);
         self.start_subflows_if_due(now);
         self.advance_close(now);

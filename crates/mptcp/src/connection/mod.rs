@@ -198,7 +198,7 @@ impl Connection {
         iss: SeqNr,
     ) -> Self {
         let mut connection = Self::new(config, algorithms, Role::Acceptor, four, key);
-        connection.take_syn(syn);
+        connection.handle_syn(syn);
         let subflow = Subflow::accept(now, Arc::clone(&connection.config.subflow), syn, iss);
         connection.add_path(now, four, (0, 0), subflow, Lifecycle::connecting());
         connection
@@ -389,16 +389,16 @@ impl Connection {
         }
         let before = self.receive.window_bytes();
         let payload = self.receive.read()?;
-        self.tell_window_opened(before);
+        self.announce_opened_window(before);
         Some(payload)
     }
 
     /// Announces at once that a closed or nearly closed window has opened (RFC 9293, section
     /// 3.8.6.2.2).
-    fn tell_window_opened(&mut self, before_bytes: u64) {
+    fn announce_opened_window(&mut self, before_bytes: u64) {
         let quarter = self.receive.capacity_bytes() / 4;
         if before_bytes < quarter && self.receive.window_bytes() >= quarter {
-            self.say_on_all_paths();
+            self.acknowledge_on_all_subflows();
         }
     }
 

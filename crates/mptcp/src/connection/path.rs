@@ -211,7 +211,7 @@ impl Path {
     }
 
     /// Sends the DATA_FIN with an ACK of its own.
-    pub(super) fn say_data_fin(&mut self) {
+    pub(super) fn queue_data_fin(&mut self) {
         self.signals.says_fin = true;
         self.subflow.send_ack();
     }
@@ -250,13 +250,13 @@ impl Path {
     pub(super) fn reset(&mut self, code: u8) {
         let reason = ResetReason::of(code);
         self.signals.reset_reason = Some(reason);
-        self.note_reset(reason);
+        self.record_reset(reason);
         self.subflow.abort();
     }
 
     /// Queues a RST with a reason after the subflow timed out, because the peer may still hold
     /// state (RFC 8684, section 3.3.6).
-    pub(super) fn say_why_it_timed_out(&mut self) {
+    pub(super) fn queue_timeout_reset(&mut self) {
         let has_timed_out = self.subflow.closed() == Some(CloseReason::TimedOut);
         if has_timed_out && self.life.established_at().is_some() {
             self.signals.reset_reason = Some(ResetReason::of(ResetReason::BAD_PERFORMANCE));
@@ -265,7 +265,7 @@ impl Path {
     }
 
     /// Records the reason of a RST of either host.
-    pub(super) fn note_reset(&mut self, reason: ResetReason) {
+    pub(super) fn record_reset(&mut self, reason: ResetReason) {
         self.life.apply(LifecycleEvent::Reset(reason));
     }
 

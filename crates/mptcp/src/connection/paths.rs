@@ -218,7 +218,7 @@ impl Paths {
     }
 
     /// Records that a subflow has nothing to send.
-    pub(super) fn note_rest(&mut self, which: usize) {
+    pub(super) fn record_rest(&mut self, which: usize) {
         let note = &mut self.notes[which];
         note.has_said = true;
         note.rests_with = self.paths[which].subflow.rests_with();
@@ -244,7 +244,7 @@ impl Paths {
     }
 
     /// Caches the deadlines of the subflows that changed.
-    pub(super) fn note_deadlines(&mut self) {
+    pub(super) fn record_deadlines(&mut self) {
         let all = self.notes.iter_mut().zip(&self.paths);
         let note = |(note, path): (&mut Note, &Path)| {
             note.has_said = true;

@@ -161,7 +161,7 @@ impl Connection {
 
     /// Ends the quick acknowledgments of a subflow that has just told of less than half the buffer
     /// (`__tcp_select_window`).
-    pub(super) fn note_told_window(&mut self, which: usize) {
+    pub(super) fn record_told_window(&mut self, which: usize) {
         let is_scarce = self.receive.free_bytes() < self.receive.capacity_bytes() / 2;
         if self.config.behaviour.acks_wait_for_reader && is_scarce {
             self.paths[which].subflow.end_quick_acks();
@@ -183,7 +183,7 @@ impl Connection {
             self.acknowledge_what_waited();
         }
         if self.tells_doubled_window() && self.receive.has_doubled() {
-            self.tell_doubled_window();
+            self.announce_doubled_window();
         }
     }
 
@@ -203,7 +203,7 @@ impl Connection {
     }
 
     /// Sends window updates on the subflows that last offered half of the window or less.
-    fn tell_doubled_window(&mut self) {
+    fn announce_doubled_window(&mut self) {
         for which in 0..self.paths.len() {
             let path = &self.paths[which];
             let room = self.room_on(which);

@@ -116,7 +116,7 @@ fn some(start: u64, len: u64) -> Option<Range> {
 
 impl Connection {
     /// Records that a segment has arrived on a subflow, which has therefore not failed.
-    pub(super) fn note_sign_of_life(&mut self, now: Nanos, which: usize) {
+    pub(super) fn record_sign_of_life(&mut self, now: Nanos, which: usize) {
         self.heard_at = now;
         let path = &mut self.paths[which];
         path.delivery.received(now);
@@ -124,7 +124,7 @@ impl Connection {
 
     /// Handles timeouts of a subflow. With the out-of-tree kernel's behaviour, a subflow has failed
     /// after its first timeout until a segment arrives on it.
-    pub(super) fn note_timeouts(&mut self, now: Nanos, which: usize) {
+    pub(super) fn record_timeouts(&mut self, now: Nanos, which: usize) {
         let path = &mut self.paths[which];
         let backoff = path.subflow.backoff();
         let has_expired = backoff > path.seen_backoff;

@@ -186,7 +186,7 @@ impl Connection {
         path.retire(now + self.config.subflow.time_wait);
         let four = path.four;
         self.is_schedulable = true;
-        self.tell_closed(now, four, false);
+        self.report_closed(now, four, false);
     }
 
     /// Handles a FIN of the peer on a subflow before the end of the peer's stream. Answers with FIN

@@ -37,7 +37,7 @@ impl Connection {
                 if let Some(segment) = self.transmit(now, which, receive_window) {
                     return Some(self.packet(which, segment));
                 }
-                self.paths.note_rest(which);
+                self.paths.record_rest(which);
             }
             self.reap_closed(now);
             // Data of a subflow that was just removed is reinjected at once.
@@ -47,7 +47,7 @@ impl Connection {
         }
         self.watch(now);
         self.watch_data_fin(now);
-        self.paths.note_deadlines();
+        self.paths.record_deadlines();
         None
     }
 
@@ -70,7 +70,7 @@ impl Connection {
 
     fn packet(&mut self, which: usize, segment: Segment) -> Packet {
         self.next_to_transmit = which;
-        self.paths.note_rest(which);
+        self.paths.record_rest(which);
         let path = &self.paths[which];
         Packet {
             source: path.four.local.ip(),
@@ -114,7 +114,7 @@ impl Connection {
         }
         self.receive
             .offer(u64::from(path.subflow.offered_window_bytes()));
-        self.note_told_window(which);
+        self.record_told_window(which);
         if owed_mapping && !self.session.owes_infinite_mapping {
             self.reserve_options();
         }

@@ -285,7 +285,7 @@ impl Options for PathOptions<'_> {
     fn for_segment(&mut self, outgoing: &Outgoing<'_>) -> MptcpOptions {
         let mut options = MptcpOptions::new();
         if self.session.mode == Mode::Plain {
-            self.say_farewell_to_multipath(outgoing, &mut options);
+            self.write_fallback_options(outgoing, &mut options);
             return options;
         }
         match outgoing.kind {
@@ -383,7 +383,7 @@ impl PathOptions<'_> {
     /// exception is one ACK after them that carries the DATA_FIN of an empty stream (section
     /// 3.3.3). There is no room for both, and nothing else would make the peer show that it has the
     /// keys.
-    fn says_keys_next(&mut self) -> bool {
+    fn sends_keys_next(&mut self) -> bool {
         let has_said_keys = std::mem::replace(&mut self.signals.has_said_keys, true);
         !has_said_keys || !self.signals.owes_bare_fin(self.session)
     }
@@ -395,7 +395,7 @@ impl PathOptions<'_> {
         }
         if let Some(remote) = self.session.remote
             && self.repeats_capable()
-            && self.says_keys_next()
+            && self.sends_keys_next()
         {
             options.push(self.session.capable_ack(remote, None));
             return;
@@ -459,9 +459,9 @@ impl PathOptions<'_> {
 
     /// Writes the options after a fallback in the middle of a stream: MP_FAIL, and one infinite
     /// mapping with the first new byte (section 3.7).
-    fn say_farewell_to_multipath(&mut self, outgoing: &Outgoing<'_>, options: &mut MptcpOptions) {
+    fn write_fallback_options(&mut self, outgoing: &Outgoing<'_>, options: &mut MptcpOptions) {
         if outgoing.kind == SegmentKind::Ack {
-            self.say_fail(outgoing.room_bytes, options);
+            self.write_fail(outgoing.room_bytes, options);
         }
         if let Some(offset) = outgoing.offset
             && let Some(&infinite) = self.signals.infinite.as_deref()
@@ -478,7 +478,7 @@ impl PathOptions<'_> {
     ///
     /// DATA_ACKs continue until the peer's infinite mapping arrives. It comes with new data, and
     /// the window may have to open for that data first (section 3.7).
-    fn say_fail(&mut self, room_bytes: usize, options: &mut MptcpOptions) {
+    fn write_fail(&mut self, room_bytes: usize, options: &mut MptcpOptions) {
         let fail = self.signals.failed_from;
         if self.session.answers_fail {
             self.signals.failed_from = None;

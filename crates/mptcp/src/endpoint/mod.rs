@@ -203,7 +203,11 @@ impl Slot {
     ///
     /// An entry that is earlier than the timeout stays as it is, because nearly every packet
     /// postpones the timeout. When the entry is reached, the current timeout is entered.
-    fn note_deadline(&mut self, id: ConnectionId, deadlines: &mut BTreeSet<(Nanos, ConnectionId)>) {
+    fn record_deadline(
+        &mut self,
+        id: ConnectionId,
+        deadlines: &mut BTreeSet<(Nanos, ConnectionId)>,
+    ) {
         let noted = self.deadline;
         let next = self.connection.poll_timeout();
         let Some(at) = next.filter(|at| noted.is_none_or(|noted| *at < noted)) else {
@@ -282,7 +286,7 @@ impl Endpoint {
             self.with(id, |connection, rng| {
                 connection.add_way(now, way, path_manager, rng);
             });
-            self.note_ends(id, way);
+            self.record_ends(id, way);
         }
         Ok(id)
     }
@@ -443,7 +447,7 @@ impl Endpoint {
             self.with(id, |connection, rng| {
                 refused = connection.accept_join(now, four, local_id, syn, rng).err();
             });
-            self.note_ends(id, four);
+            self.record_ends(id, four);
         }
         if refused.is_some() {
             self.refuse(four, syn, refused);
@@ -504,7 +508,7 @@ impl Endpoint {
     /// Processes all timeouts that are due at `now`.
     pub fn handle_timeout(&mut self, now: Nanos) {
         for (address, is_up) in self.changes.take(now) {
-            self.tell_all(
+            self.notify_all(
                 now,
                 &match is_up {
                     true => pm::Event::AddressUp(address),
@@ -531,7 +535,7 @@ impl Endpoint {
         if slot.connection.poll_timeout().is_some_and(|at| at <= now) {
             self.with(id, |connection, _| connection.handle_timeout(now));
         } else {
-            slot.note_deadline(id, &mut self.deadlines);
+            slot.record_deadline(id, &mut self.deadlines);
         }
     }
 
@@ -549,10 +553,10 @@ impl Endpoint {
             true => self.network.backup.insert(local),
             false => self.network.backup.remove(&local),
         };
-        self.tell_all(now, &pm::Event::Backup { local, on });
+        self.notify_all(now, &pm::Event::Backup { local, on });
     }
 
-    fn tell_all(&mut self, now: Nanos, event: &pm::Event) {
+    fn notify_all(&mut self, now: Nanos, event: &pm::Event) {
         let ids: Vec<_> = self.connections.keys().copied().collect();
         for id in ids {
             self.with(id, |connection, _| {
@@ -666,7 +670,7 @@ impl Endpoint {
                 self.by_ends.remove(&ends);
             }
         }
-        slot.note_deadline(id, &mut self.deadlines);
+        slot.record_deadline(id, &mut self.deadlines);
         let requests: Vec<_> = std::iter::from_fn(|| slot.connection.poll_join()).collect();
         for request in requests {
             self.join(now, id, &request);
@@ -679,13 +683,13 @@ impl Endpoint {
                 self.with(id, |connection, rng| {
                     connection.join(now, request, port, rng)
                 });
-                self.note_ends(id, request.four(port));
+                self.record_ends(id, request.four(port));
             }
             Err(_) => self.with(id, |connection, _| connection.refuse_join(now, request)),
         }
     }
 
-    fn note_ends(&mut self, id: ConnectionId, four: FourTuple) {
+    fn record_ends(&mut self, id: ConnectionId, four: FourTuple) {
         let Some(slot) = self.connections.get_mut(&id) else {
             return;
         };

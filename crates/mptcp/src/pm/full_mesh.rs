@@ -353,7 +353,12 @@ impl FullMesh {
 
     /// A new subflow shows that the peer knows its local address, and can carry other
     /// announcements.
-    fn heard(&mut self, now: Nanos, subflow: FourTuple, commands: &mut Vec<Command>) {
+    fn on_subflow_established(
+        &mut self,
+        now: Nanos,
+        subflow: FourTuple,
+        commands: &mut Vec<Command>,
+    ) {
         if let Some(announcements) = &mut self.announcements {
             announcements.remove(subflow.local.ip());
         }
@@ -415,7 +420,7 @@ impl PathManager for FullMesh {
             } => {
                 self.subflow_established(subflow, local_id, remote_id);
                 self.close_older(subflow, commands);
-                self.heard(now, subflow, commands);
+                self.on_subflow_established(now, subflow, commands);
                 self.stop_waiting(commands);
             }
             Event::Unfit { pair } if self.pairs.contains(&pair) => {

@@ -35,14 +35,14 @@ impl Subflows {
     /// handling.
     pub(super) fn handle(&mut self, event: &Event, commands: &mut Vec<Command>) {
         match event {
-            Event::Established => self.tell_priority(self.initial, commands),
+            Event::Established => self.command_priority(self.initial, commands),
             Event::SubflowEstablished {
                 subflow, remote_id, ..
             } => {
                 self.present.insert(*subflow, *remote_id);
                 // The opener already sent the priority of its subflows in the SYN.
                 if self.role == Role::Acceptor {
-                    self.tell_priority(*subflow, commands);
+                    self.command_priority(*subflow, commands);
                 }
             }
             Event::SubflowClosed { subflow, .. } => {
@@ -53,7 +53,7 @@ impl Subflows {
         }
     }
 
-    fn tell_priority(&self, subflow: FourTuple, commands: &mut Vec<Command>) {
+    fn command_priority(&self, subflow: FourTuple, commands: &mut Vec<Command>) {
         if self.is_backup(subflow.local.ip()) {
             let backup = true;
             commands.push(Command::SetBackup { subflow, backup });

@@ -53,13 +53,13 @@ impl Subflow {
         }
         if self.acknowledges_nothing(segment) {
             let before = self.peer_window.bytes;
-            self.take_window(segment);
+            self.update_window(segment);
             arrival.is_all_data = self.peer_window.bytes <= before && !arrival.established;
             return;
         }
         self.flight.take_newly_lost();
         let usage_before = self.cwnd_usage.is_window_limited(control.window());
-        let news = self.take_news(now, segment, arrival);
+        let news = self.apply_ack(now, segment, arrival);
         self.report_to(control.window_mut());
         self.judge_probe(now, news.has_dsack, news.is_duplicate, control);
         if self
@@ -89,7 +89,7 @@ impl Subflow {
     }
 
     /// Updates the peer's window. Returns whether it changed.
-    fn take_window(&mut self, segment: &Segment) -> bool {
+    fn update_window(&mut self, segment: &Segment) -> bool {
         let before = self.peer_window.bytes;
         let is_changed = self.peer_window.update(segment, self.una);
         if self.peer_window.bytes > before {
@@ -99,11 +99,11 @@ impl Subflow {
         is_changed
     }
 
-    fn take_news(&mut self, now: Nanos, segment: &Segment, arrival: &mut Arrival) -> News {
-        let is_window_changed = self.take_window(segment);
-        let has_dsack = self.take_duplicate_report(segment);
+    fn apply_ack(&mut self, now: Nanos, segment: &Segment, arrival: &mut Arrival) -> News {
+        let is_window_changed = self.update_window(segment);
+        let has_dsack = self.handle_duplicate_sack(segment);
         let una_before = self.una;
-        let (delivery, evidence) = self.take_delivery(now, segment);
+        let (delivery, evidence) = self.handle_delivery(now, segment);
         let advanced = self.una != una_before;
         arrival.acked = advanced;
         let rtt = self.measure(now, segment, &delivery, advanced);
@@ -133,7 +133,7 @@ impl Subflow {
     /// Returns whether the first SACK block reports a duplicate: it lies below the acknowledgment
     /// or within the second block (RFC 2883, section 4). Duplicates beyond the number of
     /// retransmissions were made by the network.
-    fn take_duplicate_report(&mut self, segment: &Segment) -> bool {
+    fn handle_duplicate_sack(&mut self, segment: &Segment) -> bool {
         let Some(block) = duplicate_report(segment).filter(|_| self.has_sack) else {
             return false;
         };
@@ -152,7 +152,7 @@ impl Subflow {
     }
 
     /// Removes and marks the data that arrived and updates RACK.
-    fn take_delivery(&mut self, now: Nanos, segment: &Segment) -> (Delivery, Evidence) {
+    fn handle_delivery(&mut self, now: Nanos, segment: &Segment) -> (Delivery, Evidence) {
         let (mut delivery, mut evidence) = (Delivery::default(), Evidence::default());
         let point = self.recovery.point;
         let min_rtt = self.rtt.min().unwrap_or(0);
@@ -197,7 +197,7 @@ impl Subflow {
     ) -> Option<Nanos> {
         if let Some((first, last)) = delivery.round_trips(now) {
             self.rtt.sample(first, self.una, self.nxt);
-            self.rtt.note_min(last);
+            self.rtt.record_min(last);
             return Some(last);
         }
         if let Some(echo) = self.timestamps.echo(segment).filter(|_| advanced) {

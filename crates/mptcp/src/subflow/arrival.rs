@@ -96,7 +96,7 @@ impl Subflow {
             return;
         }
         if let Some(received) = &mut self.received {
-            received.note_old(segment.seq, segment.end());
+            received.record_old(segment.seq, segment.end());
         }
         self.acks.ask(Due::Now);
         if self.state == State::TimeWait && segment.flags.contains(Flags::FIN) {
@@ -142,8 +142,8 @@ impl Subflow {
         }
         self.handle_ack(now, segment, control, arrival);
         self.fin_acknowledged(now);
-        self.take_payload(now, segment, ecn, arrival);
-        self.take_fin(now, segment, arrival);
+        self.handle_payload(now, segment, ecn, arrival);
+        self.handle_fin(now, segment, arrival);
     }
 
     fn fin_acknowledged(&mut self, now: Nanos) {
@@ -160,7 +160,7 @@ impl Subflow {
 
     /// Applies the seventh check: accepts data in the states in which the peer has not sent its
     /// FIN.
-    fn take_payload(&mut self, now: Nanos, segment: &Segment, ecn: Ecn, arrival: &mut Arrival) {
+    fn handle_payload(&mut self, now: Nanos, segment: &Segment, ecn: Ecn, arrival: &mut Arrival) {
         let is_open = matches!(
             self.state,
             State::Established | State::FinWait1 | State::FinWait2
@@ -209,7 +209,7 @@ impl Subflow {
     }
 
     /// Applies the eighth check: handles the FIN, at once or when the data before it has arrived.
-    fn take_fin(&mut self, now: Nanos, segment: &Segment, arrival: &mut Arrival) {
+    fn handle_fin(&mut self, now: Nanos, segment: &Segment, arrival: &mut Arrival) {
         let Some(received) = &mut self.received else {
             return;
         };

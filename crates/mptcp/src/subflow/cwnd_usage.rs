@@ -29,7 +29,7 @@ impl CwndUsage {
     }
 
     /// Records that data was sent, or that it was not because the window is full (`is_limited`).
-    pub fn note(&mut self, is_limited: bool, outstanding_bytes: u32, una: SeqNr, nxt: SeqNr) {
+    pub fn record(&mut self, is_limited: bool, outstanding_bytes: u32, una: SeqNr, nxt: SeqNr) {
         let is_new_flight = una.is_at_or_after(self.flight_end);
         let is_more = !self.is_limited && outstanding_bytes > self.most_outstanding_bytes;
         if is_new_flight || is_limited || is_more {

@@ -193,7 +193,7 @@ impl Subflow {
         if self.handshake.transmissions <= 1 {
             let rtt = now - self.handshake.sent_at;
             self.rtt.sample(rtt, self.una, self.nxt);
-            self.rtt.note_min(rtt);
+            self.rtt.record_min(rtt);
         } else if let Some(echo) = self.timestamps.echo(segment) {
             self.sample_rtt_of_echo(now, echo);
         } else {

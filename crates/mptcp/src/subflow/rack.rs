@@ -72,7 +72,7 @@ impl Rack {
     /// Timestamps are not consulted, as in Linux, because a SACK for a segment out of order echoes
     /// an older timestamp.
     pub fn delivered(&mut self, now: Nanos, record: &Record, min_rtt: Nanos) {
-        self.note_order(record);
+        self.record_order(record);
         let rtt = now - record.sent_at;
         if record.was_retransmitted() && rtt < min_rtt {
             return;
@@ -82,7 +82,7 @@ impl Rack {
         self.latest = Some(latest.later(record.transmission));
     }
 
-    fn note_order(&mut self, record: &Record) {
+    fn record_order(&mut self, record: &Record) {
         if record.end().is_after(self.fack) {
             self.fack = record.end();
         } else if record.end().is_before(self.fack) && !record.was_retransmitted() {

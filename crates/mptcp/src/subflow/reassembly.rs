@@ -138,7 +138,7 @@ impl Reassembly {
         if old > 0 && !piece.payload.is_empty() {
             let old = old.min(piece.payload.len());
             let disorder = self.disorder.get_or_insert_default();
-            disorder.note_duplicate(piece.seq, piece.seq + old);
+            disorder.record_duplicate(piece.seq, piece.seq + old);
             piece.cut_front(old);
         }
     }
@@ -178,10 +178,10 @@ impl Reassembly {
     }
 
     /// Records a segment that lies wholly before the window as a duplicate.
-    pub fn note_old(&mut self, start: SeqNr, end: SeqNr) {
+    pub fn record_old(&mut self, start: SeqNr, end: SeqNr) {
         if end.is_after(start) && end.is_at_or_before(self.next) {
             let disorder = self.disorder.get_or_insert_default();
-            disorder.note_duplicate(start, end);
+            disorder.record_duplicate(start, end);
         }
     }
 
@@ -250,7 +250,7 @@ impl Disorder {
             });
             if known > 0 {
                 let known = (known as u32).min(piece.payload.len());
-                self.note_duplicate(piece.seq, piece.seq + known);
+                self.record_duplicate(piece.seq, piece.seq + known);
                 piece.cut_front(known);
                 continue;
             }
@@ -279,7 +279,7 @@ impl Disorder {
 
     /// Records the first duplicate since the last acknowledgment, which will be reported (RFC 2883,
     /// section 4).
-    fn note_duplicate(&mut self, start: SeqNr, end: SeqNr) {
+    fn record_duplicate(&mut self, start: SeqNr, end: SeqNr) {
         self.duplicate.get_or_insert(SackBlock { start, end });
     }
 

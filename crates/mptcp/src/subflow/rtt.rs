@@ -167,7 +167,7 @@ impl Rtt {
     }
 
     /// Lowers the min RTT to `rtt` if that is smaller.
-    pub fn note_min(&mut self, rtt: Nanos) {
+    pub fn record_min(&mut self, rtt: Nanos) {
         self.min = Some(self.min.map_or(rtt, |min| min.min(rtt)));
     }
 

@@ -228,7 +228,7 @@ impl Subflow {
         match self.sendable() {
             Sendable::Segment(len, fin) => self.transmit_new(len, fin, output),
             Sendable::Nothing => {
-                self.note_application_limited(output.control);
+                self.record_application_limited(output.control);
                 None
             }
             Sendable::WindowClosed => {
@@ -254,7 +254,7 @@ impl Subflow {
         let has_room = self.has_room(len, output.control);
         // A FIN without data does not wait for the congestion window.
         if !has_room && len > 0 {
-            self.note_cwnd_usage(true, output);
+            self.record_cwnd_usage(true, output);
             return None;
         }
         if self.is_held_back(output, false) {
@@ -262,21 +262,21 @@ impl Subflow {
         }
         if len > 0 && !self.joins_packet(output) {
             if self.is_cwnd_smaller(output.control.window()) {
-                self.note_cwnd_usage(true, output);
+                self.record_cwnd_usage(true, output);
             }
             return None;
         }
         self.sends_what_fits = false;
         let draft = self.send_new(len, fin, output);
         let is_limited = !self.has_room(self.segment_bytes, output.control);
-        self.note_cwnd_usage(is_limited, output);
+        self.record_cwnd_usage(is_limited, output);
         Some(draft)
     }
 
-    fn note_cwnd_usage(&mut self, is_limited: bool, output: &mut Output<'_, '_>) {
+    fn record_cwnd_usage(&mut self, is_limited: bool, output: &mut Output<'_, '_>) {
         let outstanding = self.flight.outstanding_bytes();
         let usage = &mut self.cwnd_usage;
-        usage.note(is_limited, outstanding, self.una, self.nxt);
+        usage.record(is_limited, outstanding, self.una, self.nxt);
         if usage.is_window_limited(output.control.window()) {
             usage.restart(output.now);
         }
@@ -357,7 +357,7 @@ impl Subflow {
         }
     }
 
-    fn note_application_limited(&mut self, control: &Control<'_>) {
+    fn record_application_limited(&mut self, control: &Control<'_>) {
         if self.small_queue.is_empty() && self.has_room(self.segment_bytes, control) {
             self.deliveries.application_limited(self.pipe_bytes());
         }

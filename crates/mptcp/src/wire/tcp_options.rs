@@ -113,7 +113,7 @@ impl TcpOptions {
         let mut parsed = Self::default();
         let mut ignored = IgnoredOptions::default();
         for (kind, content) in options.by_ref() {
-            match parsed.take(kind, content) {
+            match parsed.read_option(kind, content) {
                 Ok(()) => {}
                 Err(OptionError::Unknown) => ignored.unknown += 1,
                 Err(OptionError::Malformed) => ignored.malformed += 1,
@@ -124,7 +124,7 @@ impl TcpOptions {
         (parsed, ignored)
     }
 
-    fn take(&mut self, kind: u8, content: &[u8]) -> Result<(), OptionError> {
+    fn read_option(&mut self, kind: u8, content: &[u8]) -> Result<(), OptionError> {
         match kind {
             MSS => set(&mut self.mss, exactly(content).map(u16::from_be_bytes)),
             WINDOW_SCALE => set(
@@ -141,7 +141,7 @@ impl TcpOptions {
                 self.sack_permitted = true;
                 Ok(())
             }
-            SACK => self.take_sack(content),
+            SACK => self.read_sack(content),
             mptcp_option::KIND => {
                 let option = MptcpOption::parse(content)?;
                 self.mptcp.try_push(option)
@@ -150,7 +150,7 @@ impl TcpOptions {
         }
     }
 
-    fn take_sack(&mut self, content: &[u8]) -> Result<(), OptionError> {
+    fn read_sack(&mut self, content: &[u8]) -> Result<(), OptionError> {
         let (blocks, rest) = content.as_chunks::<SACK_BLOCK_LEN>();
         if blocks.is_empty() || !rest.is_empty() {
             return Err(OptionError::Malformed);
