@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from mptcplab import load, run
-from mptcplab.algorithms import Control, equilibrium, why_no_fluid
+from mptcplab.algorithms import CC, Control, equilibrium, why_no_fluid
 from mptcplab.results import RunData
 
 WORLD = """
@@ -30,7 +30,7 @@ REPETITIONS = 10
 SETTLED_S = 20
 SEGMENT_BYTES = 1420
 
-CONTROLS = ("reno", "ewtcp", "coupled", "semicoupled", "lia", "olia", "balia")
+CONTROLS = [name for name in CC.names if why_no_fluid(name) is None]
 #: Fluids that leave nothing to the worse path. A control keeps its smallest window there.
 BEST_ALONE = ("coupled", "olia")
 
