@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use emulation::links::LinkState;
 use experiment::algorithms::{Fault, Registry};
 use experiment::resolved::{Action, Application, Experiment, Flow, HopDirection};
+use experiment::samples::metrics::Group;
 use experiment::samples::{TableError, Unit, UnitTable};
 use experiment::schedule::{EventRecord, Schedule};
 use experiment::time::Nanos;
@@ -21,7 +21,7 @@ use crate::kernel::path_manager::{PathEvent, PathManagers};
 use crate::kernel::subflow_times;
 use crate::sampling::{Latest, Sampler};
 use crate::summary::{self, Summary};
-use crate::telemetry::{Fallback, FlowTelemetry, SubflowState, Telemetry};
+use crate::telemetry::{Fallback, FlowTelemetry, Telemetry};
 use crate::userspace::Stacks;
 use crate::userspace::capabilities::kernel_part;
 use crate::{Clock, DirectionState, Emulator, Hosts, InterfaceState, LiveError};
@@ -32,22 +32,6 @@ const LOOK_EVERY_NS: Nanos = 5_000_000;
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
 /// The folder of captures in the directory of the run.
 const CAPTURES: &str = "captures";
-
-const FLOW_METRICS: [&str; 5] = [
-    "bytes_sent",
-    "bytes_received",
-    "bytes_in_order",
-    "packets_sent",
-    "packets_received",
-];
-const INTERFACE_METRICS: [&str; 4] = [
-    "up",
-    "sent_packets",
-    "received_packets",
-    "dropped_interface_down",
-];
-const PROBE_METRICS: [&str; 3] = ["sent", "answered", "rtt_s"];
-const LATE: &str = "late_s";
 
 /// A run of an experiment on this machine's kernel.
 pub struct LiveRun {
@@ -248,10 +232,10 @@ impl LiveRun {
         let streams = self.experiment.flows.iter().zip(&told).enumerate();
         for (index, (flow, told)) in streams.filter(|(_, (_, told))| !told.connections.is_empty()) {
             let entity = format!("flows.{}", flow.id);
-            sampler.record(now, &entity, &told.values())?;
+            sampler.record(now, &entity, &known(Group::Stream, told.values()))?;
             for subflow in &told.subflows {
                 let entity = format!("{entity}.subflows.{}", subflow.number);
-                sampler.record(now, &entity, &subflow.values())?;
+                sampler.record(now, &entity, &known(Group::Subflow, subflow.values()))?;
             }
             self.fallbacks[index] = self.fallbacks[index].or(told.fallback());
         }
@@ -412,53 +396,35 @@ fn tells_payload(flow: &Flow, told: &FlowTelemetry) -> bool {
 /// Returns the names of all metrics that a run records, each once.
 fn metrics() -> Vec<&'static str> {
     let mut metrics = Vec::new();
-    let groups: [&[&str]; 7] = [
-        &FLOW_METRICS,
-        &FlowTelemetry::METRICS,
-        &SubflowState::METRICS,
-        &LinkState::METRICS,
-        &[LATE],
-        &INTERFACE_METRICS,
-        &PROBE_METRICS,
-    ];
-    for metric in groups.concat() {
-        if !metrics.contains(&metric) {
-            metrics.push(metric);
+    for metric in Group::METRICS.into_iter().flatten() {
+        if !metrics.contains(metric) {
+            metrics.push(*metric);
         }
     }
     metrics
 }
 
 fn flow_values(counters: &FlowCounters) -> Vec<(&'static str, f64)> {
-    let values = [
+    let payload = [
         counters.bytes_sent,
         counters.bytes_received,
         counters.bytes_in_order,
-        counters.packets_sent,
-        counters.packets_received,
     ];
-    named(&FLOW_METRICS, &values)
+    let packets = [counters.packets_sent, counters.packets_received];
+    let payload = known(Group::Payload, reals(payload));
+    [payload, known(Group::Packets, reals(packets))].concat()
 }
 
 /// Returns the payload that a program's sockets report, for flows that no application counts.
 fn payload_values(told: &FlowTelemetry) -> Vec<(&'static str, f64)> {
     let [sent, received] = [told.bytes_sent, told.bytes_received];
-    let values = [
-        ("bytes_sent", sent),
-        ("bytes_received", received),
-        ("bytes_in_order", received),
-    ];
-    let known = values.into_iter();
-    known
-        .filter_map(|(metric, bytes)| Some((metric, bytes? as f64)))
-        .collect()
+    let values = [sent, received, received];
+    known(Group::Payload, values.map(|bytes| Some(bytes? as f64)))
 }
 
 fn direction_values(state: &DirectionState) -> Vec<(&'static str, f64)> {
-    let values = LinkState::METRICS.into_iter().zip(state.link.values());
-    values
-        .chain(state.late_s.map(|late_s| (LATE, late_s)))
-        .collect()
+    let values = known(Group::Link, state.link.values());
+    [values, known(Group::Lateness, state.late_s)].concat()
 }
 
 fn interface_values(is_up: bool, state: &InterfaceState) -> Vec<(&'static str, f64)> {
@@ -468,16 +434,26 @@ fn interface_values(is_up: bool, state: &InterfaceState) -> Vec<(&'static str, f
         state.received,
         state.dropped_interface_down,
     ];
-    named(&INTERFACE_METRICS, &values)
+    known(Group::Interface, reals(values))
 }
 
 fn probe_values(counters: &ProbeCounters) -> Vec<(&'static str, f64)> {
-    named(&PROBE_METRICS, &[counters.sent, counters.answered])
+    known(Group::Probe, reals([counters.sent, counters.answered]))
 }
 
-fn named(metrics: &[&'static str], values: &[u64]) -> Vec<(&'static str, f64)> {
-    let values = values.iter().map(|value| *value as f64);
-    metrics.iter().copied().zip(values).collect()
+/// Returns the metrics of a group whose values are known, with these values.
+fn known(
+    group: Group,
+    values: impl IntoIterator<Item = impl Into<Option<f64>>>,
+) -> Vec<(&'static str, f64)> {
+    let values = Group::METRICS[group as usize].iter().zip(values);
+    values
+        .filter_map(|(metric, value)| Some((*metric, value.into()?)))
+        .collect()
+}
+
+fn reals<const N: usize>(counters: [u64; N]) -> [f64; N] {
+    counters.map(|counter| counter as f64)
 }
 
 fn seconds(duration: Nanos) -> f64 {

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use emulation::links::LinkState;
 use experiment::resolved::{Experiment, HopDirection};
+use experiment::samples::metrics::Group;
 use experiment::samples::{SampleTable, TableError};
 use experiment::time::{NANOS_PER_SECOND, Nanos};
 
 use crate::flows::Flows;
-use crate::hosts::{FlowRecord, STREAM_METRICS, SUBFLOW_METRICS, VideoRecord};
+use crate::hosts::FlowRecord;
 use crate::network::Network;
 
 /// The values of the last samples, by entity and metric.
@@ -24,73 +24,16 @@ enum Subject {
     Probe(usize),
 }
 
-/// Metrics that are recorded together.
-#[derive(Clone, Copy, Debug)]
-enum Group {
-    /// Metrics of flows over UDP.
-    Datagrams,
-    /// Metrics of all other flows: their payload, then [`STREAM_METRICS`].
-    Payload,
-    Stream,
-    Subflow,
-    Video,
-    Link,
-    Interface,
-    Probe,
-    Rtt,
-}
-
-impl Group {
-    const ALL: [Self; 9] = [
-        Self::Datagrams,
-        Self::Payload,
-        Self::Stream,
-        Self::Subflow,
-        Self::Video,
-        Self::Link,
-        Self::Interface,
-        Self::Probe,
-        Self::Rtt,
-    ];
-
-    fn metrics(self) -> &'static [&'static str] {
-        match self {
-            Self::Datagrams => &[
-                "bytes_sent",
-                "bytes_received",
-                "bytes_in_order",
-                "packets_sent",
-                "packets_received",
-            ],
-            Self::Payload => &["bytes_sent", "bytes_received", "bytes_in_order"],
-            Self::Stream => &STREAM_METRICS,
-            Self::Subflow => &SUBFLOW_METRICS,
-            Self::Video => &VideoRecord::METRICS,
-            Self::Link => &LinkState::METRICS,
-            Self::Interface => &[
-                "up",
-                "sent_packets",
-                "received_packets",
-                "dropped_interface_down",
-                "dropped_no_address",
-                "dropped_no_route",
-            ],
-            Self::Probe => &["sent", "answered"],
-            Self::Rtt => &["rtt_s"],
-        }
-    }
-}
-
 /// The names of all metrics without duplicates, and for each group the indices of its metrics.
 struct Metrics {
     names: Vec<&'static str>,
-    places: [Vec<usize>; Group::ALL.len()],
+    places: [Vec<usize>; Group::METRICS.len()],
 }
 
 impl Metrics {
     fn new() -> Self {
         let mut names: Vec<&'static str> = Vec::new();
-        let places = Group::ALL.map(|group| {
+        let places = Group::METRICS.map(|metrics| {
             let place = |name: &&'static str| {
                 let known = names.iter().position(|other| other == name);
                 known.unwrap_or_else(|| {
@@ -98,7 +41,7 @@ impl Metrics {
                     names.len() - 1
                 })
             };
-            group.metrics().iter().map(place).collect()
+            metrics.iter().map(place).collect()
         });
         Self { names, places }
     }
@@ -254,14 +197,14 @@ impl Sampler {
         } else if let Some(app) = flows.app_of(flow) {
             let counters = app.counters();
             // The network never duplicates packets, and a datagram never waits for another.
-            let values = [
+            let payload = [
                 counters.bytes_sent,
                 counters.bytes_received,
                 counters.bytes_received,
-                counters.packets_sent,
-                counters.packets_received,
             ];
-            self.note(place, Group::Datagrams, reals(values));
+            self.note(place, Group::Payload, reals(payload));
+            let packets = [counters.packets_sent, counters.packets_received];
+            self.note(place, Group::Packets, reals(packets));
         }
     }
 
