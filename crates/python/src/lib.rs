@@ -16,9 +16,8 @@ use experiment::algorithms::parameters::Kind;
 use experiment::capabilities::{Capability, Missing};
 use experiment::features::{BackEnd, Feature};
 use experiment::resolved::{Algorithm, Experiment, Parameters, ResolvedError};
-use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use simulator::SimulationError;
 
 use crate::classes::{Classes, registry};
 
@@ -166,15 +165,4 @@ fn read_experiment(resolved: &str) -> PyResult<Experiment> {
 
 fn wrong(error: &ResolvedError) -> PyErr {
     PyValueError::new_err(error.to_string())
-}
-
-/// Converts errors: OSError for files, because the machine causes them, and ValueError for all
-/// else, because the caller does.
-fn simulation_error(error: &SimulationError) -> PyErr {
-    match error {
-        SimulationError::Table(_) | SimulationError::Captures(_) => {
-            PyOSError::new_err(error.to_string())
-        }
-        error => PyValueError::new_err(error.to_string()),
-    }
 }
