@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use experiment::resolved::{self, Direction, Experiment, HopDirection, InvalidDirection};
 use experiment::rng::Generator;
+use experiment::samples::metrics;
 use experiment::time::Nanos;
 
 use crate::link::{Channel, DropReason, Enqueued, Output, Packet, StationGenerators, StationId};
@@ -55,23 +56,8 @@ pub struct LinkState {
 }
 
 impl LinkState {
-    /// Names of the metrics of a link direction, in the order of [`Self::values`].
-    pub const METRICS: [&'static str; 11] = [
-        "wire_bytes",
-        "wire_packets",
-        "queue_bytes",
-        "queue_packets",
-        "offered_packets",
-        "delivered_packets",
-        "dropped_queue_full",
-        "dropped_aqm",
-        "dropped_loss",
-        "dropped_link_down",
-        "in_flight_packets",
-    ];
-
-    /// Returns the values of [`Self::METRICS`].
-    pub fn values(&self) -> [f64; 11] {
+    /// Returns the values of [`metrics::LINK`].
+    pub fn values(&self) -> [f64; metrics::LINK.len()] {
         let [queue_full, aqm, loss, link_down] = self.dropped;
         [
             self.wire_bytes,

@@ -2,7 +2,7 @@
 //! algorithms by name, addresses, traffic, events, the configuration of the engine, and the tables
 //! and summaries of a run.
 //!
-//! Time and randomness are arguments.
+//! Time and randomness are arguments. Only [`run::RunRecord::flush_if_due`] reads a clock.
 
 pub mod addressing;
 pub mod algorithms;
@@ -12,6 +12,7 @@ pub mod features;
 pub mod next_hop;
 pub mod resolved;
 pub mod rng;
+pub mod run;
 pub mod samples;
 pub mod schedule;
 pub mod summary;

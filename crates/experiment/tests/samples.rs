@@ -18,13 +18,13 @@ fn entities(table: Vec<(String, Column)>) -> Vec<String> {
 fn an_entity_may_appear_while_the_table_is_written() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path();
-    let mut table =
-        SampleTable::create(path, &["flows.bulk".to_owned()], &["bytes_sent"]).expect("a table");
-    table.push(0, 0, 0, 1.0).expect("a row");
+    let mut table = SampleTable::create(path, &["bytes_sent"]).expect("a table");
+    let bulk = table.add_entity("flows.bulk");
+    table.push(0, bulk, 0, 1.0).expect("a row");
     table.flush().expect("a batch");
     let late = table.add_entity("flows.bulk.subflows.1");
     table.push(1, late, 0, 2.0).expect("a row");
-    table.push(2, 0, 0, 3.0).expect("a row");
+    table.push(2, bulk, 0, 3.0).expect("a row");
     let expected = ["flows.bulk", "flows.bulk.subflows.1", "flows.bulk"];
     table.flush().expect("a batch");
     let stream = read_table(&path.join("samples.arrows")).expect("a stream");

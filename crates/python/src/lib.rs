@@ -18,9 +18,8 @@ use experiment::features::{BackEnd, Feature};
 use experiment::resolved::{
     Algorithm, Behaviour, Experiment, Parameters, ResolvedError, SCHEMA, schema,
 };
-use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use simulator::SimulationError;
 
 use crate::classes::{Classes, registry};
 
@@ -183,15 +182,4 @@ fn read_experiment(resolved: &str) -> PyResult<Experiment> {
 
 fn wrong(error: &ResolvedError) -> PyErr {
     PyValueError::new_err(error.to_string())
-}
-
-/// Converts errors: OSError for files, because the machine causes them, and ValueError for all
-/// else, because the caller does.
-fn simulation_error(error: &SimulationError) -> PyErr {
-    match error {
-        SimulationError::Table(_) | SimulationError::Captures(_) => {
-            PyOSError::new_err(error.to_string())
-        }
-        error => PyValueError::new_err(error.to_string()),
-    }
 }

@@ -4,51 +4,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use experiment::algorithms::Registry;
-use experiment::resolved::Action;
-use experiment::schedule::EventRecord;
-use experiment::time::Nanos;
-use pyo3::exceptions::{PyOSError, PyPermissionError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyPermissionError, PyValueError};
 use pyo3::prelude::*;
 use realtime::applications::programs::Caller;
 use realtime::kernel::congestion;
 use realtime::{Kernel, LiveError, LiveRun as Live, Userspace};
 
 use crate::classes::{Classes, registry};
-use crate::run::{Backend, Run, json};
+use crate::run::{Run, run_error};
 use crate::{as_pairs, as_rows, read_experiment};
-
-/// Converts errors: OSError for files, ValueError for wrong requests, RuntimeError for failures of
-/// the machine.
-fn live_error(error: &LiveError) -> PyErr {
-    match error {
-        LiveError::Table(_) => PyOSError::new_err(error.to_string()),
-        LiveError::Refused(_) | LiveError::Direction(_) => PyValueError::new_err(error.to_string()),
-        _ => PyRuntimeError::new_err(error.to_string()),
-    }
-}
-
-impl Backend for Live {
-    fn now(&self) -> Nanos {
-        self.now()
-    }
-
-    fn advance(&mut self, until: Nanos) -> PyResult<bool> {
-        self.advance(until).map_err(|error| live_error(&error))
-    }
-
-    fn inject(&mut self, action: &Action) -> PyResult<EventRecord> {
-        self.inject(action).map_err(|error| live_error(&error))
-    }
-
-    fn latest(&self) -> BTreeMap<String, BTreeMap<&'static str, f64>> {
-        self.latest()
-    }
-
-    fn finish(self: Box<Self>) -> PyResult<String> {
-        let summary = (*self).finish();
-        json(&summary.map_err(|error| live_error(&error))?)
-    }
-}
 
 /// User, group, further groups, environment.
 type Identity = (u32, u32, Vec<u32>, BTreeMap<String, String>);
@@ -83,7 +47,7 @@ impl LiveRun {
         let experiment = read_experiment(resolved)?;
         let registry = registry(classes)?;
         let run = py.detach(|| Live::start(experiment, seed, &directory, &registry, caller));
-        let run = run.map_err(|error| live_error(&error))?;
+        let run = run.map_err(|error| run_error(error.into()))?;
         Ok(PyClassInitializer::from(Run::new(run)).add_subclass(Self))
     }
 }
@@ -139,19 +103,19 @@ pub(crate) fn live_controls() -> Vec<(String, &'static str)> {
 /// RuntimeError if the machine refuses.
 #[pyfunction]
 pub(crate) fn install_control(name: &str) -> PyResult<()> {
-    congestion::install(name).map_err(|error| machine_error(&error))
+    congestion::install(name).map_err(machine_error)
 }
 
 /// Removes an installed congestion control. Raises as `install_control`.
 #[pyfunction]
 pub(crate) fn remove_control(name: &str) -> PyResult<()> {
-    congestion::remove(name).map_err(|error| machine_error(&error))
+    congestion::remove(name).map_err(machine_error)
 }
 
-/// Converts errors as [`live_error`], and to PermissionError if this machine or user cannot do it.
-pub(crate) fn machine_error(error: &LiveError) -> PyErr {
+/// Converts errors as [`run_error`], and to PermissionError if this machine or user cannot do it.
+pub(crate) fn machine_error(error: LiveError) -> PyErr {
     match error {
         LiveError::Machine { .. } => PyPermissionError::new_err(error.to_string()),
-        _ => live_error(error),
+        error => run_error(error.into()),
     }
 }

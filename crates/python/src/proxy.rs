@@ -53,7 +53,7 @@ impl Proxy {
             Some(port) => Live::gateway(&settings, port),
             None => Live::of_command(&settings, to, command),
         };
-        let proxy = started.map_err(|error| machine_error(&error))?;
+        let proxy = started.map_err(machine_error)?;
         Ok(Self(Mutex::new(proxy)))
     }
 
@@ -65,7 +65,7 @@ impl Proxy {
         let timeout = Duration::try_from_secs_f64(seconds);
         let timeout = timeout.map_err(|error| PyValueError::new_err(error.to_string()))?;
         let ended = py.detach(|| self.locked().wait(timeout));
-        let report = ended.transpose().map_err(|error| machine_error(&error))?;
+        let report = ended.transpose().map_err(machine_error)?;
         report.map(|report| json(&report)).transpose()
     }
 

@@ -1,51 +1,41 @@
-//! Runs: the class `Run`, the back-ends behind it, and the class `Simulation`.
+//! Runs: the class `Run`, and the class `Simulation`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use experiment::resolved::Action;
-use experiment::schedule::EventRecord;
-use experiment::time::Nanos;
-use pyo3::exceptions::PyValueError;
+use experiment::run::{self, RunError};
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use serde::Serialize;
 use simulator::QueueKind;
 
 use crate::classes::{Classes, registry};
-use crate::{read_experiment, simulation_error};
-
-/// Executes an experiment: the simulator, or hosts in real time.
-pub(crate) trait Backend: Send {
-    fn now(&self) -> Nanos;
-    fn advance(&mut self, until: Nanos) -> PyResult<bool>;
-    fn inject(&mut self, action: &Action) -> PyResult<EventRecord>;
-    fn latest(&self) -> BTreeMap<String, BTreeMap<&'static str, f64>>;
-    fn finish(self: Box<Self>) -> PyResult<String>;
-}
+use crate::read_experiment;
 
 /// A run of a resolved experiment.
 #[pyclass(module = "mptcplab._core", subclass)]
 pub(crate) struct Run {
     /// `None` once finished. Never locked: the mutex only makes it shareable, and Python's borrow
     /// rules prevent conflicts.
-    backend: Mutex<Option<Box<dyn Backend>>>,
+    backend: Mutex<Option<Box<dyn run::Run>>>,
 }
 
 impl Run {
-    pub(crate) fn new(backend: impl Backend + 'static) -> Self {
+    pub(crate) fn new(backend: impl run::Run + 'static) -> Self {
         Self {
             backend: Mutex::new(Some(Box::new(backend))),
         }
     }
 
-    fn slot(&mut self) -> &mut Option<Box<dyn Backend>> {
+    fn slot(&mut self) -> &mut Option<Box<dyn run::Run>> {
         self.backend
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn backend(&mut self) -> PyResult<&mut Box<dyn Backend>> {
+    fn backend(&mut self) -> PyResult<&mut Box<dyn run::Run>> {
         self.slot().as_mut().ok_or_else(finished)
     }
 }
@@ -59,6 +49,16 @@ impl Drop for Run {
     }
 }
 
+/// Converts errors: OSError for files, ValueError for wrong requests, RuntimeError for failures of
+/// the machine.
+pub(crate) fn run_error(error: RunError) -> PyErr {
+    match error {
+        RunError::File(why) => PyOSError::new_err(why.to_string()),
+        RunError::Refused(why) => PyValueError::new_err(why.to_string()),
+        RunError::Machine(why) => PyRuntimeError::new_err(why.to_string()),
+    }
+}
+
 fn finished() -> PyErr {
     PyValueError::new_err("the run is finished")
 }
@@ -68,7 +68,8 @@ impl Run {
     /// Executes everything before `until_ns`. Returns True when the run has ended.
     fn advance(&mut self, py: Python<'_>, until_ns: u64) -> PyResult<bool> {
         let backend = self.backend()?;
-        py.detach(|| backend.advance(until_ns))
+        let ended = py.detach(|| backend.advance(until_ns));
+        ended.map_err(run_error)
     }
 
     /// The current time of the run in nanoseconds.
@@ -82,7 +83,8 @@ impl Run {
         let action: Action = serde_json::from_str(action)
             .map_err(|error| PyValueError::new_err(format!("not an action: {error}")))?;
         let backend = self.backend()?;
-        json(&py.detach(|| backend.inject(&action))?)
+        let event = py.detach(|| backend.inject(&action));
+        json(&event.map_err(run_error)?)
     }
 
     /// Returns the values of the last sample, by entity and metric.
@@ -94,38 +96,14 @@ impl Run {
     /// (JSON).
     fn finish(&mut self, py: Python<'_>) -> PyResult<String> {
         let backend = self.slot().take().ok_or_else(finished)?;
-        py.detach(|| backend.finish())
+        let summary = py.detach(|| backend.finish_as_json());
+        summary.map_err(run_error)
     }
 }
 
 /// Serializes a value to JSON.
 pub(crate) fn json(value: &impl Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|error| PyValueError::new_err(error.to_string()))
-}
-
-impl Backend for simulator::Simulation {
-    fn now(&self) -> Nanos {
-        self.now()
-    }
-
-    fn advance(&mut self, until: Nanos) -> PyResult<bool> {
-        self.advance(until)
-            .map_err(|error| simulation_error(&error))
-    }
-
-    fn inject(&mut self, action: &Action) -> PyResult<EventRecord> {
-        self.inject(action)
-            .map_err(|error| simulation_error(&error))
-    }
-
-    fn latest(&self) -> BTreeMap<String, BTreeMap<&'static str, f64>> {
-        self.latest()
-    }
-
-    fn finish(self: Box<Self>) -> PyResult<String> {
-        let summary = (*self).finish();
-        json(&summary.map_err(|error| simulation_error(&error))?)
-    }
 }
 
 /// A run of the simulator with one seed.
@@ -154,7 +132,7 @@ impl Simulation {
         let queue = queue.map_err(PyValueError::new_err)?;
         let run =
             simulator::Simulation::new(experiment, seed, &directory, queue, registry(classes)?);
-        let run = run.map_err(|error| simulation_error(&error))?;
+        let run = run.map_err(|error| run_error(error.into()))?;
         Ok(PyClassInitializer::from(Run::new(run)).add_subclass(Self))
     }
 }

@@ -4,6 +4,7 @@ use std::io;
 
 use capture::CaptureError;
 use experiment::resolved::InvalidDirection;
+use experiment::run::RunError;
 use experiment::samples::TableError;
 use thiserror::Error;
 
@@ -44,6 +45,16 @@ pub enum LiveError {
     /// A table cannot be written.
     #[error(transparent)]
     Table(#[from] TableError),
+}
+
+impl From<LiveError> for RunError {
+    fn from(error: LiveError) -> Self {
+        match error {
+            LiveError::Table(_) => Self::File(error.into()),
+            LiveError::Refused(_) | LiveError::Direction(_) => Self::Refused(error.into()),
+            error => Self::Machine(error.into()),
+        }
+    }
 }
 
 impl LiveError {

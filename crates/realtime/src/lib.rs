@@ -34,6 +34,5 @@ pub use network::device::{Device, DeviceKind};
 pub use network::hosts::{Hosts, Tables};
 pub use network::namespace::NetworkNamespace;
 pub use run::LiveRun;
-pub use sampling::Latest;
 pub use summary::{HostSummary, LateLink, Status, Summary};
 pub use userspace::capabilities::Userspace;

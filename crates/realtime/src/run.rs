@@ -4,54 +4,36 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
 
-use emulation::links::LinkState;
 use experiment::algorithms::{Fault, Registry};
-use experiment::resolved::{Action, Application, Experiment, Flow, HopDirection};
-use experiment::samples::{TableError, Unit, UnitTable};
-use experiment::schedule::{EventRecord, Schedule};
-use experiment::time::Nanos;
+use experiment::capabilities::Missing;
+use experiment::resolved::{Action, Application, Experiment};
+use experiment::run::{Run, RunError, RunRecord};
+use experiment::samples::Unit;
+use experiment::samples::metrics::Group;
+use experiment::schedule::EventRecord;
+use experiment::time::{Nanos, seconds};
 
 use crate::applications::programs::{Caller, Programs};
-use crate::applications::traffic::{FlowCounters, FlowResult, ProbeCounters, Traffic};
+use crate::applications::traffic::{FlowResult, Traffic};
 use crate::capabilities::check_action;
 use crate::kernel::congestion::RunControls;
 use crate::kernel::path_manager::{PathEvent, PathManagers};
 use crate::kernel::subflow_times;
-use crate::sampling::{Latest, Sampler};
 use crate::summary::{self, Summary};
-use crate::telemetry::{Fallback, FlowTelemetry, SubflowState, Telemetry};
+use crate::telemetry::{Fallback, Telemetry};
 use crate::userspace::Stacks;
 use crate::userspace::capabilities::kernel_part;
-use crate::{Clock, DirectionState, Emulator, Hosts, InterfaceState, LiveError};
+use crate::{Clock, Emulator, Hosts, LiveError, sampling};
 
 /// The longest time between two checks of the threads of a run.
 const LOOK_EVERY_NS: Nanos = 5_000_000;
-/// The longest time that samples wait in memory.
-const FLUSH_EVERY: Duration = Duration::from_secs(1);
 /// The folder of captures in the directory of the run.
 const CAPTURES: &str = "captures";
 
-const FLOW_METRICS: [&str; 5] = [
-    "bytes_sent",
-    "bytes_received",
-    "bytes_in_order",
-    "packets_sent",
-    "packets_received",
-];
-const INTERFACE_METRICS: [&str; 4] = [
-    "up",
-    "sent_packets",
-    "received_packets",
-    "dropped_interface_down",
-];
-const PROBE_METRICS: [&str; 3] = ["sent", "answered", "rtt_s"];
-const LATE: &str = "late_s";
-
 /// A run of an experiment on this machine's kernel.
 pub struct LiveRun {
-    experiment: Experiment,
+    record: RunRecord,
     clock: Clock,
     // In the order in which they must end.
     traffic: Traffic,
@@ -65,14 +47,8 @@ pub struct LiveRun {
     fallbacks: Vec<Option<Fallback>>,
     counters_at_start: BTreeMap<String, BTreeMap<String, u64>>,
     path_events: Vec<PathEvent>,
-    schedule: Schedule,
-    sampler: Sampler,
-    units: UnitTable,
     arriving_units: Receiver<Unit>,
     fault: Fault,
-    now: Nanos,
-    has_ended: bool,
-    last_flush: Instant,
 }
 
 impl LiveRun {
@@ -116,21 +92,14 @@ impl LiveRun {
         let stacks = stacks.start(clock)?;
         let traffic = traffic.start(clock);
         programs.start(clock);
-        let flows = experiment.flows.iter();
-        let flow_ids: Vec<_> = flows.map(|flow| flow.id.clone()).collect();
         let mut run = Self {
             telemetry: Telemetry::new(&experiment, |id| hosts.namespace(id))?,
-            fallbacks: vec![None; flow_ids.len()],
+            fallbacks: vec![None; experiment.flows.len()],
             counters_at_start,
             path_events: Vec::new(),
-            schedule: Schedule::new(&experiment, seed),
-            sampler: Sampler::create(directory, &experiment, &metrics())?,
-            units: UnitTable::create(directory, &flow_ids)?,
+            record: RunRecord::create(directory, experiment, seed)?,
             arriving_units,
             fault: registry.fault().clone(),
-            now: 0,
-            has_ended: false,
-            last_flush: Instant::now(),
             clock,
             traffic,
             programs,
@@ -139,50 +108,33 @@ impl LiveRun {
             stacks,
             hosts,
             emulator,
-            experiment,
         };
         run.sample()?;
         Ok(run)
     }
 
-    /// Returns the current time of the run.
-    pub fn now(&self) -> Nanos {
-        self.now
-    }
-
-    /// Waits until `until`, carries out what is due, and returns whether the run has ended.
-    ///
-    /// # Errors
-    /// A part of the run failed, or a table cannot be written.
-    pub fn advance(&mut self, until: Nanos) -> Result<bool, LiveError> {
-        let limit = until.min(self.experiment.duration_ns);
-        while !self.has_ended && self.now < limit {
-            self.clock.sleep_until(self.next_look().min(limit));
-            self.now = self.clock.now();
-            self.look()?;
-        }
-        self.has_ended |= self.now >= self.experiment.duration_ns;
-        self.flush_if_due()?;
-        Ok(self.has_ended)
-    }
-
     fn next_look(&self) -> Nanos {
-        let event = self.schedule.next_at().unwrap_or(Nanos::MAX);
-        let tick = self.sampler.next_tick();
-        event.min(tick).min(self.now + LOOK_EVERY_NS)
+        let event = self.record.schedule.next_at().unwrap_or(Nanos::MAX);
+        let tick = self.record.samples.next_at();
+        event.min(tick).min(self.record.now + LOOK_EVERY_NS)
     }
 
     fn look(&mut self) -> Result<(), LiveError> {
-        while let Some(action) = self.schedule.take_due(self.now) {
-            let id = self.schedule.record().last().map(|event| event.id.clone());
+        while let Some(action) = self.record.schedule.take_due(self.record.now) {
+            let id = self
+                .record
+                .schedule
+                .record()
+                .last()
+                .map(|event| event.id.clone());
             self.carry_out(&action, &id.unwrap_or_default())?;
         }
         self.note_what_arrived()?;
-        if self.now >= self.sampler.next_tick() {
+        if self.record.now >= self.record.samples.next_at() {
             self.sample()?;
         }
         let is_over = self.flows_are_done() || self.fault.why().is_some();
-        self.has_ended |= self.now >= self.experiment.duration_ns || is_over;
+        self.record.has_ended |= is_over || self.record.is_complete();
         Ok(())
     }
 
@@ -203,18 +155,19 @@ impl LiveRun {
         }
         self.emulator.apply(action)?;
         self.hosts.apply(action)?;
-        self.stacks.apply(&self.experiment, action)?;
+        self.stacks.apply(&self.record.experiment, action)?;
         self.path_managers.apply(action)
     }
 
     fn note_what_arrived(&mut self) -> Result<(), LiveError> {
         for unit in self.arriving_units.try_iter() {
-            self.units.push(unit)?;
+            self.record.units.push(unit)?;
         }
         for answer in self.traffic.rtts() {
             let name = &self.traffic.probe_names()[answer.probe];
-            let rtt = [("rtt_s", seconds(answer.rtt_ns))];
-            self.sampler.record(answer.time_ns, name, &rtt)?;
+            let rtt = [seconds(answer.rtt_ns)];
+            let samples = &mut self.record.samples;
+            samples.note(answer.time_ns, name, Group::Rtt, rtt)?;
         }
         self.path_events.extend(self.path_managers.events());
         Ok(())
@@ -229,85 +182,19 @@ impl LiveRun {
         let flows = self.traffic.flows();
         let probes = self.traffic.probes();
         let mut sockets = self.traffic.sockets();
-        sockets.extend(self.programs.sockets(self.now));
-        let told = self.telemetry.sample(self.now, &sockets);
+        sockets.extend(self.programs.sockets(self.record.now));
+        let told = self.telemetry.sample(self.record.now, &sockets);
         drop(sockets);
-        let sampler = &mut self.sampler;
-        let now = self.now;
-        sampler.begin_tick(now);
-        let ours = self.experiment.flows.iter().zip(&flows);
-        for (flow, counters) in ours.filter(|(flow, _)| !is_program(flow)) {
-            let entity = format!("flows.{}", flow.id);
-            sampler.record(now, &entity, &flow_values(counters))?;
+        for (fallback, told) in self.fallbacks.iter_mut().zip(&told) {
+            *fallback = fallback.or(told.fallback());
         }
-        let programs = self.experiment.flows.iter().zip(&told);
-        for (flow, told) in programs.filter(|(flow, told)| tells_payload(flow, told)) {
-            let entity = format!("flows.{}", flow.id);
-            sampler.record(now, &entity, &payload_values(told))?;
-        }
-        let streams = self.experiment.flows.iter().zip(&told).enumerate();
-        for (index, (flow, told)) in streams.filter(|(_, (_, told))| !told.connections.is_empty()) {
-            let entity = format!("flows.{}", flow.id);
-            sampler.record(now, &entity, &told.values())?;
-            for subflow in &told.subflows {
-                let entity = format!("{entity}.subflows.{}", subflow.number);
-                sampler.record(now, &entity, &subflow.values())?;
-            }
-            self.fallbacks[index] = self.fallbacks[index].or(told.fallback());
-        }
-        let names = self.experiment.links.iter().flat_map(|link| {
-            HopDirection::BOTH.map(|direction| format!("links.{}.{}", link.id, direction.name()))
-        });
-        for (name, state) in names.zip(&network.directions) {
-            sampler.record(now, &name, &direction_values(state))?;
-        }
-        let interfaces = self.experiment.interfaces.iter().zip(&network.interfaces);
-        for (index, (interface, state)) in interfaces.enumerate() {
-            let entity = format!("interfaces.{}", interface.id);
-            let values = interface_values(self.hosts.is_up(index), state);
-            sampler.record(now, &entity, &values)?;
-        }
-        for (name, counters) in self.traffic.probe_names().iter().zip(&probes) {
-            sampler.record(now, name, &probe_values(counters))?;
-        }
+        let record = &mut self.record;
+        record.samples.begin(record.now);
+        sampling::note_payload(record, &flows, &told)?;
+        sampling::note_streams(record, &told)?;
+        sampling::note_network(record, &network, &self.hosts)?;
+        sampling::note_probes(record, self.traffic.probe_names(), &probes)?;
         Ok(())
-    }
-
-    fn flush_if_due(&mut self) -> Result<(), TableError> {
-        if self.last_flush.elapsed() < FLUSH_EVERY {
-            return Ok(());
-        }
-        self.last_flush = Instant::now();
-        self.sampler.flush()?;
-        self.units.flush()
-    }
-
-    /// Carries out an action that is not in the description, now.
-    ///
-    /// # Errors
-    /// The action is wrong or cannot be carried out here, or the run has ended. Nothing has changed
-    /// then.
-    pub fn inject(&mut self, action: &Action) -> Result<EventRecord, LiveError> {
-        let now = self.clock.now();
-        if self.has_ended || now >= self.experiment.duration_ns {
-            let ended = format!(
-                "the run has ended at {} ns: nothing can be injected any more",
-                self.now
-            );
-            return Err(LiveError::Refused(ended));
-        }
-        let refused = |why: String| LiveError::Refused(why);
-        let valid = action.validate(&self.experiment);
-        valid.map_err(|error| refused(error.to_string()))?;
-        if let Some(missing) = check_action(&self.experiment, action).first() {
-            return Err(refused(format!("{} ({})", missing.feature, missing.why)));
-        }
-        let event = self.schedule.injection(now, action);
-        let event = event.map_err(|error| refused(error.to_string()))?;
-        self.now = now;
-        self.carry_out(action, &event.id)?;
-        self.schedule.record_injected(event.clone());
-        Ok(event)
     }
 
     /// Returns the results of the flows of applications and of programs.
@@ -316,26 +203,13 @@ impl LiveRun {
         let results = self.traffic.results().into_iter().zip(of_programs);
         let results = results.map(|(ours, programs)| programs.unwrap_or(ours));
         let mut results: Vec<_> = results.collect();
-        for (flow, result) in self.experiment.flows.iter().zip(&mut results) {
+        let latest = self.latest();
+        for (flow, result) in self.record.experiment.flows.iter().zip(&mut results) {
             if matches!(flow.app, Application::Command { .. }) {
-                result.bytes = self.payload_bytes(&flow.id);
+                result.bytes = sampling::payload_bytes(&latest, flow);
             }
         }
         results
-    }
-
-    /// Returns the payload that arrived for a program's flow, as of the last sample. Where only the
-    /// sender is known, returns what it sent.
-    fn payload_bytes(&self, flow: &str) -> u64 {
-        let values = self.sampler.latest().get(&format!("flows.{flow}"));
-        let value = |metric| values.and_then(|values| values.get(metric));
-        let bytes = value("bytes_in_order").or_else(|| value("bytes_sent"));
-        bytes.map_or(0, |&bytes| bytes as u64)
-    }
-
-    /// Returns the values of the last samples.
-    pub fn latest(&self) -> Latest {
-        self.sampler.latest().clone()
     }
 
     /// Ends the run now, converts its tables to Parquet, and returns the summary.
@@ -343,8 +217,7 @@ impl LiveRun {
     /// # Errors
     /// A part of the run failed, or a file cannot be written.
     pub fn finish(mut self) -> Result<Summary, LiveError> {
-        self.has_ended = true;
-        self.now = self.clock.now().min(self.experiment.duration_ns);
+        self.record.now = self.clock.now().min(self.record.experiment.duration_ns);
         self.traffic.stop()?;
         // Sampled now, because the sockets can be read only while the stacks and programs run.
         self.sample()?;
@@ -358,28 +231,27 @@ impl LiveRun {
         let emulation = self.emulator.finish()?;
         self.path_events.extend(self.path_managers.finish()?);
         self.path_events.sort_by_key(|event| event.time_ns);
-        self.sampler.finish()?;
-        self.units.finish()?;
         let fault = self
             .fault
             .why()
-            .map(|why| format!("at {} s: {why}", seconds(self.now)));
+            .map(|why| format!("at {} s: {why}", seconds(self.record.now)));
         let (status, why) = summary::status(fault, &emulation, &programs);
         let subflows = self.telemetry.results();
-        let mut flows = summary::flows(&self.experiment, &results, subflows, &self.fallbacks);
-        subflow_times::correct(&self.experiment, &self.path_events, &mut flows);
-        Ok(Summary {
-            end_ns: self.now,
+        let mut flows =
+            summary::flows(&self.record.experiment, &results, subflows, &self.fallbacks);
+        subflow_times::correct(&self.record.experiment, &self.path_events, &mut flows);
+        let summary = Summary {
+            end_ns: self.record.now,
             trace_hash: None,
             status,
             why,
-            events: self.schedule.record().to_vec(),
+            events: self.record.schedule.record().to_vec(),
             packets: network
                 .interfaces
                 .iter()
                 .map(|interface| interface.sent)
                 .sum(),
-            links: summary::links(&self.experiment, &network, &emulation),
+            links: summary::links(&self.record.experiment, &network, &emulation),
             middleboxes: emulation.middleboxes,
             flows,
             hosts,
@@ -387,99 +259,43 @@ impl LiveRun {
             congestion_controls: self.controls.records(),
             programs,
             longest_standstill_s: emulation.longest_standstill_s,
-        })
+        };
+        self.record.finish()?;
+        Ok(summary)
     }
 }
 
-/// Returns whether a program sends a flow's data.
-fn is_program(flow: &Flow) -> bool {
-    matches!(
-        flow.app,
-        Application::Iperf3 { .. } | Application::Command { .. }
-    )
-}
-
-/// Returns whether a flow's payload is known from its sockets. For a command, it is unknown before
-/// it has a connection.
-fn tells_payload(flow: &Flow, told: &FlowTelemetry) -> bool {
-    match flow.app {
-        Application::Iperf3 { .. } => true,
-        Application::Command { .. } => told.subflows_opened > 0,
-        _ => false,
+impl Run for LiveRun {
+    fn record(&self) -> &RunRecord {
+        &self.record
     }
-}
 
-/// Returns the names of all metrics that a run records, each once.
-fn metrics() -> Vec<&'static str> {
-    let mut metrics = Vec::new();
-    let groups: [&[&str]; 7] = [
-        &FLOW_METRICS,
-        &FlowTelemetry::METRICS,
-        &SubflowState::METRICS,
-        &LinkState::METRICS,
-        &[LATE],
-        &INTERFACE_METRICS,
-        &PROBE_METRICS,
-    ];
-    for metric in groups.concat() {
-        if !metrics.contains(&metric) {
-            metrics.push(metric);
+    fn advance(&mut self, until: Nanos) -> Result<bool, RunError> {
+        let limit = until.min(self.record.experiment.duration_ns);
+        while !self.record.has_ended && self.record.now < limit {
+            self.clock.sleep_until(self.next_look().min(limit));
+            self.record.now = self.clock.now();
+            self.look()?;
         }
+        self.record.has_ended |= self.record.is_complete();
+        self.record.flush_if_due()?;
+        Ok(self.record.has_ended)
     }
-    metrics
-}
 
-fn flow_values(counters: &FlowCounters) -> Vec<(&'static str, f64)> {
-    let values = [
-        counters.bytes_sent,
-        counters.bytes_received,
-        counters.bytes_in_order,
-        counters.packets_sent,
-        counters.packets_received,
-    ];
-    named(&FLOW_METRICS, &values)
-}
+    fn inject(&mut self, action: &Action) -> Result<EventRecord, RunError> {
+        let check = |experiment: &Experiment| match check_action(experiment, action).first() {
+            Some(Missing { feature, why }) => {
+                Err(LiveError::Refused(format!("{feature} ({why})")).into())
+            }
+            None => Ok(()),
+        };
+        let event = self.record.admit(self.clock.now(), action, check)?;
+        self.carry_out(action, &event.id)?;
+        self.record.schedule.record_injected(event.clone());
+        Ok(event)
+    }
 
-/// Returns the payload that a program's sockets report, for flows that no application counts.
-fn payload_values(told: &FlowTelemetry) -> Vec<(&'static str, f64)> {
-    let [sent, received] = [told.bytes_sent, told.bytes_received];
-    let values = [
-        ("bytes_sent", sent),
-        ("bytes_received", received),
-        ("bytes_in_order", received),
-    ];
-    let known = values.into_iter();
-    known
-        .filter_map(|(metric, bytes)| Some((metric, bytes? as f64)))
-        .collect()
-}
-
-fn direction_values(state: &DirectionState) -> Vec<(&'static str, f64)> {
-    let values = LinkState::METRICS.into_iter().zip(state.link.values());
-    values
-        .chain(state.late_s.map(|late_s| (LATE, late_s)))
-        .collect()
-}
-
-fn interface_values(is_up: bool, state: &InterfaceState) -> Vec<(&'static str, f64)> {
-    let values = [
-        u64::from(is_up),
-        state.sent,
-        state.received,
-        state.dropped_interface_down,
-    ];
-    named(&INTERFACE_METRICS, &values)
-}
-
-fn probe_values(counters: &ProbeCounters) -> Vec<(&'static str, f64)> {
-    named(&PROBE_METRICS, &[counters.sent, counters.answered])
-}
-
-fn named(metrics: &[&'static str], values: &[u64]) -> Vec<(&'static str, f64)> {
-    let values = values.iter().map(|value| *value as f64);
-    metrics.iter().copied().zip(values).collect()
-}
-
-fn seconds(duration: Nanos) -> f64 {
-    duration as f64 / 1e9
+    fn finish_as_json(self: Box<Self>) -> Result<String, RunError> {
+        Ok(serde_json::to_string(&self.finish()?)?)
+    }
 }

@@ -1,94 +1,145 @@
-//! The sample table of a run in real time, whose subflows appear during the run.
+//! Rows of the sample table, from what applications, sockets and the emulator report.
+//!
+//! Values stay the latest after their sample, because nothing reports a connection once it is gone.
 
-use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use experiment::resolved::{Application, Flow, HopDirection};
+use experiment::run::{Latest, RunRecord};
+use experiment::samples::TableError;
+use experiment::samples::metrics::{Group, INTERFACE};
 
-use experiment::resolved::Experiment;
-use experiment::samples::{SampleTable, TableError};
-use experiment::time::Nanos;
+use crate::applications::traffic::{FlowCounters, ProbeCounters};
+use crate::telemetry::FlowTelemetry;
+use crate::{Hosts, InterfaceState, NetworkState};
 
-/// The values of the last samples: entity, metric, value.
-pub type Latest = BTreeMap<String, BTreeMap<&'static str, f64>>;
-
-/// Writes the sample table and keeps the last values.
-pub(crate) struct Sampler {
-    table: SampleTable,
-    place_of_entity: HashMap<String, usize>,
-    place_of_metric: HashMap<&'static str, usize>,
-    every: Nanos,
-    last: Option<Nanos>,
-    latest: Latest,
+/// Adds the payload and packets that applications counted, and the payload of programs that their
+/// sockets report.
+pub(crate) fn note_payload(
+    record: &mut RunRecord,
+    counters: &[FlowCounters],
+    told: &[FlowTelemetry],
+) -> Result<(), TableError> {
+    let (samples, now) = (&mut record.samples, record.now);
+    let ours = record.experiment.flows.iter().zip(counters);
+    for (flow, counters) in ours.filter(|(flow, _)| !is_program(flow)) {
+        let entity = &entity_of(flow);
+        let payload = [
+            counters.bytes_sent,
+            counters.bytes_received,
+            counters.bytes_in_order,
+        ];
+        let packets = [counters.packets_sent, counters.packets_received];
+        samples.note(now, entity, Group::Payload, reals(payload))?;
+        samples.note(now, entity, Group::Packets, reals(packets))?;
+    }
+    let programs = record.experiment.flows.iter().zip(told);
+    for (flow, told) in programs.filter(|(flow, told)| tells_payload(flow, told)) {
+        let entity = &entity_of(flow);
+        let payload = [told.bytes_sent, told.bytes_received, told.bytes_received];
+        let payload = payload.map(|bytes| Some(bytes? as f64));
+        samples.note(now, entity, Group::Payload, payload)?;
+    }
+    Ok(())
 }
 
-impl Sampler {
-    /// Creates the table. `metrics` are all that will be recorded.
-    ///
-    /// # Errors
-    /// The file cannot be written.
-    pub(crate) fn create(
-        directory: &Path,
-        experiment: &Experiment,
-        metrics: &[&'static str],
-    ) -> Result<Self, TableError> {
-        let places = metrics.iter().enumerate();
-        Ok(Self {
-            table: SampleTable::create(directory, &[], metrics)?,
-            place_of_entity: HashMap::new(),
-            place_of_metric: places.map(|(place, metric)| (*metric, place)).collect(),
-            every: experiment.measure.every_ns,
-            last: None,
-            latest: Latest::new(),
-        })
-    }
-
-    /// Returns when the next regular sample is due.
-    pub(crate) fn next_tick(&self) -> Nanos {
-        self.last
-            .map_or(0, |last| (last / self.every + 1) * self.every)
-    }
-
-    /// Starts a regular sample; values recorded from now on belong to it.
-    pub(crate) fn begin_tick(&mut self, now: Nanos) {
-        self.last = Some(now);
-    }
-
-    /// Adds the values of an entity.
-    ///
-    /// # Errors
-    /// The table cannot be written.
-    pub(crate) fn record(
-        &mut self,
-        at: Nanos,
-        entity: &str,
-        values: &[(&'static str, f64)],
-    ) -> Result<(), TableError> {
-        let place = match self.place_of_entity.get(entity) {
-            Some(place) => *place,
-            None => {
-                let place = self.table.add_entity(entity);
-                self.place_of_entity.insert(entity.to_owned(), place);
-                place
-            }
-        };
-        for (metric, value) in values {
-            self.table
-                .push(at, place, self.place_of_metric[metric], *value)?;
+/// Adds what sockets report of flows and their subflows.
+pub(crate) fn note_streams(
+    record: &mut RunRecord,
+    told: &[FlowTelemetry],
+) -> Result<(), TableError> {
+    let (samples, now) = (&mut record.samples, record.now);
+    let streams = record.experiment.flows.iter().zip(told);
+    for (flow, told) in streams.filter(|(_, told)| !told.connections.is_empty()) {
+        let entity = &entity_of(flow);
+        samples.note(now, entity, Group::Stream, told.values())?;
+        for subflow in &told.subflows {
+            let entity = &format!("{entity}.subflows.{}", subflow.number);
+            samples.note(now, entity, Group::Subflow, subflow.values())?;
         }
-        let latest = self.latest.entry(entity.to_owned()).or_default();
-        latest.extend(values.iter().copied());
-        Ok(())
     }
+    Ok(())
+}
 
-    /// Returns the values of the last samples.
-    pub(crate) fn latest(&self) -> &Latest {
-        &self.latest
+/// Adds the states of links and interfaces.
+pub(crate) fn note_network(
+    record: &mut RunRecord,
+    network: &NetworkState,
+    hosts: &Hosts,
+) -> Result<(), TableError> {
+    let (samples, now) = (&mut record.samples, record.now);
+    let names = record.experiment.links.iter().flat_map(|link| {
+        HopDirection::BOTH.map(|direction| format!("links.{}.{}", link.id, direction.name()))
+    });
+    for (name, state) in names.zip(&network.directions) {
+        samples.note(now, &name, Group::Link, state.link.values())?;
+        samples.note(now, &name, Group::Lateness, state.late_s)?;
     }
+    let interfaces = record.experiment.interfaces.iter().zip(&network.interfaces);
+    for (index, (interface, state)) in interfaces.enumerate() {
+        let entity = &format!("interfaces.{}", interface.id);
+        let values = interface_values(hosts.is_up(index), state);
+        samples.note(now, entity, Group::Interface, values)?;
+    }
+    Ok(())
+}
 
-    pub(crate) fn flush(&mut self) -> Result<(), TableError> {
-        self.table.flush()
-    }
+/// Returns the values of [`INTERFACE`].
+fn interface_values(is_up: bool, state: &InterfaceState) -> [Option<f64>; INTERFACE.len()] {
+    let known = |value: u64| Some(value as f64);
+    [
+        known(u64::from(is_up)),
+        known(state.sent),
+        known(state.received),
+        known(state.dropped_interface_down),
+        None,
+        None,
+    ]
+}
 
-    pub(crate) fn finish(self) -> Result<(), TableError> {
-        self.table.finish()
+/// Adds the counters of probes.
+pub(crate) fn note_probes(
+    record: &mut RunRecord,
+    names: &[String],
+    probes: &[ProbeCounters],
+) -> Result<(), TableError> {
+    let (samples, now) = (&mut record.samples, record.now);
+    for (name, counters) in names.iter().zip(probes) {
+        let values = reals([counters.sent, counters.answered]);
+        samples.note(now, name, Group::Probe, values)?;
     }
+    Ok(())
+}
+
+/// Returns the payload that arrived for a flow, as of the last sample. Where only the sender is
+/// known, returns what it sent.
+pub(crate) fn payload_bytes(latest: &Latest, flow: &Flow) -> u64 {
+    let values = latest.get(&entity_of(flow));
+    let value = |metric| values.and_then(|values| values.get(metric));
+    let bytes = value("bytes_in_order").or_else(|| value("bytes_sent"));
+    bytes.map_or(0, |&bytes| bytes as u64)
+}
+
+fn entity_of(flow: &Flow) -> String {
+    format!("flows.{}", flow.id)
+}
+
+/// Returns whether a program sends a flow's data.
+fn is_program(flow: &Flow) -> bool {
+    matches!(
+        flow.app,
+        Application::Iperf3 { .. } | Application::Command { .. }
+    )
+}
+
+/// Returns whether a flow's payload is known from its sockets. For a command, it is unknown before
+/// it has a connection.
+fn tells_payload(flow: &Flow, told: &FlowTelemetry) -> bool {
+    match flow.app {
+        Application::Iperf3 { .. } => true,
+        Application::Command { .. } => told.subflows_opened > 0,
+        _ => false,
+    }
+}
+
+fn reals<const N: usize>(counters: [u64; N]) -> [f64; N] {
+    counters.map(|counter| counter as f64)
 }

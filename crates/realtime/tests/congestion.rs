@@ -6,6 +6,7 @@ use std::fs;
 
 use experiment::algorithms::Registry;
 use experiment::resolved::Experiment;
+use experiment::run::Run;
 use experiment::time::Nanos;
 use realtime::kernel::congestion::{State, install, list, remove};
 use realtime::{LiveRun, check};

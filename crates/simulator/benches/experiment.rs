@@ -7,6 +7,7 @@ use std::fs;
 
 use experiment::algorithms::Registry;
 use experiment::resolved::Experiment;
+use experiment::run::Run as _;
 use simulator::{QueueKind, Simulation};
 
 fn main() {

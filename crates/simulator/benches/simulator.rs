@@ -6,6 +6,7 @@
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use experiment::algorithms::Registry;
 use experiment::resolved::{Behaviour, Experiment};
+use experiment::run::Run;
 use serde_json::{Value, json};
 use simulator::{QueueKind, Simulation};
 

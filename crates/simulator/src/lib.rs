@@ -26,6 +26,5 @@ pub use captures::CapturesError;
 pub use check::check;
 pub use event_queue::QueueKind;
 pub use program::main;
-pub use sampling::Latest;
 pub use simulation::{Simulation, SimulationError};
 pub use summary::Summary;

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use experiment::algorithms::Registry;
 use experiment::capabilities::{Capability, Missing};
 use experiment::resolved::{Experiment, ResolvedError};
+use experiment::run::{Run, RunError};
 use experiment::time::Nanos;
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -43,6 +44,8 @@ enum ProgramError {
     Resolved(#[from] ResolvedError),
     #[error(transparent)]
     Simulation(#[from] SimulationError),
+    #[error(transparent)]
+    Run(#[from] RunError),
     #[error("standard input or output: {0}")]
     Io(#[from] io::Error),
     #[error("the summary: {0}")]
@@ -108,7 +111,7 @@ fn advance(
     simulation: &mut Simulation,
     interval: Nanos,
     life: &AtomicU64,
-) -> Result<bool, SimulationError> {
+) -> Result<bool, RunError> {
     let until = simulation.now().saturating_add(interval);
     let mut ended = false;
     life.fetch_add(1, Ordering::Relaxed);

@@ -2,15 +2,16 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use emulation::LinkSummary;
 use experiment::algorithms::Registry;
 use experiment::capabilities::{Capabilities, Missing};
-use experiment::resolved::{Action, Experiment, InvalidDirection, ResolvedError};
-use experiment::samples::{TableError, Unit, UnitTable};
-use experiment::schedule::{EventRecord, NoChange, Schedule};
-use experiment::time::{NANOS_PER_SECOND, Nanos};
+use experiment::resolved::{Action, Experiment, InvalidDirection};
+use experiment::run::{Run, RunError, RunRecord};
+use experiment::samples::metrics::Group;
+use experiment::samples::{TableError, Unit};
+use experiment::schedule::EventRecord;
+use experiment::time::{Nanos, seconds};
 use thiserror::Error;
 
 use crate::capabilities::capabilities;
@@ -22,14 +23,11 @@ use crate::flows::Flows;
 use crate::handling::{Handling, Reception};
 use crate::network::{FIRST_CHANNEL, Fate, Network, Waiting};
 use crate::packet::{Content, Datagram, Packet};
-use crate::sampling::{Latest, Sampler};
+use crate::sampling::Sampler;
 use crate::stall::Stalls;
 use crate::summary::Summary;
 use crate::trace_hash::TraceHash;
 
-/// The longest real time that samples wait in memory during a run. Real time affects only when
-/// samples are written.
-const FLUSH_EVERY: Duration = Duration::from_secs(1);
 /// Number of events between two readings of the wall clock.
 const EVENTS_PER_CLOCK_READ: u64 = 4096;
 
@@ -38,27 +36,27 @@ const SCHEDULE: EntityId = EntityId(0);
 /// Why a run cannot start or continue.
 #[derive(Debug, Error)]
 pub enum SimulationError {
-    /// The experiment or an injected action is invalid.
-    #[error(transparent)]
-    Resolved(#[from] ResolvedError),
     /// The link model refuses a direction.
     #[error(transparent)]
     Direction(#[from] InvalidDirection),
     /// The experiment needs features that the simulator lacks.
     #[error("the simulator cannot run this: {}", list(.0))]
     Unsupported(Vec<Missing>),
-    /// An injected action would change nothing.
-    #[error(transparent)]
-    NoChange(#[from] NoChange),
-    /// An action was injected after the end.
-    #[error("the run has ended at {0} ns: nothing can be injected any more")]
-    Ended(Nanos),
     /// A table cannot be written.
     #[error(transparent)]
     Table(#[from] TableError),
     /// A capture cannot be written.
     #[error(transparent)]
     Captures(#[from] CapturesError),
+}
+
+impl From<SimulationError> for RunError {
+    fn from(error: SimulationError) -> Self {
+        match error {
+            SimulationError::Table(_) | SimulationError::Captures(_) => Self::File(error.into()),
+            error => Self::Refused(error.into()),
+        }
+    }
 }
 
 fn list(missing: &[Missing]) -> String {
@@ -70,24 +68,19 @@ fn list(missing: &[Missing]) -> String {
 
 /// A run of an experiment with one seed.
 pub struct Simulation {
-    experiment: Experiment,
+    record: RunRecord,
     network: Network,
     flows: Flows,
     handling: Handling,
     /// How late each datagram application sends next.
     app_lateness: Vec<Nanos>,
     registry: Registry,
-    schedule: Schedule,
     stalls: Stalls,
     deadlines: Deadlines,
     sampler: Sampler,
-    units: UnitTable,
     trace_hash: TraceHash,
-    now: Nanos,
-    has_ended: bool,
     event_count: u64,
     packets: u64,
-    last_flush: Instant,
 }
 
 impl Simulation {
@@ -110,38 +103,32 @@ impl Simulation {
         let captures = Captures::create(directory, &experiment)?;
         let mut network = Network::new(&experiment, seed, captures)?;
         let flows = Flows::new(&experiment, seed, &registry, &mut network);
-        let ids = experiment.flows.iter().map(|flow| flow.id.clone());
-        let ids: Vec<_> = ids.collect();
         let actors = flows.apps().len() + flows.hosts().count();
         let actors_end = FIRST_CHANNEL as usize + network.channel_count() + actors;
         network.set_middlebox_entity(EntityId(actors_end as u32));
         network.set_first_host_queue(EntityId(actors_end as u32 + 1));
         let entities = actors_end + 1 + network.host_queue_count();
+        let mut record = RunRecord::create(directory, experiment, seed)?;
         let mut simulation = Self {
-            schedule: Schedule::new(&experiment, seed),
-            stalls: Stalls::new(&experiment),
+            stalls: Stalls::new(&record.experiment),
             deadlines: Deadlines::new(queue, entities),
-            sampler: Sampler::create(directory, &experiment, &flows)?,
-            handling: Handling::new(&experiment, seed),
+            sampler: Sampler::new(&mut record, &flows),
+            handling: Handling::new(&record.experiment, seed),
             app_lateness: vec![0; flows.apps().len()],
-            units: UnitTable::create(directory, &ids)?,
             trace_hash: TraceHash::new(),
-            experiment,
+            record,
             network,
             flows,
             registry,
-            now: 0,
-            has_ended: false,
             event_count: 0,
             packets: 0,
-            last_flush: Instant::now(),
         };
         simulation.begin()?;
         Ok(simulation)
     }
 
     fn begin(&mut self) -> Result<(), SimulationError> {
-        self.deadlines.set(SCHEDULE, self.schedule.next_at());
+        self.deadlines.set(SCHEDULE, self.record.schedule.next_at());
         for index in 0..self.flows.apps().len() {
             self.draw_lateness(index);
             self.schedule_app(index);
@@ -149,43 +136,18 @@ impl Simulation {
         for host in 0..self.flows.hosts().count() {
             self.schedule_host(host);
         }
-        self.sampler.sample(0, &mut self.network, &mut self.flows)?;
-        Ok(())
-    }
-
-    /// Returns the current time of the run.
-    pub fn now(&self) -> Nanos {
-        self.now
-    }
-
-    /// Executes everything before `until`. Returns whether the run has ended.
-    ///
-    /// # Errors
-    /// Fails if a table cannot be written.
-    pub fn advance(&mut self, until: Nanos) -> Result<bool, SimulationError> {
-        let limit = until.min(self.experiment.duration_ns);
-        while !self.has_ended {
-            match self.deadlines.pop_before(limit) {
-                Some((at, entity)) => self.step(at, entity)?,
-                None => {
-                    self.rest_until(limit)?;
-                    break;
-                }
-            }
-        }
-        self.flush_if_due()?;
-        Ok(self.has_ended)
+        Ok(self.sample(0)?)
     }
 
     /// Advances to `limit`, before which no event happens.
-    fn rest_until(&mut self, limit: Nanos) -> Result<(), SimulationError> {
+    fn rest_until(&mut self, limit: Nanos) -> Result<(), TableError> {
         self.look_before(limit)?;
-        if self.has_ended {
+        if self.record.has_ended {
             return Ok(());
         }
         self.sample_before(limit)?;
-        self.now = self.now.max(limit);
-        if self.now >= self.experiment.duration_ns {
+        self.record.now = self.record.now.max(limit);
+        if self.record.is_complete() {
             self.end()?;
         }
         Ok(())
@@ -193,14 +155,14 @@ impl Simulation {
 
     fn step(&mut self, at: Nanos, entity: EntityId) -> Result<(), SimulationError> {
         self.look_before(at)?;
-        if self.has_ended {
+        if self.record.has_ended {
             return Ok(());
         }
         self.sample_before(at)?;
-        self.now = at;
+        self.record.now = at;
         self.event_count += 1;
         if self.event_count.is_multiple_of(EVENTS_PER_CLOCK_READ) {
-            self.flush_if_due()?;
+            self.record.flush_if_due()?;
         }
         self.run(entity)?;
         if self.flows.are_done() || self.registry.fault().why().is_some() {
@@ -212,11 +174,11 @@ impl Simulation {
     /// Checks before `at` whether flows with a user's own algorithms have stalled. If one has, the
     /// run ends there.
     fn look_before(&mut self, at: Nanos) -> Result<(), TableError> {
-        while self.stalls.next_look() < at && !self.has_ended {
+        while self.stalls.next_look() < at && !self.record.has_ended {
             let then = self.stalls.next_look();
             if let Some(why) = self.stalls.look(then, self.flows.hosts()) {
                 self.registry.fault().note(why);
-                self.now = then;
+                self.record.now = then;
                 self.end()?;
             }
         }
@@ -225,12 +187,15 @@ impl Simulation {
 
     /// Takes the samples due before `at`. A sample shows the effects of all events up to its time.
     fn sample_before(&mut self, at: Nanos) -> Result<(), TableError> {
-        while self.sampler.next_tick() < at {
-            let tick = self.sampler.next_tick();
-            self.sampler
-                .sample(tick, &mut self.network, &mut self.flows)?;
+        while self.record.samples.next_at() < at {
+            self.sample(self.record.samples.next_at())?;
         }
         Ok(())
+    }
+
+    fn sample(&mut self, at: Nanos) -> Result<(), TableError> {
+        let (network, flows) = (&mut self.network, &mut self.flows);
+        self.sampler.sample(at, &mut self.record, network, flows)
     }
 
     fn run(&mut self, entity: EntityId) -> Result<(), SimulationError> {
@@ -253,21 +218,22 @@ impl Simulation {
     }
 
     fn run_schedule(&mut self) -> Result<(), SimulationError> {
-        while let Some(action) = self.schedule.take_due(self.now) {
+        while let Some(action) = self.record.schedule.take_due(self.record.now) {
             self.carry_out(&action)?;
         }
-        self.deadlines.set(SCHEDULE, self.schedule.next_at());
+        self.deadlines.set(SCHEDULE, self.record.schedule.next_at());
         Ok(())
     }
 
     /// Applies an action to the network and reports it to the host it affects.
     fn carry_out(&mut self, action: &Action) -> Result<(), SimulationError> {
         self.stalls.note(action);
-        self.network.apply(self.now, action, &mut self.deadlines)?;
+        self.network
+            .apply(self.record.now, action, &mut self.deadlines)?;
         let told = self
             .flows
             .hosts_mut()
-            .tell(self.now, &self.experiment, action);
+            .tell(self.record.now, &self.record.experiment, action);
         match told {
             Some(host) => Ok(self.run_host(host)?),
             None => Ok(()),
@@ -275,7 +241,7 @@ impl Simulation {
     }
 
     fn run_app(&mut self, index: usize) -> Result<(), TableError> {
-        let packet = self.flows.app_mut(index).send(self.now);
+        let packet = self.flows.app_mut(index).send(self.record.now);
         self.draw_lateness(index);
         self.originate(packet)?;
         self.schedule_app(index);
@@ -295,17 +261,20 @@ impl Simulation {
         let entity = FIRST_CHANNEL as usize + self.network.channel_count() + index;
         let due = self.flows.apps()[index].next_send();
         // A datagram that had to wait is due now.
-        let next = due.map(|at| at.saturating_add(self.app_lateness[index]).max(self.now));
+        let next = due.map(|at| {
+            at.saturating_add(self.app_lateness[index])
+                .max(self.record.now)
+        });
         self.deadlines.set(EntityId(entity as u32), next);
     }
 
     /// Handles the packets that waited at a host, and its timers.
     fn turn_to_host(&mut self, host: usize) -> Result<(), TableError> {
-        while let Some(packet) = self.handling.take_due(self.now, host) {
+        while let Some(packet) = self.handling.take_due(self.record.now, host) {
             self.handle(&packet, host)?;
         }
-        if self.handling.take_timer(self.now, host) {
-            self.flows.hosts_mut().wake(self.now, host);
+        if self.handling.take_timer(self.record.now, host) {
+            self.flows.hosts_mut().wake(self.record.now, host);
             return self.run_host(host);
         }
         self.schedule_host(host);
@@ -314,7 +283,7 @@ impl Simulation {
 
     /// Sends all packets of a host.
     fn run_host(&mut self, host: usize) -> Result<(), TableError> {
-        while let Some(segment) = self.flows.hosts_mut().poll_transmit(self.now, host) {
+        while let Some(segment) = self.flows.hosts_mut().poll_transmit(self.record.now, host) {
             let ports = [
                 segment.segment.source_port,
                 segment.segment.destination_port,
@@ -331,10 +300,10 @@ impl Simulation {
         }
         if let Some(notes) = self.flows.hosts_mut().take_notes() {
             for unit in notes.units {
-                self.units.push(unit)?;
+                self.record.units.push(unit)?;
             }
             for (flow, rtt) in notes.answers {
-                self.sampler.note_flow_rtt(self.now, flow, rtt)?;
+                self.note_rtt(self.sampler.probe_of_flow[flow], rtt)?;
             }
         }
         self.schedule_host(host);
@@ -345,7 +314,7 @@ impl Simulation {
         let timer = self.flows.hosts().next_wake(host);
         let next = self.handling.next(host, timer);
         // An overdue deadline is due now.
-        let next = next.map(|at| at.max(self.now));
+        let next = next.map(|at| at.max(self.record.now));
         self.deadlines.set(self.entity_of_host(host), next);
     }
 
@@ -355,29 +324,31 @@ impl Simulation {
     }
 
     fn run_channel(&mut self, channel: usize) -> Result<(), TableError> {
-        while let Some(output) = self.network.poll(self.now, channel) {
-            let fate = self.network.handle(self.now, output, &mut self.deadlines);
+        while let Some(output) = self.network.poll(self.record.now, channel) {
+            let fate = self
+                .network
+                .handle(self.record.now, output, &mut self.deadlines);
             if let Some(fate) = fate {
                 self.settle(fate)?;
             }
             // Usually one packet arrives at a time, and another poll would find nothing.
             let next = self
                 .network
-                .schedule(self.now, channel, &mut self.deadlines);
-            if next != Some(self.now) {
+                .schedule(self.record.now, channel, &mut self.deadlines);
+            if next != Some(self.record.now) {
                 return Ok(());
             }
         }
         self.network
-            .schedule(self.now, channel, &mut self.deadlines);
+            .schedule(self.record.now, channel, &mut self.deadlines);
         Ok(())
     }
 
     fn run_middleboxes(&mut self) -> Result<(), TableError> {
-        self.network.wake_middleboxes(self.now);
+        self.network.wake_middleboxes(self.record.now);
         while let Some(fate) = self
             .network
-            .leave_middleboxes(self.now, &mut self.deadlines)
+            .leave_middleboxes(self.record.now, &mut self.deadlines)
         {
             if let Some(fate) = fate {
                 self.settle(fate)?;
@@ -391,7 +362,7 @@ impl Simulation {
         self.packets += 1;
         let fate = self
             .network
-            .originate(self.now, packet, &mut self.deadlines);
+            .originate(self.record.now, packet, &mut self.deadlines);
         if let Some((place, waiting)) = self.network.take_newly_waiting() {
             self.hold(place, waiting);
         }
@@ -420,7 +391,7 @@ impl Simulation {
     /// Reports to senders which packets have left the queue of their host, and lets them continue.
     fn run_host_queue(&mut self, place: usize) -> Result<(), TableError> {
         let host = self.host_of_queue(place);
-        while let Some(waiting) = self.network.leave_host_queue(self.now, place) {
+        while let Some(waiting) = self.network.leave_host_queue(self.record.now, place) {
             match waiting {
                 Waiting::Segment {
                     four,
@@ -438,7 +409,7 @@ impl Simulation {
         }
         self.run_host(host)?;
         self.network
-            .schedule_host_queue(self.now, place, &mut self.deadlines);
+            .schedule_host_queue(self.record.now, place, &mut self.deadlines);
         Ok(())
     }
 
@@ -449,7 +420,8 @@ impl Simulation {
 
     /// Adds a packet's fate to the trace hash and reports it to the receiver or the application.
     fn settle(&mut self, fate: Fate) -> Result<(), TableError> {
-        self.trace_hash.add(self.now, &fate, &self.network.segments);
+        self.trace_hash
+            .add(self.record.now, &fate, &self.network.segments);
         match fate {
             Fate::Delivered {
                 packet,
@@ -469,11 +441,11 @@ impl Simulation {
 
     fn deliver(&mut self, packet: &Packet, interface: usize) -> Result<(), TableError> {
         let host = self.flows.hosts().host_of(interface);
-        match self.handling.receive(self.now, host, packet) {
+        match self.handling.receive(self.record.now, host, packet) {
             Reception::Now => return self.handle(packet, host),
             Reception::Waits => {}
             Reception::Until(at) => {
-                let next = Some(at.max(self.now));
+                let next = Some(at.max(self.record.now));
                 self.deadlines.set(self.entity_of_host(host), next);
             }
         }
@@ -487,7 +459,7 @@ impl Simulation {
             Content::Segment(segment) => {
                 let segments = &mut self.network.segments;
                 let hosts = self.flows.hosts_mut();
-                hosts.deliver(self.now, host, segments.get(segment.id));
+                hosts.deliver(self.record.now, host, segments.get(segment.id));
                 segments.forget(segment.id);
                 self.run_host(host)
             }
@@ -496,14 +468,17 @@ impl Simulation {
 
     fn deliver_datagram(&mut self, packet: &Packet, datagram: Datagram) -> Result<(), TableError> {
         let app = datagram.application as usize;
-        let arrival = self.flows.app_mut(app).receive(self.now, packet, datagram);
+        let arrival = self
+            .flows
+            .app_mut(app)
+            .receive(self.record.now, packet, datagram);
         match arrival {
             Arrival::Received => self.note_unit(datagram),
             Arrival::Echoed(answer) => {
                 self.note_unit(datagram)?;
                 self.originate(answer)
             }
-            Arrival::Answered { rtt } => self.sampler.note_app_rtt(self.now, app, rtt),
+            Arrival::Answered { rtt } => self.note_rtt(self.sampler.probe_of_app[app], rtt),
         }
     }
 
@@ -513,66 +488,36 @@ impl Simulation {
         let Some(flow) = app.flow() else {
             return Ok(());
         };
-        self.units.push(Unit {
+        self.record.units.push(Unit {
             flow,
             unit: datagram.number,
             bytes: app.size_bytes(),
             sent_ns: datagram.sent_at,
-            received_ns: self.now,
-            delivered_ns: self.now,
+            received_ns: self.record.now,
+            delivered_ns: self.record.now,
         })
     }
 
+    fn note_rtt(&mut self, probe: Option<usize>, rtt: Nanos) -> Result<(), TableError> {
+        let Some(probe) = probe else {
+            return Ok(());
+        };
+        let entity = &self.flows.probes()[probe].name;
+        let (now, rtt_s) = (self.record.now, seconds(rtt));
+        self.record.samples.note(now, entity, Group::Rtt, [rtt_s])
+    }
+
     fn end(&mut self) -> Result<(), TableError> {
-        self.has_ended = true;
-        self.sample_before(self.now)?;
+        self.record.has_ended = true;
+        self.sample_before(self.record.now)?;
         self.take_last_sample()
     }
 
     fn take_last_sample(&mut self) -> Result<(), TableError> {
-        if self.sampler.last() == Some(self.now) {
+        if self.record.samples.last_at() == self.record.now {
             return Ok(());
         }
-        self.sampler
-            .sample(self.now, &mut self.network, &mut self.flows)
-    }
-
-    fn flush_if_due(&mut self) -> Result<(), TableError> {
-        if self.last_flush.elapsed() < FLUSH_EVERY {
-            return Ok(());
-        }
-        self.last_flush = Instant::now();
-        self.sampler.flush()?;
-        self.units.flush()
-    }
-
-    /// Executes an action that is not part of the description, before all other events of the
-    /// current time.
-    ///
-    /// # Errors
-    /// Fails if the action is invalid or not supported by the simulator. Then nothing has changed.
-    pub fn inject(&mut self, action: &Action) -> Result<EventRecord, SimulationError> {
-        if self.has_ended {
-            return Err(SimulationError::Ended(self.now));
-        }
-        action.validate(&self.experiment)?;
-        let missing = Capabilities::new(&capabilities(&self.registry)).check_action(
-            &self.experiment,
-            "action",
-            action,
-        );
-        if !missing.is_empty() {
-            return Err(SimulationError::Unsupported(missing));
-        }
-        let event = self.schedule.injection(self.now, action)?;
-        self.carry_out(action)?;
-        self.schedule.record_injected(event.clone());
-        Ok(event)
-    }
-
-    /// Returns the values of the last sample.
-    pub fn latest(&self) -> Latest {
-        self.sampler.latest()
+        self.sample(self.record.now)
     }
 
     /// Ends the run now, converts its tables to Parquet, and returns the summary.
@@ -583,21 +528,20 @@ impl Simulation {
         self.take_last_sample()?;
         let summary = self.summary();
         self.network.captures.finish()?;
-        self.sampler.finish()?;
-        self.units.finish()?;
+        self.record.finish()?;
         Ok(summary)
     }
 
     fn summary(&self) -> Summary {
         let why = self.registry.fault().why();
-        let seconds = self.now as f64 / NANOS_PER_SECOND as f64;
+        let now_s = seconds(self.record.now);
         Summary {
             status: why.map(|_| "failed"),
-            why: why.map(|why| format!("at {seconds} s of simulated time: {why}")),
-            end_ns: self.now,
+            why: why.map(|why| format!("at {now_s} s of simulated time: {why}")),
+            end_ns: self.record.now,
             trace_hash: self.trace_hash.hex(),
-            events: self.schedule.record().to_vec(),
-            flows: self.flows.summaries(&self.experiment),
+            events: self.record.schedule.record().to_vec(),
+            flows: self.flows.summaries(&self.record.experiment),
             links: self.link_summaries(),
             middleboxes: self.network.middlebox_summaries(),
             packets: self.packets,
@@ -606,12 +550,53 @@ impl Simulation {
     }
 
     fn link_summaries(&self) -> Vec<LinkSummary> {
-        let links = self.experiment.links.iter().enumerate();
+        let links = self.record.experiment.links.iter().enumerate();
         links
             .flat_map(|(index, link)| {
                 let states = [2 * index, 2 * index + 1];
                 LinkSummary::of_link(link, states.map(|state| self.network.link_state(state)))
             })
             .collect()
+    }
+}
+
+impl Run for Simulation {
+    fn record(&self) -> &RunRecord {
+        &self.record
+    }
+
+    fn advance(&mut self, until: Nanos) -> Result<bool, RunError> {
+        let limit = until.min(self.record.experiment.duration_ns);
+        while !self.record.has_ended {
+            match self.deadlines.pop_before(limit) {
+                Some((at, entity)) => self.step(at, entity)?,
+                None => {
+                    self.rest_until(limit)?;
+                    break;
+                }
+            }
+        }
+        self.record.flush_if_due()?;
+        Ok(self.record.has_ended)
+    }
+
+    fn inject(&mut self, action: &Action) -> Result<EventRecord, RunError> {
+        let check = |experiment: &Experiment| {
+            let capabilities = capabilities(&self.registry);
+            let capabilities = Capabilities::new(&capabilities);
+            let missing = capabilities.check_action(experiment, "action", action);
+            if missing.is_empty() {
+                return Ok(());
+            }
+            Err(SimulationError::Unsupported(missing).into())
+        };
+        let event = self.record.admit(self.record.now, action, check)?;
+        self.carry_out(action)?;
+        self.record.schedule.record_injected(event.clone());
+        Ok(event)
+    }
+
+    fn finish_as_json(self: Box<Self>) -> Result<String, RunError> {
+        Ok(serde_json::to_string(&self.finish()?)?)
     }
 }

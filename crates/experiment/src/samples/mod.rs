@@ -1,6 +1,7 @@
 //! The tables of a run. They are Arrow IPC streams during the run, so that written data survives a
 //! kill, and Parquet files at its end.
 
+pub mod metrics;
 mod parquet_file;
 mod reader;
 mod stream;

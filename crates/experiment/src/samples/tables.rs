@@ -27,15 +27,10 @@ pub struct SampleTable {
 
 impl SampleTable {
     /// Creates `samples.arrows` in `directory`. `metrics` lists all metrics that rows can name.
-    /// Entities can be added later.
     ///
     /// # Errors
     /// Fails if the file cannot be written.
-    pub fn create(
-        directory: &Path,
-        entities: &[String],
-        metrics: &[&str],
-    ) -> Result<Self, TableError> {
+    pub fn create(directory: &Path, metrics: &[&str]) -> Result<Self, TableError> {
         let columns = vec![
             column("time_ns", DataType::Int64),
             column("entity", words_type()),
@@ -44,7 +39,7 @@ impl SampleTable {
         ];
         Ok(Self {
             stream: TableStream::create(&directory.join("samples.arrows"), columns)?,
-            entities: Words::new(entities),
+            entities: Words::new::<&str>(&[]),
             metrics: Words::new(metrics),
             time_ns: Vec::new(),
             entity: Vec::new(),
@@ -53,13 +48,13 @@ impl SampleTable {
         })
     }
 
-    /// Adds an entity that was unknown when the table was created, and returns its index.
+    /// Adds an entity and returns its index.
     pub fn add_entity(&mut self, name: &str) -> usize {
         self.entities.add(name)
     }
 
-    /// Adds a row. `entity` and `metric` are indices into the lists given to [`Self::create`];
-    /// `entity` may also be an index returned by [`Self::add_entity`].
+    /// Adds a row. `entity` is an index returned by [`Self::add_entity`], `metric` one into the list
+    /// given to [`Self::create`].
     ///
     /// # Errors
     /// Fails if a full batch cannot be written.

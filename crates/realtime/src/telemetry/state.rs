@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 
+use experiment::samples::metrics;
 use experiment::time::Nanos;
 
 use super::observation::Fallback;
@@ -120,26 +121,17 @@ pub struct SubflowState {
 }
 
 impl FlowTelemetry {
-    /// Names of the values that [`Self::values`] returns.
-    pub const METRICS: [&'static str; 5] = [
-        "retransmitted_bytes",
-        "reinjected_bytes",
-        "receive_window_bytes",
-        "subflows_opened",
-        "subflows_alive",
-    ];
-
-    /// Returns the known values for the sample table. Payload is not included, because the
-    /// applications count it more exactly.
-    pub fn values(&self) -> Vec<(&'static str, f64)> {
-        let values = [
+    /// Returns the known values of [`metrics::STREAM`]. No socket option shows how much waits out
+    /// of order.
+    pub fn values(&self) -> [Option<f64>; metrics::STREAM.len()] {
+        [
+            None,
             Some(self.retransmitted_bytes as f64),
             Some(self.reinjected_bytes as f64),
             self.receive_window_bytes.map(|window| window as f64),
             Some(self.subflows_opened as f64),
             Some(self.subflows_alive as f64),
-        ];
-        known(&Self::METRICS, &values)
+        ]
     }
 
     /// Returns why a connection of the flow is TCP although it was to be MPTCP.
@@ -150,26 +142,12 @@ impl FlowTelemetry {
 }
 
 impl SubflowState {
-    /// Names of the values that [`Self::values`] returns.
-    pub const METRICS: [&'static str; 10] = [
-        "bytes_sent",
-        "bytes_received",
-        "retransmitted_bytes",
-        "rto_count",
-        "alive",
-        "cwnd_bytes",
-        "ssthresh_bytes",
-        "in_flight_bytes",
-        "srtt_s",
-        "backup",
-    ];
-
-    /// Returns the known values for the sample table. Gauges are left out once the subflow is
-    /// closed.
-    pub fn values(&self) -> Vec<(&'static str, f64)> {
+    /// Returns the known values of [`metrics::SUBFLOW`]. Gauges are left out once the subflow is
+    /// closed. No socket option shows whether it is stale.
+    pub fn values(&self) -> [Option<f64>; metrics::SUBFLOW.len()] {
         let bytes = |value: Option<u64>| value.map(|bytes| bytes as f64);
         let now = |value: Option<f64>| value.filter(|_| self.is_alive);
-        let values = [
+        [
             bytes(self.bytes_sent),
             bytes(self.bytes_received),
             bytes(self.retransmitted_bytes),
@@ -182,8 +160,8 @@ impl SubflowState {
             now(self
                 .is_backup
                 .map(|is_backup| f64::from(u8::from(is_backup)))),
-        ];
-        known(&Self::METRICS, &values)
+            None,
+        ]
     }
 
     /// Returns the payload that it carried: bytes received, or, where those are unknown, bytes sent
@@ -191,11 +169,4 @@ impl SubflowState {
     pub fn bytes(&self) -> u64 {
         self.bytes_received.or(self.bytes_sent).unwrap_or(0)
     }
-}
-
-fn known(metrics: &[&'static str], values: &[Option<f64>]) -> Vec<(&'static str, f64)> {
-    let values = metrics.iter().zip(values);
-    values
-        .filter_map(|(metric, value)| Some((*metric, (*value)?)))
-        .collect()
 }

@@ -27,10 +27,8 @@ use mptcp::pm::FourTuple;
 use mptcp::wire;
 
 use record::Transfer;
-pub(super) use record::{FlowRecord, Notes, STREAM_METRICS};
+pub(super) use record::{FlowRecord, Notes};
 use session::Session;
-pub(super) use session::VideoRecord;
-pub(super) use subflows::SUBFLOW_METRICS;
 
 /// All hosts, and the flows between them that are not UDP.
 pub(super) struct Hosts {

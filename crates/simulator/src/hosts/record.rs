@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 use experiment::resolved::{Application, Flow};
-use experiment::samples::Unit;
+use experiment::samples::{Unit, metrics};
 use experiment::time::Nanos;
 use experiment::traffic::{StreamEnd, is_finite};
 use mptcp::connection::Connection;
@@ -44,16 +44,6 @@ pub(crate) struct FlowRecord {
     /// Sum of the receive windows that its receivers announce.
     receive_window_bytes: u64,
 }
-
-/// Names of the values returned by [`FlowRecord::values`].
-pub(crate) const STREAM_METRICS: [&str; 6] = [
-    "out_of_order_bytes",
-    "retransmitted_bytes",
-    "reinjected_bytes",
-    "receive_window_bytes",
-    "subflows_opened",
-    "subflows_alive",
-];
 
 /// A short transfer.
 #[derive(Clone, Copy, Debug, Default)]
@@ -180,8 +170,8 @@ impl FlowRecord {
         }
     }
 
-    /// Returns the values of [`STREAM_METRICS`] at the last observation.
-    pub(crate) fn values(&self) -> [f64; STREAM_METRICS.len()] {
+    /// Returns the values of [`metrics::STREAM`] at the last observation.
+    pub(crate) fn values(&self) -> [f64; metrics::STREAM.len()] {
         [
             self.out_of_order_bytes,
             self.subflows.retransmitted_bytes(),

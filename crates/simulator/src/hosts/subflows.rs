@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use experiment::addressing::{Ends, Places};
+use experiment::samples::metrics;
 use experiment::summary::SubflowResult;
 use experiment::time::{NANOS_PER_SECOND, Nanos};
 use experiment::traffic::StreamEnd;
@@ -40,21 +41,6 @@ struct Gauges {
     is_backup: bool,
     is_stale: bool,
 }
-
-/// Names of the values returned by [`SubflowRecord::values`].
-pub(crate) const SUBFLOW_METRICS: [&str; 11] = [
-    "bytes_sent",
-    "bytes_received",
-    "retransmitted_bytes",
-    "rto_count",
-    "alive",
-    "cwnd_bytes",
-    "ssthresh_bytes",
-    "in_flight_bytes",
-    "srtt_s",
-    "backup",
-    "stale",
-];
 
 /// Returns the ends of a subflow, given the four-tuple of one end.
 fn ends(end: StreamEnd, four: FourTuple) -> Ends {
@@ -178,9 +164,9 @@ impl SubflowRecord {
         self.now.is_some_and(|now| !now.is_stale)
     }
 
-    /// Returns the values of [`SUBFLOW_METRICS`]. Values that exist only while it is open are
+    /// Returns the values of [`metrics::SUBFLOW`]. Values that exist only while it is open are
     /// `None` afterwards.
-    pub(crate) fn values(&self) -> [Option<f64>; SUBFLOW_METRICS.len()] {
+    pub(crate) fn values(&self) -> [Option<f64>; metrics::SUBFLOW.len()] {
         let bit = |is: bool| f64::from(u8::from(is));
         let now = self.now;
         let srtt = now.and_then(|now| now.srtt);

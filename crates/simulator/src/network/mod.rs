@@ -15,6 +15,7 @@ use emulation::link::{DropReason, Enqueued};
 use emulation::links::{Arrival, LinkState, Links};
 use emulation::middlebox::Heading;
 use experiment::addressing::pairs_of;
+use experiment::samples::metrics;
 use experiment::time::Nanos;
 
 use super::captures::Captures;
@@ -106,16 +107,6 @@ enum Passage {
     Watched,
 }
 
-/// The counters of an interface.
-pub(crate) struct InterfaceState {
-    pub(crate) is_up: bool,
-    pub(crate) sent: u64,
-    pub(crate) received: u64,
-    pub(crate) dropped_interface_down: u64,
-    pub(crate) dropped_no_address: u64,
-    pub(crate) dropped_no_route: u64,
-}
-
 /// The network of an experiment.
 pub(crate) struct Network {
     interfaces: Vec<Interface>,
@@ -146,21 +137,21 @@ impl Network {
     }
 
     /// Returns the state of an interface, as of the last call to the channels of its link.
-    pub(crate) fn interface_state(&self, index: usize) -> InterfaceState {
+    pub(crate) fn interface_counters(&self, index: usize) -> [u64; metrics::INTERFACE.len()] {
         let interface = &self.interfaces[index];
         let leaving = self.links.state(interface.outgoing);
         let arriving = self.links.state(interface.outgoing ^ 1);
-        InterfaceState {
-            is_up: self.passages[index] != Passage::Down,
-            sent: leaving
+        [
+            u64::from(self.passages[index] != Passage::Down),
+            leaving
                 .offered_packets
                 .saturating_add_signed(interface.sent_beyond),
-            received: (arriving.delivered_packets - interface.dropped_arriving)
+            (arriving.delivered_packets - interface.dropped_arriving)
                 .saturating_add_signed(interface.received_beyond),
-            dropped_interface_down: interface.dropped_leaving + interface.dropped_arriving,
-            dropped_no_address: interface.dropped_no_address,
-            dropped_no_route: interface.dropped_no_route,
-        }
+            interface.dropped_leaving + interface.dropped_arriving,
+            interface.dropped_no_address,
+            interface.dropped_no_route,
+        ]
     }
 
     /// Brings the gauges of all links to `now`. No packet leaves.

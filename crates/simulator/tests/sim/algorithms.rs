@@ -6,6 +6,7 @@ use std::sync::Arc;
 use experiment::algorithms::parameters::Kind;
 use experiment::algorithms::{Fault, Registry};
 use experiment::resolved::Experiment;
+use experiment::run::Run;
 use mptcp::algorithm::{Description, External, Value as Parameter};
 use mptcp::cc::{Acked, CONGESTION_CONTROLS, Congestion, CongestionControl, Context};
 use mptcp::pm::PATH_MANAGERS;

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use experiment::algorithms::Registry;
 use experiment::resolved::{Behaviour, Experiment, SubflowOrder, Timers};
+use experiment::run::Run as _;
 use experiment::samples::{Column, read_table};
 use serde_json::{Value, json};
 use simulator::{QueueKind, Simulation, Summary};

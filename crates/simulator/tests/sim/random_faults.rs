@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use experiment::run::Run as _;
 use mptcp::{cc, sched};
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -2,8 +2,9 @@
 
 use experiment::algorithms::Registry;
 use experiment::resolved::{Action, Experiment};
+use experiment::run::Run;
 use serde_json::{Value, json};
-use simulator::{QueueKind, Simulation, SimulationError, capabilities, check};
+use simulator::{QueueKind, Simulation, capabilities, check};
 
 use crate::experiments::{
     MS, SECOND, add_event, cbr, direction, pair, set_jitter, start, with_node_between,
@@ -458,10 +459,9 @@ fn a_wrong_injection_changes_nothing() {
     let late = Action::InterfaceDown {
         interface: "client.wire".to_owned(),
     };
-    assert!(matches!(
-        simulation.inject(&late),
-        Err(SimulationError::Ended(_))
-    ));
+    let refusal = simulation.inject(&late).expect_err("a refusal");
+    let ended = "the run has ended at 109000000 ns: nothing can be injected any more";
+    assert_eq!(refusal.to_string(), ended);
     assert_eq!(simulation.finish().expect("a result").events, []);
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use experiment::algorithms::Registry;
 use experiment::resolved::Experiment;
+use experiment::run::Run;
 use experiment::samples::{Column, Table, TableError, read_table, write_parquet};
 use serde_json::json;
 use simulator::{QueueKind, Simulation, SimulationError};

@@ -2,6 +2,7 @@
 
 use experiment::algorithms::Registry;
 use experiment::resolved::Action;
+use experiment::run::Run as _;
 use serde_json::{Value, json};
 use simulator::QueueKind;
 

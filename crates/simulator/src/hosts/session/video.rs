@@ -9,6 +9,7 @@
 use std::collections::VecDeque;
 
 use experiment::resolved::Video;
+use experiment::samples::metrics;
 use experiment::time::{NANOS_PER_SECOND, Nanos};
 
 use super::{Session, Streams, Turn, read, write};
@@ -30,17 +31,9 @@ pub(crate) struct VideoRecord {
 }
 
 impl VideoRecord {
-    /// Names of the values returned by [`Self::values`].
-    pub(crate) const METRICS: [&str; 4] = [
-        "video_buffer_s",
-        "video_stalls",
-        "video_stalled_s",
-        "video_startup_s",
-    ];
-
-    /// Returns the values of [`Self::METRICS`] at `now`. The startup time is `None` until the video
+    /// Returns the values of [`metrics::VIDEO`] at `now`. The startup time is `None` until the video
     /// plays.
-    pub(crate) fn values(&self, now: Nanos) -> [Option<f64>; 4] {
+    pub(crate) fn values(&self, now: Nanos) -> [Option<f64>; metrics::VIDEO.len()] {
         let seconds = |time: Nanos| time as f64 / NANOS_PER_SECOND as f64;
         let playback = self.playback.at(now);
         [
