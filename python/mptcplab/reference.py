@@ -90,7 +90,6 @@ _OF_GENERATOR = [
     *("--input-file-type", "jsonschema"),
     *("--output-model-type", "typing.TypedDict"),
     *("--target-python-version", "3.11"),
-    *("--class-name", "Experiment"),
     *("--custom-file-header", _RESOLVED_FORM),
     *("--enum-field-as-literal", "all"),
     *("--formatters", "ruff-check", "ruff-format"),
@@ -110,9 +109,11 @@ def resolved_types() -> str:
 
     The tool that makes it is installed for developers only.
     """
-    with TemporaryDirectory() as directory:
+    # Beside this file, because the formatter finds its settings in the folders above.
+    with TemporaryDirectory(dir=Path(__file__).parent) as directory:
         schema, module = Path(directory, "schema.json"), Path(directory, "types.py")
-        schema.write_text(_core.resolved_schema(), encoding="utf-8")
+        titled = json.loads(_core.resolved_schema()) | {"title": "Experiment"}
+        schema.write_text(json.dumps(titled), encoding="utf-8")
         # It warns that it does not know the sizes of integers.
         generator = [sys.executable, "-W", "ignore", "-m", "datamodel_code_generator"]
         files = ["--input", str(schema), "--output", str(module)]

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
+from mptcplab.experiment import resolved_form as form
 from mptcplab.experiment.base import Directions, described
 from mptcplab.experiment.links import DISCIPLINE_SETTINGS, Link, LinkSettings, Loss, Queue
 from mptcplab.units import NANOS_PER_SECOND, Duration, Probability, Rate
 
 Side: TypeAlias = Literal["forward", "backward"]
 SIDES: tuple[Side, Side] = ("forward", "backward")
-Direction: TypeAlias = dict[str, Any]
 
 # The queue for the first link of a host with first_hop: host. It has no limit, because the host stops its senders.
-HOST_QUEUE: Direction = {"kind": "drop_tail", "limit_packets": None, "limit_bytes": None}
+HOST_QUEUE: form.QueueDropTail = {"kind": "drop_tail", "limit_packets": None, "limit_bytes": None}
 
 _OVERHEADS = {"frame": 14, "ethernet": 38, "ip": 0}
 _LEAST_PACKETS = 10
@@ -32,7 +32,7 @@ def pick(value: Any, side: Side, default: Any = None) -> Any:
 
 def resolved(
     link: Link, side: Side, medium: tuple[Rate | None, int] | None, base: Path, host: str | None = None
-) -> Direction:
+) -> form.Direction:
     """Returns the resolved form of one direction of a link.
 
     `medium` is the shared rate and overhead, if the link is on a medium. Trace files are relative to
@@ -44,23 +44,26 @@ def resolved(
     if medium is not None:
         rate, overhead = medium[0] or rate, medium[1]
     delay = _delay(link, side)
-    loss_at = pick(link.loss_at, side) or ("ingress" if medium is None and host is None else "egress")
-    result: Direction = {
-        "rate_bps": None if rate is None else int(rate),
+    loss_at: form.LossPlace = pick(link.loss_at, side) or ("ingress" if medium is None and host is None else "egress")
+    rate_bps = None if rate is None else int(rate)
+    opportunities = None if trace is None else read_trace(trace, base)
+    return {
+        "rate_bps": rate_bps,
         "overhead_bytes": overhead,
         "delay_ns": delay,
         "jitter_ns": int(pick(link.jitter, side, Duration(0))),
         "reorder": pick(link.reorder, side, False),
         "loss": loss(pick(link.loss, side, Loss(probability=Probability(0)))),
         "loss_at": loss_at,
-        "queue": None,
-        "trace": None if trace is None else read_trace(trace, base),
+        "queue": HOST_QUEUE.copy() if host is not None else _queue(link, side, rate_bps, opportunities, overhead),
+        "trace": opportunities,
     }
-    if host is not None:
-        return result | {"queue": dict(HOST_QUEUE)}
-    round_trip = int(link.bdp_rtt) if link.bdp_rtt is not None else 2 * delay
-    result["queue"] = queue(pick(link.queue, side, Queue()), capacity_bps(result), round_trip, int(link.mtu) + overhead)
-    return result
+
+
+def _queue(link: Link, side: Side, rate_bps: int | None, trace: form.Trace | None, overhead: int) -> form.Queue:
+    round_trip = int(link.bdp_rtt) if link.bdp_rtt is not None else 2 * _delay(link, side)
+    capacity = rate_bps if trace is None else _mean_rate_bps(trace)
+    return queue(pick(link.queue, side, Queue()), capacity, round_trip, int(link.mtu) + overhead)
 
 
 def is_for_side(value: Any, side: Side) -> bool:
@@ -85,12 +88,17 @@ def _delay(link: LinkSettings, side: Side) -> int:
     return int(pick(link.delay, side, Duration(0)))
 
 
-def loss(loss: Loss) -> dict[str, Any]:
+def loss(loss: Loss) -> form.Loss:
     """Returns the loss model of one direction."""
     if loss.gilbert_elliott is not None:
         chain = loss.gilbert_elliott
-        names = ("good_to_bad", "bad_to_good", "loss_good", "loss_bad")
-        return {"kind": "gilbert_elliott"} | {name: float(getattr(chain, name)) for name in names}
+        return {
+            "kind": "gilbert_elliott",
+            "good_to_bad": float(chain.good_to_bad),
+            "bad_to_good": float(chain.bad_to_good),
+            "loss_good": float(chain.loss_good),
+            "loss_bad": float(chain.loss_bad),
+        }
     if loss.packets is not None:
         return {"kind": "list", "packets": sorted(set(loss.packets))}
     if not loss.probability:
@@ -98,7 +106,7 @@ def loss(loss: Loss) -> dict[str, Any]:
     return {"kind": "bernoulli", "probability": float(loss.probability)}
 
 
-def queue(queue: Queue, rate_bps: int | None, round_trip_ns: int, packet_bytes: int) -> dict[str, Any]:
+def queue(queue: Queue, rate_bps: int | None, round_trip_ns: int, packet_bytes: int) -> form.Queue:
     """Returns the queue of one direction. A limit in `bdp` becomes bytes, at least 10 full packets."""
     limit = queue.limit
     limit_bytes = None if limit.bytes is None else int(limit.bytes)
@@ -113,7 +121,8 @@ def queue(queue: Queue, rate_bps: int | None, round_trip_ns: int, packet_bytes: 
             f"at least {packet_bytes}B, or packets as in 100p",
         )
     limits = {"limit_packets": limit.packets, "limit_bytes": limit_bytes}
-    return {"kind": queue.discipline, **limits, **_discipline(queue, limits, packet_bytes)}
+    settings = _discipline(queue, limits, packet_bytes)
+    return cast("form.Queue", {"kind": queue.discipline, **limits, **settings})
 
 
 def _discipline(queue: Queue, limits: dict[str, int | None], packet_bytes: int) -> dict[str, Any]:
@@ -138,7 +147,7 @@ def _with_unit(name: str, value: Any) -> tuple[str, int | float]:
     return (name if name == "flows" else f"{name}_bytes"), int(value)
 
 
-def read_trace(name: str, base: Path) -> dict[str, Any]:
+def read_trace(name: str, base: Path) -> form.Trace:
     """Reads a file of delivery opportunities: one integer per line, the millisecond, ascending. The
     last one is the period.
     """
@@ -165,11 +174,12 @@ def _millisecond(name: str, number: int, line: str) -> int:
     return int(line)
 
 
-def capacity_bps(direction: Direction) -> int | None:
+def capacity_bps(direction: form.Direction) -> int | None:
     """Returns the rate, or the mean rate of the trace, or None without either."""
-    if direction["trace"] is None:
-        rate: int | None = direction["rate_bps"]
-        return rate
     trace = direction["trace"]
+    return direction["rate_bps"] if trace is None else _mean_rate_bps(trace)
+
+
+def _mean_rate_bps(trace: form.Trace) -> int:
     bits = len(trace["opportunities_ns"]) * trace["opportunity_bytes"] * 8
     return int(bits * NANOS_PER_SECOND // trace["period_ns"])

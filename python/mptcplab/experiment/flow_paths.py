@@ -7,9 +7,10 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from mptcplab.experiment import ceilings, directions
+from mptcplab.experiment import resolved_form as form
 from mptcplab.experiment.base import described, nearest_hint
 from mptcplab.experiment.ceilings import Capacity, Packets
 from mptcplab.experiment.description import Experiment
@@ -57,14 +58,14 @@ class _Path:
 class FlowPaths:
     """Finds the paths of flows over one network."""
 
-    def __init__(self, network: Network, links: Sequence[dict[str, Any]], experiment: Experiment) -> None:
+    def __init__(self, network: Network, links: Sequence[form.Link], experiment: Experiment) -> None:
         self._network = network
         self._links = {link["id"]: link for link in links}
         self._media = {name: medium.rate for name, medium in experiment.media.items()}
         self._mtu = {name: int(link.mtu) for name, link in experiment.links.items()}
         self._all_pairs = experiment.reachability == "all_pairs"
 
-    def with_paths(self, single: SingleFlow) -> dict[str, Any]:
+    def with_paths(self, single: SingleFlow) -> form.Flow:
         """Returns the resolved flow. Raises an error of `described` if there is no path."""
         flow = single.settings
         found = self._ordered(self._found(single), flow)
@@ -72,7 +73,7 @@ class FlowPaths:
         packets = self._packets(flow, used)
         capacities = [self._capacities(path, packets, _subflows_per_pair(flow)) for path in used]
         paths = [self._path(path, capacity) for path, capacity in zip(used, capacities, strict=True)]
-        return {**_settings(single), "paths": paths, "ceiling_bps": ceilings.flow_ceiling(capacities)}
+        return _flow(single, paths, ceilings.flow_ceiling(capacities))
 
     def _packets(self, flow: Flow, used: Sequence[_Path]) -> Packets:
         mtu = min(self._path_mtu(path) for path in used)
@@ -183,19 +184,17 @@ class FlowPaths:
 
     # ---- what they carry ----
 
-    def _path(self, path: _Path, capacities: Sequence[Capacity]) -> dict[str, Any]:
+    def _path(self, path: _Path, capacities: Sequence[Capacity]) -> form.Path:
         rates = [rate for hop in path.route if (rate := self._rate(hop)) is not None]
         rtt = sum(self._rtt(hop) for hop in path.route)
-        resolved: dict[str, Any] = {
-            "local": path.local.id,
-            "remote": path.remote.id,
-            "hops": [{"link": hop.link, "direction": _side(hop)} for hop in path.route],
-        }
-        resolved["routed"] = path.between is not None
         if path.between is not None:
             rtt += path.between.rtt_ns
             rates += [] if path.between.rate_bps == math.inf else [int(path.between.rate_bps)]
-        return resolved | {
+        return {
+            "local": path.local.id,
+            "remote": path.remote.id,
+            "hops": [{"link": hop.link, "direction": _side(hop)} for hop in path.route],
+            "routed": path.between is not None,
             "rate_bps": min(rates, default=None),
             "ceiling_bps": ceilings.path_ceiling(capacities),
             "rtt_ns": rtt,
@@ -228,9 +227,8 @@ class FlowPaths:
 
         return routes.best(_Between(0, math.inf, 0), extended, chosen)
 
-    def _direction(self, hop: Hop) -> dict[str, Any]:
-        direction: dict[str, Any] = self._links[hop.link][_side(hop)]
-        return direction
+    def _direction(self, hop: Hop) -> form.Direction:
+        return self._links[hop.link][_side(hop)]
 
     def _rate(self, hop: Hop) -> int | None:
         return directions.capacity_bps(self._direction(hop))
@@ -261,7 +259,7 @@ def _admits(via: dict[str, set[str]], port: Port) -> bool:
     return port.node not in via or port.id in via[port.node]
 
 
-def _side(hop: Hop) -> str:
+def _side(hop: Hop) -> form.HopDirection:
     return "forward" if hop.forward else "backward"
 
 
@@ -278,7 +276,7 @@ def _subflows_of(manager: PathManager) -> int:
     return 1 + len(manager.parameters.get("gateways", ())) if manager.name == "binder" else 1
 
 
-def _settings(single: SingleFlow) -> dict[str, Any]:
+def _flow(single: SingleFlow, paths: list[form.Path], ceiling_bps: int | None) -> form.Flow:
     flow = single.settings
     multipath = flow.transport == "mptcp"
     return {
@@ -295,16 +293,18 @@ def _settings(single: SingleFlow) -> dict[str, Any]:
         "handshake": flow.handshake,
         "start_ns": int(flow.start),
         "via": None if flow.via is None else expanded(flow.via),
+        "paths": paths,
+        "ceiling_bps": ceiling_bps,
     }
 
 
-def _algorithm(given: Algorithm) -> str | dict[str, Any]:
-    return {"name": given.name, **given.parameters} if given.parameters else given.name
+def _algorithm(given: Algorithm) -> form.Algorithm:
+    return cast("form.Algorithm", {"name": given.name, **given.parameters}) if given.parameters else given.name
 
 
-def _path_manager(given: PathManager) -> dict[str, Any]:
+def _path_manager(given: PathManager) -> form.Algorithm:
     defaults = {"subflows": _DEFAULT_PORTS} if given.name == "n_diff_ports" else {}
-    return {"name": given.name, **defaults, **given.parameters}
+    return cast("form.Algorithm", {"name": given.name, **defaults, **given.parameters})
 
 
 # Names in the description -> names with units in the resolved form.
@@ -325,12 +325,13 @@ _APP_UNITS = {
 }
 
 
-def _app(app: App) -> dict[str, Any]:
+def _app(app: App) -> form.Application:
     if app.command is not None:
         return {"kind": "command", "argv": list(app.command)}
     chosen = getattr(app, app.kind)
     values = {_APP_UNITS.get(name, name): getattr(chosen, name) for name in type(chosen).model_fields}
-    return {"kind": app.kind} | {name: _as_numbers(value) for name, value in values.items()}
+    numbers = {name: _as_numbers(value) for name, value in values.items()}
+    return cast("form.Application", {"kind": app.kind} | numbers)
 
 
 def _as_numbers(value: Any) -> Any:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, Literal, TypeAlias, get_args
+from typing import Annotated, Literal, TypeAlias, TypedDict, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
+from mptcplab.experiment import resolved_form as form
 from mptcplab.experiment.base import ONE_OR_MORE, Model, described, one_of
 from mptcplab.topology import Network
 from mptcplab.units import Duration, Probability, Size
@@ -187,16 +188,22 @@ def outside_addresses(taken: Iterable[AnyNetwork]) -> Iterator[tuple[Address, Ad
     return zip(free(_OUTSIDE_IPV4), free(_OUTSIDE_IPV6), strict=False)
 
 
-def element(middlebox: Middlebox, outside: Iterator[tuple[Address, Address]]) -> dict[str, Any]:
+class _Selection(TypedDict):
+    options: list[form.OptionName]
+    segments: list[form.SegmentKind]
+    after_bytes: int
+
+
+def element(middlebox: Middlebox, outside: Iterator[tuple[Address, Address]]) -> form.Element:
     """Returns the resolved form of a middlebox. A NAT takes the next addresses of `outside`."""
     box = middlebox
     if selection := box.strip_options or box.drop_options:
-        kind = "strip_options" if box.strip_options else "drop_options"
-        names = {
+        selected: _Selection = {
             "options": list(selection.options or get_args(OptionName)),
             "segments": list(selection.segments or get_args(SegmentKind)),
+            "after_bytes": int(selection.after),
         }
-        return {"kind": kind, **names, "after_bytes": int(selection.after)}
+        return {"kind": "strip_options", **selected} if box.strip_options else {"kind": "drop_options", **selected}
     if box.rewrite_sequence:
         return {"kind": "rewrite_sequence"}
     if box.nat:

@@ -9,13 +9,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from mptcplab import algorithms
 from mptcplab.behaviours import presets
 from mptcplab.document import FieldPath, wrong
 from mptcplab.errors import SpecError
 from mptcplab.experiment import directions, middleboxes, schedule
+from mptcplab.experiment import resolved_form as form
 from mptcplab.experiment.base import described, nearest_hint
 from mptcplab.experiment.description import Experiment
 from mptcplab.experiment.directions import SIDES, Side
@@ -26,7 +27,6 @@ from mptcplab.experiment.links import Link
 from mptcplab.experiment.names import expanded
 from mptcplab.experiment.origins import origins_of
 from mptcplab.experiment.patterns import single_flows
-from mptcplab.experiment.resolved_form import Interface, Measure, Medium, UserCode, Vary
 from mptcplab.experiment.validation import at
 from mptcplab.resolved_versions import SCHEMA
 from mptcplab.topology import AddressError, Addresses, Network, NodeKind, Port, assign_addresses
@@ -73,8 +73,16 @@ class _Resolution:
             raise wrong(self._tree, ("duration",), "the run takes no time", "more than 0s")
         addresses = self._addresses()
         filled_in = filled_description(experiment)
-        data: dict[str, Any] = {
-            "schema": SCHEMA,
+        hosts = [_host(name, host) for name, host in experiment.hosts.items()]
+        nodes = [_node(name, node) for name, node in experiment.nodes.items()]
+        interfaces = [self._interface(port, addresses) for port in self._network.ports.values()]
+        media = [_medium(name, *settings) for name, settings in self._media().items()]
+        links = self._links()
+        middleboxes = self._middleboxes()
+        flows = self._flows(links)
+        changeable = {"hosts": hosts, "interfaces": interfaces, "media": media, "links": links}
+        data: form.Experiment = {
+            "schema": cast("Any", SCHEMA),
             "name": experiment.name,
             "title": experiment.title,
             "description": experiment.description,
@@ -82,24 +90,24 @@ class _Resolution:
             "parameters": experiment.assignment,
             "duration_ns": int(experiment.duration),
             "vary": _vary(experiment),
-            "hosts": [_host(name, host) for name, host in experiment.hosts.items()],
-            "nodes": [_node(name, node) for name, node in experiment.nodes.items()],
-            "interfaces": [self._interface(port, addresses) for port in self._network.ports.values()],
+            "hosts": hosts,
+            "nodes": nodes,
+            "interfaces": interfaces,
             "subnets": [
                 {"id": number, "ipv4": str(ipv4), "ipv6": str(ipv6)}
                 for number, (ipv4, ipv6) in enumerate(addresses.networks)
             ],
-            "media": [_medium(name, *settings) for name, settings in self._media().items()],
-            "links": self._links(),
+            "media": media,
+            "links": links,
+            "middleboxes": middleboxes,
+            "flows": flows,
+            "events": self._events(changeable),
+            "measure": self._measure(),
+            "expect": list(experiment.expect),
+            "user_code": self._user_code(),
+            "origins": origins_of(filled_in, self._tree) | self._places_of_expectations(),
         }
-        data["middleboxes"] = self._middleboxes()
-        data["flows"] = self._flows(data["links"])
-        data["events"] = self._events(data)
-        data["measure"] = self._measure()
-        data["expect"] = list(experiment.expect)
-        data["user_code"] = self._user_code()
-        data["origins"] = origins_of(filled_in, self._tree) | self._places_of_expectations()
-        return Resolved(data, filled_in)
+        return Resolved(dict(data), filled_in)
 
     def _places_of_expectations(self) -> dict[str, str]:
         """Returns the place of each expectation, with its column, for errors when it is evaluated after
@@ -188,7 +196,7 @@ class _Resolution:
             path = ("hosts", node, "interfaces", interface, "address")
             raise wrong(self._tree, path, conflict.problem, "addresses that do not overlap") from None
 
-    def _interface(self, port: Port, addresses: Addresses) -> Interface:
+    def _interface(self, port: Port, addresses: Addresses) -> form.Interface:
         settings = self._settings_of(port)
         ipv4, ipv6 = addresses.ipv4.get(port.id), addresses.ipv6.get(port.id)
         return {
@@ -208,7 +216,7 @@ class _Resolution:
             for name, medium in self._experiment.media.items()
         }
 
-    def _links(self) -> list[dict[str, Any]]:
+    def _links(self) -> list[form.Link]:
         media = self._media()
         result = []
         for name, link in self._experiment.links.items():
@@ -218,11 +226,20 @@ class _Resolution:
                     self._tree, ("links", name, "medium"), problem, ", ".join(media) or "declare it under media"
                 )
             a, b = self._network.links[name]
-            layer = 2 if self._network.is_layer2(a.node) or self._network.is_layer2(b.node) else 3
+            layer: form.Layer = 2 if self._network.is_layer2(a.node) or self._network.is_layer2(b.node) else 3
             hosts: dict[Side, str | None] = {"forward": self._holding_host(a), "backward": self._holding_host(b)}
-            both: dict[str, Any] = {side: self._direction(name, side, media, hosts[side]) for side in SIDES}
+            forward, backward = (self._direction(name, side, media, hosts[side]) for side in SIDES)
             self._check_behind_hosts(name, link, hosts)
-            result.append({"id": name, "a": a.id, "b": b.id, "medium": link.medium, "layer": layer, **both})
+            resolved: form.Link = {
+                "id": name,
+                "a": a.id,
+                "b": b.id,
+                "medium": link.medium,
+                "layer": layer,
+                "forward": forward,
+                "backward": backward,
+            }
+            result.append(resolved)
         return result
 
     def _holding_host(self, beginning: Port) -> str | None:
@@ -250,7 +267,7 @@ class _Resolution:
 
     def _direction(
         self, name: str, side: Side, media: Mapping[str, tuple[Rate | None, int]], host: str | None
-    ) -> dict[str, Any]:
+    ) -> form.Direction:
         link = self._experiment.links[name]
         field = "trace" if link.trace is not None else "queue"
         trace = self._tree.find(("links", name, "trace"))
@@ -258,9 +275,9 @@ class _Resolution:
         with at(self._tree, "links", name, field):
             return directions.resolved(link, side, media.get(link.medium or ""), base, host)
 
-    def _middleboxes(self) -> list[dict[str, Any]]:
+    def _middleboxes(self) -> list[form.Middlebox]:
         """Returns one middlebox for each named interface. NATs get addresses outside of all subnets."""
-        result = []
+        result: list[form.Middlebox] = []
         subnets = (network for both in self._addresses().networks for network in both)
         outside = middleboxes.outside_addresses(subnets)
         for number, middlebox in enumerate(self._experiment.middleboxes):
@@ -283,7 +300,7 @@ class _Resolution:
 
     # ---- flows ----
 
-    def _flows(self, links: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def _flows(self, links: list[form.Link]) -> list[form.Flow]:
         paths = FlowPaths(self._network, links, self._experiment)
         flows = []
         for name, flow in self._experiment.flows.items():
@@ -302,7 +319,7 @@ class _Resolution:
                 f"before {self._experiment.duration}",
             )
 
-    def _user_code(self) -> list[UserCode]:
+    def _user_code(self) -> list[form.UserCode]:
         """Returns the files of user-defined algorithms, each once. Refuses a file that cannot be read."""
         found: dict[str, str] = {}
         for name, flow in self._experiment.flows.items():
@@ -335,11 +352,11 @@ class _Resolution:
 
     # ---- events ----
 
-    def _events(self, data: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def _events(self, changeable: Mapping[str, Any]) -> list[form.Event]:
         bdp_rtts = {
             name: int(link.bdp_rtt) for name, link in self._experiment.links.items() if link.bdp_rtt is not None
         }
-        world = schedule.World.of(data, bdp_rtts)
+        world = schedule.World.of(changeable, bdp_rtts)
         planned: list[schedule.Step] = []
         for number, event in enumerate(self._experiment.events):
             with at(self._tree, "events", number, event.action):
@@ -356,7 +373,7 @@ class _Resolution:
 
     def _walked(
         self, planned: Sequence[schedule.Step], world: schedule.World
-    ) -> Iterator[tuple[schedule.Step, dict[str, Any]]]:
+    ) -> Iterator[tuple[schedule.Step, form.Action]]:
         walk = schedule.Walk(world)
         for step in schedule.in_order(planned):
             try:
@@ -365,7 +382,7 @@ class _Resolution:
             except schedule.ContradictionError as contradiction:
                 raise self._contradiction(contradiction) from None
             if action is not None:
-                yield step, action
+                yield step, cast("form.Action", action)
 
     def _contradiction(self, found: schedule.ContradictionError) -> SpecError:
         before = "from the start"
@@ -379,12 +396,12 @@ class _Resolution:
     def _event_id(self, number: int) -> str:
         return self._experiment.events[number].id or f"e{number + 1}"
 
-    def _numbered(self, walked: list[tuple[schedule.Step, dict[str, Any]]]) -> list[dict[str, Any]]:
+    def _numbered(self, walked: list[tuple[schedule.Step, form.Action]]) -> list[form.Event]:
         """Assigns ids: that of the event if it is one action, else ID.1, ID.2 .. in order of time."""
         self._check_ids()
         counts = Counter(step.event for step, _ in walked)
         seen: Counter[int] = Counter()
-        result = []
+        result: list[form.Event] = []
         for step, action in walked:
             seen[step.event] += 1
             name = self._event_id(step.event)
@@ -405,7 +422,7 @@ class _Resolution:
 
     # ---- measurement ----
 
-    def _measure(self) -> Measure:
+    def _measure(self) -> form.Measure:
         measure = self._experiment.measure
         with at(self._tree, "measure", "captures"):
             captures = self._known_interfaces(measure.captures)
@@ -454,7 +471,7 @@ def _address(text: str, family: str) -> ipaddress.IPv4Interface | ipaddress.IPv6
     return address
 
 
-def _vary(experiment: Experiment) -> Vary:
+def _vary(experiment: Experiment) -> form.Vary:
     vary = experiment.vary
     if isinstance(vary, str):
         return {"start_ns": 0, "rtt_ppm": 0, "events_ppm": 0}
@@ -462,57 +479,73 @@ def _vary(experiment: Experiment) -> Vary:
     return {"start_ns": int(vary.start), "rtt_ppm": ppm["rtt_ppm"], "events_ppm": ppm["events_ppm"]}
 
 
-def _medium(name: str, rate: Rate | None, overhead: int) -> Medium:
+def _medium(name: str, rate: Rate | None, overhead: int) -> form.Medium:
     return {"id": name, "rate_bps": None if rate is None else int(rate), "overhead_bytes": overhead}
 
 
-def _node(name: str, node: NetworkNode) -> dict[str, Any]:
+def _node(name: str, node: NetworkNode) -> form.Node:
     """Returns the resolved form of a node. For `ecmp` it includes the hashed fields."""
-    next_hop = f"ecmp_{node.hash or 'l4'}" if node.next_hop == "ecmp" else node.next_hop
+    if node.next_hop == "ecmp":
+        next_hop: form.NextHop | None = "ecmp_l3" if node.hash == "l3" else "ecmp_l4"
+    else:
+        next_hop = node.next_hop
     return {"id": name, "kind": node.kind, "next_hop": next_hop}
 
 
-def _host(name: str, host: Host) -> dict[str, Any]:
-    same = (
-        "stack",
-        "mptcp",
-        "one_at_a_time",
-        "syn_retries",
-        "syn_linear_timeouts",
-        "checksum",
-        "fallback",
-        "first_hop",
-    )
+def _host(name: str, host: Host) -> form.Host:
     return {
         "id": name,
-        **{field: getattr(host, field) for field in same},
+        "stack": host.stack,
+        "mptcp": host.mptcp,
+        "one_at_a_time": host.one_at_a_time,
+        "syn_retries": host.syn_retries,
+        "syn_linear_timeouts": host.syn_linear_timeouts,
+        "checksum": host.checksum,
+        "fallback": host.fallback,
         "rcvbuf_bytes": int(host.rcvbuf),
         "sndbuf_bytes": int(host.sndbuf),
         "initial_window_segments": host.initial_window,
+        "first_hop": host.first_hop,
         "host_jitter": _host_jitter(host.host_jitter),
         "behaviour": [_behaviour(behaviour) for behaviour in host.behaviour],
     }
 
 
-def _host_jitter(jitter: str | HostJitter) -> dict[str, Any]:
+def _host_jitter(jitter: str | HostJitter) -> form.HostJitter:
     """Returns the resolved form of `host_jitter`. `linux` includes its quantiles, so readers need not
     know them.
     """
     if jitter == "none":
         return {"kind": "none"}
-    times = LINUX_JITTER if isinstance(jitter, str) else jitter
-    quantiles = {f"{name}_ns": int(getattr(times, name)) for name in HostJitter.model_fields}
-    return {"kind": "linux" if isinstance(jitter, str) else "quantiles", **quantiles}
+    if isinstance(jitter, HostJitter):
+        return {"kind": "quantiles", **_quantiles(jitter)}
+    return {"kind": "linux", **_quantiles(LINUX_JITTER)}
 
 
-def _behaviour(behaviour: Behaviour) -> dict[str, Any]:
+class _Quantiles(TypedDict):
+    p50_ns: int
+    p90_ns: int
+    p99_ns: int
+    max_ns: int
+
+
+def _quantiles(times: HostJitter) -> _Quantiles:
+    return {
+        "p50_ns": int(times.p50),
+        "p90_ns": int(times.p90),
+        "p99_ns": int(times.p99),
+        "max_ns": int(times.max),
+    }
+
+
+def _behaviour(behaviour: Behaviour) -> form.Behaviour:
     """Returns the values of the preset, with those that differ from it."""
     given = {name: value for name in OF_PRESET if (value := getattr(behaviour, name)) is not None}
     changed = {
         f"{name}_ns" if isinstance(value, Duration) else name: int(value) if isinstance(value, Duration) else value
         for name, value in given.items()
     }
-    return presets()[behaviour.preset] | changed
+    return cast("form.Behaviour", presets()[behaviour.preset] | changed)
 
 
 def filled_description(experiment: Experiment) -> dict[str, Any]:

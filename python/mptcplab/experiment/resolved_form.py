@@ -373,9 +373,7 @@ class HostJitterQuantiles(TypedDict):
     """The 99th percentile."""
 
 
-HostJitter: TypeAlias = (
-    HostJitterUnstated | HostJitterNone | HostJitterLinux | HostJitterQuantiles
-)
+HostJitter: TypeAlias = HostJitterUnstated | HostJitterNone | HostJitterLinux | HostJitterQuantiles
 """How long a host takes to handle packets and timers, beyond a constant time."""
 
 
@@ -511,15 +509,7 @@ OfferedWindow: TypeAlias = Literal["half", "share_of_payload"]
 
 
 OptionName: TypeAlias = Literal[
-    "mp_capable",
-    "mp_join",
-    "dss",
-    "add_addr",
-    "remove_addr",
-    "mp_prio",
-    "mp_fail",
-    "mp_fastclose",
-    "mp_tcprst",
+    "mp_capable", "mp_join", "dss", "add_addr", "remove_addr", "mp_prio", "mp_fail", "mp_fastclose", "mp_tcprst"
 ]
 """The MPTCP options (RFC 8684, section 7.2)."""
 
@@ -633,9 +623,7 @@ Recreation: TypeAlias = Literal["never", "backoff"]
 """What happens to a subflow that failed."""
 
 
-Reinjection: TypeAlias = Literal[
-    "none", "on_rto", "on_stale", "on_close", "opportunistic"
-]
+Reinjection: TypeAlias = Literal["none", "on_rto", "on_stale", "on_close", "opportunistic"]
 """When data is reinjected on another subflow."""
 
 
@@ -1108,7 +1096,7 @@ Flow = TypedDict(
 )
 
 
-class MptcplabExperiment2(TypedDict):
+class Experiment(TypedDict):
     """A resolved experiment."""
 
     description: str | None

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from mptcplab.experiment import directions
+from mptcplab.experiment import resolved_form as form
 from mptcplab.experiment.base import described, nearest_hint
 from mptcplab.experiment.directions import SIDES
 from mptcplab.experiment.events import Event
 from mptcplab.experiment.names import expanded
 from mptcplab.units import Duration
 
+#: A primitive action. Until a walk completes it, a `set_link` lacks its settings.
 Action: TypeAlias = "dict[str, Any]"
 
 
@@ -260,20 +262,18 @@ class Walk:
             settings[side] = self._changed(settings[side], step.changes, side, link)
         return {side: settings[side] for side in SIDES}
 
-    def _changed(
-        self, now: directions.Direction, event: Event, side: directions.Side, link: str
-    ) -> directions.Direction:
+    def _changed(self, now: form.Direction, event: Event, side: directions.Side, link: str) -> form.Direction:
         """Returns the settings of a direction with the changes of an event. A queue in `bdp` is computed
         with the new rate and delay.
         """
-        new = dict(now)
+        new = now.copy()
         rate = directions.pick(event.rate, side)
         if rate is not None:
-            new |= {"rate_bps": int(rate), "trace": None}
-        for name, value in (("delay", event.delay), ("jitter", event.jitter)):
-            chosen: Duration | None = directions.pick(value, side)
-            if chosen is not None:
-                new[f"{name}_ns"] = int(chosen)
+            new["rate_bps"], new["trace"] = int(rate), None
+        if (delay := directions.pick(event.delay, side)) is not None:
+            new["delay_ns"] = int(delay)
+        if (jitter := directions.pick(event.jitter, side)) is not None:
+            new["jitter_ns"] = int(jitter)
         if (reorder := directions.pick(event.reorder, side)) is not None:
             new["reorder"] = reorder
         if (loss := directions.pick(event.loss, side)) is not None:

@@ -30,7 +30,8 @@ pub fn increase(total_packets: f64) -> f64 {
     1.0 / total_packets
 }
 
-/// Returns the window after a loss. The loss takes half of all windows from the one subflow.
+/// Returns the window of the subflow that had the loss. It shrinks by half of the sum of all
+/// windows, and to no less than 0.
 pub fn after_loss(window_packets: f64, total_packets: f64) -> f64 {
     (window_packets - total_packets / 2.0).max(0.0)
 }

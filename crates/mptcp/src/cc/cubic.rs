@@ -71,7 +71,8 @@ impl Scaled {
         (u64::from(window) * u64::from(self.beta) / 1024) as u32
     }
 
-    /// Returns W_max after a loss in packets.
+    /// Returns W_max in packets after a loss. With `fast_convergence`, a `window` below `last_w_max`
+    /// reduces it further.
     pub fn w_max_after_loss(self, window: u32, last_w_max: u32, fast_convergence: bool) -> u32 {
         if fast_convergence && window < last_w_max {
             (u64::from(window) * u64::from(1024 + self.beta) / 2048) as u32

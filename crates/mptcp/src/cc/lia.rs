@@ -76,7 +76,8 @@ pub fn increase(paths: &[Path], this: usize) -> f64 {
 /// form of NSDI 2011: the smallest value of max(w_s/rtt_s^2) / (sum of w_s/rtt_s)^2 over all sets
 /// of paths that contain this one (Wischik et al., section 2).
 ///
-/// Only sets of all paths up to some w/rtt^2 need to be considered.
+/// Only sets that consist of all paths up to some value of w/rtt^2 are tried, because no other set
+/// gives a smaller value.
 pub fn increase_over_sets(paths: &[Path], this: usize) -> f64 {
     let quality = |path: &Path| path.window_packets / (path.rtt_s * path.rtt_s);
     let mut sorted = paths.to_vec();

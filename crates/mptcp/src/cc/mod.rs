@@ -274,7 +274,8 @@ pub trait CongestionControl: Debug + Send {
 /// Creates a congestion control for a connection.
 pub type Constructor = fn(&Parameters) -> Box<dyn CongestionControl>;
 
-/// A congestion control: what users see of it, how one is made, and where it settles.
+/// A congestion control: its name and parameters, its constructor, and its equilibrium in the fluid
+/// model.
 #[derive(Debug)]
 pub struct Control {
     /// Its name and parameters.

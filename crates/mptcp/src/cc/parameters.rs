@@ -6,7 +6,7 @@ use crate::algorithm::{Parameter, Value};
 /// Parameters of congestion controls, as given in a description. Each control reads its own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
-    /// The unit that congestion avoidance counts.
+    /// Whether congestion avoidance counts acknowledged bytes or acknowledgments.
     pub ack_counting: AckCounting,
     /// Smallest slow start threshold in segments. If `None`, it is 2 (RFC 5681, section 3.1), but 1
     /// for OLIA and BALIA with several subflows, as in their drafts.

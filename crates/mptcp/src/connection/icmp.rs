@@ -18,7 +18,7 @@ impl Connection {
         let Some(which) = self.paths.iter().position(|path| path.four == four) else {
             return;
         };
-        if !self.paths[which].subflow.has_under_way(error.seq) {
+        if !self.paths[which].subflow.is_outstanding(error.seq) {
             return;
         }
         match error.problem {

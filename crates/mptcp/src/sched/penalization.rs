@@ -27,10 +27,10 @@ pub fn is_penalized(fast: &SubflowView, slow: &SubflowView, since_last: Option<N
     is_due && fast.srtt < slow.srtt && slow.is_open
 }
 
-/// Returns whether `fast` sends the head again, which the other subflows `carriers` have carried.
+/// Returns whether `fast` also sends the head, which the subflows `carriers` have already carried.
 ///
-/// It does if the first carrier has a small window, or if `fast` is faster than all of them by a
-/// factor of four.
+/// It does if there is a carrier, and if the carriers before the first one with a small window, or
+/// all carriers if there is none, have more than four times the round-trip time of `fast`.
 pub fn is_sent_again<'a>(
     fast: &SubflowView,
     carriers: impl Iterator<Item = &'a SubflowView>,

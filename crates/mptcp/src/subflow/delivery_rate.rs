@@ -93,8 +93,9 @@ impl Deliveries {
         self.limited_until_bytes = Some((self.bytes + u64::from(in_flight_bytes)).max(1));
     }
 
-    /// Records that an acknowledgment delivered bytes, of which `newest` was sent last, at
-    /// `sent_at` (section 4.1.2.3).
+    /// Records that an acknowledgment delivered `bytes`, and returns the delivery rate that follows,
+    /// if the sample is valid (section 4.1.2.3). `newest` is the state at departure of the delivered
+    /// segment that was sent last, at `sent_at`.
     pub fn delivered(
         &mut self,
         now: Nanos,
@@ -129,7 +130,7 @@ impl Deliveries {
 pub(super) struct Delivery {
     /// Bytes newly acknowledged, cumulatively or selectively.
     pub bytes: u32,
-    /// Whether the peer reported new data out of order.
+    /// Whether the acknowledgment newly reported data by SACK.
     pub is_selective: bool,
     /// When the first and the last were sent of the segments sent once and acknowledged
     /// cumulatively.

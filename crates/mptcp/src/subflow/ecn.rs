@@ -20,7 +20,7 @@ impl EcnState {
     /// Flags of a SYN that offers ECN (section 6.1.1).
     pub const OFFER: Flags = Flags(Flags::ECE.0 | Flags::CWR.0);
 
-    /// Records a received segment with data.
+    /// Records the ECN field and the CWR flag of a received segment with data.
     pub fn data_received(&mut self, ecn: Ecn, flags: Flags) {
         if !self.enabled {
             return;

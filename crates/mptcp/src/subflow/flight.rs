@@ -275,7 +275,8 @@ impl Flight {
         self.records.iter().position(Record::awaits_retransmission)
     }
 
-    /// Returns the last record that the peer has not reported, which a tail loss probe repeats.
+    /// Returns the last record that is not selectively acknowledged, which a tail loss probe
+    /// retransmits.
     pub fn last_unreported(&self) -> Option<usize> {
         self.records.iter().rposition(|record| !record.is_sacked())
     }

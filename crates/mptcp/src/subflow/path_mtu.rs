@@ -6,9 +6,10 @@ use crate::cc::Window;
 use crate::seq::SeqNr;
 
 impl Subflow {
-    /// Returns whether the byte at `seq` was sent and is not acknowledged. An attacker who does not
-    /// see the packets would have to guess such a number.
-    pub fn has_under_way(&self, seq: SeqNr) -> bool {
+    /// Returns whether the byte at `seq` was sent and is not acknowledged. ICMP errors about other
+    /// sequence numbers are ignored, because an attacker who does not see the packets would have to
+    /// guess a valid one.
+    pub fn is_outstanding(&self, seq: SeqNr) -> bool {
         seq.is_at_or_after(self.una) && seq.is_before(self.nxt)
     }
 

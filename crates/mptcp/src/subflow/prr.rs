@@ -6,9 +6,9 @@
 pub struct Prr {
     /// RecoverFS: bytes outstanding when recovery began.
     pub recover_fs: u64,
-    /// prr_delivered: bytes delivered since then.
+    /// prr_delivered: bytes delivered since recovery began.
     pub delivered: u64,
-    /// prr_out: bytes sent since then.
+    /// prr_out: bytes sent since recovery began.
     pub out: u64,
 }
 

@@ -51,7 +51,8 @@ impl SendQueue {
         self.chunks.iter().find(has_it).map(Chunk::end)
     }
 
-    /// Removes and returns the data after the forced segment boundary, or all data without one.
+    /// Removes and returns the data after the forced segment boundary, or all data if no boundary is
+    /// set.
     pub fn take_back(&mut self) -> Vec<Range> {
         let mut kept = Self::default();
         while self.boundary > 0 && self.bytes > 0 {

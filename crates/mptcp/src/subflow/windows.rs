@@ -22,7 +22,7 @@ pub(super) struct ReceiveWindow {
 }
 
 impl ReceiveWindow {
-    /// Starts at `next`, with an edge at the largest window beyond it.
+    /// Starts the window at `next`. Its edge is `next` plus the largest window so far.
     pub fn start(&mut self, next: SeqNr) {
         (self.offered, self.edge) = (next + self.largest, next + self.largest);
         self.size = self.largest;

@@ -65,7 +65,7 @@ pub struct RoundEnd {
     pub alpha_packets: u32,
     /// Share of the subflow in all rates, scaled by 2^16.
     pub weight: u64,
-    /// Sum of the rates of the other subflows.
+    /// Sum of the rates of the other subflows, in the same unit as [`Decision::rate`].
     pub other_rates: u64,
     /// Smallest queueing delay since queues were last drained. 0 if there is none.
     pub least_queueing_us: u32,
@@ -91,7 +91,7 @@ pub struct Decision {
     pub queued_packets: u32,
     /// The window that would keep no packets queued.
     pub target_packets: u64,
-    /// The rate, if it was measured in this round.
+    /// The rate in packets per microsecond, scaled by 2^16, if it was measured in this round.
     pub rate: Option<u64>,
     /// State of the subflow after the decision.
     pub after: RoundEnd,
