@@ -62,7 +62,7 @@ def resolved(
 
 def _queue(link: Link, side: Side, rate_bps: int | None, trace: form.Trace | None, overhead: int) -> form.Queue:
     round_trip = int(link.bdp_rtt) if link.bdp_rtt is not None else 2 * _delay(link, side)
-    capacity = rate_bps if trace is None else _mean_rate_bps(trace)
+    capacity = capacity_bps(rate_bps, trace)
     return queue(pick(link.queue, side, Queue()), capacity, round_trip, int(link.mtu) + overhead)
 
 
@@ -174,12 +174,9 @@ def _millisecond(name: str, number: int, line: str) -> int:
     return int(line)
 
 
-def capacity_bps(direction: form.Direction) -> int | None:
+def capacity_bps(rate_bps: int | None, trace: form.Trace | None) -> int | None:
     """Returns the rate, or the mean rate of the trace, or None without either."""
-    trace = direction["trace"]
-    return direction["rate_bps"] if trace is None else _mean_rate_bps(trace)
-
-
-def _mean_rate_bps(trace: form.Trace) -> int:
+    if trace is None:
+        return rate_bps
     bits = len(trace["opportunities_ns"]) * trace["opportunity_bytes"] * 8
     return int(bits * NANOS_PER_SECOND // trace["period_ns"])

@@ -231,7 +231,8 @@ class FlowPaths:
         return self._links[hop.link][_side(hop)]
 
     def _rate(self, hop: Hop) -> int | None:
-        return directions.capacity_bps(self._direction(hop))
+        direction = self._direction(hop)
+        return directions.capacity_bps(direction["rate_bps"], direction["trace"])
 
     def _capacities(self, path: _Path, packets: Packets, subflows: int) -> list[Capacity]:
         """Returns the capacities of the links of a path. Where routers choose, each of `subflows` can take

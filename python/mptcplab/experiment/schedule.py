@@ -287,7 +287,9 @@ class Walk:
         elif queue is not None:
             round_trip = self._world.bdp_rtt_ns.get(link, 2 * new["delay_ns"])
             packet = self._world.mtu_bytes[link] + new["overhead_bytes"]
-            new["queue"] = directions.queue(queue, directions.capacity_bps(new), round_trip, packet)
+            new["queue"] = directions.queue(
+                queue, directions.capacity_bps(new["rate_bps"], new["trace"]), round_trip, packet
+            )
         return new
 
 
