@@ -1,5 +1,5 @@
-//! `mptcplab._core`: thin Python bindings of the simulator, the real-time back-ends, the capture analysis
-//! and the fluid models of the engine.
+//! `mptcplab._core`: thin Python bindings of the simulator, the real-time back-ends, the capture
+//! analysis and the fluid models of the engine.
 
 mod classes;
 mod fluid;

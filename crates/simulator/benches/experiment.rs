@@ -1,7 +1,8 @@
 //! CPU time and memory of whole runs of a resolved experiment, told in the lines `cpu-ns`, `hops` and `memory-bytes` (Linux).
 //!
-//! `cargo bench -p simulator --bench experiment -- FILE.json [SEED ..]`: one run after the other, one for each seed. Hops are the
-//! packets that links sent; CPU time is that of the runs, from the first event to the last, files included.
+//! `cargo bench -p simulator --bench experiment -- FILE.json [SEED ..]`: one run after the other, one
+//! for each seed. Hops are the packets that links sent. CPU time is that of the runs, from the first
+//! event to the last, files included.
 
 use std::fs;
 

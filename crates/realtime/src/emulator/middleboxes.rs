@@ -1,5 +1,5 @@
-//! Runs the middleboxes of `emulation` before a device: frames become packets, and packets become frames
-//! again.
+//! Runs the middleboxes of `emulation` before a device: frames become packets, and packets become
+//! frames again.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
