@@ -167,6 +167,12 @@ def live_check(
 ) -> list[tuple[str, str]]:
     """As ``check``, in real time: on this machine, or on any with a mainline kernel of today. Only on Linux."""
 
+def enter_user_namespace() -> None:
+    """Gives this process rights over networks of its own, for good. Only on Linux.
+
+    Raises PermissionError with what forbids it and how to allow it.
+    """
+
 def live_controls() -> list[tuple[str, str]]:
     """Congestion controls of this kernel and those that come along: (name, in_kernel | installed | not_installed)."""
 

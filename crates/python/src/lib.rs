@@ -50,6 +50,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add_class::<proxy::Proxy>()?;
         module.add_function(wrap_pyfunction!(live::live_capabilities, module)?)?;
         module.add_function(wrap_pyfunction!(live::live_check, module)?)?;
+        module.add_function(wrap_pyfunction!(live::enter_user_namespace, module)?)?;
         module.add_function(wrap_pyfunction!(live::live_controls, module)?)?;
         module.add_function(wrap_pyfunction!(live::install_control, module)?)?;
         module.add_function(wrap_pyfunction!(live::remove_control, module)?)?;

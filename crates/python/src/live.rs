@@ -89,6 +89,15 @@ pub(crate) fn live_check(
     }))
 }
 
+/// Gives this process, which must have one thread, rights over networks of its own, in a user
+/// namespace, for good.
+///
+/// Raises PermissionError with what forbids it and how to allow it.
+#[pyfunction]
+pub(crate) fn enter_user_namespace() -> PyResult<()> {
+    realtime::enter_user_namespace().map_err(machine_error)
+}
+
 /// Returns the congestion controls that the kernel has or could be given: (name, state).
 #[pyfunction]
 pub(crate) fn live_controls() -> Vec<(String, &'static str)> {

@@ -242,7 +242,7 @@ fn obstacle() -> Option<Missing> {
     let needed = CapabilitySet::NET_ADMIN | CapabilitySet::SYS_ADMIN;
     (!has_capabilities(needed)).then(|| Missing {
         feature: "privileges".to_owned(),
-        why: "network namespaces and link emulation need root: use `sudo mptcplab run ..`, or --on sim"
+        why: "network namespaces need rights that this process lacks: use sudo, or --on sim"
             .to_owned(),
     })
 }

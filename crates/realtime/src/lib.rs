@@ -33,6 +33,7 @@ pub use kernel::path_manager::{End, PathEvent, PathManagers, What};
 pub use network::device::{Device, DeviceKind};
 pub use network::hosts::{Hosts, Tables};
 pub use network::namespace::NetworkNamespace;
+pub use network::user_namespace::enter as enter_user_namespace;
 pub use run::LiveRun;
 pub use summary::{HostSummary, LateLink, Status, Summary};
 pub use userspace::capabilities::Userspace;

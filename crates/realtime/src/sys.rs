@@ -25,6 +25,11 @@ pub(crate) fn unshare_pids_of_children() -> io::Result<()> {
     unshare(libc::CLONE_NEWPID)
 }
 
+/// Moves the process, which must have one thread, into a new user namespace.
+pub(crate) fn unshare_user() -> io::Result<()> {
+    unshare(libc::CLONE_NEWUSER)
+}
+
 /// Gives the calling thread a mount table of its own.
 pub(crate) fn unshare_mounts() -> io::Result<()> {
     unshare(libc::CLONE_NEWNS)

@@ -1,4 +1,4 @@
-"""The kernel back-end: Linux's MPTCP in network namespaces, with emulated links, in real time, as root."""
+"""The kernel back-end: Linux's MPTCP in network namespaces, with emulated links, in real time."""
 
 from __future__ import annotations
 
@@ -83,9 +83,13 @@ class Kernel:
         self._on_any_machine = on_any_machine
 
     def ready(self) -> None:
+        """Enters a user namespace if this process lacks the rights over networks that root has."""
         for capability in self.probe():
             if capability.feature == PRIVILEGES and not capability.available:
-                raise PrivilegeError(self.name, capability.why)
+                try:
+                    _live().enter_user_namespace()
+                except PermissionError as error:
+                    raise PrivilegeError(self.name, f"{capability.why}; without root: {error}") from error
 
     def probe(self) -> list[Capability]:
         table = _live().live_capabilities(on_any_machine=self._on_any_machine, own_stack=self.has_own_stack)

@@ -11,6 +11,7 @@ from mptcplab.cli.options import (
     Allow_programs,
     As_json,
     Jobs,
+    On_each,
     Out,
     Repeat,
     Root_programs,
@@ -32,9 +33,7 @@ def command(
     what: Annotated[
         list[str], typer.Argument(help="Directories of bundles, or SPECs to run; the first is the reference.")
     ],
-    on: Annotated[
-        str, typer.Option("--on", help="Back-ends to run SPECs on, separated by commas.", metavar="sim,..")
-    ] = "sim",
+    on: On_each = "sim",
     settings: Settings = None,
     seed: Seed = 1,
     repeat: Repeat = 1,

@@ -9,7 +9,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from mptcplab.backends import BACKENDS
+from mptcplab.backends import BACKENDS, backend
 from mptcplab.errors import UsageError
 
 
@@ -20,10 +20,29 @@ def html_only(parameter: typer.CallbackParam, page: Path | None) -> Path | None:
     return page
 
 
+def made_ready(context: typer.Context, names: str) -> str:
+    """Readies the back-ends before the command imports more, because only a process with one thread can enter a
+    user namespace, and some modules start threads.
+    """
+    if not context.resilient_parsing:
+        for name in filter(None, names.split(",")):
+            backend(name).ready()
+    return names
+
+
 As_json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 On: TypeAlias = Annotated[
     str,
-    typer.Option("--on", help="Back-end, or the path of your own simulator.", metavar="|".join((*BACKENDS, "PROGRAM"))),
+    typer.Option(
+        "--on",
+        help="Back-end, or the path of your own simulator.",
+        metavar="|".join((*BACKENDS, "PROGRAM")),
+        callback=made_ready,
+    ),
+]
+On_each: TypeAlias = Annotated[
+    str,
+    typer.Option("--on", help="Back-ends, separated by commas.", metavar="sim,kernel", callback=made_ready),
 ]
 Settings: TypeAlias = Annotated[
     list[str] | None,

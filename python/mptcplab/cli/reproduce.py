@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mptcplab.cli.options import As_json, Fresh, Out, Seed
+from mptcplab.cli.options import As_json, Fresh, On_each, Out, Seed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ AT_ONCE = 8
 
 def command(
     paper: Annotated[str, typer.Argument(help="A paper with a table of claims: alenazi2019.")],
-    on: Annotated[str, typer.Option("--on", help="Back-ends, separated by commas.", metavar="sim,kernel")] = "sim",
+    on: On_each = "sim",
     only: Annotated[
         str | None, typer.Option(help="Only this figure, experiment, claim or ranking.", metavar="fig9")
     ] = None,
@@ -52,12 +52,9 @@ def command(
     Each claim has a verdict on the stack of its time and one on today's. Runs that are already in --out are not
     repeated. Writes a page.
     """
-    from mptcplab.backends import backend
     from mptcplab.reproduction import Outcome, load, study
 
     backends = list(dict.fromkeys(on.split(",")))
-    for name in backends:
-        backend(name).ready()
     planned = study(load(paper), backends, only=only, quick=quick)
 
     from mptcplab.cli.output import print_json, print_remark

@@ -7,3 +7,4 @@ pub mod hosts;
 pub mod namespace;
 pub mod netlink;
 pub mod offload;
+pub mod user_namespace;

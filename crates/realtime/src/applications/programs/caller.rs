@@ -66,6 +66,13 @@ impl Caller {
     }
 }
 
+/// Makes the calling thread, whose user is not root, start programs with these capabilities and no
+/// others. Only system calls, for the time between fork and exec.
+pub(super) fn hand_down_only(kept: CapabilitySet) -> io::Result<()> {
+    clear_ambient_capability_set()?;
+    each_of(kept).try_for_each(|one| Ok(configure_capability_in_ambient_set(one, true)?))
+}
+
 /// All capabilities of a set, one by one, also those that this library has no name for.
 fn each_of(set: CapabilitySet) -> impl Iterator<Item = CapabilitySet> {
     let bits = (0..u64::BITS).map(|place| CapabilitySet::from_bits_retain(1 << place));

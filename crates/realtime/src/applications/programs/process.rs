@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_change};
+use rustix::process::getuid;
 use rustix::thread::{CapabilitySet, LinkNameSpaceType, move_into_link_name_space};
 
-use super::caller::Caller;
+use super::caller::{Caller, hand_down_only};
 use crate::{LiveError, NetworkNamespace, sys};
 
 const HOSTS_FILE: &CStr = c"/etc/hosts";
@@ -80,12 +81,14 @@ impl Order {
             let variables = caller.environment.iter();
             command.envs(variables.map(|(name, value)| (name, value)));
         }
-        let kept = self.kept;
+        let (kept, is_root) = (self.kept, getuid().is_root());
         sys::before_exec(&mut command, move || {
             place.enter()?;
-            caller
-                .as_ref()
-                .map_or(Ok(()), |caller| caller.take_over(kept))
+            match &caller {
+                Some(caller) => caller.take_over(kept),
+                None if is_root => Ok(()),
+                None => hand_down_only(kept),
+            }
         });
         command.spawn().map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => super::missing(&self.host, program),

@@ -7,11 +7,10 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use libbpf_rs::Link;
 use rustix::fs::{FsWord, statfs};
 use rustix::mount::{MountFlags, mount};
 
-use super::object::{Refusal, register};
+use super::loader::{self, Refusal, register};
 use super::{available, object_of, shipped, why_not_registered};
 use crate::LiveError;
 
@@ -86,14 +85,15 @@ pub fn install(name: &str) -> Result<(), LiveError> {
     may_change()?;
     mount_pins()?;
     unpin(name)?;
-    let mut link = register(object, name).map_err(|refusal| match refusal {
+    let registration = register(object, name).map_err(|refusal| match refusal {
         Refusal::NameTaken => LiveError::Refused(format!(
             "{name}: the kernel has a congestion control of that name which mptcplab did not install"
         )),
         Refusal::Because(why) => LiveError::Failed(format!("{name}: {why}")),
     })?;
-    let pinned = link.pin(pin_of(name));
-    pinned.map_err(|error| LiveError::Failed(format!("{}: {error}", pin_of(name).display())))
+    let pin = pin_of(name);
+    let pinned = registration.pin(&pin);
+    pinned.map_err(|why| LiveError::Failed(format!("{}: {why}", pin.display())))
 }
 
 /// Removes an installed control. Connections that use it keep it to their end.
@@ -137,9 +137,7 @@ fn pin_of(name: &str) -> PathBuf {
 /// Removes the control. Returns whether it was installed.
 fn unpin(name: &str) -> Result<bool, LiveError> {
     let pin = pin_of(name);
-    // Removes the control at once, even if other descriptors hold it. Kernels before Linux 6.9
-    // cannot do this; there only the file holds it.
-    let _ = Link::open(&pin).and_then(|link| link.detach());
+    loader::detach(&pin);
     match fs::remove_file(&pin) {
         Ok(()) => wait_until_gone(name).map(|()| true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),

@@ -1,13 +1,13 @@
 //! Congestion controls that mainline lacks, as eBPF: those of `bpf/`, and users' own objects.
 
 mod installation;
-mod object;
+#[cfg_attr(feature = "ebpf", path = "loader.rs")]
+#[cfg_attr(not(feature = "ebpf"), path = "absent_loader.rs")]
+mod loader;
 mod of_run;
 
 use std::fs;
 use std::sync::LazyLock;
-
-use libbpf_rs::query::BtfInfoIter;
 
 pub use installation::{Installation, State, install, list, remove};
 pub use of_run::{ControlRecord, RunControls};
@@ -59,14 +59,15 @@ pub(crate) fn available() -> Vec<String> {
 
 /// Returns why no control can be registered here; `None` if one can.
 pub(crate) fn why_not_registered() -> Option<&'static str> {
+    if loader::WHY_ABSENT.is_some() {
+        return loader::WHY_ABSENT;
+    }
     if !*TAKES_CONTROLS {
         return Some(
             "this kernel takes no congestion controls in eBPF: it needs Linux 6.4 or newer with BTF",
         );
     }
-    // Only root outside of user namespaces may list type information; that of the kernel always
-    // exists.
-    BtfInfoIter::default().next().is_none().then_some(
+    (!loader::may_load()).then_some(
         "to register it needs root: use `sudo mptcplab run ..`, or once `sudo mptcplab cc install`",
     )
 }

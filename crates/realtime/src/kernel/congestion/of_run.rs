@@ -8,11 +8,10 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use experiment::capabilities::Missing;
 use experiment::resolved::{Experiment, Transport, UserCode};
-use libbpf_rs::Link;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::object::{Refusal, problem_with, register};
+use super::loader::{Refusal, Registration, problem_with, register};
 use super::{available, object_of, why_not_registered};
 use crate::LiveError;
 
@@ -38,7 +37,7 @@ pub struct ControlRecord {
 pub struct RunControls {
     records: BTreeMap<String, ControlRecord>,
     /// The kernel keeps the controls as long as these descriptors are open.
-    _links: Vec<Link>,
+    _registrations: Vec<Registration>,
 }
 
 impl RunControls {
@@ -90,8 +89,8 @@ impl RunControls {
                 object_sha256: None,
             }
         } else {
-            let (kernel_name, link) = register_privately(name, &object)?;
-            self._links.push(link);
+            let (kernel_name, registration) = register_privately(name, &object)?;
+            self._registrations.push(registration);
             ControlRecord {
                 name: name.to_owned(),
                 kernel_name,
@@ -136,11 +135,11 @@ fn object_named(experiment: &Experiment, name: &str) -> Result<Option<Vec<u8>>, 
 }
 
 /// Registers an object under a name that is not taken.
-fn register_privately(name: &str, object: &[u8]) -> Result<(String, Link), LiveError> {
+fn register_privately(name: &str, object: &[u8]) -> Result<(String, Registration), LiveError> {
     for _ in 0..ATTEMPTS {
         let private = private_name(name);
         match register(object, &private) {
-            Ok(link) => return Ok((private, link)),
+            Ok(registration) => return Ok((private, registration)),
             Err(Refusal::NameTaken) => {}
             Err(Refusal::Because(why)) => return Err(LiveError::Failed(format!("{name}: {why}"))),
         }

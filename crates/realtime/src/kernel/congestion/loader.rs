@@ -1,12 +1,17 @@
-//! An eBPF object with a congestion control, and its registration in the kernel.
+//! Loads an eBPF object with a congestion control and registers it with the kernel.
 
 use std::ops::Range;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use libbpf_rs::btf::{Btf, types};
+use libbpf_rs::query::BtfInfoIter;
 use libbpf_rs::{
     ErrorKind, Link, MapCore, MapType, ObjectBuilder, OpenObject, PrintLevel, set_print,
 };
+
+/// Why this build has no loader: it has one.
+pub(super) const WHY_ABSENT: Option<&str> = None;
 
 /// The kernel's structure of a control, and the length of the name in it with the final zero.
 const CONTROL: &str = "tcp_congestion_ops";
@@ -19,6 +24,33 @@ const TOLD_LINES: usize = 12;
 
 /// The error for a file without a control.
 const NO_CONTROL: &str = "it has to hold exactly one congestion control: a `struct tcp_congestion_ops` in section .struct_ops.link, with type information (clang -g)";
+
+/// A registered control. The kernel keeps it as long as this descriptor or a file of it exists.
+#[derive(Debug)]
+pub(super) struct Registration(Link);
+
+impl Registration {
+    /// Keeps the registration in a file of bpffs after the process has ended.
+    ///
+    /// # Errors
+    /// The text says why the kernel refuses.
+    pub(super) fn pin(mut self, file: &Path) -> Result<(), String> {
+        let pinned = self.0.pin(file);
+        pinned.map_err(|error| error.to_string())
+    }
+}
+
+/// Ends the registration that a file of bpffs keeps, even if other descriptors hold it. Kernels
+/// before Linux 6.9 cannot do this; there only the file holds it.
+pub(super) fn detach(file: &Path) {
+    let _ = Link::open(file).and_then(|link| link.detach());
+}
+
+/// Returns whether this process may register controls. Only root outside of user namespaces may
+/// list type information; that of the kernel always exists.
+pub(super) fn may_load() -> bool {
+    BtfInfoIter::default().next().is_some()
+}
 
 /// Why a control is not registered.
 #[derive(Debug)]
@@ -36,9 +68,9 @@ pub(super) fn problem_with(object: &[u8]) -> Option<String> {
     opened(object, "name", &told).err()
 }
 
-/// Registers the only control of an object under `name`, which must fit the kernel's field. The
-/// registration lasts as long as the link, and longer for sockets that use it.
-pub(super) fn register(object: &[u8], name: &str) -> Result<Link, Refusal> {
+/// Registers the only control of an object under `name`, which must fit the kernel's field. Sockets
+/// that use the control keep it beyond the end of the registration.
+pub(super) fn register(object: &[u8], name: &str) -> Result<Registration, Refusal> {
     let told = Told::begin();
     let open = opened(object, name, &told).map_err(Refusal::Because)?;
     let refused = |error: &libbpf_rs::Error| {
@@ -48,8 +80,9 @@ pub(super) fn register(object: &[u8], name: &str) -> Result<Link, Refusal> {
     let mut maps = loaded.maps_mut();
     let control = maps.find(|map| map.map_type() == MapType::StructOps);
     let mut control = control.ok_or_else(|| Refusal::Because(NO_CONTROL.to_owned()))?;
-    control
-        .attach_struct_ops()
+    let attached = control.attach_struct_ops();
+    attached
+        .map(Registration)
         .map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => Refusal::NameTaken,
             _ => refused(&error),
