@@ -314,7 +314,7 @@ def setup() -> dict[str, Figure]:
     if os.geteuid() != 0:
         print("setup: left out, as it needs root")
         return {}
-    command = ["cargo", "bench", "--quiet", "-p", "live", "--bench", "setup"]
+    command = ["cargo", "bench", "--quiet", "-p", "realtime", "--bench", "setup"]
     printed = subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout
     found = dict(re.findall(r"^(setup-\S+) ([\d.]+)$", printed, re.MULTILINE))
     peers = {
@@ -493,7 +493,7 @@ def unshaped() -> dict[str, Figure]:
 
 
 def _printed_by_live(bench: str) -> dict[str, float]:
-    command = ["cargo", "bench", "--quiet", "-p", "live", "--bench", bench]
+    command = ["cargo", "bench", "--quiet", "-p", "realtime", "--bench", bench]
     printed = subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout
     return {name: float(value) for name, value in (line.split() for line in printed.splitlines())}
 

@@ -1,0 +1,5 @@
+"""``python -m mptcplab``: the command line."""
+
+from mptcplab.cli import main
+
+main()
