@@ -21,12 +21,16 @@ build: $(VENV)/.built  ## a working .venv/bin/mptcplab
 
 $(VENV)/.python: pyproject.toml scripts/prepare
 	scripts/prepare $(VENV)
-	$(BIN)/pip install --quiet --upgrade 'pip>=25.1' 'maturin>=1.9,<2'
+	$(BIN)/pip install --quiet --upgrade 'pip>=25.1' 'maturin>=1.16,<2'
+	touch $@
+
+$(VENV)/.tools: $(VENV)/.python
 	$(BIN)/pip install --quiet --group dev
 	touch $@
 
 $(VENV)/.built: $(VENV)/.python $(RUST)
-	. $(BIN)/activate && PIP_QUIET=1 maturin develop --quiet $(EXTENSION)
+	@echo 'compiling mptcplab, some minutes the first time' >&2
+	. $(BIN)/activate && PIP_QUIET=1 maturin develop $$([ -t 2 ] || echo --quiet) $(EXTENSION)
 	touch $@
 
 wheel:  ## a wheel for any Linux in dist/, from a build that a profile has guided
@@ -37,7 +41,7 @@ portable:  ## check that what is not Linux's alone compiles for Windows and macO
 		$(addprefix --target ,x86_64-pc-windows-msvc aarch64-apple-darwin) \
 		$(addprefix --package ,mptcp experiment emulation capture simulator mptcplab-python)
 
-try: build  ## the commands of README and tutorial from a wheel, as a user without privileges and without a compiler
+try: build $(VENV)/.tools  ## the commands of README and tutorial from a wheel, as a user without privileges and without a compiler
 	. $(BIN)/activate && maturin build --quiet $(EXTENSION) --out target/wheels
 	$(BIN)/pytest -m newcomer
 
@@ -53,7 +57,7 @@ demo: build  ## two paths of which one fails, in the simulator and on this kerne
 		{ [ $$? = 3 ] && echo 'left out: the same on the kernel, which this machine cannot do for the reason above' >&2; }
 
 # Cargo is always asked for the whole workspace: with the features of one package alone all would be compiled once more.
-check: build  ## format, lints and the fast tests
+check: build $(VENV)/.tools  ## format, lints and the fast tests
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --quiet --workspace --all-targets $(FEATURES) -- -D warnings
@@ -73,11 +77,11 @@ test: check vectors kernel-test  ## everything but the soak: what CI runs
 	$(BIN)/pytest -n logical -m 'slow and not kernel and not soak'
 	$(MAKE) try
 
-vectors: build  ## the test vectors, those of the file MPTCPLAB_VECTORS or of tests/vectors.json
+vectors: build $(VENV)/.tools  ## the test vectors, those of the file MPTCPLAB_VECTORS or of tests/vectors.json
 	@$(BIN)/python tests/vectors.py
 
 # They run in real time and wait most of it, so several run at once: what a busy machine spoils gets a second try.
-kernel-test: build  ## the tests on this machine's kernel, which need root
+kernel-test: build $(VENV)/.tools  ## the tests on this machine's kernel, which need root
 ifeq ($(shell id -u),0)
 	cargo test --quiet --workspace $(FEATURES) -- --ignored --test-threads 1 || \
 		cargo test --quiet --workspace $(FEATURES) -- --ignored --test-threads 1
@@ -88,11 +92,11 @@ else
 	@echo 'not root: the tests on the kernel are left out' >&2
 endif
 
-fidelity: build  ## the simulator against a kernel on record, as root also against this one; ONLY=case for some, RECORD=1 to record
+fidelity: build $(VENV)/.tools  ## the simulator against a kernel on record, as root also against this one; ONLY=case for some, RECORD=1 to record
 	$(BIN)/python -m mptcplab.fidelity tests/fidelity $(if $(ONLY),--only '$(ONLY)') $(if $(RECORD),--record) \
 		$(if $(filter 0,$(shell id -u)),--kernel) --page docs/results/simulator-beside-kernel.md
 
-soak: build  ## the long matrices
+soak: build $(VENV)/.tools  ## the long matrices
 	PROPTEST_CASES=1000000 cargo test --quiet --package mptcp --release --test connection random_worlds
 	PROPTEST_CASES=1000000 cargo test --quiet --package simulator --release --test sim random_faults
 	PROPTEST_CASES=20000 cargo test --quiet --workspace --release
@@ -110,7 +114,7 @@ packetdrill:  ## the engine as a shared object for packetdrill --so_filename; pr
 	@cargo build --quiet --release --package packetdrill
 	@echo $(CURDIR)/target/release/libmptcplab_packetdrill.so
 
-fuzz: build  ## random input for all that reads something of others, TIME=60 seconds for the core and for descriptions
+fuzz: build $(VENV)/.tools  ## random input for all that reads something of others, TIME=60 seconds for the core and for descriptions
 	cargo run --quiet --release --manifest-path fuzz/Cargo.toml -- --seconds $(or $(TIME),60)
 	$(BIN)/python fuzz/descriptions.py --seconds $(or $(TIME),60)
 
@@ -119,10 +123,10 @@ format:  ## rewrite the sources in the house style
 	$(BIN)/ruff check --fix $(PYTHON_FILES)
 	$(BIN)/ruff format $(PYTHON_FILES)
 
-bench: build  ## the benchmarks, ONLY=name for one; writes benches/results.json
+bench: build $(VENV)/.tools  ## the benchmarks, ONLY=name for one; writes benches/results.json
 	$(BIN)/python benches/run.py $(ONLY)
 
-schema: build  ## write the JSON Schemas and the reference that are generated from the code
+schema: build $(VENV)/.tools  ## write the JSON Schemas and the reference that are generated from the code
 	$(BIN)/python -m mptcplab.reference .
 
 clean:  ## remove what was built here

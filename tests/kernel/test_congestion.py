@@ -277,7 +277,7 @@ def resident_bytes() -> int:
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("cycles", [100, pytest.param(1000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("cycles", [25, pytest.param(1000, marks=pytest.mark.soak)])
 def test_cycles_of_registration_leave_nothing(cycles: int) -> None:
     congestion.install(["wvegas"])
     congestion.remove(["wvegas"])

@@ -20,6 +20,7 @@ from mptcplab.cli import (
     clean,
     compare,
     doctor,
+    examples,
     pcap,
     proxy,
     report,
@@ -49,7 +50,7 @@ app = typer.Typer(
 )
 
 COMMANDS = (
-    *(run, list_, show, report, compare, sweep, reproduce, bench_algorithm),
+    *(run, list_, examples, show, report, compare, sweep, reproduce, bench_algorithm),
     *(check, pcap, cc, proxy, doctor, clean),
 )
 for command in COMMANDS:

@@ -1,7 +1,7 @@
 //! Rights over networks of its own for a process without privileges: a user namespace
 //! (user_namespaces(7)).
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io;
 use std::path::Path;
 
@@ -13,8 +13,6 @@ use rustix::thread::{
 use crate::LiveError;
 use crate::sys;
 
-/// The device that emulated links are made with.
-const TUN: &str = "/dev/net/tun";
 /// Settings with which distributions forbid user namespaces, the value that does, and the one that
 /// allows them.
 const SWITCHES: [(&str, &str, &str); 3] = [
@@ -29,12 +27,10 @@ const SWITCHES: [(&str, &str, &str); 3] = [
 ///
 /// # Errors
 /// - The process has several threads, which the kernel refuses (unshare(2)).
-/// - [`TUN`] is absent or closed to this user.
 /// - The distribution or a container forbids user namespaces.
 pub fn enter() -> Result<(), LiveError> {
     let (user, group) = (getuid(), getgid());
     has_one_thread()?;
-    can_open_tun()?;
     sys::unshare_user().map_err(forbidden)?;
     let map = |file: &str, text: String| {
         fs::write(Path::new("/proc/self").join(file), text).map_err(forbidden)
@@ -74,19 +70,6 @@ fn has_one_thread() -> Result<(), LiveError> {
         remedy: "start it with `unshare --user --map-root-user`, or use the command line"
             .to_owned(),
     })
-}
-
-fn can_open_tun() -> Result<(), LiveError> {
-    let opened = OpenOptions::new().read(true).write(true).open(TUN);
-    opened
-        .map(drop::<File>)
-        .map_err(|error| LiveError::Machine {
-            what: format!("{TUN}: {error}"),
-            remedy: match error.kind() {
-                io::ErrorKind::NotFound => "as root: modprobe tun".to_owned(),
-                _ => format!("as root: chmod 0666 {TUN}"),
-            },
-        })
 }
 
 /// Returns the error for a refusal, with the setting that is its cause.

@@ -1,0 +1,36 @@
+"""``mptcplab examples``: copies the examples that come with mptcplab."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXAMPLE = "Example: mptcplab examples, then: mptcplab run examples/two-paths-mptcp.yaml"
+
+
+def command(
+    directory: Annotated[Path, typer.Argument(help="Directory to make.", file_okay=False)] = Path("examples"),
+) -> None:
+    """Copy the examples that come with mptcplab: descriptions, classes, scripts and notebooks."""
+    import shutil
+
+    from mptcplab.cli.output import print_line
+    from mptcplab.errors import UsageError
+
+    try:
+        shutil.copytree(_installed(), directory, ignore=shutil.ignore_patterns("__pycache__", "target"))
+    except FileExistsError as error:
+        raise UsageError(f"{directory}: exists already; allowed: a new directory") from error
+    except OSError as error:
+        raise UsageError(f"{directory}: cannot be made: {error.strerror}") from error
+    names = sorted(path.name for path in directory.iterdir() if path.suffix == ".yaml")
+    print_line(f"wrote {directory}: {', '.join(names)} and others; each says in its first lines what it shows")
+
+
+def _installed() -> Path:
+    """Returns the examples of the package, or those of the checkout that it is run from."""
+    package = Path(__file__).parents[1]
+    inside = package / "examples"
+    return inside if inside.is_dir() else package.parents[1] / "examples"
