@@ -2,7 +2,7 @@
 VENV    := .venv
 BIN     := $(VENV)/bin
 RUST    := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.lock $(wildcard bpf/objects/*.o)
-PYTHON_FILES := python tests benches examples crates/mptcp/tests/kernel fuzz scripts/check-dependencies
+PYTHON_FILES := python tests benches examples crates/mptcp/tests/kernel fuzz scripts/check-dependencies scripts/site.py
 
 .DEFAULT_GOAL := help
 .PHONY: help build bpf demo fidelity packetdrill test kernel-test test-kernels check vectors format bench soak worlds fuzz schema clean
@@ -48,7 +48,7 @@ check: build  ## format, lints and the fast tests
 	cargo test --quiet --workspace
 	$(BIN)/pytest -n logical -m 'not slow and not kernel and not soak'
 
-test: check vectors kernel-test  ## everything but the soak: what CI runs
+test: check docs vectors kernel-test  ## everything but the soak: what CI runs
 	PROPTEST_CASES=10000 cargo test --quiet --workspace --test connection random_worlds
 	PROPTEST_CASES=10000 cargo test --quiet --workspace --test sim random_faults
 	cargo run --quiet --example metered
@@ -109,5 +109,14 @@ bench: build  ## the benchmarks, ONLY=name for one; writes benches/results.json
 schema: build  ## write the JSON Schemas and the reference that are generated from the code
 	$(BIN)/python -m mptcplab.reference .
 
+.PHONY: docs
+# Its theme prints an advertisement for a successor of MkDocs unless told otherwise.
+docs: $(VENV)/.docs  ## the documentation as a site in site/; a link without a target is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+$(VENV)/.docs: $(VENV)/.python
+	$(BIN)/pip install --quiet --group docs
+	touch $@
+
 clean:  ## remove what was built here
-	rm -rf target $(VENV) dist
+	rm -rf target $(VENV) dist site
