@@ -77,7 +77,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Points links at the pages of the site, and leaves of a fence's info string what the site understands."""
     source = SOURCES.get(page.file.src_uri)
     if source is None:
@@ -111,8 +111,8 @@ def linked(source: Path) -> Iterator[Path]:
     if source.is_dir():
         yield from filter(is_readable, sorted(source.iterdir()))
     elif source.suffix == ".md":
-        text = FENCE.sub("", source.read_text(encoding="utf-8"))
-        yield from (target for _, name, _, _ in LINK.findall(text) if (target := (source.parent / name).resolve()).exists())
+        names = (name for _, name, _, _ in LINK.findall(FENCE.sub("", source.read_text(encoding="utf-8"))))
+        yield from (target for name in names if (target := (source.parent / name).resolve()).exists())
 
 
 def is_readable(path: Path) -> bool:
@@ -141,18 +141,19 @@ def place(path: Path) -> str:
 
 def text_of(path: Path) -> str:
     """Returns the Markdown of a file or directory that has no page below docs/."""
+    name = path.relative_to(ROOT).as_posix()
     if path.is_dir():
         readme = path / "README.md"
         if readme.is_file():
             return readme.read_text(encoding="utf-8")
         rows = "".join(f"- [{title_of(child)}]({child.name})\n" for child in linked(path))
-        return f"# {path.relative_to(ROOT).as_posix()}\n\n{rows}"
+        return f"# {name}\n\n{rows}"
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
         return text
     # The pages that link to it say what it holds, and a search should find these.
-    unsearched = "---\nsearch: {exclude: true}\n---\n"
-    return f"{unsearched}# {path.relative_to(ROOT).as_posix()}\n\n````{LANGUAGES.get(path.suffix, 'text')}\n{text}\n````\n"
+    head = f"---\nsearch: {{exclude: true}}\n---\n# {name}\n\n"
+    return f"{head}````{LANGUAGES.get(path.suffix, 'text')}\n{text}\n````\n"
 
 
 def title_of(path: Path) -> str:
