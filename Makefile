@@ -2,7 +2,7 @@
 VENV    := .venv
 BIN     := $(VENV)/bin
 RUST    := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.lock $(wildcard bpf/objects/*.o)
-PYTHON_FILES := python tests benches examples crates/mptcp/tests/kernel fuzz scripts/check-dependencies
+PYTHON_FILES := python tests benches examples crates/mptcp/tests/kernel fuzz scripts/check-dependencies scripts/site.py
 
 # The kernel back-end can load congestion controls in eBPF where the tools are that its C libraries need.
 EBPF := $(if $(shell scripts/prepare --ebpf && echo found),realtime/ebpf mptcplab-python/ebpf)
@@ -12,7 +12,7 @@ EXTENSION  := --release --features 'pyo3/extension-module $(if $(EBPF),ebpf)'
 
 .DEFAULT_GOAL := help
 .PHONY: help build wheel portable try bpf demo fidelity packetdrill test kernel-test test-kernels check vectors format bench soak \
-	worlds fuzz schema clean
+	worlds fuzz schema docs clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,7 +67,7 @@ check: build $(VENV)/.tools  ## format, lints and the fast tests
 	cargo test --quiet --workspace $(FEATURES)
 	$(BIN)/pytest -n logical -m 'not slow and not kernel and not soak and not newcomer'
 
-test: check vectors kernel-test  ## everything but the soak: what CI runs
+test: check docs vectors kernel-test  ## everything but the soak: what CI runs
 	PROPTEST_CASES=10000 cargo test --quiet --workspace $(FEATURES) --test connection random_worlds
 	PROPTEST_CASES=10000 cargo test --quiet --workspace $(FEATURES) --test sim random_faults
 	cargo run --quiet --example metered
@@ -129,5 +129,13 @@ bench: build $(VENV)/.tools  ## the benchmarks, ONLY=name for one; writes benche
 schema: build $(VENV)/.tools  ## write the JSON Schemas and the reference that are generated from the code
 	$(BIN)/python -m mptcplab.reference .
 
+# Its theme prints an advertisement for a successor of MkDocs unless told otherwise.
+docs: $(VENV)/.docs  ## the documentation as a site in site/; a link without a target is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+$(VENV)/.docs: $(VENV)/.python
+	$(BIN)/pip install --quiet --group docs
+	touch $@
+
 clean:  ## remove what was built here
-	rm -rf target $(VENV) dist
+	rm -rf target $(VENV) dist site

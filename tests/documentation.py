@@ -2,8 +2,9 @@
 
 A fenced ``yaml`` block is a whole description if it has a name. ``title=FILE`` after the language
 writes the block to that file, beside the other blocks of its page. ``fragment`` marks a block that
-is only part of a description. In ``sh`` blocks, ``exit=1`` is the exit status of the commands. In
-``python`` blocks, ``needs=PACKAGE`` names a package that must be installed besides mptcplab.
+is only part of a description. In ``sh`` blocks, ``exit=1`` is the exit status of the commands, and
+``needs=kernel`` says that the kernel back-end runs them. In ``python`` blocks, ``needs=PACKAGE``
+names a package that must be installed besides mptcplab.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Block:
 
     @property
     def needs(self) -> str | None:
-        """A package that the block imports and that is no dependency of mptcplab."""
+        """The back-end that the commands run on, or a package that is no dependency of mptcplab and that Python imports."""
         match = re.search(r"needs=(\w+)", self.info)
         return match[1] if match else None
 

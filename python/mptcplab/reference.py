@@ -215,7 +215,8 @@ def _section(model: type[Model], users: list[type[Model]]) -> str:
     if issubclass(model, LinkSettings) and model is not LinkSettings:
         parts.append(f"All fields of {_link(LinkSettings)}, and:\n")
     rows = [_row(model, name, field) for name, field in _own_fields(model).items()]
-    return "\n".join([*parts, _table(["field", "kind", "default", "meaning", "example"], rows)])
+    fields = _table(["field", "kind", "default", "meaning", "example"], rows) if rows else "It has no fields.\n"
+    return "\n".join([*parts, fields])
 
 
 def _row(model: type[Model], name: str, field: FieldInfo) -> list[str]:
