@@ -729,7 +729,7 @@ print(frames, seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 PAGE = """
 import pathlib, sys, time
 from mptcplab.captures import explain
-from mptcplab.report import capture_page
+from mptcplab.report.capture import capture_page
 series = pathlib.Path(sys.argv[2])
 document = explain([pathlib.Path(sys.argv[1])], series=series)
 begun = time.perf_counter()

@@ -20,7 +20,7 @@ from mptcplab.metrics import (
     ratio_outside,
     standing_apart,
 )
-from mptcplab.report import metrics_grid, notes, shares_grid
+from mptcplab.report.agreement import metrics_grid, notes, shares_grid
 from mptcplab.results import Bundle, agreement
 from mptcplab.results.agreement import adjust, compared_difference, compared_ratio
 from scipy import stats

@@ -11,7 +11,7 @@ from made_kernel_run import After, made_kernel_run
 from made_run import made_run, resolved
 from mptcplab.plots import drawings_of, overlay
 from mptcplab.plots.subflows import lanes_of
-from mptcplab.report import arms_of, in_order, outages_of
+from mptcplab.report.comparison import arms_of, in_order, outages_of
 from mptcplab.report.comparison import page_of as comparison_of
 from mptcplab.report.run import page_of
 from mptcplab.results import Bundle, BundleWriter, RunData, evaluated, subflows_of

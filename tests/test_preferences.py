@@ -14,7 +14,7 @@ from mptcplab import backends, runner
 from mptcplab.backends import Capability, Tick
 from mptcplab.backends.preferences import Offer, first_choices
 from mptcplab.errors import Unsupported
-from mptcplab.report import arms_of
+from mptcplab.report.comparison import arms_of
 from mptcplab.results import Bundle, digest
 
 Json = dict[str, Any]

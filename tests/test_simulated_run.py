@@ -8,7 +8,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 from made_run import CBR_BPS, S, event, resolved
-from mptcplab.report import comparison_page, run_page
+from mptcplab.report.comparison import comparison_page
+from mptcplab.report.run import run_page
 from mptcplab.results import Bundle, BundleError, BundleWriter, RunData, Samples, Table, Units, evaluated, find, summary
 
 core = pytest.importorskip("mptcplab._core")

@@ -15,7 +15,7 @@ from command_line import SHORT, Ended, is_refused, mptcplab
 from documentation import EXAMPLES, ROOT, command_lines
 from mptcplab.errors import UsageError
 from mptcplab.plots import Drawing, sweep_drawings
-from mptcplab.report import findings, sweep_page
+from mptcplab.report.sweep import findings, sweep_page
 from mptcplab.resolved_versions import VERSION_1
 from mptcplab.results import Bundle, BundleError, digest, find
 from mptcplab.sweep import Combination, Factor, Find, Outcome, Sweep, crossing_axis

@@ -15,7 +15,8 @@ from command_line import is_refused, mptcplab
 from mptcplab.backends.preferences import Offer, first_choices
 from mptcplab.backends.sim import BACKEND
 from mptcplab.catalogue import find
-from mptcplab.report import Beside, Published
+from mptcplab.report.beside import Beside
+from mptcplab.report.publication import Published
 from mptcplab.reproduction import Publication, Side, Twins
 from mptcplab.results import Bundle, BundleWriter, evaluated, read_data
 from mptcplab.runner import Nobody, execute

@@ -17,7 +17,6 @@ from types import ModuleType
 from typing import Any
 
 from mptcplab import algorithms, consent
-from mptcplab.backends.adapters import ADAPTERS
 from mptcplab.errors import RunFailed, SpecError
 
 #: Makes the adapter of a class from its parameters (JSON) and from the view of its connection.
@@ -64,6 +63,8 @@ def load(experiment: Mapping[str, Any]) -> Classes:
                     _check_parameters(
                         found, field, {key: parameters[key] for key in parameters if key != "name"}, place
                     )
+                    from mptcplab.backends.adapters import ADAPTERS  # most descriptions bring no class along
+
                     classes.setdefault(field, {})[name] = partial(ADAPTERS[field], found)
     return classes
 

@@ -7,6 +7,7 @@ with the exit status of its command.
 
 from __future__ import annotations
 
+import gc
 import sys
 import traceback
 from typing import TYPE_CHECKING, Annotated, NoReturn, cast
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 FAULT = 4
+#: Objects made between two collections of garbage. With the default of 700, a tenth of a short command's time is
+#: collections that find nothing, because modules and models stay until the end.
+GARBAGE_OBJECTS = 100_000
 
 app = typer.Typer(
     name="mptcplab",
@@ -80,6 +84,7 @@ def main() -> None:
         # A terminal that cannot show a character shows another, instead of ending the program with an error.
         cast("TextIOWrapper", stream).reconfigure(errors="replace")
     heed_closed_pipe()
+    gc.set_threshold(GARBAGE_OBJECTS)
     try:
         app()
     except MptcplabError as error:
@@ -92,6 +97,9 @@ def main() -> None:
     except Exception:
         traceback.print_exc()
         _end("this is a fault of mptcplab, not of its input; please report it with the lines above", FAULT)
+    finally:
+        # The interpreter's last collections then skip what the end of the process frees, a fifth of a short command.
+        gc.freeze()
 
 
 def _end(message: str, status: int) -> NoReturn:

@@ -39,7 +39,7 @@ def command(
     from mptcplab import benchmark
     from mptcplab.cli.output import print_json, print_line, print_remark, print_table, write_text
     from mptcplab.cli.progress import progress
-    from mptcplab.report import contest_page
+    from mptcplab.report.contest import contest_page
     from mptcplab.runner import execute, plan
 
     contest = benchmark.contest(algorithm, kind, [name for name in against.split(",") if name])

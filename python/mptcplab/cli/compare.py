@@ -66,16 +66,8 @@ def command(
     from rich.markup import escape
 
     from mptcplab.cli.output import print_json, print_line, print_remark, print_table, write_text
-    from mptcplab.report import (
-        SHOWN_COLUMNS,
-        arms_of,
-        comparison_page,
-        metrics_grid,
-        notes,
-        outages_of,
-        shares_grid,
-        table_of,
-    )
+    from mptcplab.report.agreement import metrics_grid, notes, shares_grid
+    from mptcplab.report.comparison import SHOWN_COLUMNS, arms_of, comparison_page, outages_of, table_of
     from mptcplab.results import agreement, summary
 
     agreed = agreement(bundles, band)
@@ -112,7 +104,7 @@ def _bundles(
     from mptcplab.cli.bundles import bundles_under
     from mptcplab.cli.progress import progress
     from mptcplab.cli.specs import overrides
-    from mptcplab.report import in_order
+    from mptcplab.report.comparison import in_order
     from mptcplab.runner import execute, plan_on
     from mptcplab.sweep import arms_by_value, split_settings
 

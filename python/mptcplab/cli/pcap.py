@@ -112,7 +112,7 @@ def _write(document: dict[str, Any], rows: Path, report: Path | None, series: Pa
     from mptcplab.cli.output import write_text
 
     if report is not None:
-        from mptcplab.report import capture_page
+        from mptcplab.report.capture import capture_page
 
         write_text(report, capture_page(document, rows))
     if series is not None:

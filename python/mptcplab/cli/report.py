@@ -12,7 +12,7 @@ import typer
 from mptcplab.cli.options import Allow_programs, html_only, rights
 
 if TYPE_CHECKING:
-    from mptcplab.report import Beside
+    from mptcplab.report.beside import Beside
     from mptcplab.reproduction import Publication, Side
     from mptcplab.results import Bundle
     from mptcplab.results.entities import Json
@@ -51,7 +51,9 @@ def command(
     from mptcplab.cli.output import print_line, print_remark, write_text
     from mptcplab.plots import drawings_of
     from mptcplab.plots import export as export_figures
-    from mptcplab.report import Published, captured_hosts, host_page, run_page
+    from mptcplab.report.captured import captured_hosts, host_page
+    from mptcplab.report.publication import Published
+    from mptcplab.report.run import run_page
     from mptcplab.reproduction import Publication
 
     page = out or found.path / "report.html"
@@ -109,7 +111,7 @@ def _simulated(ran: Side, needed: dict[str, Json], seed: int, scratch: Path) -> 
 
 def _beside(bundle: Bundle, sides: list[Side]) -> Beside | None:
     """Returns the run beside the simulated one, or None if nothing was simulated."""
-    from mptcplab.report import Beside
+    from mptcplab.report.beside import Beside
 
     name = bundle.record["experiment"]
     if len(sides) == 1:

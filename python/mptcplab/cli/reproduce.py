@@ -126,7 +126,7 @@ def _write(outcome: Outcome, bundles: Sequence[Bundle], pool: Executor, page: Pa
     import shlex
 
     from mptcplab.cli.output import write_text
-    from mptcplab.report import pictures_of, reproduction_page, sheets
+    from mptcplab.report.reproduction import pictures_of, reproduction_page, sheets
 
     drawn = [pool.submit(pictures_of, sheet, export) for sheet in sheets(outcome)]
     pictures: list[Picture] = [picture for one in drawn for picture in one.result()]
@@ -142,7 +142,7 @@ def _export(outcome: Outcome, directory: Path) -> None:
     """Writes each comparison as a row of a file (claim, arm, back-end, and its entry in the document),
     and each ranking as a file.
     """
-    from mptcplab.report import rankings
+    from mptcplab.report.reproduction import rankings
     from mptcplab.reproduction import document
 
     rows = [
@@ -170,7 +170,7 @@ def _show(outcome: Outcome, bundles: Sequence[Bundle]) -> None:
 
     from mptcplab.cli.outcome import print_not_done
     from mptcplab.cli.output import print_line, print_outline, print_table
-    from mptcplab.report import rankings, tally
+    from mptcplab.report.reproduction import rankings, tally
 
     print_outline([row for claim in outcome.study.claims for row in _told(outcome, claim)])
     for one in rankings(outcome):
@@ -187,7 +187,7 @@ def _told(outcome: Outcome, claim: Claim) -> Iterator[tuple[str, str]]:
     """
     from rich.markup import escape
 
-    from mptcplab.report import judged
+    from mptcplab.report.reproduction import judged
 
     yield claim.id, f"[bold]{escape(claim.says)}[/] ({escape(claim.source)})"
     for stack, verdict, reason in judged(outcome, claim):

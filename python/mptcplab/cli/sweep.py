@@ -131,7 +131,7 @@ def _write(outcome: Outcome, directory: Path, out: Path) -> dict[str, Any]:
     """Writes the table, the figures and the page, and returns their paths."""
     from mptcplab.cli.output import write_text
     from mptcplab.plots import export, sweep_drawings
-    from mptcplab.report import sweep_page
+    from mptcplab.report.sweep import sweep_page
     from mptcplab.sweep import write_table
 
     drawings = sweep_drawings(outcome)
@@ -146,7 +146,7 @@ def _show(outcome: Outcome, bundles: Sequence[Bundle], files: dict[str, Any], *,
 
     from mptcplab.cli.outcome import print_not_done, print_substitutions
     from mptcplab.cli.output import print_line, print_remark, print_table
-    from mptcplab.report import findings, medians_of
+    from mptcplab.report.sweep import findings, medians_of
 
     medians = medians_of(outcome)
     rows = [[escape(cell) for cell in row] for row in medians.rows]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
-from mptcplab.experiment import resolved_form as form
 from mptcplab.experiment.base import Directions, described
 from mptcplab.experiment.links import DISCIPLINE_SETTINGS, Link, LinkSettings, Loss, Queue
 from mptcplab.units import NANOS_PER_SECOND, Duration, Probability, Rate
+
+if TYPE_CHECKING:
+    from mptcplab.experiment import resolved_form as form
 
 Side: TypeAlias = Literal["forward", "backward"]
 SIDES: tuple[Side, Side] = ("forward", "backward")

@@ -7,10 +7,9 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from mptcplab.experiment import ceilings, directions
-from mptcplab.experiment import resolved_form as form
 from mptcplab.experiment.base import described, nearest_hint
 from mptcplab.experiment.ceilings import Capacity, Packets
 from mptcplab.experiment.description import Experiment
@@ -18,6 +17,9 @@ from mptcplab.experiment.flows import Algorithm, App, Flow, PathManager
 from mptcplab.experiment.names import expanded
 from mptcplab.experiment.patterns import SingleFlow
 from mptcplab.topology import Hop, Network, Port, Route, Routes
+
+if TYPE_CHECKING:
+    from mptcplab.experiment import resolved_form as form
 
 _DEFAULT_PORTS = 2
 _LEAST_IPV6_MTU = 1280

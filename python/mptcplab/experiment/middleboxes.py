@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Literal, TypeAlias, TypedDict, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, TypedDict, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
-from mptcplab.experiment import resolved_form as form
 from mptcplab.experiment.base import ONE_OR_MORE, Model, described, one_of
 from mptcplab.topology import Network
 from mptcplab.units import Duration, Probability, Size
+
+if TYPE_CHECKING:
+    from mptcplab.experiment import resolved_form as form
 
 OptionName = Literal[
     "mp_capable",

@@ -9,14 +9,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from mptcplab import algorithms
 from mptcplab.behaviours import presets
 from mptcplab.document import FieldPath, wrong
 from mptcplab.errors import SpecError
 from mptcplab.experiment import directions, middleboxes, schedule
-from mptcplab.experiment import resolved_form as form
 from mptcplab.experiment.base import described, nearest_hint
 from mptcplab.experiment.description import Experiment
 from mptcplab.experiment.directions import SIDES, Side
@@ -31,6 +30,9 @@ from mptcplab.experiment.validation import at
 from mptcplab.resolved_versions import SCHEMA
 from mptcplab.topology import AddressError, Addresses, Network, NodeKind, Port, assign_addresses
 from mptcplab.units import Duration, Rate
+
+if TYPE_CHECKING:
+    from mptcplab.experiment import resolved_form as form
 
 
 @dataclass(frozen=True)

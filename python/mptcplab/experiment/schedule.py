@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mptcplab.experiment import directions
-from mptcplab.experiment import resolved_form as form
 from mptcplab.experiment.base import described, nearest_hint
 from mptcplab.experiment.directions import SIDES
 from mptcplab.experiment.events import Event
 from mptcplab.experiment.names import expanded
 from mptcplab.units import Duration
+
+if TYPE_CHECKING:
+    from mptcplab.experiment import resolved_form as form
 
 #: A primitive action. Until a walk completes it, a `set_link` lacks its settings.
 Action: TypeAlias = "dict[str, Any]"

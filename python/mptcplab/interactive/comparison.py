@@ -14,7 +14,7 @@ from mptcplab.interactive.figure import as_image
 from mptcplab.interactive.frames import Library
 from mptcplab.interactive.plot import RunsPlot
 from mptcplab.interactive.runs import Runs
-from mptcplab.report import SHOWN_COLUMNS, arms_of, comparison_page, outages_of, table_of
+from mptcplab.report.comparison import SHOWN_COLUMNS, arms_of, comparison_page, outages_of, table_of
 from mptcplab.results import COMPARED, agreement
 from mptcplab.results.agreement import BAND
 from mptcplab.runner import Nobody, execute, plan_on

@@ -15,7 +15,7 @@ from mptcplab.interactive.figure import as_image
 from mptcplab.interactive.frames import Library
 from mptcplab.interactive.plot import RunPlot, RunsPlot
 from mptcplab.recorded import Recorded
-from mptcplab.report import arms_of
+from mptcplab.report.comparison import arms_of
 from mptcplab.report.quantities import quantity
 from mptcplab.results import METRICS, Bundle, find
 from mptcplab.runner import Nobody, execute, plan

@@ -33,6 +33,7 @@ from mptcplab.metrics.share import aggregation_benefit, jain_index, load_balance
 from mptcplab.metrics.statistics import (
     SMALLEST_SAMPLE,
     crossover,
+    median,
     median_interval,
     rank_correlation,
 )
@@ -60,6 +61,7 @@ __all__ = [
     "load_balance",
     "longest_silence",
     "mean_rate",
+    "median",
     "median_interval",
     "packet_delay_variation",
     "paired_difference_outside",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from statistics import NormalDist
 
 import numpy as np
 
 from mptcplab.metrics.arrays import Floats, Numbers
+from mptcplab.metrics.statistics import median
 
 APART = 5.0
 """An outlier is this many median deviations from the median; of n values, by a factor 1 + 4/n more."""
@@ -146,8 +146,8 @@ def standing_apart(values: Numbers, least: float) -> list[int]:
     if len(values) < FEWEST:
         return []
     sample = np.asarray(values, dtype=np.float64)
-    deviations = np.abs(sample - np.median(sample))
-    bound = APART * (1 + 4 / len(sample)) * float(np.median(deviations))
+    deviations = np.abs(sample - median(sample))
+    bound = APART * (1 + 4 / len(sample)) * median(deviations)
     return [int(index) for index in np.flatnonzero(deviations > max(bound, least))]
 
 
@@ -188,6 +188,8 @@ def _welch_df(*means: tuple[float, float]) -> float:
 @cache
 def _student_t(confidence: float, df: float) -> float:
     """Returns the value whose range on both sides of 0 contains Student's t with probability ``confidence``."""
+    from statistics import NormalDist
+
     from mpmath import findroot
 
     start = NormalDist().inv_cdf((1 + confidence) / 2)

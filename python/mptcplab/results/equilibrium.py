@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 
-import numpy as np
-
 from mptcplab import metrics
 from mptcplab.algorithms import Control, equilibrium, why_no_fluid
 from mptcplab.results.run_data import Absent, NotConcerned, RunData, Value
@@ -104,13 +102,13 @@ def _settled(view: SubflowView) -> Settled | None:
     counted = sent(view.run, view.subflow)
     again = view.run.samples.series(view.subflow.entity, "retransmitted_bytes")
     srtt_s = view.gauge("srtt_s")
-    if counted is None or again is None or srtt_s is None or _grown(counted, view) <= 0 or np.median(srtt_s) <= 0:
+    if counted is None or again is None or srtt_s is None or _grown(counted, view) <= 0 or metrics.median(srtt_s) <= 0:
         return None
     return Settled(
         view.subflow,
         _grown(counted, view),
         _grown(again, view),
-        float(np.median(srtt_s)),
+        metrics.median(srtt_s),
         view.two_packets_bytes / 2,
         cwnd_limited_ratio(view),
         smallest_cwnd_ratio(view),

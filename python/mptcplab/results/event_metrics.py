@@ -156,7 +156,7 @@ def outage_measured_s(event: EventView) -> Value:
         if answers is not None and len(answers.times_s) > 1:
             asked_at = answers.times_s - answers.values
             silence = metrics.longest_silence(asked_at, outage[0], outage[1] - outage[0])
-            found.append((silence or 0.0) - float(np.median(np.diff(asked_at))))
+            found.append((silence or 0.0) - metrics.median(np.diff(asked_at)))
     return max(0.0, *found) if found else Absent("no probe was answered")
 
 
