@@ -131,7 +131,9 @@ class Scheduler:
         self._questions = self._questions + 1 if now_ns == self._now_ns else 0
         self._now_ns = now_ns
         if self._questions > MOST_QUESTIONS:
-            raise WrongAnswer(f"called {MOST_QUESTIONS} times at one instant, and no answer was None; {self.last_call()}")
+            raise WrongAnswer(
+                f"called {MOST_QUESTIONS} times at one instant, and no answer was None; {self.last_call()}"
+            )
         seen = tuple(hooks.SubflowView(*(value for part in one for value in part)) for one in subflows)
         view = hooks.View(now_ns, reason, seen, hooks.Range(*head), *counts, *derived)
         answer = self._own.next(view)
@@ -151,8 +153,8 @@ class Scheduler:
         subflows = "; ".join(_subflow_in_words(one) for one in view.subflows) or "none"
         return (
             f"the last call was at {view.now_ns / 1e9:.6f} s: reason {view.reason}, head {view.head.len} bytes from"
-            f" {view.head.start}, room of {view.window_left_bytes} bytes in the peer's window; {subflows}; the answer was"
-            f" {answer!r}"
+            f" {view.head.start}, room of {view.window_left_bytes} bytes in the peer's window; {subflows};"
+            f" the answer was {answer!r}"
         )
 
 
