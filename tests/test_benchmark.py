@@ -9,20 +9,22 @@ import jsonschema
 import pytest
 from command_line import is_refused, mptcplab
 from mptcplab import algorithms, benchmark
+from mptcplab.backends import backend
 from mptcplab.errors import UsageError
+from mptcplab.experiment import Experiment
 from mptcplab.report.quantities import MISSING
-from mptcplab.results import Spread
+from test_own_simulator import PROGRAM, built
 
 ROOT = Path(__file__).parent.parent
 AIMD = f"{ROOT}/examples/own-algorithms.py:Aimd"
 SCHEMA = json.loads((ROOT / "docs" / "schemas" / "bench-algorithm.json").read_text(encoding="utf-8"))
 
 
-def test_by_default_all_of_the_kind_take_part_and_every_scenario_is_looked_at() -> None:
+def test_by_default_all_of_the_kind_take_part_in_the_scenarios_of_the_kind() -> None:
     contest = benchmark.contest("lia")
     assert set(contest.names) == set(algorithms.CC.names)
-    scenarios = {path.stem for path in benchmark.SCENARIOS.glob("*.yaml")}
-    assert {scenario for scenario, _ in contest.experiments} == scenarios
+    of_controls = {scenario for scenario, kinds in benchmark.KINDS.items() if "cc" in kinds}
+    assert {scenario for scenario, _ in contest.experiments} == of_controls
     for (_, name), experiment in contest.experiments.items():
         tested = [flow for flow in experiment["flows"] if flow["group"] == "tested"]
         assert {flow["cc"][0] for flow in tested} == {name}
@@ -52,37 +54,101 @@ def test_what_makes_no_contest_is_refused(arguments: tuple[object, ...], told: s
         benchmark.contest(*arguments)  # type: ignore[arg-type]
 
 
-def test_a_place_counts_those_that_are_better() -> None:
-    more, less = (benchmark.Measure("single-path", "run", "goodput_bps", better) for better in (True, False))
-    spreads = {
-        name: Spread(1, value, value, value) for name, value in {"a": 3.0, "own": 2.0, "b": 2.0, "c": 1.0}.items()
-    }
-    assert benchmark.Standing(more, "", spreads, "own").place == 2
-    assert benchmark.Standing(less, "", spreads, "own").place == 2
-    assert benchmark.Standing(more, "", {"a": spreads["a"], "own": None}, "own").place is None
+def test_every_scenario_is_for_a_kind_and_in_the_guide() -> None:
+    assert {path.stem for path in benchmark.SCENARIOS.glob("*.yaml")} == set(benchmark.KINDS)
+    guide = (ROOT / "docs" / "guide" / "extending.md").read_text(encoding="utf-8")
+    for scenario, kinds in benchmark.KINDS.items():
+        title = Experiment.from_yaml(benchmark.SCENARIOS / f"{scenario}.yaml").title
+        words = "; ".join(measure.words.lower() for measure in benchmark.MEASURES if measure.scenario == scenario)
+        assert f"| `{scenario}` | {title} | {words} | {', '.join(f'`{kind}`' for kind in kinds)} |\n" in guide
+
+
+GOODPUT = benchmark.Measure("single-path", "run", "goodput_bps", "Goodput")
+DELAY = benchmark.Measure("single-path", "flows.tested", "delay_p95_s", "Delay", more_is_better=False)
+#: What all algorithms have in common in one seed.
+LUCK = [1.0, 1.3, 0.7, 1.1, 0.9]
+
+
+def places(measure: benchmark.Measure, **levels: list[float]) -> dict[str, tuple[int, int] | None]:
+    values = {name: dict(enumerate(of)) for name, of in levels.items()}
+    return {name: one and (one.place, one.tied) for name, one in benchmark.ranking(measure, values).items()}
+
+
+def test_differences_that_are_small_or_chance_are_ties() -> None:
+    best, close = [10 * luck for luck in LUCK], [9.95 * luck for luck in LUCK]
+    noisy = [10 * luck for luck in (0.5, 1.2, 1.2, 0.6, 1.0)]
+    clear = [9 * luck for luck in LUCK]
+    assert places(GOODPUT, best=best, close=close) == {"best": (1, 1), "close": (1, 1)}
+    assert places(GOODPUT, best=best, noisy=noisy)["noisy"] == (1, 1)
+    assert places(GOODPUT, best=best, close=close, clear=clear)["clear"] == (3, 0)
+    assert places(DELAY, best=best, close=close, clear=clear) == {"clear": (1, 0), "close": (2, 1), "best": (2, 1)}
+
+
+def test_values_of_zero_and_missing_values_have_places_too() -> None:
+    some = [0.5, 0.6, 0.4, 0.5, 0.6]
+    assert places(DELAY, none=[0.0] * 5, some=some) == {"none": (1, 0), "some": (2, 0)}
+    assert places(DELAY, none=[0.0] * 5, also=[0.0] * 5) == {"none": (1, 1), "also": (1, 1)}
+    assert places(GOODPUT, some=some, failed=[]) == {"some": (1, 0), "failed": None}
+    assert places(GOODPUT, some=[2.0], once=[1.0]) == {"some": (1, 1), "once": (1, 1)}
 
 
 def test_the_command_gives_a_table_a_page_and_json(tmp_path: Path) -> None:
-    ended = mptcplab("bench-algorithm", AIMD, "--against", "reno,cubic", "--json", cwd=tmp_path)
+    arguments = ("bench-algorithm", AIMD, "--against", "reno,cubic", "--repeat", "2")
+    ended = mptcplab(*arguments, "--json", cwd=tmp_path)
     assert ended.status == 0, ended
     document = json.loads(ended.out)
     jsonschema.validate(document, SCHEMA)
-    assert (document["algorithm"], document["kind"]) == ("own-algorithms.py:Aimd", "cc")
+    assert (document["algorithm"], document["kind"], document["seeds"]) == ("own-algorithms.py:Aimd", "cc", [1, 2])
     assert all(measure["place"] in (1, 2, 3) for measure in document["measures"])
     page = (tmp_path / "bench-algorithm.html").read_text(encoding="utf-8")
-    assert page.count("<figure") == len(benchmark.MEASURES)
+    measures = benchmark.measures_of("cc")
+    assert page.count("<figure") == 1 + len(measures)
+    assert "Goodput (Mbit/s), more is better" in page
     assert "User code: " in page
-    table = mptcplab("bench-algorithm", AIMD, "--against", "reno,cubic", cwd=tmp_path).out
-    assert len([line for line in table.splitlines() if " of 3" in line]) == len(benchmark.MEASURES)
+    table = mptcplab(*arguments, cwd=tmp_path).out.splitlines()
+    assert [line.split()[0] for line in table[1 : 1 + len(measures)]] == [one.scenario for one in measures]
 
 
 def test_a_newcomer_that_fails_has_no_place_and_the_reason_is_told(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text("class Own:\n    def next(self, view): view.pear\n")
-    ended = mptcplab("bench-algorithm", "./own.py:Own", "--against", "min_rtt", cwd=tmp_path)
+    ended = mptcplab("bench-algorithm", "./own.py:Own", "--against", "min_rtt", "--repeat", "2", cwd=tmp_path)
     assert ended.status == 4
-    assert f"{MISSING} of 2" in ended.out
+    assert MISSING in next(line for line in ended.out.splitlines() if line.startswith("small-buffer"))
     assert "has no attribute 'pear'" in ended.out
 
 
-def test_a_wrong_name_is_refused(tmp_path: Path) -> None:
-    assert is_refused(mptcplab("bench-algorithm", "./none.py:Own", cwd=tmp_path), 2, "./none.py cannot be read")
+@built
+def test_an_algorithm_of_a_program_is_compared_with_built_in_ones(tmp_path: Path) -> None:
+    arguments = ("crate:aimd", "--on", PROGRAM, "--against", "reno", "--repeat", "2")
+    ended = mptcplab("bench-algorithm", *arguments, "--json", cwd=tmp_path)
+    assert ended.status == 0, ended
+    document = json.loads(ended.out)
+    assert (document["algorithm"], document["kind"]) == ("crate:aimd", "cc")
+    assert {value["algorithm"] for value in document["measures"][0]["values"]} == {"crate:aimd", "reno"}
+    unknown = mptcplab("bench-algorithm", "crate:none", "--on", PROGRAM, cwd=tmp_path)
+    assert is_refused(unknown, 2, "crate:none: ", "has no such algorithm")
+
+
+def test_a_program_without_the_algorithm_is_refused(tmp_path: Path) -> None:
+    program = tmp_path / "empty"
+    capabilities = json.dumps([[one.feature, True, ""] for one in backend("sim").probe()])
+    unknown = json.dumps([["cc crate:aimd", "not here"]])
+    program.write_text(f"#!/bin/sh\ncase $1 in capabilities) echo '{capabilities}';; check) echo '{unknown}';; esac\n")
+    program.chmod(0o755)
+    ended = mptcplab("bench-algorithm", "crate:aimd", "--on", program, cwd=tmp_path)
+    assert is_refused(ended, 2, "crate:aimd: ", "empty has no such algorithm")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("./none.py:Own",), "./none.py cannot be read"),
+        (("crate:aimd",), "only a simulator of your own has it"),
+        (("crate:aimd", "--on", "./none"), "--on none: there is no such program"),
+        (("crate:aimd", "--on", "/bin/true"), "not a simulator of mptcplab"),
+        (("crate:aimd", "--on", "kernel"), "--on kernel: algorithms are compared in the simulator"),
+        (("lia", "--on", "./sim"), "the program runs only algorithms of its own"),
+    ],
+)
+def test_a_wrong_name_or_program_is_refused(arguments: tuple[str, ...], told: str, tmp_path: Path) -> None:
+    assert is_refused(mptcplab("bench-algorithm", *arguments, cwd=tmp_path), 2, told)

@@ -49,7 +49,7 @@ ALLOWED: dict[str, set[str]] = {
         "units",
     },
     "runner": {"backends", "callers", "consent", "errors", "experiment", "results"},
-    "benchmark": {"algorithms", "backends", "errors", "experiment", "results"},
+    "benchmark": {"algorithms", "backends", "errors", "experiment", "metrics", "results"},
     "sweep": {"_core", "catalogue", "errors", "experiment", "metrics", "recorded", "results", "runner", "units"},
     "reproduction": {"backends", "catalogue", "errors", "experiment", "metrics", "results", "runner"},
     "families": {"experiment", "recorded", "results"},

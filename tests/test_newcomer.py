@@ -25,7 +25,7 @@ WHEELS = ROOT / "target" / "wheels"
 PYTHONS = ("/usr/bin/python3", sys.executable)
 NOBODY = 65534
 #: Programs that lines of the documentation use beside those of the wheel.
-PROGRAMS = ("sh", "head", "cat", "ls", "grep")
+PROGRAMS = ("sh", "head", "cat", "ls", "grep", "unshare", "setpriv")
 #: Lines that install mptcplab or need what a newcomer has not: the test has done the first, and skips the others.
 NOT_FOR_NEWCOMERS = ("sudo ", "make ", "pip ", "git ", "cd ", ". ", "python3 -m venv", "docker ")
 ENTER = """set -e
@@ -110,8 +110,10 @@ def test_module_and_command_are_the_same_program(newcomer: Newcomer) -> None:
     assert by_module.stdout == newcomer.run("mptcplab", "--version").stdout
 
 
-def test_the_kernel_needs_no_root(newcomer: Newcomer) -> None:
-    done = newcomer.run("mptcplab", "run", "examples/two-paths-mptcp.yaml", "--on", "kernel")
+@pytest.mark.parametrize("tun_mode", ["666", "600"])
+def test_the_kernel_needs_no_root(newcomer: Newcomer, tun_mode: str) -> None:
+    command = ("mptcplab", "run", "examples/two-paths-mptcp.yaml", "--on", "kernel", "--fresh")
+    done = newcomer.run(*command, tun_mode=tun_mode)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 of 2 expectations held" in done.stdout
 
@@ -122,15 +124,16 @@ def test_programs_of_a_description_have_no_rights_over_the_network(newcomer: New
         "flows: {look: {from: a, to: b, transport: tcp, app: {command: [grep, -q, 'CapEff:.0000000000000000', /proc/self/status]}}}\n"
         "duration: 2s\n"
     )
-    done = newcomer.run("mptcplab", "run", "rights.yaml", "--on", "kernel", "--allow-programs", "--json")
-    assert done.returncode == 0, done.stderr
-    (run,) = json.loads(done.stdout)["runs"]
-    assert [flow["error"] for flow in run["result"]["flows"]] == [None]
+    done = newcomer.run("mptcplab", "run", "rights.yaml", "--on", "kernel", "--allow-programs", "--out", "rights")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (record,) = (newcomer.home / "rights").rglob("run.json")
+    assert [flow["error"] for flow in json.loads(record.read_text())["result"]["flows"]] == [None]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can close the device")
-def test_a_closed_device_is_named_with_the_command_that_opens_it(newcomer: Newcomer) -> None:
-    done = newcomer.run("mptcplab", "run", "examples/two-paths-mptcp.yaml", "--on", "kernel", tun_mode="600")
+def test_where_user_namespaces_are_forbidden_one_line_names_the_setting(newcomer: Newcomer) -> None:
+    forbid = "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all --inh-caps=-all "
+    command = "mptcplab run examples/two-paths-mptcp.yaml --on kernel --fresh"
+    done = newcomer.run("unshare", "--user", "--map-root-user", "sh", "-c", forbid + command)
     assert done.returncode == 3
-    assert done.stderr.endswith("/dev/net/tun: Permission denied (os error 13): as root: chmod 0666 /dev/net/tun\n")
+    assert "user.max_user_namespaces = 0 forbids user namespaces: as root: sysctl -w user." in done.stderr
     assert done.stderr.count("\n") == 1

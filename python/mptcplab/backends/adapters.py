@@ -120,6 +120,7 @@ class Scheduler:
         self._own = own(**json.loads(parameters))
         self._now_ns = -1
         self._questions = 0
+        self._last: tuple[hooks.View, Any] | None = None
 
     def next(
         self, now_ns: int, reason: Any, subflows: Sequence[Any], head: Any, counts: Any, derived: Any
@@ -130,10 +131,41 @@ class Scheduler:
         self._questions = self._questions + 1 if now_ns == self._now_ns else 0
         self._now_ns = now_ns
         if self._questions > MOST_QUESTIONS:
-            raise WrongAnswer(f"called {MOST_QUESTIONS} times at one instant, and no answer was None")
+            raise WrongAnswer(
+                f"called {MOST_QUESTIONS} times at one instant, and no answer was None; {self.last_call()}"
+            )
         seen = tuple(hooks.SubflowView(*(value for part in one for value in part)) for one in subflows)
         view = hooks.View(now_ns, reason, seen, hooks.Range(*head), *counts, *derived)
-        return _decision(self._own.next(view), view)
+        answer = self._own.next(view)
+        self._last = view, answer
+        return _decision(answer, view)
+
+    @property
+    def last_called_ns(self) -> int:
+        """The time of the last call, -1 without one."""
+        return self._now_ns
+
+    def last_call(self) -> str:
+        """Returns the last call in words: what the scheduler saw, and what it answered."""
+        if self._last is None:
+            return "next was never called"
+        view, answer = self._last
+        subflows = "; ".join(_subflow_in_words(one) for one in view.subflows) or "none"
+        return (
+            f"the last call was at {view.now_ns / 1e9:.6f} s: reason {view.reason}, head {view.head.len} bytes from"
+            f" {view.head.start}, room of {view.window_left_bytes} bytes in the peer's window; {subflows};"
+            f" the answer was {answer!r}"
+        )
+
+
+def _subflow_in_words(subflow: hooks.SubflowView) -> str:
+    """Returns what decides whether a subflow can carry data."""
+    marks = ("is_usable", "is_available", "has_window", "is_backup", "is_stale")
+    said = [mark for mark in marks if getattr(subflow, mark)]
+    return (
+        f"subflow {subflow.id}: {', '.join(said) or 'not usable'}, room_bytes {subflow.room_bytes},"
+        f" buffer_left_bytes {subflow.buffer_left_bytes}, srtt {subflow.srtt_ns / 1e6:.1f} ms"
+    )
 
 
 def _decision(answer: Any, view: hooks.View) -> tuple[int, int | None, int | None] | None:

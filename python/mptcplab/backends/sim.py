@@ -19,6 +19,7 @@ class SimulatedRun:
 
     def __init__(self, experiment: Mapping[str, Any], seed: int, directory: Path) -> None:
         classes = user_code.load(experiment)
+        self._schedulers = user_code.Schedulers(classes)
         self._simulation = _core.Simulation(json.dumps(experiment), seed, str(directory), classes=classes)
         # Only user-defined classes can hang.
         self._advance = user_code.Watched(self._simulation).advance if classes else self._simulation.advance
@@ -44,6 +45,8 @@ class SimulatedRun:
 
     def result(self) -> dict[str, Any]:
         result: dict[str, Any] = json.loads(self._simulation.finish())
+        if result.get("why"):
+            result["why"] = self._schedulers.explained(result["why"])
         return result
 
 

@@ -14,10 +14,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from mptcplab import algorithms, consent
 from mptcplab.errors import RunFailed, SpecError
+
+if TYPE_CHECKING:
+    from mptcplab.backends.adapters import Scheduler
 
 #: Makes the adapter of a class from its parameters (JSON) and from the view of its connection.
 Make = Callable[[str, object], object]
@@ -33,6 +36,8 @@ TOGETHER = {"poll_timeout": "handle_timeout"}
 PATIENCE_S = 10.0
 #: Time that an interrupted hook has to end.
 GRACE_S = 2.0
+#: The words by which the simulator reports a flow that stands still (`crates/simulator/src/stall.rs`).
+STANDS_STILL = " stands still: with "
 #: Interval of simulated time at which progress is checked.
 STEP_NS = 1_000_000
 
@@ -130,6 +135,27 @@ def _check_parameters(found: type, field: str, parameters: Mapping[str, Any], pl
         signature.bind(*([None] if field == "path_manager" else []), **parameters)
     except TypeError as error:
         raise SpecError(f"{place}: {error}", allowed=f"{found.__name__}{signature}") from error
+
+
+class Schedulers:
+    """The schedulers of a run, for the last call of one that stands still."""
+
+    def __init__(self, classes: Classes) -> None:
+        self._made: list[Scheduler] = []
+        for name, make in classes.get("scheduler", {}).items():
+            classes["scheduler"][name] = partial(self._remembered, make)
+
+    def _remembered(self, make: Make, parameters: str, seen: object) -> object:
+        made = cast("Scheduler", make(parameters, seen))
+        self._made.append(made)
+        return made
+
+    def explained(self, why: str) -> str:
+        """Returns the reason of a failed run, with the last call of a scheduler if a flow stands still."""
+        if STANDS_STILL not in why or not self._made:
+            return why
+        last = max(self._made, key=lambda one: one.last_called_ns)
+        return f"{why}; of the scheduler, {last.last_call()}"
 
 
 class Watched:

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mptcplab.cli.options import As_json, Jobs, Out, Repeat, Seed, html_only, rights
+from mptcplab.cli.options import As_json, Jobs, On, Out, Seed, html_only, rights
 
 if TYPE_CHECKING:
-    from mptcplab.benchmark import Standing
+    from mptcplab.benchmark import Result, Standing
 
 EXAMPLE = "Example: mptcplab bench-algorithm ./examples/own-algorithms.py:Aimd"
-COLUMNS = ("scenario", "metric", "newcomer", "best", "", "median", "place")
+COLUMNS = ("scenario", "measure", "newcomer", "of best", "place", "tied", "best")
 
 
 def command(
-    algorithm: Annotated[str, typer.Argument(help="./FILE.py:CLASS, or the name of a built-in one.")],
+    algorithm: Annotated[str, typer.Argument(help="./FILE.py:CLASS, crate:NAME with --on PROGRAM, or a built-in one.")],
     kind: Annotated[
         str | None, typer.Option(help="Kind, if the name does not determine it.", metavar="cc|scheduler|path_manager")
     ] = None,
@@ -25,8 +25,9 @@ def command(
         str,
         typer.Option(help="Algorithms to compare with, separated by commas; default all of the kind.", metavar="A,B.."),
     ] = "",
+    on: On = "sim",
     seed: Seed = 1,
-    repeat: Repeat = 1,
+    repeat: Annotated[int, typer.Option(min=2, help="Number of seeds, the same for all algorithms.")] = 20,
     out: Out = Path("results"),
     jobs: Jobs = None,
     report: Annotated[Path, typer.Option(help="File of the page.", callback=html_only)] = Path("bench-algorithm.html"),
@@ -34,7 +35,8 @@ def command(
 ) -> None:
     """Compare an algorithm with all others of its kind.
 
-    Runs nine scenarios in the simulator. Runs of built-in algorithms that are already done are not repeated.
+    Runs the scenarios that tell algorithms of the kind apart, in the simulator. Runs that are already done are not
+    repeated. Differences below 1 %, or that may be chance, are ties.
     """
     from mptcplab import benchmark
     from mptcplab.cli.output import print_json, print_line, print_remark, print_table, write_text
@@ -42,9 +44,13 @@ def command(
     from mptcplab.report.contest import contest_page
     from mptcplab.runner import execute, plan
 
-    contest = benchmark.contest(algorithm, kind, [name for name in against.split(",") if name])
+    contest = benchmark.contest(algorithm, kind, [name for name in against.split(",") if name], on)
     with rights(allow=True):
-        work = plan(list(contest.experiments.values()), "sim", seed=seed, repeat=repeat, out=out)
+        work = [
+            job
+            for name, experiments in contest.by_backend().items()
+            for job in plan(experiments, name, seed=seed, repeat=repeat, out=out)
+        ]
     with progress(work) as observer:
         bundles = execute(work, observer, workers=jobs)
     found = benchmark.standings(contest, bundles)
@@ -53,7 +59,7 @@ def command(
     if as_json:
         print_json(document)
     else:
-        print_table(COLUMNS, [_row(standing) for standing in found], right=(2, 4, 5, 6))
+        print_table(COLUMNS, [_row(standing) for standing in found], right=(2, 3, 4, 5))
         for entry in document["not_done"]:
             print_line(f"{entry['status']}: {entry['experiment']}, seed {entry['seed']}: {entry['why']}")
         print_remark(f"wrote {report}")
@@ -64,18 +70,27 @@ def command(
 def _row(standing: Standing) -> list[str]:
     from rich.markup import escape
 
+    from mptcplab.benchmark import short_name
     from mptcplab.report.quantities import MISSING, quantity
 
-    unit = standing.measure.unit
-    medians = {name: quantity(found.median, unit) if found else MISSING for name, found in standing.spreads.items()}
-    others = standing.others
-    best, middle = (others[0][0], others[len(others) // 2][0]) if others else (MISSING, MISSING)
+    measure, own = standing.measure, standing.own
+    known = [name for name, result in standing.results.items() if result]
     return [
-        standing.measure.scenario,
-        standing.measure.metric,
-        medians[standing.newcomer],
-        escape(best),
-        medians.get(best, MISSING),
-        medians.get(middle, MISSING),
-        f"{standing.place or MISSING} of {len(standing.spreads)}",
+        measure.scenario,
+        measure.short,
+        quantity(own.spread.median, measure.unit) if own else MISSING,
+        _ratio(own),
+        f"{own.place} {'=' if own.tied else ' '}" if own else MISSING,
+        str(own.tied) if own and own.tied else MISSING,
+        escape(short_name(known[0])) if known else MISSING,
     ]
+
+
+def _ratio(result: Result | None) -> str:
+    """Returns the ratio to the best, with half of its interval."""
+    from mptcplab.report.quantities import MISSING
+
+    if result is None or result.ratio is None:
+        return MISSING
+    ratio, (low, high) = result.ratio
+    return f"{ratio:.3g} ±{(high - low) / 2:.1g}" if high > low else f"{ratio:.3g}"
