@@ -53,7 +53,7 @@ def navigation(index: str) -> Iterator[dict[str, Any]]:
             section.append({heading: current})
         elif not target.startswith(("#", "http")):
             path = (DOCS / target).resolve()
-            current.append({title[0].upper() + title[1:] if path.is_relative_to(DOCS) else title: place(path)})
+            current.append({title[0].upper() + title[1:] if path.suffix == ".md" else title: place(path)})
     for heading, pages in sections.items():
         yield {heading: pages}
     if NOTEBOOKS.is_dir():
