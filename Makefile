@@ -119,4 +119,4 @@ $(VENV)/.docs: $(VENV)/.python
 	touch $@
 
 clean:  ## remove what was built here
-	rm -rf target $(VENV) dist site
+	rm -rf target $(VENV) dist site .cache
