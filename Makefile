@@ -110,9 +110,9 @@ schema: build  ## write the JSON Schemas and the reference that are generated fr
 	$(BIN)/python -m mptcplab.reference .
 
 .PHONY: docs
-# Its theme prints an advertisement for a successor of MkDocs unless told otherwise.
+# Not --quiet, which hides warnings from strict mode. The theme advertises a successor of MkDocs unless told otherwise.
 docs: $(VENV)/.docs  ## the documentation as a site in site/; a link without a target is an error
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 $(VENV)/.docs: $(VENV)/.python
 	$(BIN)/pip install --quiet --group docs
