@@ -129,13 +129,13 @@ bench: build $(VENV)/.tools  ## the benchmarks, ONLY=name for one; writes benche
 schema: build $(VENV)/.tools  ## write the JSON Schemas and the reference that are generated from the code
 	$(BIN)/python -m mptcplab.reference .
 
-# Its theme prints an advertisement for a successor of MkDocs unless told otherwise.
+# Not --quiet, which hides warnings from strict mode. The theme advertises a successor of MkDocs unless told otherwise.
 docs: $(VENV)/.docs  ## the documentation as a site in site/; a link without a target is an error
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 $(VENV)/.docs: $(VENV)/.python
 	$(BIN)/pip install --quiet --group docs
 	touch $@
 
 clean:  ## remove what was built here
-	rm -rf target $(VENV) dist site
+	rm -rf target $(VENV) dist site .cache

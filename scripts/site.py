@@ -26,6 +26,7 @@ OUTSIDE = PurePosixPath("repository")
 
 FENCE = re.compile(r"^( *)(```+)(\w*)([^\n`]*)\n.*?^\1\2$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(\]\()([^)\s#:]+)(#[^)\s]*)?(\))")
+RELATIVE_HREF = re.compile(r'href="(\.\.?/[^"#]+)(#[^"]*)?"')
 HEADING_OR_ROW = re.compile(r"^(#{2,3}) (.+)$|^\| \[([^\]]+)\]\(([^)]+)\) \|", re.MULTILINE)
 # The files and directories that pages of the site are made from, by their place in it.
 SOURCES: dict[str, Path] = {}
@@ -53,18 +54,18 @@ def navigation(index: str) -> Iterator[dict[str, Any]]:
             section.append({heading: current})
         elif not target.startswith(("#", "http")):
             path = (DOCS / target).resolve()
-            current.append({title[0].upper() + title[1:] if path.is_relative_to(DOCS) else title: place(path)})
+            current.append({title[0].upper() + title[1:] if path.suffix == ".md" else title: place(path)})
     for heading, pages in sections.items():
         yield {heading: pages}
     if NOTEBOOKS.is_dir():
-        yield {"Notebooks": [f"notebooks/{path.name}" for path in sorted(NOTEBOOKS.glob("*.ipynb"))]}
+        yield {"Notebooks": [place(path) for path in sorted(NOTEBOOKS.glob("*.ipynb"))]}
 
 
 @event_priority(100)
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the files outside docs/ that pages link to, directories within it, and the notebooks."""
     for path in sorted(NOTEBOOKS.glob("*.ipynb")):
-        files.append(File(f"notebooks/{path.name}", str(NOTEBOOKS.parent), config.site_dir, config.use_directory_urls))
+        files.append(File(place(path), str(NOTEBOOKS.parent), config.site_dir, config.use_directory_urls))
     waiting = sorted(DOCS.rglob("*.md"))
     SOURCES.update({place(page): page for page in waiting})
     while waiting:
@@ -98,6 +99,19 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     return "".join([*pieces, LINK.sub(on_site, markdown[end:])])
 
 
+def on_page_content(html: str, page: Page, files: Files, **_: Any) -> str:
+    """Points the links of notebooks at the pages of the site: the plugin for notebooks leaves them as they are."""
+    if not page.file.src_uri.endswith(".ipynb"):
+        return html
+
+    def on_site(match: re.Match[str]) -> str:
+        linked_file = files.get_file_from_path(place((NOTEBOOKS / match[1]).resolve()))
+        anchor = match[2] or ""
+        return f'href="{linked_file.url_relative_to(page.file)}{anchor}"' if linked_file else match[0]
+
+    return RELATIVE_HREF.sub(on_site, html)
+
+
 def understood(fence: re.Match[str]) -> str:
     """Returns a fenced block whose info string has a quoted title and nothing else besides the language."""
     title = re.search(r"title=(\S+)", fence[4])
@@ -128,6 +142,8 @@ def is_readable(path: Path) -> bool:
 
 def place(path: Path) -> str:
     """Returns the place of a file in the sources of the site."""
+    if path.parent == NOTEBOOKS and path.suffix == ".ipynb":
+        return f"notebooks/{path.name}"
     if path.is_relative_to(DOCS):
         within = PurePosixPath(path.relative_to(DOCS).as_posix())
         shown_as_it_is = path.is_file()

@@ -142,3 +142,8 @@ def test_every_page_is_in_the_index() -> None:
         page.as_posix() for page in pages if page.parts[0] not in folders_with_their_own and page.name != "README.md"
     ]
     assert [page for page in listed if f"({page})" not in index] == []
+
+
+def test_every_example_is_in_the_index() -> None:
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    assert [path.name for path in DESCRIPTIONS if f"(../examples/{path.name})" not in index] == []
