@@ -58,7 +58,7 @@ def verdict(connection: Json) -> list[Finding]:
     if not found:
         return [_healthy(connection)]
     if len(found) < MOST_SENTENCES and (carried := _carried(connection)):
-        found.append(Finding("carried", f"{carried}."))
+        found.append(Finding("carried", f"{carried[0].upper()}{carried[1:]}."))
     left = len(found) - MOST_SENTENCES
     if left > 0:
         last = found[MOST_SENTENCES - 1]
@@ -76,22 +76,30 @@ def _peer(side: str) -> str:
 
 def _missing_parts(connection: Json) -> Iterator[Finding]:
     """Names the parts of the connection that the capture lacks."""
-    silent = [side for side in SIDES if _packets(connection, side) == 0]
-    # A host that never answered a SYN is not one whose packets were not captured.
-    goes_on = any(subflow["bytes"] or subflow["usable_s"] is not None for subflow in connection["subflows"])
-    for side in silent:
-        if goes_on:
+    one_way = [subflow for subflow in connection["subflows"] if _silent_side(subflow)]
+    for side in SIDES:
+        if subflows := [subflow for subflow in one_way if _silent_side(subflow) == side]:
             text = (
-                f"The capture has no packet of the {side}, so it is unknown what it answered, and whether "
-                "it refused anything."
+                f"The capture has no packet of the {side} on {_names(subflows)}, so it is unknown what the {side} "
+                "answered, and whether it refused anything."
             )
             yield Finding("one_direction", text)
-    if connection["subflows"][0]["role"] != "initial" and not silent:
+    if connection["subflows"][0]["role"] != "initial" and not one_way:
         text = (
             "The beginning of the connection is not in the capture, so its keys are unknown, and HMACs of joins "
             "cannot be checked."
         )
         yield Finding("beginning_missing", text)
+
+
+def _silent_side(subflow: Json) -> str | None:
+    """Returns the side whose packets were not captured. A side that did not answer a SYN is not such a side."""
+    syns = subflow["syns"]["with_mptcp"] + subflow["syns"]["without_mptcp"]
+    for side in SIDES:
+        other = subflow["directions"][_peer(side)]["packets"]
+        if not subflow["directions"][side]["packets"] and other > syns:
+            return side
+    return None
 
 
 def _keys(connection: Json) -> list[str | None]:
@@ -180,15 +188,18 @@ def _checksums_in_capture(connection: Json, fail: Json, sender: str) -> str:
     right = subflow["directions"][sender]["checksums"]["right"]
     if right:
         return (
-            f"All {right} DSS checksums of the {sender} that can be verified are right in this capture, so the data was "
-            "changed behind the place of capture."
+            f"All {right} DSS checksums of the {sender} that can be verified are right in this capture, so the data "
+            "was changed behind the place of capture."
         )
     return "The capture lacks the payload or the checksums, so it does not show what was changed."
 
 
 def _aborted(connection: Json) -> Iterator[Finding]:
     if (abort := connection["mp_fastclose"]) is not None:
-        text = f"The {abort['from']} aborted the connection at {quantity(abort['at_s'], 's')} (MP_FASTCLOSE, packet {abort['packet']})."
+        text = (
+            f"The {abort['from']} aborted the connection at {quantity(abort['at_s'], 's')} "
+            f"(MP_FASTCLOSE, packet {abort['packet']})."
+        )
         yield Finding("aborted", text)
 
 
@@ -209,9 +220,8 @@ def _refused_joins(connection: Json) -> Iterator[Finding]:
     """Tells of joined subflows that never could carry data. Subflows with the same fate share a sentence."""
     fates: dict[tuple[str, str], list[Json]] = {}
     keys = all(_keys(connection))
-    is_one_way = any(not _packets(connection, side) for side in SIDES)
     for subflow in connection["subflows"]:
-        if subflow["role"] == "join" and subflow["opened_by"] and not is_one_way:
+        if subflow["role"] == "join" and subflow["opened_by"] and not _silent_side(subflow):
             kind = _fate(subflow)
             if kind is not None:
                 fates.setdefault((kind, subflow["opened_by"]), []).append(subflow)
@@ -233,13 +243,10 @@ def _fate(subflow: Json) -> str | None:
     if proof is not None and proof["is_right"] is False:
         return "join_hmac_wrong"
     if subflow["answered_s"] is None:
-        return "join_refused" if reset_by else "join_unanswered"
+        return "join_refused" if reset_by == _peer(opener) else "join_unanswered"
     if answer is None:
         return "join_without_option"
-    if (
-        subflow["usable_s"] is not None
-        and subflow["directions"][opener]["bytes"] + subflow["directions"][_peer(opener)]["bytes"]
-    ):
+    if subflow["usable_s"] is not None and subflow["bytes"]:
         return None
     if reset_by is not None and (reset_by == _peer(opener) or subflow["usable_s"] is None):
         return "join_reset"
@@ -269,16 +276,16 @@ def _without_option(subflow: Json, _opener: str, peer: str, _keys: bool) -> str:
 
 def _answer_wrong(subflow: Json, _opener: str, peer: str, _keys: bool) -> str:
     return (
-        f"The HMAC in the SYN/ACK of the {peer} for subflow {subflow['id']} (packet {subflow['proofs'][peer]['packet']}) "
-        f"is not that of the keys in this capture, so it was changed before the place of capture, or the {peer} holds "
+        f"The HMAC in the SYN/ACK of the {peer} for subflow {subflow['id']} "
+        f"(packet {subflow['proofs'][peer]['packet']}) is not that of the keys in this capture, so it was changed before the place of capture, or the {peer} holds "
         f"other keys{_ended(subflow)}."
     )
 
 
 def _proof_wrong(subflow: Json, opener: str, _peer_side: str, _keys: bool) -> str:
     return (
-        f"The HMAC of the {opener} for subflow {subflow['id']} (packet {subflow['proofs'][opener]['packet']}) is not that "
-        f"of the keys in this capture, so it was changed before the place of capture, or the {opener} holds other "
+        f"The HMAC of the {opener} for subflow {subflow['id']} (packet {subflow['proofs'][opener]['packet']}) is not "
+        f"that of the keys in this capture, so it was changed before the place of capture, or the {opener} holds other "
         f"keys{_ended(subflow)}."
     )
 
@@ -292,9 +299,7 @@ def _was_reset(subflow: Json, opener: str, peer: str, keys: bool) -> str:
         return f"{begin} No HMAC of the {sender} is in the capture."
     if proof["is_right"] is None:
         why = "the capture lacks nonces" if keys else "the capture lacks the keys"
-        return (
-            f"{begin} Whether the HMAC of the {sender} (packet {proof['packet']}) is right is unknown, because {why}."
-        )
+        return f"{begin} Whether the HMAC in packet {proof['packet']} is right is unknown, because {why}."
     return (
         f"{begin} The HMAC of the {sender} (packet {proof['packet']}) is right in this capture, so something behind the "
         f"place of capture changed it, or the {by} holds other keys or refuses for another reason."
@@ -302,7 +307,10 @@ def _was_reset(subflow: Json, opener: str, peer: str, keys: bool) -> str:
 
 
 def _incomplete(subflow: Json, _opener: str, peer: str, _keys: bool) -> str:
-    return f"Subflow {subflow['id']} never could carry data: no answer of the {peer} to the third packet is in the capture."
+    return (
+        f"Subflow {subflow['id']} never could carry data: no answer of the {peer} to the third packet is in the "
+        "capture."
+    )
 
 
 FATES: dict[str, Callable[[Json, str, str, bool], str]] = {
@@ -335,13 +343,15 @@ def _resets(connection: Json) -> Iterator[Finding]:
     """Tells of subflows that were reset after they could carry data."""
     if connection["mp_fastclose"] is not None:
         return
+    resets: dict[tuple[str, int | None], list[Json]] = {}
     for subflow in connection["subflows"]:
         ended = subflow["ended"]
         is_join = subflow["role"] == "join" and subflow["opened_by"] and _fate(subflow) is not None
         was_open = subflow["usable_s"] is not None or subflow["role"] == "by_data"
         if ended is not None and ended["how"] == "reset" and was_open and not is_join:
-            text = f"The {ended['by']} reset subflow {subflow['id']}{_reset(subflow)}."
-            yield Finding("reset", text)
+            resets.setdefault((ended["by"], ended["reason"]), []).append(subflow)
+    for (side, _), subflows in resets.items():
+        yield Finding("reset", f"The {side} reset {_names(subflows)}{_reset(subflows[0])}.")
 
 
 def _stalls(connection: Json) -> Iterator[Finding]:
@@ -369,6 +379,7 @@ def _stalls(connection: Json) -> Iterator[Finding]:
 
 def _announcements(connection: Json) -> Iterator[Finding]:
     """Tells of announced addresses that were not used, and of those with a wrong HMAC."""
+    unused: dict[tuple[str, bool, bool], list[str]] = {}
     for address in connection["announced"]:
         name = f"{address['address']} (ADD_ADDR, packet {address['packet']})"
         if address["is_hmac_right"] is False:
@@ -378,13 +389,14 @@ def _announcements(connection: Json) -> Iterator[Finding]:
             )
             yield Finding("announcement_hmac_wrong", text)
         elif not address["joined"]:
-            echoed = "echoed the announcement" if address["echoed"] else "did not echo the announcement"
-            then = " before it was withdrawn" if address["withdrawn"] else ""
-            text = (
-                f"The {address['from']} announced {name}, and no join to it is in the capture{then}; the "
-                f"{_peer(address['from'])} {echoed}."
-            )
-            yield Finding("announced_not_joined", text)
+            unused.setdefault((address["from"], address["echoed"], address["withdrawn"]), []).append(name)
+    for (side, echoed, withdrawn), names in unused.items():
+        then = ", and withdrew the announcement" if withdrawn else ""
+        text = (
+            f"The {side} announced {_series(names)}{then}; no join there is in the capture. The {_peer(side)} "
+            f"{'echoed' if echoed else 'did not echo'} the announcement."
+        )
+        yield Finding("announced_not_joined", text)
 
 
 def _plain(connection: Json) -> Finding:
@@ -412,7 +424,7 @@ def _plain_end(subflow: Json) -> str:
 
 def _healthy(connection: Json) -> Finding:
     carried = _carried(connection) or "no data is in the capture"
-    return Finding("worked", f"MPTCP worked: {carried[0].lower()}{carried[1:]}; nothing was refused in this capture.")
+    return Finding("worked", f"MPTCP worked: {carried}; nothing was refused in this capture.")
 
 
 def _carried(connection: Json) -> str:
@@ -426,7 +438,9 @@ def _carried(connection: Json) -> str:
     used = {name: sent for name, sent in shares.items() if sent}
     sent = quantity(connection["data"][side]["bytes"] or total, "B")
     if len(used) == 1:
-        return f"Subflow {next(iter(used))} carried all {sent} of the {side}"
+        idle = [one for one in connection["subflows"] if one["usable_s"] is not None and not one["bytes"]]
+        others = f"; {_names(idle)} could have carried data and did not" if idle else ""
+        return f"subflow {next(iter(used))} carried all {sent} of the {side}{others}"
     parts = _series([f"{sent / total:.0%}" for sent in used.values()])
     return f"{len(used)} subflows carried {parts} of the {sent} of the {side}"
 
@@ -454,7 +468,7 @@ SEARCHES: list[Callable[[Json], Iterator[Finding]]] = [
     _aborted,
     _refused_joins,
     _resets,
+    _missing_parts,
     _stalls,
     _announcements,
-    _missing_parts,
 ]
