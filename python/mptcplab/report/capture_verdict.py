@@ -246,11 +246,9 @@ def _fate(subflow: Json) -> str | None:
         return "join_refused" if reset_by == _peer(opener) else "join_unanswered"
     if answer is None:
         return "join_without_option"
-    if subflow["usable_s"] is not None and subflow["bytes"]:
+    if subflow["usable_s"] is not None:
         return None
-    if reset_by is not None and (reset_by == _peer(opener) or subflow["usable_s"] is None):
-        return "join_reset"
-    return "join_incomplete" if subflow["usable_s"] is None else None
+    return "join_incomplete" if reset_by is None else "join_reset"
 
 
 def _refused(subflow: Json, _opener: str, _peer_side: str, _keys: bool) -> str:
@@ -277,8 +275,8 @@ def _without_option(subflow: Json, _opener: str, peer: str, _keys: bool) -> str:
 def _answer_wrong(subflow: Json, _opener: str, peer: str, _keys: bool) -> str:
     return (
         f"The HMAC in the SYN/ACK of the {peer} for subflow {subflow['id']} "
-        f"(packet {subflow['proofs'][peer]['packet']}) is not that of the keys in this capture, so it was changed before the place of capture, or the {peer} holds "
-        f"other keys{_ended(subflow)}."
+        f"(packet {subflow['proofs'][peer]['packet']}) is not that of the keys in this capture, so it was changed "
+        f"before the place of capture, or the {peer} holds other keys{_ended(subflow)}."
     )
 
 
@@ -301,8 +299,8 @@ def _was_reset(subflow: Json, opener: str, peer: str, keys: bool) -> str:
         why = "the capture lacks nonces" if keys else "the capture lacks the keys"
         return f"{begin} Whether the HMAC in packet {proof['packet']} is right is unknown, because {why}."
     return (
-        f"{begin} The HMAC of the {sender} (packet {proof['packet']}) is right in this capture, so something behind the "
-        f"place of capture changed it, or the {by} holds other keys or refuses for another reason."
+        f"{begin} The HMAC of the {sender} (packet {proof['packet']}) is right in this capture, so something behind "
+        f"the place of capture changed it, or the {by} holds other keys or refuses for another reason."
     )
 
 
