@@ -26,6 +26,8 @@ pub struct TcpPacket<'a> {
     pub flags: Flags,
     /// Receive window before scaling.
     pub window: u16,
+    /// Payload, as far as it was captured.
+    pub payload: &'a [u8],
     /// Bytes of payload, captured or not.
     pub payload_len: u32,
     /// Bytes of the IP and TCP headers, options included.
@@ -113,6 +115,7 @@ impl<'a> TcpPacket<'a> {
             ack: tcp.ack(),
             flags: tcp.flags(),
             window: tcp.window(),
+            payload: tcp.payload(),
             payload_len: payload_len.ok_or(NoTcp::Malformed)? as u32,
             header_len: (ip_header_len + tcp.header_len()) as u32,
             options: tcp.options(),

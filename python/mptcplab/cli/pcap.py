@@ -64,9 +64,7 @@ def command(
         if rows is not None:
             _write(document, rows, report, series)
     if as_json:
-        from mptcplab.cli.output import print_json
-
-        print_json(document)
+        _print_json(document)
     else:
         _print(document, [path for path in (report, series) if path is not None])
 
@@ -84,7 +82,7 @@ def _follow(interface: str, *, as_json: bool) -> None:
     from rich.live import Live
 
     from mptcplab.captures import follow
-    from mptcplab.cli.output import REMARKS, print_json
+    from mptcplab.cli.output import REMARKS
     from mptcplab.report.capture_tables import overview
 
     document: dict[str, Any] | None = None
@@ -94,9 +92,16 @@ def _follow(interface: str, *, as_json: bool) -> None:
     if document is None:
         return
     if as_json:
-        print_json(document)
+        _print_json(document)
     else:
         _print(document, [])
+
+
+def _print_json(document: dict[str, Any]) -> None:
+    from mptcplab.cli.output import print_json
+    from mptcplab.report.capture_verdict import with_verdicts
+
+    print_json(with_verdicts(document))
 
 
 def _one_way(files: list[Path], peer: Path) -> dict[str, Any]:
@@ -136,6 +141,7 @@ def _show_packet(files: list[Path], number: int, *, as_json: bool) -> None:
 def _print(document: dict[str, Any], written: list[Path]) -> None:
     from mptcplab.cli.output import print_line, print_remark
     from mptcplab.report import capture_tables
+    from mptcplab.report.capture_verdict import verdict_sentences
 
     for sentence in capture_tables.capture_sentences(document):
         print_line(sentence)
@@ -143,7 +149,7 @@ def _print(document: dict[str, Any], written: list[Path]) -> None:
     for connection in connections[:MOST_CONNECTIONS]:
         print_line("")
         print_line(capture_tables.connection_title(connection))
-        for sentence in capture_tables.connection_sentences(connection):
+        for sentence in (*verdict_sentences(connection), *capture_tables.connection_sentences(connection)):
             print_line(f"  {sentence}")
         _print_grid(capture_tables.subflow_grid(connection))
         if connection["version"] is not None:

@@ -10,6 +10,7 @@ from pathlib import Path, PurePath
 from mptcplab.captures import read_series
 from mptcplab.report import capture_tables
 from mptcplab.report.capture_points import Points, points_of, rows_by_connection
+from mptcplab.report.capture_verdict import verdict_sentences
 from mptcplab.report.page import Grid, render
 from mptcplab.report.quantities import quantity
 from mptcplab.results.entities import Json
@@ -19,6 +20,8 @@ MOST_CONNECTIONS = 24
 MOST_PACKETS = 4_000_000
 MOST_LANES = 24
 MOST_ROWS = 500
+#: Simulated time begins with 1970.
+START_OF_SIMULATIONS = 1970
 #: Events that are marked as problems of a connection.
 TROUBLE = {"mp_fail", "mp_fastclose", "reset", "fallback", "timeout", "violation"}
 DATA_HEADS = [
@@ -42,6 +45,7 @@ class Section:
 
     id: int
     title: str
+    verdict: list[str]
     sentences: list[str]
     subflows: Grid
     more_subflows: int
@@ -82,6 +86,10 @@ def _title(files: Sequence[Json]) -> str:
 
 def _where(document: Json) -> str:
     start = datetime.fromtimestamp(document["start_unix_s"], UTC)
+    if start.year == START_OF_SIMULATIONS:
+        return (
+            f"capture · simulated time, or a clock that was not set, from {quantity(document['start_unix_s'], 's')} on"
+        )
     return f"capture · from {start:%Y-%m-%d %H:%M:%S} UTC on"
 
 
@@ -108,6 +116,7 @@ def _section(connection: Json, points: Points | None) -> Section:
     return Section(
         id=connection["id"],
         title=capture_tables.connection_title(connection),
+        verdict=verdict_sentences(connection),
         sentences=capture_tables.connection_sentences(connection),
         subflows=_first(subflows),
         more_subflows=max(0, len(subflows.rows) - MOST_ROWS),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mptcplab.report.capture_verdict import verdict_sentences
 from mptcplab.report.page import Grid
 from mptcplab.report.quantities import MISSING, quantity
 
@@ -95,9 +96,13 @@ def connection_title(connection: Json) -> str:
 
 
 def connection_sentences(connection: Json) -> list[str]:
-    """Returns sentences about the events of a connection."""
+    """Returns sentences about a connection as a whole and about its data, after its verdict."""
     lasted = connection["end_s"] - connection["start_s"]
-    begun = f"{_count(len(connection['subflows']), 'subflow')} in {quantity(lasted, 's')}"
+    subflows = connection["subflows"]
+    begun = f"{_count(len(subflows), 'subflow')} in {quantity(lasted, 's')}"
+    unusable = sum(subflow["usable_s"] is None and not subflow["bytes"] for subflow in subflows)
+    if unusable:
+        begun += f", {unusable} of them never usable"
     second = connection["second_subflow_usable_after_s"]
     if second is not None:
         begun += f", the second usable after {quantity(second, 's')}"
@@ -106,8 +111,6 @@ def connection_sentences(connection: Json) -> list[str]:
     if connection["ending"]:
         begun += f", {ENDINGS[connection['ending']]}"
     sentences = [begun + "."]
-    if fallback := connection["fallback"]:
-        sentences.append(f"Plain TCP since {quantity(fallback['at_s'], 's')}: {fallback['why']}.")
     for side in SIDES:
         sentences.extend(_data_sentences(side, connection["data"][side]))
     return sentences
@@ -202,7 +205,7 @@ def event_grid(connection: Json) -> Grid:
             str(event["subflow"]),
             event["from"],
             EVENT_NAMES[event["kind"]],
-            event["text"] + (f" (told {event['times']} times)" if event["times"] > 1 else ""),
+            event["text"] + (f" (repeated {event['times'] - 1} times)" if event["times"] > 1 else ""),
         ]
         for event in connection["events"]
     ]
@@ -218,6 +221,7 @@ def overview(document: Json, most: int = 5) -> str:
     lines = capture_sentences(document)
     for connection in sorted(document["connections"], key=importance)[:most]:
         lines += ["", connection_title(connection)]
+        lines += [f"  {sentence}" for sentence in verdict_sentences(connection)]
         lines += [
             f"  subflow {row[0]}  {row[2]} \N{RIGHTWARDS ARROW} {row[3]}  {row[6]} and {row[7]}  round trip {row[10]}"
             for row in subflow_grid(connection).rows

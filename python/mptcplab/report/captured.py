@@ -9,6 +9,7 @@ from pathlib import Path
 from mptcplab.captures import explain
 from mptcplab.report.capture import capture_page
 from mptcplab.report.capture_tables import connection_sentences, connection_title, importance, size
+from mptcplab.report.capture_verdict import verdict_sentences
 from mptcplab.report.page import Grid
 from mptcplab.report.quantities import MISSING
 from mptcplab.results.entities import Json
@@ -46,7 +47,11 @@ class CapturedHost:
     def sentences(self) -> list[str]:
         """Returns sentences about the largest MPTCP connection."""
         largest = sorted(self.document["connections"], key=importance)[:1]
-        return [line for one in largest for line in (connection_title(one), *connection_sentences(one))]
+        return [
+            line
+            for one in largest
+            for line in (connection_title(one), *verdict_sentences(one), *connection_sentences(one))
+        ]
 
 
 def captured_hosts(record: Json, directory: Path, scratch: Path) -> list[CapturedHost]:

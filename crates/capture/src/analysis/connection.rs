@@ -1,5 +1,7 @@
 //! A connection: plain TCP, or MPTCP with its subflows.
 
+use std::net::IpAddr;
+
 use experiment::time::Nanos;
 use mptcp::connection::keys::{Keys, initial_data_seq, token};
 use mptcp::seq::DataSeq;
@@ -9,6 +11,9 @@ use sha1::{Digest, Sha1};
 use super::data_stream::{DataStream, Streams};
 use super::timeline::{EventKind, Timeline};
 use super::{Side, Teller};
+
+/// The most announcements of a connection that are kept.
+const MOST_ANNOUNCED: usize = 256;
 
 /// How a connection ended, as far as the capture shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -22,6 +27,49 @@ pub enum Ending {
     Fin,
     /// RST on the only subflow.
     Reset,
+}
+
+/// Why a connection fell back to plain TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FallbackCause {
+    /// The SYN/ACK has no MP_CAPABLE.
+    AnswerWithoutCapable,
+    /// Data of a direction that never had a mapping came without a DSS option.
+    DataWithoutMapping,
+    /// Data came without a DSS option directly after the last mapping.
+    DataAfterLastMapping,
+    /// An infinite mapping.
+    InfiniteMapping,
+}
+
+/// A fallback to plain TCP.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fallback {
+    pub(super) by: Teller,
+    pub(super) cause: FallbackCause,
+    pub(super) why: &'static str,
+}
+
+/// A signal that concerns the whole connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Signal {
+    pub(super) by: Teller,
+    /// The position in the data of the other side that it names.
+    pub(super) position: Option<u64>,
+}
+
+/// An address that a side announced.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Announced {
+    pub(super) by: Teller,
+    pub(super) id: u8,
+    pub(super) address: IpAddr,
+    pub(super) port: Option<u16>,
+    /// Whether the HMAC is that of the keys.
+    pub(super) is_proved: Option<bool>,
+    pub(super) was_echoed: bool,
+    pub(super) was_withdrawn: bool,
 }
 
 /// A connection, with one data stream in each direction for all its subflows.
@@ -39,7 +87,14 @@ pub(super) struct Connection {
     /// Whether a side required checksums.
     pub(super) checksums: bool,
     /// When and why the connection fell back to plain TCP.
-    pub(super) fallback: Option<(Nanos, &'static str)>,
+    pub(super) fallback: Option<Fallback>,
+    /// The first packet of each side after the SYNs that has no MPTCP option, on the initial
+    /// subflow.
+    pub(super) bare_packets: [Option<u64>; 2],
+    /// The first MP_FAIL and the first MP_FASTCLOSE.
+    pub(super) failure: Option<Signal>,
+    pub(super) abort: Option<Signal>,
+    pub(super) announced: Vec<Announced>,
     pub(super) ending: Option<Ending>,
     pub(super) first_at: Nanos,
     pub(super) last_at: Nanos,
@@ -57,6 +112,10 @@ impl Connection {
             has_signalled: [false; 2],
             checksums: false,
             fallback: None,
+            bare_packets: [None; 2],
+            failure: None,
+            abort: None,
+            announced: Vec::new(),
             ending: None,
             first_at: now,
             last_at: now,
@@ -69,13 +128,46 @@ impl Connection {
     }
 
     /// Records the fallback to plain TCP. Returns whether it is the first.
-    pub(super) fn fall_back(&mut self, by: Teller, why: &'static str) -> bool {
+    pub(super) fn fall_back(
+        &mut self,
+        by: Teller,
+        cause: FallbackCause,
+        why: &'static str,
+    ) -> bool {
         if self.fallback.is_some() {
             return false;
         }
-        self.fallback = Some((by.stamp.at, why));
+        self.fallback = Some(Fallback { by, cause, why });
         self.note(by, EventKind::Fallback, why);
         true
+    }
+
+    /// Records an announcement, or that one was repeated.
+    pub(super) fn announce(&mut self, announced: Announced) {
+        let is_known = |one: &&mut Announced| {
+            (one.by.from, one.id, one.address, one.port)
+                == (
+                    announced.by.from,
+                    announced.id,
+                    announced.address,
+                    announced.port,
+                )
+        };
+        if let Some(known) = self.announced.iter_mut().find(is_known) {
+            known.was_withdrawn = false;
+        } else if self.announced.len() < MOST_ANNOUNCED {
+            self.announced.push(announced);
+        }
+    }
+
+    /// Returns the announcements of a side with an ID.
+    pub(super) fn announced_by(
+        &mut self,
+        side: Side,
+        id: u8,
+    ) -> impl Iterator<Item = &mut Announced> {
+        let all = self.announced.iter_mut();
+        all.filter(move |one| one.by.from == side && one.id == id)
     }
 
     /// Records the key of a side. Returns whether it was unknown.

@@ -197,6 +197,11 @@ impl DataStream {
         self.highest.checked_add_signed(ahead)
     }
 
+    /// Returns the DSN of a position, if a number of the stream is known.
+    pub(super) fn number_at(&self, position: u64) -> Option<DataSeq> {
+        Some(self.origin? + position)
+    }
+
     /// Uses `number` to place a stream whose start was not captured.
     pub(super) fn begin_at(&mut self, number: DataSeq) {
         if self.origin.is_none() {

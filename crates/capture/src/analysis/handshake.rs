@@ -3,10 +3,10 @@
 use mptcp::connection::keys::Nonces;
 use mptcp::wire::{Capable, Flags, Join, Key, MptcpOption, Nonce};
 
-use super::connection::Connection;
+use super::connection::{Connection, FallbackCause};
 use super::data_stream::DataStream;
 use super::options::{Options, Told};
-use super::subflow::Role;
+use super::subflow::{Proof, Role};
 use super::timeline::EventKind;
 use super::{Analysis, Arrival, Side, Stamp, Teller};
 use crate::TcpPacket;
@@ -77,6 +77,11 @@ impl Analysis {
         let (subflow, connection, by) = self.places_of(arrival);
         let (now, from) = (by.stamp.at, by.from as usize);
         let is_first = subflow.ends[from].syn(now, packet.seq, options.window_scale);
+        let counter = match is_multipath(options) {
+            true => &mut subflow.syns.with_mptcp,
+            false => &mut subflow.syns.without_mptcp,
+        };
+        *counter += u64::from(!is_answer);
         if is_answer {
             subflow.answered_at.get_or_insert(now);
             let [client, server] = &mut subflow.ends;
@@ -96,7 +101,8 @@ impl Analysis {
                 connection.note(by, EventKind::Syn, text);
             }
             Role::Initial if is_answer && !is_multipath(options) => {
-                self.fall_back(by, "the SYN/ACK has no MP_CAPABLE");
+                let why = "the SYN/ACK has no MP_CAPABLE";
+                self.fall_back(by, FallbackCause::AnswerWithoutCapable, why);
             }
             Role::Join if is_answer && join_of(options).is_none() => {
                 let text = "the SYN/ACK of the join has no MP_JOIN";
@@ -134,6 +140,18 @@ impl Analysis {
         subflow.usable_at = Some(by.stamp.at);
         if subflow.role == Role::Join {
             connection.note(by, EventKind::Usable, "the subflow may carry data");
+        }
+    }
+
+    /// Records the first packet of a side without any MPTCP option, which every packet of the
+    /// initial subflow has until a fallback (RFC 8684, section 3.7).
+    pub(super) fn notice_bare_packet(&mut self, arrival: &Arrival<'_>) {
+        let (packet, options) = (arrival.packet, &arrival.options);
+        let is_bare =
+            options.mptcp_len == 0 && !packet.are_options_cut && !packet.flags.contains(Flags::RST);
+        let (subflow, connection, by) = self.places_of(arrival);
+        if is_bare && subflow.role == Role::Initial {
+            connection.bare_packets[by.from as usize].get_or_insert(by.stamp.packet);
         }
     }
 
@@ -242,7 +260,18 @@ impl Analysis {
             Join::Ack { .. } => "proof of the keys".to_owned(),
         };
         connection.note(by, EventKind::MpJoin, text);
-        if is_proved(connection, subflow.nonces, by.from, join) == Some(false) {
+        let is_right = is_proved(connection, subflow.nonces, by.from, join);
+        if !matches!(join, Join::Syn { .. }) {
+            let proof = Proof {
+                packet: by.stamp.packet,
+                is_right,
+            };
+            let known = subflow.proofs[from].get_or_insert(proof);
+            if is_right == Some(false) && known.is_right != Some(false) {
+                *known = proof;
+            }
+        }
+        if is_right == Some(false) {
             let text = "the HMAC of the join is not that of the keys";
             connection.note(by, EventKind::Violation, text);
         }
@@ -251,10 +280,10 @@ impl Analysis {
     /// Records a fallback to plain TCP. A direction without data so far begins with its next byte.
     /// The first call does this for both directions, a later one only for the direction of the
     /// sender.
-    pub(super) fn fall_back(&mut self, by: Teller, why: &'static str) {
+    pub(super) fn fall_back(&mut self, by: Teller, cause: FallbackCause, why: &'static str) {
         let subflow = &mut self.subflows[by.subflow];
         let connection = &mut self.connections[subflow.connection];
-        let is_first = connection.fall_back(by, why);
+        let is_first = connection.fall_back(by, cause, why);
         for side in [Side::Client, Side::Server] {
             let concerns = is_first || side == by.from;
             if concerns && connection.streams[side as usize].bytes == 0 {

@@ -9,6 +9,7 @@
 //! [`DataStream`](data_stream::DataStream) of its side.
 
 mod adoption;
+mod checksums;
 mod connection;
 mod data_stream;
 mod handshake;
@@ -36,13 +37,15 @@ use connection::Connection;
 use options::Options;
 use subflow::{Role, Subflow};
 
-pub use connection::Ending;
+pub use checksums::{ChecksumCounts, WrongChecksum};
+pub use connection::{Ending, FallbackCause};
 pub use data_stream::{Gap, Order, Reinjected};
 pub use rate::Bins;
 pub use sender::{Counts, Kind, TimeoutEpisode};
-pub use subflow::SubflowEnd;
+pub use subflow::{Proof, SubflowEnd, SynCounts};
 pub use summary::{
-    ConnectionSummary, DirectionSummary, EventSummary, SideSummary, SubflowSummary, Summary,
+    AddressSummary, ConnectionSummary, DirectionSummary, EventSummary, FallbackSummary,
+    SideSummary, SignalSummary, SubflowSummary, Summary,
 };
 pub use timeline::EventKind;
 
@@ -241,6 +244,7 @@ impl Analysis {
             self.synchronize(&arrival);
         } else {
             self.advance_handshake(&arrival);
+            self.notice_bare_packet(&arrival);
         }
         self.handle_signals(&arrival);
         self.adopt(&arrival);
@@ -356,8 +360,7 @@ impl Analysis {
         let (subflow, connection, by) = self.places_of(arrival);
         let stream = &mut connection.streams[by.from as usize];
         let sender = &mut subflow.ends[by.from as usize];
-        let (seq, len) = (packet.seq, packet.payload_len);
-        let seen = sender.send(by.stamp.at, by.subflow, seq, len, stream)?;
+        let seen = sender.send(by.stamp.at, by.subflow, packet, stream)?;
         if let Some(silence) = seen.timeout_after {
             let silence_s = seconds(silence);
             let text = format!("sent again after {silence_s:.3} s without an answer");

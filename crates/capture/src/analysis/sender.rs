@@ -9,12 +9,15 @@ use std::net::SocketAddr;
 use experiment::time::{NANOS_PER_SECOND, Nanos, seconds};
 use mptcp::seq::SeqNr;
 use mptcp::wire::SackBlock;
+use mptcp::wire::checksum::Sum;
 use serde::Serialize;
 
+use super::checksums::{Checksums, WrongChecksum};
 use super::data_stream::{DataStream, MIDDLE, Novelty};
 use super::mappings::{Mapping, Mappings};
 use super::pieces::{Divisible, Part, Pieces};
 use super::rate::Rate;
+use crate::TcpPacket;
 use crate::distribution::Distribution;
 
 /// The shortest time after which Linux considers a segment lost without any sign of loss. RFC 6298
@@ -105,6 +108,7 @@ pub(super) struct Sender {
     pieces: Pieces<Sent>,
     mappings: Mappings,
     was_mapped: bool,
+    pub(super) checksums: Checksums,
     sacked_bytes: u64,
     sacked: [(u64, u64); 4],
     fin_at: Option<u64>,
@@ -188,6 +192,7 @@ impl Sender {
             pieces: Pieces::above(0),
             mappings: Mappings::default(),
             was_mapped: false,
+            checksums: Checksums::default(),
             sacked_bytes: 0,
             sacked: [(0, 0); 4],
             fin_at: None,
@@ -294,6 +299,25 @@ impl Sender {
         });
     }
 
+    /// Expects the payload of the mapping that [`map`](Self::map) added last to have a checksum,
+    /// unless a part of it was sent before. `sum` has the pseudo-header and the checksum.
+    pub(super) fn expect_checksum(
+        &mut self,
+        seq: SeqNr,
+        subflow_seq: u32,
+        sum: Sum,
+        mapping: WrongChecksum,
+    ) {
+        let (Some(offset), Some(syn_at)) = (self.offset_of(seq), self.syn_at) else {
+            return;
+        };
+        let highest = self.highest.map_or(0, |(_, highest)| highest);
+        let start = offset_near(offset, syn_at, subflow_seq);
+        if start >= highest || mapping.bytes == 0 {
+            self.checksums.expect(start, sum, mapping);
+        }
+    }
+
     /// Derives the offset of the SYN from a mapping that covers exactly the segment that carries
     /// it.
     fn learn_syn(&mut self, offset: u64, payload_len: u32, subflow_seq: u32, len: u64) {
@@ -354,11 +378,11 @@ impl Sender {
         &mut self,
         now: Nanos,
         subflow: usize,
-        seq: SeqNr,
-        len: u32,
+        packet: &TcpPacket<'_>,
         stream: &mut DataStream,
     ) -> Option<Seen> {
-        let offset = self.offset_or_begin(seq)?;
+        let len = packet.payload_len;
+        let offset = self.offset_or_begin(packet.seq)?;
         let end = offset + u64::from(len);
         self.first_data_at.get_or_insert(now);
         self.counts.segments += 1;
@@ -374,6 +398,9 @@ impl Sender {
         }
         let mut kind = Kind::Retransmission;
         for part in parts.drain(..) {
+            let captured = packet.payload.get((part.start - offset) as usize..);
+            self.checksums
+                .add(part.start, part.end, captured.unwrap_or_default());
             self.counts.late_bytes += part.end.min(highest).saturating_sub(part.start);
             kind = self.place(now, subflow, part, stream, kind);
         }

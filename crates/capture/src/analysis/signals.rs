@@ -1,9 +1,12 @@
 //! Handles options after the handshake: mappings, addresses, priorities, ends (RFC 8684, sections
 //! 3.3 to 3.7).
 
-use mptcp::wire::{Capable, Flags, Mapping, MptcpOption, SignalledAddress};
+use mptcp::seq::DataSeq;
+use mptcp::wire::checksum::Sum;
+use mptcp::wire::{Capable, DataNumber, Flags, Mapping, MptcpOption, SignalledAddress};
 
-use super::connection::{Connection, Ending};
+use super::checksums::WrongChecksum;
+use super::connection::{Announced, Connection, Ending, FallbackCause, Signal};
 use super::options::Told;
 use super::subflow::{Role, SubflowEnd};
 use super::timeline::EventKind;
@@ -38,7 +41,8 @@ impl Analysis {
         let connection = &mut self.connections[subflow.connection];
         let (kind, text) = match option {
             MptcpOption::AddAddress(address) => {
-                if is_address_proved(connection, by.from, address) == Some(false) {
+                let is_proved = is_address_proved(connection, by.from, address);
+                if is_proved == Some(false) {
                     let text =
                         format!("the HMAC of address {} is not that of the keys", address.id);
                     connection.note(by, EventKind::Violation, text);
@@ -48,11 +52,31 @@ impl Analysis {
                     .map_or(String::new(), |port| format!(", port {port}"));
                 // Version 0 has neither echoes nor HMACs.
                 let is_echo = address.truncated_hmac.is_none() && connection.version != Some(0);
+                if is_echo {
+                    for announced in connection.announced_by(!by.from, address.id) {
+                        announced.was_echoed = true;
+                    }
+                } else {
+                    connection.announce(Announced {
+                        by,
+                        id: address.id,
+                        address: address.address,
+                        port: address.port,
+                        is_proved,
+                        was_echoed: false,
+                        was_withdrawn: false,
+                    });
+                }
                 let echo = if is_echo { "echo of " } else { "" };
                 let text = format!("{echo}address {}: {}{port}", address.id, address.address);
                 (EventKind::AddAddr, text)
             }
             MptcpOption::RemoveAddress(ids) => {
+                for id in ids {
+                    for announced in connection.announced_by(by.from, *id) {
+                        announced.was_withdrawn = true;
+                    }
+                }
                 let ids: Vec<String> = ids.iter().map(u8::to_string).collect();
                 (EventKind::RemoveAddr, format!("address {}", ids.join(", ")))
             }
@@ -65,12 +89,21 @@ impl Analysis {
                 };
                 (EventKind::MpPrio, text.to_owned())
             }
-            MptcpOption::Fail { data_seq } => (
-                EventKind::MpFail,
-                format!("data from {:016x} on did not arrive as sent", data_seq.0),
-            ),
+            MptcpOption::Fail { data_seq } => {
+                let stream = &connection.streams[!by.from as usize];
+                let position = stream.position(DataNumber::Long(*data_seq));
+                connection.failure.get_or_insert(Signal { by, position });
+                let place = match position {
+                    Some(position) => format!("byte {}", stream.shown(position)),
+                    None => format!("number {:016x}", data_seq.0),
+                };
+                let text = format!("data from {place} on did not arrive as sent");
+                (EventKind::MpFail, text)
+            }
             MptcpOption::FastClose { .. } => {
                 connection.ending.get_or_insert(Ending::FastClose);
+                let position = None;
+                connection.abort.get_or_insert(Signal { by, position });
                 (
                     EventKind::MpFastclose,
                     "the connection is aborted".to_owned(),
@@ -92,9 +125,19 @@ impl Analysis {
         });
         if let Some(data) = data {
             // The first data of the connection (RFC 8684, section 3.1).
-            let (subflow, _, by) = self.places_of(arrival);
+            let (subflow, connection, by) = self.places_of(arrival);
+            let stream = &connection.streams[by.from as usize];
             let sender = &mut subflow.ends[by.from as usize];
             sender.map(packet.seq, packet.payload_len, 1, u64::from(data.len), 1);
+            if let (Some(checksum), Some(data_seq)) = (data.checksum, stream.number_at(1)) {
+                let sum = sum_of(data_seq, 1, data.len, checksum);
+                let mapped = WrongChecksum {
+                    packet: arrival.stamp.packet,
+                    data: stream.shown(1),
+                    bytes: u64::from(data.len),
+                };
+                sender.expect_checksum(packet.seq, 1, sum, mapped);
+            }
         } else if let Some(dss) = arrival.options.dss() {
             let (_, connection, by) = self.places_of(arrival);
             connection.has_signalled[by.from as usize] = true;
@@ -118,7 +161,8 @@ impl Analysis {
         if mapping.len == 0 {
             // The infinite mapping (RFC 8684, section 3.7).
             sender.map_all_from(packet.seq, mapping.subflow_seq, data);
-            connection.fall_back(by, "an infinite mapping");
+            let cause = FallbackCause::InfiniteMapping;
+            connection.fall_back(by, cause, "an infinite mapping");
             return;
         }
         // DATA_FIN occupies the last number of the mapping (RFC 8684, section 3.3.3).
@@ -131,6 +175,16 @@ impl Analysis {
         if len > 0 {
             let (seq, payload_len) = (packet.seq, packet.payload_len);
             sender.map(seq, payload_len, mapping.subflow_seq, len, data);
+        }
+        let stream = &connection.streams[by.from as usize];
+        if let (Some(checksum), Some(data_seq)) = (mapping.checksum, stream.number_at(data)) {
+            let sum = sum_of(data_seq, mapping.subflow_seq, mapping.len, checksum);
+            let mapped = WrongChecksum {
+                packet: arrival.stamp.packet,
+                data: stream.shown(data),
+                bytes: len,
+            };
+            sender.expect_checksum(packet.seq, mapping.subflow_seq, sum, mapped);
         }
     }
 
@@ -151,7 +205,7 @@ impl Analysis {
                     true => "data without a data sequence signal",
                     false => "data without a data sequence signal, as the peer had sent none",
                 };
-                connection.fall_back(by, why);
+                connection.fall_back(by, FallbackCause::DataAfterLastMapping, why);
             }
             if connection.fallback.is_some() {
                 sender.go_on_after_last_mapping();
@@ -161,7 +215,8 @@ impl Analysis {
         match subflow.role {
             Role::Plain => sender.map_plainly(arrival.packet.seq),
             Role::Initial if sender.isn().is_some() => {
-                self.fall_back(by, "data without a data sequence signal");
+                let cause = FallbackCause::DataWithoutMapping;
+                self.fall_back(by, cause, "data without a data sequence signal");
             }
             _ => {}
         }
@@ -201,9 +256,17 @@ impl Analysis {
                 how: if is_reset { "reset" } else { "fin" },
                 reason,
                 by: by.from,
+                packet: by.stamp.packet,
             });
         }
     }
+}
+
+/// Returns the sum of the pseudo-header of a mapping and its checksum.
+fn sum_of(data_seq: DataSeq, subflow_seq: u32, len: u16, checksum: u16) -> Sum {
+    let mut sum = Sum::of_mapping(data_seq, subflow_seq, len);
+    sum.add_bytes(&checksum.to_be_bytes());
+    sum
 }
 
 /// Returns whether the HMAC of an announced address is correct (RFC 8684, section 3.4.1). `None` if

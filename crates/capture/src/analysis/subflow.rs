@@ -35,6 +35,27 @@ pub struct SubflowEnd {
     pub reason: Option<u8>,
     /// The side that ended it.
     pub by: Side,
+    /// Number of the packet that did.
+    pub packet: u64,
+}
+
+/// The HMAC that a host sent in MP_JOIN (RFC 8684, section 3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Proof {
+    /// Number of the packet that carried it.
+    pub packet: u64,
+    /// Whether it is that of the keys and nonces in the capture. Null if some of them are missing,
+    /// or in version 0.
+    pub is_right: Option<bool>,
+}
+
+/// The SYNs of the opener of a subflow, retransmissions included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SynCounts {
+    /// Those with an MPTCP option.
+    pub with_mptcp: u64,
+    /// Those without.
+    pub without_mptcp: u64,
 }
 
 /// A subflow.
@@ -47,6 +68,9 @@ pub(super) struct Subflow {
     pub(super) role: Role,
     /// The nonces of its MP_JOINs, by side.
     pub(super) nonces: [Option<Nonce>; 2],
+    /// The first HMAC of each side, or the first wrong one.
+    pub(super) proofs: [Option<Proof>; 2],
+    pub(super) syns: SynCounts,
     pub(super) first_at: Nanos,
     pub(super) last_at: Nanos,
     /// When the SYN/ACK was seen.
@@ -72,6 +96,8 @@ impl Subflow {
             opener,
             role,
             nonces: [None; 2],
+            proofs: [None; 2],
+            syns: SynCounts::default(),
             first_at: now,
             last_at: now,
             answered_at: None,
@@ -95,6 +121,7 @@ impl Subflow {
         self.ends.swap(0, 1);
         self.opener = self.opener.map(|side| !side);
         self.nonces.swap(0, 1);
+        self.proofs.swap(0, 1);
     }
 
     /// Returns whether it carried payload.

@@ -1,17 +1,23 @@
 //! The summary of a capture, as values to print and to write as JSON. Times in seconds count from
 //! the start of the capture.
 
-use experiment::time::{Nanos, seconds};
+use experiment::time::{NANOS_PER_SECOND, Nanos, seconds};
 use serde::Serialize;
 
-use super::connection::{Connection, Ending};
+use super::checksums::ChecksumCounts;
+use super::connection::{Announced, Connection, Ending, Fallback, FallbackCause, Signal};
 use super::data_stream::{DataStream, Gap, Order, Reinjected};
 use super::rate::Bins;
 use super::sender::{Counts, Sender, TimeoutEpisode};
-use super::subflow::{Role, Subflow, SubflowEnd};
+use super::subflow::{Proof, Role, Subflow, SubflowEnd, SynCounts};
 use super::timeline::EventKind;
 use super::{Analysis, FrameCounts, Side};
 use crate::Durations;
+
+/// The least number of round trips over which a rate is more than noise.
+const LEAST_ROUND_TRIPS: Nanos = 10;
+/// The shortest time over which a rate is given if the round trip is unknown.
+const SHORTEST_RATED: Nanos = NANOS_PER_SECOND;
 
 /// All connections of a capture.
 #[derive(Clone, Debug, Serialize, PartialEq)]
@@ -65,6 +71,15 @@ pub struct ConnectionSummary {
     pub checksums: bool,
     /// When and why it fell back to plain TCP.
     pub fallback: Option<FallbackSummary>,
+    /// The first packet of each side after the SYNs that has no MPTCP option, on the initial
+    /// subflow.
+    pub bare_packets: BySide<Option<u64>>,
+    /// The first MP_FAIL.
+    pub mp_fail: Option<SignalSummary>,
+    /// The first MP_FASTCLOSE.
+    pub mp_fastclose: Option<SignalSummary>,
+    /// The addresses that were announced.
+    pub announced: Vec<AddressSummary>,
     /// How it ended, if it did.
     pub ending: Option<Ending>,
     /// Payload on all subflows in both directions, retransmissions included.
@@ -88,8 +103,52 @@ pub struct ConnectionSummary {
 pub struct FallbackSummary {
     /// When it happened.
     pub at_s: f64,
+    /// Number of the packet that shows it.
+    pub packet: u64,
+    /// The side that sent the packet.
+    pub from: Side,
     /// Why it happened.
+    pub cause: FallbackCause,
+    /// The cause in words.
     pub why: &'static str,
+}
+
+/// A signal that concerns the whole connection.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct SignalSummary {
+    /// When it was sent.
+    pub at_s: f64,
+    /// Number of the packet.
+    pub packet: u64,
+    /// The subflow that carried it.
+    pub subflow: usize,
+    /// The side that sent it.
+    pub from: Side,
+    /// The offset in the data of the other side that it names, from 0 if the start was captured.
+    pub data: Option<i64>,
+}
+
+/// An address that a side announced.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct AddressSummary {
+    /// Number of the packet that announced it first.
+    pub packet: u64,
+    /// The side that announced it.
+    pub from: Side,
+    /// Its ID.
+    pub id: u8,
+    /// The address.
+    pub address: String,
+    /// The port, if one was announced.
+    pub port: Option<u16>,
+    /// Whether the HMAC is that of the keys in the capture. Null if it cannot be checked.
+    pub is_hmac_right: Option<bool>,
+    /// Whether the other side echoed it.
+    pub echoed: bool,
+    /// Whether it was withdrawn afterwards.
+    pub withdrawn: bool,
+    /// Whether a subflow uses it.
+    pub joined: bool,
 }
 
 /// The data of one side.
@@ -97,7 +156,8 @@ pub struct FallbackSummary {
 pub struct DataSummary {
     /// Bytes, each counted once.
     pub bytes: u64,
-    /// Bytes divided by the time from the first to the last segment.
+    /// Bytes divided by the time from the first to the last segment. Null if that time is shorter
+    /// than ten round trips.
     pub goodput_bps: Option<f64>,
     /// Payload that was seen before, on the same subflow or another.
     pub duplicate_bytes: u64,
@@ -132,6 +192,12 @@ pub struct SubflowSummary {
     pub opened_by: Option<Side>,
     /// Time of the first packet.
     pub start_s: f64,
+    /// The SYNs of its opener.
+    pub syns: SynCounts,
+    /// When its SYN was answered.
+    pub answered_s: Option<f64>,
+    /// The HMACs of its MP_JOINs.
+    pub proofs: BySide<Option<Proof>>,
     /// From the SYN to the third packet of the handshake.
     pub handshake_s: Option<f64>,
     /// When it could carry data.
@@ -162,6 +228,8 @@ pub struct DirectionSummary {
     pub rtt: Option<Durations>,
     /// Retransmissions after timeouts.
     pub timeouts: Vec<TimeoutEpisode>,
+    /// Mappings with checksums.
+    pub checksums: ChecksumCounts,
     /// Payload over time.
     pub rate: Bins,
 }
@@ -227,10 +295,13 @@ fn connection_summary(id: usize, connection: &Connection, all: &[Subflow]) -> Co
         start_s: seconds(connection.first_at),
         end_s: seconds(connection.last_at),
         checksums: connection.checksums,
-        fallback: connection.fallback.map(|(at, why)| FallbackSummary {
-            at_s: seconds(at),
-            why,
-        }),
+        fallback: connection.fallback.map(fallback_summary),
+        bare_packets: by_side(|side| connection.bare_packets[side as usize]),
+        mp_fail: { connection.failure }.map(|signal| signal_summary(connection, signal)),
+        mp_fastclose: { connection.abort }.map(|signal| signal_summary(connection, signal)),
+        announced: { connection.announced.iter() }
+            .map(|announced| address_summary(announced, &subflows))
+            .collect(),
         ending: connection.ending,
         bytes,
         reinjected_bytes: connection
@@ -244,10 +315,8 @@ fn connection_summary(id: usize, connection: &Connection, all: &[Subflow]) -> Co
             .map(|at| seconds(at.saturating_sub(connection.first_at))),
         data: by_side(|side| {
             let stream = &connection.streams[side as usize];
-            data_summary(
-                stream,
-                subflows.iter().map(|subflow| &subflow.ends[side as usize]),
-            )
+            let senders = subflows.iter().map(|subflow| &subflow.ends[side as usize]);
+            data_summary(stream, senders, round_trip(&subflows))
         }),
         subflows: summaries.collect(),
         events: connection
@@ -260,18 +329,68 @@ fn connection_summary(id: usize, connection: &Connection, all: &[Subflow]) -> Co
     }
 }
 
-fn data_summary<'a>(stream: &DataStream, senders: impl Iterator<Item = &'a Sender>) -> DataSummary {
+fn fallback_summary(Fallback { by, cause, why }: Fallback) -> FallbackSummary {
+    FallbackSummary {
+        at_s: seconds(by.stamp.at),
+        packet: by.stamp.packet,
+        from: by.from,
+        cause,
+        why,
+    }
+}
+
+fn signal_summary(connection: &Connection, Signal { by, position }: Signal) -> SignalSummary {
+    let stream = &connection.streams[!by.from as usize];
+    SignalSummary {
+        at_s: seconds(by.stamp.at),
+        packet: by.stamp.packet,
+        subflow: by.subflow,
+        from: by.from,
+        data: position.map(|position| stream.shown(position)),
+    }
+}
+
+fn address_summary(announced: &Announced, subflows: &[&Subflow]) -> AddressSummary {
+    let side = announced.by.from as usize;
+    let uses = |subflow: &&Subflow| subflow.ends[side].address.ip() == announced.address;
+    AddressSummary {
+        packet: announced.by.stamp.packet,
+        from: announced.by.from,
+        id: announced.id,
+        address: announced.address.to_string(),
+        port: announced.port,
+        is_hmac_right: announced.is_proved,
+        echoed: announced.was_echoed,
+        withdrawn: announced.was_withdrawn,
+        joined: subflows.iter().any(uses),
+    }
+}
+
+/// Returns the longest round trip of the handshakes, which does not depend on the place of capture.
+fn round_trip(subflows: &[&Subflow]) -> Option<Nanos> {
+    let answered = subflows.iter().filter(|one| one.answered_at.is_some());
+    answered
+        .filter_map(|one| Some(one.established_at?.saturating_sub(one.first_at)))
+        .max()
+}
+
+fn data_summary<'a>(
+    stream: &DataStream,
+    senders: impl Iterator<Item = &'a Sender>,
+    round_trip: Option<Nanos>,
+) -> DataSummary {
+    let shortest = round_trip.map_or(SHORTEST_RATED, |time| LEAST_ROUND_TRIPS * time);
     let retransmitted: u64 = senders
         .map(|sender| sender.counts.retransmitted_bytes)
         .sum();
     let lasted = stream
         .first_at
-        .map(|first| seconds(stream.last_at.saturating_sub(first)));
+        .map(|first| stream.last_at.saturating_sub(first));
     DataSummary {
         bytes: stream.bytes,
         goodput_bps: lasted
-            .filter(|lasted| *lasted > 0.0)
-            .map(|lasted| stream.bytes as f64 * 8.0 / lasted),
+            .filter(|lasted| *lasted >= shortest.max(1))
+            .map(|lasted| stream.bytes as f64 * 8.0 / seconds(lasted)),
         duplicate_bytes: retransmitted + stream.reinjected.bytes,
         unseen_bytes: stream.unseen_bytes,
         reinjected: stream.reinjected,
@@ -300,6 +419,9 @@ fn subflow_summary(index: usize, subflow: &Subflow, of_bytes: u64) -> SubflowSum
         role: subflow.role,
         opened_by: subflow.opener,
         start_s: seconds(subflow.first_at),
+        syns: subflow.syns,
+        answered_s: subflow.answered_at.map(seconds),
+        proofs: by_side(|side| subflow.proofs[side as usize]),
         handshake_s: handshake.map(|at| seconds(at.saturating_sub(subflow.first_at))),
         usable_s: subflow.usable_at.map(seconds),
         first_data_s: first_data.map(seconds),
@@ -314,6 +436,7 @@ fn subflow_summary(index: usize, subflow: &Subflow, of_bytes: u64) -> SubflowSum
                 counts: sender.counts,
                 rtt: sender.rtt.durations(),
                 timeouts: sender.timeouts.clone(),
+                checksums: sender.checksums.counts,
                 rate: sender.rate.bins(),
             }
         }),

@@ -1,6 +1,6 @@
 //! Tests what is reported about captures, one behaviour a test.
 
-use capture::analysis::{ConnectionSummary, Ending, EventKind, Kind, Row, Side};
+use capture::analysis::{ConnectionSummary, Ending, EventKind, Kind, Proof, Row, Side};
 use mptcp::connection::keys::{Keys, Nonces, initial_data_seq, token};
 use mptcp::seq::DataSeq;
 use mptcp::wire::{
@@ -151,6 +151,43 @@ fn a_join_finds_its_connection_by_the_token() {
         "{:?}",
         connection.events
     );
+}
+
+#[test]
+fn the_hmacs_of_a_join_are_right_with_the_keys_of_the_capture() {
+    let [_, joined] = &only(&two_subflows()).subflows[..] else {
+        panic!("not two subflows");
+    };
+    let right = |packet| {
+        Some(Proof {
+            packet,
+            is_right: Some(true),
+        })
+    };
+    assert_eq!(joined.proofs.server, right(5));
+    assert_eq!(joined.proofs.client, right(6));
+}
+
+#[test]
+fn without_the_keys_no_hmac_is_judged() {
+    let mut talk = Conversation::default();
+    talk.open(client(2, PORT), server(2), join(false));
+    let proof = only(&talk).subflows[0].proofs.client;
+    assert_eq!(proof.map(|proof| proof.is_right), Some(None));
+}
+
+#[test]
+fn mp_fail_names_the_data_by_its_offset() {
+    let mut talk = two_subflows();
+    let data_seq = DataSeq(first(500));
+    let fail = MptcpOption::Fail { data_seq };
+    upload(&mut talk, 1, mapped(1001, 1000, 0));
+    reply(&mut talk, 1, data(2001, 0, fail));
+    let connection = only(&talk);
+    let fail = connection.mp_fail.as_ref().unwrap();
+    assert_eq!((fail.from, fail.data), (Side::Server, Some(500)));
+    let event = connection.events.last().unwrap();
+    assert_eq!(event.text, "data from byte 500 on did not arrive as sent");
 }
 
 #[test]

@@ -1,0 +1,472 @@
+"""The verdict on a connection of a capture: what happened, and which packets show it, in at most three sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mptcplab.report.quantities import quantity
+
+Json = dict[str, Any]
+
+SIDES = ("client", "server")
+MOST_SENTENCES = 3
+#: The reasons of a reset (RFC 8684, section 3.6).
+REASONS = {
+    0: "unspecified",
+    1: "MPTCP-specific error",
+    2: "lack of resources",
+    3: "administratively prohibited",
+    4: "too much outstanding data",
+    5: "unacceptable performance",
+    6: "middlebox interference",
+}
+#: Seconds without an answer on a subflow that a verdict mentions.
+LEAST_STALL_S = 0.5
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A sentence of a verdict. ``kind`` names what was found, for programs."""
+
+    kind: str
+    text: str
+
+
+def with_verdicts(document: Json) -> Json:
+    """Returns the document of ``mptcplab.captures.explain`` with a ``verdict`` first in each connection."""
+    connections = [{"verdict": as_json(connection), **connection} for connection in document["connections"]]
+    return {**document, "connections": connections}
+
+
+def as_json(connection: Json) -> list[Json]:
+    """Returns the verdict as a list of objects with ``kind`` and ``text``."""
+    return [{"kind": finding.kind, "text": finding.text} for finding in verdict(connection)]
+
+
+def verdict_sentences(connection: Json) -> list[str]:
+    """Returns the verdict in sentences."""
+    return [finding.text for finding in verdict(connection)]
+
+
+def verdict(connection: Json) -> list[Finding]:
+    """Returns the most important findings about a connection, at least one and at most three."""
+    if connection["version"] is None:
+        return [_plain(connection)]
+    found = [finding for search in SEARCHES for finding in search(connection)]
+    if not found:
+        return [_healthy(connection)]
+    if len(found) < MOST_SENTENCES and (carried := _carried(connection)):
+        found.append(Finding("carried", f"{carried[0].upper()}{carried[1:]}."))
+    left = len(found) - MOST_SENTENCES
+    if left > 0:
+        last = found[MOST_SENTENCES - 1]
+        found[MOST_SENTENCES - 1] = Finding(last.kind, f"{last.text} Further findings are in the tables below.")
+    return found[:MOST_SENTENCES]
+
+
+def _packets(connection: Json, side: str) -> int:
+    return sum(subflow["directions"][side]["packets"] for subflow in connection["subflows"])
+
+
+def _peer(side: str) -> str:
+    return "server" if side == "client" else "client"
+
+
+def _missing_parts(connection: Json) -> Iterator[Finding]:
+    """Names the parts of the connection that the capture lacks."""
+    one_way = [subflow for subflow in connection["subflows"] if _silent_side(subflow)]
+    for side in SIDES:
+        if subflows := [subflow for subflow in one_way if _silent_side(subflow) == side]:
+            text = (
+                f"The capture has no packet of the {side} on {_names(subflows)}, so it is unknown what the {side} "
+                "answered, and whether it refused anything."
+            )
+            yield Finding("one_direction", text)
+    if connection["subflows"][0]["role"] != "initial" and not one_way:
+        text = (
+            "The beginning of the connection is not in the capture, so its keys are unknown, and HMACs of joins "
+            "cannot be checked."
+        )
+        yield Finding("beginning_missing", text)
+
+
+def _silent_side(subflow: Json) -> str | None:
+    """Returns the side whose packets were not captured. A side that did not answer a SYN is not such a side."""
+    syns = subflow["syns"]["with_mptcp"] + subflow["syns"]["without_mptcp"]
+    for side in SIDES:
+        other = subflow["directions"][_peer(side)]["packets"]
+        if not subflow["directions"][side]["packets"] and other > syns:
+            return side
+    return None
+
+
+def _keys(connection: Json) -> list[str | None]:
+    return [connection["sides"][side]["key"] for side in SIDES]
+
+
+def _fallback(connection: Json) -> Iterator[Finding]:
+    """Explains why the connection continued as TCP, if no data was changed."""
+    fallback = connection["fallback"]
+    if fallback is None or connection["mp_fail"] is not None:
+        return
+    packet, at = fallback["packet"], quantity(fallback["at_s"], "s")
+    if fallback["cause"] == "answer_without_capable":
+        yield _no_capable(connection["subflows"][0], packet)
+    elif fallback["cause"] == "infinite_mapping":
+        text = (
+            f"The {fallback['from']} gave MPTCP up at {at} by an infinite mapping (packet {packet}); no MP_FAIL that "
+            "would give the reason is in the capture."
+        )
+        yield Finding("infinite_mapping", text)
+    else:
+        yield _without_signal(connection, at)
+
+
+def _no_capable(subflow: Json, packet: int) -> Finding:
+    syns = subflow["syns"]
+    if syns["without_mptcp"] and syns["with_mptcp"]:
+        text = (
+            f"The connection is plain TCP: {_count(syns['with_mptcp'], 'SYN')} with MP_CAPABLE had no answer, and the "
+            "client tried again without the option. Something on the way may drop SYNs with MP_CAPABLE."
+        )
+        return Finding("syn_with_capable_unanswered", text)
+    text = (
+        f"The server does not speak MPTCP: its SYN/ACK (packet {packet}) carries no MP_CAPABLE. Or the option of "
+        "the SYN or of the SYN/ACK was removed on the way."
+    )
+    return Finding("no_mptcp_at_server", text)
+
+
+def _without_signal(connection: Json, at: str) -> Finding:
+    bare = [(packet, side) for side in SIDES if (packet := connection["bare_packets"][side]) is not None]
+    packet, side = min(bare, default=(connection["fallback"]["packet"], connection["fallback"]["from"]))
+    text = (
+        f"MPTCP fell back to TCP at {at}, because packet {packet} of the {side} carries no DSS option: it was removed "
+        f"on the way, or the {side} received no MPTCP option from the {_peer(side)} either."
+    )
+    return Finding("no_signal", text)
+
+
+def _changed_payload(connection: Json) -> Iterator[Finding]:
+    """Tells who found a wrong checksum, and whether the capture shows the change."""
+    fail, wrong = connection["mp_fail"], _wrong_checksum(connection)
+    went_on = " The connection continued as TCP." if connection["fallback"] else ""
+    if wrong is not None:
+        side, subflow, first = wrong
+        text = (
+            f"Payload of the {side} was changed on the way to the place of capture, between byte {first['data']} and "
+            f"byte {first['data'] + first['bytes']}: the DSS checksum of packet {first['packet']} on subflow {subflow} "
+            "is not that of the payload"
+        )
+        text += f"; the {fail['from']} answered with MP_FAIL (packet {fail['packet']})." if fail else "."
+        yield Finding("payload_changed", text + went_on)
+    elif fail is not None:
+        sender = _peer(fail["from"])
+        place = "" if fail["data"] is None else f" from byte {fail['data']} on"
+        yield Finding(
+            "payload_refused",
+            f"The {fail['from']} refused data of the {sender}{place} with MP_FAIL (packet {fail['packet']}). "
+            + _checksums_in_capture(connection, fail, sender)
+            + went_on,
+        )
+
+
+def _wrong_checksum(connection: Json) -> tuple[str, int, Json] | None:
+    found = [
+        (side, subflow["id"], first)
+        for subflow in connection["subflows"]
+        for side in SIDES
+        if (first := subflow["directions"][side]["checksums"]["first_wrong"]) is not None
+    ]
+    return min(found, key=lambda one: one[2]["packet"], default=None)
+
+
+def _checksums_in_capture(connection: Json, fail: Json, sender: str) -> str:
+    [subflow] = [one for one in connection["subflows"] if one["id"] == fail["subflow"]]
+    right = subflow["directions"][sender]["checksums"]["right"]
+    if right:
+        return (
+            f"All {right} DSS checksums of the {sender} that can be verified are right in this capture, so the data "
+            "was changed behind the place of capture."
+        )
+    return "The capture lacks the payload or the checksums, so it does not show what was changed."
+
+
+def _aborted(connection: Json) -> Iterator[Finding]:
+    if (abort := connection["mp_fastclose"]) is not None:
+        text = (
+            f"The {abort['from']} aborted the connection at {quantity(abort['at_s'], 's')} "
+            f"(MP_FASTCLOSE, packet {abort['packet']})."
+        )
+        yield Finding("aborted", text)
+
+
+def _unanswered(connection: Json) -> Iterator[Finding]:
+    """Tells that the first SYN was refused or had no answer."""
+    first = connection["subflows"][0]
+    if first["role"] != "initial" or first["answered_s"] is not None or first["usable_s"] is not None:
+        return
+    ended = first["ended"]
+    if ended is not None and ended["how"] == "reset":
+        yield Finding("refused", f"The {ended['by']} refused the connection by RST (packet {ended['packet']}).")
+    elif not _packets(connection, "server"):
+        tried = _count(first["syns"]["with_mptcp"] + first["syns"]["without_mptcp"], "SYN")
+        yield Finding("no_answer", f"No answer to {tried} of the client is in the capture.")
+
+
+def _refused_joins(connection: Json) -> Iterator[Finding]:
+    """Tells of joined subflows that never could carry data. Subflows with the same fate share a sentence."""
+    fates: dict[tuple[str, str], list[Json]] = {}
+    keys = all(_keys(connection))
+    for subflow in connection["subflows"]:
+        if subflow["role"] == "join" and subflow["opened_by"] and not _silent_side(subflow):
+            kind = _fate(subflow)
+            if kind is not None:
+                fates.setdefault((kind, subflow["opened_by"]), []).append(subflow)
+    for (kind, opener), subflows in fates.items():
+        text = FATES[kind](subflows[0], opener, _peer(opener), keys)
+        if others := subflows[1:]:
+            text += f" The same happened to {_names(others)}."
+        yield Finding(kind, text)
+
+
+def _fate(subflow: Json) -> str | None:
+    """Returns what kept a joined subflow from carrying data. None if nothing did."""
+    opener = subflow["opened_by"]
+    answer, proof = subflow["proofs"][_peer(opener)], subflow["proofs"][opener]
+    ended = subflow["ended"]
+    reset_by = ended["by"] if ended is not None and ended["how"] == "reset" else None
+    if answer is not None and answer["is_right"] is False:
+        return "answer_hmac_wrong"
+    if proof is not None and proof["is_right"] is False:
+        return "join_hmac_wrong"
+    if subflow["answered_s"] is None:
+        return "join_refused" if reset_by == _peer(opener) else "join_unanswered"
+    if answer is None:
+        return "join_without_option"
+    if subflow["usable_s"] is not None:
+        return None
+    return "join_incomplete" if reset_by is None else "join_reset"
+
+
+def _refused(subflow: Json, _opener: str, _peer_side: str, _keys: bool) -> str:
+    return (
+        f"The {subflow['ended']['by']} refused subflow {subflow['id']}: it answered the SYN with RST{_reset(subflow)}."
+    )
+
+
+def _unanswered_join(subflow: Json, opener: str, peer: str, _keys: bool) -> str:
+    tried = _count(subflow["syns"]["with_mptcp"] + subflow["syns"]["without_mptcp"], "SYN")
+    return (
+        f"Subflow {subflow['id']} never began: no answer to {tried} with MP_JOIN of the {opener} is in the capture, so "
+        f"the {peer} is unreachable there, or something drops SYNs with MP_JOIN."
+    )
+
+
+def _without_option(subflow: Json, _opener: str, peer: str, _keys: bool) -> str:
+    return (
+        f"Subflow {subflow['id']} could not join: the SYN/ACK of the {peer} carries no MP_JOIN, which was removed on "
+        f"the way from its SYN or from the SYN/ACK{_ended(subflow)}."
+    )
+
+
+def _answer_wrong(subflow: Json, _opener: str, peer: str, _keys: bool) -> str:
+    return (
+        f"The HMAC in the SYN/ACK of the {peer} for subflow {subflow['id']} "
+        f"(packet {subflow['proofs'][peer]['packet']}) is not that of the keys in this capture, so it was changed "
+        f"before the place of capture, or the {peer} holds other keys{_ended(subflow)}."
+    )
+
+
+def _proof_wrong(subflow: Json, opener: str, _peer_side: str, _keys: bool) -> str:
+    return (
+        f"The HMAC of the {opener} for subflow {subflow['id']} (packet {subflow['proofs'][opener]['packet']}) is not "
+        f"that of the keys in this capture, so it was changed before the place of capture, or the {opener} holds other "
+        f"keys{_ended(subflow)}."
+    )
+
+
+def _was_reset(subflow: Json, opener: str, peer: str, keys: bool) -> str:
+    by = subflow["ended"]["by"]
+    begin = f"The {by} reset subflow {subflow['id']} during its handshake{_reset(subflow)}."
+    sender = opener if by == peer else peer
+    proof = subflow["proofs"][sender]
+    if proof is None:
+        return f"{begin} No HMAC of the {sender} is in the capture."
+    if proof["is_right"] is None:
+        why = "the capture lacks nonces" if keys else "the capture lacks the keys"
+        return f"{begin} Whether the HMAC in packet {proof['packet']} is right is unknown, because {why}."
+    return (
+        f"{begin} The HMAC of the {sender} (packet {proof['packet']}) is right in this capture, so something behind "
+        f"the place of capture changed it, or the {by} holds other keys or refuses for another reason."
+    )
+
+
+def _incomplete(subflow: Json, _opener: str, peer: str, _keys: bool) -> str:
+    return (
+        f"Subflow {subflow['id']} never could carry data: no answer of the {peer} to the third packet is in the "
+        "capture."
+    )
+
+
+FATES: dict[str, Callable[[Json, str, str, bool], str]] = {
+    "join_refused": _refused,
+    "join_unanswered": _unanswered_join,
+    "join_without_option": _without_option,
+    "answer_hmac_wrong": _answer_wrong,
+    "join_hmac_wrong": _proof_wrong,
+    "join_reset": _was_reset,
+    "join_incomplete": _incomplete,
+}
+
+
+def _reset(subflow: Json) -> str:
+    """Returns the packet and the reason of a reset, in parentheses."""
+    ended = subflow["ended"]
+    reason = ended["reason"]
+    said = "no reason given" if reason is None else f"'{REASONS.get(reason, f'reason {reason}')}'"
+    return f" (packet {ended['packet']}, {said})"
+
+
+def _ended(subflow: Json) -> str:
+    ended = subflow["ended"]
+    if ended is None or ended["how"] != "reset":
+        return ""
+    return f"; the {ended['by']} reset the subflow{_reset(subflow)}"
+
+
+def _resets(connection: Json) -> Iterator[Finding]:
+    """Tells of subflows that were reset after they could carry data."""
+    if connection["mp_fastclose"] is not None:
+        return
+    resets: dict[tuple[str, int | None], list[Json]] = {}
+    for subflow in connection["subflows"]:
+        ended = subflow["ended"]
+        is_join = subflow["role"] == "join" and subflow["opened_by"] and _fate(subflow) is not None
+        was_open = subflow["usable_s"] is not None or subflow["role"] == "by_data"
+        if ended is not None and ended["how"] == "reset" and was_open and not is_join:
+            resets.setdefault((ended["by"], ended["reason"]), []).append(subflow)
+    for (side, _), subflows in resets.items():
+        yield Finding("reset", f"The {side} reset {_names(subflows)}{_reset(subflows[0])}.")
+
+
+def _stalls(connection: Json) -> Iterator[Finding]:
+    """Tells of the longest time in which a subflow did not answer retransmissions."""
+    stalls = [
+        (end - begin, begin, episode, subflow["id"], side)
+        for subflow in connection["subflows"]
+        for side in SIDES
+        for episode in subflow["directions"][side]["timeouts"]
+        for begin in [episode["at_s"] - episode["after_s"]]
+        for end in [connection["end_s"] if episode["end_s"] is None else episode["end_s"]]
+    ]
+    length, begin, episode, subflow, side = max(stalls, default=(0.0, 0.0, None, 0, ""), key=lambda stall: stall[0])
+    if episode is None or length < LEAST_STALL_S:
+        return
+    end = "until the end of the capture" if episode["end_s"] is None else f"for {quantity(length, 's')}"
+    text = (
+        f"Subflow {subflow} stalled {end}: from {begin:.3f} s on, nothing that the {side} sent on it was acknowledged "
+        f"({_count(episode['retries'], 'retransmission')})"
+    )
+    if reinjected := connection["data"][side]["reinjected"]["bytes"]:
+        text += f". The connection reinjected {quantity(reinjected, 'B')} of the {side}'s data in all"
+    yield Finding("stalled", text + ".")
+
+
+def _announcements(connection: Json) -> Iterator[Finding]:
+    """Tells of announced addresses that were not used, and of those with a wrong HMAC."""
+    unused: dict[tuple[str, bool, bool], list[str]] = {}
+    for address in connection["announced"]:
+        name = f"{address['address']} (ADD_ADDR, packet {address['packet']})"
+        if address["is_hmac_right"] is False:
+            text = (
+                f"The HMAC with which the {address['from']} announced {name} is not that of the keys, so the "
+                "announcement was changed before the place of capture."
+            )
+            yield Finding("announcement_hmac_wrong", text)
+        elif not address["joined"]:
+            unused.setdefault((address["from"], address["echoed"], address["withdrawn"]), []).append(name)
+    for (side, echoed, withdrawn), names in unused.items():
+        then = ", and withdrew the announcement" if withdrawn else ""
+        text = (
+            f"The {side} announced {_series(names)}{then}; no join there is in the capture. The {_peer(side)} "
+            f"{'echoed' if echoed else 'did not echo'} the announcement."
+        )
+        yield Finding("announced_not_joined", text)
+
+
+def _plain(connection: Json) -> Finding:
+    first = connection["subflows"][0]
+    syns = first["syns"]
+    if not syns["without_mptcp"]:
+        start = (
+            "The beginning of the connection is not in the capture, and no packet has an MPTCP option: it is plain "
+            "TCP, or its options were removed"
+        )
+        return Finding("plain_beginning_missing", f"{start}{_plain_end(first)}.")
+    if first["answered_s"] is None and not first["directions"]["server"]["packets"] and first["usable_s"] is None:
+        text = f"Plain TCP: no answer to {_count(syns['without_mptcp'], 'SYN')} of the client is in the capture."
+        return Finding("no_answer", text)
+    text = "Plain TCP: the SYN of the client does not ask for MPTCP (or its MP_CAPABLE was removed before the capture)"
+    return Finding("plain", f"{text}{_plain_end(first)}.")
+
+
+def _plain_end(subflow: Json) -> str:
+    ended = subflow["ended"]
+    if ended is None or ended["how"] != "reset":
+        return ""
+    return f"; the {ended['by']} reset it (packet {ended['packet']})"
+
+
+def _healthy(connection: Json) -> Finding:
+    carried = _carried(connection) or "no data is in the capture"
+    return Finding("worked", f"MPTCP worked: {carried}; nothing was refused in this capture.")
+
+
+def _carried(connection: Json) -> str:
+    """Returns how the subflows shared the data of the host that sent more."""
+    sums = {side: sum(one["directions"][side]["bytes"] for one in connection["subflows"]) for side in SIDES}
+    side = max(SIDES, key=lambda one: sums[one])
+    total = sums[side]
+    if not total:
+        return ""
+    shares = {one["id"]: one["directions"][side]["bytes"] for one in connection["subflows"]}
+    used = {name: sent for name, sent in shares.items() if sent}
+    sent = quantity(connection["data"][side]["bytes"] or total, "B")
+    if len(used) == 1:
+        idle = [one for one in connection["subflows"] if one["usable_s"] is not None and not one["bytes"]]
+        others = f"; {_names(idle)} could have carried data and did not" if idle else ""
+        return f"subflow {next(iter(used))} carried all {sent} of the {side}{others}"
+    parts = _series([f"{sent / total:.0%}" for sent in used.values()])
+    return f"{len(used)} subflows carried {parts} of the {sent} of the {side}"
+
+
+def _names(subflows: Sequence[Json]) -> str:
+    numbers = [str(subflow["id"]) for subflow in subflows]
+    return f"subflow {numbers[0]}" if len(numbers) == 1 else f"subflows {_series(numbers)}"
+
+
+def _series(items: Sequence[str]) -> str:
+    if len(items) > 8:
+        return f"{', '.join(items[:8])} and {len(items) - 8} more"
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+#: The searches for findings, the most important first.
+SEARCHES: list[Callable[[Json], Iterator[Finding]]] = [
+    _unanswered,
+    _changed_payload,
+    _fallback,
+    _aborted,
+    _refused_joins,
+    _resets,
+    _missing_parts,
+    _stalls,
+    _announcements,
+]
