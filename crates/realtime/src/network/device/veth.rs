@@ -144,8 +144,14 @@ fn packet_socket(device: u32) -> io::Result<OwnedFd> {
     let set = |level, name, value: i32| {
         sys::set_socket_option(socket.as_fd(), level, name, &value.to_ne_bytes())
     };
-    set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, SOCKET_BUFFER_BYTES)?;
-    set(libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, SOCKET_BUFFER_BYTES)?;
+    // In a user namespace the limits of the machine hold (net.core.rmem_max, wmem_max).
+    for (forced, limited) in [
+        (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
+        (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
+    ] {
+        set(libc::SOL_SOCKET, forced, SOCKET_BUFFER_BYTES)
+            .or_else(|_| set(libc::SOL_SOCKET, limited, SOCKET_BUFFER_BYTES))?;
+    }
     set(libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)?;
     sys::bind_to_device(socket.as_fd(), device)?;
     Ok(socket)
