@@ -379,7 +379,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_stuck_is_not_waited_for_without_end() {
-        let mut described: serde_json::Value = serde_json::from_str(EIGHT_LINKS).expect("JSON");
+        let mut described = crate::complete::experiment(EIGHT_LINKS);
         for group in ["links", "interfaces", "subnets", "flows", "events"] {
             described[group] = serde_json::json!([]);
         }

@@ -6,6 +6,7 @@ use experiment::run::Run as _;
 use serde_json::{Value, json};
 use simulator::QueueKind;
 
+use crate::complete;
 use crate::experiments::{
     MS, SECOND, add_event, add_link, add_node, finish, run, run_with, set_jitter, start,
 };
@@ -23,7 +24,7 @@ const STREAMS_HASHES: &str = include_str!("golden-streams.hashes");
 const JITTER_HASHES: &str = include_str!("golden-jitter.hashes");
 
 fn golden() -> Value {
-    serde_json::from_str(GOLDEN).expect("JSON")
+    complete::experiment(GOLDEN)
 }
 
 fn hash(experiment: &Value, seed: u64, queue: QueueKind) -> String {
@@ -38,7 +39,7 @@ fn the_golden_trace_is_the_same_on_every_machine_and_in_every_build() {
 #[test]
 fn hosts_that_are_said_to_take_no_time_leave_the_trace_as_it_was_before_they_could() {
     for text in [GOLDEN, STREAMS] {
-        let unstated: Value = serde_json::from_str(text).expect("JSON");
+        let unstated = complete::experiment(text);
         let mut none = unstated.clone();
         for host in none["hosts"].as_array_mut().expect("hosts") {
             assert_eq!(host["host_jitter"], json!({"kind": "unstated"}));
@@ -52,7 +53,7 @@ fn hosts_that_are_said_to_take_no_time_leave_the_trace_as_it_was_before_they_cou
 #[test]
 fn hosts_that_take_time_have_one_trace_on_every_machine_in_every_build_and_with_both_queues() {
     let hashes = [("all", GOLDEN), ("streams", STREAMS)].map(|(name, text)| {
-        let mut experiment: Value = serde_json::from_str(text).expect("JSON");
+        let mut experiment = complete::experiment(text);
         set_jitter(&mut experiment, [20_000, 50_000, 140_000, 350_000]);
         let found = hash(&experiment, 1, QueueKind::Calendar);
         assert_eq!(hash(&experiment, 1, QueueKind::Heap), found, "{name}");
@@ -68,7 +69,7 @@ fn hosts_that_take_time_have_one_trace_on_every_machine_in_every_build_and_with_
 
 /// Returns the streams of the golden experiment with one algorithm.
 fn streams_with(kind: &str, name: &str) -> Value {
-    let mut experiment: Value = serde_json::from_str(STREAMS).expect("JSON");
+    let mut experiment = complete::experiment(STREAMS);
     experiment["flows"][0][kind] = match kind {
         "path_manager" => json!([{"name": name}]),
         _ => json!([name]),
