@@ -1,5 +1,8 @@
 //! The trace: what it depends on, and what it does not.
 
+use std::path::Path;
+use std::{env, fs};
+
 use experiment::algorithms::Registry;
 use experiment::resolved::Action;
 use experiment::run::Run as _;
@@ -22,6 +25,19 @@ const STREAMS_HASHES: &str = include_str!("golden-streams.hashes");
 
 /// Both experiments with hosts that take time, one line each.
 const JITTER_HASHES: &str = include_str!("golden-jitter.hashes");
+
+/// Compares hashes with those on record. With `UPDATE_SNAPSHOTS`, writes the file instead.
+fn assert_snapshot(name: &str, recorded: &str, found: &str) {
+    if env::var_os("UPDATE_SNAPSHOTS").is_some() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sim");
+        fs::write(Path::new(folder).join(name), found).expect("a file");
+        return;
+    }
+    assert!(
+        found == recorded,
+        "{name} should be as follows; UPDATE_SNAPSHOTS=1 writes it\n{found}"
+    );
+}
 
 fn golden() -> Value {
     complete::experiment(GOLDEN)
@@ -60,11 +76,7 @@ fn hosts_that_take_time_have_one_trace_on_every_machine_in_every_build_and_with_
         assert_ne!(hash(&experiment, 2, QueueKind::Heap), found, "{name}");
         format!("{name} {found}\n")
     });
-    let hashes = hashes.concat();
-    assert!(
-        hashes == JITTER_HASHES,
-        "golden-jitter.hashes should be\n{hashes}"
-    );
+    assert_snapshot("golden-jitter.hashes", JITTER_HASHES, &hashes.concat());
 }
 
 /// Returns the streams of the golden experiment with one algorithm.
@@ -92,10 +104,7 @@ fn every_algorithm_has_one_trace_on_every_machine_in_every_build_and_with_both_q
         format!("{kind} {name} {found}\n")
     });
     let hashes: String = hashes.collect();
-    assert!(
-        hashes == STREAMS_HASHES,
-        "golden-streams.hashes should be\n{hashes}"
-    );
+    assert_snapshot("golden-streams.hashes", STREAMS_HASHES, &hashes);
 }
 
 #[test]
