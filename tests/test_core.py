@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from mptcplab import _core
+from mptcplab.behaviours import presets
 
 GOLDEN = Path(__file__).parent.parent / "crates/simulator/tests/sim/golden.json"
 MS = 1_000_000
@@ -18,7 +19,15 @@ MS = 1_000_000
 
 @pytest.fixture
 def experiment() -> dict[str, Any]:
-    resolved: dict[str, Any] = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    return completed(GOLDEN)
+
+
+def completed(file: Path) -> dict[str, Any]:
+    """Reads an experiment whose hosts state only some of their keys."""
+    resolved: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    for host in resolved["hosts"]:
+        host["behaviour"] = [presets()[one["name"]] | one for one in host["behaviour"]]
+    resolved["hosts"] = [json.loads(_core.usual_host(host["id"])) | host for host in resolved["hosts"]]
     return resolved
 
 
@@ -46,7 +55,7 @@ STREAMS = GOLDEN.with_name("golden-streams.json")
 @pytest.mark.parametrize("line", STREAMS.with_suffix(".hashes").read_text(encoding="utf-8").splitlines())
 def test_every_algorithm_has_the_trace_of_the_unoptimised_build(line: str, tmp_path: Path) -> None:
     kind, name, trace_hash = line.split()
-    resolved = json.loads(STREAMS.read_text(encoding="utf-8"))
+    resolved = completed(STREAMS)
     resolved["flows"][0][kind] = [{"name": name}] if kind == "path_manager" else [name]
     simulation = start(resolved, tmp_path)
     simulation.advance(10**12)
@@ -155,6 +164,7 @@ def test_files_are_os_errors(experiment: dict[str, Any], tmp_path: Path) -> None
 FILLS_THE_DISK = """
 import resource, sys
 from mptcplab import _core
+from mptcplab.behaviours import presets
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (4_000_000, 4_000_000))
 simulation = _core.Simulation(open(sys.argv[1]).read(), 1, sys.argv[2])

@@ -34,6 +34,9 @@ def resolved_schema() -> str:
 def behaviours() -> str:
     """The presets of behaviours, as JSON: a list of behaviours in the resolved form."""
 
+def usual_host(name: str) -> str:
+    """The host with this id that experiments mean by leaving out all else, as JSON in the resolved form."""
+
 def algorithms() -> list[tuple[str, str, list[str], str, str, list[_Parameter]]]:
     """The engine's algorithms.
 

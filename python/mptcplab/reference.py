@@ -1,4 +1,4 @@
-"""Generates files from the code: the JSON Schemas, the reference in the documentation, the list of the catalogue.
+"""Generates files from the code: JSON Schemas, reference pages, the list of the catalogue, a corpus for fuzzing.
 
 python -m mptcplab.reference CHECKOUT
 """
@@ -24,7 +24,7 @@ from pydantic.fields import FieldInfo
 from mptcplab import _core, algorithms, document
 from mptcplab.catalogue import Entry, catalogue, entry_of
 from mptcplab.document import Node
-from mptcplab.experiment import Experiment, json_schema, profiles
+from mptcplab.experiment import Experiment, json_schema, members, profiles
 from mptcplab.experiment.base import ONE_OR_MORE, Directions, Model, Name, Shorthand, field_texts, plain
 from mptcplab.experiment.flows import Flow
 from mptcplab.experiment.links import LinkSettings
@@ -34,7 +34,7 @@ from mptcplab.units import Quantity
 _GENERATED = "<!-- Written by `make schema` from the code. -->\n\n"
 
 
-def documents() -> dict[str, str]:
+def documents(checkout: Path) -> dict[str, str]:
     """Returns the content of every generated file of a checkout, by path."""
     entries = [entry_of(member) for member in catalogue()]
     return {
@@ -48,12 +48,13 @@ def documents() -> dict[str, str]:
         "docs/reference/algorithms.md": _GENERATED + algorithm_reference(),
         "docs/reference/features.md": _GENERATED + feature_reference(),
         "docs/reference/profiles.md": _GENERATED + profile_reference(),
+        **fuzzing_corpus(checkout / "examples"),
     }
 
 
 def write(checkout: Path) -> None:
     """Writes the generated files of a checkout."""
-    for name, text in documents().items():
+    for name, text in documents(checkout).items():
         path = checkout / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -119,6 +120,18 @@ def resolved_types() -> str:
         files = ["--input", str(schema), "--output", str(module)]
         subprocess.run([*generator, *_OF_GENERATOR, *files], check=True)
         return module.read_text(encoding="utf-8")
+
+
+#: The examples from which the fuzzer makes resolved experiments.
+_FUZZED = [
+    *("aqm-comparison", "failing-link", "gilbert-elliott-loss", "host-queue", "router-and-switch", "two-paths-mptcp"),
+]
+
+
+def fuzzing_corpus(examples: Path) -> dict[str, str]:
+    """Returns the resolved form of the first member of some examples, without origins."""
+    first = {name: next(iter(members(examples / f"{name}.yaml"))).resolve().data for name in _FUZZED}
+    return {f"fuzz/corpus/resolved/{name}": json.dumps(data | {"origins": {}}) + "\n" for name, data in first.items()}
 
 
 # ---- the description -------------------------------------------------------------------------------------------------

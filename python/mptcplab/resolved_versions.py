@@ -6,6 +6,7 @@ version 1 wherever it can express an experiment.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from mptcplab import _core
@@ -37,10 +38,16 @@ _IMPLIED: dict[str, Json] = {
     },
 }
 
-#: What version 1 left out where it had the usual value, by place.
+#: The keys of hosts that version 1 always had.
+_WRITTEN = {
+    *("id", "stack", "mptcp", "one_at_a_time", "syn_retries", "syn_linear_timeouts", "checksum", "rcvbuf_bytes"),
+    *("sndbuf_bytes", "initial_window_segments", "first_hop", "behaviour"),
+}
+
+#: What version 1 left out where it had the usual value, by place. All later fields of hosts are among it.
 _LEFT_OUT: dict[str, Json] = {
     "": {"middleboxes": [], "user_code": []},
-    "hosts": {"fallback": "rfc", "host_jitter": {"kind": "unstated"}},
+    "hosts": {key: value for key, value in json.loads(_core.usual_host("")).items() if key not in _WRITTEN},
     "nodes": {"next_hop": None},
     "flows": {"handshake": "primary"},
     "flows.paths": {"routed": False},

@@ -130,7 +130,7 @@ impl AddressChange {
     }
 
     /// Reports the change to the engine of the host.
-    pub fn tell(&self, now: Nanos, endpoint: &mut Endpoint) {
+    pub fn apply(&self, now: Nanos, endpoint: &mut Endpoint) {
         for &address in &self.addresses {
             match self.kind {
                 Change::Usable(is_up) => endpoint.handle_address_change(now, address, is_up),

@@ -16,7 +16,7 @@ use experiment::algorithms::parameters::Kind;
 use experiment::capabilities::{Capability, Missing};
 use experiment::features::{BackEnd, Feature};
 use experiment::resolved::{
-    Algorithm, Behaviour, Experiment, Parameters, ResolvedError, SCHEMA, schema,
+    Algorithm, Behaviour, Experiment, Host, Parameters, ResolvedError, SCHEMA, schema,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -36,6 +36,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(algorithms, module)?)?;
     module.add_function(wrap_pyfunction!(behaviours, module)?)?;
+    module.add_function(wrap_pyfunction!(usual_host, module)?)?;
     module.add_function(wrap_pyfunction!(resolved_schema, module)?)?;
     module.add_function(wrap_pyfunction!(check_parameters, module)?)?;
     module.add_function(wrap_pyfunction!(fluid::why_no_fluid, module)?)?;
@@ -100,6 +101,12 @@ fn resolved_schema() -> String {
 #[pyfunction]
 fn behaviours() -> String {
     serde_json::to_string(&Behaviour::presets()).expect("serializable")
+}
+
+/// Returns the host with the id `name` that experiments mean by leaving out all else, as JSON.
+#[pyfunction]
+fn usual_host(name: &str) -> String {
+    serde_json::to_string(&Host::usual(name)).expect("serializable")
 }
 
 /// Returns the engine's algorithms: (field of a flow, name, aliases, summary, source, parameters).

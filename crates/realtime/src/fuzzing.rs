@@ -68,7 +68,7 @@ pub fn offload(input: &[u8]) {
     };
     let mut joined = SuperPacket::of(first.clone());
     let payload = first.segment.payload.len();
-    let taken = joined.is_of_flow(&second) && joined.take_in(&second);
+    let taken = joined.is_of_flow(&second) && joined.append(&second);
     let carried = payload + u32::from(taken) * second.segment.payload.len();
     assert_eq!(joined.packet().segment.payload.len(), carried);
     let emitted = joined.emit(&[0; VIRTIO_HEADER_BYTES]);

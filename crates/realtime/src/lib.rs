@@ -8,6 +8,9 @@
 pub mod applications;
 mod capabilities;
 mod clock;
+#[cfg(test)]
+#[path = "../../experiment/tests/complete/mod.rs"]
+mod complete;
 mod emulator;
 mod error;
 #[cfg(feature = "fuzzing")]

@@ -129,7 +129,7 @@ impl LiveRun {
                 .map(|event| event.id.clone());
             self.carry_out(&action, &id.unwrap_or_default())?;
         }
-        self.note_what_arrived()?;
+        self.record_arrivals()?;
         if self.record.now >= self.record.samples.next_at() {
             self.sample()?;
         }
@@ -159,7 +159,7 @@ impl LiveRun {
         self.path_managers.apply(action)
     }
 
-    fn note_what_arrived(&mut self) -> Result<(), LiveError> {
+    fn record_arrivals(&mut self) -> Result<(), LiveError> {
         for unit in self.arriving_units.try_iter() {
             self.record.units.push(unit)?;
         }
@@ -167,7 +167,7 @@ impl LiveRun {
             let name = &self.traffic.probe_names()[answer.probe];
             let rtt = [seconds(answer.rtt_ns)];
             let samples = &mut self.record.samples;
-            samples.note(answer.time_ns, name, Group::Rtt, rtt)?;
+            samples.record_at(answer.time_ns, name, Group::Rtt, rtt)?;
         }
         self.path_events.extend(self.path_managers.events());
         Ok(())
@@ -175,9 +175,9 @@ impl LiveRun {
 
     fn sample(&mut self) -> Result<(), LiveError> {
         let network = self.emulator.state()?;
-        for told in self.stacks.tell()? {
-            self.telemetry.hear(told.ends);
-            self.path_events.extend(told.path_events);
+        for report in self.stacks.report()? {
+            self.telemetry.add_reports(report.ends);
+            self.path_events.extend(report.path_events);
         }
         let flows = self.traffic.flows();
         let probes = self.traffic.probes();
@@ -190,10 +190,10 @@ impl LiveRun {
         }
         let record = &mut self.record;
         record.samples.begin(record.now);
-        sampling::note_payload(record, &flows, &told)?;
-        sampling::note_streams(record, &told)?;
-        sampling::note_network(record, &network, &self.hosts)?;
-        sampling::note_probes(record, self.traffic.probe_names(), &probes)?;
+        sampling::record_payload(record, &flows, &told)?;
+        sampling::record_streams(record, &told)?;
+        sampling::record_network(record, &network, &self.hosts)?;
+        sampling::record_probes(record, self.traffic.probe_names(), &probes)?;
         Ok(())
     }
 
@@ -223,7 +223,7 @@ impl LiveRun {
         self.sample()?;
         self.stacks.stop()?;
         self.programs.stop()?;
-        self.note_what_arrived()?;
+        self.record_arrivals()?;
         let results = self.flow_results();
         let programs = self.programs.results();
         let network = self.emulator.state()?;

@@ -13,7 +13,7 @@ use crate::{Hosts, InterfaceState, NetworkState};
 
 /// Adds the payload and packets that applications counted, and the payload of programs that their
 /// sockets report.
-pub(crate) fn note_payload(
+pub(crate) fn record_payload(
     record: &mut RunRecord,
     counters: &[FlowCounters],
     told: &[FlowTelemetry],
@@ -28,21 +28,21 @@ pub(crate) fn note_payload(
             counters.bytes_in_order,
         ];
         let packets = [counters.packets_sent, counters.packets_received];
-        samples.note(now, entity, Group::Payload, reals(payload))?;
-        samples.note(now, entity, Group::Packets, reals(packets))?;
+        samples.record_at(now, entity, Group::Payload, reals(payload))?;
+        samples.record_at(now, entity, Group::Packets, reals(packets))?;
     }
     let programs = record.experiment.flows.iter().zip(told);
-    for (flow, told) in programs.filter(|(flow, told)| tells_payload(flow, told)) {
+    for (flow, told) in programs.filter(|(flow, told)| reports_payload(flow, told)) {
         let entity = &entity_of(flow);
         let payload = [told.bytes_sent, told.bytes_received, told.bytes_received];
         let payload = payload.map(|bytes| Some(bytes? as f64));
-        samples.note(now, entity, Group::Payload, payload)?;
+        samples.record_at(now, entity, Group::Payload, payload)?;
     }
     Ok(())
 }
 
 /// Adds what sockets report of flows and their subflows.
-pub(crate) fn note_streams(
+pub(crate) fn record_streams(
     record: &mut RunRecord,
     told: &[FlowTelemetry],
 ) -> Result<(), TableError> {
@@ -50,17 +50,17 @@ pub(crate) fn note_streams(
     let streams = record.experiment.flows.iter().zip(told);
     for (flow, told) in streams.filter(|(_, told)| !told.connections.is_empty()) {
         let entity = &entity_of(flow);
-        samples.note(now, entity, Group::Stream, told.values())?;
+        samples.record_at(now, entity, Group::Stream, told.values())?;
         for subflow in &told.subflows {
             let entity = &format!("{entity}.subflows.{}", subflow.number);
-            samples.note(now, entity, Group::Subflow, subflow.values())?;
+            samples.record_at(now, entity, Group::Subflow, subflow.values())?;
         }
     }
     Ok(())
 }
 
 /// Adds the states of links and interfaces.
-pub(crate) fn note_network(
+pub(crate) fn record_network(
     record: &mut RunRecord,
     network: &NetworkState,
     hosts: &Hosts,
@@ -70,14 +70,14 @@ pub(crate) fn note_network(
         HopDirection::BOTH.map(|direction| format!("links.{}.{}", link.id, direction.name()))
     });
     for (name, state) in names.zip(&network.directions) {
-        samples.note(now, &name, Group::Link, state.link.values())?;
-        samples.note(now, &name, Group::Lateness, state.late_s)?;
+        samples.record_at(now, &name, Group::Link, state.link.values())?;
+        samples.record_at(now, &name, Group::Lateness, state.late_s)?;
     }
     let interfaces = record.experiment.interfaces.iter().zip(&network.interfaces);
     for (index, (interface, state)) in interfaces.enumerate() {
         let entity = &format!("interfaces.{}", interface.id);
         let values = interface_values(hosts.is_up(index), state);
-        samples.note(now, entity, Group::Interface, values)?;
+        samples.record_at(now, entity, Group::Interface, values)?;
     }
     Ok(())
 }
@@ -96,7 +96,7 @@ fn interface_values(is_up: bool, state: &InterfaceState) -> [Option<f64>; INTERF
 }
 
 /// Adds the counters of probes.
-pub(crate) fn note_probes(
+pub(crate) fn record_probes(
     record: &mut RunRecord,
     names: &[String],
     probes: &[ProbeCounters],
@@ -104,7 +104,7 @@ pub(crate) fn note_probes(
     let (samples, now) = (&mut record.samples, record.now);
     for (name, counters) in names.iter().zip(probes) {
         let values = reals([counters.sent, counters.answered]);
-        samples.note(now, name, Group::Probe, values)?;
+        samples.record_at(now, name, Group::Probe, values)?;
     }
     Ok(())
 }
@@ -132,7 +132,7 @@ fn is_program(flow: &Flow) -> bool {
 
 /// Returns whether a flow's payload is known from its sockets. For a command, it is unknown before
 /// it has a connection.
-fn tells_payload(flow: &Flow, told: &FlowTelemetry) -> bool {
+fn reports_payload(flow: &Flow, told: &FlowTelemetry) -> bool {
     match flow.app {
         Application::Iperf3 { .. } => true,
         Application::Command { .. } => told.subflows_opened > 0,

@@ -2,6 +2,9 @@
 //! tests on other kernels too.
 #![cfg(target_os = "linux")]
 
+#[path = "../../experiment/tests/complete/mod.rs"]
+mod complete;
+
 use std::fs;
 
 use experiment::algorithms::Registry;
@@ -10,7 +13,7 @@ use experiment::run::Run;
 use experiment::time::Nanos;
 use realtime::kernel::congestion::{State, install, list, remove};
 use realtime::{LiveRun, check};
-use serde_json::{Value, json};
+use serde_json::json;
 
 const TWO_PATHS: &str = include_str!("traffic/two_paths.json");
 /// Bytes of both subflows together, and the least for each.
@@ -34,7 +37,7 @@ fn controls() -> impl Iterator<Item = String> {
 
 /// Returns one MPTCP transfer with that control, over two links of 8 Mbit/s and 20 ms.
 fn transfer(control: &str) -> Experiment {
-    let mut resolved: Value = serde_json::from_str(TWO_PATHS).unwrap();
+    let mut resolved = complete::experiment(TWO_PATHS);
     let mut flow = resolved["flows"][1].take();
     flow["cc"] = json!([control]);
     flow["app"]["bytes"] = json!(BYTES);

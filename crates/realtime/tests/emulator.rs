@@ -1,6 +1,9 @@
 //! Tests packets of real sockets over emulated links.
 #![cfg(target_os = "linux")]
 
+#[path = "../../experiment/tests/complete/mod.rs"]
+mod complete;
+
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
@@ -24,7 +27,7 @@ const EIGHT_LINKS: &str = include_str!("experiments/eight-links.json");
 const ROUTER_AND_SWITCH: &str = include_str!("experiments/router-and-switch.json");
 
 fn described(text: &str, change: impl Fn(&mut Value)) -> Experiment {
-    let mut description: Value = serde_json::from_str(text).expect("JSON");
+    let mut description = complete::experiment(text);
     change(&mut description);
     Experiment::from_json(&description.to_string()).expect("a valid experiment")
 }

@@ -2,6 +2,9 @@
 //! trace.
 #![cfg(target_os = "linux")]
 
+#[path = "../../experiment/tests/complete/mod.rs"]
+mod complete;
+
 use std::fs;
 use std::net::UdpSocket;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,7 +19,7 @@ fn described(name: &str) -> Value {
         "{}/tests/experiments/{name}.json",
         env!("CARGO_MANIFEST_DIR")
     );
-    serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap()
+    complete::experiment(&fs::read_to_string(file).unwrap())
 }
 
 fn read(description: &Value) -> Experiment {

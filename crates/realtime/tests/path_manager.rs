@@ -2,6 +2,9 @@
 //! sockets.
 #![cfg(target_os = "linux")]
 
+#[path = "../../experiment/tests/complete/mod.rs"]
+mod complete;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Read, Write};
@@ -385,7 +388,7 @@ fn template() -> Value {
         "{}/tests/experiments/eight-links.json",
         env!("CARGO_MANIFEST_DIR")
     );
-    serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap()
+    complete::experiment(&fs::read_to_string(file).unwrap())
 }
 
 /// Returns the description of a lab: path managers wait `delay_ms` after address events; one flow

@@ -6,7 +6,6 @@ mod cables;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
 use experiment::resolved::Experiment;
@@ -16,10 +15,7 @@ use realtime::{Clock, LiveError};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::cables::{Hosts, experiment, ip};
-
-/// Longer than any of these tests takes.
-const PATIENCE: Duration = Duration::from_secs(20);
+use crate::cables::{Hosts, PATIENCE, experiment, ip, wait_until};
 
 fn words(line: &str) -> Vec<String> {
     line.split(' ').map(str::to_owned).collect()
@@ -47,14 +43,6 @@ fn command(script: &str) -> Value {
 
 fn prepared(hosts: &Hosts, experiment: &Experiment, directory: &Path) -> Programs {
     Programs::prepare(experiment, 1, |id| hosts.namespace(id), directory, None).unwrap()
-}
-
-fn wait_until(what: &str, mut is_there: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is_there() {
-        assert!(start.elapsed() < PATIENCE, "waited in vain for {what}");
-        thread::sleep(Duration::from_millis(2));
-    }
 }
 
 /// Runs an experiment until its flows are done.

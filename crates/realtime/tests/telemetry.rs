@@ -18,10 +18,8 @@ use rustix::net::{
 };
 use serde_json::json;
 
-use crate::cables::{Hosts, experiment, ip};
+use crate::cables::{Hosts, PATIENCE, experiment, ip};
 
-/// Longer than any of these tests takes.
-const PATIENCE: Duration = Duration::from_secs(20);
 const SERVER: &str = "10.1.1.2:5001";
 
 fn telemetry(hosts: &Hosts) -> Telemetry {

@@ -1,8 +1,9 @@
-//! CPU time and memory of whole runs of a resolved experiment, told in the lines `cpu-ns`, `hops` and `memory-bytes` (Linux).
+//! Prints CPU time and memory of whole runs of a resolved experiment, in the lines `cpu-ns`, `hops`
+//! and `memory-bytes` (Linux).
 //!
-//! `cargo bench -p simulator --bench experiment -- FILE.json [SEED ..]`: one run after the other, one
-//! for each seed. Hops are the packets that links sent. CPU time is that of the runs, from the first
-//! event to the last, files included.
+//! `cargo bench -p simulator --bench experiment -- FILE.json [SEED ..]` makes one run for each seed,
+//! one after the other. Hops are the packets that links sent. CPU time is that of the runs, from the
+//! first event to the last, files included.
 
 use std::fs;
 
@@ -12,7 +13,7 @@ use experiment::run::Run as _;
 use simulator::{QueueKind, Simulation};
 
 fn main() {
-    // What cargo adds is no argument of ours.
+    // Cargo adds this argument.
     let mut arguments = std::env::args().skip(1).filter(|it| it != "--bench");
     let file = arguments.next().expect("the file of a resolved experiment");
     let seeds: Vec<u64> = arguments

@@ -3,9 +3,12 @@
 //! `parallel_8`: 8 pairs of hosts with a link each. `chains_1000`: 1000 links in 100 chains of 10, so that each packet takes ten hops.
 //! Every link carries 10 000 packets of 1500 bytes a second at 97 % load, over 20 ms of propagation delay.
 
+#[path = "../../experiment/tests/complete/mod.rs"]
+mod complete;
+
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use experiment::algorithms::Registry;
-use experiment::resolved::{Behaviour, Experiment};
+use experiment::resolved::Experiment;
 use experiment::run::Run;
 use serde_json::{Value, json};
 use simulator::{QueueKind, Simulation};
@@ -16,11 +19,7 @@ const QUEUES: [(&str, QueueKind); 2] =
     [("calendar", QueueKind::Calendar), ("heap", QueueKind::Heap)];
 
 fn host(id: &str) -> Value {
-    json!({
-        "id": id, "stack": "backend", "mptcp": true, "one_at_a_time": false, "syn_retries": 3, "syn_linear_timeouts": 4,
-        "checksum": false, "fallback": "rfc", "rcvbuf_bytes": 6_291_456, "sndbuf_bytes": 4_194_304, "initial_window_segments": 10, "first_hop": "network",
-        "host_jitter": {"kind": "none"}, "behaviour": &Behaviour::presets()[..1],
-    })
+    complete::host(json!({"id": id, "host_jitter": {"kind": "none"}}))
 }
 
 fn interface(node: &str, link: &str) -> Value {

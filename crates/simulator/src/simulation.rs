@@ -177,7 +177,7 @@ impl Simulation {
         while self.stalls.next_look() < at && !self.record.has_ended {
             let then = self.stalls.next_look();
             if let Some(why) = self.stalls.look(then, self.flows.hosts()) {
-                self.registry.fault().note(why);
+                self.registry.fault().record(why);
                 self.record.now = then;
                 self.end()?;
             }
@@ -227,13 +227,13 @@ impl Simulation {
 
     /// Applies an action to the network and reports it to the host it affects.
     fn carry_out(&mut self, action: &Action) -> Result<(), SimulationError> {
-        self.stalls.note(action);
+        self.stalls.record(action);
         self.network
             .apply(self.record.now, action, &mut self.deadlines)?;
-        let told = self
-            .flows
-            .hosts_mut()
-            .tell(self.record.now, &self.record.experiment, action);
+        let told =
+            self.flows
+                .hosts_mut()
+                .handle_action(self.record.now, &self.record.experiment, action);
         match told {
             Some(host) => Ok(self.run_host(host)?),
             None => Ok(()),
@@ -303,7 +303,7 @@ impl Simulation {
                 self.record.units.push(unit)?;
             }
             for (flow, rtt) in notes.answers {
-                self.note_rtt(self.sampler.probe_of_flow[flow], rtt)?;
+                self.record_rtt(self.sampler.probe_of_flow[flow], rtt)?;
             }
         }
         self.schedule_host(host);
@@ -473,16 +473,16 @@ impl Simulation {
             .app_mut(app)
             .receive(self.record.now, packet, datagram);
         match arrival {
-            Arrival::Received => self.note_unit(datagram),
+            Arrival::Received => self.record_unit(datagram),
             Arrival::Echoed(answer) => {
-                self.note_unit(datagram)?;
+                self.record_unit(datagram)?;
                 self.originate(answer)
             }
-            Arrival::Answered { rtt } => self.note_rtt(self.sampler.probe_of_app[app], rtt),
+            Arrival::Answered { rtt } => self.record_rtt(self.sampler.probe_of_app[app], rtt),
         }
     }
 
-    fn note_unit(&mut self, datagram: Datagram) -> Result<(), TableError> {
+    fn record_unit(&mut self, datagram: Datagram) -> Result<(), TableError> {
         let app = &self.flows.apps()[datagram.application as usize];
         // Probes requested by `measure` are not data.
         let Some(flow) = app.flow() else {
@@ -498,22 +498,24 @@ impl Simulation {
         })
     }
 
-    fn note_rtt(&mut self, probe: Option<usize>, rtt: Nanos) -> Result<(), TableError> {
+    fn record_rtt(&mut self, probe: Option<usize>, rtt: Nanos) -> Result<(), TableError> {
         let Some(probe) = probe else {
             return Ok(());
         };
         let entity = &self.flows.probes()[probe].name;
         let (now, rtt_s) = (self.record.now, seconds(rtt));
-        self.record.samples.note(now, entity, Group::Rtt, [rtt_s])
+        self.record
+            .samples
+            .record_at(now, entity, Group::Rtt, [rtt_s])
     }
 
     fn end(&mut self) -> Result<(), TableError> {
         self.record.has_ended = true;
         self.sample_before(self.record.now)?;
-        self.take_last_sample()
+        self.sample_last()
     }
 
-    fn take_last_sample(&mut self) -> Result<(), TableError> {
+    fn sample_last(&mut self) -> Result<(), TableError> {
         if self.record.samples.last_at() == self.record.now {
             return Ok(());
         }
@@ -525,7 +527,7 @@ impl Simulation {
     /// # Errors
     /// Fails if a table or capture cannot be written.
     pub fn finish(mut self) -> Result<Summary, SimulationError> {
-        self.take_last_sample()?;
+        self.sample_last()?;
         let summary = self.summary();
         self.network.captures.finish()?;
         self.record.finish()?;

@@ -59,7 +59,7 @@ impl Stalls {
     }
 
     /// Records the effect of an action on paths.
-    pub(super) fn note(&mut self, action: &Action) {
+    pub(super) fn record(&mut self, action: &Action) {
         match action {
             Action::InterfaceDown { interface: id } | Action::AddressRemove { interface: id } => {
                 self.down.insert(id.clone());

@@ -77,13 +77,13 @@ AddAddress: TypeAlias = Literal["once", "fixed", "adaptive"]
 """Whether the announcement of an address is repeated until it is echoed."""
 
 
-class Algorithm1(TypedDict):
+class AlgorithmWithParameters(TypedDict):
     """An algorithm: its name, or an object with its name and its parameters."""
 
     name: str
 
 
-Algorithm: TypeAlias = str | Algorithm1
+Algorithm: TypeAlias = str | AlgorithmWithParameters
 """An algorithm: its name, or an object with its name and its parameters."""
 
 

@@ -55,7 +55,7 @@ struct Half {
 
 impl Half {
     /// Records window, timestamp and initial sequence number of a sender.
-    fn note(&mut self, segment: &Segment) {
+    fn record(&mut self, segment: &Segment) {
         self.window = segment.window;
         self.timestamp = segment.options.timestamps.map(|stamps| stamps.value);
         if segment.flags.contains(Flags::SYN) {
@@ -201,7 +201,7 @@ impl Middlebox for AcknowledgeEarly {
                 [arriving, leaving]
             }
         };
-        own.note(segment);
+        own.record(segment);
         let missed = match segment.flags.contains(Flags::ACK) {
             true => other.arrived(now, segment),
             false => None,

@@ -38,7 +38,7 @@ impl ChangeBytes {
     fn index(&mut self, heading: Heading, packet: &Packet) -> Option<u32> {
         let len = packet.segment.payload.len();
         let streams = self.connections.of(heading, packet, Streams::default);
-        let stream = streams.note(heading, packet);
+        let stream = streams.record(heading, packet);
         if len == 0 || !heading.is_covered_by(self.direction) {
             return None;
         }

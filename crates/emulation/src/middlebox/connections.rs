@@ -93,7 +93,7 @@ pub(super) struct Streams([Option<Stream>; 2]);
 impl Streams {
     /// Records a segment and returns the stream to which its data belongs. `None` if the SYN of the
     /// stream was not seen.
-    pub(super) fn note(&mut self, heading: Heading, packet: &Packet) -> Option<Stream> {
+    pub(super) fn record(&mut self, heading: Heading, packet: &Packet) -> Option<Stream> {
         let segment = &packet.segment;
         let stream = &mut self.0[heading as usize];
         if segment.flags.contains(Flags::SYN) {

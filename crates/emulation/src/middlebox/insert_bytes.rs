@@ -84,7 +84,7 @@ impl Middlebox for InsertBytes {
         let streams = self
             .connections
             .of(heading, passing.packet(), Streams::default);
-        let stream = streams.note(heading, passing.packet());
+        let stream = streams.record(heading, passing.packet());
         let acknowledged = streams.acknowledged_by(heading);
         if let Some(stream) = acknowledged.filter(|_| heading.back().is_covered_by(self.direction))
         {

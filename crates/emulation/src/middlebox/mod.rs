@@ -229,7 +229,7 @@ impl Chain {
                 };
                 stage.middlebox.handle_timeout(now, &mut out);
                 let mut waiting = VecDeque::new();
-                self.take_emitted(place, &mut waiting);
+                self.move_emitted(place, &mut waiting);
                 self.carry(now, waiting);
             }
         }
@@ -246,12 +246,12 @@ impl Chain {
                 counters: &mut stage.summary.counters,
             };
             stage.middlebox.handle(now, heading, passing, &mut out);
-            self.take_emitted(place, &mut waiting);
+            self.move_emitted(place, &mut waiting);
         }
     }
 
     /// Moves the packets sent by the middlebox at `place` to the next stage, or to the output.
-    fn take_emitted(&mut self, place: usize, waiting: &mut VecDeque<(usize, Heading, Passing)>) {
+    fn move_emitted(&mut self, place: usize, waiting: &mut VecDeque<(usize, Heading, Passing)>) {
         for (heading, passing) in self.emitted.drain(..) {
             let next = match heading {
                 Heading::Leaving => Some(place + 1).filter(|next| *next < self.stages.len()),

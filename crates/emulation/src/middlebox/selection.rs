@@ -27,7 +27,7 @@ impl Selection {
     fn selects(&mut self, heading: Heading, packet: &Packet) -> bool {
         let streams = self.connections.of(heading, packet, Streams::default);
         let carried = streams.carried();
-        streams.note(heading, packet);
+        streams.record(heading, packet);
         heading.is_covered_by(self.direction)
             && carried >= self.described.after_bytes
             && self.described.segments.contains(&kind(packet))

@@ -11,7 +11,7 @@ pub struct Fault(Arc<OnceLock<String>>);
 
 impl Fault {
     /// Records a failure. Only the first one is kept.
-    pub fn note(&self, why: String) {
+    pub fn record(&self, why: String) {
         self.0.get_or_init(|| why);
     }
 

@@ -91,7 +91,7 @@ impl Registry {
         make: MakeControl,
     ) -> Result<(), NameTaken> {
         add(&mut self.controls, "congestion control", name, make)?;
-        self.note_parameters(Kind::Control, name, parameters);
+        self.record_parameters(Kind::Control, name, parameters);
         Ok(())
     }
 
@@ -106,7 +106,7 @@ impl Registry {
         make: MakeScheduler,
     ) -> Result<(), NameTaken> {
         add(&mut self.schedulers, "scheduler", name, make)?;
-        self.note_parameters(Kind::Scheduler, name, parameters);
+        self.record_parameters(Kind::Scheduler, name, parameters);
         Ok(())
     }
 
@@ -121,11 +121,11 @@ impl Registry {
         make: MakePathManager,
     ) -> Result<(), NameTaken> {
         add(&mut self.path_managers, "path manager", name, make)?;
-        self.note_parameters(Kind::PathManager, name, parameters);
+        self.record_parameters(Kind::PathManager, name, parameters);
         Ok(())
     }
 
-    fn note_parameters(&mut self, kind: Kind, algorithm: &str, parameters: &[&str]) {
+    fn record_parameters(&mut self, kind: Kind, algorithm: &str, parameters: &[&str]) {
         let own = parameters.iter();
         let own = own.map(|name| (kind, algorithm.to_owned(), (*name).to_owned()));
         self.parameters.extend(own);

@@ -67,7 +67,12 @@ impl JsonSchema for Algorithm {
             "description": "An algorithm: its name, or an object with its name and its parameters.",
             "anyOf": [
                 {"type": "string"},
-                {"type": "object", "properties": {"name": {"type": "string"}}, "additionalProperties": true},
+                {
+                    "title": "AlgorithmWithParameters",
+                    "type": "object",
+                    "properties": {"name": {"type": "string"}},
+                    "additionalProperties": true,
+                },
             ],
         })
     }

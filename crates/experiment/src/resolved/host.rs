@@ -41,6 +41,28 @@ pub struct Host {
 }
 
 impl Host {
+    /// Returns the host that experiments mean by leaving out all but the id, as experiments do that
+    /// are older than a field. The digests of bundles depend on these values, so none may change.
+    pub fn usual(id: &str) -> Self {
+        let [mainline, _] = Behaviour::presets();
+        Self {
+            id: id.to_owned(),
+            stack: Stack::Backend,
+            mptcp: true,
+            one_at_a_time: false,
+            syn_retries: 3,
+            syn_linear_timeouts: 4,
+            checksum: false,
+            fallback: Fallback::Rfc,
+            rcvbuf_bytes: 6_291_456,
+            sndbuf_bytes: 4_194_304,
+            initial_window_segments: 10,
+            first_hop: FirstHop::Network,
+            host_jitter: HostJitter::Unstated {},
+            behaviour: vec![mainline],
+        }
+    }
+
     /// Returns the first behaviour. It is the only one in an experiment that is being run.
     pub fn behaviour(&self) -> &Behaviour {
         &self.behaviour[0]

@@ -24,7 +24,7 @@ pub struct Samples {
     next_at: Nanos,
     /// Entity, metric and value of the last sample.
     rows: Vec<(usize, usize, f64)>,
-    /// The last noted values, by entity and metric.
+    /// The last values recorded at a time, by entity and metric.
     notes: BTreeMap<(usize, usize), f64>,
 }
 
@@ -99,11 +99,11 @@ impl Samples {
         Ok(())
     }
 
-    /// Adds the known values of an entity at `at`. They are the latest until others are noted.
+    /// Adds the known values of an entity at `at`. They are the latest until others are recorded.
     ///
     /// # Errors
     /// Fails if the table cannot be written.
-    pub fn note(
+    pub fn record_at(
         &mut self,
         at: Nanos,
         entity: &str,

@@ -426,12 +426,12 @@ impl CongestionControl for Bbr {
             .push(Flow::new(context.now(), context.this(), seed));
     }
 
-    fn subflow_removed(&mut self, which: usize) {
-        self.flows.remove(which);
+    fn subflow_removed(&mut self, subflow: usize) {
+        self.flows.remove(subflow);
     }
 
     fn segment_sent(&mut self, context: &mut Context<'_>, bytes: u32) {
-        let flow = &mut self.flows[context.which()];
+        let flow = &mut self.flows[context.subflow()];
         if context.this().in_flight_bytes <= bytes && flow.delivered > 0 {
             flow.has_restarted = true;
             if matches!(flow.state, State::ProbeBw { .. }) {
@@ -441,7 +441,7 @@ impl CongestionControl for Bbr {
     }
 
     fn acked(&mut self, context: &mut Context<'_>, acked: &Acked) {
-        let (now, flow) = (context.now(), &mut self.flows[context.which()]);
+        let (now, flow) = (context.now(), &mut self.flows[context.subflow()]);
         flow.update_round(acked);
         flow.update_bandwidth(acked);
         flow.advance_state(now, context.this(), acked);
@@ -455,7 +455,7 @@ impl CongestionControl for Bbr {
     }
 
     fn congestion(&mut self, context: &mut Context<'_>, congestion: Congestion) {
-        let flow = &mut self.flows[context.which()];
+        let flow = &mut self.flows[context.subflow()];
         let window = context.this();
         if congestion == Congestion::Ecn {
             return;
@@ -473,14 +473,14 @@ impl CongestionControl for Bbr {
     }
 
     fn recovery_exited(&mut self, context: &mut Context<'_>) {
-        let flow = &mut self.flows[context.which()];
+        let flow = &mut self.flows[context.subflow()];
         if std::mem::replace(&mut flow.recovery, Recovery::None) != Recovery::None {
             flow.restore_cwnd(context);
         }
     }
 
     fn undone(&mut self, context: &mut Context<'_>) {
-        self.flows[context.which()].full_pipe.forget();
+        self.flows[context.subflow()].full_pipe.forget();
         self.recovery_exited(context);
     }
 
@@ -489,11 +489,11 @@ impl CongestionControl for Bbr {
     }
 
     fn pacing_rate(&self, context: &Context<'_>) -> Option<f64> {
-        Some(self.flows[context.which()].pacing_rate)
+        Some(self.flows[context.subflow()].pacing_rate)
     }
 
-    fn state(&self, which: usize) -> Vec<(&'static str, f64)> {
-        let flow = &self.flows[which];
+    fn state(&self, subflow: usize) -> Vec<(&'static str, f64)> {
+        let flow = &self.flows[subflow];
         vec![
             ("bandwidth_bytes_per_s", flow.bandwidth.max()),
             ("min_rtt_s", flow.min_rtt.map_or(0.0, seconds)),

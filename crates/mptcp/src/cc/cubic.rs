@@ -212,7 +212,7 @@ impl Cubic {
     /// avoidance.
     fn slow_start(&mut self, context: &mut Context<'_>, acked: &Acked) -> f64 {
         let mut bytes = f64::from(acked.bytes);
-        match self.flows[context.which()].look_at_delay(context, acked) {
+        match self.flows[context.subflow()].look_at_delay(context, acked) {
             Pace::Full => {}
             Pace::Quarter => bytes /= 4.0,
             Pace::Over => context.set_ssthresh(context.this().cwnd_bytes, 0.0),
@@ -258,13 +258,13 @@ impl CongestionControl for Cubic {
         });
     }
 
-    fn subflow_removed(&mut self, which: usize) {
-        self.flows.remove(which);
+    fn subflow_removed(&mut self, subflow: usize) {
+        self.flows.remove(subflow);
     }
 
     fn segment_sent(&mut self, context: &mut Context<'_>, bytes: u32) {
         let tick = context.now() / TICK;
-        let flow = &mut self.flows[context.which()];
+        let flow = &mut self.flows[context.subflow()];
         let was_idle = context.this().in_flight_bytes <= bytes;
         let last_sent = flow.last_sent.replace(context.now());
         if let (true, Some(last_sent), Some(epoch)) = (was_idle, last_sent, &mut flow.memory.epoch)
@@ -280,7 +280,7 @@ impl CongestionControl for Cubic {
         }
         let acked = libm::ceil(left / f64::from(context.this().mss_bytes)) as u32;
         let window = whole_packets::packets(context.this());
-        let flow = &mut self.flows[context.which()];
+        let flow = &mut self.flows[context.subflow()];
         let interval = flow
             .memory
             .interval(self.scaled, context.now(), window, acked);
@@ -291,7 +291,7 @@ impl CongestionControl for Cubic {
         let Parameters { cubic, .. } = self.parameters;
         let floor = self.parameters.ssthresh_floor_packets;
         let window = whole_packets::packets(context.this());
-        let memory = &mut self.flows[context.which()].memory;
+        let memory = &mut self.flows[context.subflow()].memory;
         memory.epoch = None;
         memory.w_max = self
             .scaled
@@ -300,15 +300,15 @@ impl CongestionControl for Cubic {
         let ssthresh = f64::from(self.scaled.after_loss(window)) * mss;
         context.set_ssthresh(ssthresh, floor.unwrap_or(reno::SSTHRESH_FLOOR_PACKETS));
         if congestion == Congestion::Timeout {
-            let flow = &mut self.flows[context.which()];
+            let flow = &mut self.flows[context.subflow()];
             flow.memory = Memory::default();
             flow.watch.after_timeout();
             context.collapse();
         }
     }
 
-    fn state(&self, which: usize) -> Vec<(&'static str, f64)> {
-        let memory = &self.flows[which].memory;
+    fn state(&self, subflow: usize) -> Vec<(&'static str, f64)> {
+        let memory = &self.flows[subflow].memory;
         let mut state = vec![("w_max_packets", f64::from(memory.w_max))];
         if let Some(epoch) = memory.epoch {
             state.push(("k_s", epoch.time_to_origin as f64 / 1024.0));

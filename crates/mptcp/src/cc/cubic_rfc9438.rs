@@ -137,7 +137,7 @@ impl Cubic {
     fn slow_start(&mut self, context: &mut Context<'_>, acked: &Acked) -> f64 {
         let mut bytes = f64::from(acked.bytes);
         if context.this().in_slow_start() {
-            match self.flows[context.which()].watch.acked(context, acked) {
+            match self.flows[context.subflow()].watch.acked(context, acked) {
                 Pace::Full => {}
                 Pace::Quarter => bytes /= 4.0,
                 Pace::Over => context.set_ssthresh(context.this().cwnd_bytes, 0.0),
@@ -154,7 +154,7 @@ impl Cubic {
         let cwnd = context.this().cwnd_packets();
         let rtt = context.this().srtt.map_or(0.0, seconds);
         let Parameters { cubic, .. } = self.parameters;
-        let memory = &mut self.flows[context.which()].memory;
+        let memory = &mut self.flows[context.subflow()].memory;
         let epoch = memory.epoch(context.now(), cwnd, &cubic);
         let t = seconds(context.now() - epoch.start);
         let curve = |t: f64| window(t, epoch.time_to_origin_s, epoch.origin, cubic.c);
@@ -203,13 +203,13 @@ impl CongestionControl for Cubic {
         });
     }
 
-    fn subflow_removed(&mut self, which: usize) {
-        self.flows.remove(which);
+    fn subflow_removed(&mut self, subflow: usize) {
+        self.flows.remove(subflow);
     }
 
     fn segment_sent(&mut self, context: &mut Context<'_>, bytes: u32) {
         let now = context.now();
-        let flow = &mut self.flows[context.which()];
+        let flow = &mut self.flows[context.subflow()];
         let was_idle = context.this().in_flight_bytes <= bytes;
         let last_sent = flow.last_sent.replace(now);
         if let (true, Some(last_sent), Some(epoch)) = (was_idle, last_sent, &mut flow.memory.epoch)
@@ -225,7 +225,7 @@ impl CongestionControl for Cubic {
     fn congestion(&mut self, context: &mut Context<'_>, congestion: Congestion) {
         let Parameters { cubic, .. } = self.parameters;
         let floor = self.parameters.ssthresh_floor_packets;
-        let flow = &mut self.flows[context.which()];
+        let flow = &mut self.flows[context.subflow()];
         let cwnd = context.this().cwnd_packets();
         flow.before_congestion = flow.memory;
         let last_w_max = flow.memory.w_max;
@@ -245,12 +245,12 @@ impl CongestionControl for Cubic {
     }
 
     fn undone(&mut self, context: &mut Context<'_>) {
-        let flow = &mut self.flows[context.which()];
+        let flow = &mut self.flows[context.subflow()];
         flow.memory = flow.before_congestion;
     }
 
-    fn state(&self, which: usize) -> Vec<(&'static str, f64)> {
-        let memory = &self.flows[which].memory;
+    fn state(&self, subflow: usize) -> Vec<(&'static str, f64)> {
+        let memory = &self.flows[subflow].memory;
         let mut state = vec![("w_max_packets", memory.w_max)];
         if let Some(epoch) = memory.epoch {
             state.push(("k_s", epoch.time_to_origin_s));

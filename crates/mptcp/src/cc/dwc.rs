@@ -80,9 +80,9 @@ impl Dwc {
         self.next_group
     }
 
-    fn joins(&self, which: usize, context: &Context<'_>) -> bool {
-        let (member, now) = (&self.members[which], context.now());
-        let srtt = context.all()[which].srtt;
+    fn joins(&self, subflow: usize, context: &Context<'_>) -> bool {
+        let (member, now) = (&self.members[subflow], context.now());
+        let srtt = context.all()[subflow].srtt;
         let is_delayed = srtt.is_some_and(|srtt| {
             let (least, largest) = (seconds(member.least_srtt), seconds(member.largest_srtt));
             is_delayed(seconds(srtt), least, largest, self.delay_fraction)
@@ -112,12 +112,12 @@ impl WindowRule for Dwc {
         });
     }
 
-    fn subflow_removed(&mut self, which: usize) {
-        self.members.remove(which);
+    fn subflow_removed(&mut self, subflow: usize) {
+        self.members.remove(subflow);
     }
 
     fn observe_ack(&mut self, context: &Context<'_>) {
-        let member = &mut self.members[context.which()];
+        let member = &mut self.members[context.subflow()];
         if let Some(srtt) = context.this().srtt {
             member.least_srtt = member.least_srtt.min(srtt);
             member.largest_srtt = member.largest_srtt.max(srtt);
@@ -126,16 +126,16 @@ impl WindowRule for Dwc {
 
     fn observe_congestion(&mut self, context: &Context<'_>) {
         let group = self.new_group();
-        for which in 0..self.members.len() {
-            if which == context.which() || self.joins(which, context) {
-                self.members[which].group = group;
+        for subflow in 0..self.members.len() {
+            if subflow == context.subflow() || self.joins(subflow, context) {
+                self.members[subflow].group = group;
             }
         }
-        self.members[context.which()].lost_at = Some(context.now());
+        self.members[context.subflow()].lost_at = Some(context.now());
     }
 
-    fn state(&self, which: usize) -> Vec<(&'static str, f64)> {
-        vec![("group", f64::from(self.members[which].group))]
+    fn state(&self, subflow: usize) -> Vec<(&'static str, f64)> {
+        vec![("group", f64::from(self.members[subflow].group))]
     }
 }
 

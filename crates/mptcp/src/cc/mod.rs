@@ -123,16 +123,16 @@ impl Window {
 pub struct Context<'a> {
     now: Nanos,
     windows: &'a mut [Window],
-    which: usize,
+    subflow: usize,
 }
 
 impl<'a> Context<'a> {
     /// Creates the context of a hook that concerns `windows[which]`.
-    pub fn new(now: Nanos, windows: &'a mut [Window], which: usize) -> Self {
+    pub fn new(now: Nanos, windows: &'a mut [Window], subflow: usize) -> Self {
         Self {
             now,
             windows,
-            which,
+            subflow,
         }
     }
 
@@ -142,13 +142,13 @@ impl<'a> Context<'a> {
     }
 
     /// Returns the number of the subflow that the hook concerns.
-    pub fn which(&self) -> usize {
-        self.which
+    pub fn subflow(&self) -> usize {
+        self.subflow
     }
 
     /// Returns the window of the subflow that the hook concerns.
     pub fn this(&self) -> &Window {
-        &self.windows[self.which]
+        &self.windows[self.subflow]
     }
 
     /// Returns all windows in the order in which subflows were added, including this one.
@@ -163,13 +163,13 @@ impl<'a> Context<'a> {
 
     /// Sets the congestion window to `bytes`, but at least to one segment.
     pub fn set_cwnd(&mut self, bytes: f64) {
-        let window = &mut self.windows[self.which];
+        let window = &mut self.windows[self.subflow];
         window.cwnd_bytes = bytes.max(f64::from(window.mss_bytes));
     }
 
     /// Sets the slow start threshold to `bytes`, but at least to `floor_packets` segments.
     pub fn set_ssthresh(&mut self, bytes: f64, floor_packets: f64) {
-        let window = &mut self.windows[self.which];
+        let window = &mut self.windows[self.subflow];
         window.ssthresh_bytes = bytes.max(floor_packets * f64::from(window.mss_bytes));
     }
 
@@ -226,8 +226,8 @@ pub trait CongestionControl: Debug + Send {
     /// Called when a subflow was added. It has the highest number.
     fn subflow_added(&mut self, _context: &mut Context<'_>) {}
 
-    /// Called when subflow `which` is removed. The numbers of later subflows decrease by one.
-    fn subflow_removed(&mut self, _which: usize) {}
+    /// Called when subflow `subflow` is removed. The numbers of later subflows decrease by one.
+    fn subflow_removed(&mut self, _subflow: usize) {}
 
     /// Called when data was sent or retransmitted. `in_flight_bytes` of the window already counts
     /// it.
@@ -266,7 +266,7 @@ pub trait CongestionControl: Debug + Send {
     }
 
     /// Returns the controller's state of subflow `_which` as named values, for traces.
-    fn state(&self, _which: usize) -> Vec<(&'static str, f64)> {
+    fn state(&self, _subflow: usize) -> Vec<(&'static str, f64)> {
         Vec::new()
     }
 }

@@ -44,8 +44,8 @@ impl CongestionControl for MpCubic {
         self.cubic.subflow_added(context);
     }
 
-    fn subflow_removed(&mut self, which: usize) {
-        self.cubic.subflow_removed(which);
+    fn subflow_removed(&mut self, subflow: usize) {
+        self.cubic.subflow_removed(subflow);
     }
 
     fn segment_sent(&mut self, context: &mut Context<'_>, bytes: u32) {
@@ -72,8 +72,8 @@ impl CongestionControl for MpCubic {
         self.cubic.undone(context);
     }
 
-    fn state(&self, which: usize) -> Vec<(&'static str, f64)> {
-        self.cubic.state(which)
+    fn state(&self, subflow: usize) -> Vec<(&'static str, f64)> {
+        self.cubic.state(subflow)
     }
 }
 

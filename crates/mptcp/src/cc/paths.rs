@@ -58,8 +58,8 @@ pub fn total_packets(paths: &[Path]) -> f64 {
 ///
 /// LIA uses the maximum over all paths as its increase per acknowledged packet; OLIA and BALIA add
 /// to this value. For a single path it is exactly 1/w.
-pub fn linked_increase(paths: &[Path], which: usize) -> f64 {
-    let path = &paths[which];
+pub fn linked_increase(paths: &[Path], subflow: usize) -> f64 {
+    let path = &paths[subflow];
     let sum = sum_in_rtts_of(path, paths);
     path.window_packets / sum / sum
 }
@@ -82,7 +82,7 @@ impl Paths {
         if !context.this().counts() {
             self.0.push(Path {
                 rtt_s: 1.0,
-                ..Path::new(context.which(), context.this())
+                ..Path::new(context.subflow(), context.this())
             });
             return (&self.0, 0);
         }
@@ -92,7 +92,7 @@ impl Paths {
             .extend(counted.map(|(subflow, window)| Path::new(subflow, window)));
         let this = self
             .0
-            .partition_point(|path| path.subflow < context.which());
+            .partition_point(|path| path.subflow < context.subflow());
         (&self.0, this)
     }
 }

@@ -29,7 +29,7 @@ pub(super) trait WindowRule: Debug + Send {
     fn subflow_added(&mut self) {}
 
     /// Called when a subflow is removed.
-    fn subflow_removed(&mut self, _which: usize) {}
+    fn subflow_removed(&mut self, _subflow: usize) {}
 
     /// Called for each acknowledgment.
     fn observe_ack(&mut self, _context: &Context<'_>) {}
@@ -38,7 +38,7 @@ pub(super) trait WindowRule: Debug + Send {
     fn observe_congestion(&mut self, _context: &Context<'_>) {}
 
     /// Returns named values for traces.
-    fn state(&self, _which: usize) -> Vec<(&'static str, f64)> {
+    fn state(&self, _subflow: usize) -> Vec<(&'static str, f64)> {
         Vec::new()
     }
 }
@@ -73,8 +73,8 @@ impl<R: WindowRule> CongestionControl for WindowBased<R> {
         self.rule.subflow_added();
     }
 
-    fn subflow_removed(&mut self, which: usize) {
-        self.rule.subflow_removed(which);
+    fn subflow_removed(&mut self, subflow: usize) {
+        self.rule.subflow_removed(subflow);
     }
 
     fn acked(&mut self, context: &mut Context<'_>, acked: &Acked) {
@@ -103,7 +103,7 @@ impl<R: WindowRule> CongestionControl for WindowBased<R> {
         }
     }
 
-    fn state(&self, which: usize) -> Vec<(&'static str, f64)> {
-        self.rule.state(which)
+    fn state(&self, subflow: usize) -> Vec<(&'static str, f64)> {
+        self.rule.state(subflow)
     }
 }

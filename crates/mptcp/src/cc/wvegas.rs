@@ -166,9 +166,9 @@ impl Wvegas {
         Flow::new(&self.parameters.wvegas)
     }
 
-    fn enable(&mut self, which: usize) {
+    fn enable(&mut self, subflow: usize) {
         let fresh = self.fresh();
-        let flow = &mut self.flows[which];
+        let flow = &mut self.flows[subflow];
         let (base_rtt, round) = (flow.base_rtt, flow.round);
         *flow = Flow {
             base_rtt,
@@ -209,10 +209,10 @@ impl Wvegas {
     fn avoid_congestion(&mut self, context: &mut Context<'_>, acked: &Acked, base: f64, rtt: f64) {
         let window = context.this().cwnd_packets();
         let queued = queued_packets(window, base, rtt);
-        if queued >= self.flows[context.which()].alpha_packets {
+        if queued >= self.flows[context.subflow()].alpha_packets {
             self.weigh(context, window / rtt);
         }
-        let flow = &mut self.flows[context.which()];
+        let flow = &mut self.flows[context.subflow()];
         if queued > flow.alpha_packets {
             set_window(context, window - 1.0);
             lower_ssthresh(context);
@@ -229,11 +229,11 @@ impl Wvegas {
 
     /// Records the rate of a subflow and updates its weight and the packets that it keeps queued.
     fn weigh(&mut self, context: &Context<'_>, rate: f64) {
-        self.flows[context.which()].rate = rate;
+        self.flows[context.subflow()].rate = rate;
         let all = self.flows.iter().zip(context.all());
         let counted = all.filter(|(_, window)| Window::counts(window));
         let total: f64 = counted.map(|(flow, _)| flow.rate).sum();
-        let flow = &mut self.flows[context.which()];
+        let flow = &mut self.flows[context.subflow()];
         flow.weight = weight(rate, total.max(rate));
         let total_alpha = f64::from(self.parameters.wvegas.total_alpha_packets);
         flow.alpha_packets = alpha_packets(flow.weight, total_alpha);
@@ -257,12 +257,12 @@ impl CongestionControl for Wvegas {
         self.flows.push(flow);
     }
 
-    fn subflow_removed(&mut self, which: usize) {
-        self.flows.remove(which);
+    fn subflow_removed(&mut self, subflow: usize) {
+        self.flows.remove(subflow);
     }
 
     fn acked(&mut self, context: &mut Context<'_>, acked: &Acked) {
-        let flow = &mut self.flows[context.which()];
+        let flow = &mut self.flows[context.subflow()];
         if let Some(rtt) = acked.rtt {
             flow.sample(rtt);
         }
@@ -279,7 +279,7 @@ impl CongestionControl for Wvegas {
     }
 
     fn congestion(&mut self, context: &mut Context<'_>, congestion: Congestion) {
-        let flow = &mut self.flows[context.which()];
+        let flow = &mut self.flows[context.subflow()];
         flow.is_enabled = false;
         let floor = self.parameters.ssthresh_floor_packets;
         let floor = floor.unwrap_or(reno::SSTHRESH_FLOOR_PACKETS);
@@ -291,19 +291,19 @@ impl CongestionControl for Wvegas {
     }
 
     fn recovery_exited(&mut self, context: &mut Context<'_>) {
-        self.enable(context.which());
+        self.enable(context.subflow());
     }
 
     fn undone(&mut self, context: &mut Context<'_>) {
-        self.enable(context.which());
+        self.enable(context.subflow());
     }
 
     fn restarted_after_idle(&mut self, context: &mut Context<'_>, _idle: Nanos) {
-        self.flows[context.which()] = self.fresh();
+        self.flows[context.subflow()] = self.fresh();
     }
 
-    fn state(&self, which: usize) -> Vec<(&'static str, f64)> {
-        let flow = &self.flows[which];
+    fn state(&self, subflow: usize) -> Vec<(&'static str, f64)> {
+        let flow = &self.flows[subflow];
         vec![
             ("base_rtt_s", flow.base_rtt.map_or(0.0, seconds)),
             ("weight", flow.weight),

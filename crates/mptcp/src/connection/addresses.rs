@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
 use super::lifecycle::LifecycleEvent;
-use super::{Connection, Mode, Path, SubflowStart};
+use super::{Connection, Mode, SubflowContext, SubflowStart};
 use crate::failure::waits;
 use crate::pm::{self, AddressPair, Command, FourTuple};
 use crate::time::{Nanos, SECOND};
@@ -94,7 +94,7 @@ impl Connection {
             self.manage(now, event);
         }
         if let pm::Event::AddressUp(local) = *event {
-            self.suspect_paths_from(now, local);
+            self.suspect_subflows_from(now, local);
         }
     }
 
@@ -196,7 +196,7 @@ impl Connection {
     }
 
     fn longest_rto(&self) -> Option<Nanos> {
-        self.paths.iter().map(|path| path.subflow.rto()).max()
+        self.subflows.iter().map(|context| context.tcp.rto()).max()
     }
 
     /// Repeats announcements that were not echoed in time.
@@ -220,16 +220,18 @@ impl Connection {
         self.announcements
             .0
             .retain(|announcement| announcement.address.id != id);
-        for (path, _) in self
-            .paths
+        for (context, _) in self
+            .subflows
             .iter_mut()
-            .filter(|(path, _)| path.local_id == id)
+            .filter(|(context, _)| context.local_id == id)
         {
-            path.has_lost_address = true;
+            context.has_lost_address = true;
         }
         let ids = RemovedAddresses::from([id]);
         // The subflow from that address is about to close.
-        self.queue_option_where(MptcpOption::RemoveAddress(ids), |path| path.local_id != id);
+        self.queue_option_where(MptcpOption::RemoveAddress(ids), |context| {
+            context.local_id != id
+        });
     }
 
     /// Sends an option on the first subflow that works.
@@ -237,31 +239,35 @@ impl Connection {
         self.queue_option_where(option, |_| true);
     }
 
-    fn queue_option_where(&mut self, option: MptcpOption, is_fit: impl Fn(&Path) -> bool) {
-        let works = |path: &Path| path.is_healthy() && is_fit(path);
-        if let Some(which) = self.paths.iter().position(works) {
-            self.paths[which].signal(option);
+    fn queue_option_where(
+        &mut self,
+        option: MptcpOption,
+        is_fit: impl Fn(&SubflowContext) -> bool,
+    ) {
+        let works = |context: &SubflowContext| context.is_healthy() && is_fit(context);
+        if let Some(subflow) = self.subflows.iter().position(works) {
+            self.subflows[subflow].signal(option);
         }
     }
 
     /// Closes a working subflow with FIN, and any other with RST (section 3.4.2).
     fn close_subflow(&mut self, now: Nanos, four: FourTuple) {
-        let Some(path) = self.paths.with_ends(four) else {
+        let Some(context) = self.subflows.with_ends(four) else {
             return;
         };
-        if path.is_healthy() && !path.has_lost_address {
-            path.life.apply(LifecycleEvent::RetirementRequested);
+        if context.is_healthy() && !context.has_lost_address {
+            context.life.apply(LifecycleEvent::RetirementRequested);
             self.has_retiring = true;
-            self.retire_paths(now);
+            self.retire_subflows(now);
         } else {
-            path.reset(ResetReason::UNSPECIFIED);
+            context.reset(ResetReason::UNSPECIFIED);
         }
     }
 
     pub(super) fn queue_priority(&mut self, four: FourTuple, backup: bool) {
-        if let Some(path) = self.paths.with_ends(four) {
-            path.signals.is_backup_local = backup;
-            path.signal(MptcpOption::Priority { backup });
+        if let Some(context) = self.subflows.with_ends(four) {
+            context.signals.is_backup_local = backup;
+            context.signal(MptcpOption::Priority { backup });
         }
     }
 
@@ -269,7 +275,7 @@ impl Connection {
     pub(super) fn handle_announcement(
         &mut self,
         now: Nanos,
-        which: usize,
+        subflow: usize,
         signalled: &SignalledAddress,
     ) {
         let SignalledAddress {
@@ -295,7 +301,7 @@ impl Connection {
             truncated_hmac: None,
             ..*signalled
         };
-        self.paths[which].answer(MptcpOption::AddAddress(Box::new(echo)));
+        self.subflows[subflow].answer(MptcpOption::AddAddress(Box::new(echo)));
         self.manage(now, &pm::Event::Announced { id, address, port });
     }
 
@@ -303,7 +309,7 @@ impl Connection {
     /// (section 3.4.2).
     pub(super) fn handle_removal(&mut self, now: Nanos, ids: &[AddressId]) {
         for &id in ids {
-            self.suspect_paths_to(now, id);
+            self.suspect_subflows_to(now, id);
             self.manage(now, &pm::Event::Removed { id });
         }
     }

@@ -17,8 +17,8 @@ impl Connection {
     /// other subflows work, neither host then sends data on it. Returns whether the connection has
     /// a subflow with this [number](super::SubflowState::id).
     pub fn set_backup(&mut self, subflow: u32, backup: bool) -> bool {
-        let path = self.paths.iter().find(|path| path.id == subflow);
-        let Some(four) = path.map(|path| path.four) else {
+        let context = self.subflows.iter().find(|context| context.id == subflow);
+        let Some(four) = context.map(|context| context.four) else {
             return false;
         };
         self.queue_priority(four, backup);
@@ -41,8 +41,8 @@ impl Connection {
     pub fn set_nagle(&mut self, on: bool) {
         let config = Arc::make_mut(&mut self.config);
         Arc::make_mut(&mut config.subflow).nagle = on;
-        for (path, _) in self.paths.iter_mut() {
-            path.subflow.set_nagle(on);
+        for (context, _) in self.subflows.iter_mut() {
+            context.tcp.set_nagle(on);
         }
     }
 }

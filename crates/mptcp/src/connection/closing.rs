@@ -25,21 +25,21 @@ impl Connection {
     }
 
     fn close_fast(&mut self) {
-        for (path, _) in self.paths.iter_mut() {
-            path.signals.closes_fast = self.session.mode == Mode::Multipath;
+        for (context, _) in self.subflows.iter_mut() {
+            context.signals.closes_fast = self.session.mode == Mode::Multipath;
         }
-        self.reset_all_paths();
+        self.reset_all_subflows();
     }
 
     /// Handles the options of a RST. It can carry MP_FASTCLOSE: Linux sends it so, on every
     /// subflow. MP_FAIL for data under way proves that the peer knows the keys, so the data can be
     /// sent again on another subflow, even if nothing was acknowledged before (RFC 8684, sections
     /// 3.1 and 3.7).
-    pub(super) fn handle_reset(&mut self, now: Nanos, which: usize, reset: &Segment) {
+    pub(super) fn handle_reset(&mut self, now: Nanos, subflow: usize, reset: &Segment) {
         for option in &reset.options.mptcp {
             match option {
                 MptcpOption::FastClose { receiver_key } => self.handle_fast_close(*receiver_key),
-                MptcpOption::Reset(reason) => self.paths[which].record_reset(*reason),
+                MptcpOption::Reset(reason) => self.subflows[subflow].record_reset(*reason),
                 MptcpOption::Fail { data_seq } if self.is_under_way(*data_seq) => {
                     self.record_fully_established(now);
                 }
@@ -63,7 +63,7 @@ impl Connection {
             .keys()
             .is_some_and(|keys| keys.local == receiver_key);
         if is_ours {
-            self.reset_all_paths();
+            self.reset_all_subflows();
             self.end(CloseReason::Reset);
         }
     }
@@ -84,7 +84,7 @@ impl Connection {
         }
         match self.session.mode {
             Mode::Negotiating => {}
-            Mode::Plain => self.close_all_paths(),
+            Mode::Plain => self.close_all_subflows(),
             Mode::Multipath => self.advance_data_fin(now),
         }
     }
@@ -98,23 +98,27 @@ impl Connection {
         }
         let is_over = self.session.fins.is_local_acked()
             && self.session.fins.is_remote_reached(self.receive.next());
-        if is_over && !self.paths.is_empty() {
+        if is_over && !self.subflows.is_empty() {
             let linger = self.config.subflow.time_wait;
             self.lingers_until.get_or_insert(now + linger);
-            self.close_all_paths();
+            self.close_all_subflows();
         }
     }
 
-    fn close_all_paths(&mut self) {
-        for (path, _) in self.paths.iter_mut() {
-            path.subflow.close();
+    fn close_all_subflows(&mut self) {
+        for (context, _) in self.subflows.iter_mut() {
+            context.tcp.close();
         }
     }
 
     /// Sends the DATA_FIN on every subflow, for the first time or again.
     fn queue_data_fin(&mut self) {
-        for (path, _) in self.paths.iter_mut().filter(|(path, _)| path.can_send()) {
-            path.queue_data_fin();
+        for (context, _) in self
+            .subflows
+            .iter_mut()
+            .filter(|(context, _)| context.can_send())
+        {
+            context.queue_data_fin();
         }
     }
 
@@ -125,7 +129,7 @@ impl Connection {
         let is_said = self.session.fins.local_to_send().is_some();
         let has_data = self.send.acked() < self.send.assigned();
         let is_open = self.session.mode == Mode::Multipath && self.closed.is_none();
-        if !is_said || has_data || !is_open || self.paths.is_empty() {
+        if !is_said || has_data || !is_open || self.subflows.is_empty() {
             self.fin_timer = None;
         } else if self.fin_timer.is_none() {
             self.fin_timer = Some(FinTimer::new(now, self.config.close_timeout));
@@ -144,8 +148,8 @@ impl Connection {
             self.end(CloseReason::TimedOut);
         } else {
             timer.repeated(now);
-            for (path, _) in self.paths.iter_mut() {
-                path.signals.has_said_keys = false;
+            for (context, _) in self.subflows.iter_mut() {
+                context.signals.has_said_keys = false;
             }
             self.queue_data_fin();
         }
@@ -156,58 +160,58 @@ impl Connection {
     pub(super) fn handle_linger_timeout(&mut self, now: Nanos) {
         if self.lingers_until.is_some_and(|at| at <= now) {
             self.lingers_until = None;
-            for (path, _) in self.paths.iter_mut() {
-                path.reset_leftover();
+            for (context, _) in self.subflows.iter_mut() {
+                context.reset_leftover();
             }
         }
     }
 
-    pub(super) fn reset_all_paths(&mut self) {
-        for (path, _) in self.paths.iter_mut() {
-            path.reset(ResetReason::UNSPECIFIED);
+    pub(super) fn reset_all_subflows(&mut self) {
+        for (context, _) in self.subflows.iter_mut() {
+            context.reset(ResetReason::UNSPECIFIED);
         }
     }
 
     /// Removes subflows that have ended and whose RSTs have been sent. Closes the connection when
     /// both streams are complete and all remaining subflows are in TIME-WAIT.
     pub(super) fn reap_closed(&mut self, now: Nanos) {
-        while let Some((which, reason)) = self.paths.first_ended() {
-            self.remove_path(now, which, reason);
+        while let Some((subflow, reason)) = self.subflows.first_ended() {
+            self.remove_subflow(now, subflow, reason);
         }
-        if self.closed.is_some() || self.paths.is_empty() || !self.has_both_ends() {
+        if self.closed.is_some() || self.subflows.is_empty() || !self.has_both_ends() {
             return;
         }
-        let mut states = self.paths.iter().map(|path| path.subflow.state());
+        let mut states = self.subflows.iter().map(|context| context.tcp.state());
         if states.all(|state| state == State::TimeWait) {
             self.end(CloseReason::Finished);
         }
     }
 
-    pub(super) fn remove_path(&mut self, now: Nanos, which: usize, reason: CloseReason) {
-        let mut path = self.paths.remove(which);
-        path.life.apply(LifecycleEvent::Removed);
-        let end = path.life.end();
+    pub(super) fn remove_subflow(&mut self, now: Nanos, subflow: usize, reason: CloseReason) {
+        let mut context = self.subflows.remove(subflow);
+        context.life.apply(LifecycleEvent::Removed);
+        let end = context.life.end();
         self.is_schedulable = true;
-        self.congestion_control.subflow_removed(which);
+        self.congestion_control.subflow_removed(subflow);
         self.counters
             .get_or_insert_default()
-            .add_closed(path.subflow.counters());
+            .add_closed(context.tcp.counters());
         if end.may_have_lost_acked {
             let (acked, assigned) = (self.send.acked(), self.send.assigned());
             self.reinjections.push(acked, assigned - acked);
         }
-        self.reinject_closed(&path);
+        self.reinject_closed(&context);
         self.events.push_back(Event::SubflowClosed {
-            id: path.id,
-            four: path.four,
+            id: context.id,
+            four: context.four,
             reason,
-            counters: Box::new(*path.subflow.counters()),
+            counters: Box::new(*context.tcp.counters()),
         });
-        if self.paths.is_empty() && !self.try_next_way(now) {
-            self.last_path_gone(now, reason);
+        if self.subflows.is_empty() && !self.try_next_way(now) {
+            self.last_subflow_gone(now, reason);
         }
         if !end.is_reported {
-            self.report_closed(now, path.four, end.is_unfit);
+            self.report_closed(now, context.four, end.is_unfit);
         }
     }
 
@@ -221,7 +225,7 @@ impl Connection {
             self.manage(now, &pm::Event::Unfit { pair });
         }
         let passed = self.send.acked() + self.receive.next();
-        if self.paths.is_empty()
+        if self.subflows.is_empty()
             && passed > std::mem::replace(&mut self.passed_when_abandoned, passed)
         {
             self.manage(now, &pm::Event::Progress);
@@ -231,7 +235,7 @@ impl Connection {
 
     /// Keeps a connection without subflows for a later join, unless both streams are complete or it
     /// cannot be joined.
-    fn last_path_gone(&mut self, now: Nanos, reason: CloseReason) {
+    fn last_subflow_gone(&mut self, now: Nanos, reason: CloseReason) {
         self.lingers_until = None;
         if self.closed.is_some() {
             return;
@@ -251,16 +255,16 @@ impl Connection {
     pub(crate) fn time_wait_age(&self, now: Nanos) -> Option<Nanos> {
         self.closed?;
         let ages = self
-            .paths
+            .subflows
             .iter()
-            .map(|path| path.subflow.time_wait_age(now));
+            .map(|context| context.tcp.time_wait_age(now));
         ages.reduce(|one, other| Some(one?.min(other?)))?
     }
 
     /// Ends TIME-WAIT on all subflows, as if its time were over.
     pub(crate) fn end_time_wait(&mut self, now: Nanos) {
-        for (path, _) in self.paths.iter_mut() {
-            path.subflow.end_time_wait();
+        for (context, _) in self.subflows.iter_mut() {
+            context.tcp.end_time_wait();
         }
         self.reap_closed(now);
     }
@@ -281,9 +285,9 @@ impl Connection {
         let has_fin_acked = |state| matches!(state, State::FinWait2 | State::TimeWait);
         let is_told = match self.session.mode {
             Mode::Plain => self
-                .paths
+                .subflows
                 .iter()
-                .all(|path| has_fin_acked(path.subflow.state())),
+                .all(|context| has_fin_acked(context.tcp.state())),
             _ => self.session.fins.is_local_acked(),
         };
         self.has_sent_all() && is_told

@@ -32,40 +32,40 @@ impl Connection {
     pub(super) fn shake_hands(
         &mut self,
         now: Nanos,
-        which: usize,
+        subflow: usize,
         segment: &Segment,
         arrival: Arrival,
     ) {
-        match (self.paths[which].is_initial, self.session.role) {
+        match (self.subflows[subflow].is_initial, self.session.role) {
             (true, Role::Opener) if arrival.established => self.agree_as_opener(segment),
             (true, Role::Opener) => {}
             (true, Role::Acceptor) => self.agree_as_acceptor(now, segment, arrival),
-            (false, _) => self.shake_hands_of_join(now, which, segment, arrival),
+            (false, _) => self.shake_hands_of_join(now, subflow, segment, arrival),
         }
     }
 
     fn shake_hands_of_join(
         &mut self,
         now: Nanos,
-        which: usize,
+        subflow: usize,
         segment: &Segment,
         arrival: Arrival,
     ) {
-        match *self.paths[which].life {
+        match *self.subflows[subflow].life {
             Phase::Opening { nonces, .. } if arrival.established => {
-                self.check_join_syn_ack(now, which, segment, nonces);
+                self.check_join_syn_ack(now, subflow, segment, nonces);
             }
             Phase::Confirming(_) if !segment.flags.contains(Flags::SYN) => {
-                self.finish_join(now, which);
+                self.finish_join(now, subflow);
             }
             Phase::Accepting { nonces, .. } if arrival.established => {
-                self.check_join_ack(now, which, segment, nonces);
+                self.check_join_ack(now, subflow, segment, nonces);
             }
             // The peer repeats the third packet, because the fourth was lost.
             Phase::Active(_) | Phase::Retiring(_) | Phase::Retired { .. }
                 if matches!(join_of(segment), Some(JoinOption::Ack { .. })) =>
             {
-                self.paths[which].subflow.send_ack();
+                self.subflows[subflow].tcp.send_ack();
             }
             _ => {}
         }
@@ -103,7 +103,7 @@ impl Connection {
     fn agree_as_acceptor(&mut self, now: Nanos, segment: &Segment, arrival: Arrival) {
         match self.session.mode {
             Mode::Plain if arrival.established => self.start_plain(),
-            Mode::Negotiating if self.paths[0].life.established_at().is_some() => {
+            Mode::Negotiating if self.subflows[0].life.established_at().is_some() => {
                 self.learn_key(segment);
             }
             _ => return,
@@ -127,7 +127,7 @@ impl Connection {
             }
             // A peer that did not receive the SYN/ACK does not know the local key.
             Some(Capable::Ack { receiver_key, .. }) if receiver_key != self.session.local_key() => {
-                self.paths[0].reset(ResetReason::MPTCP_ERROR);
+                self.subflows[0].reset(ResetReason::MPTCP_ERROR);
             }
             Some(Capable::Ack { sender_key, .. }) => {
                 self.session.set_remote_key(sender_key);
@@ -140,11 +140,17 @@ impl Connection {
         }
     }
 
-    fn check_join_syn_ack(&mut self, now: Nanos, which: usize, segment: &Segment, nonces: Nonces) {
+    fn check_join_syn_ack(
+        &mut self,
+        now: Nanos,
+        subflow: usize,
+        segment: &Segment,
+        nonces: Nonces,
+    ) {
         let Some(keys) = self.session.keys() else {
             return;
         };
-        let path = &mut self.paths[which];
+        let context = &mut self.subflows[subflow];
         if let Some(JoinOption::SynAck {
             backup,
             address_id,
@@ -157,24 +163,24 @@ impl Connection {
                 ..nonces
             };
             if keys::first_64_bits(&keys.peer_join_hmac(nonces)) == truncated_hmac {
-                let wait = path.subflow.rto();
+                let wait = context.tcp.rto();
                 let event = LifecycleEvent::SynAckVerified(Confirmation {
                     established_at: now,
                     nonces,
                     repeat_at: now + wait,
                     wait,
                 });
-                path.life.apply(event);
-                path.is_backup_remote = backup;
-                path.remote_id = address_id;
+                context.life.apply(event);
+                context.is_backup_remote = backup;
+                context.remote_id = address_id;
                 return;
             }
         }
         self.counters.get_or_insert_default().refused_joins += 1;
-        path.reset(ResetReason::MPTCP_ERROR);
+        context.reset(ResetReason::MPTCP_ERROR);
     }
 
-    fn check_join_ack(&mut self, now: Nanos, which: usize, segment: &Segment, nonces: Nonces) {
+    fn check_join_ack(&mut self, now: Nanos, subflow: usize, segment: &Segment, nonces: Nonces) {
         let Some(keys) = self.session.keys() else {
             return;
         };
@@ -182,31 +188,33 @@ impl Connection {
         match join_of(segment) {
             Some(JoinOption::Ack { hmac }) if hmac == expected => {
                 // The fourth packet. The opener may send only after it (RFC 8684, section 3.2).
-                self.paths[which].subflow.send_ack();
-                self.finish_join(now, which);
+                self.subflows[subflow].tcp.send_ack();
+                self.finish_join(now, subflow);
             }
             _ => {
                 self.counters.get_or_insert_default().refused_joins += 1;
-                self.paths[which].reset(ResetReason::MPTCP_ERROR);
+                self.subflows[subflow].reset(ResetReason::MPTCP_ERROR);
             }
         }
     }
 
-    fn finish_join(&mut self, now: Nanos, which: usize) {
-        let path = &mut self.paths[which];
-        path.life.apply(LifecycleEvent::JoinCompleted { at: now });
+    fn finish_join(&mut self, now: Nanos, subflow: usize) {
+        let context = &mut self.subflows[subflow];
+        context
+            .life
+            .apply(LifecycleEvent::JoinCompleted { at: now });
         self.abandoned_at = None;
         let event = pm::Event::SubflowEstablished {
-            subflow: path.four,
-            local_id: path.local_id,
-            remote_id: path.remote_id,
+            subflow: context.four,
+            local_id: context.local_id,
+            remote_id: context.remote_id,
         };
         self.events.push_back(Event::SubflowEstablished {
-            id: path.id,
-            four: path.four,
+            id: context.id,
+            four: context.four,
         });
         if self.session.fins.local_to_send().is_some() {
-            path.queue_data_fin();
+            context.queue_data_fin();
             // The peer is alive, and nothing was lost on this subflow yet.
             self.fin_timer = None;
         }

@@ -15,34 +15,38 @@ impl Connection {
     /// connection, and one that quotes nothing that is in flight (RFC 5927, section 4.1).
     pub fn handle_icmp_error(&mut self, now: Nanos, error: &IcmpError) {
         let four = FourTuple::of_sender(error);
-        let Some(which) = self.paths.iter().position(|path| path.four == four) else {
+        let Some(subflow) = self
+            .subflows
+            .iter()
+            .position(|context| context.four == four)
+        else {
             return;
         };
-        if !self.paths[which].subflow.is_outstanding(error.seq) {
+        if !self.subflows[subflow].tcp.is_outstanding(error.seq) {
             return;
         }
         match error.problem {
-            Problem::TooBig { mtu_bytes } => self.narrow(which, mtu_bytes),
-            Problem::Refused => self.paths[which].subflow.refuse(),
+            Problem::TooBig { mtu_bytes } => self.narrow(subflow, mtu_bytes),
+            Problem::Refused => self.subflows[subflow].tcp.refuse(),
             // An unreachable destination must not close a connection.
             Problem::Unreachable => return,
         }
-        self.after_subflow(now, which);
+        self.after_subflow(now, subflow);
         self.reap_closed(now);
         self.is_schedulable = true;
     }
 
     /// Limits the packets of a subflow to `mtu_bytes` (RFC 1191; RFC 8201).
-    fn narrow(&mut self, which: usize, mtu_bytes: u32) {
-        let (path, windows) = self.paths.with_windows(which);
-        let source = path.four.local.ip();
+    fn narrow(&mut self, subflow: usize, mtu_bytes: u32) {
+        let (context, windows) = self.subflows.with_windows(subflow);
+        let source = context.four.local.ip();
         let least_bytes = match source.is_ipv4() {
             true => LEAST_IPV4_MTU_BYTES,
             false => LEAST_IPV6_MTU_BYTES,
         };
-        let via = path.via.as_deref().cloned().unwrap_or_default();
+        let via = context.via.as_deref().cloned().unwrap_or_default();
         let headers = ip_header_len(source, &via) + TCP_HEADER_LEN;
         let mss = mtu_bytes.max(least_bytes) - headers as u32;
-        path.subflow.lower_mss(mss, &mut windows[which]);
+        context.tcp.lower_mss(mss, &mut windows[subflow]);
     }
 }

@@ -15,24 +15,24 @@ impl Connection {
     /// Handles a packet of one of the subflows. Ignores any other packet.
     pub fn handle_packet(&mut self, now: Nanos, packet: &Packet) {
         let segment = &packet.segment;
-        let Some(which) = self.paths.receiver_of(packet) else {
+        let Some(subflow) = self.subflows.receiver_of(packet) else {
             return;
         };
         if self.is_too_early(segment) {
             return;
         }
         let waits_for_reader = self.config.behaviour.acks_wait_for_reader;
-        let (subflow, mut control) = self.subflow_and_control(which);
-        subflow.set_waits_for_reader(waits_for_reader);
-        let arrival = subflow.handle_segment(now, segment, packet.ecn, &mut control);
-        let which = self.settle_start(now, which, arrival);
+        let (tcp, mut control) = self.subflow_and_control(subflow);
+        tcp.set_waits_for_reader(waits_for_reader);
+        let arrival = tcp.handle_segment(now, segment, packet.ecn, &mut control);
+        let subflow = self.settle_start(now, subflow, arrival);
         if arrival.is_acceptable {
-            self.handle_acceptable(now, which, segment, arrival);
+            self.handle_acceptable(now, subflow, segment, arrival);
         }
         if arrival.closed == Some(CloseReason::Reset) {
-            self.handle_reset(now, which, segment);
+            self.handle_reset(now, subflow, segment);
         }
-        self.after_subflow(now, which);
+        self.after_subflow(now, subflow);
         self.reap_closed(now);
         self.is_schedulable = true;
     }
@@ -47,37 +47,43 @@ impl Connection {
         waits_for_key && options.any(|option| matches!(option, MptcpOption::Dss(_)))
     }
 
-    fn handle_acceptable(&mut self, now: Nanos, which: usize, segment: &Segment, arrival: Arrival) {
-        self.record_sign_of_life(now, which);
-        let path = &mut self.paths[which];
-        path.answer_suspicion(now, segment);
+    fn handle_acceptable(
+        &mut self,
+        now: Nanos,
+        subflow: usize,
+        segment: &Segment,
+        arrival: Arrival,
+    ) {
+        self.record_sign_of_life(now, subflow);
+        let context = &mut self.subflows[subflow];
+        context.answer_suspicion(now, segment);
         if arrival.has_data {
-            path.end_signal_row();
+            context.end_signal_row();
         }
-        if arrival.established && path.is_initial {
+        if arrival.established && context.is_initial {
             let event = LifecycleEvent::HandshakeCompleted { at: now };
-            path.life.apply(event);
+            context.life.apply(event);
             // Until the first DATA_ACK, the window of the handshake counts from the first byte.
-            let window = u64::from(path.subflow.send_window_bytes());
+            let window = u64::from(context.tcp.send_window_bytes());
             self.send_edge = self.send_edge.max(window);
         }
-        self.raise_receive_threshold(which, segment.payload.len());
-        self.shake_hands(now, which, segment, arrival);
-        self.fall_back_if_options_are_missing(which, segment, arrival);
-        self.reset_if_data_acks_are_missing(which, segment, arrival);
+        self.raise_receive_threshold(subflow, segment.payload.len());
+        self.shake_hands(now, subflow, segment, arrival);
+        self.fall_back_if_options_are_missing(subflow, segment, arrival);
+        self.reset_if_data_acks_are_missing(subflow, segment, arrival);
         if self.session.mode == Mode::Multipath {
             for option in &segment.options.mptcp {
-                self.handle_option(now, which, segment, option);
+                self.handle_option(now, subflow, segment, option);
             }
         } else {
-            self.handle_fallback_signals(which, segment);
+            self.handle_fallback_signals(subflow, segment);
         }
-        self.read_path(now, which);
-        self.acknowledge_arrival(which);
+        self.read_subflow(now, subflow);
+        self.acknowledge_arrival(subflow);
         if arrival.fin && self.session.mode == Mode::Plain {
             self.session.fins.end_remote(self.receive.next());
         } else if arrival.fin {
-            self.follow_fin(now, which);
+            self.follow_fin(now, subflow);
         }
         self.report_finish();
     }
@@ -85,27 +91,33 @@ impl Connection {
     /// Reserves room for options on all subflows, after their size changed.
     pub(super) fn reserve_options(&mut self) {
         let bytes = self.session.reserved_bytes();
-        for (path, window) in self.paths.iter_mut() {
-            path.subflow.reserve_options(bytes, window);
+        for (context, window) in self.subflows.iter_mut() {
+            context.tcp.reserve_options(bytes, window);
         }
     }
 
-    fn handle_option(&mut self, now: Nanos, which: usize, segment: &Segment, option: &MptcpOption) {
+    fn handle_option(
+        &mut self,
+        now: Nanos,
+        subflow: usize,
+        segment: &Segment,
+        option: &MptcpOption,
+    ) {
         match option {
-            MptcpOption::Dss(dss) => self.handle_dss(now, which, segment, dss),
+            MptcpOption::Dss(dss) => self.handle_dss(now, subflow, segment, dss),
             MptcpOption::Capable(Capable::Ack {
                 data: Some(data), ..
-            }) => self.handle_capable_data(which, *data),
-            MptcpOption::AddAddress(address) => self.handle_announcement(now, which, address),
+            }) => self.handle_capable_data(subflow, *data),
+            MptcpOption::AddAddress(address) => self.handle_announcement(now, subflow, address),
             MptcpOption::RemoveAddress(ids) => self.handle_removal(now, ids),
-            MptcpOption::Priority { backup } => self.paths[which].is_backup_remote = *backup,
-            MptcpOption::Fail { .. } => self.handle_fail(which),
+            MptcpOption::Priority { backup } => self.subflows[subflow].is_backup_remote = *backup,
+            MptcpOption::Fail { .. } => self.handle_fail(subflow),
             MptcpOption::FastClose { receiver_key } => self.handle_fast_close(*receiver_key),
             MptcpOption::Capable(_) | MptcpOption::Join(_) | MptcpOption::Reset(_) => {}
         }
     }
 
-    fn handle_dss(&mut self, now: Nanos, which: usize, segment: &Segment, dss: &Dss) {
+    fn handle_dss(&mut self, now: Nanos, subflow: usize, segment: &Segment, dss: &Dss) {
         let (data_ack, mapping) = (dss.data_ack(), dss.mapping());
         if data_ack.is_none() && mapping.is_none() {
             return;
@@ -115,12 +127,12 @@ impl Connection {
         if let Some(number) = data_ack {
             let offset = self.session.offset(number, self.send.acked());
             if let Some(offset) = offset {
-                let window_bytes = self.paths[which].subflow.window_of(segment);
+                let window_bytes = self.subflows[subflow].tcp.window_of(segment);
                 self.handle_data_ack(now, offset, window_bytes);
             }
         }
         if let Some(mapping) = mapping {
-            self.handle_mapping(which, &mapping, dss.data_fin());
+            self.handle_mapping(subflow, &mapping, dss.data_fin());
         }
     }
 
@@ -152,12 +164,12 @@ impl Connection {
     }
 
     fn report_room(&mut self) {
-        if self.send.tells_of_room() {
+        if self.send.reports_room() {
             self.events.push_back(Event::Writable);
         }
     }
 
-    fn handle_capable_data(&mut self, which: usize, data: InitialMapping) {
+    fn handle_capable_data(&mut self, subflow: usize, data: InitialMapping) {
         let Some(first) = self.session.remote_data_seq(0) else {
             return;
         };
@@ -171,7 +183,7 @@ impl Connection {
         // MP_CAPABLE does not say how long the peer's DATA_ACKs are. Long ones are valid for both,
         // and Linux sends them.
         self.use_long_data_acks();
-        self.add_mapping(which, &mapping, false);
+        self.add_mapping(subflow, &mapping, false);
     }
 
     fn use_long_data_acks(&mut self) {
@@ -180,28 +192,28 @@ impl Connection {
         }
     }
 
-    fn handle_mapping(&mut self, which: usize, mapping: &Mapping, data_fin: bool) {
+    fn handle_mapping(&mut self, subflow: usize, mapping: &Mapping, data_fin: bool) {
         if matches!(mapping.data_seq, DataNumber::Long(_)) {
             self.use_long_data_acks();
         }
         match mapping.len {
-            0 => self.handle_infinite_mapping(which),
-            _ => self.add_mapping(which, mapping, data_fin),
+            0 => self.handle_infinite_mapping(subflow),
+            _ => self.add_mapping(subflow, mapping, data_fin),
         }
     }
 
     /// Adds a mapping. It must have a checksum if, and only if, checksums were agreed on (RFC 8684,
     /// section 3.3).
-    fn add_mapping(&mut self, which: usize, mapping: &Mapping, data_fin: bool) {
+    fn add_mapping(&mut self, subflow: usize, mapping: &Mapping, data_fin: bool) {
         let Some(offset) = self.session.remote_offset(mapping.data_seq) else {
             return;
         };
-        let path = &mut self.paths[which];
+        let context = &mut self.subflows[subflow];
         if self.session.uses_checksums != mapping.checksum.is_some() {
-            path.reset(ResetReason::MPTCP_ERROR);
+            context.reset(ResetReason::MPTCP_ERROR);
             return;
         }
-        let Some(position) = path.mappings.position_of(mapping.subflow_seq) else {
+        let Some(position) = context.mappings.position_of(mapping.subflow_seq) else {
             return;
         };
         let data_seq = self.session.remote_data_seq(offset).unwrap_or_default();
@@ -219,23 +231,23 @@ impl Connection {
             is_infinite: false,
         };
         if len > 0 {
-            path.mappings.add(received);
+            context.mappings.add(received);
         }
         if data_fin {
-            self.handle_data_fin(which, &received);
+            self.handle_data_fin(subflow, &received);
         }
     }
 
     /// Handles a DATA_FIN. One without data counts at once. One behind data counts only after the
     /// checksum that covers both.
-    fn handle_data_fin(&mut self, which: usize, mapping: &ReceivedMapping) {
+    fn handle_data_fin(&mut self, subflow: usize, mapping: &ReceivedMapping) {
         // The peer learns only from an ACK whether the DATA_FIN has arrived.
-        self.paths[which].subflow.send_ack();
+        self.subflows[subflow].tcp.send_ack();
         match mapping.checksum {
             Some(_) if mapping.len > 0 => {}
             Some(checksum) if !checksum.is_right(&Payload::EMPTY) => {
                 let (offset, payload) = (mapping.offset, Payload::EMPTY);
-                self.outlives(which, MappingError::Checksum { offset, payload });
+                self.outlives(subflow, MappingError::Checksum { offset, payload });
             }
             _ => {
                 let end = mapping.offset + u64::from(mapping.len);
@@ -245,20 +257,20 @@ impl Connection {
     }
 
     /// Moves data received on a subflow to its place in the stream.
-    fn read_path(&mut self, now: Nanos, which: usize) {
+    fn read_subflow(&mut self, now: Nanos, subflow: usize) {
         if self.session.mode == Mode::Negotiating {
             return;
         }
         let before = self.receive.next();
-        let path = &self.paths[which];
-        let has_unmapped = path.mappings.unmapped_bytes() > 0;
-        if has_unmapped || path.subflow.has_readable() {
+        let context = &self.subflows[subflow];
+        let has_unmapped = context.mappings.unmapped_bytes() > 0;
+        if has_unmapped || context.tcp.has_readable() {
             // A mapping may have arrived for data received before it.
-            let mut lives = !has_unmapped || self.place(which, Payload::EMPTY);
-            while lives && let Some(payload) = self.paths[which].subflow.read() {
-                lives = self.place(which, payload);
+            let mut lives = !has_unmapped || self.place(subflow, Payload::EMPTY);
+            while lives && let Some(payload) = self.subflows[subflow].tcp.read() {
+                lives = self.place(subflow, payload);
             }
-            self.watch_unmapped(now, which);
+            self.watch_unmapped(now, subflow);
         }
         self.session.receive_next = self.receive.next();
         if self.receive.next() > before {
@@ -267,14 +279,14 @@ impl Connection {
     }
 
     /// Moves `payload` to its place in the stream. Returns whether the subflow survives.
-    fn place(&mut self, which: usize, mut payload: Payload) -> bool {
+    fn place(&mut self, subflow: usize, mut payload: Payload) -> bool {
         loop {
-            let lives = match self.paths[which].mappings.place(&mut payload) {
+            let lives = match self.subflows[subflow].mappings.place(&mut payload) {
                 Ok(mapped) => {
                     mapped.into_iter().for_each(|mapped| self.insert(mapped));
                     true
                 }
-                Err(error) => self.outlives(which, error),
+                Err(error) => self.outlives(subflow, error),
             };
             if !lives || payload.is_empty() {
                 return lives;
@@ -285,20 +297,20 @@ impl Connection {
     /// Resets a subflow whose data waits too long or in too great an amount for a mapping (RFC
     /// 8684, sections 3.3.1 and 3.7). The limits are one RTO and the receive window. A rest of the
     /// window below a full-sized segment counts as none, because the peer may not use it.
-    fn watch_unmapped(&mut self, now: Nanos, which: usize) {
-        let bytes = u64::from(self.paths[which].mappings.unmapped_bytes());
+    fn watch_unmapped(&mut self, now: Nanos, subflow: usize) {
+        let bytes = u64::from(self.subflows[subflow].mappings.unmapped_bytes());
         if bytes == 0 {
-            self.paths[which].unmapped_until = None;
+            self.subflows[subflow].unmapped_until = None;
             return;
         }
         let segment_bytes = u64::from(self.config.subflow.mss_bytes);
-        let window = self.window_offered_on(which);
-        let path = &mut self.paths[which];
+        let window = self.window_offered_on(subflow);
+        let context = &mut self.subflows[subflow];
         if bytes + segment_bytes > window {
-            path.reset(ResetReason::MIDDLEBOX);
+            context.reset(ResetReason::MIDDLEBOX);
         } else {
-            let until = now + path.subflow.rto();
-            path.unmapped_until.get_or_insert(until);
+            let until = now + context.tcp.rto();
+            context.unmapped_until.get_or_insert(until);
         }
     }
 
@@ -334,44 +346,48 @@ impl Connection {
 
     /// Sends an ACK on every subflow.
     pub(super) fn acknowledge_on_all_subflows(&mut self) {
-        for (path, _) in self.paths.iter_mut().filter(|(path, _)| path.can_send()) {
-            path.subflow.send_ack();
+        for (context, _) in self
+            .subflows
+            .iter_mut()
+            .filter(|(context, _)| context.can_send())
+        {
+            context.tcp.send_ack();
         }
     }
 
     /// Updates the connection after a subflow has handled a segment or a timer.
-    pub(super) fn after_subflow(&mut self, now: Nanos, which: usize) {
+    pub(super) fn after_subflow(&mut self, now: Nanos, subflow: usize) {
         if self.session.mode == Mode::Plain {
-            self.acknowledge_plain(now, which);
+            self.acknowledge_plain(now, subflow);
         }
-        self.record_timeouts(now, which);
-        let (path, windows) = self.paths.with_windows(which);
+        self.record_timeouts(now, subflow);
+        let (context, windows) = self.subflows.with_windows(subflow);
         if self.session.mode == Mode::Multipath {
-            path.queue_timeout_reset();
+            context.queue_timeout_reset();
         }
-        windows[which].is_usable = path.is_healthy();
+        windows[subflow].is_usable = context.is_healthy();
         if self.send.is_awaited() {
-            path.subflow.grow_buffer(&windows[which]);
+            context.tcp.grow_buffer(&windows[subflow]);
         }
-        if self.paths.has_come() || self.send.is_awaited() {
+        if self.subflows.has_come() || self.send.is_awaited() {
             let is_multipath = self.config.is_multipath;
-            self.send.grow(self.paths.buffers(is_multipath));
+            self.send.grow(self.subflows.buffers(is_multipath));
         }
         self.report_room();
-        self.retire_paths(now);
+        self.retire_subflows(now);
         self.start_subflows_if_due(now);
         self.advance_close(now);
     }
 
     /// Takes the data that the subflow has acknowledged as delivered, because plain TCP has no
     /// DATA_ACK.
-    fn acknowledge_plain(&mut self, now: Nanos, which: usize) {
-        let subflow = &self.paths[which].subflow;
-        let oldest = subflow.unacked().chain(subflow.queued()).next();
+    fn acknowledge_plain(&mut self, now: Nanos, subflow: usize) {
+        let tcp = &self.subflows[subflow].tcp;
+        let oldest = tcp.unacked().chain(tcp.queued()).next();
         let acked = oldest.map_or(self.send.assigned(), |range| range.start);
         self.send_edge = self
             .send_edge
-            .max(acked + u64::from(subflow.send_window_bytes()));
+            .max(acked + u64::from(tcp.send_window_bytes()));
         self.acknowledge_data(now, acked);
     }
 }

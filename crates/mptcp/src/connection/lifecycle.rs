@@ -16,8 +16,8 @@
 //!
 //! # Facts outside
 //! - The state of TCP ([`crate::subflow::State`]). FINs, timeouts and RSTs move TCP alone, until
-//!   the connection resets, retires or removes the subflow. [`super::path::Path::can_send`] needs
-//!   both.
+//!   the connection resets, retires or removes the subflow.
+//!   [`super::subflow_context::SubflowContext::can_send`] needs both.
 //! - Whether the subflow is the initial one. This never changes.
 //! - Whether it delivers ([`super::delivery::Delivery`]). It can fail and recover in each phase
 //!   after the handshake, also while it is tested or retires.

@@ -39,8 +39,9 @@
 //! - `start`: choice of the address pair; `handshake`: from SYN to keys on both hosts; [`keys`]:
 //!   values derived from the keys; `session`: sequence numbers and the options that carry them;
 //!   `fallback`: what happens when options do not get through.
-//! - `path`: a subflow and its state; `paths`: all subflows, with cached values; `lifecycle`: the
-//!   phases of a subflow and the transitions between them; `delivery`: whether it seems to deliver.
+//! - `subflow_context`: a subflow and its state; `subflows`: all of them, with cached values;
+//!   `lifecycle`: the phases of a subflow and the transitions between them; `delivery`: whether it
+//!   seems to deliver.
 //! - `input`: handling of the peer's options; `icmp`: messages of routers; `sending`: assignment of
 //!   data to subflows; `reinjection`: data to be sent again; `addresses`: announcement, withdrawal
 //!   and join requests; `retirement`: subflows that close while others stay; `closing`: end of the
@@ -67,8 +68,6 @@ mod input;
 pub mod keys;
 mod lifecycle;
 mod mappings;
-mod path;
-mod paths;
 mod receive_buffer;
 mod receive_tuning;
 mod reinjection;
@@ -77,6 +76,8 @@ mod send_buffer;
 mod sending;
 mod session;
 mod start;
+mod subflow_context;
+mod subflows;
 mod telemetry;
 
 use std::collections::VecDeque;
@@ -91,8 +92,6 @@ pub use event::Event;
 use fin::FinTimer;
 use keys::Nonces;
 use lifecycle::{Lifecycle, Phase};
-use path::Path;
-use paths::Paths;
 use receive_buffer::ReceiveBuffer;
 use receive_tuning::Threshold;
 use reinjection::Reinjections;
@@ -101,6 +100,8 @@ pub use session::Mode;
 use session::Session;
 pub use start::Start;
 use start::Way;
+use subflow_context::SubflowContext;
+use subflows::Subflows;
 pub use telemetry::{Counters, SubflowState};
 
 use crate::cc::CongestionControl;
@@ -126,7 +127,7 @@ pub struct Connection {
     initial: FourTuple,
     /// Other address pairs on which to start, until one is answered.
     ways: Vec<Way>,
-    paths: Paths,
+    subflows: Subflows,
     congestion_control: Box<dyn CongestionControl>,
     scheduler: Box<dyn Scheduler>,
     path_manager: Box<dyn PathManager>,
@@ -163,7 +164,7 @@ pub struct Connection {
     /// When subflows that are still open after the end of both streams are reset.
     lingers_until: Option<Nanos>,
     closed: Option<CloseReason>,
-    next_path_id: u32,
+    next_subflow_id: u32,
     /// Subflow that is polled first for a segment.
     next_to_transmit: usize,
     /// Whether a subflow is to be closed with FIN as soon as the connection can do without it.
@@ -199,17 +200,17 @@ impl Connection {
     ) -> Self {
         let mut connection = Self::new(config, algorithms, Role::Acceptor, four, key);
         connection.handle_syn(syn);
-        let subflow = Subflow::accept(now, Arc::clone(&connection.config.subflow), syn, iss);
-        connection.add_path(now, four, (0, 0), subflow, Lifecycle::connecting());
+        let tcp = Subflow::accept(now, Arc::clone(&connection.config.subflow), syn, iss);
+        connection.add_subflow(now, four, (0, 0), tcp, Lifecycle::connecting());
         connection
     }
 
     /// Treats the SYN/ACK as sent at an unknown earlier time.
     pub(crate) fn assume_answered(&mut self, now: Nanos) {
         let _syn_ack = self.poll_transmit(now);
-        self.paths
+        self.subflows
             .iter_mut()
-            .for_each(|(path, _)| path.subflow.distrust_handshake());
+            .for_each(|(context, _)| context.tcp.distrust_handshake());
     }
 
     fn new(
@@ -227,7 +228,7 @@ impl Connection {
             session,
             initial,
             ways: Vec::new(),
-            paths: Paths::default(),
+            subflows: Subflows::default(),
             congestion_control: algorithms.congestion_control,
             scheduler: algorithms.scheduler,
             path_manager: algorithms.path_manager,
@@ -255,7 +256,7 @@ impl Connection {
             heard_at: 0,
             lingers_until: None,
             closed: None,
-            next_path_id: 0,
+            next_subflow_id: 0,
             next_to_transmit: 0,
             has_retiring: false,
             is_schedulable: true,
@@ -266,23 +267,23 @@ impl Connection {
     /// Opens a further subflow for a [`JoinRequest`]. Refuses the request if the connection can
     /// have no further subflow.
     pub fn join(&mut self, now: Nanos, request: &JoinRequest, local_port: u16, rng: &mut dyn Rng) {
-        let Some(remote) = self.session.remote.filter(|_| self.takes_more_paths()) else {
+        let Some(remote) = self.session.remote.filter(|_| self.takes_more_subflows()) else {
             self.refuse_join(now, request);
             return;
         };
         let four = request.four(local_port);
         let config = Arc::clone(&self.config.subflow);
         let iss = SeqNr(rng.next_u32());
-        let subflow = Subflow::connect(now, config, local_port, four.remote.port(), iss);
+        let tcp = Subflow::connect(now, config, local_port, four.remote.port(), iss);
         let nonces = Nonces {
             local: rng.next_u32(),
             remote: 0,
         };
         let life = Lifecycle::opening(request.local_id, nonces, remote.token);
-        self.add_path(now, four, (request.local_id, 0), subflow, life);
-        let path = self.paths.last_mut();
-        path.signals.is_backup_local = request.backup;
-        path.via = (!request.via.is_empty()).then(|| Box::new(request.via.clone()));
+        self.add_subflow(now, four, (request.local_id, 0), tcp, life);
+        let context = self.subflows.last_mut();
+        context.signals.is_backup_local = request.backup;
+        context.via = (!request.via.is_empty()).then(|| Box::new(request.via.clone()));
     }
 
     /// Accepts a SYN with MP_JOIN whose token is this connection's. `local_id` is used if the path
@@ -310,7 +311,8 @@ impl Connection {
         if self.session.mode != Mode::Multipath || self.closed.is_some() {
             return Err(ResetReason::MPTCP_ERROR);
         }
-        if !self.takes_more_paths() || self.half_open_joins() >= self.config.max_half_open_joins {
+        if !self.takes_more_subflows() || self.half_open_joins() >= self.config.max_half_open_joins
+        {
             return Err(ResetReason::LACK_OF_RESOURCES);
         }
         if !self.config.allows_joins_to_initial && four.local == self.initial.local {
@@ -323,46 +325,48 @@ impl Connection {
             false => self.path_manager.local_id(four.local).unwrap_or(local_id),
         };
         let iss = SeqNr(rng.next_u32());
-        let subflow = Subflow::accept(now, Arc::clone(&self.config.subflow), syn, iss);
+        let tcp = Subflow::accept(now, Arc::clone(&self.config.subflow), syn, iss);
         let nonces = Nonces {
             local: rng.next_u32(),
             remote: nonce,
         };
         let life = Lifecycle::accepting(local_id, nonces);
-        self.add_path(now, four, (local_id, address_id), subflow, life);
-        let path = self.paths.last_mut();
-        path.is_backup_remote = backup;
+        self.add_subflow(now, four, (local_id, address_id), tcp, life);
+        let context = self.subflows.last_mut();
+        context.is_backup_remote = backup;
         Ok(())
     }
 
     /// Returns the number of accepted joins whose peer has not yet proved that it knows the keys.
     fn half_open_joins(&self) -> usize {
-        let is_half_open = |path: &&Path| matches!(*path.life, Phase::Accepting { .. });
-        self.paths.iter().filter(is_half_open).count()
+        let is_half_open =
+            |context: &&SubflowContext| matches!(*context.life, Phase::Accepting { .. });
+        self.subflows.iter().filter(is_half_open).count()
     }
 
-    fn takes_more_paths(&self) -> bool {
+    fn takes_more_subflows(&self) -> bool {
         let is_multipath = self.session.mode == Mode::Multipath;
-        is_multipath && self.closed.is_none() && self.paths.len() < self.config.max_subflows
+        is_multipath && self.closed.is_none() && self.subflows.len() < self.config.max_subflows
     }
 
-    fn add_path(
+    fn add_subflow(
         &mut self,
         now: Nanos,
         four: FourTuple,
         ids: (AddressId, AddressId),
-        mut subflow: Subflow,
+        mut tcp: Subflow,
         life: Lifecycle,
     ) {
-        let mut window = subflow.initial_window();
+        let mut window = tcp.initial_window();
         window.is_usable = false;
-        subflow.reserve_options(self.session.reserved_bytes(), &mut window);
+        tcp.reserve_options(self.session.reserved_bytes(), &mut window);
         let threshold = Threshold::new(self.config.receive_buffer, self.config.subflow.mss_bytes);
-        let path = Path::new(self.next_path_id, four, ids, subflow, threshold, life);
-        self.next_path_id += 1;
-        self.paths.push(path, window);
-        let which = self.paths.len() - 1;
-        let mut context = crate::cc::Context::new(now, self.paths.with_windows(which).1, which);
+        let context = SubflowContext::new(self.next_subflow_id, four, ids, tcp, threshold, life);
+        self.next_subflow_id += 1;
+        self.subflows.push(context, window);
+        let subflow = self.subflows.len() - 1;
+        let mut context =
+            crate::cc::Context::new(now, self.subflows.with_windows(subflow).1, subflow);
         self.congestion_control.subflow_added(&mut context);
     }
 
@@ -432,7 +436,7 @@ impl Connection {
             self.announcements
                 .poll_timeout()
                 .filter(|_| self.closed.is_none()),
-            self.paths.poll_timeout(),
+            self.subflows.poll_timeout(),
             self.reinjections.poll_timeout(),
         ])
     }
@@ -447,11 +451,11 @@ impl Connection {
 
     /// Does everything that is due at `now`.
     pub fn handle_timeout(&mut self, now: Nanos) {
-        for which in 0..self.paths.len() {
-            if self.paths.is_due(which, now) && self.paths[which].subflow.is_due(now) {
-                let (subflow, mut control) = self.subflow_and_control(which);
-                subflow.handle_timeout(now, &mut control);
-                self.after_subflow(now, which);
+        for subflow in 0..self.subflows.len() {
+            if self.subflows.is_due(subflow, now) && self.subflows[subflow].tcp.is_due(now) {
+                let (tcp, mut control) = self.subflow_and_control(subflow);
+                tcp.handle_timeout(now, &mut control);
+                self.after_subflow(now, subflow);
             }
         }
         self.handle_data_fin_timeout(now);
@@ -464,23 +468,23 @@ impl Connection {
         }
         self.start_subflows_if_due(now);
         self.repeat_announcements(now);
-        for which in 0..self.paths.len() {
-            if self.paths.is_due(which, now) {
-                self.paths[which].handle_timeout(now);
+        for subflow in 0..self.subflows.len() {
+            if self.subflows.is_due(subflow, now) {
+                self.subflows[subflow].handle_timeout(now);
             }
         }
         self.handle_reinjection_timeout(now);
         if self.abandoned_at.is_some_and(|at| at <= now) {
-            self.reset_all_paths();
+            self.reset_all_subflows();
             self.end(CloseReason::TimedOut);
         }
         self.is_schedulable = true;
     }
 
-    fn subflow_and_control(&mut self, which: usize) -> (&mut Subflow, Control<'_>) {
-        let (path, windows) = self.paths.with_windows(which);
-        let control = Control::new(self.congestion_control.as_mut(), windows, which);
-        (&mut path.subflow, control)
+    fn subflow_and_control(&mut self, subflow: usize) -> (&mut Subflow, Control<'_>) {
+        let (context, windows) = self.subflows.with_windows(subflow);
+        let control = Control::new(self.congestion_control.as_mut(), windows, subflow);
+        (&mut context.tcp, control)
     }
 
     /// Passes an event to the path manager and carries out its commands.
@@ -525,7 +529,7 @@ impl Connection {
     /// Returns whether the connection has closed and its last subflow has ended. Until then, late
     /// segments may arrive that one of its subflows answers.
     pub fn is_over(&self) -> bool {
-        self.closed.is_some() && self.paths.is_empty()
+        self.closed.is_some() && self.subflows.is_empty()
     }
 
     /// Returns why the connection closed, if it did.

@@ -138,8 +138,8 @@ impl Threshold {
 impl Connection {
     /// Returns the receive window that a subflow offers, in bytes beyond the data received in
     /// order.
-    pub(super) fn window_offered_on(&self, which: usize) -> u64 {
-        let threshold = self.threshold_of(which);
+    pub(super) fn window_offered_on(&self, subflow: usize) -> u64 {
+        let threshold = self.threshold_of(subflow);
         self.receive.window_bytes_within(threshold.bytes)
     }
 
@@ -150,28 +150,28 @@ impl Connection {
 
     /// Acknowledges more than a full-sized segment that arrived in order on a subflow, unless that
     /// waits for the application (`__tcp_ack_snd_check`).
-    pub(super) fn acknowledge_arrival(&mut self, which: usize) {
-        let subflow = &self.paths[which].subflow;
-        let is_due = subflow.owed() == Owed::Segments
-            && (self.receive.ready_bytes() == 0 || subflow.keeps_window(self.room_on(which)));
+    pub(super) fn acknowledge_arrival(&mut self, subflow: usize) {
+        let tcp = &self.subflows[subflow].tcp;
+        let is_due = tcp.owed() == Owed::Segments
+            && (self.receive.ready_bytes() == 0 || tcp.keeps_window(self.room_on(subflow)));
         if is_due {
-            self.paths[which].subflow.acknowledge_now();
+            self.subflows[subflow].tcp.acknowledge_now();
         }
     }
 
-    /// Ends the quick acknowledgments of a subflow that has just told of less than half the buffer
+    /// Ends the quick acknowledgments of a subflow that has just offered less than half the buffer
     /// (`__tcp_select_window`).
-    pub(super) fn record_told_window(&mut self, which: usize) {
+    pub(super) fn record_sent_window(&mut self, subflow: usize) {
         let is_scarce = self.receive.free_bytes() < self.receive.capacity_bytes() / 2;
         if self.config.behaviour.acks_wait_for_reader && is_scarce {
-            self.paths[which].subflow.end_quick_acks();
+            self.subflows[subflow].tcp.end_quick_acks();
         }
     }
 
     /// Returns the room for data on a subflow, in bytes, regardless of the offered window.
-    fn room_on(&self, which: usize) -> u64 {
+    fn room_on(&self, subflow: usize) -> u64 {
         let free = self.receive.free_bytes();
-        free.min(self.threshold_of(which).bytes)
+        free.min(self.threshold_of(subflow).bytes)
     }
 
     /// Sends the acknowledgments and window updates that are due once the application has read.
@@ -190,47 +190,47 @@ impl Connection {
     /// Acknowledges what waited for the application to read: more than a full-sized segment, or,
     /// if the buffer is empty now, the end of a super-packet (`mptcp_subflow_could_cleanup`).
     fn acknowledge_what_waited(&mut self) {
-        for which in 0..self.paths.len() {
-            let is_due = match self.paths[which].subflow.owed() {
+        for subflow in 0..self.subflows.len() {
+            let is_due = match self.subflows[subflow].tcp.owed() {
                 Owed::Nothing => false,
                 Owed::Packet => self.receive.is_empty(),
                 Owed::Segments => true,
             };
             if is_due {
-                self.paths[which].subflow.acknowledge_now();
+                self.subflows[subflow].tcp.acknowledge_now();
             }
         }
     }
 
     /// Sends window updates on the subflows that last offered half of the window or less.
     fn announce_doubled_window(&mut self) {
-        for which in 0..self.paths.len() {
-            let path = &self.paths[which];
-            let room = self.room_on(which);
-            if path.can_send() && path.subflow.is_window_update_due(room) {
-                self.paths[which].subflow.acknowledge_now();
+        for subflow in 0..self.subflows.len() {
+            let context = &self.subflows[subflow];
+            let room = self.room_on(subflow);
+            if context.can_send() && context.tcp.is_window_update_due(room) {
+                self.subflows[subflow].tcp.acknowledge_now();
             }
         }
     }
 
-    fn threshold_of(&self, which: usize) -> Threshold {
+    fn threshold_of(&self, subflow: usize) -> Threshold {
         match self.config.behaviour.shares_receive_threshold {
             true => self.receive_threshold,
-            false => self.paths[which].receive_threshold,
+            false => self.subflows[subflow].receive_threshold,
         }
     }
 
     /// Raises the receive threshold for a segment with `payload_bytes` bytes of payload. Each rise
     /// is acknowledged at once, as in Linux. A subflow that carries little and never offers the
     /// whole buffer therefore acknowledges every segment.
-    pub(super) fn raise_receive_threshold(&mut self, which: usize, payload_bytes: u32) {
+    pub(super) fn raise_receive_threshold(&mut self, subflow: usize, payload_bytes: u32) {
         let threshold = match self.config.behaviour.shares_receive_threshold {
             true => &mut self.receive_threshold,
-            false => &mut self.paths[which].receive_threshold,
+            false => &mut self.subflows[subflow].receive_threshold,
         };
         let mss = self.config.subflow.mss_bytes;
         if threshold.raise(payload_bytes, mss) {
-            self.paths[which].subflow.receive_window_grew();
+            self.subflows[subflow].tcp.receive_window_grew();
         }
     }
 
@@ -239,19 +239,23 @@ impl Connection {
     pub(super) fn tune_receive_buffer(&mut self, now: Nanos) {
         if !self
             .receive
-            .is_due_for_tuning(now, self.paths.receive_rtts())
+            .is_due_for_tuning(now, self.subflows.receive_rtts())
         {
             return;
         }
-        let sizes = self.paths.windows().iter().map(|window| window.mss_bytes);
+        let sizes = self
+            .subflows
+            .windows()
+            .iter()
+            .map(|window| window.mss_bytes);
         let Some(mss) = sizes.max() else {
             return;
         };
         if let Some(read_bytes) = self.receive.tune(now, mss) {
             let buffer = self.config.receive_buffer;
             self.receive_threshold.follow(buffer, read_bytes, mss);
-            for (path, _) in self.paths.iter_mut() {
-                path.receive_threshold.follow(buffer, read_bytes, mss);
+            for (context, _) in self.subflows.iter_mut() {
+                context.receive_threshold.follow(buffer, read_bytes, mss);
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Connection, Mode, Path};
+use super::{Connection, Mode, SubflowContext};
 use crate::failure::{FailedAfter, MetaRto, Reinjection, is_worth_reinjecting, remaining_interval};
 use crate::sched::Range;
 use crate::time::Nanos;
@@ -116,61 +116,61 @@ fn some(start: u64, len: u64) -> Option<Range> {
 
 impl Connection {
     /// Records that a segment has arrived on a subflow, which has therefore not failed.
-    pub(super) fn record_sign_of_life(&mut self, now: Nanos, which: usize) {
+    pub(super) fn record_sign_of_life(&mut self, now: Nanos, subflow: usize) {
         self.heard_at = now;
-        let path = &mut self.paths[which];
-        path.delivery.received(now);
+        let context = &mut self.subflows[subflow];
+        context.delivery.received(now);
     }
 
     /// Handles timeouts of a subflow. With the out-of-tree kernel's behaviour, a subflow has failed
     /// after its first timeout until a segment arrives on it.
-    pub(super) fn record_timeouts(&mut self, now: Nanos, which: usize) {
-        let path = &mut self.paths[which];
-        let backoff = path.subflow.backoff();
-        let has_expired = backoff > path.seen_backoff;
-        path.seen_backoff = backoff;
+    pub(super) fn record_timeouts(&mut self, now: Nanos, subflow: usize) {
+        let context = &mut self.subflows[subflow];
+        let backoff = context.tcp.backoff();
+        let has_expired = backoff > context.seen_backoff;
+        context.seen_backoff = backoff;
         self.watch(now);
-        if !has_expired || !self.has_other_path(which) {
+        if !has_expired || !self.has_other_subflow(subflow) {
             return;
         }
         let fails = self.config.behaviour.failed_after == FailedAfter::FirstRto;
-        let has_just_failed = fails && self.paths[which].delivery.fail();
+        let has_just_failed = fails && self.subflows[subflow].delivery.fail();
         match self.config.behaviour.reinjection {
-            Reinjection::OnRto => self.reinject(which),
-            Reinjection::OnStale if has_just_failed => self.reinject(which),
+            Reinjection::OnRto => self.reinject(subflow),
+            Reinjection::OnStale if has_just_failed => self.reinject(subflow),
             _ => {}
         }
     }
 
-    pub(super) fn has_other_path(&self, which: usize) -> bool {
-        let mut paths = self.paths.iter().enumerate();
-        paths.any(|(index, path)| index != which && path.is_healthy())
+    pub(super) fn has_other_subflow(&self, subflow: usize) -> bool {
+        let mut subflows = self.subflows.iter().enumerate();
+        subflows.any(|(index, context)| index != subflow && context.is_healthy())
     }
 
-    fn reinject(&mut self, which: usize) {
+    fn reinject(&mut self, subflow: usize) {
         match self.config.behaviour.reinject_whole_queue {
-            true => self.reinject_everything(which),
-            false => self.reinject_from(which),
+            true => self.reinject_everything(subflow),
+            false => self.reinject_from(subflow),
         }
     }
 
     /// Reinjects the undelivered data of a subflow, sent or queued, that some other working subflow
     /// has not carried.
-    pub(super) fn reinject_from(&mut self, which: usize) {
-        let subflow = &mut self.paths[which].subflow;
-        let undelivered: Vec<_> = subflow.queued().chain(subflow.unacked()).collect();
-        subflow.take_queue();
+    pub(super) fn reinject_from(&mut self, subflow: usize) {
+        let tcp = &mut self.subflows[subflow].tcp;
+        let undelivered: Vec<_> = tcp.queued().chain(tcp.unacked()).collect();
+        tcp.take_queue();
         for range in undelivered {
             let others = self
-                .paths
+                .subflows
                 .iter()
                 .enumerate()
-                .filter(|(index, path)| *index != which && path.is_healthy());
-            if is_worth_reinjecting(others.map(|(_, path)| path.holds_all(range))) {
+                .filter(|(index, context)| *index != subflow && context.is_healthy());
+            if is_worth_reinjecting(others.map(|(_, context)| context.holds_all(range))) {
                 self.reinjections.push(range.start, range.len);
             }
         }
-        let unverified = self.unverified(&self.paths[which]);
+        let unverified = self.unverified(&self.subflows[subflow]);
         self.reinjections.push(0, unverified);
         self.reinjections.discard_before(self.send.acked());
         self.is_schedulable = true;
@@ -178,16 +178,16 @@ impl Connection {
 
     /// Returns how many bytes from the start of the stream the subflow has delivered but the peer
     /// cannot use yet. The first burst is one mapping, whose checksum covers all of it.
-    fn unverified(&self, path: &Path) -> u64 {
-        let acked = path.subflow.counters().acked_bytes;
+    fn unverified(&self, context: &SubflowContext) -> u64 {
+        let acked = context.tcp.counters().acked_bytes;
         let is_partly_there =
-            path.is_initial && acked < u64::from(self.session.first_checked_bytes());
+            context.is_initial && acked < u64::from(self.session.first_checked_bytes());
         if is_partly_there { acked } else { 0 }
     }
 
     /// Reinjects all data of the connection that was assigned and is not acknowledged.
     fn reinject_everything(&mut self, stale: usize) {
-        self.paths[stale].subflow.take_queue();
+        self.subflows[stale].tcp.take_queue();
         let len = self.send.assigned() - self.send.acked();
         if len > 0 {
             self.reinjections.push(self.send.acked(), len);
@@ -197,16 +197,16 @@ impl Connection {
 
     /// Reinjects the undelivered data of a closed subflow. With [`Reinjection::None`], closes the
     /// connection instead if such data was sent.
-    pub(super) fn reinject_closed(&mut self, path: &Path) {
+    pub(super) fn reinject_closed(&mut self, context: &SubflowContext) {
         let is_hole = |sent: Range| end(sent) > self.send.acked();
         let never = self.config.behaviour.reinjection == Reinjection::None;
         let is_open = self.session.mode == Mode::Multipath && self.closed.is_none();
-        if never && is_open && path.subflow.unacked().any(is_hole) {
+        if never && is_open && context.tcp.unacked().any(is_hole) {
             self.abort();
             return;
         }
-        self.reinjections.push(0, self.unverified(path));
-        for range in path.subflow.unacked().chain(path.subflow.queued()) {
+        self.reinjections.push(0, self.unverified(context));
+        for range in context.tcp.unacked().chain(context.tcp.queued()) {
             self.reinjections.push(range.start, range.len);
         }
     }
@@ -216,8 +216,8 @@ impl Connection {
     pub(super) fn watch(&mut self, now: Nanos) {
         let waits = self.send.written() > self.send.assigned();
         let has_data = self.send.assigned() > self.send.acked()
-            || waits && self.paths.iter().any(Path::can_send);
-        let is_multipath = self.session.mode == Mode::Multipath && !self.paths.is_empty();
+            || waits && self.subflows.iter().any(SubflowContext::can_send);
+        let is_multipath = self.session.mode == Mode::Multipath && !self.subflows.is_empty();
         if !has_data || !is_multipath {
             self.reinjections.check_at = None;
             self.reinjections.meta_rto = None;
@@ -239,7 +239,7 @@ impl Connection {
     /// subflows that have not missed an interval.
     fn check_interval(&mut self, now: Nanos) -> Nanos {
         if self.config.behaviour.failed_after == FailedAfter::FirstRto {
-            let rtos = || self.paths.iter().map(|path| path.subflow.rto());
+            let rtos = || self.subflows.iter().map(|context| context.tcp.rto());
             let timer = self
                 .reinjections
                 .meta_rto
@@ -247,9 +247,11 @@ impl Connection {
             timer.update(rtos());
             return timer.timeout();
         }
-        let is_trusted = |path: &&Path| path.can_send() && path.delivery.missed_intervals() == 0;
-        let paths = self.paths.iter().filter(is_trusted);
-        let deadlines = paths.filter_map(|path| path.subflow.retransmission_at());
+        let is_trusted = |context: &&SubflowContext| {
+            context.can_send() && context.delivery.missed_intervals() == 0
+        };
+        let subflows = self.subflows.iter().filter(is_trusted);
+        let deadlines = subflows.filter_map(|context| context.tcp.retransmission_at());
         remaining_interval(deadlines.map(|at| at.saturating_sub(now)))
     }
 
@@ -262,7 +264,7 @@ impl Connection {
         }
         self.reinjections.check_at = None;
         match self.config.behaviour.failed_after {
-            FailedAfter::StaleIntervals(intervals) => self.look_for_stale_paths(intervals),
+            FailedAfter::StaleIntervals(intervals) => self.look_for_stale_subflows(intervals),
             FailedAfter::FirstRto => self.reinjections.expired(),
         }
         self.reinjections.repeats_oldest =
@@ -275,8 +277,8 @@ impl Connection {
     /// sending the data again brings another DATA_ACK.
     fn is_oldest_with_nobody(&self) -> bool {
         let oldest = self.send.acked();
-        let has_it = |path: &Path| path.subflow.end_of_data_with(oldest).is_some();
-        oldest < self.send.assigned() && !self.paths.iter().any(has_it)
+        let has_it = |context: &SubflowContext| context.tcp.end_of_data_with(oldest).is_some();
+        oldest < self.send.assigned() && !self.subflows.iter().any(has_it)
     }
 
     /// Restarts mainline's timer, which starts again with each DATA_ACK of new data
@@ -294,23 +296,23 @@ impl Connection {
         due > now
     }
 
-    fn look_for_stale_paths(&mut self, intervals: u32) {
-        for which in 0..self.paths.len() {
-            if self.paths[which].subflow.unacked_bytes() == 0 {
+    fn look_for_stale_subflows(&mut self, intervals: u32) {
+        for subflow in 0..self.subflows.len() {
+            if self.subflows[subflow].tcp.unacked_bytes() == 0 {
                 continue;
             }
-            let others = self.paths.iter().enumerate();
+            let others = self.subflows.iter().enumerate();
             let others: Vec<_> = others
-                .filter(|(index, path)| *index != which && path.is_healthy())
-                .map(|(_, path)| path.delivery.missed_intervals())
+                .filter(|(index, context)| *index != subflow && context.is_healthy())
+                .map(|(_, context)| context.delivery.missed_intervals())
                 .collect();
-            let path = &mut self.paths[which];
-            let received_at = path.subflow.last_received_at();
-            let is_new = path
+            let context = &mut self.subflows[subflow];
+            let received_at = context.tcp.last_received_at();
+            let is_new = context
                 .delivery
                 .timer_expired(received_at, intervals, others.into_iter());
             if is_new && self.config.behaviour.reinjection == Reinjection::OnStale {
-                self.reinject(which);
+                self.reinject(subflow);
             }
         }
     }

@@ -5,7 +5,7 @@ use std::mem;
 use std::net::IpAddr;
 
 use super::lifecycle::LifecycleEvent;
-use super::{Connection, Path};
+use super::{Connection, SubflowContext};
 use crate::subflow::State;
 use crate::time::{Nanos, earliest};
 use crate::wire::{AddressId, ResetReason, Segment};
@@ -55,15 +55,15 @@ impl Suspicion {
     }
 }
 
-impl Path {
+impl SubflowContext {
     /// Starts to test whether the subflow works. Resets a subflow that is not established yet, and
     /// leaves one that is closing alone.
     fn suspect(&mut self, now: Nanos, min_rtt: Nanos) {
         if self.life.is_connecting() {
             self.reset(ResetReason::UNSPECIFIED);
         } else if self.can_send() && self.life.suspicion().is_none() {
-            let suspicion = Suspicion::new(now, min_rtt, self.subflow.rto());
-            self.subflow.send_keepalive();
+            let suspicion = Suspicion::new(now, min_rtt, self.tcp.rto());
+            self.tcp.send_keepalive();
             let event = LifecycleEvent::TestStarted(Box::new(suspicion));
             self.life.apply(event);
         }
@@ -93,7 +93,7 @@ impl Path {
             self.reset(ResetReason::UNSPECIFIED);
         } else {
             self.life.apply(LifecycleEvent::ProbeRepeated { now });
-            self.subflow.send_keepalive();
+            self.tcp.send_keepalive();
         }
     }
 
@@ -104,13 +104,13 @@ impl Path {
     }
 
     fn awaits_fin(&self) -> bool {
-        !matches!(self.subflow.state(), State::TimeWait | State::Closed)
+        !matches!(self.tcp.state(), State::TimeWait | State::Closed)
     }
 
     /// Closes the subflow with FIN after the data that it has sent. The caller reinjects queued
     /// data.
     fn retire(&mut self, until: Nanos) {
-        self.subflow.close();
+        self.tcp.close();
         self.life.apply(LifecycleEvent::FinQueued { until });
     }
 
@@ -124,7 +124,7 @@ impl Path {
 
     /// Resets the subflow, because its data has arrived another way (section 3.3.3).
     pub(super) fn reset_leftover(&mut self) {
-        self.reset(match self.subflow.unacked_bytes() {
+        self.reset(match self.tcp.unacked_bytes() {
             0 => ResetReason::UNSPECIFIED,
             _ => ResetReason::TOO_MUCH_OUTSTANDING_DATA,
         });
@@ -133,71 +133,75 @@ impl Path {
 
 impl Connection {
     /// Tests the subflows to an address that the peer has withdrawn.
-    pub(super) fn suspect_paths_to(&mut self, now: Nanos, id: AddressId) {
-        self.suspect_paths(now, |path| path.remote_id == id);
+    pub(super) fn suspect_subflows_to(&mut self, now: Nanos, id: AddressId) {
+        self.suspect_subflows(now, |context| context.remote_id == id);
     }
 
     /// Tests the subflows from a withdrawn local address that came back before they closed, because
     /// the peer may have closed them.
-    pub(super) fn suspect_paths_from(&mut self, now: Nanos, local: IpAddr) {
-        self.suspect_paths(now, |path| {
-            path.four.local.ip() == local && mem::take(&mut path.has_lost_address)
+    pub(super) fn suspect_subflows_from(&mut self, now: Nanos, local: IpAddr) {
+        self.suspect_subflows(now, |context| {
+            context.four.local.ip() == local && mem::take(&mut context.has_lost_address)
         });
     }
 
     /// Tests the subflows that `is_suspect` selects. They are not used until they have proved to
     /// work, and are reset otherwise.
-    fn suspect_paths(&mut self, now: Nanos, mut is_suspect: impl FnMut(&mut Path) -> bool) {
-        for which in 0..self.paths.len() {
-            if !is_suspect(&mut self.paths[which]) {
+    fn suspect_subflows(
+        &mut self,
+        now: Nanos,
+        mut is_suspect: impl FnMut(&mut SubflowContext) -> bool,
+    ) {
+        for subflow in 0..self.subflows.len() {
+            if !is_suspect(&mut self.subflows[subflow]) {
                 continue;
             }
-            let (path, windows) = self.paths.with_windows(which);
-            path.suspect(now, windows[which].min_rtt.unwrap_or(0));
-            windows[which].is_usable = path.is_healthy();
-            if self.has_other_path(which) {
-                self.reinject_from(which);
+            let (context, windows) = self.subflows.with_windows(subflow);
+            context.suspect(now, windows[subflow].min_rtt.unwrap_or(0));
+            windows[subflow].is_usable = context.is_healthy();
+            if self.has_other_subflow(subflow) {
+                self.reinject_from(subflow);
             }
         }
     }
 
     /// Closes retiring subflows with FIN as soon as the connection can do without them: another
     /// subflow works, or no data is unacknowledged (section 3.3.3).
-    pub(super) fn retire_paths(&mut self, now: Nanos) {
+    pub(super) fn retire_subflows(&mut self, now: Nanos) {
         if !self.has_retiring {
             return;
         }
         let is_idle = self.send.acked() == self.send.assigned();
         let mut next = 0;
-        while let Some(which) = self.paths.next_to_retire(next) {
-            if is_idle || self.has_other_path(which) {
-                self.retire_path(now, which);
+        while let Some(subflow) = self.subflows.next_to_retire(next) {
+            if is_idle || self.has_other_subflow(subflow) {
+                self.retire_subflow(now, subflow);
             }
-            next = which + 1;
+            next = subflow + 1;
         }
-        self.has_retiring = self.paths.next_to_retire(0).is_some();
+        self.has_retiring = self.subflows.next_to_retire(0).is_some();
     }
 
-    fn retire_path(&mut self, now: Nanos, which: usize) {
-        let path = &mut self.paths[which];
-        for range in path.subflow.take_queue() {
+    fn retire_subflow(&mut self, now: Nanos, subflow: usize) {
+        let context = &mut self.subflows[subflow];
+        for range in context.tcp.take_queue() {
             self.reinjections.push(range.start, range.len);
         }
-        path.retire(now + self.config.subflow.time_wait);
-        let four = path.four;
+        context.retire(now + self.config.subflow.time_wait);
+        let four = context.four;
         self.is_schedulable = true;
         self.report_closed(now, four, false);
     }
 
     /// Handles a FIN of the peer on a subflow before the end of the peer's stream. Answers with FIN
     /// if another subflow works (section 3.3.3).
-    pub(super) fn follow_fin(&mut self, now: Nanos, which: usize) {
+    pub(super) fn follow_fin(&mut self, now: Nanos, subflow: usize) {
         let has_ended = self.session.fins.is_remote_reached(self.receive.next());
-        if !has_ended && self.has_other_path(which) {
+        if !has_ended && self.has_other_subflow(subflow) {
             let event = LifecycleEvent::RetirementRequested;
-            self.paths[which].life.apply(event);
+            self.subflows[subflow].life.apply(event);
             self.has_retiring = true;
-            self.retire_paths(now);
+            self.retire_subflows(now);
         }
     }
 }

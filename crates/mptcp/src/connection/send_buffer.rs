@@ -74,14 +74,14 @@ impl SendBuffer {
         }
     }
 
-    /// Returns whether to tell a waiting application now that there is room. This happens when a
+    /// Returns whether to report room to a waiting application now. This happens when a
     /// third of the buffer is free, as in Linux (`sk_stream_write_space`), so that it writes rarely
     /// and much at once.
-    pub(super) fn tells_of_room(&mut self) -> bool {
+    pub(super) fn reports_room(&mut self) -> bool {
         let used = self.written - self.acked;
-        let tells = self.is_awaited && self.free_bytes() >= used.div_ceil(2);
-        self.is_awaited &= !tells;
-        tells
+        let reports = self.is_awaited && self.free_bytes() >= used.div_ceil(2);
+        self.is_awaited &= !reports;
+        reports
     }
 
     /// Takes as much of `payload` as there is room for. Returns the number of bytes taken.
@@ -206,13 +206,13 @@ mod tests {
         buffer.write(&Payload::stream(1, 0, 90));
         buffer.assign(90);
         buffer.acknowledge(40);
-        assert!(!buffer.tells_of_room(), "nobody waits");
+        assert!(!buffer.reports_room(), "nobody waits");
         buffer.write(&Payload::stream(1, 90, 90));
         assert!(buffer.is_awaited());
         buffer.acknowledge(69);
-        assert!(!buffer.tells_of_room(), "29 of 90 are free");
+        assert!(!buffer.reports_room(), "29 of 90 are free");
         buffer.acknowledge(70);
-        assert!(buffer.tells_of_room());
-        assert!(!buffer.tells_of_room(), "it was told");
+        assert!(buffer.reports_room());
+        assert!(!buffer.reports_room(), "it was told");
     }
 }

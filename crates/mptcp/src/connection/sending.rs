@@ -1,7 +1,7 @@
 //! Assignment of data to subflows, and the segments to send.
 
-use super::path::Path;
-use super::session::PathOptions;
+use super::session::SubflowOptions;
+use super::subflow_context::SubflowContext;
 use super::{Connection, Mode};
 use crate::failure::{FailedAfter, Reinjection};
 use crate::pm::FourTuple;
@@ -22,22 +22,22 @@ impl Connection {
             self.tune_receive_buffer(now);
             self.schedule(now);
             // Polls the subflows in turn, starting with the one that sent last.
-            let count = self.paths.len();
+            let count = self.subflows.len();
             let first = self.next_to_transmit.checked_rem(count).unwrap_or(0);
             let room = self.receive.window_bytes();
-            for which in (first..count).chain(0..first) {
+            for subflow in (first..count).chain(0..first) {
                 // A subflow offers at most `room`, so its exact window need not be computed.
-                if self.paths.rests(which, room) {
+                if self.subflows.rests(subflow, room) {
                     continue;
                 }
-                let receive_window = self.window_offered_on(which);
-                if self.paths.rests(which, receive_window) {
+                let receive_window = self.window_offered_on(subflow);
+                if self.subflows.rests(subflow, receive_window) {
                     continue;
                 }
-                if let Some(segment) = self.transmit(now, which, receive_window) {
-                    return Some(self.packet(which, segment));
+                if let Some(segment) = self.transmit(now, subflow, receive_window) {
+                    return Some(self.packet(subflow, segment));
                 }
-                self.paths.record_rest(which);
+                self.subflows.record_rest(subflow);
             }
             self.reap_closed(now);
             // Data of a subflow that was just removed is reinjected at once.
@@ -47,74 +47,78 @@ impl Connection {
         }
         self.watch(now);
         self.watch_data_fin(now);
-        self.paths.record_deadlines();
+        self.subflows.record_deadlines();
         None
     }
 
     /// Records that a segment of a subflow with `payload_bytes` bytes of payload waits in the host
     /// before its first link.
     pub(crate) fn waits_in_host(&mut self, four: FourTuple, payload_bytes: u32) {
-        if let Some(path) = self.paths.with_ends(four) {
-            path.subflow.waits_in_host(payload_bytes);
+        if let Some(context) = self.subflows.with_ends(four) {
+            context.tcp.waits_in_host(payload_bytes);
         }
     }
 
     /// Records that a segment that waited in the host has left.
     pub(crate) fn departed(&mut self, four: FourTuple, payload_bytes: u32) {
-        let Some(which) = self.paths.iter().position(|path| path.four == four) else {
+        let Some(subflow) = self
+            .subflows
+            .iter()
+            .position(|context| context.four == four)
+        else {
             return;
         };
-        let (path, windows) = self.paths.with_windows(which);
-        self.is_schedulable |= path.subflow.departed(payload_bytes, &windows[which]);
+        let (context, windows) = self.subflows.with_windows(subflow);
+        self.is_schedulable |= context.tcp.departed(payload_bytes, &windows[subflow]);
     }
 
-    fn packet(&mut self, which: usize, segment: Segment) -> Packet {
-        self.next_to_transmit = which;
-        self.paths.record_rest(which);
-        let path = &self.paths[which];
+    fn packet(&mut self, subflow: usize, segment: Segment) -> Packet {
+        self.next_to_transmit = subflow;
+        self.subflows.record_rest(subflow);
+        let context = &self.subflows[subflow];
         Packet {
-            source: path.four.local.ip(),
-            destination: path.four.remote.ip(),
-            ecn: path.subflow.transmit_ecn(),
-            via: path.via.as_deref().cloned().unwrap_or_default(),
+            source: context.four.local.ip(),
+            destination: context.four.remote.ip(),
+            ecn: context.tcp.transmit_ecn(),
+            via: context.via.as_deref().cloned().unwrap_or_default(),
             segment,
         }
     }
 
-    fn transmit(&mut self, now: Nanos, which: usize, receive_window: u64) -> Option<Segment> {
+    fn transmit(&mut self, now: Nanos, subflow: usize, receive_window: u64) -> Option<Segment> {
         if self.session.owes_first_mapping() {
-            self.map_first_burst(which);
+            self.map_first_burst(subflow);
         }
         let owed_mapping = self.session.owes_infinite_mapping;
-        let tells_of_room = !self.tells_doubled_window();
+        let sends_window_updates = !self.tells_doubled_window();
         let writer_waits = self.send.is_awaited();
-        let (path, windows) = self.paths.with_windows(which);
-        let waiting_signals = path.signals.pending.len();
-        let mut control = Control::new(self.congestion_control.as_mut(), windows, which);
-        let mut options = PathOptions {
+        let (context, windows) = self.subflows.with_windows(subflow);
+        let waiting_signals = context.signals.pending.len();
+        let mut control = Control::new(self.congestion_control.as_mut(), windows, subflow);
+        let mut options = SubflowOptions {
             session: &mut self.session,
-            signals: &mut path.signals,
-            is_initial: path.is_initial,
-            phase: &path.life,
+            signals: &mut context.signals,
+            is_initial: context.is_initial,
+            phase: &context.life,
         };
-        path.subflow.set_tells_of_room(tells_of_room);
-        path.subflow.set_writer_waits(writer_waits);
-        let segment = path
-            .subflow
+        context.tcp.set_sends_window_updates(sends_window_updates);
+        context.tcp.set_writer_waits(writer_waits);
+        let segment = context
+            .tcp
             .poll_transmit(now, receive_window, &mut control, &mut options);
         if segment.is_none() {
             return segment;
         }
         // The segment had no room for the DATA_FIN, so another ACK carries it.
-        if path.signals.owes_bare_fin(&self.session) {
-            path.subflow.send_ack();
+        if context.signals.owes_bare_fin(&self.session) {
+            context.tcp.send_ack();
         }
-        if path.signals.pending.len() < waiting_signals {
-            path.keep_signalling(now);
+        if context.signals.pending.len() < waiting_signals {
+            context.keep_signalling(now);
         }
         self.receive
-            .offer(u64::from(path.subflow.offered_window_bytes()));
-        self.record_told_window(which);
+            .offer(u64::from(context.tcp.offered_window_bytes()));
+        self.record_sent_window(subflow);
         if owed_mapping && !self.session.owes_infinite_mapping {
             self.reserve_options();
         }
@@ -122,16 +126,16 @@ impl Connection {
     }
 
     /// Gives one mapping to the data that the subflow can send before the first answer.
-    fn map_first_burst(&mut self, which: usize) {
-        let (path, windows) = self.paths.with_windows(which);
-        if path.subflow.end_of_data_with(0).is_none() {
+    fn map_first_burst(&mut self, subflow: usize) {
+        let (context, windows) = self.subflows.with_windows(subflow);
+        if context.tcp.end_of_data_with(0).is_none() {
             return;
         }
-        let window = windows[which].cwnd_bytes as u64;
+        let window = windows[subflow].cwnd_bytes as u64;
         let len = self.send.assigned().min(window).min(u64::from(u16::MAX));
         self.session
             .map_first_burst(&self.send.slice(Range { start: 0, len }));
-        path.subflow.end_segment_after(len as u32);
+        context.tcp.end_segment_after(len as u32);
     }
 
     /// Calls the scheduler until it has no further decision.
@@ -167,9 +171,9 @@ impl Connection {
         if !is_waiting || !is_closed || self.send.acked() < self.send.assigned() {
             return;
         }
-        if let Some(which) = self.paths.iter().position(Path::is_healthy) {
+        if let Some(subflow) = self.subflows.iter().position(SubflowContext::is_healthy) {
             let start = self.send.assigned();
-            self.assign(which, Range { start, len: 1 }, Reason::NewData);
+            self.assign(subflow, Range { start, len: 1 }, Reason::NewData);
         }
     }
 
@@ -208,7 +212,7 @@ impl Connection {
 
     /// Returns whether `room_bytes` is enough for a full-sized segment of some subflow.
     fn takes_a_segment(&self, room_bytes: u64) -> bool {
-        let mut windows = self.paths.windows().iter();
+        let mut windows = self.subflows.windows().iter();
         windows.any(|window| u64::from(window.mss_bytes) <= room_bytes)
     }
 
@@ -220,9 +224,9 @@ impl Connection {
             return None;
         }
         let ends = self
-            .paths
+            .subflows
             .iter()
-            .filter_map(|path| path.subflow.end_of_data_with(start));
+            .filter_map(|context| context.tcp.end_of_data_with(start));
         let end = ends.min().unwrap_or(self.send.assigned());
         (end > start).then_some(Range {
             start,
@@ -247,7 +251,7 @@ impl Connection {
         let view = View {
             now,
             reason,
-            subflows: self.paths.views(reason, head),
+            subflows: self.subflows.views(reason, head),
             head,
             acked_bytes: self.send.acked(),
             written_bytes: self.send.written(),
@@ -265,7 +269,7 @@ impl Connection {
         self.scheduler.next(&view)
     }
 
-    fn assign(&mut self, which: usize, range: Range, reason: Reason) {
+    fn assign(&mut self, subflow: usize, range: Range, reason: Reason) {
         let range = match self.session.mode {
             // Without mappings, data assigned twice would be twice in the stream.
             Mode::Plain => self.send.unassigned_part(range),
@@ -283,7 +287,7 @@ impl Connection {
             self.reinjections.discard(range);
         }
         let payload = self.send.slice(range);
-        self.paths[which].subflow.push(Chunk {
+        self.subflows[subflow].tcp.push(Chunk {
             offset: range.start,
             payload,
         });
@@ -291,8 +295,8 @@ impl Connection {
 
     /// Halves the congestion window of a subflow that blocks the others (Raiciu et al., NSDI 2012,
     /// section 4.2).
-    fn penalize(&mut self, which: usize) {
-        let window = &mut self.paths.with_windows(which).1[which];
+    fn penalize(&mut self, subflow: usize) {
+        let window = &mut self.subflows.with_windows(subflow).1[subflow];
         let mss = f64::from(window.mss_bytes);
         let (cwnd, ssthresh) = penalized(
             window.cwnd_packets() as u32,

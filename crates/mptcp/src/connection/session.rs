@@ -5,7 +5,7 @@ use super::Config;
 use super::fin::Fins;
 use super::keys::{self, Keys, Nonces};
 use super::lifecycle::Phase;
-use super::path::{InfiniteMapping, PathSignals};
+use super::subflow_context::{InfiniteMapping, SubflowSignals};
 use crate::payload::Payload;
 use crate::pm::Role;
 use crate::seq::DataSeq;
@@ -274,14 +274,14 @@ impl Session {
 }
 
 /// Writes the MPTCP options of the segments of one subflow.
-pub(super) struct PathOptions<'a> {
+pub(super) struct SubflowOptions<'a> {
     pub(super) session: &'a mut Session,
-    pub(super) signals: &'a mut PathSignals,
+    pub(super) signals: &'a mut SubflowSignals,
     pub(super) is_initial: bool,
     pub(super) phase: &'a Phase,
 }
 
-impl Options for PathOptions<'_> {
+impl Options for SubflowOptions<'_> {
     fn for_segment(&mut self, outgoing: &Outgoing<'_>) -> MptcpOptions {
         let mut options = MptcpOptions::new();
         if self.session.mode == Mode::Plain {
@@ -300,7 +300,7 @@ impl Options for PathOptions<'_> {
     }
 }
 
-impl PathOptions<'_> {
+impl SubflowOptions<'_> {
     /// Returns the MPTCP option of a SYN. After the allowed number of attempts, the SYN carries no
     /// MP_CAPABLE, because a middlebox may drop it (section 3.1).
     fn syn(&mut self) -> Option<MptcpOption> {

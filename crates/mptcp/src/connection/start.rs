@@ -62,29 +62,33 @@ impl Connection {
     pub(super) fn start_on(&mut self, now: Nanos, four: FourTuple, iss: SeqNr) {
         let config = self.config.subflow.clone();
         let ports = (four.local.port(), four.remote.port());
-        let subflow = Subflow::connect(now, config, ports.0, ports.1, iss);
-        self.add_path(now, four, (0, 0), subflow, Lifecycle::connecting());
+        let tcp = Subflow::connect(now, config, ports.0, ports.1, iss);
+        self.add_subflow(now, four, (0, 0), tcp, Lifecycle::connecting());
     }
 
     /// Returns the addresses and ports at which the connection can be reached: those of its
     /// subflows, and those on which it may still start.
     pub fn ends(&self) -> impl Iterator<Item = FourTuple> {
-        let paths = self.paths.iter().map(|path| path.four);
+        let subflows = self.subflows.iter().map(|context| context.four);
         let untried = self.ways.iter().filter(|way| !way.is_tried);
-        paths.chain(untried.map(|way| way.four))
+        subflows.chain(untried.map(|way| way.four))
     }
 
     /// Once a subflow is answered, makes it the initial subflow and removes all others. Returns its
     /// new index.
-    pub(super) fn settle_start(&mut self, now: Nanos, which: usize, arrival: Arrival) -> usize {
+    pub(super) fn settle_start(&mut self, now: Nanos, subflow: usize, arrival: Arrival) -> usize {
         if self.ways.is_empty() || !arrival.established {
-            return which;
+            return subflow;
         }
-        let winner = self.paths[which].four;
+        let winner = self.subflows[subflow].four;
         self.begin_with(winner);
         self.ways.clear();
-        while let Some(loser) = self.paths.iter().position(|path| path.four != winner) {
-            self.remove_path(now, loser, CloseReason::Aborted);
+        while let Some(loser) = self
+            .subflows
+            .iter()
+            .position(|context| context.four != winner)
+        {
+            self.remove_subflow(now, loser, CloseReason::Aborted);
         }
         0
     }

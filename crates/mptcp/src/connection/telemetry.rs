@@ -60,16 +60,16 @@ pub struct SubflowState {
 impl Connection {
     /// Returns the state of all subflows, in the order in which they were added.
     pub fn subflows(&self) -> impl Iterator<Item = SubflowState> {
-        let paths = self.paths.iter().zip(self.paths.windows());
-        paths.map(|(path, window)| SubflowState {
-            id: path.id,
-            four: path.four,
-            state: path.subflow.state(),
+        let subflows = self.subflows.iter().zip(self.subflows.windows());
+        subflows.map(|(context, window)| SubflowState {
+            id: context.id,
+            four: context.four,
+            state: context.tcp.state(),
             window: window.clone(),
-            counters: *path.subflow.counters(),
-            is_backup: path.is_backup(),
-            is_stale: path.is_stale(),
-            established_at: path.life.established_at(),
+            counters: *context.tcp.counters(),
+            is_backup: context.is_backup(),
+            is_stale: context.is_stale(),
+            established_at: context.life.established_at(),
         })
     }
 
@@ -81,17 +81,19 @@ impl Connection {
     /// Returns the bytes received beyond a gap, in the connection and in its subflows.
     pub fn out_of_order_bytes(&self) -> u64 {
         let in_subflows = self
-            .paths
+            .subflows
             .iter()
-            .map(|path| u64::from(path.subflow.out_of_order_bytes()));
+            .map(|context| u64::from(context.tcp.out_of_order_bytes()));
         self.receive.out_of_order_bytes() + in_subflows.sum::<u64>()
     }
 
     /// Returns the receive window of the subflow that offers most, in bytes beyond the acknowledged
     /// data.
     pub fn receive_window_bytes(&self) -> u64 {
-        let paths = 0..self.paths.len();
-        let offered = paths.map(|which| self.window_offered_on(which)).max();
+        let subflows = 0..self.subflows.len();
+        let offered = subflows
+            .map(|subflow| self.window_offered_on(subflow))
+            .max();
         offered.unwrap_or_else(|| self.receive.window_bytes())
     }
 

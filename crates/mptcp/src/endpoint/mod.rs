@@ -13,7 +13,7 @@
 //!
 //! A connection is opened between one pair of addresses, or between one of several pairs that lead
 //! to the same host ([`Endpoint::connect_over`]). The endpoint assigns local ports to the subflows
-//! that a path manager requests: ports from 49152 on, or those of [`Endpoint::take_ports_from`].
+//! that a path manager requests: ports from 49152 on, or those of [`Endpoint::use_ports_from`].
 //! Changes of local addresses are collected for [`NetworkView::change_delay`] and then reported to
 //! all connections.
 //!
@@ -369,7 +369,7 @@ impl Endpoint {
     ///
     /// `more` is called when all ports that it has returned are in use towards a peer, and for the
     /// first connection. It returns further ports, or an empty vector if there are none.
-    pub fn take_ports_from(&mut self, more: Box<dyn FnMut() -> Vec<u16> + Send>) {
+    pub fn use_ports_from(&mut self, more: Box<dyn FnMut() -> Vec<u16> + Send>) {
         self.ports = Ports::from(more);
     }
 

@@ -57,7 +57,7 @@ impl Subflow {
             Frto::Retransmission if is_blind_duplicate => self.recovery.frto = Frto::Off,
             Frto::Retransmission if news.advanced => self.ask_with_new_data(),
             Frto::Retransmission => {}
-            Frto::NewData => self.take_answer(now, news, is_blind_duplicate, control),
+            Frto::NewData => self.handle_answer(now, news, is_blind_duplicate, control),
         }
     }
 
@@ -73,7 +73,7 @@ impl Subflow {
 
     /// Applies step 3. Old data that now arrives in order was not lost. If only new data arrives,
     /// the old data was lost.
-    fn take_answer(
+    fn handle_answer(
         &mut self,
         now: Nanos,
         news: &News,

@@ -323,7 +323,7 @@ pub struct Subflow {
     /// ([`Subflow::set_waits_for_reader`]).
     waits_for_reader: bool,
     /// Whether the subflow sends window updates by itself ([`Subflow::is_window_update_due`]).
-    tells_of_room: bool,
+    sends_window_updates: bool,
     acks: AckPolicy,
     last_received_at: Nanos,
 }
@@ -398,7 +398,7 @@ impl Subflow {
             receive_window: ReceiveWindow::default(),
             writer_waits: false,
             waits_for_reader: false,
-            tells_of_room: true,
+            sends_window_updates: true,
             acks: AckPolicy::new(config.quick_acks),
             last_received_at: now,
             config,

@@ -96,7 +96,7 @@ impl Subflow {
             return Some(draft);
         }
         let is_due = self.acks.due == Due::Now
-            || (self.tells_of_room && self.is_window_update_due(output.available));
+            || (self.sends_window_updates && self.is_window_update_due(output.available));
         self.begin_rest(output.available);
         is_due.then(|| self.draft_ack(self.ack_seq()))
     }
@@ -117,8 +117,8 @@ impl Subflow {
 
     /// Sets whether the subflow sends window updates by itself ([`Subflow::is_window_update_due`]),
     /// as plain TCP must. A connection may send them instead.
-    pub fn set_tells_of_room(&mut self, on: bool) {
-        self.tells_of_room = on;
+    pub fn set_sends_window_updates(&mut self, on: bool) {
+        self.sends_window_updates = on;
     }
 
     /// Sets whether the application waits for room in the send buffer. A congestion window that is

@@ -15,10 +15,10 @@ fn connection(name: &str, parameters: &Parameters, rtts: &[Nanos]) -> Connection
 }
 
 /// Sets a window of `packets` packets, after slow start.
-fn avoiding_congestion(connection: &mut Connection, which: usize, packets: u32) {
+fn avoiding_congestion(connection: &mut Connection, subflow: usize, packets: u32) {
     let bytes = f64::from(packets * MSS_BYTES);
-    connection.windows[which].cwnd_bytes = bytes;
-    connection.windows[which].ssthresh_bytes = bytes / 2.0;
+    connection.windows[subflow].cwnd_bytes = bytes;
+    connection.windows[subflow].ssthresh_bytes = bytes / 2.0;
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn the_order_of_the_list_decides_what_the_integers_of_lia_cannot() {
             &parameters,
             &[30 * MILLISECOND, 60 * MILLISECOND],
         );
-        (0..2).for_each(|which| avoiding_congestion(&mut connection, which, 10));
+        (0..2).for_each(|subflow| avoiding_congestion(&mut connection, subflow, 10));
         connection.congested(0, Congestion::Loss);
         connection.repaired(0);
         avoiding_congestion(&mut connection, 0, 10);
@@ -271,12 +271,12 @@ fn the_integers_of_olia_stop_growing_at_large_windows() {
     let rtt = 20 * MILLISECOND;
     let grown = |name, packets| {
         let mut connection = connection(name, &Parameters::default(), &[rtt; 8]);
-        (0..8).for_each(|which| avoiding_congestion(&mut connection, which, packets));
+        (0..8).for_each(|subflow| avoiding_congestion(&mut connection, subflow, packets));
         for _ in 0..100 {
-            (0..8).for_each(|which| connection.round(which, rtt));
+            (0..8).for_each(|subflow| connection.round(subflow, rtt));
         }
         (0..8)
-            .map(|which| connection.cwnd_packets(which))
+            .map(|subflow| connection.cwnd_packets(subflow))
             .sum::<f64>()
             - f64::from(8 * packets)
     };
@@ -307,11 +307,11 @@ fn queued_packets(name: &str, paths: &[QueueingPath]) -> Vec<f64> {
     let mut connection = connection(name, &Parameters::default(), &base_rtts);
     let mut queued = vec![0.0; paths.len()];
     for round in 0..600 {
-        for (which, path) in paths.iter().enumerate() {
-            let rtt = path.rtt(connection.cwnd_packets(which));
-            connection.round(which, rtt);
+        for (subflow, path) in paths.iter().enumerate() {
+            let rtt = path.rtt(connection.cwnd_packets(subflow));
+            connection.round(subflow, rtt);
             if round >= 300 {
-                queued[which] += path.queued_packets(connection.cwnd_packets(which)) / 300.0;
+                queued[subflow] += path.queued_packets(connection.cwnd_packets(subflow)) / 300.0;
             }
         }
     }
@@ -422,7 +422,7 @@ impl Sender {
         self.last_rtt = now - packet.left;
         let (delivered_before_bytes, since) = packet.delivered;
         let bytes = (self.delivered.0 - delivered_before_bytes) as f64;
-        self.connection.tell_acked(
+        self.connection.pass_acked(
             0,
             &Acked {
                 bytes: MSS_BYTES,

@@ -27,16 +27,16 @@ impl Random {
 }
 
 /// Sends one window of packets. The first lost packet ends the round with a recovery.
-fn round(connection: &mut Connection, which: usize, random: &mut Random) {
-    let packets = connection.cwnd_packets(which) as u32;
-    connection.sent(which, packets);
+fn round(connection: &mut Connection, subflow: usize, random: &mut Random) {
+    let packets = connection.cwnd_packets(subflow) as u32;
+    connection.sent(subflow, packets);
     for _ in 0..packets {
-        if random.next() < P[which] {
-            connection.congested(which, Congestion::Loss);
+        if random.next() < P[subflow] {
+            connection.congested(subflow, Congestion::Loss);
         }
-        connection.acked(which, 1, Some(100 * MILLISECOND), true);
+        connection.acked(subflow, 1, Some(100 * MILLISECOND), true);
     }
-    connection.repaired(which);
+    connection.repaired(subflow);
 }
 
 /// Returns the mean windows on two paths with equal round-trip times.
@@ -47,10 +47,10 @@ fn mean_windows(name: &str) -> Vec<f64> {
     P.iter()
         .for_each(|_| connection.add(Some(100 * MILLISECOND)));
     for done in 0..ROUNDS {
-        for (which, sum) in sums.iter_mut().enumerate() {
-            round(&mut connection, which, &mut random);
+        for (subflow, sum) in sums.iter_mut().enumerate() {
+            round(&mut connection, subflow, &mut random);
             if done >= WARM_UP {
-                *sum += connection.cwnd_packets(which) / f64::from(ROUNDS - WARM_UP);
+                *sum += connection.cwnd_packets(subflow) / f64::from(ROUNDS - WARM_UP);
             }
         }
         connection.now += 100 * MILLISECOND;

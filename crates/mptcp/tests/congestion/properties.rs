@@ -30,36 +30,36 @@ fn rtt() -> impl Strategy<Value = Nanos> {
 
 /// Returns events that do not change the number of subflows.
 fn incident() -> impl Strategy<Value = Incident> {
-    let which = 0..8_usize;
+    let subflow = 0..8_usize;
     let congestion = prop_oneof![
         Just(Congestion::Loss),
         Just(Congestion::Ecn),
         Just(Congestion::Timeout)
     ];
     let acked = (
-        which.clone(),
+        subflow.clone(),
         1..20_u32,
         prop::option::of(rtt()),
         prop::bool::weighted(0.8),
     );
     prop_oneof![
-        3 => (which.clone(), 1..40_u32).prop_map(|(which, packets)| Incident::Sent(which, packets)),
-        6 => acked.prop_map(|(which, packets, rtt, limited)| Incident::Acked(which, packets, rtt, limited)),
-        1 => (which.clone(), congestion).prop_map(|(which, congestion)| Incident::Congested(which, congestion)),
-        1 => which.clone().prop_map(Incident::Repaired),
-        1 => which.clone().prop_map(Incident::Undone),
-        1 => (which.clone(), 0..20_000 * MILLISECOND).prop_map(|(which, idle)| Incident::Idle(which, idle)),
-        1 => which.prop_map(Incident::Penalized),
+        3 => (subflow.clone(), 1..40_u32).prop_map(|(subflow, packets)| Incident::Sent(subflow, packets)),
+        6 => acked.prop_map(|(subflow, packets, rtt, limited)| Incident::Acked(subflow, packets, rtt, limited)),
+        1 => (subflow.clone(), congestion).prop_map(|(subflow, congestion)| Incident::Congested(subflow, congestion)),
+        1 => subflow.clone().prop_map(Incident::Repaired),
+        1 => subflow.clone().prop_map(Incident::Undone),
+        1 => (subflow.clone(), 0..20_000 * MILLISECOND).prop_map(|(subflow, idle)| Incident::Idle(subflow, idle)),
+        1 => subflow.prop_map(Incident::Penalized),
         2 => (0..200 * MILLISECOND).prop_map(Incident::Wait),
     ]
 }
 
 fn incident_or_change() -> impl Strategy<Value = Incident> {
-    let which = 0..8_usize;
+    let subflow = 0..8_usize;
     prop_oneof![
         1 => prop::option::of(rtt()).prop_map(Incident::Add),
-        1 => which.clone().prop_map(Incident::Remove),
-        1 => (which, any::<bool>()).prop_map(|(which, on)| Incident::Usable(which, on)),
+        1 => subflow.clone().prop_map(Incident::Remove),
+        1 => (subflow, any::<bool>()).prop_map(|(subflow, on)| Incident::Usable(subflow, on)),
         20 => incident(),
     ]
 }
@@ -70,18 +70,20 @@ fn happen(connection: &mut Connection, incident: &Incident) {
         Incident::Add(srtt) => connection.add(srtt),
         Incident::Wait(duration) => connection.now += duration,
         _ if count == 0 => {}
-        Incident::Remove(which) => connection.remove(which % count),
-        Incident::Sent(which, packets) => connection.sent(which % count, packets),
-        Incident::Acked(which, packets, rtt, limited) => {
-            connection.acked(which % count, packets, rtt, limited)
+        Incident::Remove(subflow) => connection.remove(subflow % count),
+        Incident::Sent(subflow, packets) => connection.sent(subflow % count, packets),
+        Incident::Acked(subflow, packets, rtt, limited) => {
+            connection.acked(subflow % count, packets, rtt, limited)
         }
-        Incident::Congested(which, congestion) => connection.congested(which % count, congestion),
-        Incident::Repaired(which) => connection.repaired(which % count),
-        Incident::Undone(which) => connection.undone(which % count),
-        Incident::Idle(which, idle) => connection.idle(which % count, idle),
-        Incident::Usable(which, on) => connection.windows[which % count].is_usable = on,
-        Incident::Penalized(which) => {
-            let window = &mut connection.windows[which % count];
+        Incident::Congested(subflow, congestion) => {
+            connection.congested(subflow % count, congestion)
+        }
+        Incident::Repaired(subflow) => connection.repaired(subflow % count),
+        Incident::Undone(subflow) => connection.undone(subflow % count),
+        Incident::Idle(subflow, idle) => connection.idle(subflow % count, idle),
+        Incident::Usable(subflow, on) => connection.windows[subflow % count].is_usable = on,
+        Incident::Penalized(subflow) => {
+            let window = &mut connection.windows[subflow % count];
             window.cwnd_bytes = (window.cwnd_bytes / 2.0).max(f64::from(MSS_BYTES));
         }
     }
@@ -139,8 +141,8 @@ fn that_look_at_use() -> Vec<(&'static str, Parameters)> {
 }
 
 fn check_sound(name: &str, connection: &mut Connection) -> Result<(), TestCaseError> {
-    for which in 0..connection.windows.len() {
-        let window = connection.windows[which].clone();
+    for subflow in 0..connection.windows.len() {
+        let window = connection.windows[subflow].clone();
         prop_assert!(window.cwnd_bytes.is_finite(), "{name}: {window:?}");
         prop_assert!(
             window.cwnd_bytes >= f64::from(MSS_BYTES),
@@ -150,13 +152,13 @@ fn check_sound(name: &str, connection: &mut Connection) -> Result<(), TestCaseEr
             window.ssthresh_bytes >= f64::from(MSS_BYTES),
             "{name}: {window:?}"
         );
-        let (control, context) = connection.context(which);
+        let (control, context) = connection.context(subflow);
         let rate = control.pacing_rate(&context);
         prop_assert!(
             rate.is_none_or(|rate| rate.is_finite() && rate > 0.0),
             "{name}: paced at {rate:?}"
         );
-        let state = control.state(which);
+        let state = control.state(subflow);
         prop_assert!(
             state.iter().all(|(_, value)| value.is_finite()),
             "{name}: {state:?}"
@@ -230,7 +232,7 @@ proptest! {
     fn a_window_that_is_not_in_use_does_not_grow(
         (name, parameters) in prop::sample::select(that_look_at_use()),
         incidents in prop::collection::vec(incident(), 0..100),
-        which in 0..2_usize,
+        subflow in 0..2_usize,
     ) {
         let mut connection = Connection::new(name, &parameters);
         connection.add(Some(20 * MILLISECOND));
@@ -238,10 +240,10 @@ proptest! {
         for incident in &incidents {
             happen(&mut connection, incident);
         }
-        connection.sent(which, 5);
-        let before = connection.windows[which].cwnd_bytes;
-        connection.acked(which, 5, Some(20 * MILLISECOND), false);
-        let after = connection.windows[which].cwnd_bytes;
+        connection.sent(subflow, 5);
+        let before = connection.windows[subflow].cwnd_bytes;
+        connection.acked(subflow, 5, Some(20 * MILLISECOND), false);
+        let after = connection.windows[subflow].cwnd_bytes;
         // The smallest window of wVegas.
         let floor = 2.0 * f64::from(MSS_BYTES);
         prop_assert!(after <= before.max(floor), "{}: {} to {}", name, before, after);

@@ -306,7 +306,7 @@ fn nothing_is_left_of_an_ended_connection_after_time_wait() {
 fn port_of_another(pair: &mut Pair, port: u16) -> Option<u16> {
     let endpoint = &mut pair.sides[CLIENT].endpoint;
     let mut named = Some(vec![port]);
-    endpoint.take_ports_from(Box::new(move || named.take().unwrap_or_default()));
+    endpoint.use_ports_from(Box::new(move || named.take().unwrap_or_default()));
     let [local, remote] = [(CLIENT, 0), (SERVER, PORT)];
     let [local, remote] = [local, remote].map(|(side, port)| SocketAddr::new(ipv4(0, side), port));
     let id = endpoint.connect(pair.now, local, remote, &Stack::default().profile());

@@ -369,7 +369,7 @@ fn a_packet_that_was_kept_back_can_be_refused() {
 fn connections_start_from_the_ports_that_were_named_and_no_others() {
     let mut endpoint = lone_endpoint(1);
     let mut named = [vec![700, 900], vec![100]].into_iter();
-    endpoint.take_ports_from(Box::new(move || named.next().unwrap_or_default()));
+    endpoint.use_ports_from(Box::new(move || named.next().unwrap_or_default()));
     let local = SocketAddr::new(ipv4(0, CLIENT), 0);
     let profile = Stack::default().profile();
     let mut connect = |port| {

@@ -39,9 +39,9 @@ impl<E: Endpoint> Pair<E> {
     }
 
     /// Sends everything that one end has to send.
-    fn transmit(&mut self, which: usize) {
-        while let Some((segment, ecn)) = self.ends[which].poll_transmit(self.now) {
-            self.wires[which].send(self.now, segment, ecn);
+    fn transmit(&mut self, end: usize) {
+        while let Some((segment, ecn)) = self.ends[end].poll_transmit(self.now) {
+            self.wires[end].send(self.now, segment, ecn);
         }
     }
 
@@ -54,7 +54,7 @@ impl<E: Endpoint> Pair<E> {
 
     /// Advances to the next event before `end` and handles it. Returns whether there was one.
     pub fn step(&mut self, end: Nanos) -> bool {
-        (0..2).for_each(|which| self.transmit(which));
+        (0..2).for_each(|end| self.transmit(end));
         let Some(next) = self.next_wake_up().filter(|next| *next <= end) else {
             self.now = self.now.max(end.min(Nanos::MAX - 1));
             return false;

@@ -42,15 +42,15 @@ struct Held {
 
 /// Returns a copy of the connection's windows, for trials.
 fn copy(context: &Context<'_>) -> (Nanos, Vec<Window>, usize) {
-    (context.now(), context.all().to_vec(), context.which())
+    (context.now(), context.all().to_vec(), context.subflow())
 }
 
 impl Held {
     fn check_growth(&self, before: (Nanos, Vec<Window>, usize), acked: &Acked, after_bytes: f64) {
-        let (now, mut windows, which) = before;
+        let (now, mut windows, subflow) = before;
         let mut reno = made("reno", &self.parameters);
-        reno.acked(&mut Context::new(now, &mut windows, which), acked);
-        let of_reno = windows[which].cwnd_bytes;
+        reno.acked(&mut Context::new(now, &mut windows, subflow), acked);
+        let of_reno = windows[subflow].cwnd_bytes;
         assert!(
             after_bytes <= of_reno,
             "lia makes {after_bytes} bytes of a window that is {of_reno} with reno: {windows:?}"
@@ -68,12 +68,12 @@ impl Held {
         let rate =
             |window: &Window| window.cwnd_packets() / seconds(window.srtt.expect("it counts"));
         let total: f64 = windows.iter().map(rate).sum();
-        let alphas = (0..windows.len()).map(|which| {
+        let alphas = (0..windows.len()).map(|subflow| {
             let mut tried = windows.clone();
-            let window = &windows[which];
-            let mut context = Context::new(now, &mut tried, which);
+            let window = &windows[subflow];
+            let mut context = Context::new(now, &mut tried, subflow);
             made("olia", &self.parameters).acked(&mut context, &one_packet(window));
-            let grown_packets = tried[which].cwnd_packets() - window.cwnd_packets();
+            let grown_packets = tried[subflow].cwnd_packets() - window.cwnd_packets();
             window.cwnd_packets() * grown_packets - (rate(window) / total).powi(2)
         });
         let alphas: Vec<f64> = alphas.collect();
@@ -116,8 +116,8 @@ impl CongestionControl for Held {
         self.control.subflow_added(context);
     }
 
-    fn subflow_removed(&mut self, which: usize) {
-        self.control.subflow_removed(which);
+    fn subflow_removed(&mut self, subflow: usize) {
+        self.control.subflow_removed(subflow);
     }
 
     fn segment_sent(&mut self, context: &mut Context<'_>, bytes: u32) {
@@ -159,7 +159,7 @@ impl CongestionControl for Held {
         self.control.pacing_rate(context)
     }
 
-    fn state(&self, which: usize) -> Vec<(&'static str, f64)> {
-        self.control.state(which)
+    fn state(&self, subflow: usize) -> Vec<(&'static str, f64)> {
+        self.control.state(subflow)
     }
 }

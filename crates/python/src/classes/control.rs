@@ -41,7 +41,13 @@ impl Control {
         if !self.has(hook) {
             return false;
         }
-        let given = (hook, context.now(), context.which(), windows(context), told);
+        let given = (
+            hook,
+            context.now(),
+            context.subflow(),
+            windows(context),
+            told,
+        );
         let answer: Option<(Option<f64>, Option<f64>)> = self.object.call("change", hook, given);
         let (cwnd_bytes, ssthresh_bytes) = answer.unwrap_or_default();
         if let Some(bytes) = ssthresh_bytes {
@@ -59,9 +65,10 @@ impl CongestionControl for Control {
         self.change("subflow_added", context, ());
     }
 
-    fn subflow_removed(&mut self, which: usize) {
+    fn subflow_removed(&mut self, subflow: usize) {
         if self.has("subflow_removed") {
-            let _: Option<Option<bool>> = self.object.call("removed", "subflow_removed", (which,));
+            let _: Option<Option<bool>> =
+                self.object.call("removed", "subflow_removed", (subflow,));
         }
     }
 
@@ -129,7 +136,7 @@ impl CongestionControl for Control {
         if !self.has("pacing_rate") {
             return None;
         }
-        let given = (context.now(), context.which(), windows(context));
+        let given = (context.now(), context.subflow(), windows(context));
         self.object
             .call("pacing_rate", "pacing_rate", given)
             .flatten()

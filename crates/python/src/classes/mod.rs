@@ -68,7 +68,7 @@ impl Object {
         let given = serde_json::to_string(given).expect("a map of JSON is JSON");
         let adapter = Python::attach(|py| {
             let made = class.make.call1(py, (given, seen));
-            made.map_err(|error| class.note(py, "__init__", &error))
+            made.map_err(|error| class.record(py, "__init__", &error))
                 .ok()
         });
         let class = class.clone();
@@ -88,7 +88,7 @@ impl Object {
             let answer = adapter.bind(py).call_method1(method, given);
             let answer = answer.and_then(|answer| answer.extract().map_err(Into::into));
             answer
-                .map_err(|error| self.class.note(py, hook, &error))
+                .map_err(|error| self.class.record(py, hook, &error))
                 .ok()
         })
     }
@@ -100,7 +100,7 @@ impl Object {
 }
 
 impl Class {
-    fn note(&self, py: Python<'_>, hook: &str, error: &PyErr) {
+    fn record(&self, py: Python<'_>, hook: &str, error: &PyErr) {
         let told = py
             .import("mptcplab.backends.adapters")
             .and_then(|adapters| {
@@ -108,7 +108,7 @@ impl Class {
                 told?.extract::<String>()
             });
         let told = told.unwrap_or_else(|_| error.to_string());
-        self.fault.note(format!("{}, {hook}: {told}", self.name));
+        self.fault.record(format!("{}, {hook}: {told}", self.name));
     }
 }
 

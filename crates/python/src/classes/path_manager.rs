@@ -74,7 +74,7 @@ impl PathManager for Own {
         let given = Python::attach(|py| told(py, event));
         match given {
             Ok(given) => self.ask("handle", now, given, commands),
-            Err(error) => Python::attach(|py| self.object.class.note(py, "handle", &error)),
+            Err(error) => Python::attach(|py| self.object.class.record(py, "handle", &error)),
         }
     }
 

@@ -2,7 +2,9 @@
 // Each benchmark uses only a part.
 #![allow(dead_code)]
 
-use experiment::resolved::Behaviour;
+#[path = "../../../experiment/tests/complete/mod.rs"]
+mod complete;
+
 use serde_json::{Value, json};
 
 /// An experiment under construction.
@@ -17,11 +19,8 @@ pub struct Description {
 
 impl Description {
     pub fn host(&mut self, id: &str) {
-        self.hosts.push(json!({
-            "id": id, "stack": "kernel", "mptcp": true, "one_at_a_time": false, "syn_retries": 3, "syn_linear_timeouts": 4, "checksum": false, "fallback": "rfc",
-            "first_hop": "network", "rcvbuf_bytes": 33_554_432, "sndbuf_bytes": 33_554_432, "initial_window_segments": 10,
-            "host_jitter": {"kind": "unstated"}, "behaviour": &Behaviour::presets()[..1],
-        }));
+        let host = json!({"id": id, "stack": "kernel", "rcvbuf_bytes": 33_554_432, "sndbuf_bytes": 33_554_432});
+        self.hosts.push(complete::host(host));
     }
 
     /// Adds an interface. `address` has the third and fourth number of the IPv4 address; ports of

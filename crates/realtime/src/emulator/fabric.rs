@@ -246,14 +246,14 @@ impl Fabric {
             on &= chosen.map_err(LiveError::while_("setting a device's super-packets"))?;
         }
         self.super_links[link].0 = on;
-        self.tell_stacks();
+        self.update_super_packets();
         Ok(())
     }
 
     /// Lets the userspace stack send super-packets only where no node cuts them before the other
     /// host. If segments were lost after a cut, each would be retransmitted with a mapping of its
     /// own, which Linux takes for an error beside the mapping of the whole.
-    fn tell_stacks(&self) {
+    fn update_super_packets(&self) {
         let all_on = self.super_links.iter().all(|(on, _)| *on);
         for (port, takes) in self.ports.iter().zip(&*self.takes_super_packets) {
             let (on, is_direct) = self.super_links[port.outgoing / 2];
@@ -389,8 +389,8 @@ impl Fabric {
         }
     }
 
-    /// Takes the packets that hosts with the userspace stack sent, and offers them to their links.
-    pub(super) fn take_from_stacks(&mut self) {
+    /// Handles the packets that hosts with the userspace stack sent: offers them to their links.
+    pub(super) fn handle_stacks(&mut self) {
         let mut arriving = std::mem::take(&mut self.arriving);
         self.from_stacks.take_into(&mut arriving);
         let of_stacks = arriving.drain(..);
@@ -406,7 +406,7 @@ impl Fabric {
                 ..
             } = self.ports[port]
             else {
-                self.tell_departed(port, awaited);
+                self.report_departure(port, awaited);
                 continue;
             };
             let now = self.clock.now();

@@ -22,7 +22,7 @@ impl Fabric {
             && self.host_queues.enter(now, place, awaited, &mut self.links);
         match waits {
             true => self.look_again_at_host(now, place),
-            false => self.tell_departed(port, awaited),
+            false => self.report_departure(port, awaited),
         }
     }
 
@@ -39,7 +39,7 @@ impl Fabric {
                 .position(|port| port.outgoing == direction);
             let from = from.expect("each direction begins at a port");
             while let Some(awaited) = self.host_queues.leave(now, place, &mut self.links) {
-                self.tell_departed(from, awaited);
+                self.report_departure(from, awaited);
             }
             self.look_again_at_host(now, place);
         }
@@ -50,7 +50,7 @@ impl Fabric {
     }
 
     /// Reports a departure even if the mailbox is full: without it the subflow would wait for ever.
-    pub(super) fn tell_departed(&self, port: usize, awaited: Option<Awaited>) {
+    pub(super) fn report_departure(&self, port: usize, awaited: Option<Awaited>) {
         if let (Some(stack), Some(awaited)) = (&self.ports[port].stack, awaited) {
             stack.put_always(Message::Departed(awaited));
         }

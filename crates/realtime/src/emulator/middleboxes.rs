@@ -105,7 +105,7 @@ mod tests {
     const IP_CHECKSUM: usize = 10;
 
     fn middleboxes(layer: Layer, element: Value) -> Middleboxes {
-        let mut described: Value = serde_json::from_str(EIGHT_LINKS).expect("JSON");
+        let mut described = crate::complete::experiment(EIGHT_LINKS);
         described["middleboxes"] =
             json!([{"at": "client.eth1", "direction": "both", "element": element}]);
         let experiment = Experiment::from_json(&described.to_string()).expect("it is valid");

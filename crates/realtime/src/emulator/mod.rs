@@ -301,7 +301,7 @@ impl Poller {
         made().map_err(LiveError::while_::<io::Error>("watching the devices"))
     }
 
-    /// Carries packets until it is told to end. Returns the fabric unless it panicked.
+    /// Carries packets until it is stopped. Returns the fabric unless it panicked.
     fn run(self, mut fabric: Fabric, why: &OnceLock<String>) -> Option<Fabric> {
         // Without the privilege the thread has ordinary priority, which the record of lateness
         // shows.
@@ -349,7 +349,7 @@ impl Poller {
                         jobs.drain(..).for_each(|job| job(fabric));
                     }
                     STACKS => {
-                        fabric.take_from_stacks();
+                        fabric.handle_stacks();
                         fabric.deliver_due();
                     }
                     port => {
@@ -379,7 +379,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_stuck_is_not_waited_for_without_end() {
-        let mut described: serde_json::Value = serde_json::from_str(EIGHT_LINKS).expect("JSON");
+        let mut described = crate::complete::experiment(EIGHT_LINKS);
         for group in ["links", "interfaces", "subnets", "flows", "events"] {
             described[group] = serde_json::json!([]);
         }

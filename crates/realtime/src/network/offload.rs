@@ -65,7 +65,7 @@ impl SuperPacket {
     }
 
     /// Appends the next packet of the flow. Returns whether that was possible.
-    pub(crate) fn take_in(&mut self, next: &Packet) -> bool {
+    pub(crate) fn append(&mut self, next: &Packet) -> bool {
         let bytes = next.segment.payload.len();
         let is_open = self.payload_bytes.is_multiple_of(self.segment_bytes.max(1));
         let fits = bytes <= self.segment_bytes && self.payload_bytes + bytes <= self.largest_bytes;
@@ -346,8 +346,8 @@ mod tests {
             },
             ..packet(0, MSS)
         };
-        assert!(gathered.take_in(&packet(MSS, MSS)));
-        assert!(gathered.take_in(&last));
+        assert!(gathered.append(&packet(MSS, MSS)));
+        assert!(gathered.append(&last));
         let segments = cut(&gathered.emit(&HEADER));
         assert_eq!(segments.len(), 3);
         for (cut, number) in segments.iter().zip([0, MSS, 2 * MSS]) {
@@ -392,7 +392,7 @@ mod tests {
         ];
         for next in refused {
             let mut gathered = SuperPacket::of(packet(0, MSS));
-            assert!(!gathered.take_in(&next), "{next:?}");
+            assert!(!gathered.append(&next), "{next:?}");
             assert_eq!(*gathered.packet(), packet(0, MSS));
         }
     }
@@ -400,12 +400,12 @@ mod tests {
     #[test]
     fn nothing_comes_behind_a_shorter_or_pushed_segment_or_beyond_what_ip_counts() {
         let mut short = SuperPacket::of(packet(0, MSS));
-        assert!(short.take_in(&packet(MSS, 10)));
-        assert!(!short.take_in(&packet(MSS + 10, MSS)));
+        assert!(short.append(&packet(MSS, 10)));
+        assert!(!short.append(&packet(MSS + 10, MSS)));
         let mut pushed = SuperPacket::of(change(0, |it| it.segment.flags |= Flags::PSH));
-        assert!(!pushed.take_in(&packet(MSS, MSS)));
+        assert!(!pushed.append(&packet(MSS, MSS)));
         let mut full = SuperPacket::of(packet(0, MSS));
-        let taken = (1..).take_while(|place| full.take_in(&packet(place * MSS, MSS)));
+        let taken = (1..).take_while(|place| full.append(&packet(place * MSS, MSS)));
         assert_eq!(taken.count(), 64);
         assert!(full.emit(&[0; VIRTIO_HEADER_BYTES]).len() <= VIRTIO_HEADER_BYTES + 65_535);
     }
@@ -422,6 +422,6 @@ mod tests {
                 it.segment.options.mptcp = [MptcpOption::Dss(dss)].into_iter().collect();
             })
         };
-        assert!(!SuperPacket::of(checked(0)).take_in(&checked(MSS)));
+        assert!(!SuperPacket::of(checked(0)).append(&checked(MSS)));
     }
 }

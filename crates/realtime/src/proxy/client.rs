@@ -28,7 +28,7 @@ use super::program::{Program, raise_descriptor_limit};
 use super::program_namespace::{MTU_BYTES, ProgramNamespace};
 use super::relay::{Relays, Side};
 use super::report::Report;
-use super::waiting::Waiting;
+use super::waiting::{Source, Waiting};
 use super::{Settings, convert, earliest};
 use crate::{Clock, LiveError};
 
@@ -60,41 +60,33 @@ struct Opening {
     answer: Option<convert::Incoming>,
 }
 
-/// The descriptors to wait for.
-enum Source {
-    Program,
+/// The descriptors that only the client waits for.
+enum OfProgram {
+    /// Receives the packets of the program.
+    Packets,
+    /// Ready when the command has ended.
     Command,
-    Stop,
-    Addresses,
-    Outlet(usize),
     Datagrams(FlowId),
 }
 
-const FIRST_OUTLET: u64 = 4;
-const FIRST_DATAGRAMS: u64 = 1 << 32;
+const FIRST_DATAGRAMS: u64 = 2;
 
-impl From<Source> for u64 {
-    fn from(source: Source) -> Self {
+impl From<OfProgram> for u64 {
+    fn from(source: OfProgram) -> Self {
         match source {
-            Source::Program => 0,
-            Source::Command => 1,
-            Source::Stop => 2,
-            Source::Addresses => 3,
-            Source::Outlet(index) => FIRST_OUTLET + index as u64,
-            Source::Datagrams(id) => FIRST_DATAGRAMS + id,
+            OfProgram::Packets => 0,
+            OfProgram::Command => 1,
+            OfProgram::Datagrams(id) => FIRST_DATAGRAMS + id,
         }
     }
 }
 
-impl From<u64> for Source {
+impl From<u64> for OfProgram {
     fn from(number: u64) -> Self {
         match number {
-            0 => Self::Program,
+            0 => Self::Packets,
             1 => Self::Command,
-            2 => Self::Stop,
-            3 => Self::Addresses,
-            FIRST_DATAGRAMS.. => Self::Datagrams(number - FIRST_DATAGRAMS),
-            _ => Self::Outlet((number - FIRST_OUTLET) as usize),
+            _ => Self::Datagrams(number - FIRST_DATAGRAMS),
         }
     }
 }
@@ -112,7 +104,7 @@ pub(super) struct Client {
     asked_for: BTreeSet<FourTuple>,
     datagrams: Datagrams,
     gateway: Option<SocketAddr>,
-    waiting: Waiting<Source>,
+    waiting: Waiting<OfProgram>,
     scratch: Vec<u8>,
     refused: u64,
     /// Bytes that servers have not acknowledged, and when their number last changed. Used after the
@@ -130,10 +122,10 @@ impl Client {
         let network = NetworkSide::open(settings, Routes::OfDevices)?;
         let addresses: Vec<_> = network.addresses().collect();
         let program_network = ProgramNamespace::new(&addresses, &loopback_nameservers())?;
-        let waiting = Waiting::new(Source::from)?;
-        let program = waiting.for_input(&program_network, Source::Program);
+        let waiting = Waiting::new()?;
+        let program = waiting.for_input(&program_network, Source::Own(OfProgram::Packets));
         program.map_err(LiveError::while_("watching the interfaces"))?;
-        network.be_waited_for(&waiting, Source::Addresses, Source::Outlet)?;
+        network.be_waited_for(&waiting)?;
         let endpoint = Endpoint::new(NetworkView::default(), Box::new(UnwrapErr(SysRng)));
         let wire = TunWire {
             network: program_network,
@@ -166,7 +158,9 @@ impl Client {
         let before = raise_descriptor_limit();
         let namespace = &self.programs.wire.network.namespace;
         let mut program = Program::start(command, namespace, before)?;
-        let watched = self.waiting.for_changes(&program, Source::Command);
+        let watched = self
+            .waiting
+            .for_changes(&program, Source::Own(OfProgram::Command));
         watched
             .and_then(|()| self.waiting.for_input(stop, Source::Stop))
             .map_err(LiveError::while_("watching the command"))?;
@@ -179,17 +173,17 @@ impl Client {
             for source in self.waiting.wait(self.timeout(now))? {
                 let now = self.clock.now();
                 match source {
-                    Source::Command => self.note_end(&mut program),
+                    Source::Own(OfProgram::Command) => self.record_end(&mut program),
                     Source::Stop => {
                         program.kill();
                         return Ok(self.end());
                     }
-                    Source::Program => self.take_from_program(now),
+                    Source::Own(OfProgram::Packets) => self.handle_program(now),
                     Source::Addresses => self.network.follow_addresses(now)?,
                     Source::Outlet(index) => {
                         self.network.receive_from(index, now);
                     }
-                    Source::Datagrams(id) => {
+                    Source::Own(OfProgram::Datagrams(id)) => {
                         let TunWire { network, buffer } = &mut self.programs.wire;
                         self.datagrams.receive(now, id, |packet| {
                             network.send(buffer, |to| packet.emit(to));
@@ -202,7 +196,7 @@ impl Client {
         Ok(self.end())
     }
 
-    fn note_end(&mut self, program: &mut Program) {
+    fn record_end(&mut self, program: &mut Program) {
         if self.exit_status.is_none()
             && let Some(status) = program.end()
         {
@@ -252,7 +246,7 @@ impl Client {
             self.network.engine.answer(now);
             self.programs.answer(now);
             if let Some((id, news)) = self.network.engine.next_news() {
-                self.take_network_news(now, id, news);
+                self.handle_network_news(now, id, news);
             } else if let Some((id, _)) = self.programs.next_news() {
                 let sides = (&mut self.network.engine, &mut self.programs);
                 self.relays.advance_local(sides, id);
@@ -262,7 +256,7 @@ impl Client {
         }
     }
 
-    fn take_network_news(&mut self, now: Nanos, id: ConnectionId, news: News) {
+    fn handle_network_news(&mut self, now: Nanos, id: ConnectionId, news: News) {
         if !self.openings.contains_key(&id) {
             let sides = (&mut self.network.engine, &mut self.programs);
             self.relays.advance(sides, id);
@@ -333,7 +327,7 @@ impl Client {
         self.network.engine.reset(id);
     }
 
-    fn take_from_program(&mut self, now: Nanos) {
+    fn handle_program(&mut self, now: Nanos) {
         for _ in 0..PACKETS_IN_A_ROW {
             let Some(bytes) = self.programs.wire.network.receive(&mut self.scratch) else {
                 return;
@@ -341,18 +335,18 @@ impl Client {
             let bytes: Arc<[u8]> = Arc::from(bytes);
             // Packets of other protocols are dropped.
             if let Ok((packet, _)) = Packet::parse(&bytes) {
-                self.take_segment(now, packet);
+                self.handle_packet(now, packet);
             } else if let Ok(packet) = UdpPacket::parse(&bytes) {
                 let waiting = &self.waiting;
                 // A datagram may be lost.
                 let _ = self.datagrams.send(now, &packet, |id, socket| {
-                    waiting.for_input(socket.as_fd(), Source::Datagrams(id))
+                    waiting.for_input(socket.as_fd(), Source::Own(OfProgram::Datagrams(id)))
                 });
             }
         }
     }
 
-    fn take_segment(&mut self, now: Nanos, packet: Packet) {
+    fn handle_packet(&mut self, now: Nanos, packet: Packet) {
         let flags = packet.segment.flags;
         let is_first = flags.contains(Flags::SYN) && !flags.contains(Flags::ACK);
         let four = FourTuple::of_receiver(&packet);

@@ -18,7 +18,7 @@ use super::questions::Questions;
 use super::relay::{Relays, Side};
 use super::report::Report;
 use super::servers::{ServerId, Servers};
-use super::waiting::Waiting;
+use super::waiting::{Source, Waiting};
 use super::{Settings, earliest};
 use crate::applications::traffic::ByteStream;
 use crate::{Clock, LiveError};
@@ -27,39 +27,6 @@ use crate::{Clock, LiveError};
 struct Connecting {
     server: ServerId,
     address: IpAddr,
-}
-
-/// The descriptors to wait for.
-enum Source {
-    Stop,
-    Addresses,
-    Outlet(usize),
-    Server(ServerId),
-}
-
-const FIRST_OUTLET: u64 = 2;
-const FIRST_SERVER: u64 = 1 << 32;
-
-impl From<Source> for u64 {
-    fn from(source: Source) -> Self {
-        match source {
-            Source::Stop => 0,
-            Source::Addresses => 1,
-            Source::Outlet(index) => FIRST_OUTLET + index as u64,
-            Source::Server(id) => FIRST_SERVER + id,
-        }
-    }
-}
-
-impl From<u64> for Source {
-    fn from(number: u64) -> Self {
-        match number {
-            0 => Self::Stop,
-            1 => Self::Addresses,
-            FIRST_SERVER.. => Self::Server(number - FIRST_SERVER),
-            _ => Self::Outlet((number - FIRST_OUTLET) as usize),
-        }
-    }
 }
 
 /// A Transport Converter (RFC 8803) for clients with MPTCP.
@@ -73,7 +40,7 @@ pub(super) struct Gateway {
     connecting: BTreeMap<ConnectionId, Connecting>,
     /// The same connections by their servers.
     by_server: BTreeMap<ServerId, ConnectionId>,
-    waiting: Waiting<Source>,
+    waiting: Waiting<ServerId>,
     refused: u64,
 }
 
@@ -85,8 +52,8 @@ impl Gateway {
     pub(super) fn new(settings: &Settings, port: u16) -> Result<Self, LiveError> {
         raise_descriptor_limit();
         let mut network = NetworkSide::open(settings, Routes::OfMachine)?;
-        let waiting = Waiting::new(Source::from)?;
-        network.be_waited_for(&waiting, Source::Addresses, Source::Outlet)?;
+        let waiting = Waiting::new()?;
+        network.be_waited_for(&waiting)?;
         network.listen(settings, port)?;
         Ok(Self {
             clock: Clock::start(),
@@ -127,7 +94,7 @@ impl Gateway {
                     Source::Outlet(index) => {
                         self.network.receive_from(index, now);
                     }
-                    Source::Server(id) => self.take_server_news(id),
+                    Source::Own(server) => self.handle_server_news(server),
                 }
                 self.settle(now);
             }
@@ -192,7 +159,7 @@ impl Gateway {
         self.questions.settle(id);
         let waiting = &self.waiting;
         let begun = self.servers.connect(to, |server, socket| {
-            waiting.for_changes(socket, Source::Server(server))
+            waiting.for_changes(socket, Source::Own(server))
         });
         match begun {
             Ok(server) => {
@@ -205,7 +172,7 @@ impl Gateway {
         }
     }
 
-    fn take_server_news(&mut self, server: ServerId) {
+    fn handle_server_news(&mut self, server: ServerId) {
         let sides = (&mut self.network.engine, &mut self.servers);
         let Some(&id) = self.by_server.get(&server) else {
             self.relays.advance_local(sides, server);

@@ -80,24 +80,24 @@ impl HeldPorts {
         (FIRST_PORT, blocks * BLOCK_PORTS)
     }
 
-    /// Takes one port.
+    /// Holds one port.
     ///
     /// # Errors
     /// Another program has it.
-    pub(super) fn take(&mut self, port: u16) -> Result<(), LiveError> {
+    pub(super) fn hold_one(&mut self, port: u16) -> Result<(), LiveError> {
         let block = Block {
             first: port,
             count: 1,
         };
-        let taken = self.take_block(block);
+        let taken = self.hold_block(block);
         taken.map_err(LiveError::while_(format!("taking TCP port {port}")))
     }
 
-    /// Takes the next block of which all ports are free. Returns its ports; none if there is no
+    /// Holds the next block of which all ports are free. Returns its ports; none if there is no
     /// such block.
-    pub(super) fn take_more(&mut self) -> Vec<u16> {
+    pub(super) fn hold_more(&mut self) -> Vec<u16> {
         while let Some(block) = self.untried.pop() {
-            match self.take_block(block) {
+            match self.hold_block(block) {
                 Ok(()) => {
                     let mut ports: Vec<_> = block.ports().collect();
                     shuffle(&mut ports, &mut self.rng);
@@ -114,11 +114,11 @@ impl HeldPorts {
         Vec::new()
     }
 
-    fn take_block(&mut self, block: Block) -> io::Result<()> {
+    fn hold_block(&mut self, block: Block) -> io::Result<()> {
         let sockets: Vec<_> = block.ports().map(self.hold).collect::<io::Result<_>>()?;
         self.blocks.push(block);
         let mut outlets = self.outlets.iter();
-        let filtered = outlets.try_for_each(|outlet| outlet.take_only(&self.blocks));
+        let filtered = outlets.try_for_each(|outlet| outlet.receive_only(&self.blocks));
         match filtered {
             Ok(()) => self.sockets.extend(sockets),
             Err(_) => drop(self.blocks.pop()),
@@ -182,10 +182,10 @@ mod tests {
         let mut ports = HeldPorts::held_by(hold, Arc::from([]));
         for _ in 0..2 * BLOCKS {
             DESCRIPTORS.set(u32::from(BLOCK_PORTS) - 1);
-            assert!(ports.take_more().is_empty());
+            assert!(ports.hold_more().is_empty());
         }
         DESCRIPTORS.set(u32::from(BLOCK_PORTS) * 2);
-        let mut taken: Vec<_> = (0..3).flat_map(|_| ports.take_more()).collect();
+        let mut taken: Vec<_> = (0..3).flat_map(|_| ports.hold_more()).collect();
         taken.sort_unstable();
         taken.dedup();
         assert_eq!(taken.len(), 2 * usize::from(BLOCK_PORTS));

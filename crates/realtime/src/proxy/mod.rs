@@ -135,7 +135,7 @@ impl Proxy {
 
     /// Ends the proxy: kills its programs and resets its connections.
     pub fn stop(&self) {
-        // Fails only if it was already told to end.
+        // Fails only if it was already stopped.
         let _ = rustix::io::write(&*self.stop, &1_u64.to_ne_bytes());
     }
 }

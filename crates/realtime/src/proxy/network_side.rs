@@ -22,7 +22,7 @@ use super::engine_side::{EngineSide, Wire};
 use super::held_ports::HeldPorts;
 use super::outlets::{self, Outlet, Routes};
 use super::report::InterfaceReport;
-use super::waiting::Waiting;
+use super::waiting::{Source, Waiting};
 use super::{Choice, Settings};
 use crate::LiveError;
 use crate::network::netlink::AddressWatch;
@@ -102,7 +102,7 @@ impl NetworkSide {
         };
         let mut endpoint = Endpoint::new(view, Box::new(UnwrapErr(SysRng)));
         let held = Arc::clone(&held_ports);
-        endpoint.take_ports_from(Box::new(move || locked(&held).take_more()));
+        endpoint.use_ports_from(Box::new(move || locked(&held).hold_more()));
         endpoint.reuse_ports_after(REUSE_AFTER);
         let interfaces = settings
             .interfaces
@@ -132,22 +132,21 @@ impl NetworkSide {
         self.engine.wire.outlets.iter().map(|outlet| outlet.address)
     }
 
-    /// Adds the descriptors of packets and address changes to `waiting`, under these names.
+    /// Adds the descriptors of packets and address changes to `waiting`.
     ///
     /// # Errors
     /// The system refuses.
-    pub(super) fn be_waited_for<Name: Into<u64>>(
+    pub(super) fn be_waited_for<Own: Into<u64> + From<u64>>(
         &self,
-        waiting: &Waiting<Name>,
-        addresses: Name,
-        outlet: fn(usize) -> Name,
+        waiting: &Waiting<Own>,
     ) -> Result<(), LiveError> {
         let outlets = self.engine.wire.outlets.iter().enumerate();
         let mut inputs = outlets.flat_map(|(index, one)| one.inputs().map(|input| (index, input)));
         waiting
-            .for_input(&self.watch, addresses)
+            .for_input(&self.watch, Source::Addresses)
             .and_then(|()| {
-                inputs.try_for_each(|(index, input)| waiting.for_input(input, outlet(index)))
+                inputs
+                    .try_for_each(|(index, input)| waiting.for_input(input, Source::Outlet(index)))
             })
             .map_err(LiveError::while_("watching the interfaces"))
     }
@@ -195,7 +194,7 @@ impl NetworkSide {
     /// # Errors
     /// Another program has the port.
     pub(super) fn listen(&mut self, settings: &Settings, port: u16) -> Result<(), LiveError> {
-        locked(&self.held_ports).take(port)?;
+        locked(&self.held_ports).hold_one(port)?;
         let locals: Vec<_> = self.addresses().collect();
         let profile = Profile {
             config: Arc::clone(&self.profile.config),

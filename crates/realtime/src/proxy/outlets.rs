@@ -75,7 +75,7 @@ impl Outlet {
     }
 
     /// Receives, from now on, only TCP packets for those ports.
-    pub(super) fn take_only(&self, ports: &[packet_filter::Block]) -> io::Result<()> {
+    pub(super) fn receive_only(&self, ports: &[packet_filter::Block]) -> io::Result<()> {
         let filter = match self.address {
             IpAddr::V4(_) => packet_filter::of_ipv4_packets(ports),
             // A raw socket of IPv6 receives the bytes after the header.

@@ -72,8 +72,8 @@ impl Telemetry {
         })
     }
 
-    /// Takes the report of a host with the userspace stack for the next sample.
-    pub(crate) fn hear(&mut self, ends: Vec<EngineEnd>) {
+    /// Adds the report of a host with the userspace stack to the next sample.
+    pub(crate) fn add_reports(&mut self, ends: Vec<EngineEnd>) {
         self.ours.extend(ends);
     }
 

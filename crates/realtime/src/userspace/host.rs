@@ -19,7 +19,7 @@ use mptcp::subflow::CloseReason;
 use mptcp::wire::{IcmpError, Packet};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::session::{Session, Told};
+use super::session::{Report, Session};
 use super::{Awaited, Message, Outgoing};
 use crate::Clock;
 use crate::applications::traffic::{Journal, MakeEnd, Opened, Openings, StreamEnd};
@@ -155,7 +155,7 @@ impl Host {
         }
     }
 
-    /// Works until it is told to end.
+    /// Works until it is stopped.
     pub(super) fn run(&mut self, inbox: &Mailbox<Message>) {
         let mut messages = VecDeque::new();
         loop {
@@ -235,7 +235,7 @@ impl Host {
             match self.driver.poll_event() {
                 Some(Event::Connection(id, event)) => self.handle_event(now, id, event),
                 Some(Event::Forgotten(connection, mut session)) => {
-                    self.gone.extend(session.tell(&connection));
+                    self.gone.extend(session.report(&connection));
                 }
                 None => return,
             }
@@ -265,7 +265,7 @@ impl Host {
         let mut flows = self.gathered.iter_mut();
         let place = flows.position(|gathered| gathered.is_of_flow(&packet));
         if let Some(place) = place {
-            if self.gathered[place].take_in(&packet) {
+            if self.gathered[place].append(&packet) {
                 return;
             }
             let before = self.gathered.swap_remove(place);
@@ -319,7 +319,7 @@ impl Host {
         };
         let (opened, left) = opening.openings.start(now);
         let Opened { end, journal } = opened;
-        journal.note_connecting(now);
+        journal.record_connecting(now);
         let (first, others) = opening
             .ways
             .split_first()
@@ -333,7 +333,7 @@ impl Host {
                 let own = Arc::clone(&opening.own);
                 self.add_session(id, Session::opened(own, end, journal));
             }
-            Err(error) => journal.note_failure(error.to_string()),
+            Err(error) => journal.record_failure(error.to_string()),
         }
         if let Some(openings) = left {
             self.opens_at.insert((openings.next_at(), index));
@@ -357,7 +357,7 @@ impl Host {
                 if let Some(session) = self.driver.get_mut(id) {
                     session.established.insert(subflow);
                 }
-                self.note(now, id, What::SubflowEstablished, Some(four), None);
+                self.record(now, id, What::SubflowEstablished, Some(four), None);
             }
             SubflowClosed {
                 id: subflow,
@@ -369,7 +369,7 @@ impl Host {
                     session.subflow_closed(subflow, four, *counters);
                 }
                 let why = (reason != CloseReason::Finished).then(|| why_closed(reason));
-                self.note(now, id, What::SubflowClosed, Some(four), why);
+                self.record(now, id, What::SubflowClosed, Some(four), why);
             }
             Closed { reason } => self.closed(now, id, reason),
         }
@@ -391,9 +391,9 @@ impl Host {
         };
         session.established.extend(first);
         if session.opens {
-            session.journal.note_established(now);
+            session.journal.record_established(now);
         }
-        self.note(now, id, What::ConnectionCreated, Some(initial), None);
+        self.record(now, id, What::ConnectionCreated, Some(initial), None);
         self.advance(now, id);
     }
 
@@ -439,15 +439,15 @@ impl Host {
             let FourTuple { local, remote } = connection.initial();
             let (source, why) = (local.ip(), why_closed(reason));
             let error = format!("connecting from {source} to {remote}: {why}");
-            session.journal.note_failure(error);
+            session.journal.record_failure(error);
         }
         self.advance(now, id);
         let why = (reason != CloseReason::Finished).then(|| why_closed(reason));
-        self.note(now, id, What::ConnectionClosed, None, why);
+        self.record(now, id, What::ConnectionClosed, None, why);
         self.driver.release(id);
     }
 
-    fn note(
+    fn record(
         &mut self,
         now: Nanos,
         id: ConnectionId,
@@ -477,11 +477,11 @@ impl Host {
 
     /// Returns the reports of all connections, including those forgotten since the last call, and
     /// the path events.
-    pub(super) fn tell(&mut self) -> Told {
+    pub(super) fn report(&mut self) -> Report {
         let mut ends = std::mem::take(&mut self.gone);
         let connections = self.driver.iter_mut();
-        ends.extend(connections.filter_map(|(connection, session)| session.tell(connection)));
-        Told {
+        ends.extend(connections.filter_map(|(connection, session)| session.report(connection)));
+        Report {
             ends,
             path_events: std::mem::take(&mut self.path_events),
         }
@@ -505,7 +505,7 @@ impl Host {
                 self.path_events.push(note.at(now, &self.id));
             }
         }
-        change.tell(now, &mut self.driver.endpoint);
+        change.apply(now, &mut self.driver.endpoint);
         self.answer(now);
     }
 }

@@ -28,7 +28,7 @@ use mptcp::pm::FourTuple;
 
 pub(crate) use host::Host;
 use host::{Acceptance, Opening, Outside, OwnFlow, Parts};
-pub(crate) use session::Told;
+pub(crate) use session::Report;
 pub(crate) use stream::{EngineStream, Progress};
 
 use crate::applications::traffic::{Part, Role};
@@ -58,7 +58,7 @@ pub(crate) struct Outgoing {
     pub(crate) port: usize,
     /// The bytes as a device would give them, its header first.
     pub(crate) bytes: Vec<u8>,
-    /// Identifies the packet when it leaves, if the host wants to be told.
+    /// Identifies the packet when it leaves, if the host waits for its departure.
     pub(crate) awaited: Option<Awaited>,
 }
 
@@ -163,8 +163,11 @@ impl Stacks {
     ///
     /// # Errors
     /// A thread has died.
-    pub(crate) fn tell(&self) -> Result<Vec<Told>, LiveError> {
-        self.threads.iter().map(|one| one.ask(Host::tell)).collect()
+    pub(crate) fn report(&self) -> Result<Vec<Report>, LiveError> {
+        self.threads
+            .iter()
+            .map(|one| one.ask(Host::report))
+            .collect()
     }
 
     /// Carries out an action on the addresses of a host; other actions are ignored.

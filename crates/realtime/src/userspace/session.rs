@@ -29,13 +29,13 @@ pub(super) struct Session {
     /// Subflows closed since the last report.
     closed_subflows: Vec<ClosedSubflow>,
     /// Whether the end was reported. After that the session only waits for late segments.
-    is_told: bool,
+    is_reported: bool,
     /// The application; `None` after it has finished.
     end: Option<Box<dyn End>>,
 }
 
 /// The report of a host at a sample.
-pub(crate) struct Told {
+pub(crate) struct Report {
     pub(crate) ends: Vec<EngineEnd>,
     pub(crate) path_events: Vec<PathEvent>,
 }
@@ -61,7 +61,7 @@ impl Session {
             progress: Progress::default(),
             established: BTreeSet::new(),
             closed_subflows: Vec::new(),
-            is_told: false,
+            is_reported: false,
             end: Some(end),
         }
     }
@@ -85,7 +85,7 @@ impl Session {
             Ok(Some(wait)) => wait.until,
             Ok(None) => self.finish(connection),
             Err(error) => {
-                self.journal.note_failure(error.to_string());
+                self.journal.record_failure(error.to_string());
                 self.finish(connection)
             }
         }
@@ -117,8 +117,8 @@ impl Session {
     }
 
     /// Returns the report of its connection; `None` once its end was reported.
-    pub(super) fn tell(&mut self, connection: &Connection) -> Option<EngineEnd> {
-        if std::mem::replace(&mut self.is_told, connection.closed().is_some()) {
+    pub(super) fn report(&mut self, connection: &Connection) -> Option<EngineEnd> {
+        if std::mem::replace(&mut self.is_reported, connection.closed().is_some()) {
             return None;
         }
         let passed = [self.progress.sent_bytes, self.progress.received_bytes];

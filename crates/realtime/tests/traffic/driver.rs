@@ -1,58 +1,33 @@
 //! Two hosts that are joined by two cables, and experiments between them.
 
+use std::fs;
 use std::net::{Ipv4Addr, UdpSocket};
-use std::os::fd::AsRawFd;
-use std::process::Command;
-use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant};
-use std::{fs, thread};
+use std::ops::Deref;
+use std::sync::mpsc;
+use std::time::Duration;
 
 use experiment::resolved::Experiment;
 use experiment::samples::Unit;
 use realtime::applications::traffic::{Traffic, port_of_flow};
 use realtime::{Clock, LiveError, NetworkNamespace};
-use rustix::fd::AsFd;
 use serde_json::{Value, json};
 
-/// Longer than any of these tests takes, so that a flow that hangs is noticed.
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::cables::{self, ip, wait_until};
 
-/// A network namespace for each host. The client has 10.1.1.1 and 10.1.2.1; the server has the same
-/// ending in 2.
-pub struct Hosts {
-    pub client: Arc<NetworkNamespace>,
-    pub server: Arc<NetworkNamespace>,
-}
+/// The two hosts, also with IPv6, between which traffic runs.
+pub struct Hosts(cables::Hosts);
 
 impl Hosts {
+    /// Returns hosts whose cables carry packets.
     pub fn new() -> Self {
-        let namespace = || Arc::new(NetworkNamespace::new().unwrap());
-        let hosts = Self {
-            client: namespace(),
-            server: namespace(),
-        };
-        let process = std::process::id();
-        let server = hosts.server.as_fd().as_raw_fd();
-        for cable in 1..=2 {
-            ip(
-                &hosts.client,
-                &format!(
-                    "link add eth{cable} type veth peer name eth{cable} netns /proc/{process}/fd/{server}"
-                ),
-            );
-        }
+        let hosts = Self(cables::Hosts::joined());
         for (namespace, end) in [(&hosts.client, 1), (&hosts.server, 2)] {
             ip(namespace, "link set lo up");
             for cable in 1..=2 {
                 ip(
                     namespace,
-                    &format!("address add 10.1.{cable}.{end}/24 dev eth{cable}"),
-                );
-                ip(
-                    namespace,
                     &format!("address add fd00:1:{cable}::{end}/64 dev eth{cable} nodad"),
                 );
-                ip(namespace, &format!("link set eth{cable} up"));
             }
         }
         for cable in 1..=2 {
@@ -78,13 +53,6 @@ impl Hosts {
             wait_until("a cable", || {
                 from.send_to(b"there", to).is_ok() && at.recv(&mut [0; 8]).is_ok()
             });
-        }
-    }
-
-    pub fn namespace(&self, id: &str) -> &Arc<NetworkNamespace> {
-        match id {
-            "client" => &self.client,
-            _ => &self.server,
         }
     }
 
@@ -120,9 +88,12 @@ impl Hosts {
     }
 }
 
-/// Runs `ip` in a host.
-pub fn ip(namespace: &NetworkNamespace, arguments: &str) {
-    in_host(namespace, "ip", &arguments.split(' ').collect::<Vec<_>>());
+impl Deref for Hosts {
+    type Target = cables::Hosts;
+
+    fn deref(&self) -> &cables::Hosts {
+        &self.0
+    }
 }
 
 /// Sets a kernel setting of a host, such as `net/ipv4/tcp_syn_retries`.
@@ -134,25 +105,6 @@ pub fn set(namespace: &NetworkNamespace, setting: &str, value: &str) {
     namespace.run(action).unwrap();
 }
 
-fn in_host(namespace: &NetworkNamespace, program: &str, arguments: &[&str]) {
-    let action = || {
-        let output = Command::new(program).args(arguments).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{program} {arguments:?}: {said}");
-        Ok(())
-    };
-    namespace.run(action).unwrap();
-}
-
-/// Waits until a condition holds.
-pub fn wait_until(what: &str, mut is_there: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is_there() {
-        assert!(start.elapsed() < PATIENCE, "waited in vain for {what}");
-        thread::sleep(Duration::from_millis(2));
-    }
-}
-
 /// Returns the experiment with these flows, each given by its differences from a TCP flow from
 /// client to server.
 pub fn experiment(flows: &[Value]) -> Experiment {
@@ -161,26 +113,27 @@ pub fn experiment(flows: &[Value]) -> Experiment {
 
 /// The same, changed further by `change`.
 pub fn experiment_with(flows: &[Value], change: impl FnOnce(&mut Value)) -> Experiment {
-    let mut resolved: Value = serde_json::from_str(include_str!("two_paths.json")).unwrap();
-    let template = resolved["flows"][0].clone();
-    resolved["flows"] = flows
-        .iter()
-        .enumerate()
-        .map(|(index, changes)| {
-            let mut flow = template.clone();
-            flow["id"] = json!(format!("flow{index}"));
-            let flow_fields = flow.as_object_mut().unwrap();
-            flow_fields.extend(changes.as_object().unwrap().clone());
-            if flow["from"] == "server" {
-                for path in flow["paths"].as_array_mut().unwrap() {
-                    reverse(path);
-                }
-            }
-            flow
-        })
-        .collect();
-    change(&mut resolved);
-    Experiment::from_json(&resolved.to_string()).unwrap()
+    cables::experiment(|resolved| {
+        let template = resolved["flows"][0].clone();
+        let flows = flows.iter().enumerate();
+        resolved["flows"] = flows
+            .map(|(index, changes)| flow(&template, index, changes))
+            .collect();
+        change(resolved);
+    })
+}
+
+fn flow(template: &Value, index: usize, changes: &Value) -> Value {
+    let mut flow = template.clone();
+    flow["id"] = json!(format!("flow{index}"));
+    let flow_fields = flow.as_object_mut().unwrap();
+    flow_fields.extend(changes.as_object().unwrap().clone());
+    if flow["from"] == "server" {
+        for path in flow["paths"].as_array_mut().unwrap() {
+            reverse(path);
+        }
+    }
+    flow
 }
 
 fn reverse(path: &mut Value) {

@@ -6,9 +6,8 @@ use std::time::Instant;
 use realtime::LiveError;
 use serde_json::{Value, json};
 
-use crate::driver::{
-    Hosts, app, bulk, endless_bulk, experiment, experiment_with, ip, port, set, wait_until,
-};
+use crate::cables::{ip, wait_until};
+use crate::driver::{Hosts, app, bulk, endless_bulk, experiment, experiment_with, port, set};
 
 fn refusal(hosts: &Hosts, flows: &[Value]) -> String {
     match hosts.prepare(&experiment(flows)) {

@@ -7,7 +7,8 @@ use experiment::samples::Unit;
 use realtime::applications::traffic::FlowResult;
 use serde_json::{Value, json};
 
-use crate::driver::{Hosts, app, bulk, endless_bulk, experiment, experiment_with, wait_until};
+use crate::cables::wait_until;
+use crate::driver::{Hosts, app, bulk, endless_bulk, experiment, experiment_with};
 
 const TRANSPORTS: [&str; 2] = ["tcp", "mptcp"];
 const OPENERS: [&str; 2] = ["from", "to"];

@@ -1,5 +1,7 @@
 //! Tests applications over the kernel's sockets, between two hosts.
 
+#[path = "../cables/mod.rs"]
+mod cables;
 mod driver;
 mod failures;
 mod flows;

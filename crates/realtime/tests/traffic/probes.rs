@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use crate::driver::{Hosts, app, bulk, endless_bulk, experiment, experiment_with, ip, wait_until};
+use crate::cables::{ip, wait_until};
+use crate::driver::{Hosts, app, bulk, endless_bulk, experiment, experiment_with};
 
 #[test]
 #[ignore = "needs root"]

@@ -7,7 +7,8 @@ use realtime::applications::traffic::{StreamEnd, Traffic};
 use rustix::net::sockopt;
 use serde_json::json;
 
-use crate::driver::{Hosts, app, bulk, endless_bulk, experiment, experiment_with, wait_until};
+use crate::cables::wait_until;
+use crate::driver::{Hosts, app, bulk, endless_bulk, experiment, experiment_with};
 
 #[test]
 #[ignore = "needs root"]

@@ -184,7 +184,7 @@ impl App {
             && packet.is_answer()
         {
             let rtt = now - datagram.sent_at;
-            probe.note_answer();
+            probe.record_answer();
             return Arrival::Answered { rtt };
         }
         self.counters.packets_received += 1;

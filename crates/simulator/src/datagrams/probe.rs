@@ -23,7 +23,7 @@ impl Probe {
         self.every.saturating_mul(number)
     }
 
-    pub(super) fn note_answer(&mut self) {
+    pub(super) fn record_answer(&mut self) {
         self.answered += 1;
     }
 }

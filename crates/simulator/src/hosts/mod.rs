@@ -257,7 +257,7 @@ impl Hosts {
 
     /// Reports an action to the host whose addresses it affects, and returns that host. `None` if
     /// there is none.
-    pub(super) fn tell(
+    pub(super) fn handle_action(
         &mut self,
         now: Nanos,
         experiment: &Experiment,
@@ -265,7 +265,7 @@ impl Hosts {
     ) -> Option<usize> {
         let change = AddressChange::of(experiment, action)?;
         let host = self.host_of_interface[change.interface]?;
-        change.tell(now, &mut self.hosts[host].driver.endpoint);
+        change.apply(now, &mut self.hosts[host].driver.endpoint);
         Some(host)
     }
 

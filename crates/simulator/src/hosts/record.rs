@@ -115,11 +115,11 @@ impl FlowRecord {
     /// Records that the last byte of the oldest unit in progress was delivered.
     pub(super) fn complete_unit(&mut self, number: u64, bytes: u64, now: Nanos, notes: &mut Notes) {
         let sent = self.begun.pop_front().unwrap_or(now);
-        self.note_unit(number, bytes, sent, now, notes);
+        self.record_unit(number, bytes, sent, now, notes);
     }
 
     /// Records the delivery of a unit that was begun at `sent`.
-    pub(super) fn note_unit(
+    pub(super) fn record_unit(
         &self,
         number: u64,
         bytes: u64,

@@ -50,10 +50,10 @@ impl Network {
 
     fn set_interface_up(&mut self, id: &str, up: bool) {
         self.interface(id).is_up = up;
-        self.note_passage(self.interface_of[id]);
+        self.update_passage(self.interface_of[id]);
     }
 
-    fn note_passage(&mut self, interface: usize) {
+    fn update_passage(&mut self, interface: usize) {
         let Interface {
             is_up,
             port_is_down,
@@ -83,7 +83,7 @@ impl Network {
                 for end in self.ends[link].map(|end| end as usize) {
                     let interface = &mut self.interfaces[end];
                     interface.port_is_down = !up && interface.is_port;
-                    self.note_passage(end);
+                    self.update_passage(end);
                 }
             }
         }

@@ -234,14 +234,14 @@ impl Network {
             Some(direction) => self.send(now, direction, packet, deadlines),
             None => {
                 let destination = self.routes.get(packet.route).destination;
-                Some(self.take_in(destination as usize, packet))
+                Some(self.deliver(destination as usize, packet))
             }
         }
     }
 
     /// Delivers a packet if its destination has its address. The host accepts it on any of its
     /// interfaces.
-    fn take_in(&mut self, destination: usize, packet: Packet) -> Fate {
+    fn deliver(&mut self, destination: usize, packet: Packet) -> Fate {
         let interface = &mut self.interfaces[destination];
         if interface.has_address {
             return Fate::Delivered {

@@ -341,7 +341,7 @@ impl CongestionControl for Own {
     fn acked(&mut self, _context: &mut Context<'_>, _acked: &Acked) {
         match self.left.checked_sub(1) {
             Some(left) => self.left = left,
-            None => self.fault.note("too many acknowledgments".to_owned()),
+            None => self.fault.record("too many acknowledgments".to_owned()),
         }
     }
 

@@ -3,11 +3,13 @@
 use std::path::Path;
 
 use experiment::algorithms::Registry;
-use experiment::resolved::{Behaviour, Experiment, SubflowOrder, Timers};
+use experiment::resolved::Experiment;
 use experiment::run::Run as _;
 use experiment::samples::{Column, read_table};
 use serde_json::{Value, json};
 use simulator::{QueueKind, Simulation, Summary};
+
+use crate::complete;
 
 pub const MS: u64 = 1_000_000;
 pub const SECOND: u64 = 1_000 * MS;
@@ -30,27 +32,15 @@ pub fn direction() -> Value {
     })
 }
 
-fn host(id: &str) -> Value {
-    let [mainline, _] = Behaviour::presets();
-    let behaviour = Behaviour {
-        subflow_order: SubflowOrder::NewestFirst,
-        timers: Timers::Exact,
-        ..mainline
-    };
-    json!({
-        "id": id, "stack": "backend", "mptcp": true, "one_at_a_time": false, "syn_retries": 3, "syn_linear_timeouts": 4,
-        "checksum": false, "fallback": "rfc", "rcvbuf_bytes": 6_291_456, "sndbuf_bytes": 4_194_304, "initial_window_segments": 10, "first_hop": "network",
-        "host_jitter": {"kind": "none"}, "behaviour": [behaviour],
-    })
-}
-
 fn push(list: &mut Value, item: Value) {
     list.as_array_mut().expect("a list").push(item);
 }
 
 /// Adds a host.
 pub fn add_host(experiment: &mut Value, id: &str) {
-    push(&mut experiment["hosts"], host(id));
+    let behaviour = json!({"name": "mainline", "subflow_order": "newest_first", "timers": "exact"});
+    let host = json!({"id": id, "host_jitter": {"kind": "none"}, "behaviour": [behaviour]});
+    push(&mut experiment["hosts"], complete::host(host));
 }
 
 /// Sets the quantiles of the times that all hosts take.

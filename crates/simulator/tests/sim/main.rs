@@ -2,6 +2,8 @@
 
 mod algorithms;
 mod apps;
+#[path = "../../../experiment/tests/complete/mod.rs"]
+mod complete;
 mod experiments;
 mod failures;
 mod first_hop;

@@ -1,11 +1,15 @@
 //! The trace: what it depends on, and what it does not.
 
+use std::path::Path;
+use std::{env, fs};
+
 use experiment::algorithms::Registry;
 use experiment::resolved::Action;
 use experiment::run::Run as _;
 use serde_json::{Value, json};
 use simulator::QueueKind;
 
+use crate::complete;
 use crate::experiments::{
     MS, SECOND, add_event, add_link, add_node, finish, run, run_with, set_jitter, start,
 };
@@ -22,8 +26,21 @@ const STREAMS_HASHES: &str = include_str!("golden-streams.hashes");
 /// Both experiments with hosts that take time, one line each.
 const JITTER_HASHES: &str = include_str!("golden-jitter.hashes");
 
+/// Compares hashes with those on record. With `UPDATE_SNAPSHOTS`, writes the file instead.
+fn assert_snapshot(name: &str, recorded: &str, found: &str) {
+    if env::var_os("UPDATE_SNAPSHOTS").is_some() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sim");
+        fs::write(Path::new(folder).join(name), found).expect("a file");
+        return;
+    }
+    assert!(
+        found == recorded,
+        "{name} should be as follows; UPDATE_SNAPSHOTS=1 writes it\n{found}"
+    );
+}
+
 fn golden() -> Value {
-    serde_json::from_str(GOLDEN).expect("JSON")
+    complete::experiment(GOLDEN)
 }
 
 fn hash(experiment: &Value, seed: u64, queue: QueueKind) -> String {
@@ -38,7 +55,7 @@ fn the_golden_trace_is_the_same_on_every_machine_and_in_every_build() {
 #[test]
 fn hosts_that_are_said_to_take_no_time_leave_the_trace_as_it_was_before_they_could() {
     for text in [GOLDEN, STREAMS] {
-        let unstated: Value = serde_json::from_str(text).expect("JSON");
+        let unstated = complete::experiment(text);
         let mut none = unstated.clone();
         for host in none["hosts"].as_array_mut().expect("hosts") {
             assert_eq!(host["host_jitter"], json!({"kind": "unstated"}));
@@ -52,23 +69,19 @@ fn hosts_that_are_said_to_take_no_time_leave_the_trace_as_it_was_before_they_cou
 #[test]
 fn hosts_that_take_time_have_one_trace_on_every_machine_in_every_build_and_with_both_queues() {
     let hashes = [("all", GOLDEN), ("streams", STREAMS)].map(|(name, text)| {
-        let mut experiment: Value = serde_json::from_str(text).expect("JSON");
+        let mut experiment = complete::experiment(text);
         set_jitter(&mut experiment, [20_000, 50_000, 140_000, 350_000]);
         let found = hash(&experiment, 1, QueueKind::Calendar);
         assert_eq!(hash(&experiment, 1, QueueKind::Heap), found, "{name}");
         assert_ne!(hash(&experiment, 2, QueueKind::Heap), found, "{name}");
         format!("{name} {found}\n")
     });
-    let hashes = hashes.concat();
-    assert!(
-        hashes == JITTER_HASHES,
-        "golden-jitter.hashes should be\n{hashes}"
-    );
+    assert_snapshot("golden-jitter.hashes", JITTER_HASHES, &hashes.concat());
 }
 
 /// Returns the streams of the golden experiment with one algorithm.
 fn streams_with(kind: &str, name: &str) -> Value {
-    let mut experiment: Value = serde_json::from_str(STREAMS).expect("JSON");
+    let mut experiment = complete::experiment(STREAMS);
     experiment["flows"][0][kind] = match kind {
         "path_manager" => json!([{"name": name}]),
         _ => json!([name]),
@@ -91,10 +104,7 @@ fn every_algorithm_has_one_trace_on_every_machine_in_every_build_and_with_both_q
         format!("{kind} {name} {found}\n")
     });
     let hashes: String = hashes.collect();
-    assert!(
-        hashes == STREAMS_HASHES,
-        "golden-streams.hashes should be\n{hashes}"
-    );
+    assert_snapshot("golden-streams.hashes", STREAMS_HASHES, &hashes);
 }
 
 #[test]

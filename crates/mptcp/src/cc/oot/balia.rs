@@ -124,10 +124,10 @@ impl Balia {
     fn recalculate(&mut self, context: &Context<'_>) {
         let window = super::packets(context.this());
         let is_coupled = super::established(context) > 1 && context.this().counts();
-        self.flows[context.which()].adaptation = if is_coupled {
+        self.flows[context.subflow()].adaptation = if is_coupled {
             let counted = super::counted(context).map(|(_, window)| Path::new(window));
             let this =
-                super::counted(context).take_while(|(subflow, _)| *subflow < context.which());
+                super::counted(context).take_while(|(subflow, _)| *subflow < context.subflow());
             let paths: Vec<Path> = counted.collect();
             Adaptation::of(&paths, this.count(), context.this().mss_bytes)
         } else {
@@ -141,8 +141,8 @@ impl CongestionControl for Balia {
         self.flows.push(Flow::default());
     }
 
-    fn subflow_removed(&mut self, which: usize) {
-        self.flows.remove(which);
+    fn subflow_removed(&mut self, subflow: usize) {
+        self.flows.remove(subflow);
     }
 
     fn acked(&mut self, context: &mut Context<'_>, acked: &Acked) {
@@ -154,7 +154,7 @@ impl CongestionControl for Balia {
             return;
         }
         let window = super::packets(context.this());
-        let flow = &mut self.flows[context.which()];
+        let flow = &mut self.flows[context.subflow()];
         let threshold = match super::established(context) {
             0 | 1 => window,
             _ => flow.adaptation.threshold as u32,
@@ -166,7 +166,7 @@ impl CongestionControl for Balia {
 
     fn congestion(&mut self, context: &mut Context<'_>, congestion: Congestion) {
         let window = super::packets(context.this());
-        let flow = &mut self.flows[context.which()];
+        let flow = &mut self.flows[context.subflow()];
         flow.counter = Counter::default();
         let ssthresh = match super::established(context) {
             0 | 1 => super::reno_ssthresh(window),
@@ -182,8 +182,8 @@ impl CongestionControl for Balia {
         self.recalculate(context);
     }
 
-    fn state(&self, which: usize) -> Vec<(&'static str, f64)> {
-        let adaptation = &self.flows[which].adaptation;
+    fn state(&self, subflow: usize) -> Vec<(&'static str, f64)> {
+        let adaptation = &self.flows[subflow].adaptation;
         vec![
             ("threshold", adaptation.threshold as f64),
             ("decrease_packets", adaptation.decrease as f64),

@@ -92,7 +92,7 @@ impl Lia {
             0 | 1 => window,
             _ => threshold(self.alpha, window),
         };
-        if self.counters[context.which()].count_ack(context, threshold) {
+        if self.counters[context.subflow()].count_ack(context, threshold) {
             self.recalculate(context);
         }
     }
@@ -104,8 +104,8 @@ impl CongestionControl for Lia {
         (self.alpha, self.is_forced) = (1, false);
     }
 
-    fn subflow_removed(&mut self, which: usize) {
-        self.counters.remove(which);
+    fn subflow_removed(&mut self, subflow: usize) {
+        self.counters.remove(subflow);
     }
 
     fn acked(&mut self, context: &mut Context<'_>, acked: &Acked) {
@@ -124,7 +124,7 @@ impl CongestionControl for Lia {
             self.recalculate(context);
         }
         self.is_forced = true;
-        self.counters[context.which()] = Counter::default();
+        self.counters[context.subflow()] = Counter::default();
         let ssthresh = super::reno_ssthresh(super::packets(context.this()));
         super::reduce(context, congestion, ssthresh);
     }
@@ -137,7 +137,7 @@ impl CongestionControl for Lia {
         self.is_forced = true;
     }
 
-    fn state(&self, _which: usize) -> Vec<(&'static str, f64)> {
+    fn state(&self, _subflow: usize) -> Vec<(&'static str, f64)> {
         vec![("alpha_scaled", self.alpha as f64)]
     }
 }

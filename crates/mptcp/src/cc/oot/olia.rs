@@ -141,8 +141,8 @@ impl Candidate {
     }
 }
 
-/// Returns the fraction alpha of OLIA for the subflow numbered `which`.
-fn epsilon(candidates: &[Candidate], which: usize, established: u32) -> Epsilon {
+/// Returns the fraction alpha of OLIA for the subflow numbered `subflow`.
+fn epsilon(candidates: &[Candidate], subflow: usize, established: u32) -> Epsilon {
     let windows = candidates.iter().map(|it| it.path.window_packets);
     let largest = windows.max().unwrap_or(0);
     let Some(best) = candidates.iter().reduce(Candidate::better) else {
@@ -152,7 +152,7 @@ fn epsilon(candidates: &[Candidate], which: usize, established: u32) -> Epsilon 
     let is_collected = |it: &&Candidate| !is_largest(it) && it.is_as_good_as(best);
     let count = |members: usize| established * members as u32;
     let collected = candidates.iter().filter(is_collected).count();
-    let this = candidates.iter().find(|it| it.subflow == which);
+    let this = candidates.iter().find(|it| it.subflow == subflow);
     let (numerator, denominator) = match this {
         Some(this) if collected > 0 && is_collected(&this) => (1, count(collected)),
         Some(this) if collected > 0 && is_largest(&this) => {
@@ -191,13 +191,13 @@ impl Olia {
 
     fn avoid_congestion(&mut self, context: &mut Context<'_>) {
         let candidates = self.candidates(context);
-        let which = context.which();
-        let Some(this) = candidates.iter().position(|it| it.subflow == which) else {
+        let subflow = context.subflow();
+        let Some(this) = candidates.iter().position(|it| it.subflow == subflow) else {
             return;
         };
-        let epsilon = epsilon(&candidates, which, super::established(context));
+        let epsilon = epsilon(&candidates, subflow, super::established(context));
         let paths: Vec<Path> = candidates.iter().map(|it| it.path).collect();
-        let flow = &mut self.flows[which];
+        let flow = &mut self.flows[subflow];
         flow.counter = flow
             .counter
             .wrapping_add(addend(&paths, this, epsilon).value);
@@ -217,25 +217,25 @@ impl CongestionControl for Olia {
         self.flows.push(Flow::default());
     }
 
-    fn subflow_removed(&mut self, which: usize) {
-        self.flows.remove(which);
+    fn subflow_removed(&mut self, subflow: usize) {
+        self.flows.remove(subflow);
     }
 
     fn acked(&mut self, context: &mut Context<'_>, acked: &Acked) {
-        self.flows[context.which()].losses.now = acked.delivered_bytes as u32;
+        self.flows[context.subflow()].losses.now = acked.delivered_bytes as u32;
         if acked.is_window_limited && !super::slow_start(context, acked) {
             self.avoid_congestion(context);
         }
     }
 
     fn congestion(&mut self, context: &mut Context<'_>, congestion: Congestion) {
-        self.flows[context.which()].losses.shift();
+        self.flows[context.subflow()].losses.shift();
         let ssthresh = super::reno_ssthresh(super::packets(context.this()));
         super::reduce(context, congestion, ssthresh);
     }
 
-    fn state(&self, which: usize) -> Vec<(&'static str, f64)> {
-        let flow = &self.flows[which];
+    fn state(&self, subflow: usize) -> Vec<(&'static str, f64)> {
+        let flow = &self.flows[subflow];
         vec![
             ("loss_interval_bytes", flow.losses.interval() as f64),
             ("counter", f64::from(flow.counter)),

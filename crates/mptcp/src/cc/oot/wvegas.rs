@@ -235,8 +235,8 @@ struct Wvegas {
 }
 
 impl Wvegas {
-    fn enable(&mut self, which: usize) {
-        let flow = &mut self.flows[which];
+    fn enable(&mut self, subflow: usize) {
+        let flow = &mut self.flows[subflow];
         let (base_rtt_us, round, counter) = (flow.base_rtt_us, flow.round, flow.counter);
         *flow = Flow {
             base_rtt_us,
@@ -250,14 +250,14 @@ impl Wvegas {
     fn other_rates(&self, context: &Context<'_>) -> u64 {
         let all = self.flows.iter().zip(context.all()).enumerate();
         let others = all.filter(|(index, (flow, window))| {
-            *index != context.which() && window.is_usable && flow.rtt_samples > 0
+            *index != context.subflow() && window.is_usable && flow.rtt_samples > 0
         });
         others.map(|(_, (flow, _))| flow.rate).sum()
     }
 
     fn end_round(&mut self, context: &mut Context<'_>, acked: &Acked) {
         let other_rates = self.other_rates(context);
-        let flow = &mut self.flows[context.which()];
+        let flow = &mut self.flows[context.subflow()];
         if flow.rtt_samples < SAMPLES {
             flow.counter.reno(context, acked);
         } else {
@@ -286,12 +286,12 @@ impl CongestionControl for Wvegas {
         self.flows.push(Flow::new(&self.parameters));
     }
 
-    fn subflow_removed(&mut self, which: usize) {
-        self.flows.remove(which);
+    fn subflow_removed(&mut self, subflow: usize) {
+        self.flows.remove(subflow);
     }
 
     fn acked(&mut self, context: &mut Context<'_>, acked: &Acked) {
-        let flow = &mut self.flows[context.which()];
+        let flow = &mut self.flows[context.subflow()];
         if let Some(rtt) = acked.rtt {
             flow.sample(rtt);
         }
@@ -305,7 +305,7 @@ impl CongestionControl for Wvegas {
     }
 
     fn congestion(&mut self, context: &mut Context<'_>, congestion: Congestion) {
-        let flow = &mut self.flows[context.which()];
+        let flow = &mut self.flows[context.subflow()];
         flow.is_enabled = false;
         flow.counter = Counter::default();
         if congestion == Congestion::Timeout {
@@ -316,19 +316,19 @@ impl CongestionControl for Wvegas {
     }
 
     fn recovery_exited(&mut self, context: &mut Context<'_>) {
-        self.enable(context.which());
+        self.enable(context.subflow());
     }
 
     fn undone(&mut self, context: &mut Context<'_>) {
-        self.enable(context.which());
+        self.enable(context.subflow());
     }
 
     fn restarted_after_idle(&mut self, context: &mut Context<'_>, _idle: Nanos) {
-        self.flows[context.which()] = Flow::new(&self.parameters);
+        self.flows[context.subflow()] = Flow::new(&self.parameters);
     }
 
-    fn state(&self, which: usize) -> Vec<(&'static str, f64)> {
-        let flow = &self.flows[which];
+    fn state(&self, subflow: usize) -> Vec<(&'static str, f64)> {
+        let flow = &self.flows[subflow];
         vec![
             ("base_rtt_us", f64::from(flow.base_rtt_us)),
             ("weight_scaled", flow.weight as f64),

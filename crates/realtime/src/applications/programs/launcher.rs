@@ -434,7 +434,7 @@ fn drain<P: io::Read + AsFd>(pipe: &mut Option<P>, output: &mut Output) -> io::R
         if poll(&mut ready, Some(&at_once)).is_ok_and(|count| count == 0) {
             return Ok(());
         }
-        if !output.take_from(open)? {
+        if !output.read_from(open)? {
             *pipe = None;
         }
     }

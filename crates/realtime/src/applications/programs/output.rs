@@ -33,7 +33,7 @@ impl Output {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(super) fn take_from(&mut self, pipe: &mut impl Read) -> io::Result<bool> {
+    pub(super) fn read_from(&mut self, pipe: &mut impl Read) -> io::Result<bool> {
         let mut piece = [0; 16 * 1024];
         match pipe.read(&mut piece) {
             Ok(0) => Ok(false),

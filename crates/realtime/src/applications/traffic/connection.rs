@@ -57,7 +57,7 @@ impl Connection {
         match self.end.advance(&mut self.socket, clock) {
             Ok(wait) => wait,
             Err(error) => {
-                self.journal.note_failure(error.to_string());
+                self.journal.record_failure(error.to_string());
                 None
             }
         }
@@ -116,7 +116,7 @@ impl Opener {
     fn fail(&self, error: io::Error) -> Option<Wait> {
         let Addresses { source, target } = self.addresses;
         let error = format!("connecting from {source} to {target}: {error}");
-        self.journal.note_failure(error);
+        self.journal.record_failure(error);
         None
     }
 }
@@ -130,7 +130,7 @@ impl Task for Opener {
         let (socket, end) = self.prepared.take()?;
         if !self.is_connecting {
             self.is_connecting = true;
-            self.journal.note_connecting(now);
+            self.journal.record_connecting(now);
             if let Err(error) = self.connect(&socket) {
                 return self.fail(error);
             }
@@ -141,7 +141,7 @@ impl Task for Opener {
             Err(error) | Ok(Err(error)) => return self.fail(error.into()),
             Ok(Ok(())) => {}
         }
-        self.journal.note_established(now);
+        self.journal.record_established(now);
         turn.spawned.push(Box::new(Connection {
             socket: self.owner.register(socket),
             end,
@@ -168,12 +168,12 @@ pub(super) struct Acceptor {
 }
 
 impl Acceptor {
-    fn take_up(&mut self, socket: OwnedFd, turn: &mut Turn) {
+    fn handle_connection(&mut self, socket: OwnedFd, turn: &mut Turn) {
         let Some(end) = (self.make_end)() else {
             return;
         };
         if let Err(error) = set_nodelay(&socket) {
-            self.journal.note_failure(format!("accepting: {error}"));
+            self.journal.record_failure(format!("accepting: {error}"));
             return;
         }
         turn.spawned.push(Box::new(Connection {
@@ -189,12 +189,12 @@ impl Task for Acceptor {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         for _ in 0..ACCEPTS_PER_TURN {
             match accept_with(&self.listener, flags) {
-                Ok(socket) => self.take_up(socket, turn),
+                Ok(socket) => self.handle_connection(socket, turn),
                 Err(Errno::AGAIN) => break,
                 // The peer closed the connection before it was accepted.
                 Err(Errno::CONNABORTED | Errno::INTR) => {}
                 Err(error) => {
-                    self.journal.note_failure(format!("accepting: {error}"));
+                    self.journal.record_failure(format!("accepting: {error}"));
                     return Some(Wait::until(turn.clock.now() + ACCEPT_AGAIN));
                 }
             }

@@ -114,7 +114,7 @@ impl Task for DatagramSender {
             if now < due {
                 return Some(Wait::until(due));
             }
-            self.flow.note_connecting(now);
+            self.flow.record_connecting(now);
             let header = UnitHeader {
                 number: self.sent,
                 sent_ns: now,
@@ -124,7 +124,7 @@ impl Task for DatagramSender {
                 Sent::Yes => {}
                 Sent::MustWait => return Some(Wait::writable()),
                 Sent::Never(error) => {
-                    self.flow.note_failure(format!("sending: {error}"));
+                    self.flow.record_failure(format!("sending: {error}"));
                     return self.over();
                 }
             }
@@ -173,7 +173,7 @@ impl DatagramReceiver {
         self.flow.packets_received.add(1);
         self.flow.bytes_received.add(bytes);
         self.flow
-            .note_unit(header.number, bytes, header.sent_ns, now);
+            .record_unit(header.number, bytes, header.sent_ns, now);
     }
 
     /// Ends the flow if each datagram has arrived or is lost. Otherwise returns when to check
@@ -190,7 +190,7 @@ impl DatagramReceiver {
         let last = self.last_arrival.unwrap_or(self.flow.start());
         let lost_at = last.max(all_sent_at).saturating_add(self.quiet);
         if is_complete || now >= lost_at {
-            self.flow.note_complete(last);
+            self.flow.record_completion(last);
             return None;
         }
         Some(lost_at)
@@ -204,7 +204,7 @@ impl Task for DatagramReceiver {
                 Ok((_, count)) => self.take(count, turn.clock.now()),
                 Err(Errno::AGAIN | Errno::INTR) => break,
                 Err(error) => {
-                    self.flow.note_failure(format!("receiving: {error}"));
+                    self.flow.record_failure(format!("receiving: {error}"));
                     return None;
                 }
             }

@@ -83,7 +83,7 @@ impl DatagramProbe {
     }
 
     /// Reads and records answers.
-    fn take_answers(&mut self, turn: &Turn) {
+    fn handle_answers(&mut self, turn: &Turn) {
         for _ in 0..DATAGRAMS_PER_TURN {
             match recv(&self.socket, &mut self.buffer[..], RecvFlags::empty()) {
                 Ok((_, count)) => {
@@ -91,7 +91,7 @@ impl DatagramProbe {
                     if let Some(header) = UnitHeader::at_start(&self.buffer[..count]) {
                         self.last_answer = Some(now);
                         self.probe
-                            .note_answer(now, now.saturating_sub(header.sent_ns));
+                            .record_answer(now, now.saturating_sub(header.sent_ns));
                     }
                 }
                 // The socket is empty, or has nothing that could be an answer.
@@ -112,7 +112,7 @@ impl DatagramProbe {
             self.last_sent = now;
             self.probe.sent.add(1);
             if let Some(flow) = &self.flow {
-                flow.note_connecting(now);
+                flow.record_connecting(now);
                 flow.packets_sent.add(1);
                 flow.bytes_sent.add(self.datagram.size_bytes());
             }
@@ -128,7 +128,7 @@ impl DatagramProbe {
             return Some(Wait::readable().or_until(Some(lost_at)));
         }
         if let Some(flow) = &self.flow {
-            flow.note_complete(last);
+            flow.record_completion(last);
         }
         None
     }
@@ -136,7 +136,7 @@ impl DatagramProbe {
 
 impl Task for DatagramProbe {
     fn advance(&mut self, turn: &mut Turn) -> Option<Wait> {
-        self.take_answers(turn);
+        self.handle_answers(turn);
         for _ in 0..DATAGRAMS_PER_TURN {
             let now = turn.clock.now();
             let Some(due) = self.times.due(self.sent) else {
@@ -150,7 +150,7 @@ impl Task for DatagramProbe {
                 Sent::MustWait => return Some(Wait::on(PollFlags::IN | PollFlags::OUT)),
                 Sent::Never(error) => {
                     if let Some(flow) = &self.flow {
-                        flow.note_failure(format!("sending: {error}"));
+                        flow.record_failure(format!("sending: {error}"));
                     }
                     return None;
                 }
@@ -189,7 +189,7 @@ impl DatagramEcho {
         if let Some(flow) = &self.flow {
             flow.packets_received.add(1);
             flow.bytes_received.add(count as u64);
-            flow.note_unit(header.number, count as u64, header.sent_ns, now);
+            flow.record_unit(header.number, count as u64, header.sent_ns, now);
         }
         // An answer that cannot be sent counts as lost.
         let _ = sendto(&self.socket, datagram, SendFlags::NOSIGNAL, &from);
@@ -301,7 +301,7 @@ impl StreamProbe {
         }
     }
 
-    fn take_answers(&mut self, stream: &mut dyn ByteStream, clock: Clock) -> io::Result<()> {
+    fn handle_answers(&mut self, stream: &mut dyn ByteStream, clock: Clock) -> io::Result<()> {
         let mut buffer = [0; 4096];
         while let Progress::Done(count) = progress(stream.receive(&mut buffer))? {
             if count == 0 {
@@ -313,7 +313,7 @@ impl StreamProbe {
             for header in self.answers.take(&buffer[..count]) {
                 self.last_answer = Some(now);
                 self.probe
-                    .note_answer(now, now.saturating_sub(header.sent_ns));
+                    .record_answer(now, now.saturating_sub(header.sent_ns));
             }
         }
         Ok(())
@@ -347,11 +347,11 @@ impl End for StreamProbe {
         if self.has_shut_down {
             return wait_for_peer(stream);
         }
-        self.take_answers(stream, clock)?;
+        self.handle_answers(stream, clock)?;
         let next = self.send_due(stream, clock)?;
         if next.is_none() && self.probe.answered.get() == self.sent {
             let at = self.last_answer.unwrap_or(self.flow.start());
-            self.flow.note_complete(at);
+            self.flow.record_completion(at);
             self.has_shut_down = true;
             stream.shut_down()?;
             return wait_for_peer(stream);
@@ -382,7 +382,7 @@ impl StreamEcho {
             let size_bytes = self.requests.size_bytes as u64;
             self.flow.packets_received.add(1);
             self.flow
-                .note_unit(header.number, size_bytes, header.sent_ns, now);
+                .record_unit(header.number, size_bytes, header.sent_ns, now);
         }
         self.outgoing.0.extend(bytes);
     }

@@ -46,16 +46,16 @@ impl Moment {
     }
 }
 
-/// Takes reports of the events of a connection.
+/// Records the events of a connection.
 pub(crate) trait Journal: Send + Sync {
     /// The opener called connect.
-    fn note_connecting(&self, now: Nanos);
+    fn record_connecting(&self, now: Nanos);
     /// The opener's connection was established.
-    fn note_established(&self, now: Nanos);
+    fn record_established(&self, now: Nanos);
     /// The transfer is complete; its last byte arrived at `at`.
-    fn note_complete(&self, at: Nanos);
+    fn record_completion(&self, at: Nanos);
     /// The connection failed.
-    fn note_failure(&self, error: String);
+    fn record_failure(&self, error: String);
 }
 
 /// The record of a flow.
@@ -120,7 +120,7 @@ impl FlowRecord {
     }
 
     /// Records the delivery of a unit.
-    pub(super) fn note_unit(&self, unit: u64, bytes: u64, sent_ns: Nanos, now: Nanos) {
+    pub(super) fn record_unit(&self, unit: u64, bytes: u64, sent_ns: Nanos, now: Nanos) {
         let unit = Unit {
             flow: self.index,
             unit,
@@ -172,21 +172,21 @@ impl FlowRecord {
 }
 
 impl Journal for FlowRecord {
-    fn note_connecting(&self, now: Nanos) {
+    fn record_connecting(&self, now: Nanos) {
         self.start.set(now);
     }
 
-    fn note_established(&self, now: Nanos) {
+    fn record_established(&self, now: Nanos) {
         self.established.set(now);
     }
 
-    fn note_complete(&self, at: Nanos) {
+    fn record_completion(&self, at: Nanos) {
         if self.is_finite {
             self.end.set(at);
         }
     }
 
-    fn note_failure(&self, error: String) {
+    fn record_failure(&self, error: String) {
         if self.end.get().is_some() {
             return;
         }
@@ -219,7 +219,7 @@ impl ProbeRecord {
         }
     }
 
-    pub(super) fn note_answer(&self, now: Nanos, rtt: Nanos) {
+    pub(super) fn record_answer(&self, now: Nanos, rtt: Nanos) {
         self.answered.add(1);
         self.last_rtt.store(rtt, Ordering::Relaxed);
         let answer = ProbeAnswer {

@@ -102,7 +102,7 @@ impl Requester {
             .is_some_and(|duration| now >= self.flow.start().saturating_add(duration));
         if self.count == Some(self.answered) || is_over {
             let end = self.last_response.unwrap_or(self.flow.start());
-            self.flow.note_complete(end);
+            self.flow.record_completion(end);
             stream.shut_down()?;
             return Ok(Asking::Over);
         }
@@ -112,9 +112,9 @@ impl Requester {
         })
     }
 
-    fn note_response(&mut self, since: Nanos, now: Nanos) {
+    fn record_response(&mut self, since: Nanos, now: Nanos) {
         let bytes = self.sizes.response_bytes;
-        self.flow.note_unit(self.answered, bytes, since, now);
+        self.flow.record_unit(self.answered, bytes, since, now);
         self.answered += 1;
         self.last_response = Some(now);
     }
@@ -144,7 +144,7 @@ impl Requester {
                     Progress::MustWait => {}
                 }
                 if left.0 == 0 {
-                    self.note_response(since, clock.now());
+                    self.record_response(since, clock.now());
                     return Ok(Step::Again);
                 }
                 self.state = Some(Asking::Receiving { since, left });

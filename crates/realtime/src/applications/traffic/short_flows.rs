@@ -29,20 +29,20 @@ struct TransferJournal {
 }
 
 impl Journal for TransferJournal {
-    fn note_connecting(&self, now: Nanos) {
-        self.flow.note_connecting(now);
+    fn record_connecting(&self, now: Nanos) {
+        self.flow.record_connecting(now);
     }
 
-    fn note_established(&self, now: Nanos) {
-        self.flow.note_established(now);
+    fn record_established(&self, now: Nanos) {
+        self.flow.record_established(now);
     }
 
-    fn note_complete(&self, _at: Nanos) {}
+    fn record_completion(&self, _at: Nanos) {}
 
-    fn note_failure(&self, error: String) {
+    fn record_failure(&self, error: String) {
         let number = self.number;
         self.flow
-            .note_failure(format!("transfer {number}: {error}"));
+            .record_failure(format!("transfer {number}: {error}"));
     }
 }
 
@@ -138,7 +138,7 @@ impl TransferStarter {
         let opened = self.transfers.start(now);
         let socket = match stream_socket(self.addresses.source, &self.kind) {
             Ok(socket) => socket,
-            Err(error) => return opened.journal.note_failure(error.to_string()),
+            Err(error) => return opened.journal.record_failure(error.to_string()),
         };
         let owner = self.owner.clone();
         let opener = Opener::new(now, self.addresses, owner, opened, socket);

@@ -321,11 +321,11 @@ impl StreamReceiver {
         self.last_arrival = Some(now);
         let Self { flow, units, .. } = self;
         units.take(&self.buffer[..count], |header, bytes| {
-            flow.note_unit(header.number, bytes, header.sent_ns, now);
+            flow.record_unit(header.number, bytes, header.sent_ns, now);
         })?;
         flow.bytes_received.add(count as u64);
         if self.has_all() {
-            self.flow.note_complete(now);
+            self.flow.record_completion(now);
         }
         Ok(())
     }
@@ -334,7 +334,7 @@ impl StreamReceiver {
         let Self { flow, units, .. } = self;
         let at = self.last_arrival.unwrap_or(flow.start());
         units.finish(|header, bytes| {
-            flow.note_unit(header.number, bytes, header.sent_ns, at);
+            flow.record_unit(header.number, bytes, header.sent_ns, at);
         })?;
         if let Some(bytes) = units.shape.bytes
             && units.received < bytes
@@ -344,7 +344,7 @@ impl StreamReceiver {
                 "the connection was closed after {received} of {bytes} bytes"
             )));
         }
-        flow.note_complete(at);
+        flow.record_completion(at);
         Ok(())
     }
 }

@@ -135,10 +135,10 @@ impl Workers {
                 Err(error) => (Vec::new(), Err(error)),
             };
             be_punctual(group.takes_times);
-            let is_told = ready.send(answer).is_ok();
+            let is_reported = ready.send(answer).is_ok();
             drop(ready);
             // A closed channel means that the run never began.
-            match (is_told, clock.recv()) {
+            match (is_reported, clock.recv()) {
                 (true, Ok(clock)) => run(tasks, clock, stop.as_fd()),
                 _ => tasks,
             }

@@ -118,7 +118,7 @@ impl Connections {
         } else {
             Event::AddressDown(address)
         };
-        self.tell_all(now, &event, kernel);
+        self.pass_event_to_all(now, &event, kernel);
     }
 
     /// Gives subflows from this address backup priority, or takes it away.
@@ -128,17 +128,17 @@ impl Connections {
         } else {
             self.backup.remove(&local);
         }
-        self.tell_all(now, &Event::Backup { local, on }, kernel);
+        self.pass_event_to_all(now, &Event::Backup { local, on }, kernel);
     }
 
-    fn tell_all(&mut self, now: Nanos, event: &Event, kernel: &mut Kernel) {
+    fn pass_event_to_all(&mut self, now: Nanos, event: &Event, kernel: &mut Kernel) {
         let tokens: Vec<u32> = self.managed.keys().copied().collect();
         for token in tokens {
-            self.tell(now, token, event, kernel);
+            self.pass_event(now, token, event, kernel);
         }
     }
 
-    fn tell(&mut self, now: Nanos, token: u32, event: &Event, kernel: &mut Kernel) {
+    fn pass_event(&mut self, now: Nanos, token: u32, event: &Event, kernel: &mut Kernel) {
         let mut commands = Vec::new();
         if let Some(policy) = self.policy(token) {
             policy.handle(now, event, &mut commands);
@@ -158,8 +158,8 @@ impl Connections {
         if matches!(notification.kind, Kind::Created | Kind::Established) {
             self.begin(notification, down);
         }
-        self.note_ends(notification);
-        self.note_event(notification);
+        self.record_ends(notification);
+        self.record_event(notification);
         match notification.kind {
             Kind::Created | Kind::SubflowPriority => {}
             Kind::Closed => {
@@ -170,12 +170,12 @@ impl Connections {
                     && !one.is_established
                 {
                     one.is_established = true;
-                    self.tell(now, token, &Event::Established, kernel);
+                    self.pass_event(now, token, &Event::Established, kernel);
                 }
             }
             _ => {
                 if let Some(event) = event_of(notification) {
-                    self.tell(now, token, &event, kernel);
+                    self.pass_event(now, token, &event, kernel);
                 }
             }
         }
@@ -208,7 +208,7 @@ impl Connections {
     }
 
     /// Records whether the kernel uses mapped addresses for a subflow.
-    fn note_ends(&mut self, notification: &Notification) {
+    fn record_ends(&mut self, notification: &Notification) {
         let is_mapped = notification
             .local
             .is_some_and(|local| is_mapped(local.ip()));
@@ -238,7 +238,7 @@ impl Connections {
             .map(|policy| policy(&connection, &flow.parameters))
     }
 
-    fn note_event(&mut self, notification: &Notification) {
+    fn record_event(&mut self, notification: &Notification) {
         let what = match notification.kind {
             Kind::Created => What::ConnectionCreated,
             Kind::Established => What::ConnectionEstablished,
@@ -261,10 +261,10 @@ impl Connections {
         {
             note.remote = Some(address.into());
         }
-        self.note(notification.token, note);
+        self.record(notification.token, note);
     }
 
-    fn note(&mut self, token: u32, mut note: Note) {
+    fn record(&mut self, token: u32, mut note: Note) {
         let managed = self.managed.get(&token);
         note.token = Some(token);
         note.flow = managed.and_then(|one| one.flow.clone());
@@ -275,7 +275,7 @@ impl Connections {
     /// react.
     fn carry_out(&mut self, now: Nanos, token: u32, commands: Vec<Command>, kernel: &mut Kernel) {
         for command in commands {
-            self.note(token, note_of(&command));
+            self.record(token, note_of(&command));
             let one = self.managed.get(&token);
             let is_mapped =
                 |subflow: &FourTuple| one.is_some_and(|one| one.mapped.contains(subflow));
@@ -284,9 +284,9 @@ impl Connections {
             };
             let mut refused = note_of(&command);
             refused.what = What::Refused;
-            self.note(token, refused.why(error));
+            self.record(token, refused.why(error));
             if let Some(pair) = pair_of(&command) {
-                self.tell(now, token, &Event::OpenFailed { pair }, kernel);
+                self.pass_event(now, token, &Event::OpenFailed { pair }, kernel);
             }
         }
     }

@@ -210,16 +210,16 @@ impl Manager {
             changes,
             connections,
         };
-        manager.note(added);
+        manager.record_now(added);
         Ok(manager)
     }
 
     fn run(&mut self) -> Result<(), LiveError> {
         loop {
             self.wait()?;
-            let is_last = self.take_orders();
-            self.take_events()?;
-            self.take_addresses()?;
+            let is_last = self.handle_orders();
+            self.handle_events()?;
+            self.handle_addresses()?;
             self.work_off();
             if is_last {
                 return Ok(());
@@ -250,12 +250,12 @@ impl Manager {
     }
 
     /// Carries out the orders. Returns whether the last one was to stop.
-    fn take_orders(&mut self) -> bool {
+    fn handle_orders(&mut self) -> bool {
         // Resets the counter.
         let _ = rustix::io::read(&self.wake, &mut [0; 8]);
         while let Ok((order, done)) = self.orders.try_recv() {
             let is_last = matches!(order, Order::Stop);
-            self.obey(order);
+            self.handle_order(order);
             // The caller may have stopped waiting.
             let _ = done.send(());
             if is_last {
@@ -265,7 +265,7 @@ impl Manager {
         false
     }
 
-    fn obey(&mut self, order: Order) {
+    fn handle_order(&mut self, order: Order) {
         match order {
             Order::SetBackup { addresses, on } => {
                 for address in addresses {
@@ -288,21 +288,21 @@ impl Manager {
                 let socket = &mut self.socket;
                 let mut kernel = |request: &Request| socket.request(request);
                 self.connections.set_backup(now, address, on, &mut kernel);
-                self.note_connections();
+                self.record_connections();
             }
             // An unused address needs no endpoint.
             Mode::Endpoints(..) if !self.plan.uses(address) => {}
             Mode::Endpoints(..) => {
                 let note = endpoints::set_backup(&mut self.socket, address, on);
-                self.note(note);
+                self.record_now(note);
             }
         }
     }
 
-    fn take_events(&mut self) -> Result<(), LiveError> {
+    fn handle_events(&mut self) -> Result<(), LiveError> {
         let received = self.events.receive()?;
         if received.are_incomplete {
-            self.note([Note::new(What::EventsLost)]);
+            self.record_now([Note::new(What::EventsLost)]);
         }
         for notification in &received.notifications {
             let now = self.clock.now();
@@ -311,12 +311,12 @@ impl Manager {
             let down = self.changes.down();
             self.connections
                 .notified(now, notification, down, &mut kernel);
-            self.note_connections();
+            self.record_connections();
         }
         Ok(())
     }
 
-    fn take_addresses(&mut self) -> Result<(), LiveError> {
+    fn handle_addresses(&mut self) -> Result<(), LiveError> {
         self.watch.update()?;
         let now = self.clock.now();
         for address in self.plan.all_addresses().collect::<Vec<_>>() {
@@ -334,7 +334,7 @@ impl Manager {
                 } else {
                     What::AddressDown
                 };
-                self.note([Note::new(what).local(address)]);
+                self.record_now([Note::new(what).local(address)]);
             }
         }
         Ok(())
@@ -350,20 +350,20 @@ impl Manager {
                 .address_changed(now, address, up, &mut kernel);
         }
         self.connections.handle_timeout(now, &mut kernel);
-        self.note_connections();
+        self.record_connections();
     }
 
-    fn note_connections(&mut self) {
+    fn record_connections(&mut self) {
         let notes = self.connections.take_notes();
-        self.put_down(notes);
+        self.record(notes);
     }
 
-    fn note(&self, notes: impl IntoIterator<Item = Note>) {
+    fn record_now(&self, notes: impl IntoIterator<Item = Note>) {
         let now = self.clock.now();
-        self.put_down(notes.into_iter().map(|note| (now, note)));
+        self.record(notes.into_iter().map(|note| (now, note)));
     }
 
-    fn put_down(&self, notes: impl IntoIterator<Item = (Nanos, Note)>) {
+    fn record(&self, notes: impl IntoIterator<Item = (Nanos, Note)>) {
         let events = notes.into_iter();
         let events = events.map(|(time_ns, note)| note.at(time_ns, &self.plan.id));
         let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);

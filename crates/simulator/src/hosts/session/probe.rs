@@ -46,7 +46,7 @@ impl Probe {
         (!is_over).then_some(due)
     }
 
-    fn take_answers(&mut self, turn: &mut Turn<'_>) {
+    fn handle_answers(&mut self, turn: &mut Turn<'_>) {
         let before = self.echoed / self.size_bytes;
         self.echoed += read(turn, self.streams.data, self.echoed);
         for _ in before..self.echoed / self.size_bytes {
@@ -60,7 +60,7 @@ impl Probe {
 
 impl Session for Probe {
     fn advance(&mut self, turn: &mut Turn<'_>) -> Option<Nanos> {
-        self.take_answers(turn);
+        self.handle_answers(turn);
         let start = turn.record.start();
         while let Some(due) = self.next_due().filter(|due| start + due <= turn.now) {
             self.due += 1;

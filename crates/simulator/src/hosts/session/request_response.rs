@@ -69,7 +69,7 @@ impl Session for Requester {
         if read > 0 && self.received == self.asked * self.response_bytes {
             self.last_response = Some(turn.now);
             let number = self.asked - 1;
-            turn.record.note_unit(
+            turn.record.record_unit(
                 number,
                 self.response_bytes,
                 self.asked_at,

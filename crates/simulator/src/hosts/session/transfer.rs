@@ -122,23 +122,23 @@ impl Receiver {
     }
 
     /// Records the units completed by the bytes after `before`.
-    fn note_units(&self, turn: &mut Turn<'_>, before: u64) {
+    fn record_units(&self, turn: &mut Turn<'_>, before: u64) {
         let mut offset = before;
         while offset < self.received && self.shape.end_of_unit(offset) <= self.received {
             let end = self.shape.end_of_unit(offset);
             let number = offset / self.shape.unit_bytes;
-            self.note_unit(turn, number, end - number * self.shape.unit_bytes, turn.now);
+            self.record_unit(turn, number, end - number * self.shape.unit_bytes, turn.now);
             offset = end;
         }
     }
 
-    fn note_unit(&self, turn: &mut Turn<'_>, number: u64, bytes: u64, at: Nanos) {
+    fn record_unit(&self, turn: &mut Turn<'_>, number: u64, bytes: u64, at: Nanos) {
         match self.units {
             Units::InOrder => turn.record.complete_unit(number, bytes, at, turn.notes),
             Units::One(transfer) => {
                 let Transfer { number, started } = transfer;
                 turn.record
-                    .note_unit(number, bytes, started, at, turn.notes);
+                    .record_unit(number, bytes, started, at, turn.notes);
             }
         }
     }
@@ -148,7 +148,7 @@ impl Receiver {
         let at = self.last_arrival.unwrap_or(turn.record.start());
         let rest = self.received % self.shape.unit_bytes;
         if rest > 0 && !self.has_all() {
-            self.note_unit(turn, self.received / self.shape.unit_bytes, rest, at);
+            self.record_unit(turn, self.received / self.shape.unit_bytes, rest, at);
         }
         match self.shape.bytes.filter(|bytes| self.received < *bytes) {
             Some(bytes) => {
@@ -170,7 +170,7 @@ impl Session for Receiver {
             self.received += read;
             self.last_arrival = Some(turn.now);
             turn.record.bytes_received += read;
-            self.note_units(turn, before);
+            self.record_units(turn, before);
         }
         if read > 0 && self.has_all() {
             turn.record.complete(turn.now);

@@ -133,10 +133,10 @@ impl Player {
     }
 
     /// Handles the arrival of the last segment requested.
-    fn take_segment(&mut self, turn: &mut Turn<'_>) {
+    fn handle_segment(&mut self, turn: &mut Turn<'_>) {
         let (number, bytes) = (self.asked - 1, self.segment_bytes());
         turn.record
-            .note_unit(number, bytes, self.asked_at, turn.now, turn.notes);
+            .record_unit(number, bytes, self.asked_at, turn.now, turn.notes);
         let start = turn.record.start();
         let playback = &mut turn.record.video.playback;
         playback.buffered += self.video.segment_ns;
@@ -175,7 +175,7 @@ impl Session for Player {
         self.received += read;
         turn.record.bytes_received += read;
         if read > 0 && self.received == self.expected {
-            self.take_segment(turn);
+            self.handle_segment(turn);
         }
         if turn.connection.peer_has_ended() && !self.is_over {
             let why = "the connection was closed by the other side".to_owned();

@@ -26,7 +26,7 @@ const MAX_WAITING_ANSWERS: usize = 16;
 
 /// Options and flags to send on a subflow.
 #[derive(Debug, Default)]
-pub(super) struct PathSignals {
+pub(super) struct SubflowSignals {
     /// Number of SYNs sent on the subflow, with MP_CAPABLE as long as it is allowed.
     pub(super) capable_syns: u32,
     /// Whether this host marked the subflow as backup.
@@ -63,7 +63,7 @@ pub(super) struct InfiniteMapping {
 
 /// A subflow of a connection.
 #[derive(Debug)]
-pub(super) struct Path {
+pub(super) struct SubflowContext {
     /// Number of the subflow, never used again.
     pub(super) id: u32,
     pub(super) four: FourTuple,
@@ -71,11 +71,11 @@ pub(super) struct Path {
     pub(super) remote_id: AddressId,
     /// The gateway list of the subflow, if it has one.
     pub(super) via: Option<Box<Hops>>,
-    pub(super) subflow: Subflow,
+    pub(super) tcp: Subflow,
     pub(super) mappings: Mappings,
     /// Receive threshold of the subflow, if each has its own.
     pub(super) receive_threshold: Threshold,
-    pub(super) signals: PathSignals,
+    pub(super) signals: SubflowSignals,
     /// Whether its SYN carries MP_CAPABLE, not MP_JOIN.
     pub(super) is_initial: bool,
     /// Where in its life the subflow is.
@@ -94,12 +94,12 @@ pub(super) struct Path {
     pub(super) seen_backoff: u32,
 }
 
-impl Path {
+impl SubflowContext {
     pub(super) fn new(
         id: u32,
         four: FourTuple,
         ids: (AddressId, AddressId),
-        subflow: Subflow,
+        tcp: Subflow,
         receive_threshold: Threshold,
         life: Lifecycle,
     ) -> Self {
@@ -109,10 +109,10 @@ impl Path {
             local_id: ids.0,
             remote_id: ids.1,
             via: None,
-            subflow,
+            tcp,
             mappings: Mappings::new(),
             receive_threshold,
-            signals: PathSignals::default(),
+            signals: SubflowSignals::default(),
             is_initial: matches!(*life, Phase::Connecting),
             life,
             delivery: Delivery::default(),
@@ -128,7 +128,7 @@ impl Path {
     /// of a join, the end of a wait, a keepalive probe, or an option.
     pub(super) fn poll_timeout(&self) -> Option<Nanos> {
         earliest([
-            self.subflow.poll_timeout(),
+            self.tcp.poll_timeout(),
             self.life.confirmation().map(|its| its.repeat_at),
             self.unmapped_until,
             self.retirement_timeout(),
@@ -158,7 +158,7 @@ impl Path {
             self.reset(ResetReason::UNSPECIFIED);
         } else {
             self.life.apply(LifecycleEvent::AckRepeated { now });
-            self.subflow.send_ack();
+            self.tcp.send_ack();
         }
     }
 
@@ -173,7 +173,7 @@ impl Path {
 
     /// Returns whether the subflow can carry data.
     pub(super) fn can_send(&self) -> bool {
-        let is_open = matches!(self.subflow.state(), State::Established | State::CloseWait);
+        let is_open = matches!(self.tcp.state(), State::Established | State::CloseWait);
         is_open && self.life.takes_data()
     }
 
@@ -188,7 +188,7 @@ impl Path {
 
     /// Returns why the subflow ended, once it has and its RST is sent.
     pub(super) fn ended(&self) -> Option<CloseReason> {
-        self.subflow.closed().filter(|_| !self.subflow.owes_reset())
+        self.tcp.closed().filter(|_| !self.tcp.owes_reset())
     }
 
     /// Returns whether the subflow can carry data and seems to deliver it.
@@ -213,13 +213,13 @@ impl Path {
     /// Sends the DATA_FIN with an ACK of its own.
     pub(super) fn queue_data_fin(&mut self) {
         self.signals.says_fin = true;
-        self.subflow.send_ack();
+        self.tcp.send_ack();
     }
 
     fn ask_for_signal(&mut self) {
         let is_free = self.signals.said_in_a_row < MAX_SIGNALS_IN_A_ROW;
         if is_free && !self.signals.pending.is_empty() {
-            self.subflow.send_ack();
+            self.tcp.send_ack();
         }
     }
 
@@ -228,7 +228,7 @@ impl Path {
     pub(super) fn keep_signalling(&mut self, now: Nanos) {
         self.ask_for_signal();
         if self.signals.said_in_a_row >= MAX_SIGNALS_IN_A_ROW {
-            let at = now + self.subflow.rto();
+            let at = now + self.tcp.rto();
             self.signals.resume_at.get_or_insert(at);
         }
     }
@@ -251,16 +251,16 @@ impl Path {
         let reason = ResetReason::of(code);
         self.signals.reset_reason = Some(reason);
         self.record_reset(reason);
-        self.subflow.abort();
+        self.tcp.abort();
     }
 
     /// Queues a RST with a reason after the subflow timed out, because the peer may still hold
     /// state (RFC 8684, section 3.3.6).
     pub(super) fn queue_timeout_reset(&mut self) {
-        let has_timed_out = self.subflow.closed() == Some(CloseReason::TimedOut);
+        let has_timed_out = self.tcp.closed() == Some(CloseReason::TimedOut);
         if has_timed_out && self.life.established_at().is_some() {
             self.signals.reset_reason = Some(ResetReason::of(ResetReason::BAD_PERFORMANCE));
-            self.subflow.owe_reset();
+            self.tcp.owe_reset();
         }
     }
 
@@ -272,7 +272,7 @@ impl Path {
     /// Returns whether the subflow holds the first byte of a range, sent or queued, without an
     /// acknowledgment.
     pub(super) fn holds(&self, range: Range) -> bool {
-        self.subflow.end_of_data_with(range.start).is_some()
+        self.tcp.end_of_data_with(range.start).is_some()
     }
 
     /// Returns the same for every byte of a range.
@@ -280,13 +280,13 @@ impl Path {
         let end = range.start + range.len;
         let mut held_until = Some(range.start);
         while let Some(at) = held_until.filter(|at| *at < end) {
-            held_until = self.subflow.end_of_data_with(at);
+            held_until = self.tcp.end_of_data_with(at);
         }
         held_until.is_some()
     }
 }
 
-impl PathSignals {
+impl SubflowSignals {
     /// Returns whether the next ACK has to carry the DATA_FIN of an empty stream. A DATA_FIN behind
     /// data waits, because the peer answers the data with a DSS, and ACKs then no longer carry the
     /// keys.

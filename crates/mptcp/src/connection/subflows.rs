@@ -4,7 +4,7 @@
 use std::ops::{Deref, Index, IndexMut};
 
 use super::lifecycle::Phase;
-use super::path::Path;
+use super::subflow_context::SubflowContext;
 use crate::cc::Window;
 use crate::pm::FourTuple;
 use crate::sched::{Range, Reason, SubflowView};
@@ -15,8 +15,8 @@ use crate::wire::Packet;
 /// Subflows in the order in which they were added, with their congestion windows. Mutable access to
 /// a subflow invalidates its cached values.
 #[derive(Debug, Default)]
-pub(super) struct Paths {
-    paths: Vec<Path>,
+pub(super) struct Subflows {
+    subflows: Vec<SubflowContext>,
     windows: Vec<Window>,
     notes: Vec<Note>,
     /// One view for each subflow once the scheduler was called. Empty on a connection that only
@@ -30,7 +30,7 @@ pub(super) struct Paths {
     has_come: bool,
 }
 
-/// Cached values of a subflow, valid until it changes. They are stored together, because a [`Path`]
+/// Cached values of a subflow, valid until it changes. They are stored together, because a [`SubflowContext`]
 /// takes many cache lines.
 #[derive(Clone, Copy, Debug)]
 struct Note {
@@ -56,19 +56,19 @@ enum Changed {
 }
 
 impl Changed {
-    fn add(&mut self, which: usize) {
+    fn add(&mut self, subflow: usize) {
         *self = match *self {
-            Self::None => Self::One(which),
-            Self::One(same) if same == which => *self,
+            Self::None => Self::One(subflow),
+            Self::One(same) if same == subflow => *self,
             Self::One(_) | Self::Several => Self::Several,
         };
     }
 }
 
 impl Note {
-    fn new(path: &Path) -> Self {
+    fn new(context: &SubflowContext) -> Self {
         Self {
-            ports: (path.four.local.port(), path.four.remote.port()),
+            ports: (context.four.local.port(), context.four.remote.port()),
             has_said: false,
             is_view_stale: true,
             rests_with: None,
@@ -84,30 +84,30 @@ impl Note {
     }
 
     #[inline]
-    fn deadline_of(&self, path: &Path) -> Nanos {
+    fn deadline_of(&self, context: &SubflowContext) -> Nanos {
         self.deadline
-            .unwrap_or_else(|| path.poll_timeout().unwrap_or(NEVER))
+            .unwrap_or_else(|| context.poll_timeout().unwrap_or(NEVER))
     }
 }
 
-impl Paths {
-    pub(super) fn push(&mut self, path: Path, window: Window) {
+impl Subflows {
+    pub(super) fn push(&mut self, context: SubflowContext, window: Window) {
         // There are few subflows, and a vector would reserve room for four at once.
         self.windows.reserve_exact(1);
-        self.paths.reserve_exact(1);
+        self.subflows.reserve_exact(1);
         self.notes.reserve_exact(1);
-        self.notes.push(Note::new(&path));
+        self.notes.push(Note::new(&context));
         self.windows.push(window);
-        self.paths.push(path);
+        self.subflows.push(context);
         self.has_come = true;
         self.become_others();
     }
 
-    pub(super) fn remove(&mut self, which: usize) -> Path {
-        self.windows.remove(which);
-        self.notes.remove(which);
+    pub(super) fn remove(&mut self, subflow: usize) -> SubflowContext {
+        self.windows.remove(subflow);
+        self.notes.remove(subflow);
         self.become_others();
-        self.paths.remove(which)
+        self.subflows.remove(subflow)
     }
 
     fn become_others(&mut self) {
@@ -122,53 +122,55 @@ impl Paths {
 
     /// Returns a subflow for changes, and all windows. The caller may change only the window of
     /// that subflow.
-    pub(super) fn with_windows(&mut self, which: usize) -> (&mut Path, &mut [Window]) {
-        self.change(which);
-        (&mut self.paths[which], &mut self.windows)
+    pub(super) fn with_windows(&mut self, subflow: usize) -> (&mut SubflowContext, &mut [Window]) {
+        self.change(subflow);
+        (&mut self.subflows[subflow], &mut self.windows)
     }
 
     /// Returns the subflow added last.
     ///
     /// # Panics
     /// If there is no subflow.
-    pub(super) fn last_mut(&mut self) -> &mut Path {
+    pub(super) fn last_mut(&mut self) -> &mut SubflowContext {
         let last = self.len() - 1;
         &mut self[last]
     }
 
     /// Returns the subflow with these addresses and ports.
-    pub(super) fn with_ends(&mut self, four: FourTuple) -> Option<&mut Path> {
-        let which = self.iter().position(|path| path.four == four)?;
-        Some(&mut self[which])
+    pub(super) fn with_ends(&mut self, four: FourTuple) -> Option<&mut SubflowContext> {
+        let subflow = self.iter().position(|context| context.four == four)?;
+        Some(&mut self[subflow])
     }
 
     /// Returns the subflow to which a packet belongs.
     pub(super) fn receiver_of(&self, packet: &Packet) -> Option<usize> {
         let segment = &packet.segment;
         let ports = (segment.destination_port, segment.source_port);
-        let mut notes = self.notes.iter().zip(&self.paths);
-        notes.position(|(note, path)| note.ports == ports && path.receives(packet))
+        let mut notes = self.notes.iter().zip(&self.subflows);
+        notes.position(|(note, context)| note.ports == ports && context.receives(packet))
     }
 
     /// Returns all subflows for changes, with their windows.
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&mut Path, &mut Window)> {
-        (0..self.notes.len()).for_each(|which| self.change(which));
-        self.paths.iter_mut().zip(&mut self.windows)
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&mut SubflowContext, &mut Window)> {
+        (0..self.notes.len()).for_each(|subflow| self.change(subflow));
+        self.subflows.iter_mut().zip(&mut self.windows)
     }
 
     /// Returns the scheduler's view of the subflows for a decision about `head`.
     pub(super) fn views(&mut self, reason: Reason, head: Range) -> &[SubflowView] {
         if self.views.is_empty() {
-            let paths = self.paths.iter().zip(&self.windows);
-            self.views = paths.map(|(path, window)| view_of(path, window)).collect();
+            let subflows = self.subflows.iter().zip(&self.windows);
+            self.views = subflows
+                .map(|(context, window)| view_of(context, window))
+                .collect();
         }
-        for (which, (view, note)) in self.views.iter_mut().zip(&mut self.notes).enumerate() {
-            let path = &self.paths[which];
+        for (subflow, (view, note)) in self.views.iter_mut().zip(&mut self.notes).enumerate() {
+            let context = &self.subflows[subflow];
             if std::mem::take(&mut note.is_view_stale) {
                 note.has_said = true;
-                *view = view_of(path, &self.windows[which]);
+                *view = view_of(context, &self.windows[subflow]);
             }
-            view.has_carried_head = reason != Reason::NewData && path.holds(head);
+            view.has_carried_head = reason != Reason::NewData && context.holds(head);
         }
         &self.views
     }
@@ -182,46 +184,46 @@ impl Paths {
     /// payload. The segments of a plain TCP connection are made in that buffer, those of an MPTCP
     /// connection in the buffers of its subflows.
     pub(super) fn buffers(&self, is_multipath: bool) -> impl Iterator<Item = u32> {
-        self.iter().map(move |path| match is_multipath {
-            true => path.subflow.send_memory_bytes(),
-            false => path.subflow.buffer_bytes(),
+        self.iter().map(move |context| match is_multipath {
+            true => context.tcp.send_memory_bytes(),
+            false => context.tcp.buffer_bytes(),
         })
     }
 
     /// Returns the round-trip times of the subflows that receive data.
     pub(super) fn receive_rtts(&self) -> impl Iterator<Item = Nanos> {
-        self.iter().filter_map(|path| path.subflow.receive_rtt())
+        self.iter().filter_map(|context| context.tcp.receive_rtt())
     }
 
     /// Returns the first subflow that has ended and whose RST is sent, and why it ended.
     pub(super) fn first_ended(&self) -> Option<(usize, CloseReason)> {
-        let ended = |which| Some((which, self[which].ended()?));
+        let ended = |subflow| Some((subflow, self[subflow].ended()?));
         match self.changed {
             Changed::None => None,
-            Changed::One(which) => ended(which),
+            Changed::One(subflow) => ended(subflow),
             Changed::Several => (0..self.len()).find_map(ended),
         }
     }
 
     /// Returns the first subflow, from index `from` on, that is to be closed with FIN.
     pub(super) fn next_to_retire(&self, from: usize) -> Option<usize> {
-        let is_to_retire = |path: &Path| matches!(*path.life, Phase::Retiring(_));
-        (from..self.len()).find(|which| is_to_retire(&self[*which]))
+        let is_to_retire = |context: &SubflowContext| matches!(*context.life, Phase::Retiring(_));
+        (from..self.len()).find(|subflow| is_to_retire(&self[*subflow]))
     }
 
     /// Returns whether a subflow is known to have nothing to send with a receive window of this
     /// size.
     #[inline]
-    pub(super) fn rests(&self, which: usize, receive_window_bytes: u64) -> bool {
-        let rests_with = self.notes[which].rests_with;
+    pub(super) fn rests(&self, subflow: usize, receive_window_bytes: u64) -> bool {
+        let rests_with = self.notes[subflow].rests_with;
         rests_with.is_some_and(|with| receive_window_bytes <= with)
     }
 
     /// Records that a subflow has nothing to send.
-    pub(super) fn record_rest(&mut self, which: usize) {
-        let note = &mut self.notes[which];
+    pub(super) fn record_rest(&mut self, subflow: usize) {
+        let note = &mut self.notes[subflow];
         note.has_said = true;
-        note.rests_with = self.paths[which].subflow.rests_with();
+        note.rests_with = self.subflows[subflow].tcp.rests_with();
     }
 
     /// Returns when something is due on any subflow.
@@ -233,86 +235,86 @@ impl Paths {
     }
 
     fn first_of_deadlines(&self) -> Option<Nanos> {
-        let paths = self.notes.iter().zip(&self.paths);
-        let deadlines = paths.map(|(note, path)| note.deadline_of(path));
+        let subflows = self.notes.iter().zip(&self.subflows);
+        let deadlines = subflows.map(|(note, context)| note.deadline_of(context));
         deadlines.min().filter(|at| *at != NEVER)
     }
 
     /// Returns whether something is due on a subflow.
-    pub(super) fn is_due(&self, which: usize, now: Nanos) -> bool {
-        self.notes[which].deadline_of(&self.paths[which]) <= now
+    pub(super) fn is_due(&self, subflow: usize, now: Nanos) -> bool {
+        self.notes[subflow].deadline_of(&self.subflows[subflow]) <= now
     }
 
     /// Caches the deadlines of the subflows that changed.
     pub(super) fn record_deadlines(&mut self) {
-        let all = self.notes.iter_mut().zip(&self.paths);
-        let note = |(note, path): (&mut Note, &Path)| {
+        let all = self.notes.iter_mut().zip(&self.subflows);
+        let note = |(note, context): (&mut Note, &SubflowContext)| {
             note.has_said = true;
-            note.deadline = Some(note.deadline_of(path));
+            note.deadline = Some(note.deadline_of(context));
         };
         match std::mem::take(&mut self.changed) {
             Changed::None => return,
-            Changed::One(which) => all.skip(which).take(1).for_each(note),
+            Changed::One(subflow) => all.skip(subflow).take(1).for_each(note),
             Changed::Several => all.for_each(note),
         }
         self.first_deadline = self.first_of_deadlines();
     }
 
-    fn change(&mut self, which: usize) {
-        if self.notes[which].has_said {
-            self.notes[which].make_stale();
-            self.changed.add(which);
+    fn change(&mut self, subflow: usize) {
+        if self.notes[subflow].has_said {
+            self.notes[subflow].make_stale();
+            self.changed.add(subflow);
         }
     }
 }
 
-impl Deref for Paths {
-    type Target = [Path];
+impl Deref for Subflows {
+    type Target = [SubflowContext];
 
-    fn deref(&self) -> &[Path] {
-        &self.paths
+    fn deref(&self) -> &[SubflowContext] {
+        &self.subflows
     }
 }
 
-impl Index<usize> for Paths {
-    type Output = Path;
+impl Index<usize> for Subflows {
+    type Output = SubflowContext;
 
-    fn index(&self, which: usize) -> &Path {
-        &self.paths[which]
+    fn index(&self, subflow: usize) -> &SubflowContext {
+        &self.subflows[subflow]
     }
 }
 
-impl IndexMut<usize> for Paths {
-    fn index_mut(&mut self, which: usize) -> &mut Path {
-        self.change(which);
-        &mut self.paths[which]
+impl IndexMut<usize> for Subflows {
+    fn index_mut(&mut self, subflow: usize) -> &mut SubflowContext {
+        self.change(subflow);
+        &mut self.subflows[subflow]
     }
 }
 
-fn view_of(path: &Path, window: &Window) -> SubflowView {
-    let subflow = &path.subflow;
-    let counters = subflow.counters();
+fn view_of(context: &SubflowContext, window: &Window) -> SubflowView {
+    let tcp = &context.tcp;
+    let counters = tcp.counters();
     SubflowView {
-        id: path.id,
-        is_usable: path.can_send(),
-        is_backup: path.is_backup(),
-        is_stale: path.is_stale(),
-        in_loss: subflow.in_loss(),
+        id: context.id,
+        is_usable: context.can_send(),
+        is_backup: context.is_backup(),
+        is_stale: context.is_stale(),
+        in_loss: tcp.in_loss(),
         is_open: !window.in_recovery,
         srtt: window.srtt.unwrap_or(0),
-        rttvar: subflow.rttvar(),
+        rttvar: tcp.rttvar(),
         mss_bytes: window.mss_bytes,
         cwnd_bytes: window.cwnd_bytes as u32,
         ssthresh_bytes: window.ssthresh_bytes as u32,
         in_flight_bytes: window.in_flight_bytes,
-        queued_bytes: subflow.queued_bytes(),
-        unacked_bytes: subflow.unacked_bytes(),
-        buffer_bytes: subflow.buffer_bytes(),
-        is_throttled: subflow.is_throttled(),
-        pacing_rate: subflow.pacing_rate(window),
+        queued_bytes: tcp.queued_bytes(),
+        unacked_bytes: tcp.unacked_bytes(),
+        buffer_bytes: tcp.buffer_bytes(),
+        is_throttled: tcp.is_throttled(),
+        pacing_rate: tcp.pacing_rate(window),
         sent_bytes: counters.sent_bytes + counters.retransmitted_bytes,
         resent_bytes: counters.retransmitted_bytes,
-        missed_intervals: path.delivery.missed_intervals(),
+        missed_intervals: context.delivery.missed_intervals(),
         has_carried_head: false,
     }
 }
