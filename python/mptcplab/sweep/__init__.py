@@ -5,7 +5,7 @@ from mptcplab.sweep.factors import Factor
 from mptcplab.sweep.finds import Find, crossing_axis
 from mptcplab.sweep.outcome import Outcome
 from mptcplab.sweep.table import write_table
-from mptcplab.sweep.workers import carry_out, cluster, processes
+from mptcplab.sweep.workers import carry_out, carry_out_and_look, cluster, processes
 
 __all__ = [
     "Combination",
@@ -14,6 +14,7 @@ __all__ = [
     "Outcome",
     "Sweep",
     "carry_out",
+    "carry_out_and_look",
     "cluster",
     "combinations_of",
     "crossing_axis",
