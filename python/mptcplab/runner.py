@@ -260,15 +260,18 @@ def run_job(job: Job, observer: Observer, stop: Stop) -> Bundle:
     return run_job_with_data(job, observer, stop)[0]
 
 
-def run_job_with_data(job: Job, observer: Observer, stop: Stop) -> tuple[Bundle, RunData | None]:
+def run_job_with_data(
+    job: Job, observer: Observer, stop: Stop, *, in_scratch: bool = False
+) -> tuple[Bundle, RunData | None]:
     """Carries out a run in this process, and returns its bundle with the data from which it was evaluated.
 
     A failed run has a bundle, too, but no data. Raises RunFailed if it cannot write a bundle. While another process
-    makes the same run, this one waits, and then uses its bundle, without data.
+    makes the same run, this one waits, and then uses its bundle, without data. ``in_scratch`` tells that the caller
+    copies the bundle, so it is not synced to the disk.
     """
     consent.grant(job.allowed)
     try:
-        writer = _writer(job, stop)
+        writer = _writer(job, stop, synced=not in_scratch)
     except BundleDone:
         return Bundle.open(place_of(job)), None
     with writer:
@@ -282,15 +285,15 @@ def run_job_with_data(job: Job, observer: Observer, stop: Stop) -> tuple[Bundle,
             raise RunFailed(f"{run}: {error}; what was written is in {writer.path}") from error
 
 
-def _writer(job: Job, stop: Stop) -> BundleWriter:
+def _writer(job: Job, stop: Stop, *, synced: bool) -> BundleWriter:
     """Returns the writer of the bundle as soon as no other process writes it. Raises BundleDone if the
     run is done by then.
     """
-    seeding: dict[str, Any] = {"seed": job.seed, "repeat": job.repeat, "substitute": job.choice.substitute}
+    given: dict[str, Any] = {"seed": job.seed, "repeat": job.repeat, "substitute": job.choice.substitute}
     label, fresh = backend(job.backend).name, job.fresh
     while True:
         try:
-            return BundleWriter.create(job.out, job.experiment, backend=label, fresh=fresh, **seeding)
+            return BundleWriter.create(job.out, job.experiment, backend=label, fresh=fresh, synced=synced, **given)
         except BundleHeld:
             if stop.reason is not None:
                 raise

@@ -107,10 +107,11 @@ class BundleWriter:
     As a context manager, it locks the directory against other processes until the end of the block.
     """
 
-    def __init__(self, path: Path, record: Json, lock: Lock) -> None:
+    def __init__(self, path: Path, record: Json, lock: Lock, *, synced: bool) -> None:
         self.path = path
         self._record = record
         self._lock = lock
+        self._synced = synced
 
     def __enter__(self) -> BundleWriter:
         return self
@@ -129,11 +130,12 @@ class BundleWriter:
         repeat: int,
         fresh: bool = False,
         substitute: Json | None = None,
+        synced: bool = True,
     ) -> BundleWriter:
         """Starts a bundle and removes the files of an earlier unfinished run, with ``fresh`` also those of a done run.
 
-        Raises BundleError if the disk is full or not writable, if another process is writing the
-        bundle, or if the bundle is done and ``fresh`` is not set.
+        Without ``synced``, the finished bundle may be lost with the power. Raises BundleError if the disk is full or
+        not writable, if another process is writing the bundle, or if the bundle is done and ``fresh`` is not set.
         """
         path = bundle_path(out, resolved, backend, seed, substitute)
         record = _first_record(resolved, backend, seed, repeat)
@@ -148,7 +150,7 @@ class BundleWriter:
         except BundleError:
             lock.release()
             raise
-        return cls(path, record, lock)
+        return cls(path, record, lock, synced=synced)
 
     @property
     def machine(self) -> Json:
@@ -167,7 +169,7 @@ class BundleWriter:
             raise BundleError(f"run.json has no field {', '.join(sorted(unknown))}; it has {', '.join(self._record)}")
         record = self._record | fields | {"status": status, "sha256": sums}
         record[OWN_SUM] = own_checksum(record)
-        _write(self.path / RUN, record, synced=True)
+        _write(self.path / RUN, record, synced=self._synced)
         return Bundle(self.path, record)
 
 

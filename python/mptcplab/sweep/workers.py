@@ -95,7 +95,7 @@ def carry_out_and_look(
 def packed_run(job: Job, look: Look | None) -> tuple[Packed, Any]:
     """Carries out a run in a temporary directory and returns the content of its bundle, and what ``look`` returns."""
     with _at_work, TemporaryDirectory(prefix="mptcplab-", ignore_cleanup_errors=True) as scratch:
-        bundle, data = run_job_with_data(replace(job, out=Path(scratch)), Nobody(), _stop)
+        bundle, data = run_job_with_data(replace(job, out=Path(scratch)), Nobody(), _stop, in_scratch=True)
         seen = look(bundle, data) if look and data and bundle.status == "done" else None
         return bundle.packed(), seen
 
