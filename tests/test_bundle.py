@@ -69,7 +69,9 @@ def test_a_finished_bundle_verifies_and_finds_changes(tmp_path: Path) -> None:
 def test_a_run_syncs_its_record_and_the_directory_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[str] = []
     sync = os.fsync
-    monkeypatch.setattr(os, "fsync", lambda file: (synced.append(os.readlink(f"/proc/self/fd/{file}")), sync(file)))
+    monkeypatch.setattr(
+        os, "fsync", lambda file: (synced.append(str(Path(f"/proc/self/fd/{file}").readlink())), sync(file))
+    )
     bundle = finished(tmp_path)
     assert synced == [str(bundle.path / "run.new"), str(bundle.path)]
 

@@ -6,6 +6,7 @@ import os
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -52,6 +53,11 @@ class Job:
     done: Bundle | None
     #: Digests of what the description brings along, and was allowed.
     allowed: tuple[str, ...] = ()
+
+    @cached_property
+    def place(self) -> Path:
+        """The directory of its bundle."""
+        return bundle_path(self.out, self.experiment, backend(self.backend).name, self.seed, self.choice.substitute)
 
 
 @dataclass
@@ -273,7 +279,7 @@ def run_job_with_data(
     try:
         writer = _writer(job, stop, synced=not in_scratch)
     except BundleDone:
-        return Bundle.open(place_of(job)), None
+        return Bundle.open(job.place), None
     with writer:
         try:
             return _recorded(job, writer, observer, stop)
@@ -300,11 +306,6 @@ def _writer(job: Job, stop: Stop, *, synced: bool) -> BundleWriter:
             # A bundle that another process makes now is as fresh as one of this process.
             fresh = False
             time.sleep(HEED_CTRL_C_S)
-
-
-def place_of(job: Job) -> Path:
-    """Returns the directory of a job's bundle."""
-    return bundle_path(job.out, job.experiment, backend(job.backend).name, job.seed, job.choice.substitute)
 
 
 def _recorded(job: Job, writer: BundleWriter, observer: Observer, stop: Stop) -> tuple[Bundle, RunData]:

@@ -105,12 +105,12 @@ def _carried_out(
 
     from mptcplab.backends import backend
     from mptcplab.reproduction import observe_in_memory
-    from mptcplab.runner import execute, place_of
+    from mptcplab.runner import execute
     from mptcplab.sweep import carry_out_and_look
 
     if not work or not backend(work[0].backend).in_real_time:
         shown = _shown(places)
-        looks = [partial(observe_in_memory, quantities_only=place_of(job) not in shown) for job in work]
+        looks = [partial(observe_in_memory, quantities_only=job.place not in shown) for job in work]
         return carry_out_and_look(list(zip(work, looks, strict=True)), pool, observer)
     at_once = jobs or AT_ONCE
     bundles = execute(work, observer, workers=at_once)

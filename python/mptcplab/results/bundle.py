@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from base64 import b64decode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
@@ -87,7 +87,14 @@ def own_checksum(record: Json) -> str:
 
 
 def bundle_path(out: Path, resolved: Json, backend: str, seed: int, substitute: Json | None = None) -> Path:
-    """Returns the directory of a run's bundle under ``out``. Raises SpecError if the name leads outside ``out``.
+    """Returns the directory of a run's bundle under ``out``, as ``bundle_paths`` does for several seeds."""
+    return bundle_paths(out, resolved, backend, [seed], substitute)[seed]
+
+
+def bundle_paths(
+    out: Path, resolved: Json, backend: str, seeds: Iterable[int], substitute: Json | None = None
+) -> dict[int, Path]:
+    """Returns the directories of bundles by their seeds. Raises SpecError if the name leads outside ``out``.
 
     ``substitute`` is the experiment that ran, if the back-end did not support all first choices.
     """
@@ -98,7 +105,8 @@ def bundle_path(out: Path, resolved: Json, backend: str, seed: int, substitute: 
             allowed=f"parts of 1 to {LONGEST_NAME_BYTES} bytes between slashes, none of them . or ..",
         )
     used = "" if substitute is None else f"-{digest(substitute)[:8]}"
-    return out.joinpath(*parts, f"{backend}-{digest(resolved)[:8]}{used}-seed{seed}")
+    stem = f"{backend}-{digest(resolved)[:8]}{used}"
+    return {seed: out.joinpath(*parts, f"{stem}-seed{seed}") for seed in seeds}
 
 
 class BundleWriter:
@@ -296,8 +304,7 @@ def done_bundles(
 ) -> dict[int, Bundle]:
     """Returns the done bundles of an experiment by seed. These seeds need not run again."""
     found = {}
-    for seed in seeds:
-        path = bundle_path(out, resolved, backend, seed, substitute)
+    for seed, path in bundle_paths(out, resolved, backend, seeds, substitute).items():
         if (path / RUN).is_file():
             bundle = Bundle.open(path)
             if bundle.status == "done":
