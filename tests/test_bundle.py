@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +63,17 @@ def test_a_finished_bundle_verifies_and_finds_changes(tmp_path: Path) -> None:
     (bundle.path / "samples.parquet").write_bytes(b"other")
     with pytest.raises(BundleError, match=r"samples\.parquet was changed; units\.parquet is missing"):
         Bundle.open(bundle.path).verify()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of open files are in /proc")
+def test_a_run_syncs_its_record_and_the_directory_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    sync = os.fsync
+    monkeypatch.setattr(
+        os, "fsync", lambda file: (synced.append(str(Path(f"/proc/self/fd/{file}").readlink())), sync(file))
+    )
+    bundle = finished(tmp_path)
+    assert synced == [str(bundle.path / "run.new"), str(bundle.path)]
 
 
 def test_a_changed_experiment_is_noticed_when_read(tmp_path: Path) -> None:

@@ -467,6 +467,21 @@ def test_help_loads_nothing_heavy() -> None:
     assert not loaded & {"numpy", "matplotlib", "networkx", "pydantic", "yaml", "jinja2", "rich"}
 
 
+def test_a_run_loads_what_it_shows(desk: Path) -> None:
+    code = (
+        "import sys; from mptcplab.cli import main\n"
+        "sys.argv = ['mptcplab', 'run', 'short.yaml']\n"
+        "try: main()\n"
+        "finally: print(*sys.modules, file=sys.stderr)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], cwd=desk, env=environment(), capture_output=True, text=True, check=True
+    )
+    loaded = set(ended.stderr.split())
+    assert {"numpy", "rich.table", "mptcplab.report.quantities"} <= loaded
+    assert not loaded & {"numpy.ma", "matplotlib", "networkx", "jinja2", "mptcplab.sweep", "mptcplab.reproduction"}
+
+
 def test_a_fault_of_the_program_is_no_failed_expectation(done: Path) -> None:
     code = "import sys, mptcplab.catalogue as c; c.listing = None; sys.argv = ['mptcplab', 'list']; from mptcplab.cli import main; main()"
     ended = subprocess.run([sys.executable, "-c", code], cwd=done, capture_output=True, text=True, check=False)

@@ -208,6 +208,24 @@ def test_silence_until_the_end_counts() -> None:
     assert metrics.longest_silence(np.array([0.0, 1.0, 9.0]), 1.5, 1) == 8
 
 
+@given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=30))
+def test_the_median_is_that_of_numpy(values: list[float]) -> None:
+    assert metrics.median(values) == np.median(values)
+
+
+def test_samples_are_shared_and_cannot_be_changed() -> None:
+    samples = made_run().samples
+    kept = samples.kept(lambda entity, metric: entity.startswith("flows.") and metric == "bytes_in_order")
+    flow = kept.entities()[0]
+    assert kept.metrics(flow) == ["bytes_in_order"]
+    assert len(kept.entities()) < len(samples.entities())
+    series = kept.series(flow, "bytes_in_order")
+    assert series is samples.series(flow, "bytes_in_order")
+    assert series is not None
+    with pytest.raises(ValueError, match="read-only"):
+        series.values[0] = 1.0
+
+
 @pytest.mark.parametrize(
     ("n", "low", "high"), [(5, 1, 5), (6, 1, 6), (8, 1, 8), (9, 2, 8), (10, 2, 9), (12, 3, 10), (20, 6, 15)]
 )

@@ -6,6 +6,7 @@ import os
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from mptcplab.backends import Backend
+    from mptcplab.results import RunData
 
     Resolved = dict[str, Any]
 
@@ -50,6 +52,11 @@ class Job:
     done: Bundle | None
     #: Digests of what the description brings along, and was allowed.
     allowed: tuple[str, ...] = ()
+
+    @cached_property
+    def place(self) -> Path:
+        """The directory of its bundle."""
+        return bundle_path(self.out, self.experiment, backend(self.backend).name, self.seed, self.choice.substitute)
 
 
 @dataclass
@@ -242,36 +249,44 @@ def _bundle_of(job: Job, observer: Observer, stop: Stop) -> Bundle:
 
 
 def run_job(job: Job, observer: Observer, stop: Stop) -> Bundle:
-    """Carries out a run in this process. A failed run has a bundle, too. Raises RunFailed if it cannot
-    write one.
+    """Carries out a run as ``run_job_with_data`` does and returns its bundle."""
+    return run_job_with_data(job, observer, stop)[0]
 
-    While another process makes the same run, this one waits, and then uses its bundle.
+
+def run_job_with_data(
+    job: Job, observer: Observer, stop: Stop, *, in_scratch: bool = False
+) -> tuple[Bundle, RunData | None]:
+    """Carries out a run in this process, and returns its bundle with the data from which it was evaluated.
+
+    A failed run has a bundle, too, but no data. Raises RunFailed if it cannot write a bundle. While another process
+    makes the same run, this one waits, and then uses its bundle, without data. ``in_scratch`` tells that the caller
+    copies the bundle, so it is not synced to the disk.
     """
     consent.grant(job.allowed)
     try:
-        writer = _writer(job, stop)
+        writer = _writer(job, stop, synced=not in_scratch)
     except BundleDone:
-        return Bundle.open(_place(job))
+        return Bundle.open(job.place), None
     with writer:
         try:
             return _recorded(job, writer, observer, stop)
         except RunFailed as failure:
             # The other runs continue, because the cause may not affect them.
-            return writer.finish("failed", why=str(failure), substitutions=job.choice.substitutions)
+            return writer.finish("failed", why=str(failure), substitutions=job.choice.substitutions), None
         except OSError as error:
             run = f"{job.experiment['name']}, seed {job.seed}"
             raise RunFailed(f"{run}: {error}; what was written is in {writer.path}") from error
 
 
-def _writer(job: Job, stop: Stop) -> BundleWriter:
+def _writer(job: Job, stop: Stop, *, synced: bool) -> BundleWriter:
     """Returns the writer of the bundle as soon as no other process writes it. Raises BundleDone if the
     run is done by then.
     """
-    seeding: dict[str, Any] = {"seed": job.seed, "repeat": job.repeat, "substitute": job.choice.substitute}
+    given: dict[str, Any] = {"seed": job.seed, "repeat": job.repeat, "substitute": job.choice.substitute}
     label, fresh = backend(job.backend).name, job.fresh
     while True:
         try:
-            return BundleWriter.create(job.out, job.experiment, backend=label, fresh=fresh, **seeding)
+            return BundleWriter.create(job.out, job.experiment, backend=label, fresh=fresh, synced=synced, **given)
         except BundleHeld:
             if stop.reason is not None:
                 raise
@@ -280,11 +295,7 @@ def _writer(job: Job, stop: Stop) -> BundleWriter:
             time.sleep(HEED_CTRL_C_S)
 
 
-def _place(job: Job) -> Path:
-    return bundle_path(job.out, job.experiment, backend(job.backend).name, job.seed, job.choice.substitute)
-
-
-def _recorded(job: Job, writer: BundleWriter, observer: Observer, stop: Stop) -> Bundle:
+def _recorded(job: Job, writer: BundleWriter, observer: Observer, stop: Stop) -> tuple[Bundle, RunData]:
     begun, used = time.monotonic(), CpuTimes.now() if backend(job.backend).in_real_time else None
     run = backend(job.backend).start(job.choice.experiment, job.seed, writer.path)
     for tick in run.samples():
@@ -296,12 +307,14 @@ def _recorded(job: Job, writer: BundleWriter, observer: Observer, stop: Stop) ->
     stopped = run.state == "stopped"
     ended = CpuTimes.now()
     load = {"load": used.until(ended)} if used and ended else {}
-    return writer.finish(
+    data = read_data(writer.path, job.experiment, result, job.backend)
+    bundle = writer.finish(
         "unfinished" if stopped else result.get("status", "done"),
         why=stop.reason if stopped else result.get("why"),
         wall_s=wall_s,
         machine=writer.machine | load,
         substitutions=job.choice.substitutions,
         trace_hash=result["trace_hash"],
-        **evaluated(read_data(writer.path, job.experiment, result, job.backend)),
+        **evaluated(data),
     )
+    return bundle, data

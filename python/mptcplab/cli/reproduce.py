@@ -15,9 +15,15 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from mptcplab.report.page import Picture
-    from mptcplab.reproduction import Claim, Observations, Outcome, Study
+    from mptcplab.reproduction import Claim, Observation, Observations, Outcome, Study
+    from mptcplab.reproduction.arms import Arm
     from mptcplab.results import Bundle
     from mptcplab.runner import Job, Observer
+
+    #: A bundle, with its observation if the worker that made the run returned one.
+    Made = tuple[Bundle, Observation | None]
+    #: The bundles of each cell of a study.
+    Places = dict[tuple[Arm, str, str], list[Path]]
 
 EXAMPLE = "Example: mptcplab reproduce alenazi2019 --only fig9 --quick"
 PAGE, COMPARISONS = "reproduction.html", "comparisons.csv"
@@ -67,8 +73,10 @@ def command(
     every = [job for of_backend in work.values() for job in of_backend]
     with processes(jobs or _cores()) as pool:
         with progress([job for job in every if job.done is None]) as observer:
-            bundles = [bundle for name in backends for bundle in _carried_out(work[name], pool, observer, jobs)]
-        outcome = Outcome.of(planned, _observed(planned, bundles, pool, seed, out))
+            places = planned.bundles(seed=seed, out=out)
+            made = [one for name in backends for one in _carried_out(work[name], places, pool, observer, jobs)]
+        bundles = [bundle for bundle, _ in made]
+        outcome = Outcome.of(planned, _observed(planned, made, places, pool))
         page = _write(outcome, bundles, pool, out / paper / PAGE, export)
     if as_json:
         print_json(summary(bundles) | document(outcome) | {"page": str(page)})
@@ -88,35 +96,51 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def _carried_out(work: Sequence[Job], pool: Executor, observer: Observer, jobs: int | None) -> list[Bundle]:
-    """Returns the bundles of all runs of a back-end."""
+def _carried_out(
+    work: Sequence[Job], places: Places, pool: Executor, observer: Observer, jobs: int | None
+) -> list[Made]:
+    """Returns the bundles of all runs of a back-end, with the observations of those that were made in a worker."""
     from dataclasses import replace
+    from functools import partial
 
     from mptcplab.backends import backend
+    from mptcplab.reproduction import observe_in_memory
     from mptcplab.runner import execute
-    from mptcplab.sweep import carry_out
+    from mptcplab.sweep import carry_out_and_look
 
     if not work or not backend(work[0].backend).in_real_time:
-        return carry_out(work, pool, observer)
+        shown = _shown(places)
+        looks = [partial(observe_in_memory, quantities_only=job.place not in shown) for job in work]
+        return carry_out_and_look(list(zip(work, looks, strict=True)), pool, observer)
     at_once = jobs or AT_ONCE
     bundles = execute(work, observer, workers=at_once)
     while at_once > 1 and any(bundle.status == "invalid" for bundle in bundles):
         at_once //= 2
         again = [job if b.status == "invalid" else replace(job, done=b) for job, b in zip(work, bundles, strict=True)]
         bundles = execute(again, observer, workers=at_once)
-    return bundles
+    return [(bundle, None) for bundle in bundles]
 
 
-def _observed(planned: Study, bundles: Sequence[Bundle], pool: Executor, seed: int, out: Path) -> Observations:
+def _shown(places: Places) -> set[Path]:
+    """Returns the bundles of the experiments as described, of which the page shows more than the quantities."""
+    from mptcplab.reproduction import AS_DESCRIBED
+
+    return {path for (_, variant, _), paths in places.items() if variant == AS_DESCRIBED for path in paths}
+
+
+def _observed(planned: Study, made: Sequence[Made], places: Places, pool: Executor) -> Observations:
     """Returns the observations of the done runs of each cell, in the order of the seeds."""
-    from mptcplab.reproduction import AS_DESCRIBED, observe
+    from dataclasses import replace
 
-    done = {bundle.path for bundle in bundles if bundle.status == "done"}
-    places = planned.bundles(seed=seed, out=out)
-    told = {path for (_, variant, _), paths in places.items() if variant == AS_DESCRIBED for path in paths}
-    seen = {path: pool.submit(observe, path, quantities_only=path not in told) for path in done}
+    from mptcplab.reproduction import observe
+
+    shown = _shown(places)
+    unseen = {bundle.path for bundle, seen in made if bundle.status == "done" and seen is None}
+    read = {path: pool.submit(observe, path, quantities_only=path not in shown) for path in unseen}
+    seen = {bundle.path: replace(one, bundle=str(bundle.path)) for bundle, one in made if one is not None}
+    seen |= {path: future.result() for path, future in read.items()}
     return {
-        key: [seen[path].result().of(planned.cells[key].experiment) for path in paths if path in seen]
+        key: [seen[path].of(planned.cells[key].experiment) for path in paths if path in seen]
         for key, paths in places.items()
     }
 

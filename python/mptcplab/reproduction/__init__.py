@@ -3,7 +3,7 @@
 from mptcplab.reproduction.arms import Arm
 from mptcplab.reproduction.claims import Claim, Comparison, Figure, Paper, Ranking, load, papers
 from mptcplab.reproduction.document import document
-from mptcplab.reproduction.observation import Observation, observe
+from mptcplab.reproduction.observation import Observation, observe, observe_in_memory
 from mptcplab.reproduction.outcome import Compared, Observations, Outcome, Verdict
 from mptcplab.reproduction.publication import Publication, Statement
 from mptcplab.reproduction.ranking import Ranked, rank
@@ -37,6 +37,7 @@ __all__ = [
     "load",
     "numbers",
     "observe",
+    "observe_in_memory",
     "papers",
     "patterns",
     "rank",

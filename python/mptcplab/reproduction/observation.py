@@ -8,6 +8,7 @@ from typing import Any
 
 from mptcplab.backends import SIMULATOR
 from mptcplab.results import Bundle, RunData, read_data, why_busy
+from mptcplab.results.tables import Keep
 
 Json = dict[str, Any]
 #: Series of flows that quantities, figures and the fates of subflows use.
@@ -47,11 +48,25 @@ def observe(path: Path, *, quantities_only: bool = False) -> Observation:
     bundle = Bundle.open(path)
     bundle.verify()
     record = bundle.record
+    run = read_data(path, {}, record["result"], record["backend"], _kept(quantities_only))
+    return _observation(bundle, run)
+
+
+def observe_in_memory(bundle: Bundle, run: RunData, *, quantities_only: bool = False) -> Observation:
+    """Returns what ``observe`` returns, from the data in the memory of the process that made the run."""
+    return _observation(bundle, replace(run, resolved={}, samples=run.samples.kept(_kept(quantities_only))))
+
+
+def _kept(quantities_only: bool) -> Keep:
     of_subflows = OF_SUBFLOWS if quantities_only else (*OF_SUBFLOWS, *TOLD_OF_SUBFLOWS)
 
     def is_kept(entity: str, metric: str) -> bool:
         return entity.startswith("flows.") and metric in (of_subflows if ".subflows." in entity else OF_FLOWS)
 
-    run = read_data(path, {}, record["result"], record["backend"], is_kept)
+    return is_kept
+
+
+def _observation(bundle: Bundle, run: RunData) -> Observation:
+    record = bundle.record
     busy = None if record["backend"] == SIMULATOR else why_busy(record, bundle.resolved)
-    return Observation(record["seed"], str(path), record["metrics"], record["absent"], run, busy)
+    return Observation(record["seed"], str(bundle.path), record["metrics"], record["absent"], run, busy)

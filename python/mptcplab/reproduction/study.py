@@ -27,7 +27,7 @@ from mptcplab.reproduction.claims import (
     load,
     papers,
 )
-from mptcplab.results import bundle_path
+from mptcplab.results import bundle_paths
 from mptcplab.runner import Job, plan_chosen
 
 Json = dict[str, Any]
@@ -79,20 +79,19 @@ class Study:
             work = [(cell.experiment, cell.chosen.choice) for cell in cells if cell.chosen.choice is not None]
             repeat = self.repetitions(backend_name, "any" if variants else AS_DESCRIBED)
             for job in plan_chosen(work, backend_name, seed=seed, repeat=repeat, out=out, fresh=fresh):
-                place = bundle_path(out, job.experiment, backend_name, job.seed, job.choice.substitute)
-                found.setdefault(place, job)
+                found.setdefault(job.place, job)
         return list(found.values())
 
     def bundles(self, *, seed: int, out: Path) -> dict[tuple[Arm, str, str], list[Path]]:
         """Returns the paths of the bundles of each cell, in order of their seeds."""
-        return {
-            key: [
-                bundle_path(out, cell.experiment, backend(cell.arm.backend).name, number, cell.chosen.choice.substitute)
-                for number in range(seed, seed + self.repetitions(cell.arm.backend, cell.variant))
-            ]
-            for key, cell in self.cells.items()
-            if cell.chosen.choice is not None
-        }
+        found = {}
+        for key, cell in self.cells.items():
+            if (choice := cell.chosen.choice) is not None:
+                label = backend(cell.arm.backend).name
+                seeds = range(seed, seed + self.repetitions(cell.arm.backend, cell.variant))
+                paths = bundle_paths(out, cell.experiment, label, seeds, choice.substitute)
+                found[key] = list(paths.values())
+        return found
 
     def experiments(self, pattern: str, arm: Arm, variant: str) -> list[Cell]:
         """Returns the cells that match a pattern of a comparison, in the order of the catalogue."""

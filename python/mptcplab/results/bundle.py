@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
@@ -82,12 +82,19 @@ def digest(resolved: Json) -> str:
 def own_checksum(record: Json) -> str:
     """Returns the SHA-256 in hex of a record, as JSON with sorted keys and no spaces, without the checksum field."""
     told = {key: value for key, value in record.items() if key != OWN_SUM}
-    as_read = json.loads(json.dumps(told, allow_nan=False))
-    return hashlib.sha256(json.dumps(as_read, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    text = json.dumps(told, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def bundle_path(out: Path, resolved: Json, backend: str, seed: int, substitute: Json | None = None) -> Path:
-    """Returns the directory of a run's bundle under ``out``. Raises SpecError if the name leads outside ``out``.
+    """Returns the directory of a run's bundle under ``out``, as ``bundle_paths`` does for several seeds."""
+    return bundle_paths(out, resolved, backend, [seed], substitute)[seed]
+
+
+def bundle_paths(
+    out: Path, resolved: Json, backend: str, seeds: Iterable[int], substitute: Json | None = None
+) -> dict[int, Path]:
+    """Returns the directories of bundles by their seeds. Raises SpecError if the name leads outside ``out``.
 
     ``substitute`` is the experiment that ran, if the back-end did not support all first choices.
     """
@@ -98,7 +105,8 @@ def bundle_path(out: Path, resolved: Json, backend: str, seed: int, substitute: 
             allowed=f"parts of 1 to {LONGEST_NAME_BYTES} bytes between slashes, none of them . or ..",
         )
     used = "" if substitute is None else f"-{digest(substitute)[:8]}"
-    return out.joinpath(*parts, f"{backend}-{digest(resolved)[:8]}{used}-seed{seed}")
+    stem = f"{backend}-{digest(resolved)[:8]}{used}"
+    return {seed: out.joinpath(*parts, f"{stem}-seed{seed}") for seed in seeds}
 
 
 class BundleWriter:
@@ -107,10 +115,11 @@ class BundleWriter:
     As a context manager, it locks the directory against other processes until the end of the block.
     """
 
-    def __init__(self, path: Path, record: Json, lock: Lock) -> None:
+    def __init__(self, path: Path, record: Json, lock: Lock, *, synced: bool) -> None:
         self.path = path
         self._record = record
         self._lock = lock
+        self._synced = synced
 
     def __enter__(self) -> BundleWriter:
         return self
@@ -129,11 +138,12 @@ class BundleWriter:
         repeat: int,
         fresh: bool = False,
         substitute: Json | None = None,
+        synced: bool = True,
     ) -> BundleWriter:
         """Starts a bundle and removes the files of an earlier unfinished run, with ``fresh`` also those of a done run.
 
-        Raises BundleError if the disk is full or not writable, if another process is writing the
-        bundle, or if the bundle is done and ``fresh`` is not set.
+        Without ``synced``, the finished bundle may be lost with the power. Raises BundleError if the disk is full or
+        not writable, if another process is writing the bundle, or if the bundle is done and ``fresh`` is not set.
         """
         path = bundle_path(out, resolved, backend, seed, substitute)
         record = _first_record(resolved, backend, seed, repeat)
@@ -143,11 +153,12 @@ class BundleWriter:
             _clear(path, even_done=fresh)
             _write(path / EXPERIMENT, resolved)
             _write_user_code(path, resolved)
+            # Not synced, because a bundle that is lost with the power is run again.
             _write(path / RUN, record)
         except BundleError:
             lock.release()
             raise
-        return cls(path, record, lock)
+        return cls(path, record, lock, synced=synced)
 
     @property
     def machine(self) -> Json:
@@ -158,7 +169,7 @@ class BundleWriter:
     def finish(self, status: Status, **fields: Any) -> Bundle:
         """Records the status, further fields of run.json, and the checksum of each file. Raises BundleError."""
         try:
-            sums = {name: _synced_checksum(self.path / name) for name in _written(self.path)}
+            sums = {name: _checksum(self.path / name) for name in _written(self.path)}
         except OSError as error:
             raise BundleError(f"{self.path}: cannot be read back: {error.strerror}") from error
         unknown = set(fields) - set(self._record)
@@ -166,7 +177,7 @@ class BundleWriter:
             raise BundleError(f"run.json has no field {', '.join(sorted(unknown))}; it has {', '.join(self._record)}")
         record = self._record | fields | {"status": status, "sha256": sums}
         record[OWN_SUM] = own_checksum(record)
-        _write(self.path / RUN, record)
+        _write(self.path / RUN, record, synced=self._synced)
         return Bundle(self.path, record)
 
 
@@ -216,17 +227,9 @@ class Bundle:
         """Compares all checksums. Raises BundleError, which names each file that is missing or differs."""
         if not self.record["sha256"]:
             raise BundleError(f"{self.path}: the run did not finish; there are no checksums to compare")
-        # Bundles of earlier versions have no checksum of the record.
-        own = self.record.get(OWN_SUM)
-        damaged = [f"{RUN} was changed"] if own is not None and own != own_checksum(self.record) else []
-        for name, expected in self.record["sha256"].items():
-            file = self.path / name
-            if not file.is_file():
-                damaged.append(f"{name} is missing")
-            elif _checksum(file) != expected:
-                damaged.append(f"{name} was changed")
-        if damaged:
-            raise BundleError(f"{self.path}: damaged: {'; '.join(damaged)}")
+        files = {name: self.path / name for name in self.record["sha256"]}
+        found = {name: _checksum(file) for name, file in files.items() if file.is_file()}
+        _refuse_damaged(self.path, self.record, found)
 
     def packed(self) -> Packed:
         """Returns the content of all files by name, to transfer the bundle to another disk."""
@@ -243,15 +246,14 @@ class Bundle:
         path = bundle_path(out, resolved, record["backend"], record["seed"], substitute)
         if record["digest"] != digest(resolved) or set(files) != {RUN, *record["sha256"]}:
             raise BundleError(f"{path}: what came back is not the bundle of this run")
-        bundle = cls(path, record)
+        _refuse_damaged(path, record, {name: hashlib.sha256(content).hexdigest() for name, content in files.items()})
         with held(path):
             _clear(path, even_done=True)
             for name, content in files.items():
                 if name != RUN:
                     _write_bytes(path / name, content)
-            bundle.verify()
-            _write(path / RUN, record)
-        return bundle
+            _replace(path / RUN, files[RUN], synced=True)
+        return cls(path, record)
 
     def load(self, keep: Keep | None = None) -> RunData:
         """Verifies a finished run and returns its data. With ``keep``, only the samples for which it returns True.
@@ -302,8 +304,7 @@ def done_bundles(
 ) -> dict[int, Bundle]:
     """Returns the done bundles of an experiment by seed. These seeds need not run again."""
     found = {}
-    for seed in seeds:
-        path = bundle_path(out, resolved, backend, seed, substitute)
+    for seed, path in bundle_paths(out, resolved, backend, seeds, substitute).items():
         if (path / RUN).is_file():
             bundle = Bundle.open(path)
             if bundle.status == "done":
@@ -334,6 +335,20 @@ def changes_of(bundle: Bundle) -> list[str]:
     """Returns the changes that ``--set`` made to the description."""
     origins = bundle.resolved["origins"].values()
     return list(dict.fromkeys(o.removeprefix("--set ") for o in origins if o.startswith("--set ")))
+
+
+def _refuse_damaged(path: Path, record: Json, found: Mapping[str, str]) -> None:
+    """Raises BundleError if the record or the checksums ``found`` of its files are not those of the record."""
+    # Bundles of earlier versions have no checksum of the record.
+    own = record.get(OWN_SUM)
+    damaged = [f"{RUN} was changed"] if own is not None and own != own_checksum(record) else []
+    for name, expected in record["sha256"].items():
+        if name not in found:
+            damaged.append(f"{name} is missing")
+        elif found[name] != expected:
+            damaged.append(f"{name} was changed")
+    if damaged:
+        raise BundleError(f"{path}: damaged: {'; '.join(damaged)}")
 
 
 def _unwritable(path: Path, error: OSError) -> BundleError:
@@ -438,29 +453,35 @@ def _a_line_each(document: Json) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _write(path: Path, document: Json) -> None:
-    """Replaces a JSON file atomically: after a crash it is the old or the new version. Raises BundleError."""
+def _write(path: Path, document: Json, *, synced: bool = False) -> None:
+    """Replaces a JSON file, as ``_replace`` does."""
+    _replace(path, _a_line_each(document).encode(), synced=synced)
+
+
+def _replace(path: Path, content: bytes, *, synced: bool) -> None:
+    """Replaces a file atomically: after the end of the process it is the old or the new version. With ``synced``, that
+    holds after a power failure too, and a run is not reported before its record is on the disk. Raises BundleError.
+    """
     temporary = path.with_suffix(".new")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(_a_line_each(document))
-            file.flush()
-            os.fsync(file.fileno())
+        with temporary.open("wb") as file:
+            file.write(content)
+            if synced:
+                file.flush()
+                os.fsync(file.fileno())
         temporary.replace(path)
-        _sync(path.parent)
+        if synced:
+            _sync(path.parent)
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise _unwritable(path, error) from error
 
 
 def _write_bytes(path: Path, content: bytes) -> None:
-    """Writes a file and syncs it to the disk. Raises BundleError."""
+    """Writes a file. Raises BundleError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        path.write_bytes(content)
     except OSError as error:
         raise _unwritable(path, error) from error
 
@@ -485,12 +506,6 @@ def _read(path: Path) -> Json:
     if not isinstance(document, dict):
         raise BundleError(f"{path}: holds a {type(document).__name__}, not an object")
     return document
-
-
-def _synced_checksum(path: Path) -> str:
-    with path.open("r+b") as file:  # some systems sync only files that are open for writing
-        os.fsync(file.fileno())
-    return _checksum(path)
 
 
 def _checksum(path: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,36 +83,48 @@ class Samples:
                 wanted[one] = keep(entities[one // width], metrics[one % width])
             rows = np.flatnonzero(wanted[key])
             key, times, values = key[rows], times[rows], values[rows]
-        self._times, self._values = times / NANOS_PER_SECOND, values
-        self._rows: dict[str, dict[str, Integers]] = {}
+        self._series: dict[str, dict[str, Series]] = {}
         order = np.argsort(key, kind="stable")
-        starts = np.flatnonzero(np.diff(key[order], prepend=-1))
-        for of_series in np.split(order, starts[1:]) if len(order) else []:
-            one = key[of_series[0]]
-            self._rows.setdefault(entities[one // width], {})[metrics[one % width]] = of_series
+        key, times, values = key[order], times[order] / NANOS_PER_SECOND, values[order]
+        # All readers share the arrays.
+        times.flags.writeable = values.flags.writeable = False
+        starts = np.flatnonzero(np.diff(key, prepend=-1)).tolist()
+        for start, end in zip(starts, [*starts[1:], len(key)], strict=True):
+            one = key[start]
+            series = Series(times[start:end], values[start:end])
+            self._series.setdefault(entities[one // width], {})[metrics[one % width]] = series
+
+    def kept(self, keep: Keep) -> Samples:
+        """Returns the samples of the entities and metrics for which ``keep`` returns True."""
+        kept = copy(self)
+        kept._series = {
+            entity: of_metric
+            for entity, series in self._series.items()
+            if (of_metric := {metric: one for metric, one in series.items() if keep(entity, metric)})
+        }
+        return kept
 
     def series(self, entity: str, metric: str) -> Series | None:
         """Returns the samples of one metric in order of time, or None if there are none."""
-        rows = self._rows.get(entity, {}).get(metric)
-        return None if rows is None else Series(self._times[rows], self._values[rows])
+        return self._series.get(entity, {}).get(metric)
 
     def last(self, entity: str, metric: str) -> float | None:
         """Returns the last value of a metric, or None if there is none."""
-        rows = self._rows.get(entity, {}).get(metric)
-        return None if rows is None else float(self._values[rows[-1]])
+        series = self.series(entity, metric)
+        return None if series is None else series.last()
 
     def mean(self, entity: str, metric: str) -> float | None:
         """Returns the mean of a metric's samples, or None if there are none."""
-        rows = self._rows.get(entity, {}).get(metric)
-        return None if rows is None else float(self._values[rows].mean())
+        series = self.series(entity, metric)
+        return None if series is None else float(series.values.mean())
 
     def entities(self, prefix: str = "") -> list[str]:
         """Returns the entities whose path starts with ``prefix``, sorted by path."""
-        return sorted(name for name in self._rows if name.startswith(prefix))
+        return sorted(name for name in self._series if name.startswith(prefix))
 
     def metrics(self, entity: str) -> list[str]:
         """Returns the names of the metrics that are sampled of an entity."""
-        return sorted(self._rows.get(entity, {}))
+        return sorted(self._series.get(entity, {}))
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from mptcplab.sweep.factors import Factor, split_settings
 from mptcplab.sweep.finds import Find, crossing_axis
 from mptcplab.sweep.outcome import Outcome
 from mptcplab.sweep.table import Column, factor_columns, write_table
-from mptcplab.sweep.workers import carry_out, cluster, processes
+from mptcplab.sweep.workers import carry_out, carry_out_and_look, cluster, processes
 
 __all__ = [
     "Column",
@@ -16,6 +16,7 @@ __all__ = [
     "Sweep",
     "arms_by_value",
     "carry_out",
+    "carry_out_and_look",
     "cluster",
     "combinations_of",
     "crossing_axis",

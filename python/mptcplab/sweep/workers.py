@@ -28,13 +28,16 @@ from typing import TYPE_CHECKING, Any
 
 from mptcplab.errors import ClusterError, RunFailed, UsageError, first_few
 from mptcplab.results import RUN, Bundle
-from mptcplab.runner import HEED_CTRL_C_S, Job, Nobody, Observer, Stop, run_job
+from mptcplab.runner import HEED_CTRL_C_S, Job, Nobody, Observer, Stop, run_job_with_data
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from multiprocessing.connection import Connection
 
-    from mptcplab.results import Packed
+    from mptcplab.results import Packed, RunData
+
+    #: Returns what the caller needs of a done run. Both go from process to process.
+    Look = Callable[[Bundle, RunData], Any]
 
 #: Number of times that a cluster repeats a run after its worker died or lacked resources.
 RETRIES = 3
@@ -48,19 +51,27 @@ _at_work: AbstractContextManager[Any] = nullcontext()
 
 
 def carry_out(jobs: Sequence[Job], pool: Executor, observer: Observer) -> list[Bundle]:
-    """Carries out jobs on a pool and returns their bundles in the order of the jobs.
+    """Carries out jobs as ``carry_out_and_look`` does, without a look at their data."""
+    return [bundle for bundle, _ in carry_out_and_look([(job, None) for job in jobs], pool, observer)]
 
+
+def carry_out_and_look(
+    work: Sequence[tuple[Job, Look | None]], pool: Executor, observer: Observer
+) -> list[tuple[Bundle, Any]]:
+    """Carries out jobs on a pool and returns their bundles in the order of the jobs, each with what the worker saw.
+
+    The worker applies the look to a run that is done, while the data is in its memory. Otherwise there is None.
     Each bundle is in its place as soon as its run is done. Runs that are done already are not
     repeated and not reported to the observer. On an error or KeyboardInterrupt, runs that have not
     begun are cancelled.
     """
-    ended: SimpleQueue[Future[Packed]] = SimpleQueue()
-    bundles = {place: job.done for place, job in enumerate(jobs) if job.done is not None}
-    waiting: dict[Future[Packed], int] = {}
+    ended: SimpleQueue[Future[tuple[Packed, Any]]] = SimpleQueue()
+    made = {place: (job.done, None) for place, (job, _) in enumerate(work) if job.done is not None}
+    waiting: dict[Future[tuple[Packed, Any]], int] = {}
     try:
-        for place, job in enumerate(jobs):
-            if place not in bundles:
-                future = pool.submit(packed_run, job)
+        for place, (job, look) in enumerate(work):
+            if place not in made:
+                future = pool.submit(packed_run, job, look)
                 waiting[future] = place
                 future.add_done_callback(ended.put)
         while waiting:
@@ -70,19 +81,23 @@ def carry_out(jobs: Sequence[Job], pool: Executor, observer: Observer) -> list[B
             except Empty:
                 continue
             place = waiting.pop(future)
-            bundles[place] = _received(jobs[place], future.result())
-            observer.finished(jobs[place], bundles[place])
+            job, (files, seen) = work[place][0], future.result()
+            bundle = _received(job, files)
+            made[place] = bundle, seen
+            observer.finished(job, bundle)
     except BaseException:
         for future in waiting:
             future.cancel()
         raise
-    return [bundles[place] for place in range(len(jobs))]
+    return [made[place] for place in range(len(work))]
 
 
-def packed_run(job: Job) -> Packed:
-    """Carries out a run in a temporary directory and returns the content of its bundle."""
+def packed_run(job: Job, look: Look | None) -> tuple[Packed, Any]:
+    """Carries out a run in a temporary directory and returns the content of its bundle, and what ``look`` returns."""
     with _at_work, TemporaryDirectory(prefix="mptcplab-", ignore_cleanup_errors=True) as scratch:
-        return run_job(replace(job, out=Path(scratch)), Nobody(), _stop).packed()
+        bundle, data = run_job_with_data(replace(job, out=Path(scratch)), Nobody(), _stop, in_scratch=True)
+        seen = look(bundle, data) if look and data and bundle.status == "done" else None
+        return bundle.packed(), seen
 
 
 def _received(job: Job, files: Packed) -> Bundle:
