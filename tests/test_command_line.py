@@ -317,6 +317,17 @@ def test_arms_are_named_by_what_differs(desk: Path) -> None:
     assert mptcplab("compare", "40ms", "10ms", "--json", cwd=desk).document["schema"] == "mptcplab/summary/1"
 
 
+def test_compare_makes_an_arm_of_each_combination_of_values(desk: Path) -> None:
+    setting = ("--set", "links.w*.rate=2mbit,1mbit", "--set", "duration=2s")
+    ended = mptcplab("compare", "short.yaml", *setting, cwd=desk)
+    assert ended.status == 0, ended.err
+    assert [line.split()[2] for line in ended.out.splitlines()[1:3]] == ["rate=2mbit", "rate=1mbit"]
+    document = mptcplab("compare", "short.yaml", *setting, "--json", cwd=desk).document
+    # The link of 1 Mbit/s cannot carry a call of 1 Mbit/s with its headers.
+    fast, slow = (run["flows"][0]["goodput_bps"] for run in document["runs"])
+    assert slow < fast
+
+
 def test_repetitions_of_one_experiment_are_one_arm(done: Path) -> None:
     assert is_refused(mptcplab("compare", "results", cwd=done), 2, "at least two", "found 2 of one")
 

@@ -115,6 +115,27 @@ def test_set_reaches_what_a_topology_is_made_from(write: Write) -> None:
     assert limits == [7, 8, 7]
 
 
+@pytest.mark.parametrize(
+    ("pattern", "changed"), [("*", ["link1", "link2", "other"]), ("link?", ["link1", "link2"]), ("?t*", ["other"])]
+)
+def test_a_pattern_sets_every_name_that_it_matches_and_no_other(write: Write, pattern: str, changed: list[str]) -> None:
+    file = write(
+        "name: x\ntopology: {parallel_links: {n: 2, rate: 1mbit}}\n"
+        "links: {other: {between: [client.eth9, server.eth9], rate: 1mbit}}\n"
+    )
+    resolved = members(file, {f"links.{pattern}.rate": "5mbit"})[0].resolve()
+    rates = {link["id"]: link["forward"]["rate_bps"] for link in resolved.data["links"]}
+    assert [link for link, rate in rates.items() if rate == 5_000_000] == changed
+    assert resolved.origins[f"links.{changed[0]}.rate"] == f"--set links.{pattern}.rate=5mbit"
+
+
+def test_a_pattern_matches_events_by_their_ids_and_objects_take_it_too(two_paths: Path) -> None:
+    (first, *_) = members(two_paths, {"events.c*.at": "3s"})
+    assert first.resolve().data["events"][0]["at_ns"] == 3_000_000_000
+    changed = first.experiment.override({"links.*.delay": "7ms"})
+    assert {str(link.delay) for link in changed.links.values()} == {"7ms"}
+
+
 def test_set_is_an_origin(two_paths: Path) -> None:
     assert (
         members(two_paths, {"links.wifi.delay": "20ms"})[0].resolve().origins["links.wifi.delay"]
@@ -130,6 +151,9 @@ def test_set_is_an_origin(two_paths: Path) -> None:
         ("links.wifi.delay=20", "links.wifi.delay: 20 has no unit"),
         ("parameters.quue=1bdp", "unknown parameter 'quue', did you mean 'queue'?"),
         ("events.cot.at=3s", "unknown name 'cot' in events, did you mean 'cut'?"),
+        ("links.x*.delay=3ms", "no name in links matches 'x*'; allowed: wifi, lte"),
+        ("nodes.*.forwarding=1ms", "no name in nodes matches '*'; allowed: nothing: it is empty"),
+        ("links.*=3mbit", "a pattern stands for names, not for fields; allowed: * and ? between two dots"),
     ],
 )
 def test_a_wrong_set(two_paths: Path, change: str, message: str) -> None:

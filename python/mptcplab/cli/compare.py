@@ -16,7 +16,7 @@ from mptcplab.cli.options import (
     Repeat,
     Root_programs,
     Seed,
-    Settings,
+    SeveralValues,
     html_only,
     rights,
 )
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 #: Columns up to the ratio. The page also has its interval.
 SHOWN_COLUMNS = 7
-EXAMPLE = "Example: mptcplab compare examples/aqm-comparison.yaml --repeat 10"
+EXAMPLE = (
+    "Example: mptcplab compare examples/two-paths-mptcp.yaml "
+    "--set flows.download.scheduler=min_rtt,redundant --repeat 10"
+)
 
 
 def command(
@@ -34,7 +37,7 @@ def command(
         list[str], typer.Argument(help="Directories of bundles, or SPECs to run; the first is the reference.")
     ],
     on: On_each = "sim",
-    settings: Settings = None,
+    settings: SeveralValues = None,
     seed: Seed = 1,
     repeat: Repeat = 1,
     out: Out = Path("results"),
@@ -56,7 +59,8 @@ def command(
 ) -> None:
     """Compare runs: print medians and ratios, and write a page.
 
-    SPECs are run first, in turns. The page has overlays. With several back-ends it says how far they agree.
+    SPECs are run first, in turns; each combination of the values of --set KEY=V1,V2 is an arm. The page has overlays.
+    With several back-ends it says how far they agree.
     """
     with rights(allow=allow_programs, root=root_programs):
         bundles = _bundles(what, on.split(","), settings, seed, repeat, out, jobs, native=native)
@@ -100,13 +104,15 @@ def _bundles(
     """Returns the bundles of the given directories and of the SPECs. Runs that are not done are run."""
     from mptcplab.cli.bundles import bundles_under
     from mptcplab.cli.progress import progress
-    from mptcplab.cli.specs import resolved
+    from mptcplab.cli.specs import overrides
     from mptcplab.report import in_order
     from mptcplab.runner import execute, plan
+    from mptcplab.sweep import arms_by_value, split_settings
 
     directories = [Path(word) for word in what if Path(word).is_dir()]
     specs = [word for word in what if not Path(word).is_dir()]
-    experiments = [experiment.data for experiment in resolved(specs, settings)]
+    members = arms_by_value(specs, split_settings(overrides(settings)))
+    experiments = [member.resolve().data for member in members]
     listed = [bundle for directory in directories for bundle in in_order(bundles_under([directory]))]
     here = {bundle.path.resolve(): bundle for bundle in listed}.values()
     names = list(dict.fromkeys(backends)) if experiments else []

@@ -48,6 +48,14 @@ Settings: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--set", help="Change a value of the description; may be given again.", metavar="KEY=VALUE"),
 ]
+SeveralValues: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="Change a value of the description, or run each of several values; may be given again.",
+        metavar="KEY=V1,V2",
+    ),
+]
 Seed: TypeAlias = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of the first repetition.")]
 Repeat: TypeAlias = Annotated[int, typer.Option(min=1, help="Repetitions, each with the next seed.")]
 Out: TypeAlias = Annotated[Path, typer.Option(file_okay=False, help="Directory for results.")]

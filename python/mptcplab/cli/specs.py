@@ -33,8 +33,6 @@ def overrides(settings: list[str] | None) -> dict[str, str]:
         if not equals or not key:
             raise UsageError(f"--set {setting}: not of the form KEY=VALUE, for example --set links.wifi.delay=20ms")
         if key in found:
-            raise UsageError(
-                f"--set {key}: given twice; use one command for each value, then compare, or mptcplab sweep"
-            )
+            raise UsageError(f"--set {key}: given twice; `compare` and `sweep` take several values: --set {key}=V1,V2")
         found[key] = value
     return found

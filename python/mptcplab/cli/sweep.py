@@ -18,7 +18,7 @@ from mptcplab.cli.options import (
     Repeat,
     Root_programs,
     Seed,
-    Settings,
+    SeveralValues,
     rights,
 )
 
@@ -44,7 +44,7 @@ MOST_ROWS = 40
 def command(
     spec: Annotated[str, typer.Argument(help="A .yaml file, or a name or prefix from `mptcplab list`.")],
     on: On = "sim",
-    settings: Settings = None,
+    settings: SeveralValues = None,
     seed: Seed = 1,
     repeat: Repeat = 1,
     out: Out = Path("results"),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 
 from mptcplab.document import FieldPath, Node, Source, field_name, parse_value
-from mptcplab.errors import SpecError, Where
+from mptcplab.errors import SpecError, Where, first_few
 from mptcplab.experiment.base import nearest_hint
 from mptcplab.experiment.family import with_values
 from mptcplab.experiment.links import RIVALS
@@ -14,11 +17,17 @@ _ENTITIES = ("hosts", "nodes", "media", "links", "flows")
 # Fields with a short form, and the field whose value the short form is.
 _SHORT_FORMS = {"queue": "limit", "loss": "probability", "behaviour": "preset"}
 _DIRECTIONS = ("forward", "backward")
+# Parts of a key that stand for several names.
+_PATTERN = re.compile(r"[*?]")
+_MOST_NAMES = 12
 
 
 @dataclass(frozen=True)
 class Change:
-    """A new value for a parameter (`n`, `parameters.n`) or for the field at a description path (`links.wifi.delay`)."""
+    """A new value for a parameter (`n`, `parameters.n`) or for the fields at a description path (`links.wifi.delay`).
+
+    `*` and `?` in a path stand for names that the description has: `links.*.delay`.
+    """
 
     key: str
     value: Node
@@ -62,10 +71,39 @@ class Change:
         return Node({label: node for label, node in chosen.items() if node is not None}, self.value.source)
 
     def on_member(self, written: Node, filled_in: Node) -> Node:
-        """Returns `written` with the new value. The names in the path must exist in `filled_in`."""
-        path = self._path(filled_in)
-        tree = self._without_rivals(self._lifted(written, path), path)
-        return tree.replaced(path, self.value)
+        """Returns `written` with the new value. The names in the path must exist in `filled_in`, and patterns match
+        the names that exist there.
+        """
+        for key in self._keys(filled_in):
+            path = replace(self, key=key)._path(filled_in)
+            tree = self._without_rivals(self._lifted(written, path), path)
+            written = tree.replaced(path, self.value)
+        return written
+
+    def _keys(self, tree: Node) -> list[str]:
+        """Returns the keys that the key stands for: itself, or one for each match of its patterns."""
+        first, *steps = self.key.split(".")
+        if not _PATTERN.search(self.key):
+            return [self.key]
+        if not steps or _PATTERN.search(first + steps[-1]):
+            raise self._wrong("a pattern stands for names, not for fields", "* and ? between two dots: links.*.rate")
+        matched: dict[str, Node | None] = {first: tree.child(first)}
+        for step in steps:
+            matched = {f"{key}.{name}": node for key, at in matched.items() for name, node in self._at(step, key, at)}
+        return list(matched)
+
+    def _at(self, step: str, key: str, node: Node | None) -> Iterator[tuple[str, Node | None]]:
+        """Yields the part of a key itself, or the names under `node` that a pattern matches."""
+        named = _named(node) if node is not None else {}
+        if not _PATTERN.search(step):
+            yield step, named.get(step)
+            return
+        # Brackets are no pattern here, because names of patterns of flows can have them.
+        found = [name for name in named if fnmatchcase(name, step.replace("[", "[[]"))]
+        if not found:
+            known = first_few(list(named), most=_MOST_NAMES)
+            raise self._wrong(f"no name in {key} matches '{step}'", known or "nothing: it is empty")
+        yield from ((name, named[name]) for name in found)
 
     def _path(self, tree: Node) -> FieldPath:
         steps: list[str | int] = list(self.key.split("."))
@@ -87,9 +125,8 @@ class Change:
     def _index(self, tree: Node, group: str, name: str) -> int:
         """Returns the index in a list, from a number or the id of an event."""
         listed = tree.child(group)
-        items = listed.value if listed is not None and isinstance(listed.value, list) else []
-        ids = [str(node.value) if (node := item.child("id")) else str(index) for index, item in enumerate(items)]
-        if name.isdigit() and int(name) < len(items):
+        ids = list(_named(listed)) if listed is not None and isinstance(listed.value, list) else []
+        if name.isdigit() and int(name) < len(ids):
             return int(name)
         if name not in ids:
             raise self._wrong(
@@ -137,6 +174,14 @@ class Change:
             Where(str(self.value.source.file or self.value.source), field=field_name((self.key,))),
             allowed=allowed,
         )
+
+
+def _named(node: Node) -> dict[str, Node]:
+    """Returns the parts of a mapping by their names, and those of a list by their ids, else by their indices."""
+    if not isinstance(node.value, list):
+        return node.mapping
+    ids = [str(named.value) if (named := item.child("id")) else str(index) for index, item in enumerate(node.value)]
+    return dict(zip(ids, node.value, strict=True))
 
 
 def _noted(node: Node, source: Source) -> Node:

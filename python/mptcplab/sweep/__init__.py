@@ -1,7 +1,7 @@
 """Sweeps: run all combinations of factors on processes or a cluster, write a table, and find the best combination."""
 
-from mptcplab.sweep.combinations import Combination, Sweep, combinations_of, in_words
-from mptcplab.sweep.factors import Factor
+from mptcplab.sweep.combinations import Combination, Sweep, arms_by_value, combinations_of, in_words
+from mptcplab.sweep.factors import Factor, split_settings
 from mptcplab.sweep.finds import Find, crossing_axis
 from mptcplab.sweep.outcome import Outcome
 from mptcplab.sweep.table import write_table
@@ -13,11 +13,13 @@ __all__ = [
     "Find",
     "Outcome",
     "Sweep",
+    "arms_by_value",
     "carry_out",
     "cluster",
     "combinations_of",
     "crossing_axis",
     "in_words",
     "processes",
+    "split_settings",
     "write_table",
 ]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
-from math import prod
 from os.path import commonpath
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +13,7 @@ from mptcplab.errors import MptcplabError, SpecError, Unsupported, UsageError
 from mptcplab.recorded import Recorded
 from mptcplab.results import check_metric, digest
 from mptcplab.runner import choose
-from mptcplab.sweep.factors import Factor, split_values
+from mptcplab.sweep.factors import Factor, each_combination, split_settings
 
 if TYPE_CHECKING:
     from mptcplab.experiment import Member
@@ -24,7 +22,6 @@ Json = dict[str, Any]
 #: The value of each factor, as written, by the name of the factor.
 Values = dict[str, str]
 
-MOST_COMBINATIONS = 10_000
 #: The factor if the experiments of a SPEC differ in more than their parameters.
 EXPERIMENT = "experiment"
 
@@ -70,14 +67,10 @@ def combinations_of(spec: str, settings: Mapping[str, str], backend: str, metric
     ``metrics``, each ``ENTITY.METRIC``. Raises UsageError, or WrongCombinations, which names all
     invalid combinations. If all fail for the same reason, raises that error.
     """
-    values = {key: split_values(text, key) for key, text in settings.items()}
-    count = prod(len(several) for several in values.values())
-    if count > MOST_COMBINATIONS:
-        raise UsageError(f"--set makes {count} combinations; at most {MOST_COMBINATIONS} are allowed")
+    values = split_settings(settings)
     listed: list[tuple[Values, Member | Recorded]] = []
     refused: list[tuple[Values, MptcplabError]] = []
-    for picked in product(*values.values()):
-        changes = dict(zip(values, picked, strict=True))
+    for changes in each_combination(values):
         chosen = {key: value for key, value in changes.items() if len(values[key]) > 1}
         try:
             listed += [(chosen, member) for member in find(spec, changes)]
@@ -91,6 +84,11 @@ def combinations_of(spec: str, settings: Mapping[str, str], backend: str, metric
             refused.append((chosen | own, error))
     _refuse(refused, len(found) + len(refused))
     return Sweep(_factors(found), found)
+
+
+def arms_by_value(specs: Sequence[str], values: Mapping[str, Sequence[str]]) -> list[Member | Recorded]:
+    """Returns the experiments of all SPECs once for each combination of the values of ``--set``."""
+    return [member for spec in dict.fromkeys(specs) for one in each_combination(values) for member in find(spec, one)]
 
 
 def _own_values(listed: Sequence[tuple[Values, Member | Recorded]], set_keys: Mapping[str, object]) -> list[Values]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
+from math import prod
 
 from mptcplab.errors import UsageError
 from mptcplab.units import Duration, Probability, QuantityError, Rate, Size
 
+MOST_COMBINATIONS = 10_000
 _OPENING, _CLOSING, _QUOTES = "[{", "]}", "'\""
 _PLAIN = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _QUEUE_LIMIT = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(p|bdp)")
@@ -41,6 +45,19 @@ class Factor:
         if None in read or len(units) > 1:
             return None
         return tuple(found[0] for found in read if found), units.pop()
+
+
+def each_combination(values: Mapping[str, Sequence[str]]) -> Iterator[dict[str, str]]:
+    """Yields the changes of each combination of the values of ``--set``. Raises UsageError if there are too many."""
+    count = prod(len(several) for several in values.values())
+    if count > MOST_COMBINATIONS:
+        raise UsageError(f"--set makes {count} combinations; at most {MOST_COMBINATIONS} are allowed")
+    yield from (dict(zip(values, picked, strict=True)) for picked in product(*values.values()))
+
+
+def split_settings(settings: Mapping[str, str]) -> dict[str, list[str]]:
+    """Splits the values of each ``--set``. Raises UsageError."""
+    return {key: split_values(text, key) for key, text in settings.items()}
 
 
 def split_values(text: str, key: str) -> list[str]:
