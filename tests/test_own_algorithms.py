@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from command_line import mptcplab
+from mptcplab import run
 from mptcplab.errors import SpecError, Unsupported
 from mptcplab.experiment import Experiment
 from mptcplab.results import Bundle, summary
-from mptcplab.runner import run
 
 DESCRIPTION = """\
 name: own

@@ -1,6 +1,9 @@
 """mptcplab: the laboratory for Multipath TCP.
 
-    from mptcplab import Experiment, load, members, resolve, run
+    import mptcplab
+
+    runs = mptcplab.run(mptcplab.load("alenazi2019/fig9", set={"links.*.rate": "5mbit"}))
+    runs.metrics(kind="flow")
 
 The names are loaded when they are first used, so that `import mptcplab` costs nothing.
 """
@@ -12,20 +15,30 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mptcplab.experiment.description import Experiment
-    from mptcplab.experiment.load import load, members
+    from mptcplab.experiment.load import members
     from mptcplab.experiment.resolve import resolve
-    from mptcplab.runner import run
+    from mptcplab.interactive import Comparison, Experiments, Run, Runs, compare, load, run
 
 # Public name -> the module that has it.
 _HOMES = {
     "Experiment": "mptcplab.experiment.description",
-    "load": "mptcplab.experiment.load",
     "members": "mptcplab.experiment.load",
     "resolve": "mptcplab.experiment.resolve",
-    "run": "mptcplab.runner",
+    **dict.fromkeys(("Comparison", "Experiments", "Run", "Runs", "compare", "load", "run"), "mptcplab.interactive"),
 }
 
-__all__ = ["Experiment", "load", "members", "resolve", "run"]
+__all__ = [
+    "Comparison",
+    "Experiment",
+    "Experiments",
+    "Run",
+    "Runs",
+    "compare",
+    "load",
+    "members",
+    "resolve",
+    "run",
+]
 
 
 def __getattr__(name: str) -> object:

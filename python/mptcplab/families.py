@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mptcplab.results import Spread, argmax, check_metric, crossover, ratio
 
 if TYPE_CHECKING:
-    from mptcplab.experiment import FamilyMetric, Member, Resolved
+    from mptcplab.experiment import Experiment, FamilyMetric, Member, Resolved
     from mptcplab.recorded import Recorded
     from mptcplab.results import Bundle
 
@@ -17,9 +17,9 @@ Json = dict[str, Any]
 Repetitions = Mapping[str, Sequence["Bundle"]]
 
 
-def check(member: Member | Recorded, resolved: Resolved) -> None:
-    """Refuses family metrics of entities or metrics that a member does not have. Raises SpecError."""
-    for index, metric in enumerate(member.family_metrics):
+def check(described: Member | Recorded | Experiment, resolved: Resolved) -> None:
+    """Refuses family metrics of entities or metrics that an experiment does not have. Raises SpecError."""
+    for index, metric in enumerate(_family_metrics(described)):
         for name in _metrics_of(metric):
             check_metric(name, resolved.data, f"family.{index}.{metric.kind}")
 
@@ -84,6 +84,12 @@ def _entry(spread: Spread | None, why: str | None, *, experiment: str | None = N
         "ci95": [spread.low, spread.high] if spread else None,
         "why": None if spread else why,
     }
+
+
+def _family_metrics(described: Member | Recorded | Experiment) -> Sequence[FamilyMetric]:
+    from mptcplab.experiment import Experiment  # the models load only when something is checked
+
+    return described.family if isinstance(described, Experiment) else described.family_metrics
 
 
 def _metrics_of(metric: FamilyMetric) -> list[str]:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from mptcplab.backends import Backend
-    from mptcplab.experiment import Experiment, Member
 
     Resolved = dict[str, Any]
 
@@ -78,30 +77,6 @@ class Nobody:
 
     def finished(self, job: Job, bundle: Bundle) -> None:
         pass
-
-
-def run(
-    experiment: Experiment | Member,
-    *,
-    on: str = "sim",
-    seed: int = 1,
-    repeat: int = 1,
-    out: str | Path = "results",
-    allow_programs: bool = False,
-) -> list[Bundle]:
-    """Run an experiment ``repeat`` times and give its bundles; ``bundle.record["metrics"]`` has what was measured.
-
-    What is done already under ``out`` is not run again; look at the bundles' ``status``. Programs and classes that a
-    description brings along run if ``allow_programs`` says so, or somebody did before; under sudo with the rights of
-    its caller, whose the whole process becomes where there are classes. Raises SpecError, Unsupported, PrivilegeError,
-    NotAllowed or RunFailed.
-    """
-    from mptcplab.experiment import Experiment, resolve
-
-    resolved = resolve(experiment) if isinstance(experiment, Experiment) else experiment.resolve()
-    with consent.policy("allow" if allow_programs else "refuse"):
-        jobs = plan([resolved.data], on, seed=seed, repeat=repeat, out=Path(out))
-    return execute(jobs, Nobody())
 
 
 def choose(experiments: Iterable[Resolved], backend_name: str, among: Sequence[str] = ()) -> list[Choice]:
@@ -171,6 +146,18 @@ def plan(
     experiments = list({digest(experiment): experiment for experiment in experiments}.values())
     work = list(zip(experiments, choose(experiments, backend_name, among), strict=True))
     return plan_chosen(work, backend_name, seed=seed, repeat=repeat, out=out, fresh=fresh)
+
+
+def plan_on(
+    backends: Sequence[str], experiments: Sequence[Resolved], *, seed: int, repeat: int, out: Path, native: bool = False
+) -> list[Job]:
+    """Returns the jobs of experiments on several back-ends, which use the first choices that all of them have.
+
+    With ``native``, each back-end uses its own first choice. Raises what ``plan`` raises.
+    """
+    names = list(dict.fromkeys(backends))
+    among = [] if native else names
+    return [job for name in names for job in plan(experiments, name, seed=seed, repeat=repeat, out=out, among=among)]
 
 
 def plan_chosen(

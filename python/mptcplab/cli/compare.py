@@ -24,8 +24,6 @@ from mptcplab.cli.options import (
 if TYPE_CHECKING:
     from mptcplab.results import Bundle
 
-#: Columns up to the ratio. The page also has its interval.
-SHOWN_COLUMNS = 7
 EXAMPLE = (
     "Example: mptcplab compare examples/two-paths-mptcp.yaml "
     "--set flows.download.scheduler=min_rtt,redundant --repeat 10"
@@ -68,7 +66,16 @@ def command(
     from rich.markup import escape
 
     from mptcplab.cli.output import print_json, print_line, print_remark, print_table, write_text
-    from mptcplab.report import arms_of, comparison_page, metrics_grid, notes, outages_of, shares_grid, table_of
+    from mptcplab.report import (
+        SHOWN_COLUMNS,
+        arms_of,
+        comparison_page,
+        metrics_grid,
+        notes,
+        outages_of,
+        shares_grid,
+        table_of,
+    )
     from mptcplab.results import agreement, summary
 
     agreed = agreement(bundles, band)
@@ -106,7 +113,7 @@ def _bundles(
     from mptcplab.cli.progress import progress
     from mptcplab.cli.specs import overrides
     from mptcplab.report import in_order
-    from mptcplab.runner import execute, plan
+    from mptcplab.runner import execute, plan_on
     from mptcplab.sweep import arms_by_value, split_settings
 
     directories = [Path(word) for word in what if Path(word).is_dir()]
@@ -115,9 +122,7 @@ def _bundles(
     experiments = [member.resolve().data for member in members]
     listed = [bundle for directory in directories for bundle in in_order(bundles_under([directory]))]
     here = {bundle.path.resolve(): bundle for bundle in listed}.values()
-    names = list(dict.fromkeys(backends)) if experiments else []
-    among = [] if native else names
-    work = [job for name in names for job in plan(experiments, name, seed=seed, repeat=repeat, out=out, among=among)]
+    work = plan_on(backends if experiments else [], experiments, seed=seed, repeat=repeat, out=out, native=native)
     with progress(work) as observer:
         done = execute(work, observer, workers=jobs)
     return [*here, *done]

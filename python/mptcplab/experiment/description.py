@@ -184,6 +184,13 @@ class Experiment(Model):
 
     __hash__ = None  # type: ignore[assignment]
 
+    def _repr_html_(self) -> str:
+        """Returns what a notebook shows. Raises SpecError if the description cannot be resolved."""
+        from mptcplab.card import as_html
+        from mptcplab.experiment.resolve import resolve  # resolving needs this module
+
+        return as_html(resolve(self).data)
+
     @classmethod
     def from_yaml(cls, source: str | Path) -> Experiment:
         """Reads the text of a description, or the file at a `Path`. Raises SpecError with the place of

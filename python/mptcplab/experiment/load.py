@@ -77,6 +77,12 @@ class Member:
     def __repr__(self) -> str:
         return f"Member({self.name!r})"
 
+    def _repr_html_(self) -> str:
+        """Returns what a notebook shows."""
+        from mptcplab.card import as_html  # the templates load only for a notebook
+
+        return as_html(self.resolve().data)
+
 
 def members(path: str | Path, changes: Mapping[str, str] | None = None) -> list[Member]:
     """Returns all experiments of a description file, with `changes` (path or parameter -> YAML) made.

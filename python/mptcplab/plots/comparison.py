@@ -9,7 +9,7 @@ import numpy as np
 
 from mptcplab import metrics
 from mptcplab.plots.bins import TIME, bin_width
-from mptcplab.plots.drawing import INK, PALETTE, Drawing, Line, label_line_ends, new_figure, sampled, style
+from mptcplab.plots.drawing import INK, PALETTE, Drawing, Line, font_size, label_line_ends, new_figure, sampled, style
 from mptcplab.plots.marks import are_alike, draw_marks, marks_of
 from mptcplab.results import RunData, Spread
 
@@ -41,7 +41,7 @@ def overlay(name: str, arms: Mapping[str, Sequence[RunData]], flow: str) -> Draw
             if all(are_alike(marks, other, width) for other in others):
                 draw_marks(plot, marks, labels=number == 0)
         axes.flat[-1].set(xlabel=TIME)
-        figure.supylabel(f"Goodput in Mbit/s (bins of {width:g} s)", fontsize=10)
+        figure.supylabel(f"Goodput in Mbit/s (bins of {width:g} s)", fontsize=font_size(1))
     alt = "; ".join(f"{line.label}: mean of medians {np.mean(line.y):.3g} Mbit/s" for line in lines)
     return Drawing(
         name,

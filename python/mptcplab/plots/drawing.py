@@ -6,9 +6,11 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -57,6 +59,26 @@ _SETTINGS: Any = {
     "figure.facecolor": "none",
     "axes.facecolor": "none",
 }
+
+
+class Canvas(Protocol):
+    """Where figures are drawn, in the style of whoever gives it, instead of in figures of mptcplab's pages."""
+
+    def panels(self, rows: int, columns: int, **options: Any) -> tuple[Figure, Any]:
+        """Returns the figure and its axes as a two-dimensional array. `options` are those of ``Figure.subplots``."""
+
+
+_canvas: ContextVar[Canvas | None] = ContextVar("canvas", default=None)
+
+
+@contextmanager
+def drawing_on(canvas: Canvas) -> Iterator[None]:
+    """Draws all figures of the block on ``canvas`` and with matplotlib's settings as they are."""
+    token = _canvas.set(canvas)
+    try:
+        yield
+    finally:
+        _canvas.reset(token)
 
 
 @dataclass(frozen=True)
@@ -132,16 +154,32 @@ def _export(drawing: Drawing, directory: Path) -> Iterator[Path]:
 
 
 def style() -> Any:
-    """Returns the settings of all figures, as a context that restores matplotlib's own settings."""
+    """Returns the settings of all figures, as a context that restores matplotlib's own settings.
+
+    On a canvas, these are the settings as they are, except that names are always text.
+    """
     import matplotlib as mpl
 
-    return mpl.rc_context(_SETTINGS)
+    return mpl.rc_context(_SETTINGS if _canvas.get() is None else {"text.parse_math": False})
+
+
+def font_size(part: float) -> float:
+    """Returns a part of the usual size of the font, in points."""
+    import matplotlib as mpl
+
+    return part * float(mpl.rcParams["font.size"])
 
 
 def new_figure(rows: int = 1, columns: int = 1, *, height: float = 3.3, **options: Any) -> tuple[Figure, Any]:
-    """Makes a figure 9 inches wide, with its axes as a two-dimensional array. Call it within ``style()``."""
+    """Makes a figure 9 inches wide, with its axes as a two-dimensional array. Call it within ``style()``.
+
+    On a canvas, returns the figure and axes of the canvas.
+    """
     from matplotlib.figure import Figure
 
+    canvas = _canvas.get()
+    if canvas is not None:
+        return canvas.panels(rows, columns, **options)
     figure = Figure(figsize=(9, height), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False, **options)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mptcplab.plots.drawing import BAND, FAINT
+from mptcplab.plots.drawing import BAND, FAINT, font_size
 from mptcplab.results import Happening, RunData
 from mptcplab.results.entities import DOWN, Json
 from mptcplab.results.recovery import repair_of
@@ -93,7 +93,7 @@ def draw_marks(axes: Axes, marks: list[Mark], *, labels: bool = True) -> None:
             xycoords=("data", "axes fraction"),
             xytext=(2, 4 + 12 * row),
             textcoords="offset points",
-            fontsize=9,
+            fontsize=font_size(0.9),
             color=FAINT,
             annotation_clip=False,
         )

@@ -14,6 +14,7 @@ from mptcplab.plots.drawing import (
     PALETTE,
     Drawing,
     Line,
+    font_size,
     label_line_ends,
     new_figure,
     sampled,
@@ -101,7 +102,7 @@ def link_rates(run: RunData) -> Drawing | None:
         plot.set_visible(False)
     for plot in axes[-1]:
         plot.set_xlabel(TIME)
-    figure.supylabel("Mbit/s on the wire", fontsize=10)
+    figure.supylabel("Mbit/s on the wire", fontsize=font_size(1))
     more = f"; the {len(shown)} busiest of {len(lines)} directions" if len(lines) > len(shown) else ""
     alt = "; ".join(f"{line.label}: mean {np.mean(line.y):.3g} Mbit/s" for line in shown)
     return Drawing("links", f"Rate on each link{more}", alt, figure, "time_s", "wire_rate_mbps", lines)

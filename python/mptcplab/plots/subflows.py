@@ -12,7 +12,7 @@ import numpy as np
 from mptcplab import metrics
 from mptcplab.metrics.arrays import Floats
 from mptcplab.plots.bins import TIME, bin_width
-from mptcplab.plots.drawing import INK, PALETTE, Drawing, Line, new_figure, thinned
+from mptcplab.plots.drawing import INK, PALETTE, Drawing, Line, font_size, new_figure, thinned
 from mptcplab.plots.marks import draw_marks, marks_of
 from mptcplab.results import RunData, Series, Subflow, carried, subflows_of
 from mptcplab.results.subflows import tells_arrivals
@@ -69,7 +69,7 @@ def stacked(run: RunData) -> Drawing | None:
         plot.plot(starts + width / 2, rates / 1e6, color=INK, linewidth=1.2, drawstyle="steps-mid", label="goodput")
         lines.append(Line("goodput", starts + width / 2, rates / 1e6))
     plot.set(xlim=(0, run.end_s), ylim=(0, None), xlabel=TIME, ylabel=f"Mbit/s (bins of {width:g} s)")
-    plot.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=9)
+    plot.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=font_size(0.9))
     draw_marks(plot, marks_of(run))
     alt = "; ".join(f"subflow {line.label}: mean {np.mean(line.y):.3g} Mbit/s" for line in lines)
     what = "Arrived in order on" if all(tells_arrivals(run, subflow) for subflow in shown) else "Sent on"
@@ -100,7 +100,7 @@ def timeline(run: RunData) -> Drawing | None:
         loc="upper left",
         bbox_to_anchor=(1, 1),
         frameon=False,
-        fontsize=9,
+        fontsize=font_size(0.9),
     )
     draw_marks(plot, marks_of(run))
     lines = [Line(_label(s), list(_life(run, s)), [s.id, s.id]) for lane in shown for s in lane.subflows]
@@ -198,7 +198,7 @@ def _panels(run: RunData, name: str, title: str, metric: str, factor: float, uni
         plot.set_visible(False)
     for plot in axes[-1]:
         plot.set_xlabel(TIME)
-    figure.supylabel(unit, fontsize=10)
+    figure.supylabel(unit, fontsize=font_size(1))
     alt = "; ".join(f"subflow {line.label}: median {np.median(line.y):.3g} {unit}" for line in lines)
     more = f"; {len(shown)} of {len(pairs)} pairs of addresses" if len(pairs) > len(shown) else ""
     return Drawing(name, f"{title} of the subflows of {flow}{more}", alt, figure, "time_s", f"{name}_{unit}", lines)

@@ -4,7 +4,7 @@ from mptcplab.report.agreement import metrics_grid, notes, shares_grid
 from mptcplab.report.beside import Beside
 from mptcplab.report.capture import capture_page
 from mptcplab.report.captured import captured_hosts, host_page
-from mptcplab.report.comparison import arms_of, comparison_page, in_order, outages_of, table_of
+from mptcplab.report.comparison import SHOWN_COLUMNS, arms_of, comparison_page, in_order, outages_of, table_of
 from mptcplab.report.contest import contest_page
 from mptcplab.report.publication import Published
 from mptcplab.report.reproduction import judged, pictures_of, rankings, reproduction_page, sheets, tally
@@ -12,6 +12,7 @@ from mptcplab.report.run import run_page
 from mptcplab.report.sweep import findings, medians_of, sweep_page
 
 __all__ = [
+    "SHOWN_COLUMNS",
     "Beside",
     "Published",
     "arms_of",

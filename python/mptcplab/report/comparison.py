@@ -32,6 +32,8 @@ OUTAGE = {
     "mean_after_bps": "rate after",
 }
 MOST_FLOWS = 8
+#: Columns of the table up to the ratio, for where there is no room. The page also has its interval.
+SHOWN_COLUMNS = 7
 #: What an arm is called from which nothing tells it apart but that the others were changed.
 AS_DESCRIBED = "as described"
 

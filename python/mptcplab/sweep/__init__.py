@@ -4,10 +4,11 @@ from mptcplab.sweep.combinations import Combination, Sweep, arms_by_value, combi
 from mptcplab.sweep.factors import Factor, split_settings
 from mptcplab.sweep.finds import Find, crossing_axis
 from mptcplab.sweep.outcome import Outcome
-from mptcplab.sweep.table import write_table
+from mptcplab.sweep.table import Column, factor_columns, write_table
 from mptcplab.sweep.workers import carry_out, cluster, processes
 
 __all__ = [
+    "Column",
     "Combination",
     "Factor",
     "Find",
@@ -18,6 +19,7 @@ __all__ = [
     "cluster",
     "combinations_of",
     "crossing_axis",
+    "factor_columns",
     "in_words",
     "processes",
     "split_settings",

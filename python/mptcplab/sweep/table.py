@@ -13,6 +13,8 @@ from mptcplab.sweep.combinations import EXPERIMENT
 from mptcplab.sweep.factors import Factor
 from mptcplab.sweep.outcome import Outcome
 
+#: The name of a column, its type, and its values.
+Column = tuple[str, str, list[Any]]
 #: Entities whose metrics are copied to every row of a run, with the entity before the name of the metric.
 WHOLE_RUN = ("run", "events.")
 OTHER_COLUMNS = ("backend", "seed", "status", "bundle", "expectations_held", "flow")
@@ -31,13 +33,10 @@ def write_table(path: Path, outcome: Outcome, relative_to: Path) -> None:
         for bundle in bundles
         for flow in (flow["id"] for flow in combination.experiment["flows"])
     ]
-    columns: list[tuple[str, str, list[Any]]] = []
+    columns: list[Column] = []
     for factor in outcome.sweep.factors:
-        name, written = _column(factor), [values[factor.name] for values, _, _ in rows]
-        columns += [(name, "text", written)] if factor.name != EXPERIMENT else []
-        if factor.numbers is not None:
-            number = dict(zip(factor.values, factor.numbers, strict=True))
-            columns.append((f"{name}:number", "float64", [number[value] for value in written]))
+        written = [values[factor.name] for values, _, _ in rows]
+        columns += [column for column in factor_columns(factor, written) if column[0] != EXPERIMENT]
     columns += [(key, "text", [bundle.record[key] for _, bundle, _ in rows]) for key in ("experiment", "backend")]
     columns.append(("seed", "int64", [bundle.record["seed"] for _, bundle, _ in rows]))
     columns.append(("status", "text", [bundle.status for _, bundle, _ in rows]))
@@ -53,12 +52,18 @@ def write_table(path: Path, outcome: Outcome, relative_to: Path) -> None:
         raise BundleError(str(error)) from error
 
 
-def _column(factor: Factor) -> str:
-    """Returns the name of the column of a factor. A parameter whose name is taken has its long name, as
-    in ``--set``.
+def factor_columns(factor: Factor, written: Sequence[str | None], taken: Sequence[str] = OTHER_COLUMNS) -> list[Column]:
+    """Returns the columns of a factor: its values as written, and as numbers if all of them are numbers.
+
+    A parameter whose name is taken, by another column or a metric, has its long name, as in ``--set``.
     """
-    is_taken = factor.name in OTHER_COLUMNS or ("flow", factor.name) in METRICS
-    return f"parameters.{factor.name}" if is_taken else factor.name
+    is_taken = factor.name in taken or any(metric == factor.name for _, metric in METRICS)
+    name = f"parameters.{factor.name}" if is_taken else factor.name
+    columns: list[Column] = [(name, "text", list(written))]
+    if factor.numbers is not None:
+        number: dict[str | None, float] = dict(zip(factor.values, factor.numbers, strict=True))
+        columns.append((f"{name}:number", "float64", [number.get(value) for value in written]))
+    return columns
 
 
 def _held(bundle: Bundle) -> int | None:
