@@ -36,9 +36,7 @@ def test_notebook_runs_and_shows_its_figures(notebook: Path, tmp_path: Path) -> 
     book = nbformat.read(notebook, as_version=4)
     place = {"metadata": {"path": str(tmp_path / "examples" / "notebooks")}}
     nbclient.NotebookClient(book, timeout=LONGEST_CELL_S, resources=place).execute()
-    shown = {
-        cell.source: [output.data for output in cell.outputs if "data" in output] for cell in code_cells(book)
-    }
+    shown = {cell.source: [output.data for output in cell.outputs if "data" in output] for cell in code_cells(book)}
     drawn = [source for cell in code_cells(book) if is_to_show_a_figure(cell) for source in [cell.source]]
     assert drawn
     assert [source for source in drawn if sum("image/png" in data for data in shown[source]) != 1] == []
