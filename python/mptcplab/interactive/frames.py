@@ -132,7 +132,8 @@ def spreads_frame(arms: Mapping[str, Sequence[Bundle]], metrics: Sequence[str], 
 
 def _of_runs(bundles: Sequence[Bundle]) -> list[Column]:
     """Returns the columns that tell runs apart: experiment, parameters, changes, back-end and seed."""
-    values = {id(bundle): _factors(bundle) for bundle in bundles}
+    different = {id(bundle): bundle for bundle in bundles}
+    values = {key: _factors(bundle) for key, bundle in different.items()}
     factors: list[Column] = []
     for name in dict.fromkeys(chain(*values.values())):
         written = [values[id(bundle)].get(name) for bundle in bundles]
