@@ -22,6 +22,7 @@ TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]
 WITH_LINKS = [*TEXTS, ROOT / "SECURITY.md", ROOT / "CHANGELOG.md"]
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 RESULTS = ROOT / "docs" / "guide" / "results.md"
+FROM_PYTHON = ROOT / "docs" / "guide" / "python.md"
 SWEEPING = ROOT / "docs" / "guide" / "sweeping.md"
 DESCRIPTIONS = sorted(EXAMPLES.glob("*.yaml"))
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))

@@ -326,6 +326,8 @@ def test_compare_makes_an_arm_of_each_combination_of_values(desk: Path) -> None:
     # The link of 1 Mbit/s cannot carry a call of 1 Mbit/s with its headers.
     fast, slow = (run["flows"][0]["goodput_bps"] for run in document["runs"])
     assert slow < fast
+    refused = mptcplab("compare", "results", *setting, cwd=desk)
+    assert is_refused(refused, 2, "--set", "has run already")
 
 
 def test_repetitions_of_one_experiment_are_one_arm(done: Path) -> None:

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import itertools
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
-from documentation import EXAMPLES, RESULTS, SWEEPING, TUTORIAL, Block, blocks, command_lines, documented_commands
+from documentation import (
+    EXAMPLES,
+    FROM_PYTHON,
+    RESULTS,
+    SWEEPING,
+    TUTORIAL,
+    Block,
+    blocks,
+    command_lines,
+    documented_commands,
+)
 from mptcplab.cli import app
 from mptcplab.errors import MptcplabError
 from typer.testing import CliRunner
@@ -43,17 +54,19 @@ def test_documented_command_line_exists(where: str, arguments: list[str]) -> Non
     assert options <= options_of(program.commands[arguments[0]] if is_command else program), where
 
 
-def test_tutorial_works_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", [TUTORIAL, FROM_PYTHON], ids=lambda page: page.stem)
+def test_page_works_from_top_to_bottom(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {"__name__": "tutorial"}
-    for block in blocks(TUTORIAL):
+    (tmp_path / "examples").symlink_to(EXAMPLES)
+    names: dict[str, object] = {"__name__": page.stem}
+    for block in blocks(page):
         if block.title:
             Path(block.title).write_text(block.text, encoding="utf-8")
         elif block.language == "sh" and not block.needs:
             for arguments in command_lines(block.text):
                 status, output = run(arguments)
                 assert status == block.exit_status, f"{block.place}: {output}"
-        elif block.language == "python":
+        elif block.language == "python" and (block.needs is None or find_spec(block.needs)):
             exec(compile(block.text, block.place, "exec"), names)
 
 

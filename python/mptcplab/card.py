@@ -17,9 +17,10 @@ MOST_ROWS = 20
 MOST_LINKS = 40
 MISSING = "\N{EN DASH}"
 _TABLE = Environment(autoescape=True).from_string(
+    '<div style="overflow-x: auto; white-space: nowrap">'
     "<table><thead><tr>{% for head in heads %}<th>{{ head }}</th>{% endfor %}</tr></thead><tbody>"
     "{% for row in rows %}<tr>{% for cell in row %}<td>{{ cell }}</td>{% endfor %}</tr>{% endfor %}</tbody></table>"
-    "{% if more %}<p>and {{ more }} more</p>{% endif %}"
+    "{% if more %}<p>and {{ more }} more</p>{% endif %}</div>"
 )
 _HEAD = Environment(autoescape=True).from_string("<p><b>{{ name }}</b> {{ title }}<br>{{ facts }}</p>")
 

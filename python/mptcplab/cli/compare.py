@@ -104,12 +104,15 @@ def _bundles(
     from mptcplab.cli.bundles import bundles_under
     from mptcplab.cli.progress import progress
     from mptcplab.cli.specs import overrides
+    from mptcplab.errors import UsageError
     from mptcplab.report.comparison import in_order
     from mptcplab.runner import execute, plan_on
     from mptcplab.sweep import arms_by_value, split_settings
 
     directories = [Path(word) for word in what if Path(word).is_dir()]
     specs = [word for word in what if not Path(word).is_dir()]
+    if settings and not specs:
+        raise UsageError("--set: changes descriptions, and everything that is compared has run already; name a SPEC")
     members = arms_by_value(specs, split_settings(overrides(settings)))
     experiments = [member.resolve().data for member in members]
     listed = [bundle for directory in directories for bundle in in_order(bundles_under([directory]))]

@@ -65,7 +65,7 @@ def samples_frame(bundles: Sequence[Bundle], entity: str, metric: str, library: 
         parts.append((time_s, _texts(table, "entity")[rows], _texts(table, "metric")[rows], value))
     time_s, entities, metrics, values = (_joined(column) for column in zip(*parts, strict=True))
     columns: list[Column] = [
-        *_of_runs(_repeated(bundles, [len(part[0]) for part in parts])),
+        *_repeated(_of_runs(bundles), [len(part[0]) for part in parts]),
         ("time_s", "float64", time_s),
         ("entity", "text", entities),
         ("metric", "text", metrics),
@@ -89,7 +89,7 @@ def units_frame(bundles: Sequence[Bundle], flow: str, library: Library) -> Any:
     times = (("sent_s", "float64"), ("received_s", "float64"), ("delivered_s", "float64"), ("delay_s", "float64"))
     found = zip((*heads, *times), zip(*parts, strict=True), strict=True)
     columns: list[Column] = [
-        *_of_runs(_repeated(bundles, [len(part[0]) for part in parts])),
+        *_repeated(_of_runs(bundles), [len(part[0]) for part in parts]),
         *((name, kind, _joined(column)) for (name, kind), column in found),
     ]
     return _frame(columns, library)
@@ -132,7 +132,8 @@ def spreads_frame(arms: Mapping[str, Sequence[Bundle]], metrics: Sequence[str], 
 
 def _of_runs(bundles: Sequence[Bundle]) -> list[Column]:
     """Returns the columns that tell runs apart: experiment, parameters, changes, back-end and seed."""
-    values = {id(bundle): _factors(bundle) for bundle in bundles}
+    different = {id(bundle): bundle for bundle in bundles}
+    values = {key: _factors(bundle) for key, bundle in different.items()}
     factors: list[Column] = []
     for name in dict.fromkeys(chain(*values.values())):
         written = [values[id(bundle)].get(name) for bundle in bundles]
@@ -174,8 +175,10 @@ def _matching(table: Table, column: str, pattern: str) -> Any:
     return np.array([fnmatchcase(name, pattern) for name in names], dtype=bool)[codes] if names else codes == 0
 
 
-def _repeated(bundles: Sequence[Bundle], counts: Sequence[int]) -> list[Bundle]:
-    return [bundle for bundle, count in zip(bundles, counts, strict=True) for _ in range(count)]
+def _repeated(columns: Sequence[Column], counts: Sequence[int]) -> list[Column]:
+    """Returns columns of runs as columns of tables, of which each run has some rows."""
+    types = {"text": object, "int64": np.int64, "float64": np.float64}
+    return [(name, kind, np.repeat(np.array(values, dtype=types[kind]), counts)) for name, kind, values in columns]
 
 
 def _joined(parts: Sequence[Any]) -> Any:
@@ -197,4 +200,9 @@ def _frame(columns: Sequence[Column], library: Library) -> Any:
         types = {"text": "object", "int64": "int64", "float64": "float64"}
         return module.DataFrame({name: module.Series(values, dtype=types[kind]) for name, kind, values in columns})
     types = {"text": module.String, "int64": module.Int64, "float64": module.Float64}
-    return module.DataFrame([module.Series(name, list(values), dtype=types[kind]) for name, kind, values in columns])
+    series = [
+        # Texts of an array are objects, which polars does not take for text.
+        module.Series(name, list(values) if kind == "text" else values, dtype=types[kind], nan_to_null=True)
+        for name, kind, values in columns
+    ]
+    return module.DataFrame(series)

@@ -16,7 +16,7 @@ from mptcplab.interactive.frames import Library
 from mptcplab.interactive.plot import RunPlot, RunsPlot
 from mptcplab.recorded import Recorded
 from mptcplab.report.comparison import arms_of
-from mptcplab.report.quantities import quantity
+from mptcplab.report.quantities import head, quantity
 from mptcplab.results import METRICS, Bundle, find
 from mptcplab.runner import Nobody, execute, plan
 
@@ -43,7 +43,7 @@ class Run(Bundle):
         title = f"on {self.record['backend']}, seed {self.record['seed']}"
         facts = ": ".join(part for part in (self.status, self.record["why"]) if part)
         rows = [[flow, *cells] for flow, cells in _flow_cells(self).items()]
-        parts = [card.heading(self.record["experiment"], title, facts), card.table(("flow", *SHOWN), rows)]
+        parts = [card.heading(self.record["experiment"], title, facts), card.table(("flow", *map(head, SHOWN)), rows)]
         if self.record["result"] is not None:
             parts.append(as_image(self.plot.throughput(), "Goodput over time"))
         return "".join(parts)
@@ -135,7 +135,7 @@ class Runs(Sequence[Run]):
             for run in self
             for flow, cells in _flow_cells(run).items()
         ]
-        return card.table(("experiment", "backend", "seed", "status", "flow", *SHOWN), rows)
+        return card.table(("experiment", "backend", "seed", "status", "flow", *map(head, SHOWN)), rows)
 
 
 def run(
