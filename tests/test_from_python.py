@@ -202,6 +202,10 @@ def test_figures_combine_in_axes_that_exist(runs: mptcplab.Runs) -> None:
     assert "#abcdef" in first < both
     assert plot.get_xlim()[1] >= 10
     assert plot.get_ylim()[1] >= 50
+    dots = figure.subplots()
+    for run in runs:
+        run.plot.arrivals(ax=dots)
+    assert all(line.get_markerfacecolor() == line.get_color() for line in dots.lines if line.get_marker() == ".")
     with pytest.raises(UsageError, match="found 1 axes for 2 panels"):
         runs[0].plot.windows(ax=plot)
     several = figure.subplots(1, 2)

@@ -115,10 +115,11 @@ def _recolour(artists: Sequence[Any], shift: int) -> int:
     new |= {INK: to_rgba(text), FAINT: to_rgba(text, 0.65), BAND: to_rgba(text, BAND_OPACITY)}
     used: set[str] = set()
     for artist in artists:
-        for name in _PROPERTIES:
-            get = getattr(artist, f"get_{name}", None)
-            if get is not None:
-                used |= _replace(artist, name, get(), new)
+        # All are read first, because the colour of a marker can be that of its line.
+        getters = {name: getattr(artist, f"get_{name}", None) for name in _PROPERTIES}
+        found = {name: get() for name, get in getters.items() if get is not None}
+        for name, colour in found.items():
+            used |= _replace(artist, name, colour, new)
     return len(used & {to_hex(colour) for colour in PALETTE})
 
 
