@@ -174,7 +174,7 @@ def test_arms_come_in_order_of_their_numbers_with_short_names(tmp_path: Path) ->
     assert list(arms_of(in_order(found))) == ["n2, queue=100p", "n2, queue=10p", "n10, queue=100p", "n10, queue=10p"]
 
 
-def test_more_arms_than_colours_are_drawn_experiment_by_experiment() -> None:
+def test_each_of_many_arms_has_a_panel_with_the_others_in_grey() -> None:
     def named(number: int, arm: int) -> RunData:
         return made_kernel_run(resolved(name=f"n{number}", title=str(arm)))
 
@@ -182,4 +182,8 @@ def test_more_arms_than_colours_are_drawn_experiment_by_experiment() -> None:
     drawing = overlay("goodput", arms, "bulk")
     assert drawing is not None
     assert [line.label for line in drawing.lines] == list(arms)
-    assert [len(axes.lines) >= 2 for axes in drawing.figure.axes] == [True] * 5
+    assert drawing.specification is not None
+    assert [panel.title for panel in drawing.specification.panels] == list(arms)
+    for panel in drawing.specification.panels:
+        assert [curve.label for curve in panel.shown] == [panel.title]
+        assert len(panel.curves) == len(arms)

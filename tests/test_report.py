@@ -80,7 +80,7 @@ def test_every_figure_is_exported_as_picture_and_numbers(tmp_path: Path) -> None
         if path.suffix == ".svg":
             ElementTree.parse(path)
     rows = list(csv.reader((tmp_path / "figures" / "throughput.csv").open()))
-    assert rows[0] == ["series", "time_s", "goodput_mbps"]
+    assert rows[0] == ["series", "time_s", "throughput_mbps"]
     bulk = [float(rate) for series, time, rate in rows[1:] if series == "bulk" and float(time) < 10]
     assert np.mean(bulk) == pytest.approx(7.2)
 
