@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mptcplab.cli.options import As_json, Fresh, Out, Seed
+from mptcplab.cli.options import As_json, Export, Format, Fresh, Out, Seed, Size, Style, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from concurrent.futures import Executor
 
-    from mptcplab.report.page import Picture
+    from mptcplab.plots import Exporter
+    from mptcplab.report.page import Grid, Picture
     from mptcplab.reproduction import Claim, Observations, Outcome, Study
     from mptcplab.results import Bundle
     from mptcplab.runner import Job, Observer
@@ -44,7 +45,11 @@ def command(
         ),
     ] = None,
     fresh: Fresh = False,
-    export: Annotated[Path | None, typer.Option(help="Also write every figure and number into this directory.")] = None,
+    export: Export = None,
+    formats: Format = None,
+    size: Size = None,
+    style: Style = None,
+    table: Table = None,
     as_json: As_json = False,
 ) -> None:
     """Reproduce a paper: compare each claim with measurements.
@@ -53,8 +58,10 @@ def command(
     repeated. Writes a page.
     """
     from mptcplab.backends import backend
+    from mptcplab.cli.exporting import exporter_of, print_grid, table_form
     from mptcplab.reproduction import Outcome, load, study
 
+    exporter, form = exporter_of(export, formats, size, style), table_form(table, as_json=as_json)
     backends = list(dict.fromkeys(on.split(",")))
     for name in backends:
         backend(name).ready()
@@ -72,9 +79,11 @@ def command(
         with progress([job for job in every if job.done is None]) as observer:
             bundles = [bundle for name in backends for bundle in _carried_out(work[name], pool, observer, jobs)]
         outcome = Outcome.of(planned, _observed(planned, bundles, pool, seed, out))
-        page = _write(outcome, bundles, pool, out / paper / PAGE, export)
+        page = _write(outcome, bundles, pool, out / paper / PAGE, exporter, quiet=as_json or form is not None)
     if as_json:
         print_json(summary(bundles) | document(outcome) | {"page": str(page)})
+    elif form is not None:
+        print_grid(_grid(outcome), form)
     else:
         _show(outcome, bundles)
         reused = sum(job.done is not None for job in every)
@@ -124,20 +133,39 @@ def _observed(planned: Study, bundles: Sequence[Bundle], pool: Executor, seed: i
     }
 
 
-def _write(outcome: Outcome, bundles: Sequence[Bundle], pool: Executor, page: Path, export: Path | None) -> Path:
-    """Writes the page, and with `export` the figures and numbers."""
+def _grid(outcome: Outcome) -> Grid:
+    """Returns a row for each claim and stack, with the verdict and its reason."""
+    from mptcplab.report import judged
+    from mptcplab.report.page import Grid
+
+    rows = [[claim.id, claim.says, *told] for claim in outcome.study.claims for told in judged(outcome, claim)]
+    return Grid(["claim", "what the paper says", "stack", "verdict", "why"], rows)
+
+
+def _write(
+    outcome: Outcome,
+    bundles: Sequence[Bundle],
+    pool: Executor,
+    page: Path,
+    exporter: Exporter | None,
+    *,
+    quiet: bool,
+) -> Path:
+    """Writes the page, and with an exporter the figures and numbers."""
     import shlex
 
+    from mptcplab.cli.exporting import write_captions
     from mptcplab.cli.output import write_text
     from mptcplab.report import pictures_of, reproduction_page, sheets
 
-    drawn = [pool.submit(pictures_of, sheet, export) for sheet in sheets(outcome)]
+    drawn = [pool.submit(pictures_of, sheet, exporter) for sheet in sheets(outcome)]
     pictures: list[Picture] = [picture for one in drawn for picture in one.result()]
     page.parent.mkdir(parents=True, exist_ok=True)
     records = [bundle.record for bundle in bundles]
     write_text(page, reproduction_page(outcome, pictures, records, shlex.join(["mptcplab", *sys.argv[1:]])))
-    if export is not None:
-        _export(outcome, export)
+    if exporter is not None:
+        write_captions(exporter, pictures, bundles, quiet=quiet)
+        _export(outcome, exporter.directory)
     return page
 
 

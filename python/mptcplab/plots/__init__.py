@@ -8,6 +8,7 @@ from mptcplab.plots.run import drawings_of
 from mptcplab.plots.specification import Specification
 from mptcplab.plots.subflows import stacked, timeline
 from mptcplab.plots.sweep import sweep_drawings
+from mptcplab.plots.words import metric_in_words
 
 __all__ = [
     "DEFAULT_FORMATS",
@@ -23,6 +24,7 @@ __all__ = [
     "bars",
     "drawings_of",
     "export",
+    "metric_in_words",
     "overlay",
     "stacked",
     "style",

@@ -128,8 +128,8 @@ class Specification:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The remarks, the curves that hide each other, and where the axis ends below a curve."""
-        found = [*self.remarks, *_coinciding(self.panels)]
+        """What lines and shades mean, the curves that hide each other, and where the axis ends below a curve."""
+        found = [*self.remarks, *_meanings(self.panels), *_coinciding(self.panels)]
         clipped = [panel for panel in self.panels if panel.is_clipped]
         if clipped:
             panel = max(clipped, key=lambda one: one.highest)
@@ -174,6 +174,17 @@ def _coinciding(panels: Sequence[Panel]) -> Iterable[str]:
         if alike and curve.label not in told and np.any(np.asarray(curve.y) != 0):
             told |= {curve.label, *alike}
             yield f"{' and '.join(alike)} {'coincides' if len(alike) == 1 else 'coincide'} with {curve.label}."
+
+
+def _meanings(panels: Sequence[Panel]) -> Iterable[str]:
+    """Yields what is drawn without a word beside it."""
+    marks = [mark for panel in panels for mark in panel.marks]
+    if any(panel.ceiling for panel in panels):
+        yield "Dashed: the capacity, which is what the network can carry after the events so far."
+    if any(mark.end_s is not None for mark in marks):
+        yield "Shaded: something is down."
+    if any(curve.low is not None and curve.form == "step" and curve.label for p in panels for curve in p.shown):
+        yield "Bands: the range of the runs."
 
 
 def _panel_document(panel: Panel) -> Json:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mptcplab.plots import bars
+from dataclasses import replace
+
+from mptcplab.plots import Drawing, bars, metric_in_words
 from mptcplab.report.page import Grid, Picture, render
 from mptcplab.report.quantities import MISSING, quantity
 from mptcplab.results import Spread
@@ -23,8 +25,13 @@ def contest_page(document: Json) -> str:
         document=document,
         places=_places(document),
         values=_values(document, algorithms),
-        pictures=[picture for n, one in enumerate(document["measures"]) if (picture := _picture(n, one, document))],
+        pictures=[Picture.of(drawing) for drawing in contest_drawings(document)],
     )
+
+
+def contest_drawings(document: Json) -> list[Drawing]:
+    """Returns the figure of each measure that has values."""
+    return [drawing for n, one in enumerate(document["measures"]) if (drawing := _drawing(n, one, document))]
 
 
 def _known(measure: Json) -> dict[str, Json]:
@@ -57,7 +64,7 @@ def _values(document: Json, algorithms: list[str]) -> Grid:
     return Grid(["algorithm", *heads], rows, frozenset(range(1, len(heads) + 1)))
 
 
-def _picture(number: int, measure: Json, document: Json) -> Picture | None:
+def _drawing(number: int, measure: Json, document: Json) -> Drawing | None:
     unit, factor = SHOWN.get(measure["unit"], (measure["unit"], 1.0))
     spreads = {
         name: Spread(value["n"], *(factor * part for part in (value["median"], *value["range"])))
@@ -65,7 +72,6 @@ def _picture(number: int, measure: Json, document: Json) -> Picture | None:
     }
     if not spreads:
         return None
-    better = f"{measure['metric']}, {measure['better']} is better"
+    better = f"{metric_in_words(measure['metric'])}, {measure['better']} is better"
     drawing = bars(f"measure-{number}", better, unit, spreads, marked=document["algorithm"])
-    picture = Picture.of(drawing)
-    return Picture(f"{measure['title']}: {better}", picture.alt, picture.svg)
+    return replace(drawing, title=f"{measure['title']}: {better}")
