@@ -107,7 +107,7 @@ def test_the_page_says_what_happened_first(page: str) -> None:
     words = [
         "bulk (mptcp) carried 5.8",
         "of its ceiling of 7.40 Mbit/s",
-        "cut at 10 s: the worst flow had nine tenths of what the network could carry after 400 ms; it had less in 1 s of 10 s",
+        "cut at 10 s: the worst flow had at least 90 % of the remaining capacity after 400 ms; it had less in 1 s of 10 s",
         "Expectations: 2 of 3 held",
         "Substituted: flows.bulk.cc: reno instead of lia (not in this kernel).",
     ]

@@ -194,7 +194,9 @@ def _panel_document(panel: Panel) -> Json:
         "y": _axis_document(panel.y, panel.top),
         "marks": [{"label": mark.label, "start_s": mark.start_s, "end_s": mark.end_s} for mark in panel.marks],
         "ceiling": None if panel.ceiling is None else _curve_document(panel.ceiling),
-        "curves": [_curve_document(curve) for curve in panel.curves],
+        # Curves in grey are those of the other panels.
+        "has_others": any(curve.is_context for curve in panel.curves),
+        "curves": [_curve_document(curve) for curve in panel.shown],
     }
 
 
@@ -206,8 +208,13 @@ def _curve_document(curve: Curve) -> Json:
     kept = kept_places(curve)
     columns = {"x": curve.x, "y": curve.y, "low": curve.low, "high": curve.high}
     numbers = {name: _rounded(np.asarray(c)[kept]) for name, c in columns.items() if c is not None}
-    flags = {"dashed": curve.is_dashed, "context": curve.is_context}
-    return {"label": curve.label, "form": curve.form, "colour": curve.colour, **flags, **numbers}
+    return {
+        "label": curve.label,
+        "form": curve.form,
+        "colour": curve.colour,
+        "dashed": curve.is_dashed,
+        **numbers,
+    }
 
 
 def kept_places(curve: Curve) -> Any:
