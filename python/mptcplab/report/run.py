@@ -76,7 +76,7 @@ def page_of(
         verdict=[*sentences(record, run), *busy(record, run.resolved)],
         warnings=_warnings(record),
         remarks=_remarks(record),
-        substitutions=[substituted(one) for one in record["substitutions"]],
+        substitutions=[f"Substituted: {substituted(one)}." for one in record["substitutions"]],
         held=sum(verdict["held"] for verdict in record["expectations"]),
         pictures=[Picture.of(drawing) for drawing in drawings_of(run)],
         flows=_flows(record),
