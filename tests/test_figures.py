@@ -193,15 +193,8 @@ def dom(page: str, directory: Path, *options: str) -> str:
     """Returns the page as the browser has it after its scripts ran."""
     file = directory / "page.html"
     file.write_text(page)
-    command = [
-        str(BROWSER),
-        "--headless",
-        "--no-sandbox",
-        "--virtual-time-budget=5000",
-        *options,
-        "--dump-dom",
-        str(file),
-    ]
+    fixed = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={directory / 'profile'}"]
+    command = [str(BROWSER), *fixed, *options, "--virtual-time-budget=5000", "--dump-dom", file.as_uri()]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
 
 

@@ -63,6 +63,8 @@ def throughput(run: RunData) -> Drawing | None:
     more = f"; the {MOST_LINES} largest of {len(lines)} flows" if len(lines) > len(shown) else ""
     alt = "; ".join(f"{line.label}: mean {np.mean(line.y):.3g} Mbit/s" for line in shown)
     remarks = (bins_told(width), *only_in_order(run, [line.label for line in shown]))
+    if panel.ceiling is not None and len(shown) > 1:
+        remarks += ("The capacity is that of the flow that can have most.",)
     specification = Specification((panel,), remarks=remarks, height=3.7)
     title = f"Throughput over time{more}"
     return Drawing.specified("throughput", title, alt, specification, "time_s", "throughput_mbps", lines)
