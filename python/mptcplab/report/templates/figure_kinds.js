@@ -17,12 +17,11 @@ class FigurePanel {
   isPlain = true;
 
   /** `others` are curves of other panels, which are drawn in grey. `highlighted` is shared by the panels of a figure. */
-  constructor(panel, others, layout, end, highlighted) {
+  constructor(panel, others, layout, highlighted) {
     const { x, y, marks, ceiling, curves } = panel;
     Object.assign(this, { marks, ceiling, curves, others, highlighted });
     this.unit = y.unit;
     this.high = y.high;
-    this.end = end;
     this.height = HEIGHTS[layout];
     if (x.unit !== "s") this.own = { view: { from: 0, to: x.high }, unit: x.unit };
     const isNamed = layout !== "grid" && marks.length > 0;
@@ -156,8 +155,7 @@ class FigurePanel {
   }
 
   readings(time, y, scale) {
-    const [name, unit] = this.own ? ["", this.own.unit] : ["", "s"];
-    const head = unit === "s" ? instant(time, scale.length) : `${name}${digits(time)} ${unit}`;
+    const head = this.own ? `${digits(time)} ${this.own.unit}` : instant(time, scale.length);
     const drawn = [...this.curves, ...(this.ceiling ? [{ ...this.ceiling, label: "capacity" }] : [])];
     const told = drawn.map((curve) => this.#reading(curve, time, y, scale)).filter(Boolean);
     return [{ text: head }, ...told];

@@ -20,7 +20,7 @@ class SectionFigures extends LinkedCharts {
       const others = panel.has_others ? panels.filter((_, m) => m !== n).flatMap(({ curves }) => curves) : [];
       const size = isGrid ? "grid" : layout === "rows" ? "rows" : "single";
       const frame = SectionFigures.#frame(live, figure, panel);
-      this.add(new Chart(frame, new FigurePanel(panel, others, size, this.whole.to, highlighted), []));
+      this.add(new Chart(frame, new FigurePanel(panel, others, size, highlighted), []));
     });
   }
 
