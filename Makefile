@@ -25,7 +25,7 @@ $(VENV)/.python: pyproject.toml scripts/prepare
 	touch $@
 
 $(VENV)/.tools: $(VENV)/.python
-	$(BIN)/pip install --quiet --group dev
+	$(BIN)/pip install --quiet --group tools
 	touch $@
 
 $(VENV)/.built: $(VENV)/.python $(RUST)

@@ -19,14 +19,14 @@ TEXT_LINKS = 40
 
 # Lengths in pixels.
 LAYER_WIDTH = 300
-LINK_HEIGHT = 44
+LINK_HEIGHT = 56
 NODE_WIDTH = 96
 NODE_HEIGHT = 40
 MARGIN = 24
 
 STYLE = """
 .topology { --ink: #1a1a1a; --paper: #ffffff; --host: #dbe9f6; --node: #efe7d6; --soft: #667 }
-.topology { font: 12px system-ui, sans-serif; max-width: 100%; height: auto }
+.topology { font: 12px system-ui, sans-serif; height: auto }
 @media (prefers-color-scheme: dark) {
   .topology { --ink: #e8e8e8; --paper: #16181c; --host: #23405c; --node: #4a412e; --soft: #a9b }
 }
@@ -182,6 +182,7 @@ def _bundles(experiment: Resolved) -> dict[tuple[str, str], list[Mapping[str, An
 
 def _draw_links(svg: Xml.Element, experiment: Resolved, places: Mapping[str, tuple[float, float]]) -> None:
     media = {medium["id"]: medium for medium in experiment["media"]}
+    node_of = {interface["id"]: interface["node"] for interface in experiment["interfaces"]}
     for (a, b), links in _bundles(experiment).items():
         (ax, ay), (bx, by) = places[a], places[b]
         for index, link in enumerate(links):
@@ -192,6 +193,14 @@ def _draw_links(svg: Xml.Element, experiment: Resolved, places: Mapping[str, tup
             Xml.SubElement(svg, "path", {"class": "link", "d": path})
             _text(svg, middle_x, middle_y - 4, link["id"])
             _text(svg, middle_x, middle_y + 10, link_summary(link, media), "detail")
+            _text(svg, middle_x, middle_y + 24, _ends(link, (ax, bx), a, node_of), "detail")
+
+
+def _ends(link: Mapping[str, Any], xs: tuple[float, float], a: str, node_of: Mapping[str, str]) -> str:
+    """Returns the names of the interfaces as they stand: the left one first."""
+    ends = [link["a"], link["b"]] if node_of[link["a"]] == a else [link["b"], link["a"]]
+    names = [end.removeprefix(f"{node_of[end]}.") for end in (ends if xs[0] <= xs[1] else ends[::-1])]
+    return " \N{EN DASH} ".join(names)
 
 
 def _draw_nodes(svg: Xml.Element, experiment: Resolved, places: Mapping[str, tuple[float, float]]) -> None:

@@ -7,7 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mptcplab.cli.options import As_json, Jobs, On, Out, Seed, html_only, rights
+from mptcplab.cli.options import (
+    As_json,
+    Export,
+    Format,
+    Jobs,
+    On,
+    Out,
+    Seed,
+    Size,
+    Style,
+    Table,
+    html_only,
+    rights,
+)
 
 if TYPE_CHECKING:
     from mptcplab.benchmark import Result, Standing
@@ -31,6 +44,11 @@ def command(
     out: Out = Path("results"),
     jobs: Jobs = None,
     report: Annotated[Path, typer.Option(help="File of the page.", callback=html_only)] = Path("bench-algorithm.html"),
+    export: Export = None,
+    formats: Format = None,
+    size: Size = None,
+    style: Style = None,
+    table: Table = None,
     as_json: As_json = False,
 ) -> None:
     """Compare an algorithm with all others of its kind.
@@ -38,10 +56,17 @@ def command(
     Runs the scenarios that tell algorithms of the kind apart, in the simulator. Runs that are already done are not
     repeated. Differences below 1 %, or that may be chance, are ties.
     """
+    from mptcplab.cli.exporting import exporter_of, print_grid, table_form, write_figures
+
+    exporter, form = exporter_of(export, formats, size, style), table_form(table, as_json=as_json)
+
+    from rich.markup import escape
+
     from mptcplab import benchmark
     from mptcplab.cli.output import print_json, print_line, print_remark, print_table, write_text
     from mptcplab.cli.progress import progress
-    from mptcplab.report.contest import contest_page
+    from mptcplab.report.contest import contest_drawings, contest_page
+    from mptcplab.report.page import Grid
     from mptcplab.runner import execute, plan
 
     contest = benchmark.contest(algorithm, kind, [name for name in against.split(",") if name], on)
@@ -56,10 +81,15 @@ def command(
     found = benchmark.standings(contest, bundles)
     document = benchmark.document(contest, found, bundles)
     write_text(report, contest_page(document))
+    grid = Grid(list(COLUMNS), [_row(standing) for standing in found], frozenset({2, 3, 4, 5}))
+    if exporter is not None:
+        write_figures(exporter, contest_drawings(document), bundles, quiet=as_json or form is not None)
     if as_json:
         print_json(document)
+    elif form is not None:
+        print_grid(grid, form)
     else:
-        print_table(COLUMNS, [_row(standing) for standing in found], right=(2, 3, 4, 5))
+        print_table(grid.heads, [[escape(cell) for cell in row] for row in grid.rows], right=grid.numeric)
         for entry in document["not_done"]:
             print_line(f"{entry['status']}: {entry['experiment']}, seed {entry['seed']}: {entry['why']}")
         print_remark(f"wrote {report}")
@@ -68,8 +98,6 @@ def command(
 
 
 def _row(standing: Standing) -> list[str]:
-    from rich.markup import escape
-
     from mptcplab.benchmark import short_name
     from mptcplab.report.quantities import MISSING, quantity
 
@@ -82,7 +110,7 @@ def _row(standing: Standing) -> list[str]:
         _ratio(own),
         f"{own.place} {'=' if own.tied else ' '}" if own else MISSING,
         str(own.tied) if own and own.tied else MISSING,
-        escape(short_name(known[0])) if known else MISSING,
+        short_name(known[0]) if known else MISSING,
     ]
 
 

@@ -10,6 +10,8 @@ import typer
 from mptcplab.cli.options import (
     Allow_programs,
     As_json,
+    Export,
+    Format,
     Jobs,
     On_each,
     Out,
@@ -17,6 +19,9 @@ from mptcplab.cli.options import (
     Root_programs,
     Seed,
     SeveralValues,
+    Size,
+    Style,
+    Table,
     html_only,
     rights,
 )
@@ -51,6 +56,11 @@ def command(
         float, typer.Option(min=0, max=1, help="Back-ends are equivalent if means differ by at most this fraction.")
     ] = 0.05,
     report: Annotated[Path, typer.Option(help="File of the page.", callback=html_only)] = Path("comparison.html"),
+    export: Export = None,
+    formats: Format = None,
+    size: Size = None,
+    style: Style = None,
+    table: Table = None,
     allow_programs: Allow_programs = False,
     root_programs: Root_programs = False,
     as_json: As_json = False,
@@ -60,6 +70,9 @@ def command(
     SPECs are run first, in turns; each combination of the values of --set KEY=V1,V2 is an arm. The page has overlays.
     With several back-ends it says how far they agree.
     """
+    from mptcplab.cli.exporting import exporter_of, print_grid, table_form, write_figures
+
+    exporter, form = exporter_of(export, formats, size, style), table_form(table, as_json=as_json)
     with rights(allow=allow_programs, root=root_programs):
         bundles = _bundles(what, on.split(","), settings, seed, repeat, out, jobs, native=native)
 
@@ -67,18 +80,30 @@ def command(
 
     from mptcplab.cli.output import print_json, print_line, print_remark, print_table, write_text
     from mptcplab.report.agreement import metrics_grid, notes, shares_grid
-    from mptcplab.report.comparison import SHOWN_COLUMNS, arms_of, comparison_page, outages_of, table_of
+    from mptcplab.report.comparison import (
+        SHOWN_COLUMNS,
+        arms_of,
+        comparison_drawings,
+        comparison_page,
+        outages_of,
+        table_of,
+    )
     from mptcplab.results import agreement, summary
 
     agreed = agreement(bundles, band)
     write_text(report, comparison_page(bundles, agreed))
+    if exporter is not None:
+        write_figures(exporter, comparison_drawings(bundles), bundles, quiet=as_json or form is not None)
     if as_json:
         print_json(summary(bundles) | ({"agreement": agreed} if agreed else {}))
         return
     arms = arms_of(bundles)
-    table, outages = table_of(arms), outages_of(arms)
-    rows = [[escape(cell) for cell in row[:SHOWN_COLUMNS]] for row in table.rows]
-    print_table(table.heads[:SHOWN_COLUMNS], rows, right=table.numeric)
+    grid, outages = table_of(arms), outages_of(arms)
+    if form is not None:
+        print_grid(grid, form)
+        return
+    rows = [[escape(cell) for cell in row[:SHOWN_COLUMNS]] for row in grid.rows]
+    print_table(grid.heads[:SHOWN_COLUMNS], rows, right=grid.numeric)
     if outages is not None:
         print_table(outages.heads, [[escape(cell) for cell in row] for row in outages.rows], right=outages.numeric)
     for grid in (metrics_grid(agreed), shares_grid(agreed)) if agreed else ():

@@ -32,5 +32,5 @@ def command(
 def _installed() -> Path:
     """Returns the examples of the package, or those of the checkout that it is run from."""
     package = Path(__file__).parents[1]
-    inside = package / "examples"
-    return inside if inside.is_dir() else package.parents[1] / "examples"
+    checkout = package.parents[1]
+    return (checkout if (checkout / "pyproject.toml").is_file() else package) / "examples"

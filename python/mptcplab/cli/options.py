@@ -68,6 +68,28 @@ Allow_programs: TypeAlias = Annotated[
 Root_programs: TypeAlias = Annotated[
     bool, typer.Option("--root-programs", help="Under sudo, run them as root and not as its caller.")
 ]
+Export: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--export", file_okay=False, help="Also write every figure, its caption and the references into this directory."
+    ),
+]
+Format: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--format", help="Forms that --export writes; default png,svg,csv.", metavar="pdf,pgf,.."),
+]
+Size: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--size", help="Width of what --export writes; default as on pages.", metavar="column|text|slide"),
+]
+Style: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--style", help="Fonts and widths of a publisher for --export.", metavar="plain|ieee|acm"),
+]
+Table: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--table", help="Print the table in this form and nothing else.", metavar="latex|markdown|csv"),
+]
 Fresh: TypeAlias = Annotated[bool, typer.Option("--fresh", help="Run again what is already done.")]
 
 

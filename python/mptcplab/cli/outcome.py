@@ -8,6 +8,7 @@ import numpy as np
 from rich.markup import escape
 
 from mptcplab.cli.output import RESULTS, print_table
+from mptcplab.report.page import Grid
 from mptcplab.report.quantities import quantity
 from mptcplab.report.verdict import fell_back, substituted, user_code
 from mptcplab.results import Spread
@@ -36,13 +37,19 @@ METRICS = (
 )
 
 
-def print_outcome(bundles: Sequence[Bundle]) -> None:
-    """Prints a row per flow of each experiment: the value of a single run, or the median of several."""
+def outcome_grid(bundles: Sequence[Bundle]) -> Grid:
+    """Returns a row per flow of each experiment: the value of a single run, or the median of several."""
     by_experiment: dict[str, list[Bundle]] = {}
     for bundle in bundles:
         by_experiment.setdefault(bundle.record["experiment"], []).append(bundle)
-    rows = [row for name, repetitions in by_experiment.items() for row in _rows(name, repetitions)]
-    print_table(COLUMNS, rows, right=range(2, len(COLUMNS)))
+    rows = [list(row) for name, repetitions in by_experiment.items() for row in _rows(name, repetitions)]
+    return Grid(list(COLUMNS), rows, frozenset(range(2, len(COLUMNS))))
+
+
+def print_outcome(bundles: Sequence[Bundle]) -> None:
+    """Prints the table of flows."""
+    grid = outcome_grid(bundles)
+    print_table(grid.heads, [[escape(cell) for cell in row] for row in grid.rows], right=grid.numeric)
 
 
 def print_substitutions(bundles: Sequence[Bundle]) -> None:
@@ -159,8 +166,8 @@ def _rows(name: str, repetitions: Sequence[Bundle]) -> list[tuple[str, ...]]:
     label = name if len(repetitions) == 1 else f"{name} (median of {len(repetitions)})"
     rows = [
         (
-            escape(label) if index == 0 else "",
-            escape(flow),
+            label if index == 0 else "",
+            flow,
             *(_value(repetitions, flow, metric, unit) for metric, unit in METRICS),
             *(_reached(repetitions, flow, metric) for metric in ("recovery_s", "full_rate_s")),
         )

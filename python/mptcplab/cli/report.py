@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mptcplab.cli.options import Allow_programs, html_only, rights
+from mptcplab.cli.options import Allow_programs, Export, Format, Size, Style, Table, html_only, rights
 
 if TYPE_CHECKING:
     from mptcplab.report.beside import Beside
@@ -25,9 +25,11 @@ def command(
     out: Annotated[
         Path | None, typer.Option(help="File of the page; default report.html in the bundle.", callback=html_only)
     ] = None,
-    export: Annotated[
-        Path | None, typer.Option(help="Also write every figure as PNG, SVG and CSV into this directory.")
-    ] = None,
+    export: Export = None,
+    formats: Format = None,
+    size: Size = None,
+    style: Style = None,
+    table: Table = None,
     simulate: Annotated[
         bool | None,
         typer.Option(
@@ -43,20 +45,22 @@ def command(
     beside a run in real time. For several runs side by side, see mptcplab compare.
     """
     from mptcplab.cli.bundles import one_bundle
+    from mptcplab.cli.exporting import exporter_of, print_grid, table_form, write_figures
 
+    exporter, form = exporter_of(export, formats, size, style), table_form(table)
     found = one_bundle(bundle)
     run = found.load()
 
     from mptcplab.backends import SIMULATOR
     from mptcplab.cli.output import print_line, print_remark, write_text
     from mptcplab.plots import drawings_of
-    from mptcplab.plots import export as export_figures
     from mptcplab.report.captured import captured_hosts, host_page
     from mptcplab.report.publication import Published
     from mptcplab.report.run import run_page
     from mptcplab.reproduction import Publication
 
     page = out or found.path / "report.html"
+    written: list[Path] = []
     publication = Publication.about(found.record["experiment"])
     with tempfile.TemporaryDirectory(prefix="mptcplab-") as scratch:
         with rights(allow=allow_programs):
@@ -67,12 +71,18 @@ def command(
         for host in captured:
             page_of_host = page.with_name(host.page)
             write_text(page_of_host, host_page(host))
-            print_line(f"wrote {page_of_host}")
+            written.append(page_of_host)
         write_text(page, run_page(found, captured, published=published, beside=beside))
-    print_line(f"wrote {page}")
-    if export is not None:
-        figures = export_figures([*drawings_of(run), *(beside.drawings if beside else ())], export)
-        print_line(f"wrote {len(figures)} figures into {export}")
+    if exporter is not None:
+        drawings = [*drawings_of(run), *(beside.drawings if beside else ())]
+        write_figures(exporter, drawings, [found], quiet=form is not None)
+    if form is not None:
+        from mptcplab.cli.outcome import outcome_grid
+
+        print_grid(outcome_grid([found]), form)
+        return
+    for path in [*written, page]:
+        print_line(f"wrote {path}")
     for line in published.tally if published else ():
         print_line(f"published values, {line}")
     if beside is None and simulate is None and found.record["backend"] != SIMULATOR:

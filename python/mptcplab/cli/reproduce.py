@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mptcplab.cli.options import As_json, Fresh, On_each, Out, Seed
+from mptcplab.cli.options import As_json, Export, Format, Fresh, On_each, Out, Seed, Size, Style, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from concurrent.futures import Executor
 
-    from mptcplab.report.page import Picture
+    from mptcplab.plots import Exporter
+    from mptcplab.report.page import Grid, Picture
     from mptcplab.reproduction import Claim, Observation, Observations, Outcome, Study
     from mptcplab.reproduction.arms import Arm
     from mptcplab.results import Bundle
@@ -50,7 +51,11 @@ def command(
         ),
     ] = None,
     fresh: Fresh = False,
-    export: Annotated[Path | None, typer.Option(help="Also write every figure and number into this directory.")] = None,
+    export: Export = None,
+    formats: Format = None,
+    size: Size = None,
+    style: Style = None,
+    table: Table = None,
     as_json: As_json = False,
 ) -> None:
     """Reproduce a paper: compare each claim with measurements.
@@ -58,8 +63,10 @@ def command(
     Each claim has a verdict on the stack of its time and one on today's. Runs that are already in --out are not
     repeated. Writes a page.
     """
+    from mptcplab.cli.exporting import exporter_of, print_grid, table_form
     from mptcplab.reproduction import Outcome, load, study
 
+    exporter, form = exporter_of(export, formats, size, style), table_form(table, as_json=as_json)
     backends = list(dict.fromkeys(on.split(",")))
     planned = study(load(paper), backends, only=only, quick=quick)
 
@@ -77,9 +84,11 @@ def command(
             made = [one for name in backends for one in _carried_out(work[name], places, pool, observer, jobs)]
         bundles = [bundle for bundle, _ in made]
         outcome = Outcome.of(planned, _observed(planned, made, places, pool))
-        page = _write(outcome, bundles, pool, out / paper / PAGE, export)
+        page = _write(outcome, bundles, pool, out / paper / PAGE, exporter, quiet=as_json or form is not None)
     if as_json:
         print_json(summary(bundles) | document(outcome) | {"page": str(page)})
+    elif form is not None:
+        print_grid(_grid(outcome), form)
     else:
         _show(outcome, bundles)
         reused = sum(job.done is not None for job in every)
@@ -145,20 +154,39 @@ def _observed(planned: Study, made: Sequence[Made], places: Places, pool: Execut
     }
 
 
-def _write(outcome: Outcome, bundles: Sequence[Bundle], pool: Executor, page: Path, export: Path | None) -> Path:
-    """Writes the page, and with `export` the figures and numbers."""
+def _grid(outcome: Outcome) -> Grid:
+    """Returns a row for each claim and stack, with the verdict and its reason."""
+    from mptcplab.report.page import Grid
+    from mptcplab.report.reproduction import judged
+
+    rows = [[claim.id, claim.says, *told] for claim in outcome.study.claims for told in judged(outcome, claim)]
+    return Grid(["claim", "what the paper says", "stack", "verdict", "why"], rows)
+
+
+def _write(
+    outcome: Outcome,
+    bundles: Sequence[Bundle],
+    pool: Executor,
+    page: Path,
+    exporter: Exporter | None,
+    *,
+    quiet: bool,
+) -> Path:
+    """Writes the page, and with an exporter the figures and numbers."""
     import shlex
 
+    from mptcplab.cli.exporting import write_captions
     from mptcplab.cli.output import write_text
     from mptcplab.report.reproduction import pictures_of, reproduction_page, sheets
 
-    drawn = [pool.submit(pictures_of, sheet, export) for sheet in sheets(outcome)]
+    drawn = [pool.submit(pictures_of, sheet, exporter) for sheet in sheets(outcome)]
     pictures: list[Picture] = [picture for one in drawn for picture in one.result()]
     page.parent.mkdir(parents=True, exist_ok=True)
     records = [bundle.record for bundle in bundles]
     write_text(page, reproduction_page(outcome, pictures, records, shlex.join(["mptcplab", *sys.argv[1:]])))
-    if export is not None:
-        _export(outcome, export)
+    if exporter is not None:
+        write_captions(exporter, pictures, bundles, quiet=quiet)
+        _export(outcome, exporter.directory)
     return page
 
 

@@ -12,6 +12,8 @@ import typer
 from mptcplab.cli.options import (
     Allow_programs,
     As_json,
+    Export,
+    Format,
     Fresh,
     Jobs,
     On,
@@ -20,6 +22,9 @@ from mptcplab.cli.options import (
     Root_programs,
     Seed,
     Settings,
+    Size,
+    Style,
+    Table,
     rights,
 )
 
@@ -43,6 +48,11 @@ def command(
     out: Out = Path("results"),
     jobs: Jobs = None,
     fresh: Fresh = False,
+    export: Export = None,
+    formats: Format = None,
+    size: Size = None,
+    style: Style = None,
+    table: Table = None,
     allow_programs: Allow_programs = False,
     root_programs: Root_programs = False,
     as_json: As_json = False,
@@ -51,8 +61,10 @@ def command(
 
     Exit status 1: an expectation did not hold.
     """
+    from mptcplab.cli.exporting import exporter_of, print_grid, table_form, write_runs
     from mptcplab.cli.specs import members_of
 
+    exporter, form = exporter_of(export, formats, size, style), table_form(table, as_json=as_json)
     members = members_of(spec, settings)
     experiments = [member.resolve() for member in members]
 
@@ -73,8 +85,14 @@ def command(
     over_families = families.evaluate(members, bundles)
     if as_json:
         print_json(summary(bundles) | ({"families": over_families} if over_families else {}))
+    elif form:
+        from mptcplab.cli.outcome import outcome_grid
+
+        print_grid(outcome_grid(bundles), form)
     else:
         _show(bundles, over_families, reused=sum(job.done is not None for job in work))
+    if exporter is not None:
+        write_runs(exporter, bundles, quiet=as_json or form is not None)
     tell_stated_repetitions(list(zip(members, experiments, strict=True)), repeat)
     end_with_status_of(bundles)
 

@@ -11,6 +11,8 @@ import typer
 from mptcplab.cli.options import (
     Allow_programs,
     As_json,
+    Export,
+    Format,
     Fresh,
     Jobs,
     On,
@@ -19,6 +21,9 @@ from mptcplab.cli.options import (
     Root_programs,
     Seed,
     SeveralValues,
+    Size,
+    Style,
+    Table,
     rights,
 )
 
@@ -63,6 +68,11 @@ def command(
         ),
     ] = None,
     fresh: Fresh = False,
+    export: Export = None,
+    formats: Format = None,
+    size: Size = None,
+    style: Style = None,
+    table: Table = None,
     allow_programs: Allow_programs = False,
     root_programs: Root_programs = False,
     as_json: As_json = False,
@@ -71,10 +81,12 @@ def command(
 
     Runs that are already in --out are not repeated. Writes a table, figures and a page.
     """
+    from mptcplab.cli.exporting import exporter_of, print_grid, table_form, write_figures
     from mptcplab.cli.specs import overrides
     from mptcplab.errors import UsageError
     from mptcplab.sweep import Find, Outcome, combinations_of, crossing_axis
 
+    exporter, form = exporter_of(export, formats, size, style), table_form(table, as_json=as_json)
     finds = [Find.parse(text) for text in find or []]
     shown = metric or (finds[0].metric if finds else USUAL_METRIC)
     if cluster is not None and jobs is not None:
@@ -98,8 +110,16 @@ def command(
 
     outcome = Outcome.of(swept, bundles, shown, finds, seed)
     files = _write(outcome, directory, out)
+    if exporter is not None:
+        from mptcplab.plots import sweep_drawings
+
+        write_figures(exporter, sweep_drawings(outcome), bundles, quiet=as_json or form is not None)
     if as_json:
         print_json(outcome.document() | files)
+    elif form is not None:
+        from mptcplab.report.sweep import medians_of
+
+        print_grid(medians_of(outcome), form)
     else:
         _show(outcome, bundles, files, reused=sum(job.done is not None for job in work))
     if any(bundle.status != "done" for bundle in bundles):

@@ -16,7 +16,8 @@ from matplotlib.colors import to_hex, to_rgba
 from matplotlib.figure import Figure
 
 from mptcplab.errors import UsageError
-from mptcplab.plots.drawing import BAND, FAINT, INK, PALETTE, Drawing, drawing_on, style
+from mptcplab.plots.drawing import Drawing
+from mptcplab.plots.look import BAND, FAINT, INK, PALETTE, Look, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,17 +78,19 @@ def drawn(draw: Draw, nothing: str, axes: Any = None) -> Any:
     """
     canvas = NewFigure() if axes is None else GivenAxes(axes)
     before = canvas.axes if isinstance(canvas, GivenAxes) else []
-    with _limits_kept(before), drawing_on(canvas), style():
+    drawing = draw()
+    if drawing is None:
+        raise UsageError(nothing)
+    look = Look(mpl.rcParams["figure.figsize"][0], float(mpl.rcParams["font.size"]), canvas=canvas)
+    with _limits_kept(before), style(look):
         there = {id(artist) for plot in before for artist in plot.findobj()}
-        drawing = draw()
-        if drawing is None:
-            raise UsageError(nothing)
-        artists = drawing.figure.findobj() if axes is None else [one for plot in before for one in plot.findobj()]
+        figure = drawing.paint(look)
+        artists = figure.findobj() if axes is None else [one for plot in before for one in plot.findobj()]
         shift = max((_colours_used.get(plot, 0) for plot in before), default=0)
         used = _recolour([artist for artist in artists if id(artist) not in there], shift)
         for plot in before:
             _colours_used[plot] = shift + used
-    return drawing.figure if axes is None else axes
+    return figure if axes is None else axes
 
 
 @contextmanager

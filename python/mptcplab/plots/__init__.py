@@ -1,19 +1,32 @@
-"""Figures of runs: drawn with matplotlib's object interface, exported as PNG, SVG and CSV."""
+"""Figures of runs: specified once, drawn with matplotlib for print, and by the browser on pages."""
 
 from mptcplab.plots.comparison import arrivals_of, bars, overlay
 from mptcplab.plots.contest import Cell, overview
-from mptcplab.plots.drawing import Drawing, export, style
+from mptcplab.plots.drawing import Drawing
+from mptcplab.plots.look import PAGE, SIZES, STYLES, Look, style
+from mptcplab.plots.publishing import DEFAULT_FORMATS, FORMATS, Exporter, export
 from mptcplab.plots.run import drawings_of
+from mptcplab.plots.specification import Specification
 from mptcplab.plots.subflows import stacked, timeline
 from mptcplab.plots.sweep import sweep_drawings
+from mptcplab.plots.words import metric_in_words
 
 __all__ = [
+    "DEFAULT_FORMATS",
+    "FORMATS",
+    "PAGE",
+    "SIZES",
+    "STYLES",
     "Cell",
     "Drawing",
+    "Exporter",
+    "Look",
+    "Specification",
     "arrivals_of",
     "bars",
     "drawings_of",
     "export",
+    "metric_in_words",
     "overlay",
     "overview",
     "stacked",

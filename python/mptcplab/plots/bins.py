@@ -4,10 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 
+from mptcplab.plots.specification import Axis
 from mptcplab.results import RunData
 
-TIME = "Time in s"
+TIME = Axis("Time", "s")
 BINS = 120
+
+
+def time_of(run: RunData) -> Axis:
+    """Returns the axis from 0 to the end of a run."""
+    return Axis(TIME.quantity, TIME.unit, run.end_s)
+
+
+def rate_axis() -> Axis:
+    """Returns the axis of rates in bins."""
+    return Axis("Throughput", "Mbit/s")
+
+
+def bins_told(width_s: float) -> str:
+    """Returns the remark on the width of the bins."""
+    return f"Means of {width_s:g} s."
 
 
 def bin_width(run: RunData) -> float:

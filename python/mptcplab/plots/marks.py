@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mptcplab.plots.drawing import BAND, FAINT, font_size
+from mptcplab.plots.look import BAND, FAINT, PAGE_FONT_PT, PAGE_WIDTH_IN, Look
+from mptcplab.plots.specification import Mark
 from mptcplab.results import Happening, RunData
 from mptcplab.results.entities import DOWN, Json
 from mptcplab.results.recovery import repair_of
@@ -16,15 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LABEL_ROWS = 3
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A moment, or a period in which something was down."""
-
-    label: str
-    start_s: float
-    end_s: float | None
+#: The width of a letter of a label on a page, as a part of the axis.
+LETTER = 0.012
 
 
 def marks_of(run: RunData) -> list[Mark]:
@@ -73,9 +66,10 @@ def in_words(action: Json) -> str:
     return f"{what} {words.get(action['kind'], action['kind'])}".strip()
 
 
-def draw_marks(axes: Axes, marks: list[Mark], *, labels: bool = True) -> None:
+def draw_marks(axes: Axes, marks: Sequence[Mark], look: Look, *, labels: bool = True) -> None:
     """Draws bands and lines. Labels are above the axes, in rows so that adjacent ones do not overlap."""
     left, right = axes.get_xlim()
+    letter = LETTER * (look.font_pt / PAGE_FONT_PT) / (look.width_in / PAGE_WIDTH_IN)
     free_from = [left] * LABEL_ROWS
     written: set[str] = set()
     for mark in marks:
@@ -86,14 +80,14 @@ def draw_marks(axes: Axes, marks: list[Mark], *, labels: bool = True) -> None:
         if not labels or row is None or mark.label in written:
             continue
         written.add(mark.label)
-        free_from[row] = mark.start_s + (right - left) * (0.012 * len(mark.label) + 0.01)
+        free_from[row] = mark.start_s + (right - left) * (letter * len(mark.label) + 0.01)
         axes.annotate(
             mark.label,
             (mark.start_s, 1),
             xycoords=("data", "axes fraction"),
-            xytext=(2, 4 + 12 * row),
+            xytext=(2, 4 + 1.3 * look.small_pt * row),
             textcoords="offset points",
-            fontsize=font_size(0.9),
+            fontsize=look.small_pt,
             color=FAINT,
             annotation_clip=False,
         )

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from mptcplab import metrics
 from mptcplab.metrics.arrays import Floats
-from mptcplab.plots.bins import TIME, bin_width
-from mptcplab.plots.drawing import (
-    INK,
-    PALETTE,
-    Drawing,
-    Line,
-    font_size,
-    label_line_ends,
-    new_figure,
-    sampled,
-    style,
-    thinned,
-)
-from mptcplab.plots.marks import draw_marks, marks_of
-from mptcplab.plots.subflows import congestion_windows, round_trip_times, stacked, timeline
-from mptcplab.results import RunData, Series, UnitTimes
+from mptcplab.plots import colours
+from mptcplab.plots.bins import bin_width, bins_told, rate_axis, time_of
+from mptcplab.plots.drawing import Drawing, Line
+from mptcplab.plots.marks import marks_of
+from mptcplab.plots.specification import Axis, Curve, Panel, Specification
+from mptcplab.plots.subflows import CAPACITY, congestion_windows, round_trip_times, stacked, timeline
+from mptcplab.results import RunData, Series, UnitTimes, arrived, capacity_steps, tells_only_order
 
 FORWARD, BACKWARD = "→", "←"
 MOST_LINES = 6
 MOST_PANELS = 12
 BUSY = 0.05
 """Links with less than this share of the busiest link's traffic are not drawn."""
-MOST_DOTS = 2400
+#: The colours of units that later ones overtook, and of the others.
+OVERTAKEN, IN_ORDER = 1, 0
 
 
 def drawings_of(run: RunData) -> list[Drawing]:
@@ -48,64 +40,91 @@ def drawings_of(run: RunData) -> list[Drawing]:
         probe_rtt,
         arrivals,
     ]
-    with style():
-        return [drawing for draw in drawn if (drawing := draw(run)) is not None]
+    return [drawing for draw in drawn if (drawing := draw(run)) is not None]
 
 
 def throughput(run: RunData) -> Drawing | None:
-    """Draws the goodput of each flow over time, with its ceiling and the events."""
+    """Draws what arrived of each flow over time, with what the network can carry and the events."""
     width = bin_width(run)
-    lines = [line for flow in run.flows if (line := _rate_line(run, flow, f"flows.{flow}", "bytes_in_order", width))]
+    lines = [line for flow in run.flows if (line := _rate_line(run, flow, arrived(run, flow), width))]
     if not lines:
         return None
-    shown = sorted(lines, key=lambda line: -float(np.mean(line.y)))[:MOST_LINES]
-    figure, axes = new_figure(height=3.7)
-    (plot,) = axes.flat
-    labels = []
-    for line, colour in zip(shown, PALETTE, strict=False):
-        plot.plot(line.x, line.y, color=colour, drawstyle="steps-mid")
-        labels.append((float(line.y[-1]), line.label, colour))
-    ceiling = _common_ceiling(run, [line.label for line in shown])
-    plot.set(xlim=(0, run.end_s), xlabel=TIME, ylabel=f"Goodput in Mbit/s (bins of {width:g} s)")
-    plot.set_ylim(0, 1.08 * max(ceiling or 0, *(float(np.max(line.y)) for line in lines), 0.01))
-    if ceiling is not None:
-        plot.axhline(ceiling, color=INK, linewidth=1, linestyle=(0, (5, 3)))
-        labels.append((ceiling, f"ceiling {ceiling:.3g}", INK))
-    label_line_ends(plot, labels)
-    draw_marks(plot, marks_of(run))
+    numbers = colours.flows(run)
+    largest = sorted(lines, key=lambda line: -float(np.mean(line.y)))[:MOST_LINES]
+    shown = sorted(largest, key=lambda line: colours.natural(line.label))
+    curves = tuple(Curve(line.label, line.x, line.y, "step", numbers[line.label]) for line in shown)
+    panel = Panel(
+        curves,
+        time_of(run),
+        rate_axis(),
+        marks=tuple(marks_of(run)),
+        ceiling=capacity_curve(run, [line.label for line in shown]),
+    )
     more = f"; the {MOST_LINES} largest of {len(lines)} flows" if len(lines) > len(shown) else ""
     alt = "; ".join(f"{line.label}: mean {np.mean(line.y):.3g} Mbit/s" for line in shown)
-    return Drawing("throughput", f"Goodput over time{more}", alt, figure, "time_s", "goodput_mbps", lines)
+    remarks = (bins_told(width), *only_in_order(run, [line.label for line in shown]))
+    if panel.ceiling is not None and len(shown) > 1:
+        remarks += ("The capacity is that of the flow that can have most.",)
+    specification = Specification((panel,), remarks=remarks, height=3.7)
+    title = f"Throughput over time{more}"
+    return Drawing.specified("throughput", title, alt, specification, "time_s", "throughput_mbps", lines)
+
+
+def capacity_curve(run: RunData, flows: Sequence[str]) -> Curve | None:
+    """Returns what the network can carry for the largest of the flows, as a step line."""
+    steps = capacity_steps(run, flows)
+    if steps is None:
+        return None
+    times, values = steps
+    return Curve(f"{CAPACITY} {_range(values / 1e6)}", times, values / 1e6, "hold", is_dashed=True)
+
+
+def only_in_order(run: RunData, flows: Sequence[str]) -> tuple[str, ...]:
+    """Returns a remark if arrivals are known only in order."""
+    concerned = [flow for flow in flows if tells_only_order(run, flow)]
+    if not concerned:
+        return ()
+    return (f"Of {', '.join(concerned)} only the delivery in order is known, which jumps when a gap is filled.",)
 
 
 def link_rates(run: RunData) -> Drawing | None:
     """Draws the rate of each link direction in small panels on one scale."""
     width = bin_width(run)
-    paths = sorted(run.samples.entities("links."), key=lambda path: -(run.samples.last(path, "wire_bytes") or 0))
-    paths = [path for path in paths if run.samples.last(path, "wire_bytes")]
-    lines = [line for path in paths if (line := _rate_line(run, _short(path), path, "wire_bytes", width))]
-    busy = [line for line in lines if np.mean(line.y) >= BUSY * np.mean(lines[0].y)]
+    counters = {path: run.samples.series(path, "wire_bytes") for path in run.samples.entities("links.")}
+    used = {path: counter for path, counter in counters.items() if counter is not None and counter.last()}
+    order = sorted(used, key=lambda path: -used[path].last())
+    lines = {path: line for path in order if (line := _rate_line(run, _short(path), used[path], width))}
     if not lines:
         return None
-    shown = sorted(busy[:MOST_PANELS], key=lambda line: (line.label[:-1], line.label[-1] != FORWARD))
-    columns = min(2 if len(shown) <= 4 else 4, len(shown))
-    rows = -(-len(shown) // columns)
-    figure, axes = new_figure(rows, columns, height=0.5 + 1.55 * rows, sharex=True, sharey=True)
-    marks = marks_of(run)
-    for plot, line in zip(axes.flat, shown, strict=False):
-        plot.fill_between(line.x, line.y, color=PALETTE[0], alpha=0.18, linewidth=0, step="mid")
-        plot.plot(line.x, line.y, color=PALETTE[0], linewidth=1.3, drawstyle="steps-mid")
-        plot.set_title(line.label)
-        draw_marks(plot, marks, labels=False)
-    axes.flat[0].set(xlim=(0, run.end_s), ylim=(0, 1.05 * max(float(np.max(line.y)) for line in shown)))
-    for plot in axes.flat[len(shown) :]:
-        plot.set_visible(False)
-    for plot in axes[-1]:
-        plot.set_xlabel(TIME)
-    figure.supylabel("Mbit/s on the wire", fontsize=font_size(1))
+    busiest = float(np.mean(next(iter(lines.values())).y))
+    busy = [path for path, line in lines.items() if np.mean(line.y) >= BUSY * busiest][:MOST_PANELS]
+    shown = sorted(busy, key=lambda path: (colours.natural(_link(path)), not path.endswith("forward")))
+    numbers, marks = colours.links(run), tuple(marks_of(run))
+    panels = [
+        Panel(
+            (
+                Curve(
+                    "",
+                    lines[path].x,
+                    lines[path].y,
+                    "step",
+                    numbers[_link(path)],
+                    low=np.zeros(len(lines[path].x)),
+                    high=lines[path].y,
+                ),
+            ),
+            time_of(run),
+            Axis("Rate on the wire", "Mbit/s"),
+            lines[path].label,
+            marks,
+        )
+        for path in shown
+    ]
     more = f"; the {len(shown)} busiest of {len(lines)} directions" if len(lines) > len(shown) else ""
-    alt = "; ".join(f"{line.label}: mean {np.mean(line.y):.3g} Mbit/s" for line in shown)
-    return Drawing("links", f"Rate on each link{more}", alt, figure, "time_s", "wire_rate_mbps", lines)
+    alt = "; ".join(f"{lines[path].label}: mean {np.mean(lines[path].y):.3g} Mbit/s" for path in shown)
+    specification = Specification(tuple(panels), remarks=(bins_told(width), *_directions(run, shown))).levelled()
+    every = list(lines.values())
+    return Drawing.specified("links", f"Rate on each link{more}", alt, specification, "time_s", "wire_rate_mbps", every)
 
 
 def queues(run: RunData) -> Drawing | None:
@@ -113,9 +132,24 @@ def queues(run: RunData) -> Drawing | None:
     series = {path: run.samples.series(path, "queue_bytes") for path in run.samples.entities("links.")}
     used = {path: s for path, s in series.items() if s is not None and s.values.max() > 0}
     order = sorted(used, key=lambda path: -float(used[path].values.mean()))
+    shown = sorted(order[:MOST_LINES], key=lambda path: (colours.natural(_link(path)), path.endswith("backward")))
+    numbers = colours.links(run)
+    curves = [
+        Curve(
+            _short(path),
+            used[path].times_s,
+            used[path].values / 1000,
+            "hold",
+            numbers[_link(path)],
+            # Only the two directions of one link need to be told apart.
+            is_dashed=path.endswith("backward") and _other_way(path) in shown,
+        )
+        for path in shown
+    ]
     lines = [Line(_short(path), used[path].times_s, used[path].values / 1000) for path in order]
-    alt = "; ".join(f"{line.label}: largest {np.max(line.y):.3g} kB" for line in lines[:MOST_LINES])
-    return _overlaid(run, "queues", "Queue length", lines, "Queue in kB", alt)
+    alt = "; ".join(f"{curve.label}: largest {np.max(curve.y):.3g} kB" for curve in curves)
+    axis, remarks = Axis("Bytes in the queue", "kB"), _directions(run, shown)
+    return _overlaid(run, "queues", "Queue length", curves, lines, axis, alt, remarks)
 
 
 def probe_rtt(run: RunData) -> Drawing | None:
@@ -124,8 +158,10 @@ def probe_rtt(run: RunData) -> Drawing | None:
     lines = [
         Line(path.removeprefix("probes."), s.times_s, s.values * 1000) for path, s in found.items() if s is not None
     ]
+    curves = [Curve(line.label, line.x, line.y, "dots", number) for number, line in enumerate(lines[:MOST_LINES])]
     alt = "; ".join(f"{line.label}: median {np.median(line.y):.3g} ms" for line in lines[:MOST_LINES])
-    return _overlaid(run, "rtt", "Round-trip time of probes", lines, "RTT in ms", alt, dots=True)
+    axis = Axis("Round-trip time", "ms")
+    return _overlaid(run, "rtt", "Round-trip time of probes", curves, lines, axis, alt)
 
 
 def delay(run: RunData) -> Drawing | None:
@@ -133,27 +169,29 @@ def delay(run: RunData) -> Drawing | None:
     units = _largest_units(run)
     if not units:
         return None
-    figure, axes = new_figure(1, 2, width_ratios=(2, 1), sharey=True)
-    over_time, distribution = axes.flat
-    lines, labels = [], []
-    for (flow, times), colour in zip(units.items(), PALETTE, strict=False):
-        line = Line(flow, times.delivered_s, times.delays_s * 1000)
-        over_time.plot(*sampled(line.x, line.y, MOST_DOTS // len(units)), ".", color=colour, markersize=2.5, alpha=0.7)
-        ordered = np.sort(np.asarray(line.y))
-        share = np.arange(1, len(ordered) + 1) / len(ordered)
-        kept = np.unique(np.linspace(0, len(ordered) - 1, 400).astype(int))
-        distribution.plot(100 * share[kept], ordered[kept], color=colour)
-        labels.append((float(ordered[-1]), flow, colour))
-        lines.append(line)
-    over_time.set(xlim=(0, run.end_s), ylim=(0, None), xlabel=TIME, ylabel="One-way delay in ms")
-    distribution.set(xlim=(0, 100), xlabel="Share of units at or below, in %")
-    label_line_ends(distribution, labels)
-    draw_marks(over_time, marks_of(run))
+    numbers = colours.flows(run)
+    lines = [Line(flow, times.delivered_s, times.delays_s * 1000) for flow, times in units.items()]
+    over_time = [Curve("", line.x, line.y, "dots", numbers[line.label]) for line in lines]
+    distribution = [_distribution(line, numbers[line.label]) for line in lines]
+    axis = Axis("One-way delay", "ms")
+    panels = (
+        Panel(tuple(over_time), time_of(run), axis, marks=tuple(marks_of(run))),
+        Panel(tuple(distribution), Axis("Units at or below", "%", 100.0), axis),
+    )
     alt = "; ".join(
         f"{line.label}: median {np.median(line.y):.3g} ms, 99th percentile {np.percentile(line.y, 99):.3g} ms"
         for line in lines
     )
-    return Drawing("delay", "One-way delay of data units", alt, figure, "delivered_s", "delay_ms", lines)
+    specification = Specification(panels, "columns", parts=(2, 1), height=3.3).levelled()
+    title = "One-way delay of data units"
+    return Drawing.specified("delay", title, alt, specification, "delivered_s", "delay_ms", lines)
+
+
+def _distribution(line: Line, number: int) -> Curve:
+    ordered = np.sort(np.asarray(line.y))
+    share = 100 * np.arange(1, len(ordered) + 1) / len(ordered)
+    kept = np.unique(np.linspace(0, len(ordered) - 1, 400).astype(int))
+    return Curve(line.label, share[kept], ordered[kept], "line", number)
 
 
 def drops(run: RunData) -> Drawing | None:
@@ -169,20 +207,17 @@ def drops(run: RunData) -> Drawing | None:
                 counts[reason] = counts.get(reason, 0.0) + _per_bin(series, starts, width)
     if not counts:
         return None
-    figure, axes = new_figure(height=2.6)
-    (plot,) = axes.flat
-    floor = np.zeros(len(starts))
-    for (reason, packets), colour in zip(counts.items(), PALETTE[1:], strict=False):
-        plot.bar(
-            starts, packets, width, bottom=floor, align="edge", color=colour, label=f"{reason} ({packets.sum():.0f})"
-        )
+    curves, floor = [], np.zeros(len(starts))
+    for number, (reason, packets) in enumerate(sorted(counts.items()), start=1):
+        label = f"{reason} ({packets.sum():.0f})"
+        curves.append(Curve(label, starts + width / 2, floor + packets, "area", number, low=floor))
         floor = floor + packets
-    plot.set(xlim=(0, run.end_s), xlabel=TIME, ylabel=f"Packets dropped per {width:g} s")
-    plot.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
-    draw_marks(plot, marks_of(run))
+    axis = Axis(f"Packets dropped per {width:g} s")
+    panel = Panel(tuple(curves), time_of(run), axis, marks=tuple(marks_of(run)))
     alt = "; ".join(f"{reason}: {packets.sum():.0f} packets" for reason, packets in counts.items())
     lines = [Line(reason, starts, packets) for reason, packets in counts.items()]
-    return Drawing("drops", "Packets dropped, by reason", alt, figure, "time_s", "packets", lines)
+    specification = Specification((panel,), height=2.6)
+    return Drawing.specified("drops", "Packets dropped, by reason", alt, specification, "time_s", "packets", lines)
 
 
 def arrivals(run: RunData) -> Drawing | None:
@@ -190,58 +225,47 @@ def arrivals(run: RunData) -> Drawing | None:
     units = _largest_units(run)
     if not units:
         return None
-    flow, times = next(iter(units.items()))
+    # The flow with most bytes: that with most units may be a call, whose units arrive in a straight line.
+    flow = max(units, key=lambda name: run.flow_results[name]["bytes"] or 0)
+    times = units[flow]
     late = times.unit < np.maximum.accumulate(times.unit)
-    figure, axes = new_figure(height=3.0)
-    (plot,) = axes.flat
-    in_order = sampled(times.received_s[~late], times.unit[~late], MOST_DOTS // 2)
-    out_of_order = sampled(times.received_s[late], times.unit[late], MOST_DOTS // 2)
-    plot.plot(*in_order, ".", color=PALETTE[0], markersize=2)
-    plot.plot(*out_of_order, "o", color=PALETTE[1], markersize=4)
-    plot.set(xlim=(0, run.end_s), ylim=(0, None), xlabel=TIME, ylabel="Number of the data unit")
-    label_line_ends(plot, [(float(times.unit[-1]), "in order", PALETTE[0])])
-    if late.any():
-        plot.annotate(
-            f"{int(late.sum())} overtaken",
-            (out_of_order[0][0], out_of_order[1][0]),
-            xytext=(10, -14),
-            textcoords="offset points",
-            color=PALETTE[1],
-        )
-    draw_marks(plot, marks_of(run))
     lines = [
         Line("in order", times.received_s[~late], times.unit[~late]),
         Line("overtaken", times.received_s[late], times.unit[late]),
     ]
+    curves = [Curve("in order", lines[0].x, lines[0].y, "dots", IN_ORDER)]
+    if late.any():
+        name = f"{int(late.sum())} overtaken"
+        curves.append(Curve(name, lines[1].x, lines[1].y, "marks", OVERTAKEN))
+    panel = Panel(tuple(curves), time_of(run), Axis("Number of the data unit"), marks=tuple(marks_of(run)))
     alt = f"{len(times)} units arrived, {int(late.sum())} of them after a later one"
-    return Drawing("arrivals", f"Arrival of the data units of {flow}", alt, figure, "received_s", "unit", lines)
+    specification, title = Specification((panel,), height=3.0), f"Arrival of the data units of {flow}"
+    return Drawing.specified("arrivals", title, alt, specification, "received_s", "unit", lines)
 
 
 def _overlaid(
-    run: RunData, name: str, title: str, lines: list[Line], ylabel: str, alt: str, *, dots: bool = False
+    run: RunData,
+    name: str,
+    title: str,
+    curves: Sequence[Curve],
+    lines: list[Line],
+    axis: Axis,
+    alt: str,
+    remarks: tuple[str, ...] = (),
 ) -> Drawing | None:
-    """Draws lines of several entities over time in one panel."""
-    if not lines:
+    """Draws curves of several entities over time in one panel."""
+    if not curves:
         return None
-    figure, axes = new_figure(height=2.8)
-    (plot,) = axes.flat
-    labels = []
-    for line, colour in zip(lines[:MOST_LINES], PALETTE, strict=False):
-        mark = {"linestyle": "none", "marker": ".", "markersize": 3} if dots else {"linewidth": 1.2}
-        points = sampled(line.x, line.y, MOST_DOTS // len(lines)) if dots else thinned(line.x, line.y)
-        plot.plot(*points, color=colour, **mark)
-        labels.append((float(line.y[-1]), line.label, colour))
-    plot.set(xlim=(0, run.end_s), ylim=(0, None), xlabel=TIME, ylabel=ylabel)
-    label_line_ends(plot, labels)
-    draw_marks(plot, marks_of(run))
-    return Drawing(name, title, alt, figure, "time_s", name, lines)
+    panel = Panel(tuple(curves), time_of(run), axis, marks=tuple(marks_of(run)))
+    specification = Specification((panel,), remarks=remarks, height=2.8)
+    y_name = f"{name}_{axis.unit}"
+    return Drawing.specified(name, title, alt, specification, "time_s", y_name, lines)
 
 
-def _rate_line(run: RunData, label: str, entity: str, counter: str, width_s: float) -> Line | None:
-    series = run.samples.series(entity, counter)
-    if series is None:
+def _rate_line(run: RunData, label: str, counter: Series | None, width_s: float) -> Line | None:
+    if counter is None:
         return None
-    starts, rates = metrics.binned_rate(series.times_s, series.values, 0.0, run.end_s, width_s)
+    starts, rates = metrics.binned_rate(counter.times_s, counter.values, 0.0, run.end_s, width_s)
     return Line(label, starts + width_s / 2, rates / 1e6) if len(starts) else None
 
 
@@ -250,11 +274,10 @@ def _per_bin(series: Series, starts: Floats, width_s: float) -> Floats:
     return np.diff(metrics.counter_at(series.times_s, series.values, edges))
 
 
-def _common_ceiling(run: RunData, flows: list[str]) -> float | None:
-    """Returns the largest ceiling of the flows shown, in Mbit/s."""
-    ceilings = [run.flows[flow]["ceiling_bps"] for flow in flows]
-    known = [ceiling for ceiling in ceilings if ceiling is not None]
-    return max(known) / 1e6 if known else None
+def _range(values: Floats) -> str:
+    """``7.4``, or ``3.7 to 7.4``."""
+    low, high = float(values.min()), float(values.max())
+    return f"{high:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
 
 
 def _largest_units(run: RunData) -> dict[str, UnitTimes]:
@@ -264,7 +287,23 @@ def _largest_units(run: RunData) -> dict[str, UnitTimes]:
     return {flow: found[flow] for flow in order[:MOST_LINES]}
 
 
+def _link(path: str) -> str:
+    return path.removeprefix("links.").rsplit(".", 1)[0]
+
+
+def _other_way(path: str) -> str:
+    link, _, direction = path.rpartition(".")
+    return f"{link}.{'backward' if direction == 'forward' else 'forward'}"
+
+
 def _short(path: str) -> str:
     """Shortens ``links.wifi.forward`` to ``wifi`` with an arrow for the direction."""
-    name, direction = path.removeprefix("links.").rsplit(".", 1)
-    return f"{name} {FORWARD if direction == 'forward' else BACKWARD}"
+    return f"{_link(path)} {FORWARD if path.endswith('forward') else BACKWARD}"
+
+
+def _directions(run: RunData, paths: Sequence[str]) -> tuple[str, ...]:
+    """Explains the arrows by the first link shown."""
+    link = run.links.get(_link(paths[0])) if paths else None
+    if link is None:
+        return ()
+    return (f"→ is the direction in which the description names the ends, here {link['a']} to {link['b']}; ← is back.",)

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mptcplab import metrics
 from mptcplab.metrics.arrays import Floats
-from mptcplab.plots.bins import TIME, bin_width
-from mptcplab.plots.drawing import INK, PALETTE, Drawing, Line, font_size, new_figure, thinned
+from mptcplab.plots import colours
+from mptcplab.plots.bins import bin_width, bins_told, rate_axis, time_of
+from mptcplab.plots.drawing import Drawing, Line, new_figure
+from mptcplab.plots.look import INK, PALETTE, Look
 from mptcplab.plots.marks import draw_marks, marks_of
-from mptcplab.results import RunData, Series, Subflow, carried, subflows_of
+from mptcplab.plots.specification import Axis, Curve, Panel, Specification
+from mptcplab.results import RunData, Series, Subflow, capacity_steps, carried, subflows_of
 from mptcplab.results.subflows import tells_arrivals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 #: If there are more subflows than this, only those with the most payload are drawn.
 MOST_SUBFLOWS = 24
 MOST_PANELS = 12
 MOST_LANES = 24
-#: The opacity in each round through the palette.
-ROUNDS = (0.9, 0.55, 0.3)
+CAPACITY = "capacity"
 ALIVE, BACKUP, STALE = PALETTE[0], PALETTE[4], PALETTE[5]
 
 
@@ -46,44 +49,57 @@ def stacked(run: RunData) -> Drawing | None:
     if not shown:
         return None
     width = bin_width(run)
-    figure, axes = new_figure(height=3.7)
-    (plot,) = axes.flat
-    colours = _colours(shown)
+    names = {subflow.addresses: _between(subflow) for subflow in shown}
+    numbers = colours.address_pairs(run, shown, names)
+    in_order = sorted(shown, key=lambda s: (colours.natural(names[s.addresses]), s.id))
+    ids = {pair: ", ".join(str(s.id) for s in in_order if s.addresses == pair) for pair in names}
     floor: Floats = np.zeros(0)
-    lines = []
-    pairs = {pair: [s for s in shown if s.addresses == pair] for pair in colours}
-    for subflow in chain(*pairs.values()):
+    lines, curves = [], []
+    for subflow in in_order:
         starts, rates = _rate(run, subflow, width)
         floor = floor if len(floor) else np.zeros(len(starts))
-        colour, opacity = colours[subflow.addresses]
-        edges = np.append(starts, starts[-1] + width) if len(starts) else starts
-        of_pair = pairs[subflow.addresses]
-        # Subflows between the same addresses look the same and share an entry of the legend.
-        name = f"{', '.join(str(s.id) for s in of_pair)}: {_between(subflow)}" if subflow is of_pair[0] else None
-        plot.stairs(floor + rates, edges, baseline=floor, fill=True, color=colour, alpha=opacity, label=name)
+        # Subflows between the same addresses look the same and share a name.
+        name = f"{ids[subflow.addresses]}: {names[subflow.addresses]}"
+        middle, colour = starts + width / 2, numbers[subflow.addresses]
+        curves.append(Curve(name, middle, floor + rates, "area", colour, low=floor))
         floor = floor + rates
-        lines.append(Line(_label(subflow), starts + width / 2, rates))
+        lines.append(Line(_label(subflow), middle, rates))
     delivered = run.in_order(flow)
     if delivered is not None:
         starts, rates = metrics.binned_rate(delivered.times_s, delivered.values, 0.0, run.end_s, width)
-        plot.plot(starts + width / 2, rates / 1e6, color=INK, linewidth=1.2, drawstyle="steps-mid", label="goodput")
         lines.append(Line("goodput", starts + width / 2, rates / 1e6))
-    plot.set(xlim=(0, run.end_s), ylim=(0, None), xlabel=TIME, ylabel=f"Mbit/s (bins of {width:g} s)")
-    plot.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=font_size(0.9))
-    draw_marks(plot, marks_of(run))
+        curves.append(Curve("goodput, in order", starts + width / 2, rates / 1e6, "step"))
     alt = "; ".join(f"subflow {line.label}: mean {np.mean(line.y):.3g} Mbit/s" for line in lines)
     what = "Arrived in order on" if all(tells_arrivals(run, subflow) for subflow in shown) else "Sent on"
-    return Drawing("subflows", f"{what} each subflow of {flow}{more}", alt, figure, "time_s", "rate_mbps", lines)
+    panel = Panel(tuple(curves), time_of(run), rate_axis(), marks=tuple(marks_of(run)), ceiling=_capacity(run, flow))
+    title = f"{what} each subflow of {flow}{more}"
+    specification = Specification((panel,), remarks=(bins_told(width),), height=3.7)
+    return Drawing.specified("subflows", title, alt, specification, "time_s", "rate_mbps", lines)
+
+
+def _capacity(run: RunData, flow: str) -> Curve | None:
+    steps = capacity_steps(run, [flow])
+    if steps is None:
+        return None
+    return Curve(CAPACITY, steps[0], steps[1] / 1e6, "hold", is_dashed=True)
 
 
 def timeline(run: RunData) -> Drawing | None:
     """Draws when each subflow of the largest connection was open, backup or stale, and the actions of path managers."""
     flow, _, _ = _largest(run, MOST_SUBFLOWS)
-    lanes = lanes_of(subflows_of(run, flow)) if flow else []
+    lanes = sorted(lanes_of(subflows_of(run, flow)) if flow else [], key=lambda lane: colours.natural(lane.label))
     shown = lanes[:MOST_LANES]
     if not shown:
         return None
-    figure, axes = new_figure(height=1.3 + 0.3 * len(shown))
+    lines = [Line(_label(s), list(_life(run, s)), [s.id, s.id]) for lane in shown for s in lane.subflows]
+    alt = "; ".join(f"subflow {_label(s)}: {_said(run, s)}" for lane in shown for s in lane.subflows)
+    more = f"; {len(shown)} of {len(lanes)} rows" if len(lanes) > len(shown) else ""
+    paint = partial(_paint_timeline, run, flow, shown)
+    return Drawing("timeline", f"Subflow lifetimes ({flow}){more}", alt, paint, "time_s", "subflow", lines)
+
+
+def _paint_timeline(run: RunData, flow: str, shown: Sequence[Lane], look: Look) -> Figure:
+    figure, axes = new_figure(look, height=1.3 + 0.3 * len(shown))
     (plot,) = axes.flat
     places = {lane.label: len(shown) - 1 - index for index, lane in enumerate(shown)}
     drawn = dict.fromkeys(kind for lane in shown for kind in _draw_lane(plot, run, lane, places[lane.label]))
@@ -93,20 +109,15 @@ def timeline(run: RunData) -> Drawing | None:
     if _draw_path_events(plot, run, flow, of_pairs):
         drawn["path manager"] = None
     plot.set_yticks(list(places.values()), list(places), color=INK)
-    plot.set(xlim=(0, run.end_s), ylim=(-0.7, len(shown) - 0.3), xlabel=TIME)
+    plot.set(xlim=(0, run.end_s), ylim=(-0.7, len(shown) - 0.3), xlabel=time_of(run).label)
     plot.grid(visible=False, axis="y")
-    plot.legend(
-        handles=_legend(drawn),
-        loc="upper left",
-        bbox_to_anchor=(1, 1),
-        frameon=False,
-        fontsize=font_size(0.9),
-    )
-    draw_marks(plot, marks_of(run))
-    lines = [Line(_label(s), list(_life(run, s)), [s.id, s.id]) for lane in shown for s in lane.subflows]
-    alt = "; ".join(f"subflow {_label(s)}: {_said(run, s)}" for lane in shown for s in lane.subflows)
-    more = f"; {len(shown)} of {len(lanes)} rows" if len(lanes) > len(shown) else ""
-    return Drawing("timeline", f"Life of the subflows of {flow}{more}", alt, figure, "time_s", "subflow", lines)
+    handles: Any = _legend(drawn)
+    if look.is_narrow:
+        figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
+    else:
+        plot.legend(handles=handles, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+    draw_marks(plot, marks_of(run), look)
+    return figure
 
 
 def congestion_windows(run: RunData) -> Drawing | None:
@@ -161,15 +172,6 @@ def _rate(run: RunData, subflow: Subflow, width_s: float) -> tuple[Floats, Float
     return starts, rates / 1e6
 
 
-def _colours(subflows: Sequence[Subflow]) -> dict[frozenset[str], tuple[str, float]]:
-    """Returns colour and opacity by pair of addresses, so that a replacement looks like the subflow it replaces."""
-    pairs = list(dict.fromkeys(subflow.addresses for subflow in subflows))
-    return {
-        pair: (PALETTE[index % len(PALETTE)], ROUNDS[min(index // len(PALETTE), len(ROUNDS) - 1)])
-        for index, pair in enumerate(pairs)
-    }
-
-
 def _panels(run: RunData, name: str, title: str, metric: str, factor: float, unit: str) -> Drawing | None:
     flow, subflows, _ = _largest(run, MOST_SUBFLOWS)
     pairs: dict[str, list[tuple[Subflow, Series]]] = {}
@@ -177,36 +179,23 @@ def _panels(run: RunData, name: str, title: str, metric: str, factor: float, uni
         series = run.samples.series(subflow.entity, metric)
         if series is not None:
             pairs.setdefault(_between(subflow), []).append((subflow, series))
-    shown = dict(list(pairs.items())[:MOST_PANELS])
+    shown = dict(sorted(pairs.items(), key=lambda pair: colours.natural(pair[0]))[:MOST_PANELS])
     if not shown:
         return None
-    columns = min(2 if len(shown) <= 4 else 4, len(shown))
-    rows = -(-len(shown) // columns)
-    figure, axes = new_figure(rows, columns, height=0.5 + 1.55 * rows, sharex=True, sharey=True)
-    lines = []
-    for plot, (between, several) in zip(axes.flat, shown.items(), strict=False):
-        for (subflow, series), colour in zip(several, _repeated(PALETTE), strict=False):
-            line = Line(_label(subflow), series.times_s, series.values * factor)
-            plot.plot(*thinned(line.x, line.y), color=colour, linewidth=1.1)
-            lines.append(line)
-        plot.set_title(between)
-    axes.flat[0].set(xlim=(0, run.end_s), ylim=(0, 1.05 * max(float(np.max(line.y)) for line in lines)))
-    marks = marks_of(run)
-    for plot in axes.flat[: len(shown)]:
-        draw_marks(plot, marks, labels=False)
-    for plot in axes.flat[len(shown) :]:
-        plot.set_visible(False)
-    for plot in axes[-1]:
-        plot.set_xlabel(TIME)
-    figure.supylabel(unit, fontsize=font_size(1))
+    sampled = [subflow for several in shown.values() for subflow, _ in several]
+    numbers = colours.address_pairs(run, sampled, {s.addresses: _between(s) for s in sampled})
+    marks, panels, lines = tuple(marks_of(run)), [], []
+    for between, several in shown.items():
+        curves = []
+        for subflow, series in several:
+            lines.append(Line(_label(subflow), series.times_s, series.values * factor))
+            curves.append(Curve(_label(subflow), lines[-1].x, lines[-1].y, "line", numbers[subflow.addresses]))
+        panels.append(Panel(tuple(curves), time_of(run), Axis(title, unit), between, marks))
     alt = "; ".join(f"subflow {line.label}: median {np.median(line.y):.3g} {unit}" for line in lines)
     more = f"; {len(shown)} of {len(pairs)} pairs of addresses" if len(pairs) > len(shown) else ""
-    return Drawing(name, f"{title} of the subflows of {flow}{more}", alt, figure, "time_s", f"{name}_{unit}", lines)
-
-
-def _repeated(colours: Sequence[str]) -> Iterator[str]:
-    while True:
-        yield from colours
+    specification = Specification(tuple(panels)).levelled()
+    titled, y_name = f"{title} of the subflows of {flow}{more}", f"{name}_{unit}"
+    return Drawing.specified(name, titled, alt, specification, "time_s", y_name, lines)
 
 
 def _draw_lane(plot: Axes, run: RunData, lane: Lane, place: float) -> Iterator[str]:

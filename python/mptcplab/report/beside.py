@@ -33,7 +33,7 @@ class Beside:
         flows = [flow["id"] for flow in bundle.record["flows"]][:MOST_FLOWS]
         drawn = [overlay(f"beside-{number}", runs, flow) for number, flow in enumerate(flows)]
         titled = [
-            replace(drawing, title=f"Goodput of {flow}: {' and '.join(arms)}")
+            replace(drawing, title=f"Throughput of {flow}: {' and '.join(arms)}")
             for flow, drawing in zip(flows, drawn, strict=True)
             if drawing is not None
         ]

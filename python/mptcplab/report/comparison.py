@@ -154,11 +154,25 @@ def _shared_folder(experiments: set[str]) -> str:
     return f"{folder}/" if folder else ""
 
 
+def comparison_drawings(bundles: Sequence[Bundle]) -> list[Drawing]:
+    """Returns the figures of a comparison. Raises what `comparison_page` raises."""
+    return _drawings(arms_of(bundles), {str(bundle.path): bundle.load() for bundle in bundles})
+
+
+def _drawings(arms: Arms, data: dict[str, RunData]) -> list[Drawing]:
+    loaded = {name: [data[str(bundle.path)] for bundle in bundles] for name, bundles in arms.items()}
+    flows = _flows_of_runs(data.values())
+    drawn = [(overlay(f"overlay-{n}", loaded, flow), _bars(f"goodput-{n}", arms, flow)) for n, flow in enumerate(flows)]
+    return [drawing for drawing in chain(*drawn) if drawing is not None]
+
+
+def _flows_of_runs(runs: Iterable[RunData]) -> list[str]:
+    return list(dict.fromkeys(flow for run in runs for flow in run.flows))[:MOST_FLOWS]
+
+
 def page_of(arms: Arms, data: dict[str, RunData], agreement: Json | None = None) -> str:
     """Returns the comparison from its arms and the data of each bundle by path."""
-    loaded = {name: [data[str(bundle.path)] for bundle in bundles] for name, bundles in arms.items()}
-    flows = list(dict.fromkeys(flow for runs in loaded.values() for run in runs for flow in run.flows))[:MOST_FLOWS]
-    drawn = [(overlay(f"overlay-{n}", loaded, flow), _bars(f"goodput-{n}", arms, flow)) for n, flow in enumerate(flows)]
+    flows = _flows_of_runs(data.values())
     smallest = min(len(bundles) for bundles in arms.values())
     return render(
         "comparison.html.j2",
@@ -168,7 +182,7 @@ def page_of(arms: Arms, data: dict[str, RunData], agreement: Json | None = None)
         provisional=smallest < 6,
         own=_user_code_of(arms),
         smallest=smallest,
-        pictures=[Picture.of(drawing) for drawing in chain(*drawn) if drawing is not None],
+        pictures=[Picture.of(drawing) for drawing in _drawings(arms, data)],
         table_of_arms=table_of(arms, flows),
         outages=outages_of(arms),
         agreement=agreement,
@@ -259,9 +273,10 @@ def _row(bundles: list[Bundle], reference: list[Bundle], entity: str, metric: st
     if found is None:
         return None
     unit = METRICS["flow", metric].unit
-    interval = f"{quantity(found.low, unit)} to {quantity(found.high, unit)}"
+    interval = f"{quantity(found.low, unit)} to {quantity(found.high, unit)}" if found.n > 1 else MISSING
     compared = ratio(bundles, reference, entity, metric)
     ratios = [MISSING, MISSING]
     if compared is not None:
-        ratios = [f"{compared.median:.3f}", f"{compared.low:.3f} to {compared.high:.3f}"]
+        interval_of_ratio = f"{compared.low:.3f} to {compared.high:.3f}" if compared.n > 1 else MISSING
+        ratios = [f"{compared.median:.3f}", interval_of_ratio]
     return [str(found.n), quantity(found.median, unit), interval, *ratios]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mptcplab.plots import Cell, bars, overview
+from dataclasses import replace
+
+from mptcplab.plots import Cell, Drawing, bars, overview
 from mptcplab.report.page import Grid, Picture, render
 from mptcplab.report.quantities import MISSING, quantity
 from mptcplab.results import Spread
@@ -15,33 +17,47 @@ SHOWN = {"bit/s": ("Mbit/s", 1e-6), "s": ("ms", 1e3)}
 
 def contest_page(document: Json) -> str:
     """Returns the page of `benchmark.document` as HTML."""
-    algorithms = [value["algorithm"] for value in document["measures"][0]["values"]]
-    first = document["algorithm"]
-    names = [first, *sorted(name for name in algorithms if name != first)]
+    names = _names(document)
     return render(
         "contest.html.j2",
-        title=f"{first} beside {len(algorithms) - 1} others",
+        title=f"{names[0]} beside {len(names) - 1} others",
         kind=KINDS[document["kind"]],
         document=document,
-        overview=[_overview(document, names)],
+        overview=[Picture.of(_overview(document, names))],
         places=_places(document),
         values=_values(document, names),
-        pictures=[picture for n, one in enumerate(document["measures"]) if (picture := _picture(n, one, document))],
+        pictures=[Picture.of(drawing) for drawing in _of_measures(document)],
     )
+
+
+def contest_drawings(document: Json) -> list[Drawing]:
+    """Returns the heat map, and the figure of each measure that has values."""
+    return [_overview(document, _names(document)), *_of_measures(document)]
+
+
+def _names(document: Json) -> list[str]:
+    """Returns the algorithms, the newcomer first."""
+    first = document["algorithm"]
+    algorithms = [value["algorithm"] for value in document["measures"][0]["values"]]
+    return [first, *sorted(name for name in algorithms if name != first)]
+
+
+def _of_measures(document: Json) -> list[Drawing]:
+    return [drawing for n, one in enumerate(document["measures"]) if (drawing := _drawing(n, one, document))]
 
 
 def _known(measure: Json) -> dict[str, Json]:
     return {value["algorithm"]: value for value in measure["values"] if "median" in value}
 
 
-def _overview(document: Json, names: list[str]) -> Picture:
+def _overview(document: Json, names: list[str]) -> Drawing:
     known = [_known(measure) for measure in document["measures"]]
     columns = [f"{measure['scenario']}: {measure['words']}" for measure in document["measures"]]
     rows = {
         name: [_cell(of.get(name), measure["better"]) for of, measure in zip(known, document["measures"], strict=True)]
         for name in names
     }
-    return Picture.of(overview(columns, rows))
+    return overview(columns, rows)
 
 
 def _cell(value: Json | None, better: str) -> Cell | None:
@@ -114,7 +130,7 @@ def _shown(measure: Json) -> tuple[str, float]:
     return SHOWN.get(measure["unit"], (measure["unit"], 1.0))
 
 
-def _picture(number: int, measure: Json, document: Json) -> Picture | None:
+def _drawing(number: int, measure: Json, document: Json) -> Drawing | None:
     _, factor = _shown(measure)
     spreads = {
         name: Spread(value["n"], value["median"], *value["range"]).scaled(factor)
@@ -122,5 +138,5 @@ def _picture(number: int, measure: Json, document: Json) -> Picture | None:
     }
     if not spreads:
         return None
-    picture = Picture.of(bars(f"measure-{number}", _axis(measure), "", spreads, marked=document["algorithm"]))
-    return Picture(f"{measure['title']}: {measure['words']}", picture.alt, picture.svg)
+    drawing = bars(f"measure-{number}", _axis(measure), "", spreads, marked=document["algorithm"])
+    return replace(drawing, title=f"{measure['title']}: {measure['words']}")

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from mptcplab.plots import Drawing
 from mptcplab.report.quantities import quantity
+from mptcplab.results.entities import Json
 
 
 @dataclass(frozen=True)
@@ -26,14 +27,20 @@ class Grid:
 class Picture:
     """A drawing on a page."""
 
+    name: str
     title: str
     alt: str
     svg: Markup
+    notes: tuple[str, ...] = ()
+    #: What the browser draws in place of the SVG, as JSON; None if the SVG is all there is.
+    document: Json | None = None
 
     @classmethod
     def of(cls, drawing: Drawing) -> Picture:
         """The inline form of a drawing; matplotlib escapes the text in its SVG."""
-        return cls(drawing.title, drawing.alt, Markup(drawing.svg()))
+        specified = drawing.specification
+        document = specified.document() if specified else None
+        return cls(drawing.name, drawing.title, drawing.alt, Markup(drawing.svg()), drawing.notes, document)
 
 
 def render(template: str, **values: Any) -> str:

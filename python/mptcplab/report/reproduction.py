@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mptcplab.plots import Drawing, arrivals_of, export, overlay, stacked, style, timeline
+from mptcplab.plots import Drawing, Exporter, arrivals_of, overlay, stacked, timeline
 from mptcplab.report.machine import machine_rows
 from mptcplab.report.page import Grid, Picture, render
 from mptcplab.reproduction import (
@@ -66,11 +66,11 @@ def _label(figure: Figure, name: str, experiment: Json) -> str:
     return str(value) if isinstance(value, str) else f"{figure.label} = {value}"
 
 
-def pictures_of(sheet: Sheet, exported: Path | None = None) -> list[Picture]:
-    """Draw one sheet; with ``exported`` also as files there. Slow enough to be done by several processes."""
+def pictures_of(sheet: Sheet, exporter: Exporter | None = None) -> list[Picture]:
+    """Draw one sheet; with ``exporter`` also as files. Slow enough to be done by several processes."""
     drawings = list(_drawings(sheet))
-    if exported is not None:
-        export(drawings, exported)
+    if exporter is not None:
+        exporter.write(drawings)
     return [Picture.of(drawing) for drawing in drawings]
 
 
@@ -88,11 +88,10 @@ def _drawings(sheet: Sheet) -> Iterator[Drawing]:
 
 
 def _of_run(run: RunData, place: str, where: str) -> Iterator[Drawing]:
-    with style():
-        for kind, draw in (("subflows", stacked), ("timeline", timeline)):
-            drawing = draw(run)
-            if drawing is not None:
-                yield replace(drawing, name=f"{place}-{kind}", title=f"{drawing.title}: {where}")
+    for kind, draw in (("subflows", stacked), ("timeline", timeline)):
+        drawing = draw(run)
+        if drawing is not None:
+            yield replace(drawing, name=f"{place}-{kind}", title=f"{drawing.title}: {where}")
 
 
 def reproduction_page(outcome: Outcome, pictures: Sequence[Picture], records: Sequence[Json], command: str) -> str:

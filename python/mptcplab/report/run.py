@@ -73,8 +73,10 @@ def page_of(
         record=record,
         title=run.resolved["title"] or record["experiment"],
         description=run.resolved["description"],
-        verdict=[*sentences(record, run.end_s), *busy(record, run.resolved)],
+        verdict=[*sentences(record, run), *busy(record, run.resolved)],
         warnings=_warnings(record),
+        remarks=_remarks(record),
+        substitutions=[f"Substituted: {substituted(one)}." for one in record["substitutions"]],
         held=sum(verdict["held"] for verdict in record["expectations"]),
         pictures=[Picture.of(drawing) for drawing in drawings_of(run)],
         flows=_flows(record),
@@ -109,12 +111,15 @@ def _warnings(record: Json) -> list[str]:
     found = []
     if record["status"] != "done":
         found.append(f"This run is {record['status']}: {record['why'] or 'no reason was recorded'}.")
-    found += [f"User code: {user_code(entry)} is not mptcplab's own." for entry in record.get("user_code", ())]
-    for substitution in record["substitutions"]:
-        found.append(f"Substituted: {substituted(substitution)}.")
-    found += [fell_back(flow) for flow in record["flows"] if flow.get("fallback")]
-    found += [f"{event['id']} was injected while the run went on." for event in record["events"] if event["injected"]]
-    return found
+    return found + [fell_back(flow) for flow in record["flows"] if flow.get("fallback")]
+
+
+def _remarks(record: Json) -> list[str]:
+    """Returns what a reader should know and need not worry about."""
+    found = [f"User code: {user_code(entry)} is not mptcplab's own." for entry in record.get("user_code", ())]
+    return found + [
+        f"{event['id']} was injected while the run went on." for event in record["events"] if event["injected"]
+    ]
 
 
 def _resolved(resolved: Json) -> str:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from mptcplab.report.quantities import quantity
-from mptcplab.results import why_busy
+from mptcplab.results import RunData, why_busy
 from mptcplab.results.entities import Json
 
 BACKENDS = {"sim": "in the simulator", "userspace": "on the userspace stack", "kernel": "on the Linux kernel"}
 #: The target of recovery: see ``recovery_s`` in the table of metrics.
-CARRIED = "nine tenths of what the network could carry"
+CARRIED = "at least 90 % of the remaining capacity"
 #: The kernel's counter of segments that it drops although TCP has acknowledged them, which is a fault of the kernel.
 BEYOND_WINDOW = "MPTcpExtNoDSSInWindow"
+#: An application that sends at a rate of its own: what it could carry at most says nothing about it.
+PACED = "cbr"
 MOST_FLOWS = 4
 MOST_EVENTS = 6
 
 
-def sentences(record: Json, duration_s: float) -> list[str]:
+def sentences(record: Json, run: RunData) -> list[str]:
     """Returns the sentences at the top of a report, most important first."""
+    duration_s = run.end_s
     where = BACKENDS.get(record["backend"], record["backend"])
     ran = f"Ran {where} for {quantity(duration_s, 's')} with seed {record['seed']}."
-    said = [ran, *(_flow(flow) for flow in record["flows"][:MOST_FLOWS])]
+    said = [ran, *(_flow(flow, _offered(run, flow["id"])) for flow in record["flows"][:MOST_FLOWS])]
     if len(record["flows"]) > MOST_FLOWS:
         total = record["metrics"]["run"]["goodput_bps"]
         said.append(f"All {len(record['flows'])} flows together carried {quantity(total, 'bit/s')}.")
@@ -51,9 +54,18 @@ def fell_back(flow: Json) -> str:
     return f"{flow['id']} fell back to TCP: {flow['fallback']}."
 
 
-def _flow(flow: Json) -> str:
+def _offered(run: RunData, flow: str) -> float | None:
+    """Returns the rate in bit/s of an application that sends at a rate of its own."""
+    app = run.flows[flow]["app"] if flow in run.flows else {}
+    return app["rate_bps"] if app.get("kind") == PACED else None
+
+
+def _flow(flow: Json, offered_bps: float | None) -> str:
     carried = f"{flow['id']} ({flow['transport']}) carried {quantity(flow['goodput_bps'], 'bit/s')}"
-    if flow["ceiling_bps"] and flow["goodput_bps"] is not None:
+    if offered_bps and flow["goodput_bps"] is not None:
+        share = 100 * flow["goodput_bps"] / offered_bps
+        carried += f", {share:.0f} % of the {quantity(offered_bps, 'bit/s')} that it was offered"
+    elif flow["ceiling_bps"] and flow["goodput_bps"] is not None:
         share = 100 * flow["goodput_bps"] / flow["ceiling_bps"]
         carried += f", {share:.0f} % of its ceiling of {quantity(flow['ceiling_bps'], 'bit/s')}"
     if flow["fct_s"] is not None:
@@ -77,7 +89,7 @@ def _event(record: Json, name: str, duration_s: float) -> str | None:
         why = record["absent"].get(f"events.{name}", {}).get("recovery_s", "unknown")
         return f"{start}: no recovery time ({why}){short}; {silence}."
     if recovery == 0 and metrics.get("shortfall_s") == 0:
-        return f"{start}: every flow kept {CARRIED}, second by second; {silence}."
+        return f"{start}: every flow kept {CARRIED} in each second; {silence}."
     changes = sum(name in (event["parent"], event["id"]) for event in record["events"])
     after = f"after {quantity(recovery, 's')}"
     if changes > 1:
@@ -103,9 +115,14 @@ def _shortfall(metrics: Json, duration_s: float) -> str:
 
 def _subflows(metrics: Json) -> str:
     """Returns how many of the subflows hit by an outage continued or were re-created."""
-    counts = {"went on": metrics.get("subflows_reused"), "re-created": metrics.get("subflows_recreated")}
-    known = [f"{count:.0f} {what}" for what, count in counts.items() if count is not None]
-    return f"; of the subflows hit, {' and '.join(known)}" if known else ""
+    counts = {"survived": metrics.get("subflows_reused"), "re-created": metrics.get("subflows_recreated")}
+    verbs = {"survived": ("survived", "survived"), "re-created": ("was re-created", "were re-created")}
+    known = [
+        f"{count:.0f} {verbs[what][count != 1]}" if count else f"none {verbs[what][0]}"
+        for what, count in counts.items()
+        if count is not None
+    ]
+    return f"; of the affected subflows {' and '.join(known)}" if known else ""
 
 
 def _lateness(record: Json) -> list[str]:
@@ -116,7 +133,7 @@ def _lateness(record: Json) -> list[str]:
         return []
     mean_s = sum(one["mean_s"] * one["deliveries"] for one in late) / sum(one["deliveries"] for one in late)
     mean, most = quantity(mean_s, "s"), quantity(max(one["max_s"] for one in late), "s")
-    return [f"Packets were delivered {mean} later than the link model says in the mean, {most} at most."]
+    return [f"The emulator delivered packets {mean} late on average (at most {most})."]
 
 
 def busy(record: Json, resolved: Json) -> list[str]:

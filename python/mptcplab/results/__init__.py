@@ -2,6 +2,7 @@
 
 from mptcplab.results.aggregates import Crossing, Spread, aggregates, argmax, crossover, ratio, spread
 from mptcplab.results.agreement import COMPARED, agreement, share_of_links
+from mptcplab.results.arrivals import arrived, capacity_steps, tells_only_order
 from mptcplab.results.bundle import (
     RUN,
     Bundle,
@@ -64,8 +65,10 @@ __all__ = [
     "aggregates",
     "agreement",
     "argmax",
+    "arrived",
     "bundle_path",
     "bundle_paths",
+    "capacity_steps",
     "carried",
     "check",
     "check_metric",
@@ -92,5 +95,6 @@ __all__ = [
     "spread",
     "subflows_of",
     "summary",
+    "tells_only_order",
     "why_busy",
 ]

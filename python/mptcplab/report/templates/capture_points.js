@@ -30,23 +30,6 @@ function unpackColumn(bytes, points, { start, width, unit }) {
   return values;
 }
 
-/** The first place in ascending times that is not before `time`. */
-function firstFrom(times, time) {
-  let low = 0;
-  let high = times.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (times[middle] < time) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
-/** Places from the last point before the view to behind the first one after it, so that lines run through its edges. */
-function placesIn(times, view) {
-  return [Math.max(0, firstFrom(times, view.from) - 1), Math.min(times.length, firstFrom(times, view.to) + 1)];
-}
-
 /** Data under way: what was sent at most, less what is acknowledged, after each segment and each acknowledgment. */
 function dataUnderWay(segments, acknowledged) {
   const time_s = new Float64Array(segments.points + acknowledged.points);

@@ -1,7 +1,9 @@
-// A chart over time on a canvas: axes, lines, and what all charts of a connection share.
+// A chart over time on a canvas: axes and lines, for the pages of captures, runs and comparisons.
 
 const MARGIN = { left: 68, right: 12, top: 8, bottom: 24 };
 const COLOURS = 8;
+/** Charts narrower and lower than these have ticks closer together, in pixels. */
+const [NARROW, LOW] = [300, 150];
 /** How opaque a second and third round through the colours is. */
 const ROUNDS = [1, 0.6, 0.35];
 const PREFIXES = [[1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
@@ -45,6 +47,23 @@ function ticks(low, high, most) {
   return { step, values: found };
 }
 
+/** The first place in ascending times that is not before `time`. */
+function firstFrom(times, time) {
+  let low = 0;
+  let high = times.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (times[middle] < time) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Places from the last point before the view to behind the first one after it, so that lines run through its edges. */
+function placesIn(times, view) {
+  return [Math.max(0, firstFrom(times, view.from) - 1), Math.min(times.length, firstFrom(times, view.to) + 1)];
+}
+
 /** The colours of the page as they are now, light or dark. */
 function pageColours() {
   const style = getComputedStyle(document.documentElement);
@@ -54,8 +73,8 @@ function pageColours() {
   return { ink, faint, grid, band, bad, paper, palette };
 }
 
-const colourOf = (colours, subflow) => colours.palette[subflow % COLOURS];
-const opacityOf = (subflow) => ROUNDS[Math.min(ROUNDS.length - 1, Math.floor(subflow / COLOURS))];
+const colourOf = (colours, number) => (number === null ? colours.ink : colours.palette[number % COLOURS]);
+const opacityOf = (number) => (number === null ? 1 : ROUNDS[Math.min(ROUNDS.length - 1, Math.floor(number / COLOURS))]);
 
 /**
  * A line through any number of points that looks the same as the line through all of them: of each column of pixels only the
@@ -105,10 +124,12 @@ class Envelope {
  * A chart in a figure of the page. Its `kind` says what it shows:
  *   height                       of the canvas in pixels
  *   extent(view)                 [lowest, highest] value of the vertical axis, or null if it has none
- *   unit                         of that axis
+ *   unit                         of that axis; values in base units have a prefix, unless it `isPlain`: then the page has the unit
+ *   own                          {view, unit} of a horizontal axis that is not the time of the other charts
+ *   margin                       changes of MARGIN
  *   draw(context, scale, view, colours)   draws between the axes
  *   drawMargin(context, scale, colours)   draws at their left, if there is anything to draw
- *   readings(time, y, scale)     lines of what stands at a time and a height, each {text, subflow?}; the first is a head
+ *   readings(time, y, scale)     lines of what stands at a time and a height, each {text, subflow?}, with the number of a colour; the first is a head
  *   words(view)                  what the view holds, for those who do not see it
  */
 class Chart {
@@ -128,7 +149,8 @@ class Chart {
   }
 
   /** Draws what was taken or measured in `view`. */
-  draw(view, colours) {
+  draw(shared, colours) {
+    const view = this.kind.own?.view ?? shared;
     const context = this.#cleared();
     const extent = this.kind.extent(view);
     this.scale = this.#scale(view, extent ?? [0, 1]);
@@ -139,7 +161,7 @@ class Chart {
     if (extent) this.#drawValues(context, extent, colours);
     context.save();
     context.beginPath();
-    context.rect(scale.left, 0, scale.right - scale.left, scale.bottom);
+    context.rect(scale.left, scale.top - 2, scale.right - scale.left, scale.bottom - scale.top + 2);
     context.clip();
     kind.draw(context, scale, view, colours);
     context.restore();
@@ -158,12 +180,14 @@ class Chart {
   }
 
   #scale(view, [low, high]) {
-    const [left, right] = [MARGIN.left, this.frame.clientWidth - MARGIN.right];
-    const [top, bottom] = [MARGIN.top, this.kind.height - MARGIN.bottom];
+    const margin = { ...MARGIN, ...this.kind.margin };
+    const [left, right] = [margin.left, this.frame.clientWidth - margin.right];
+    const [top, bottom] = [margin.top, this.kind.height - margin.bottom];
     const perSecond = (right - left) / (view.to - view.from);
     const perUnit = (bottom - top) / (high - low);
     return {
       left, right, top, bottom,
+      first: view.from, last: view.to,
       length: view.to - view.from,
       x: (time) => left + (time - view.from) * perSecond,
       y: (value) => bottom - (value - low) * perUnit,
@@ -183,15 +207,16 @@ class Chart {
 
   #drawTimes(context, view, colours) {
     const { left, right, top, bottom, x } = this.scale;
-    const { step, values } = ticks(view.from, view.to, (right - left) / 90);
+    const { step, values } = ticks(view.from, view.to, (right - left) / (right - left < NARROW ? 55 : 90));
     const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+    const unit = this.kind.own?.unit ?? "s";
     context.textAlign = "center";
     context.textBaseline = "top";
     for (const time of values) {
       context.fillStyle = colours.grid;
       context.fillRect(Math.round(x(time)), top, 1, bottom - top);
       context.fillStyle = colours.faint;
-      context.fillText(`${time.toFixed(decimals)} s`, Math.min(x(time), right - 10), bottom + 6);
+      context.fillText(`${time.toFixed(decimals)} ${unit}`, Math.min(x(time), right - 10), bottom + 6);
     }
     context.fillStyle = colours.faint;
     context.fillRect(left, bottom, right - left, 1);
@@ -199,9 +224,10 @@ class Chart {
 
   #drawValues(context, [low, high], colours) {
     const { left, right, top, bottom, y } = this.scale;
-    const { step, values } = ticks(low, high, (bottom - top) / 36);
+    const { step, values } = ticks(low, high, (bottom - top) / (bottom - top < LOW ? 24 : 36));
     const isTime = this.kind.unit === "s";
-    const [size, prefix] = isTime ? (high < 1 ? [1e-3, "m"] : [1, ""]) : prefixOf(high);
+    const ofTime = high < 1 ? [1e-3, "m"] : [1, ""];
+    const [size, prefix] = this.kind.isPlain ? [1, ""] : isTime ? ofTime : prefixOf(high);
     const decimals = Math.max(0, -Math.floor(Math.log10(step / size) + 1e-9));
     context.textAlign = "right";
     context.textBaseline = "middle";
@@ -210,14 +236,14 @@ class Chart {
       context.fillRect(left, Math.round(y(value)), right - left, 1);
       context.fillStyle = colours.faint;
       // The unit stands once, at the top.
-      const unit = value === values.at(-1) ? ` ${prefix}${this.kind.unit}` : "";
+      const unit = value === values.at(-1) && !this.kind.isPlain ? ` ${prefix}${this.kind.unit}` : "";
       context.fillText((value / size).toFixed(decimals) + unit, left - 6, Math.max(7, y(value)));
     }
   }
 
   /** Shows the line of reading at a time, or none. */
   point(time) {
-    this.cursor.hidden = time === null || !this.scale;
+    this.cursor.hidden = time === null || !this.scale || time > this.scale.last || time < this.scale.first;
     if (!this.cursor.hidden) this.cursor.style.left = `${this.scale.x(time)}px`;
   }
 
@@ -247,7 +273,7 @@ class Chart {
 
   /** Shows a stretch of time that is being selected, or none. */
   select(stretch) {
-    this.selection.hidden = stretch === null || !this.scale;
+    this.selection.hidden = stretch === null || !this.scale || Boolean(this.kind.own);
     if (this.selection.hidden) return;
     const [from, to] = stretch.map(this.scale.x);
     this.selection.style.left = `${from}px`;

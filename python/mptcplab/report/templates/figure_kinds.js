@@ -1,0 +1,198 @@
+// What a panel of a figure shows: a kind of Chart, from the specification that mptcplab.plots has drawn as SVG too.
+
+/** How near the pointer a point must be to be told, in pixels. */
+const NEAR_POINT = 14;
+/** The height of a panel that is alone, in a column, and of one of many, in pixels. */
+const HEIGHTS = { single: 270, rows: 220, grid: 165 };
+/** Room above the axes for the names of events, by rows. */
+const EVENT_ROWS = 2;
+const EVENT_ROW = 14;
+const FADED = 0.15;
+/** The opacity of curves of other panels, and of the line of an event. */
+const [OTHERS, EVENT] = [0.4, 0.55];
+const DASHES = [6, 3];
+
+/** Curves of a panel over time, with its events and the capacity as a step line. */
+class FigurePanel {
+  isPlain = true;
+
+  /** `others` are curves of other panels, which are drawn in grey. `highlighted` is shared by the panels of a figure. */
+  constructor(panel, others, layout, highlighted) {
+    const { x, y, marks, ceiling, curves } = panel;
+    Object.assign(this, { marks, ceiling, curves, others, highlighted });
+    this.unit = y.unit;
+    this.high = y.high;
+    this.height = HEIGHTS[layout];
+    if (x.unit !== "s") this.own = { view: { from: 0, to: x.high }, unit: x.unit };
+    const isNamed = layout !== "grid" && marks.length > 0;
+    this.rows = isNamed ? EVENT_ROWS : 0;
+    this.margin = { left: 46, top: 8 + EVENT_ROW * this.rows };
+  }
+
+  extent() {
+    return [0, this.high];
+  }
+
+  draw(context, scale, view, colours) {
+    this.#drawMarks(context, scale, colours);
+    for (const curve of this.others) this.#stroke(context, scale, { ...curve, dashed: false }, colours.faint, OTHERS, 1);
+    for (const curve of this.curves) {
+      const strength = this.#isFaded(curve) ? FADED : opacityOf(curve.colour);
+      this.#drawCurve(context, scale, curve, colourOf(colours, curve.colour), strength);
+    }
+    if (this.ceiling) this.#stroke(context, scale, { ...this.ceiling, dashed: true }, colours.ink, 1, 1.1);
+    context.globalAlpha = 1;
+  }
+
+  #isFaded(curve) {
+    const { label } = this.highlighted;
+    return label !== null && curve.label !== label && this.curves.some((each) => each.label === label);
+  }
+
+  #drawMarks(context, scale, colours) {
+    for (const { start_s, end_s } of this.marks) {
+      const x = scale.x(start_s);
+      context.fillStyle = colours.band;
+      context.globalAlpha = 0.75;
+      if (end_s !== null) context.fillRect(x, scale.top, scale.x(end_s) - x, scale.bottom - scale.top);
+      context.globalAlpha = EVENT;
+      context.fillStyle = colours.faint;
+      context.fillRect(Math.round(x), scale.top, 1, scale.bottom - scale.top);
+      context.globalAlpha = 1;
+    }
+  }
+
+  /** The names of events above the axes, each once, where there is room. */
+  drawMargin(context, scale, colours) {
+    const freeFrom = Array(this.rows).fill(-Infinity);
+    const told = new Set();
+    context.fillStyle = colours.faint;
+    context.textAlign = "left";
+    context.textBaseline = "alphabetic";
+    for (const { label, start_s } of this.marks) {
+      const x = scale.x(start_s);
+      const width = context.measureText(label).width;
+      const left = Math.min(x, scale.right - width);
+      const row = freeFrom.findIndex((free) => free <= left);
+      if (row < 0 || told.has(label) || x < scale.left || x > scale.right) continue;
+      told.add(label);
+      freeFrom[row] = left + width + 8;
+      context.fillText(label, left, scale.top - 5 - EVENT_ROW * row);
+    }
+  }
+
+  #drawCurve(context, scale, curve, colour, strength) {
+    context.globalAlpha = strength;
+    if (curve.form === "dots" || curve.form === "marks") {
+      this.#drawPoints(context, scale, curve, colour);
+    } else if (curve.form === "area") {
+      this.#fill(context, scale, curve, curve.low, curve.y, colour);
+    } else {
+      if (curve.low) {
+        context.globalAlpha = 0.2 * strength;
+        this.#fill(context, scale, curve, curve.low, curve.high, colour);
+        context.globalAlpha = strength;
+      }
+      const isFront = curve.label !== "" && curve.label === this.highlighted.label;
+      this.#stroke(context, scale, curve, colour, strength, isFront ? 2.6 : 1.6);
+      this.#drawClipped(context, scale, curve, colour);
+    }
+  }
+
+  #drawPoints(context, scale, { x, y, form }, colour) {
+    const size = form === "marks" ? 5 : 2.4;
+    context.fillStyle = colour;
+    x.forEach((time, i) => context.fillRect(scale.x(time) - size / 2, scale.y(y[i]) - size / 2, size, size));
+  }
+
+  /** Corners of a curve in pixels: steps about or from its points, or straight lines. */
+  *#corners(scale, { x, form }, values) {
+    const half = x.length > 1 ? (x[1] - x[0]) / 2 : 0;
+    for (let i = 0; i < x.length; i++) {
+      const y = values[i] === null ? NaN : scale.y(values[i]);
+      if (form === "step" || form === "area") {
+        yield [scale.x(x[i] - half), y];
+        yield [scale.x(x[i] + half), y];
+      } else {
+        if (form === "hold" && i > 0) yield [scale.x(x[i]), scale.y(values[i - 1])];
+        yield [scale.x(x[i]), y];
+      }
+    }
+  }
+
+  #stroke(context, scale, curve, colour, strength, width) {
+    context.globalAlpha = strength;
+    context.strokeStyle = colour;
+    context.lineWidth = width;
+    context.lineJoin = "round";
+    context.setLineDash(curve.dashed ? DASHES : []);
+    context.beginPath();
+    for (const [x, y] of this.#corners(scale, curve, curve.y)) context.lineTo(x, y);
+    context.stroke();
+    context.setLineDash([]);
+  }
+
+  #fill(context, scale, curve, low, high, colour) {
+    context.fillStyle = colour;
+    context.beginPath();
+    for (const [x, y] of this.#corners(scale, curve, high)) context.lineTo(x, y);
+    for (const [x, y] of [...this.#corners(scale, curve, low)].reverse()) context.lineTo(x, y);
+    context.fill();
+  }
+
+  /** A triangle at the top for each point above the axis. */
+  #drawClipped(context, scale, { x, y }, colour) {
+    context.fillStyle = colour;
+    x.forEach((time, i) => {
+      if (!(y[i] > this.high * (1 + 1e-9))) return;
+      const at = scale.x(time);
+      context.beginPath();
+      context.moveTo(at, scale.top + 1);
+      context.lineTo(at - 4, scale.top + 8);
+      context.lineTo(at + 4, scale.top + 8);
+      context.fill();
+    });
+  }
+
+  readings(time, y, scale) {
+    const head = this.own ? `${digits(time)} ${this.own.unit}` : instant(time, scale.length);
+    const drawn = [...this.curves, ...(this.ceiling ? [{ ...this.ceiling, label: "capacity" }] : [])];
+    const told = drawn.map((curve) => this.#reading(curve, time, y, scale)).filter(Boolean);
+    return [{ text: head }, ...told];
+  }
+
+  #reading(curve, time, y, scale) {
+    const i = this.#placeAt(curve, time, y, scale);
+    if (i === null || curve.y[i] === null) return null;
+    const value = curve.form === "area" ? curve.y[i] - curve.low[i] : curve.y[i];
+    const range = curve.high ? ` (${digits(curve.low[i])} to ${digits(curve.high[i])})` : "";
+    const name = curve.label ? `${curve.label}: ` : "";
+    return { text: `${name}${digits(Number(value.toPrecision(3)))}${range} ${this.unit}`, subflow: curve.colour };
+  }
+
+  /** The place of the value that holds at a time; of points, that of one near the pointer. */
+  #placeAt({ x, y: values, form }, time, y, scale) {
+    const next = firstFrom(x, time);
+    if (form === "dots" || form === "marks") {
+      const distance = (i) => Math.hypot(scale.x(x[i]) - scale.x(time), scale.y(values[i]) - y);
+      const near = [...Array(24).keys()].map((n) => next - 12 + n).filter((i) => i >= 0 && i < x.length);
+      const nearest = near.sort((one, other) => distance(one) - distance(other))[0];
+      return nearest !== undefined && distance(nearest) <= NEAR_POINT ? nearest : null;
+    }
+    if (form === "hold" || form === "line") {
+      const last = x[next] === time ? next : next - 1;
+      return last < 0 || time > x.at(-1) ? null : last;
+    }
+    const half = x.length > 1 ? (x[1] - x[0]) / 2 : Infinity;
+    const nearest = next > 0 && (next === x.length || time - x[next - 1] < x[next] - time) ? next - 1 : next;
+    return Math.abs(x[nearest] - time) <= half * (1 + 1e-9) ? nearest : null;
+  }
+
+  words(view) {
+    const most = this.curves.map(({ label, x, y }) => {
+      const seen = y.filter((value, i) => value !== null && x[i] >= view.from && x[i] <= view.to);
+      return `${label || "values"}: ${seen.length ? `at most ${digits(Math.max(...seen))} ${this.unit}` : "none"}`;
+    });
+    return most.join(", ");
+  }
+}

@@ -1,0 +1,234 @@
+"""Tests the specification of figures, what both renderers draw of it, and the files for publications."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import SHORT, mptcplab
+from made_kernel_run import made_kernel_run
+from made_run import made_run, resolved
+from mptcplab.algorithms import CC, PATH_MANAGER, SCHEDULER
+from mptcplab.plots import Exporter, Look, Specification, drawings_of, overlay
+from mptcplab.plots.specification import Axis, Curve, Panel
+from mptcplab.report.citations import bibliography, cited_algorithms
+from mptcplab.report.grid_forms import in_form
+from mptcplab.report.page import Grid
+from mptcplab.report.run import page_of
+from mptcplab.results import BundleWriter, RunData, evaluated
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+needs_browser = pytest.mark.skipif(BROWSER is None, reason="needs chromium")
+#: Sources of algorithms that are no papers: the kernels, and this laboratory.
+NO_PAPER = re.compile(r"^mptcplab|^Linux|out-of-tree kernel$|^smooth weighted")
+
+
+def specified(run: RunData, name: str) -> Specification:
+    (drawing,) = [drawing for drawing in drawings_of(run) if drawing.name == name]
+    assert drawing.specification is not None
+    return drawing.specification
+
+
+def panel_of(*values: Sequence[float], ceiling: float | None = None) -> Panel:
+    curves = [Curve(f"c{n}", np.arange(len(y)), np.array(y), "step", n) for n, y in enumerate(values)]
+    line = None if ceiling is None else Curve("capacity", [0.0, 3.0], [ceiling, ceiling], "hold")
+    return Panel(tuple(curves), Axis("Time", "s", 3.0), Axis("Throughput", "Mbit/s"), ceiling=line)
+
+
+# ---- the specification ----
+
+
+def test_the_capacity_is_a_step_line_that_follows_the_events() -> None:
+    (panel,) = specified(made_run(), "throughput").panels
+    assert panel.ceiling is not None
+    assert list(panel.ceiling.x) == [0, 10, 20, 30]
+    assert list(panel.ceiling.y) == pytest.approx([7.4, 3.7, 7.4, 7.4])
+    assert [(mark.label, mark.start_s, mark.end_s) for mark in panel.marks] == [("cut", 10, 20)]
+
+
+def test_curves_that_coincide_are_said_and_dashed() -> None:
+    figure = Specification((panel_of([1, 2, 3], [1, 2, 3.001], [3, 2, 1]),)).told_apart()
+    assert "c1 coincides with c0." in figure.notes
+    assert [curve.is_dashed for curve in figure.panels[0].curves] == [False, True, False]
+
+
+def test_an_axis_ends_not_far_above_the_capacity_and_says_so() -> None:
+    panel = panel_of([1, 60, 1], ceiling=10)
+    assert panel.top == 15
+    assert Specification((panel,)).notes[-1] == "The axis ends at 15 Mbit/s; ▲ is above it, at most 60."
+    assert not panel_of([1, 12, 1], ceiling=10).is_clipped
+
+
+def test_an_entity_has_one_colour_in_all_figures() -> None:
+    run = made_kernel_run()
+    of_subflows = {panel.title: panel.curves[0].colour for panel in specified(run, "cwnd").panels}
+    of_links = {panel.title[:-2]: panel.curves[0].colour for panel in specified(run, "links").panels}
+    assert of_subflows == {"wlan0-eth0": of_links["wifi"], "wwan0-eth1": of_links["lte"]}
+
+
+def test_arms_stand_in_the_order_of_their_numbers_with_the_same_colours_whatever_their_order() -> None:
+    arms = {f"n{number}": [made_run(resolved(name=f"n{number}"))] for number in (10, 2, 1)}
+    drawing = overlay("goodput", arms, "bulk")
+    assert drawing is not None
+    assert drawing.specification is not None
+    (panel,) = drawing.specification.panels
+    assert [(curve.label, curve.colour) for curve in panel.curves] == [("n1", 0), ("n2", 1), ("n10", 2)]
+    assert "n2 and n10 coincide with n1." in drawing.notes
+
+
+def test_axes_have_words_and_units() -> None:
+    for drawing in drawings_of(made_kernel_run()):
+        for axes in drawing.figure.axes if drawing.specification else ():
+            assert re.fullmatch(r"|Number of the data unit|[A-Z][^(]+ \(.+\)|Packets dropped per .+", axes.get_ylabel())
+
+
+def test_the_specification_is_json() -> None:
+    for drawing in drawings_of(made_kernel_run()):
+        if drawing.specification is not None:
+            document = json.loads(json.dumps(drawing.specification.document(), allow_nan=False))
+            assert len(document["panels"]) == len(drawing.specification.panels)
+
+
+# ---- files for publications ----
+
+
+@pytest.mark.parametrize("style", ["plain", "ieee", "acm"])
+def test_pdfs_embed_truetype_and_are_as_wide_as_a_column(tmp_path: Path, style: str) -> None:
+    look = Look.of("column", style)
+    drawings = [drawing for drawing in drawings_of(made_kernel_run()) if drawing.name in ("throughput", "timeline")]
+    for path in Exporter(tmp_path, ("pdf",), look).write(drawings):
+        content = path.read_bytes()
+        assert b"/Type3" not in content
+        assert b"/CIDFontType2" in content
+        box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ", content)
+        assert box is not None
+        assert float(box[1]) == pytest.approx(72 * look.width_in, abs=0.1)
+
+
+def test_without_latex_pgf_is_left_out_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mptcplab.plots.publishing.latex", lambda: None)
+    exporter = Exporter(tmp_path, ("pgf", "csv"))
+    (drawing,) = [drawing for drawing in drawings_of(made_run()) if drawing.name == "throughput"]
+    assert [path.name for path in exporter.write([drawing])] == ["throughput.csv"]
+    assert exporter.left_out() == [
+        "pgf: left out, because there is no LaTeX to measure text with; install one of xelatex, lualatex, pdflatex"
+    ]
+
+
+def test_every_algorithm_of_a_paper_has_a_reference() -> None:
+    every = [one for family in (CC, SCHEDULER, PATH_MANAGER) for one in family.algorithms]
+    of_papers = {one.name for one in every if not NO_PAPER.search(one.source)}
+    assert of_papers <= cited_algorithms()
+    assert cited_algorithms() <= {one.name for one in every} | {"mptcp", "papers/alenazi2019"}
+
+
+def test_references_are_those_of_the_algorithms_that_ran(tmp_path: Path) -> None:
+    experiment = resolved()
+    writer = BundleWriter.create(tmp_path, experiment, backend="sim", seed=1, repeat=0)
+    substituted = [{"where": "flows.bulk.cc", "asked": "lia", "used": "olia", "why": "a test"}]
+    bundle = writer.finish("done", wall_s=0.1, substitutions=substituted, **evaluated(made_run(experiment)))
+    keys = re.findall(r"^@\w+\{(\w+),", bibliography([bundle]), flags=re.MULTILINE)
+    assert keys == ["rfc8684", "khalili2012", "paasch2014"]
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        (
+            "latex",
+            "\\begin{tabular}{lr}\n\\hline\na\\_b & 50 \\% \\\\\n\\hline\nx & -- \\\\\n\\hline\n\\end{tabular}\n",
+        ),
+        ("markdown", "| a_b | 50 % |\n| --- | ---: |\n| x | \N{EN DASH} |\n"),
+        ("csv", "a_b,50 %\nx,\N{EN DASH}\n"),
+    ],
+)
+def test_tables_have_the_forms_of_papers(form: str, text: str) -> None:
+    assert in_form(Grid(["a_b", "50 %"], [["x", "\N{EN DASH}"]], frozenset({1})), form) == text
+
+
+def test_a_run_is_exported_with_captions_and_its_table_printed(tmp_path: Path) -> None:
+    (tmp_path / "short.yaml").write_text(SHORT)
+    options = ("--export", "figures", "--format", "pdf,csv", "--size", "column", "--style", "ieee", "--table", "latex")
+    ended = mptcplab("run", "short.yaml", *options, cwd=tmp_path)
+    assert ended.status == 0, ended.err
+    assert ended.out.startswith(r"\begin{tabular}")
+    names = {path.name for path in (tmp_path / "figures").iterdir()}
+    assert {"throughput.pdf", "throughput.csv", "captions.txt", "figures.tex"} <= names
+    captions = (tmp_path / "figures" / "captions.txt").read_text()
+    assert "throughput: Throughput over time." in captions
+    assert "Run: short on sim, seed 1; mptcplab " in captions
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        (("--size", "column"), "--size column: has no effect without --export DIR"),
+        (("--export", "x", "--format", "pdf,gif"), "--format gif: unknown; allowed: pdf, pgf, svg, png, csv"),
+        (("--export", "x", "--style", "elsevier"), "--style elsevier: unknown; allowed: plain, ieee, acm"),
+        (("--table", "html"), "--table html: unknown; allowed: latex, markdown, csv"),
+    ],
+)
+def test_what_cannot_be_exported_is_refused_before_anything_runs(
+    tmp_path: Path, options: tuple[str, ...], line: str
+) -> None:
+    (tmp_path / "short.yaml").write_text(SHORT)
+    ended = mptcplab("run", "short.yaml", *options, cwd=tmp_path)
+    assert (ended.status, ended.out) == (2, "")
+    assert line in ended.err
+    assert not (tmp_path / "results").exists()
+
+
+# ---- the browser ----
+
+
+def dom(page: str, directory: Path, *options: str) -> str:
+    """Returns the page as the browser has it after its scripts ran."""
+    file = directory / "page.html"
+    file.write_text(page)
+    fixed = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={directory / 'profile'}"]
+    command = [str(BROWSER), *fixed, *options, "--virtual-time-budget=5000", "--dump-dom", file.as_uri()]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    experiment = resolved()
+    writer = BundleWriter.create(tmp_path_factory.mktemp("out"), experiment, backend="sim", seed=1, repeat=0)
+    run = made_run(experiment)
+    bundle = writer.finish("done", wall_s=0.1, substitutions=[], **evaluated(run))
+    return page_of(bundle.record, run, bundle.path)
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [390, 1200])
+def test_the_browser_draws_every_specified_figure_at_any_width(page: str, tmp_path: Path, width: int) -> None:
+    found = dom(page, tmp_path, f"--window-size={width},900")
+    specified = found.count('<figure class="specified')
+    assert specified > 3
+    assert found.count('<figure class="specified is-live"') == specified
+    assert found.count("<canvas") >= specified
+
+
+def test_labels_of_the_browser_are_at_least_11_px(page: str) -> None:
+    sizes: list[Any] = re.findall(r'context\.font = "(\d+)px', page)
+    assert sizes
+    assert all(int(size) >= 11 for size in sizes)
+    # In a pixel of 1/96 inch, at the least width that the SVG has on a page (50 rem).
+    smallest_pt = Look().small_pt
+    assert smallest_pt / 72 * 96 * (50 * 16) / (Look().width_in * 96) >= 10.6
+
+
+def test_a_look_does_not_change_the_numbers(tmp_path: Path) -> None:
+    drawing = drawings_of(made_run())[0]
+    wide = replace(Look(), width_in=20)
+    Exporter(tmp_path / "a", ("csv",)).write([drawing])
+    Exporter(tmp_path / "b", ("csv",), wide).write([drawing])
+    assert (tmp_path / "a/throughput.csv").read_bytes() == (tmp_path / "b/throughput.csv").read_bytes()
