@@ -65,9 +65,10 @@ def copied(done: Path, to: Path) -> Path:
     ("arguments", "words"),
     [
         ("", ["Usage: mptcplab"]),
-        ("nonsense", ["No such command 'nonsense'"]),
-        ("run", ["Missing argument"]),
-        ("run short.yaml --nonsense", ["No such option"]),
+        ("nonsense", ["mptcplab: no such command 'nonsense'"]),
+        ("rnu", ["mptcplab: no such command 'rnu'; did you mean 'run'?"]),
+        ("run", ["mptcplab: run: missing argument 'spec'; see mptcplab run --help"]),
+        ("run short.yaml --nonsense", ["mptcplab: run: no such option: --nonsense"]),
         ("run nope.yaml", ["nope.yaml: there is no such file"]),
         ("run alenazi2019/fig77 --json", ["'alenazi2019/fig77'", "did you mean alenazi2019/fig7?"]),
         ("show shrt", ["no experiment and no file is called 'shrt'"]),
@@ -82,13 +83,36 @@ def copied(done: Path, to: Path) -> Path:
         ("run short.yaml --jobs x", ["--jobs"]),
         ("run short.yaml --out short.yaml", ["--out", "short.yaml"]),
         ("list nope.yaml --json", ["no such file"]),
+        ("pcap missing.pcap", ["missing.pcap: No such file or directory\n"]),
+        ("show short.yaml --set links.wifi.rate=10megabit", ["unknown unit 'megabit'", "12mbit"]),
+        ("show short.yaml --set links.wifi.rate=-10mbit", ["'-10mbit' is negative"]),
+        ("show short.yaml --set links.wifi.rate=10MB", ["counts bytes; did you mean 80mbit?"]),
+        ("show short.yaml --set links.wifi.rate=10", ["10 has no unit"]),
+        ("show short.yaml --set links.wifi.rate=99999999999999999999gbit", ["is more than"]),
+        ("show short.yaml --set links.wifi.loss=110%", ["'110%' is not between 0 and 1"]),
+        ("show short.yaml --set links.wifi.delay=10,5ms", ["did you mean 10.5ms"]),
+        ("show short.yaml --set links.wifi.queue=50", ["'50' has no unit, did you mean 50p"]),
+        ("show short.yaml --set duration=0s", ["duration: the run takes no time"]),
+        ("show short.yaml --set a.b=5mbit", ["unknown field 'a'"]),
+        ("run short.yaml --set expect=[nonsense]", ["'nonsense' is not a comparison"]),
+        ("run short.yaml --on kernal", ["unknown back-end 'kernal'", "kernel"]),
+        ("show alenazi", ["no file is called 'alenazi'; did you mean alenazi2019?"]),
         ("compare short.yaml", ["at least two", "found 1 of one"]),
         ("compare short.yaml short.yaml --on sim,sim", ["at least two", "found 1 of one"]),
         ("check --ktap", ["--ktap"]),
     ],
 )
 def test_wrong_usage_is_one_message(desk: Path, arguments: str, words: list[str]) -> None:
-    assert is_refused(mptcplab(*arguments.split(), cwd=desk), 2, *words)
+    ended = mptcplab(*arguments.split(), cwd=desk)
+    assert is_refused(ended, 2, *words)
+    assert not arguments or len(ended.err.splitlines()) == 1
+
+
+def test_python_runs_the_package(desk: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "mptcplab", "rnu"], cwd=desk, env=environment(), capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (2, mptcplab("rnu", cwd=desk).err)
 
 
 def test_a_misspelt_field_is_named_with_its_place(desk: Path) -> None:

@@ -120,10 +120,10 @@ def _is_under(name: str, prefix: str) -> bool:
 def _unknown(spec: str) -> SpecError:
     names = _prefixes(member.name for member in catalogue())
     near = get_close_matches(spec, names, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
+    hint = f"; did you mean {near[0]}?" if near else ""
     return SpecError(
-        f"no experiment and no file is called {spec!r}",
-        allowed=f"{hint}a .yaml file, a bundle's experiment.json, or a name or prefix from `mptcplab list`",
+        f"no experiment and no file is called {spec!r}{hint}",
+        allowed="a .yaml file, a bundle's experiment.json, or a name or prefix from `mptcplab list`",
     )
 
 

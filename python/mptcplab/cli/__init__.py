@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from typing import TYPE_CHECKING, Annotated, NoReturn, cast
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
 
 import typer
 
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 FAULT = 4
+#: The error of typer for any wrong option or argument. Its name is public only in some versions.
+WrongUsage: type[Exception] = typer.BadParameter.__bases__[0]
 
 app = typer.Typer(
     name="mptcplab",
@@ -80,17 +82,34 @@ def main() -> None:
         cast("TextIOWrapper", stream).reconfigure(errors="replace")
     heed_closed_pipe()
     try:
-        app()
+        status = app(prog_name="mptcplab", standalone_mode=False)
     except MptcplabError as error:
         _end(str(error), error.exit_status)
-    except SystemExit as end:
-        if end.code == INTERRUPTED:
-            _end("interrupted; the same command without --fresh continues with the runs that are not done", INTERRUPTED)
-        sys.stdout.flush()
-        raise
+    except WrongUsage as error:
+        _end_wrong_usage(error)
+    except typer.Abort:
+        _end("interrupted", INTERRUPTED)
     except Exception:
         traceback.print_exc()
         _end("this is a fault of mptcplab, not of its input; please report it with the lines above", FAULT)
+    if status == INTERRUPTED:
+        _end("interrupted; the same command without --fresh continues with the runs that are not done", INTERRUPTED)
+    sys.stdout.flush()
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _end_wrong_usage(error: Any) -> NoReturn:
+    """Ends with the message of a wrong option or argument, in the form of all other messages. Without arguments the
+    message is the help.
+    """
+    message = error.format_message().rstrip(".")
+    command = error.ctx.command_path if error.ctx else "mptcplab"
+    if message.startswith("Usage:"):
+        print(message, file=sys.stderr)
+        sys.exit(error.exit_code)
+    told = " ".join(message.split()).replace("Value error, ", "").replace(". Did", "; did")
+    place = f"{command.partition(' ')[2]}: ".removeprefix(": ")
+    _end(f"{place}{told[0].lower()}{told[1:]}; see {command} --help", error.exit_code)
 
 
 def _end(message: str, status: int) -> NoReturn:

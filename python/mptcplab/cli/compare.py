@@ -11,16 +11,20 @@ from mptcplab.cli.options import (
     Allow_programs,
     As_json,
     Jobs,
+    Listed,
+    Newest,
     Out,
     Repeat,
     Root_programs,
     Seed,
     Settings,
     html_only,
+    is_given,
     rights,
 )
 
 if TYPE_CHECKING:
+    from mptcplab.cli.bundles import Selection
     from mptcplab.results import Bundle
 
 #: Columns up to the ratio. The page also has its interval.
@@ -29,11 +33,12 @@ EXAMPLE = "Example: mptcplab compare examples/aqm-comparison.yaml --repeat 10"
 
 
 def command(
+    context: typer.Context,
     what: Annotated[
         list[str], typer.Argument(help="Directories of bundles, or SPECs to run; the first is the reference.")
     ],
     on: Annotated[
-        str, typer.Option("--on", help="Back-ends to run SPECs on, separated by commas.", metavar="sim,..")
+        str, typer.Option("--on", help="Back-ends, separated by commas.", metavar="sim,..")
     ] = "sim",
     settings: Settings = None,
     seed: Seed = 1,
@@ -50,6 +55,8 @@ def command(
     band: Annotated[
         float, typer.Option(min=0, max=1, help="Back-ends are equivalent if means differ by at most this fraction.")
     ] = 0.05,
+    newest: Newest = False,
+    listed: Listed = False,
     report: Annotated[Path, typer.Option(help="File of the page.", callback=html_only)] = Path("comparison.html"),
     allow_programs: Allow_programs = False,
     root_programs: Root_programs = False,
@@ -58,9 +65,22 @@ def command(
     """Compare runs: print medians and ratios, and write a page.
 
     SPECs are run first, in turns. The page has overlays. With several back-ends it says how far they agree.
+    Of the bundles in directories, --seed, --set, --on and --newest select those to compare.
     """
+    from mptcplab.cli.bundles import Selection, print_bundles
+    from mptcplab.cli.specs import overrides
+
+    selection = Selection(
+        seed if is_given(context, "seed") else None,
+        overrides(settings),
+        tuple(on.split(",")) if is_given(context, "on") else (),
+        newest,
+    )
+    if listed:
+        print_bundles(_selected(what, selection))
+        return
     with rights(allow=allow_programs, root=root_programs):
-        bundles = _bundles(what, on.split(","), settings, seed, repeat, out, jobs, native=native)
+        bundles = _bundles(what, selection, on.split(","), settings, seed, repeat, out, jobs, native=native)
 
     from rich.markup import escape
 
@@ -89,6 +109,7 @@ def command(
 
 def _bundles(
     what: list[str],
+    selection: Selection,
     backends: list[str],
     settings: list[str] | None,
     seed: int,
@@ -99,20 +120,30 @@ def _bundles(
     native: bool,
 ) -> list[Bundle]:
     """Returns the bundles of the given directories and of the SPECs. Runs that are not done are run."""
-    from mptcplab.cli.bundles import bundles_under
     from mptcplab.cli.progress import progress
     from mptcplab.cli.specs import resolved
-    from mptcplab.report import in_order
     from mptcplab.runner import execute, plan
 
-    directories = [Path(word) for word in what if Path(word).is_dir()]
     specs = [word for word in what if not Path(word).is_dir()]
     experiments = [experiment.data for experiment in resolved(specs, settings)]
-    listed = [bundle for directory in directories for bundle in in_order(bundles_under([directory]))]
-    here = {bundle.path.resolve(): bundle for bundle in listed}.values()
+    here = _selected(what, selection)
     names = list(dict.fromkeys(backends)) if experiments else []
     among = [] if native else names
     work = [job for name in names for job in plan(experiments, name, seed=seed, repeat=repeat, out=out, among=among)]
     with progress(work) as observer:
         done = execute(work, observer, workers=jobs)
     return [*here, *done]
+
+
+def _selected(what: list[str], selection: Selection) -> list[Bundle]:
+    """Returns the selected bundles of the directories, each once."""
+    from mptcplab.cli.bundles import bundles_under
+    from mptcplab.report import in_order
+
+    directories = [Path(word) for word in what if Path(word).is_dir()]
+    found = [
+        bundle
+        for directory in directories
+        for bundle in in_order(selection.among(bundles_under([directory]), directory))
+    ]
+    return list({bundle.path.resolve(): bundle for bundle in found}.values())

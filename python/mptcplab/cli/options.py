@@ -41,7 +41,17 @@ Allow_programs: TypeAlias = Annotated[
 Root_programs: TypeAlias = Annotated[
     bool, typer.Option("--root-programs", help="Under sudo, run them as root and not as its caller.")
 ]
+Newest: TypeAlias = Annotated[
+    bool, typer.Option("--newest", help="Of bundles with the same changes, back-end and seed, use only the newest.")
+]
+Listed: TypeAlias = Annotated[bool, typer.Option("--list", help="Only list the bundles found.")]
 Fresh: TypeAlias = Annotated[bool, typer.Option("--fresh", help="Run again what is already done.")]
+
+
+def is_given(context: typer.Context, option: str) -> bool:
+    """Returns whether the command line has the option, so that its value is not a default."""
+    source = context.get_parameter_source(option)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -41,6 +42,18 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right:
     """Prints rows of console markup under column titles. Columns whose index is in `right` are
     right-aligned.
     """
+    RESULTS.print(_table(columns, rows, right=right))
+
+
+def table_text(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Returns a table of plain texts as text, for a message on standard error."""
+    console = Console(highlight=False, width=REMARKS.width if REMARKS.is_terminal else UNFOLDED_COLUMNS, file=StringIO())
+    console.print(_table(columns, [[escape(cell) for cell in row] for row in rows]))
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[int] = ()) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     aligned = set(right)
     for index, title in enumerate(columns):
@@ -48,7 +61,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right:
         table.add_column(title, justify="right" if number else "left", no_wrap=number, overflow="fold")
     for row in rows:
         table.add_row(*row)
-    RESULTS.print(table)
+    return table
 
 
 def print_outline(rows: Sequence[tuple[str, str]]) -> None:
@@ -71,6 +84,11 @@ def print_outline(rows: Sequence[tuple[str, str]]) -> None:
 def print_remark(text: str) -> None:
     """Prints a line about what can be done next."""
     RESULTS.print(text, style="dim", markup=False, soft_wrap=True)
+
+
+def print_note(text: str) -> None:
+    """Prints a line about the command itself on standard error."""
+    REMARKS.print(text, style="dim", markup=False, soft_wrap=True)
 
 
 def write_text(path: Path, text: str) -> None:
