@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from mptcplab import callers
 from mptcplab.errors import UsageError
 
 if TYPE_CHECKING:
@@ -92,8 +93,11 @@ def print_note(text: str) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes an output file of a command. Raises UsageError if it cannot be written."""
+    """Writes an output file of a command, which belongs to the caller of sudo. Raises UsageError if it cannot be
+    written.
+    """
     try:
         path.write_text(text, encoding="utf-8")
+        callers.give(path)
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from error

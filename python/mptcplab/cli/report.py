@@ -63,6 +63,7 @@ def command(
     found = one_bundle(bundle, selection)
     run = found.load()
 
+    from mptcplab import callers
     from mptcplab.backends import SIMULATOR
     from mptcplab.cli.output import print_line, print_remark, write_text
     from mptcplab.plots import drawings_of
@@ -86,6 +87,7 @@ def command(
     print_line(f"wrote {page}")
     if export is not None:
         figures = export_figures([*drawings_of(run), *(beside.drawings if beside else ())], export)
+        callers.give(export)
         print_line(f"wrote {len(figures)} figures into {export}")
     for line in published.tally if published else ():
         print_line(f"published values, {line}")

@@ -128,16 +128,18 @@ def _write(outcome: Outcome, bundles: Sequence[Bundle], pool: Executor, page: Pa
     """Writes the page, and with `export` the figures and numbers."""
     import shlex
 
+    from mptcplab import callers
     from mptcplab.cli.output import write_text
     from mptcplab.report import pictures_of, reproduction_page, sheets
 
     drawn = [pool.submit(pictures_of, sheet, export) for sheet in sheets(outcome)]
     pictures: list[Picture] = [picture for one in drawn for picture in one.result()]
-    page.parent.mkdir(parents=True, exist_ok=True)
+    callers.make_directory(page.parent)
     records = [bundle.record for bundle in bundles]
     write_text(page, reproduction_page(outcome, pictures, records, shlex.join(["mptcplab", *sys.argv[1:]])))
     if export is not None:
         _export(outcome, export)
+        callers.give(export)
     return page
 
 

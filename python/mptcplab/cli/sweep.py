@@ -129,6 +129,7 @@ def _carried_out(work: Sequence[Job], directory: Path, jobs: int | None, cluster
 
 def _write(outcome: Outcome, directory: Path, out: Path) -> dict[str, Any]:
     """Writes the table, the figures and the page, and returns their paths."""
+    from mptcplab import callers
     from mptcplab.cli.output import write_text
     from mptcplab.plots import export, sweep_drawings
     from mptcplab.report import sweep_page
@@ -138,6 +139,7 @@ def _write(outcome: Outcome, directory: Path, out: Path) -> dict[str, Any]:
     write_table(directory / TABLE, outcome, out)
     figures = export(drawings, directory)
     write_text(directory / PAGE, sweep_page(outcome, drawings, TABLE))
+    callers.give(directory)
     return {"table": str(directory / TABLE), "page": str(directory / PAGE), "figures": [str(path) for path in figures]}
 
 

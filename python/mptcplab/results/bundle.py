@@ -104,7 +104,8 @@ def bundle_path(out: Path, resolved: Json, backend: str, seed: int, substitute: 
 class BundleWriter:
     """Writes the bundle of a run. Its run.json has the status ``unfinished`` until ``finish`` replaces it atomically.
 
-    As a context manager, it locks the directory against other processes until the end of the block.
+    As a context manager, it locks the directory against other processes until the end of the block, and then gives
+    the bundle to the caller of sudo.
     """
 
     def __init__(self, path: Path, record: Json, lock: Lock) -> None:
@@ -116,6 +117,7 @@ class BundleWriter:
         return self
 
     def __exit__(self, *_error: object) -> None:
+        callers.give(self.path)
         self._lock.release()
 
     @classmethod
@@ -281,6 +283,7 @@ def held(directory: Path) -> Iterator[None]:
     try:
         yield
     finally:
+        callers.give(directory)
         lock.release()
 
 
@@ -347,7 +350,7 @@ def _unwritable(path: Path, error: OSError) -> BundleError:
 
 def _locked(path: Path) -> Lock:
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        callers.make_directory(path)
         return Lock(path)
     except BlockingIOError as error:
         raise BundleHeld(f"{path}: another process is running this; wait for it, or choose another --out") from error
