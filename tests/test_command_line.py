@@ -18,6 +18,7 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 from command_line import LONG, PROGRAM, SHORT, Ended, environment, is_refused, mptcplab
+from mptcplab.catalogue import PAPERS
 
 SUMMARY = json.loads((Path(__file__).parents[1] / "docs" / "schemas" / "summary.json").read_text())
 ESCAPE = "\x1b"
@@ -238,7 +239,9 @@ def test_the_list_has_one_entry_per_experiment(desk: Path) -> None:
         ],
     }
     told = mptcplab("list", "mixed.yaml", cwd=desk).out.splitlines()
-    assert told[1].endswith("(--on userspace or kernel; sim waits for app: command)")
+    assert told[0].split() == ["mixed/traffic", "S", "U", "K"]
+    assert told[1].split(maxsplit=4)[1:] == ["-", "U", "K", "(sim waits for app: command)"]
+    assert told[2] == "runs on: S sim, U userspace, K kernel; - waits for a feature"
 
 
 def test_a_resolved_experiment_is_one_document(desk: Path) -> None:
@@ -254,13 +257,31 @@ def test_the_catalogue_is_listed(desk: Path) -> None:
     assert len(ended.document["experiments"]) == 34 + 8  # eight of mptcplab's own separate what the paper mixes
 
 
+def test_the_list_has_a_head_for_each_paper(desk: Path) -> None:
+    told = mptcplab("list", cwd=desk).out.splitlines()
+    papers = {entry.name for entry in PAPERS.iterdir() if entry.is_dir()}
+    heads = [line for line in told if re.match(r"\w+: .*\(\d+ experiments\)$", line)]
+    assert {line.partition(":")[0] for line in heads} == papers
+    numbers = [int(line.split("(")[-1].split()[0]) for line in heads]
+    assert sum(numbers) == len(told) - len(heads) - 1
+
+
 def test_the_doctor_says_what_there_is(desk: Path) -> None:
     ended = mptcplab("doctor", "--json", cwd=desk)
-    assert (ended.status, ended.err, ended.document["schema"]) == (0, "", "mptcplab/doctor/1")
-    assert {"compiled part", "back-end sim"} <= {finding["subject"] for finding in ended.document["findings"]}
-    shown = mptcplab("doctor", cwd=desk).out
+    assert (ended.status, ended.err, ended.document["schema"]) == (0, "", "mptcplab/doctor/2")
+    findings = ended.document["findings"]
+    assert {"compiled part", "back-end sim", "own MPTCP"} <= {finding["subject"] for finding in findings}
+    told = mptcplab("doctor", "-v", cwd=desk).out
     # The free space on the disk changes between calls.
-    assert all(finding["found"] in shown for finding in ended.document["findings"] if finding["subject"] != "disk")
+    details = [line for finding in findings for line in finding["details"] if "GB free" not in line]
+    assert all(line in told for line in [*details, *(finding["found"] for finding in findings)])
+    assert all(finding["remedy"] in told for finding in findings)
+
+
+def test_the_doctor_needs_ten_lines_of_a_narrow_terminal(desk: Path) -> None:
+    lines = mptcplab("doctor", cwd=desk, COLUMNS="80").out.splitlines()
+    assert len(lines) <= 10
+    assert max(map(len, lines)) <= 80
 
 
 def test_an_expectation_that_does_not_hold_is_status_1(desk: Path) -> None:
@@ -472,7 +493,8 @@ def test_other_encodings_do_not_end_the_program(desk: Path, encoding: dict[str, 
 
 
 def test_help_loads_nothing_heavy() -> None:
-    code = "import sys; sys.argv = ['mptcplab', '--help']; from mptcplab.cli import main; main()"
+    code = "import sys; sys.argv = ['mptcplab', '--help']; from mptcplab.catalogue import PAPERS
+from mptcplab.cli import main; main()"
     command = [sys.executable, "-X", "importtime", "-c", code]
     ended = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
     loaded = {line.split("|")[-1].strip().partition(".")[0] for line in ended.stderr.splitlines()}

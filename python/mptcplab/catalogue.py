@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
@@ -74,6 +75,18 @@ def listing(spec: str | None = None) -> list[Entry]:
     if not found and spec is not None:
         raise _unknown(spec)
     return found
+
+
+def title_of(paper: str) -> str | None:
+    """Returns authors, title, place and year of a paper of the catalogue; None if it has none of that name. It is in
+    the paper's claims, or in `paper.toml` if it has none.
+    """
+    for name in ("claims.toml", "paper.toml"):
+        file = PAPERS / paper / name
+        if file.is_file():
+            title: str = tomllib.loads(file.read_text(encoding="utf-8"))["title"]
+            return title
+    return None
 
 
 def entry_of(member: Member | Recorded) -> Entry:

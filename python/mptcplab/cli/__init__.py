@@ -68,11 +68,27 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
+    context: typer.Context,
     _version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Options before the command."""
+    from mptcplab.cli.config import Config
+
+    commands = {name: _long_options(one) for name, one in vars(context.command)["commands"].items()}
+    context.obj = Config.read(commands)
+    context.default_map = context.obj.defaults
+
+
+def _long_options(command: Any) -> dict[str, str]:
+    """Returns the name of the parameter of each long option, without the dashes."""
+    return {
+        text.removeprefix("--"): parameter.name
+        for parameter in command.params
+        for text in parameter.opts
+        if text.startswith("--")
+    }
 
 
 def main() -> None:
@@ -108,8 +124,18 @@ def _end_wrong_usage(error: Any) -> NoReturn:
         print(message, file=sys.stderr)
         sys.exit(error.exit_code)
     told = " ".join(message.split()).replace("Value error, ", "").replace(". Did", "; did")
-    place = f"{command.partition(' ')[2]}: ".removeprefix(": ")
+    place = f"{_configured(error) or command.partition(' ')[2]}: ".removeprefix(": ")
     _end(f"{place}{told[0].lower()}{told[1:]}; see {command} --help", error.exit_code)
+
+
+def _configured(error: Any) -> str | None:
+    """Returns the place of a wrong value that a file with defaults has."""
+    parameter = getattr(error, "param", None)
+    config = error.ctx.find_root().obj if error.ctx else None
+    if parameter is None or config is None or error.ctx.get_parameter_source(parameter.name).name != "DEFAULT_MAP":
+        return None
+    place: str | None = config.places.get((error.ctx.info_name, parameter.name))
+    return place
 
 
 def _end(message: str, status: int) -> NoReturn:

@@ -85,9 +85,7 @@ def table_of(bundles: Sequence[Bundle]) -> tuple[list[str], list[list[str]]]:
     """
     rows = [_row(bundle) for bundle in newest_first(bundles)]
     always = {"seed", "age", "directory"}
-    shown = [
-        index for index, title in enumerate(COLUMNS) if title in always or len({row[index] for row in rows}) > 1
-    ]
+    shown = [index for index, title in enumerate(COLUMNS) if title in always or len({row[index] for row in rows}) > 1]
     return [COLUMNS[index] for index in shown], [[row[index] for index in shown] for row in rows]
 
 

@@ -14,10 +14,12 @@ from mptcplab.cli.options import (
     Listed,
     Newest,
     Out,
+    Quiet,
     Repeat,
     Root_programs,
     Seed,
     Settings,
+    Verbose,
     html_only,
     is_given,
     rights,
@@ -37,9 +39,7 @@ def command(
     what: Annotated[
         list[str], typer.Argument(help="Directories of bundles, or SPECs to run; the first is the reference.")
     ],
-    on: Annotated[
-        str, typer.Option("--on", help="Back-ends, separated by commas.", metavar="sim,..")
-    ] = "sim",
+    on: Annotated[str, typer.Option("--on", help="Back-ends, separated by commas.", metavar="sim,..")] = "sim",
     settings: Settings = None,
     seed: Seed = 1,
     repeat: Repeat = 1,
@@ -61,6 +61,8 @@ def command(
     allow_programs: Allow_programs = False,
     root_programs: Root_programs = False,
     as_json: As_json = False,
+    _quiet: Quiet = False,
+    _verbose: Verbose = False,
 ) -> None:
     """Compare runs: print medians and ratios, and write a page.
 

@@ -18,6 +18,7 @@ MARKS = {"ok": "[green]ok[/]", "warning": "[yellow]note[/]", "problem": "[red]pr
 
 
 def command(
+    context: typer.Context,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Also list what each back-end can and cannot do, and all settings.")
     ] = False,
@@ -31,11 +32,22 @@ def command(
     if as_json:
         print_json(doctor.as_json(findings))
     elif verbose:
-        _print_all(findings)
+        _print_all([*findings, _files_in_force(context)])
     else:
         _print(findings)
     if any(finding.state == "problem" for finding in findings):
         raise typer.Exit(3)
+
+
+def _files_in_force(context: typer.Context) -> Finding:
+    """Returns the files with defaults of options that commands here read."""
+    from mptcplab.cli.config import HERE, of_user
+    from mptcplab.doctor import Finding
+
+    files = ", ".join(map(str, context.obj.files))
+    return Finding(
+        "defaults", "ok", f"from {files}" if files else f"of mptcplab: neither {HERE} nor {of_user()} exists"
+    )
 
 
 def _print(findings: Sequence[Finding]) -> None:

@@ -13,11 +13,29 @@ from mptcplab.backends import BACKENDS
 from mptcplab.errors import UsageError
 
 
+#: The environment variable with the directory for results.
+OUT_VARIABLE = "MPTCPLAB_OUT"
+
+
 def html_only(parameter: typer.CallbackParam, page: Path | None) -> Path | None:
     """Refuses a page whose name does not end in .html, before anything runs."""
     if page is not None and page.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"{parameter.opts[0]} {page}: the page is HTML; allowed: a name that ends in .html")
     return page
+
+
+def _quieten(wanted: bool) -> None:
+    if wanted:
+        from mptcplab.cli.output import be_quiet
+
+        be_quiet()
+
+
+def _tell_more(wanted: bool) -> None:
+    if wanted:
+        from mptcplab.cli.output import be_verbose
+
+        be_verbose()
 
 
 As_json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
@@ -31,15 +49,20 @@ Settings: TypeAlias = Annotated[
 ]
 Seed: TypeAlias = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of the first repetition.")]
 Repeat: TypeAlias = Annotated[int, typer.Option(min=1, help="Repetitions, each with the next seed.")]
-Out: TypeAlias = Annotated[Path, typer.Option(file_okay=False, help="Directory for results.")]
+Out: TypeAlias = Annotated[Path, typer.Option(file_okay=False, envvar=OUT_VARIABLE, help="Directory for results.")]
 Jobs: TypeAlias = Annotated[
-    int | None, typer.Option(min=1, help="Runs at a time; default one per core, in real time one.")
+    int | None,
+    typer.Option(min=1, envvar="MPTCPLAB_JOBS", help="Runs at a time; default one per core, in real time one."),
 ]
 Allow_programs: TypeAlias = Annotated[
     bool, typer.Option("--allow-programs", help="Run programs and classes of the description without asking.")
 ]
 Root_programs: TypeAlias = Annotated[
     bool, typer.Option("--root-programs", help="Under sudo, run them as root and not as its caller.")
+]
+Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print only what went wrong.", callback=_quieten)]
+Verbose: TypeAlias = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Print a line for each run as it ends.", callback=_tell_more)
 ]
 Newest: TypeAlias = Annotated[
     bool, typer.Option("--newest", help="Of bundles with the same changes, back-end and seed, use only the newest.")

@@ -26,6 +26,33 @@ FOLDED = sys.stdout.isatty() or "COLUMNS" in os.environ
 #: The console for progress and remarks. Standard output has results only.
 REMARKS = Console(stderr=True, highlight=False)
 RESULTS = Console(highlight=False, width=None if FOLDED else UNFOLDED_COLUMNS)
+#: The console for what went wrong in a run. `--quiet` does not silence it.
+PROBLEMS = Console(highlight=False, width=None if FOLDED else UNFOLDED_COLUMNS)
+
+
+def be_quiet() -> None:
+    """Silences everything but problems, errors and JSON. Raises UsageError after `be_verbose`."""
+    if _told_more:
+        raise UsageError(_EXCLUSIVE)
+    RESULTS.quiet = REMARKS.quiet = True
+
+
+def be_verbose() -> None:
+    """Prints details, too. Raises UsageError after `be_quiet`."""
+    if REMARKS.quiet:
+        raise UsageError(_EXCLUSIVE)
+    global _told_more
+    _told_more = True
+
+
+def print_detail(text: str) -> None:
+    """Prints a line on standard error if `be_verbose` was called."""
+    if _told_more:
+        print_note(text)
+
+
+_told_more = False
+_EXCLUSIVE = "--quiet and --verbose: found both; allowed: one of them"
 
 
 def print_json(document: Any) -> None:
@@ -48,7 +75,9 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right:
 
 def table_text(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Returns a table of plain texts as text, for a message on standard error."""
-    console = Console(highlight=False, width=REMARKS.width if REMARKS.is_terminal else UNFOLDED_COLUMNS, file=StringIO())
+    console = Console(
+        highlight=False, width=REMARKS.width if REMARKS.is_terminal else UNFOLDED_COLUMNS, file=StringIO()
+    )
     console.print(_table(columns, [[escape(cell) for cell in row] for row in rows]))
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     return "".join(f"{line.rstrip()}\n" for line in lines)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mptcplab.cli.options import Allow_programs, Listed, html_only, rights
+from mptcplab.cli.options import Allow_programs, Listed, Quiet, html_only, rights
 
 if TYPE_CHECKING:
     from mptcplab.report import Beside
@@ -45,6 +45,7 @@ def command(
     newest: Annotated[bool, typer.Option("--newest", help="Use the newest without a remark.")] = False,
     listed: Listed = False,
     allow_programs: Allow_programs = False,
+    _quiet: Quiet = False,
 ) -> None:
     """Write the report of a run: one HTML page, and one for each host with captures.
 

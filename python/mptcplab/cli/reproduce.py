@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mptcplab.cli.options import As_json, Fresh, Out, Seed
+from mptcplab.cli.options import As_json, Fresh, Out, Quiet, Seed, Verbose
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,6 +46,8 @@ def command(
     fresh: Fresh = False,
     export: Annotated[Path | None, typer.Option(help="Also write every figure and number into this directory.")] = None,
     as_json: As_json = False,
+    _quiet: Quiet = False,
+    _verbose: Verbose = False,
 ) -> None:
     """Reproduce a paper: compare each claim with measurements.
 

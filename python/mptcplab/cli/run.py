@@ -16,10 +16,12 @@ from mptcplab.cli.options import (
     Jobs,
     On,
     Out,
+    Quiet,
     Repeat,
     Root_programs,
     Seed,
     Settings,
+    Verbose,
     rights,
 )
 
@@ -46,6 +48,8 @@ def command(
     allow_programs: Allow_programs = False,
     root_programs: Root_programs = False,
     as_json: As_json = False,
+    _quiet: Quiet = False,
+    _verbose: Verbose = False,
 ) -> None:
     """Run experiments. Runs that are already in --out are not repeated.
 

@@ -15,10 +15,12 @@ from mptcplab.cli.options import (
     Jobs,
     On,
     Out,
+    Quiet,
     Repeat,
     Root_programs,
     Seed,
     Settings,
+    Verbose,
     rights,
 )
 
@@ -66,6 +68,8 @@ def command(
     allow_programs: Allow_programs = False,
     root_programs: Root_programs = False,
     as_json: As_json = False,
+    _quiet: Quiet = False,
+    _verbose: Verbose = False,
 ) -> None:
     """Run all combinations of values: --set KEY=V1,V2.
 
