@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 from command_line import LONG, PROGRAM, SHORT, Ended, environment, is_refused, mptcplab
-from mptcplab.catalogue import PAPERS
+from mptcplab.catalogue_index import PAPERS
 
 SUMMARY = json.loads((Path(__file__).parents[1] / "docs" / "schemas" / "summary.json").read_text())
 ESCAPE = "\x1b"
@@ -111,7 +111,12 @@ def test_wrong_usage_is_one_message(desk: Path, arguments: str, words: list[str]
 
 def test_python_runs_the_package(desk: Path) -> None:
     ended = subprocess.run(
-        [sys.executable, "-m", "mptcplab", "rnu"], cwd=desk, env=environment(), capture_output=True, text=True, check=False
+        [sys.executable, "-m", "mptcplab", "rnu"],
+        cwd=desk,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (ended.returncode, ended.stderr) == (2, mptcplab("rnu", cwd=desk).err)
 
@@ -493,8 +498,7 @@ def test_other_encodings_do_not_end_the_program(desk: Path, encoding: dict[str, 
 
 
 def test_help_loads_nothing_heavy() -> None:
-    code = "import sys; sys.argv = ['mptcplab', '--help']; from mptcplab.catalogue import PAPERS
-from mptcplab.cli import main; main()"
+    code = "import sys; sys.argv = ['mptcplab', '--help']; from mptcplab.cli import main; main()"
     command = [sys.executable, "-X", "importtime", "-c", code]
     ended = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
     loaded = {line.split("|")[-1].strip().partition(".")[0] for line in ended.stderr.splitlines()}

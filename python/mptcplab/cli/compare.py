@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mptcplab.cli import completion
 from mptcplab.cli.options import (
     Allow_programs,
     As_json,
@@ -37,9 +38,17 @@ EXAMPLE = "Example: mptcplab compare examples/aqm-comparison.yaml --repeat 10"
 def command(
     context: typer.Context,
     what: Annotated[
-        list[str], typer.Argument(help="Directories of bundles, or SPECs to run; the first is the reference.")
+        list[str],
+        typer.Argument(
+            autocompletion=completion.specs, help="Directories of bundles, or SPECs to run; the first is the reference."
+        ),
     ],
-    on: Annotated[str, typer.Option("--on", help="Back-ends, separated by commas.", metavar="sim,..")] = "sim",
+    on: Annotated[
+        str,
+        typer.Option(
+            "--on", autocompletion=completion.backends, help="Back-ends, separated by commas.", metavar="sim,.."
+        ),
+    ] = "sim",
     settings: Settings = None,
     seed: Seed = 1,
     repeat: Repeat = 1,

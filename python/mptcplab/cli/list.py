@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mptcplab.backends import BACKENDS
+from mptcplab.cli import completion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,7 +16,10 @@ EXAMPLE = "Example: mptcplab list alenazi2019"
 
 
 def command(
-    spec: Annotated[str | None, typer.Argument(help="Only the experiments of this name, prefix or file.")] = None,
+    spec: Annotated[
+        str | None,
+        typer.Argument(autocompletion=completion.specs, help="Only the experiments of this name, prefix or file."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """List experiments, the back-ends that run each, and the features that the others still need."""
@@ -35,7 +39,7 @@ def _print(entries: Sequence[Mapping[str, Any]]) -> None:
 
     from rich.markup import escape
 
-    from mptcplab.catalogue import title_of
+    from mptcplab.catalogue_index import title_of
     from mptcplab.cli.output import RESULTS, print_remark
 
     width = max(len(entry["id"]) for entry in entries)

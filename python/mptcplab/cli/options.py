@@ -10,8 +10,8 @@ from typing import Annotated, TypeAlias
 import typer
 
 from mptcplab.backends import BACKENDS
+from mptcplab.cli import completion
 from mptcplab.errors import UsageError
-
 
 #: The environment variable with the directory for results.
 OUT_VARIABLE = "MPTCPLAB_OUT"
@@ -39,13 +39,26 @@ def _tell_more(wanted: bool) -> None:
 
 
 As_json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+_SPEC = typer.Argument(autocompletion=completion.specs, help="A .yaml file, or a name or prefix from `mptcplab list`.")
+Spec: TypeAlias = Annotated[str, _SPEC]
+Specs: TypeAlias = Annotated[list[str], _SPEC]
 On: TypeAlias = Annotated[
     str,
-    typer.Option("--on", help="Back-end, or the path of your own simulator.", metavar="|".join((*BACKENDS, "PROGRAM"))),
+    typer.Option(
+        "--on",
+        autocompletion=completion.backends,
+        help="Back-end, or the path of your own simulator.",
+        metavar="|".join((*BACKENDS, "PROGRAM")),
+    ),
 ]
 Settings: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Change a value of the description; may be given again.", metavar="KEY=VALUE"),
+    typer.Option(
+        "--set",
+        autocompletion=completion.settings,
+        help="Change a value of the description; may be given again.",
+        metavar="KEY=VALUE",
+    ),
 ]
 Seed: TypeAlias = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of the first repetition.")]
 Repeat: TypeAlias = Annotated[int, typer.Option(min=1, help="Repetitions, each with the next seed.")]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mptcplab.cli import completion
 from mptcplab.cli.options import Allow_programs, Listed, Quiet, html_only, rights
 
 if TYPE_CHECKING:
@@ -41,7 +42,9 @@ def command(
         list[str] | None,
         typer.Option("--set", help="Select it by a change it was run with; may be given again.", metavar="KEY=VALUE"),
     ] = None,
-    on: Annotated[str | None, typer.Option("--on", help="Select it by its back-end.")] = None,
+    on: Annotated[
+        str | None, typer.Option("--on", autocompletion=completion.backends, help="Select it by its back-end.")
+    ] = None,
     newest: Annotated[bool, typer.Option("--newest", help="Use the newest without a remark.")] = False,
     listed: Listed = False,
     allow_programs: Allow_programs = False,

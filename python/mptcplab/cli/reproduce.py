@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mptcplab.cli import completion
 from mptcplab.cli.options import As_json, Fresh, Out, Quiet, Seed, Verbose
 
 if TYPE_CHECKING:
@@ -28,7 +29,12 @@ AT_ONCE = 8
 
 def command(
     paper: Annotated[str, typer.Argument(help="A paper with a table of claims: alenazi2019.")],
-    on: Annotated[str, typer.Option("--on", help="Back-ends, separated by commas.", metavar="sim,kernel")] = "sim",
+    on: Annotated[
+        str,
+        typer.Option(
+            "--on", autocompletion=completion.backends, help="Back-ends, separated by commas.", metavar="sim,kernel"
+        ),
+    ] = "sim",
     only: Annotated[
         str | None, typer.Option(help="Only this figure, experiment, claim or ranking.", metavar="fig9")
     ] = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -21,6 +21,7 @@ from mptcplab.cli.options import (
     Root_programs,
     Seed,
     Settings,
+    Specs,
     Verbose,
     rights,
 )
@@ -37,7 +38,7 @@ EXAMPLE = "Example: mptcplab run examples/failing-link.yaml --set links.wifi.los
 
 
 def command(
-    spec: Annotated[list[str], typer.Argument(help="A .yaml file, or a name or prefix from `mptcplab list`.")],
+    spec: Specs,
     on: On = "sim",
     settings: Settings = None,
     seed: Seed = 1,

@@ -20,6 +20,7 @@ from mptcplab.cli.options import (
     Root_programs,
     Seed,
     Settings,
+    Spec,
     Verbose,
     rights,
 )
@@ -44,7 +45,7 @@ MOST_ROWS = 40
 
 
 def command(
-    spec: Annotated[str, typer.Argument(help="A .yaml file, or a name or prefix from `mptcplab list`.")],
+    spec: Spec,
     on: On = "sim",
     settings: Settings = None,
     seed: Seed = 1,
