@@ -211,10 +211,6 @@ def test_a_changed_table_is_named(done: Path, tmp_path: Path, arguments: str) ->
     assert is_refused(mptcplab(*arguments.split(), cwd=tmp_path), 4, "units.parquet was changed")
 
 
-def test_several_bundles_are_not_one(done: Path) -> None:
-    assert is_refused(mptcplab("report", "results", cwd=done), 2, "holds 2 bundles; name one of them", "seed1", "seed2")
-
-
 def test_a_page_that_cannot_be_written_is_named(done: Path) -> None:
     ended = mptcplab("report", bundles(done)[0], "--out", "none/page.html", cwd=done)
     assert is_refused(ended, 2, "none/page.html: cannot be written: No such file or directory")
