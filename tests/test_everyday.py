@@ -40,8 +40,8 @@ def test_of_several_bundles_the_newest_is_reported_and_named(several: Path) -> N
     assert ended.err == (
         f"{newest.parent.relative_to(several)}: the newest of 3 bundles; --list shows all, --seed --set --on choose\n"
     )
-    listed = mptcplab("report", "results/short", "--list", "--set", "links.wifi.loss=0.05", cwd=several)
-    assert str(newest.parent.relative_to(several)) in listed.out, "a value in another spelling selects, too"
+    listed = mptcplab("report", "results/short", "--list", "--set", "links.wifi.loss='5%'", cwd=several)
+    assert str(newest.parent.relative_to(several)) in listed.out, "the same YAML in another spelling selects, too"
     newest.unlink()
 
 

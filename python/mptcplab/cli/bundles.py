@@ -66,7 +66,10 @@ def _alike(found: str | None, asked: str) -> bool:
         return found == asked
     import yaml
 
-    return bool(yaml.safe_load(found) == yaml.safe_load(asked))
+    try:
+        return bool(yaml.safe_load(found) == yaml.safe_load(asked))
+    except yaml.YAMLError:
+        return False
 
 
 def _sort(bundle: Bundle) -> tuple[object, ...]:
