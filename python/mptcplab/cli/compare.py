@@ -76,15 +76,16 @@ def command(
     """Compare runs: print medians and ratios, and write a page.
 
     SPECs are run first, in turns. The page has overlays. With several back-ends it says how far they agree.
-    Of the bundles in directories, --seed, --set, --on and --newest select those to compare.
+    Without SPECs, --seed, --set and --on select among the bundles of the directories.
     """
     from mptcplab.cli.bundles import Selection, print_bundles
     from mptcplab.cli.specs import overrides
 
+    runs_specs = any(not Path(word).is_dir() for word in what)
     selection = Selection(
-        seed if is_given(context, "seed") else None,
-        overrides(settings),
-        tuple(on.split(",")) if is_given(context, "on") else (),
+        seed if is_given(context, "seed") and not runs_specs else None,
+        {} if runs_specs else overrides(settings),
+        tuple(on.split(",")) if is_given(context, "on") and not runs_specs else (),
         newest,
     )
     if listed:
