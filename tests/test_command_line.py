@@ -18,6 +18,7 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 from command_line import LONG, PROGRAM, SHORT, Ended, environment, is_refused, mptcplab
+from mptcplab.catalogue_index import PAPERS
 
 SUMMARY = json.loads((Path(__file__).parents[1] / "docs" / "schemas" / "summary.json").read_text())
 ESCAPE = "\x1b"
@@ -65,9 +66,10 @@ def copied(done: Path, to: Path) -> Path:
     ("arguments", "words"),
     [
         ("", ["Usage: mptcplab"]),
-        ("nonsense", ["No such command 'nonsense'"]),
-        ("run", ["Missing argument"]),
-        ("run short.yaml --nonsense", ["No such option"]),
+        ("nonsense", ["mptcplab: no such command 'nonsense'"]),
+        ("rnu", ["mptcplab: no such command 'rnu'; did you mean 'run'?"]),
+        ("run", ["mptcplab: run: missing argument 'spec'; see mptcplab run --help"]),
+        ("run short.yaml --nonsense", ["mptcplab: run: no such option: --nonsense"]),
         ("run nope.yaml", ["nope.yaml: there is no such file"]),
         ("run alenazi2019/fig77 --json", ["'alenazi2019/fig77'", "did you mean alenazi2019/fig7?"]),
         ("show shrt", ["no experiment and no file is called 'shrt'"]),
@@ -82,13 +84,41 @@ def copied(done: Path, to: Path) -> Path:
         ("run short.yaml --jobs x", ["--jobs"]),
         ("run short.yaml --out short.yaml", ["--out", "short.yaml"]),
         ("list nope.yaml --json", ["no such file"]),
+        ("pcap missing.pcap", ["missing.pcap: No such file or directory\n"]),
+        ("show short.yaml --set links.wifi.rate=10megabit", ["unknown unit 'megabit'", "12mbit"]),
+        ("show short.yaml --set links.wifi.rate=-10mbit", ["'-10mbit' is negative"]),
+        ("show short.yaml --set links.wifi.rate=10MB", ["counts bytes; did you mean 80mbit?"]),
+        ("show short.yaml --set links.wifi.rate=10", ["10 has no unit"]),
+        ("show short.yaml --set links.wifi.rate=99999999999999999999gbit", ["is more than"]),
+        ("show short.yaml --set links.wifi.loss=110%", ["'110%' is not between 0 and 1"]),
+        ("show short.yaml --set links.wifi.delay=10,5ms", ["did you mean 10.5ms"]),
+        ("show short.yaml --set links.wifi.queue=50", ["'50' has no unit, did you mean 50p"]),
+        ("show short.yaml --set duration=0s", ["duration: the run takes no time"]),
+        ("show short.yaml --set a.b=5mbit", ["unknown field 'a'"]),
+        ("run short.yaml --set expect=[nonsense]", ["'nonsense' is not a comparison"]),
+        ("run short.yaml --on kernal", ["unknown back-end 'kernal'", "kernel"]),
+        ("show alenazi", ["no file is called 'alenazi'; did you mean alenazi2019?"]),
         ("compare short.yaml", ["at least two", "found 1 of one"]),
         ("compare short.yaml short.yaml --on sim,sim", ["at least two", "found 1 of one"]),
         ("check --ktap", ["--ktap"]),
     ],
 )
 def test_wrong_usage_is_one_message(desk: Path, arguments: str, words: list[str]) -> None:
-    assert is_refused(mptcplab(*arguments.split(), cwd=desk), 2, *words)
+    ended = mptcplab(*arguments.split(), cwd=desk)
+    assert is_refused(ended, 2, *words)
+    assert not arguments or len(ended.err.splitlines()) == 1
+
+
+def test_python_runs_the_package(desk: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "mptcplab", "rnu"],
+        cwd=desk,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (2, mptcplab("rnu", cwd=desk).err)
 
 
 def test_a_misspelt_field_is_named_with_its_place(desk: Path) -> None:
@@ -181,10 +211,6 @@ def test_a_changed_table_is_named(done: Path, tmp_path: Path, arguments: str) ->
     assert is_refused(mptcplab(*arguments.split(), cwd=tmp_path), 4, "units.parquet was changed")
 
 
-def test_several_bundles_are_not_one(done: Path) -> None:
-    assert is_refused(mptcplab("report", "results", cwd=done), 2, "holds 2 bundles; name one of them", "seed1", "seed2")
-
-
 def test_a_page_that_cannot_be_written_is_named(done: Path) -> None:
     ended = mptcplab("report", bundles(done)[0], "--out", "none/page.html", cwd=done)
     assert is_refused(ended, 2, "none/page.html: cannot be written: No such file or directory")
@@ -214,7 +240,9 @@ def test_the_list_has_one_entry_per_experiment(desk: Path) -> None:
         ],
     }
     told = mptcplab("list", "mixed.yaml", cwd=desk).out.splitlines()
-    assert told[1].endswith("(--on userspace or kernel; sim waits for app: command)")
+    assert told[0].split() == ["mixed/traffic", "S", "U", "K"]
+    assert told[1].split(maxsplit=4)[1:] == ["-", "U", "K", "(sim waits for app: command)"]
+    assert told[2] == "runs on: S sim, U userspace, K kernel; - waits for a feature"
 
 
 def test_a_resolved_experiment_is_one_document(desk: Path) -> None:
@@ -230,13 +258,31 @@ def test_the_catalogue_is_listed(desk: Path) -> None:
     assert len(ended.document["experiments"]) == 34 + 8  # eight of mptcplab's own separate what the paper mixes
 
 
+def test_the_list_has_a_head_for_each_paper(desk: Path) -> None:
+    told = mptcplab("list", cwd=desk).out.splitlines()
+    papers = {entry.name for entry in PAPERS.iterdir() if entry.is_dir()}
+    heads = [line for line in told if re.match(r"\w+: .*\(\d+ experiments\)$", line)]
+    assert {line.partition(":")[0] for line in heads} == papers
+    numbers = [int(line.split("(")[-1].split()[0]) for line in heads]
+    assert sum(numbers) == len(told) - len(heads) - 1
+
+
 def test_the_doctor_says_what_there_is(desk: Path) -> None:
     ended = mptcplab("doctor", "--json", cwd=desk)
-    assert (ended.status, ended.err, ended.document["schema"]) == (0, "", "mptcplab/doctor/1")
-    assert {"compiled part", "back-end sim"} <= {finding["subject"] for finding in ended.document["findings"]}
-    shown = mptcplab("doctor", cwd=desk).out
+    assert (ended.status, ended.err, ended.document["schema"]) == (0, "", "mptcplab/doctor/2")
+    findings = ended.document["findings"]
+    assert {"compiled part", "back-end sim", "own MPTCP"} <= {finding["subject"] for finding in findings}
+    told = mptcplab("doctor", "-v", cwd=desk).out
     # The free space on the disk changes between calls.
-    assert all(finding["found"] in shown for finding in ended.document["findings"] if finding["subject"] != "disk")
+    details = [line for finding in findings for line in finding["details"] if "GB free" not in line]
+    assert all(line in told for line in [*details, *(finding["found"] for finding in findings)])
+    assert all(finding["remedy"] in told for finding in findings)
+
+
+def test_the_doctor_needs_ten_lines_of_a_narrow_terminal(desk: Path) -> None:
+    lines = mptcplab("doctor", cwd=desk, COLUMNS="80").out.splitlines()
+    assert len(lines) <= 10
+    assert max(map(len, lines)) <= 80
 
 
 def test_an_expectation_that_does_not_hold_is_status_1(desk: Path) -> None:
@@ -326,8 +372,6 @@ def test_compare_makes_an_arm_of_each_combination_of_values(desk: Path) -> None:
     # The link of 1 Mbit/s cannot carry a call of 1 Mbit/s with its headers.
     fast, slow = (run["flows"][0]["goodput_bps"] for run in document["runs"])
     assert slow < fast
-    refused = mptcplab("compare", "results", *setting, cwd=desk)
-    assert is_refused(refused, 2, "--set", "has run already")
 
 
 def test_repetitions_of_one_experiment_are_one_arm(done: Path) -> None:

@@ -22,7 +22,8 @@ from documentation import (
 )
 from jsonschema import Draft202012Validator
 from mptcplab.backends import backend
-from mptcplab.catalogue import PAPERS, entry_of
+from mptcplab.catalogue import entry_of
+from mptcplab.catalogue_index import PAPERS
 from mptcplab.document import parse
 from mptcplab.experiment import Experiment, json_schema, members
 from mptcplab.results import Evaluation, RunData, Samples, Table, Units, check, evaluate

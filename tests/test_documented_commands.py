@@ -45,7 +45,7 @@ def options_of(command: Any) -> set[str]:
     ids=lambda value: " ".join(value) if isinstance(value, list) else value,
 )
 def test_documented_command_line_exists(where: str, arguments: list[str]) -> None:
-    program: Any = typer.main.get_group(app)
+    program: Any = typer.main.get_command(app)
     is_command = not arguments[0].startswith("-")
     assert not is_command or arguments[0] in program.commands, where
     # The words after -- are another program's.

@@ -36,5 +36,5 @@ def test_a_change_may_leave_no_experiment_of_that_name() -> None:
 
 
 def test_an_unknown_name_is_met_with_the_nearest() -> None:
-    with pytest.raises(SpecError, match=r"no file is called 'ghosh/graph8'; allowed: did you mean ghosh/graph"):
+    with pytest.raises(SpecError, match=r"no file is called 'ghosh/graph8'; did you mean ghosh/graph"):
         find("ghosh/graph8")

@@ -186,10 +186,11 @@ def test_elsewhere_than_on_linux_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp
 def test_the_doctor_shows_what_the_kernel_can_and_what_keeps_it(live: MadeLive, tmp_path: Path) -> None:
     live.capabilities += [("cc olia", False, "not in this kernel"), (PRIVILEGES, False, DENIED)]
     (finding,) = [finding for finding in doctor.examine(tmp_path) if finding.subject == "back-end kernel"]
-    assert finding.state == "warning"
-    assert "can: transport udp, transport mptcp" in finding.found
-    assert "not cc olia: not in this kernel" in finding.found
-    assert f"not privileges: {DENIED}" in finding.found
+    assert (finding.state, f"{finding.found}: {finding.remedy}") == ("warning", DENIED)
+    told = "\n".join(finding.details)
+    assert "can: transport udp, transport mptcp" in told
+    assert "not cc olia: not in this kernel" in told
+    assert f"not privileges: {DENIED}" in told
 
 
 @pytest.mark.usefixtures("live")

@@ -1,10 +1,13 @@
-"""The user who called sudo. Code of a description runs with that user's rights, not with those of root."""
+"""The user who called sudo. Code of a description runs with that user's rights, not with those of root, and results
+belong to that user.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 from mptcplab.errors import PrivilegeError
 
@@ -44,14 +47,10 @@ class Caller:
 
 def caller() -> Caller | None:
     """Returns the user who called sudo; None without sudo, or if programs shall run as root."""
-    if sys.platform == "win32" or os.geteuid() != 0 or os.environ.get(ROOT_PROGRAMS):
+    ids = _ids()
+    if ids is None or os.environ.get(ROOT_PROGRAMS):
         return None
-    try:
-        uid, gid = int(os.environ[USER]), int(os.environ[GROUP])
-    except (KeyError, ValueError):
-        return None
-    if uid <= 0 or gid < 0:
-        return None
+    uid, gid = ids
     import pwd
 
     try:
@@ -59,6 +58,52 @@ def caller() -> Caller | None:
     except KeyError:
         return Caller(str(uid), uid, gid, (gid,), "/")
     return Caller(known.pw_name, uid, gid, tuple(os.getgrouplist(known.pw_name, gid)), known.pw_dir)
+
+
+def _ids() -> tuple[int, int] | None:
+    """Returns user and group of the caller of sudo; None without sudo."""
+    if sys.platform == "win32" or os.geteuid() != 0:
+        return None
+    try:
+        uid, gid = int(os.environ[USER]), int(os.environ[GROUP])
+    except (KeyError, ValueError):
+        return None
+    return (uid, gid) if uid > 0 and gid >= 0 else None
+
+
+def give(path: Path) -> None:
+    """Makes the caller of sudo the owner of a file, or of a directory with all that it holds. Only changes what belongs
+    to root. Does nothing without sudo.
+
+    A link that leads elsewhere is not followed, because the caller may have put it there to own a file of root.
+    """
+    ids = _ids()
+    if sys.platform == "win32" or ids is None or path.is_symlink() or not path.exists():
+        return
+    if path.is_dir():
+        for _, _, files, directory in os.fwalk(path):
+            if os.fstat(directory).st_uid == 0:
+                os.chown(directory, *ids)
+            for name in files:
+                _give_file(name, ids, directory)
+    else:
+        _give_file(path, ids)
+
+
+def _give_file(name: str | Path, ids: tuple[int, int], directory: int | None = None) -> None:
+    found = os.stat(name, dir_fd=directory, follow_symlinks=False)
+    if found.st_uid == 0 and found.st_nlink == 1:
+        os.chown(name, *ids, dir_fd=directory, follow_symlinks=False)
+
+
+def make_directory(path: Path) -> None:
+    """Makes a directory and the missing ones above it. Those that it makes belong to the caller of sudo."""
+    missing = [one for one in (path, *path.parents) if not one.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    ids = _ids()
+    if ids is not None:
+        for one in missing:
+            os.chown(one, *ids, follow_symlinks=False)
 
 
 def became() -> str | None:

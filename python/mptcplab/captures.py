@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import threading
@@ -159,6 +160,11 @@ def _of_files() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        raise UsageError(str(error)) from error
+        raise UsageError(_without_number(error)) from error
     except OSError as error:
-        raise RunFailed(str(error)) from error
+        raise RunFailed(_without_number(error)) from error
+
+
+def _without_number(error: Exception) -> str:
+    """Returns the message without the number that the compiled part adds to errors of the system."""
+    return re.sub(r" \(os error \d+\)", "", str(error))

@@ -11,29 +11,36 @@ from typing import Any
 
 from mptcplab.backends import BACKENDS, PRIVILEGES, backend
 from mptcplab.errors import MptcplabError, PrivilegeError, Unsupported
+from mptcplab.own_mptcp import OwnMptcp
 
 #: Space for a day of 60 s runs at the default sampling interval. Users are warned if less is free.
 LOW_DISK_BYTES = 1_000_000_000
+#: What the kernel's limits count. That of subflows does not count the initial one.
+LIMITS = {"subflows": "subflows", "add_addr_accepted": "announcements"}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one check. ``state`` is ``ok``, ``warning`` (works with limits) or ``problem`` (does not work)."""
+    """The result of one check. ``state`` is ``ok``, ``warning`` (works with limits) or ``problem`` (does not work).
+
+    ``remedy`` is a command or an action. ``details`` are lines for readers who want all of it.
+    """
 
     subject: str
     state: str
     found: str
     remedy: str = ""
+    details: tuple[str, ...] = ()
 
 
 def examine(directory: Path = Path()) -> list[Finding]:
     """Checks the installation, the machine and each back-end. ``directory`` is where results would be written."""
-    return [_core(), _machine(), _disk(directory), *(_backend(name) for name in BACKENDS)]
+    return [_core(), _machine(directory), *(_backend(name) for name in BACKENDS), *_own_mptcp()]
 
 
 def as_json(findings: list[Finding]) -> dict[str, Any]:
     """Returns the document of ``doctor --json``."""
-    return {"schema": "mptcplab/doctor/1", "findings": [asdict(finding) for finding in findings]}
+    return {"schema": "mptcplab/doctor/2", "findings": [asdict(finding) for finding in findings]}
 
 
 def _core() -> Finding:
@@ -50,17 +57,13 @@ def _core() -> Finding:
     return Finding("compiled part", "ok", f"mptcplab {installed}")
 
 
-def _machine() -> Finding:
-    found = f"{platform.system()} {platform.release()}, Python {platform.python_version()}, {os.cpu_count()} cores"
-    return Finding("machine", "ok", found)
-
-
-def _disk(directory: Path) -> Finding:
+def _machine(directory: Path) -> Finding:
+    system = f"{platform.system()} {platform.release()}, Python {platform.python_version()}, {os.cpu_count()} cores"
     free_bytes = shutil.disk_usage(directory).free
-    found = f"{free_bytes / 1e9:.1f} GB free where results go"
+    disk = f"{free_bytes / 1e9:.1f} GB free"
     if free_bytes < LOW_DISK_BYTES:
-        return Finding("disk", "warning", found, "free some space or give --out")
-    return Finding("disk", "ok", found)
+        return Finding("machine", "warning", f"{disk} where results go", "mptcplab run SPEC --out DIR", (system,))
+    return Finding("machine", "ok", system, details=(f"{disk} where results go",))
 
 
 def _backend(name: str) -> Finding:
@@ -76,10 +79,39 @@ def _backend(name: str) -> Finding:
     for capability in capabilities:
         if not capability.available:
             unable.setdefault(capability.why, []).append(capability.feature)
-    reasons = [f"not {', '.join(features)}: {why}" for why, features in unable.items()]
-    told = "\n".join([f"can: {able}", *reasons])
+    details = (f"can: {able}", *(f"not {', '.join(features)}: {why}" for why, features in unable.items()))
     try:
         found.ready()
     except PrivilegeError:
-        return Finding(f"back-end {name}", "warning", told)
-    return Finding(f"back-end {name}", "ok", told)
+        why = next(one.why for one in capabilities if one.feature == PRIVILEGES)
+        lack, _, remedy = why.partition(": ")
+        return Finding(f"back-end {name}", "warning", lack, remedy, details)
+    return Finding(f"back-end {name}", "ok", "runs here", details=details)
+
+
+def _own_mptcp() -> list[Finding]:
+    """Returns the state of this machine's own MPTCP, which experiments neither use nor change."""
+    own = OwnMptcp.read()
+    if own is None:
+        return [Finding("own MPTCP", "warning", "none in this kernel", "use Linux 5.6 or newer with MPTCP")]
+    sysctls = tuple(f"net.mptcp.{name} = {value}" for name, value in own.sysctls.items())
+    if not own.is_enabled:
+        return [Finding("own MPTCP", "warning", "disabled", "sudo sysctl net.mptcp.enabled=1", sysctls), _managers(own)]
+    algorithm = own.sysctls.get("scheduler")
+    limits = ", ".join(f"{own.limits[name]} {word}" for name, word in LIMITS.items()) if own.limits else ""
+    scheduler = f", scheduler {algorithm}" if algorithm else ""
+    told = f"on{scheduler}{', limits: ' if limits else ''}{limits}"
+    return [Finding("own MPTCP", "ok", told, details=sysctls), _endpoints(own), _managers(own)]
+
+
+def _endpoints(own: OwnMptcp) -> Finding:
+    if own.endpoints is None:
+        return Finding("endpoints", "warning", "unknown: no program `ip` with MPTCP", "sudo apt install iproute2")
+    if not own.endpoints:
+        remedy = "sudo ip mptcp endpoint add ADDRESS dev DEVICE subflow"
+        return Finding("endpoints", "warning", "none: connections have one subflow", remedy)
+    return Finding("endpoints", "ok", "; ".join(own.endpoints), details=tuple(own.endpoints))
+
+
+def _managers(own: OwnMptcp) -> Finding:
+    return Finding("managed by", "ok", "; ".join(own.managers) or "nobody", details=tuple(own.managers))

@@ -39,6 +39,7 @@ def documents(checkout: Path) -> dict[str, str]:
     entries = [entry_of(member) for member in catalogue()]
     return {
         "python/mptcplab/papers/index.json": _json(entries),
+        "python/mptcplab/cli/fields.json": _json(settable_fields()),
         "docs/reference/catalogue.md": _GENERATED + catalogue_reference(entries),
         "docs/schemas/description.json": _json(json_schema()),
         "docs/schemas/experiment.json": _json(json.loads(_core.resolved_schema())),
@@ -50,6 +51,17 @@ def documents(checkout: Path) -> dict[str, str]:
         "docs/reference/profiles.md": _GENERATED + profile_reference(),
         **fuzzing_corpus(checkout / "examples"),
     }
+
+
+def settable_fields() -> dict[str, list[str]]:
+    """Returns the fields that `--set` can name: of a description under "", and of each kind of thing that it names."""
+    described = Experiment.model_fields
+    groups = {name: get_args(described[name].annotation)[1] for name in ("hosts", "nodes", "media", "links", "flows")}
+    return {"": _names(Experiment), **{name: _names(model) for name, model in groups.items()}}
+
+
+def _names(model: type[Model]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def write(checkout: Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import sys
 import traceback
-from typing import TYPE_CHECKING, Annotated, NoReturn, cast
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
 
 import typer
 
@@ -42,6 +42,8 @@ FAULT = 4
 #: Objects made between two collections of garbage. With the default of 700, a tenth of a short command's time is
 #: collections that find nothing, because modules and models stay until the end.
 GARBAGE_OBJECTS = 100_000
+#: The error of typer for any wrong option or argument. Its name is public only in some versions.
+WrongUsage: type[Exception] = typer.BadParameter.__bases__[0]
 
 app = typer.Typer(
     name="mptcplab",
@@ -71,11 +73,27 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
+    context: typer.Context,
     _version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Options before the command."""
+    from mptcplab.cli.config import Config
+
+    commands = {name: _long_options(one) for name, one in vars(context.command)["commands"].items()}
+    context.obj = Config.read(commands)
+    context.default_map = context.obj.defaults
+
+
+def _long_options(command: Any) -> dict[str, str]:
+    """Returns the name of the parameter of each long option, without the dashes."""
+    return {
+        text.removeprefix("--"): parameter.name
+        for parameter in command.params
+        for text in parameter.opts
+        if text.startswith("--")
+    }
 
 
 def main() -> None:
@@ -86,20 +104,47 @@ def main() -> None:
     heed_closed_pipe()
     gc.set_threshold(GARBAGE_OBJECTS)
     try:
-        app()
+        status = app(prog_name="mptcplab", standalone_mode=False)
     except MptcplabError as error:
         _end(str(error), error.exit_status)
-    except SystemExit as end:
-        if end.code == INTERRUPTED:
-            _end("interrupted; the same command without --fresh continues with the runs that are not done", INTERRUPTED)
-        sys.stdout.flush()
-        raise
+    except WrongUsage as error:
+        _end_wrong_usage(error)
+    except typer.Abort:
+        _end("interrupted", INTERRUPTED)
     except Exception:
         traceback.print_exc()
         _end("this is a fault of mptcplab, not of its input; please report it with the lines above", FAULT)
     finally:
         # The interpreter's last collections then skip what the end of the process frees, a fifth of a short command.
         gc.freeze()
+    if status == INTERRUPTED:
+        _end("interrupted; the same command without --fresh continues with the runs that are not done", INTERRUPTED)
+    sys.stdout.flush()
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _end_wrong_usage(error: Any) -> NoReturn:
+    """Ends with the message of a wrong option or argument, in the form of all other messages. Without arguments the
+    message is the help.
+    """
+    message = error.format_message().rstrip(".")
+    command = error.ctx.command_path if error.ctx else "mptcplab"
+    if message.startswith("Usage:"):
+        print(message, file=sys.stderr)
+        sys.exit(error.exit_code)
+    told = " ".join(message.split()).replace("Value error, ", "").replace(". Did", "; did")
+    place = f"{_configured(error) or command.partition(' ')[2]}: ".removeprefix(": ")
+    _end(f"{place}{told[0].lower()}{told[1:]}; see {command} --help", error.exit_code)
+
+
+def _configured(error: Any) -> str | None:
+    """Returns the place of a wrong value that a file with defaults has."""
+    parameter = getattr(error, "param", None)
+    config = error.ctx.find_root().obj if error.ctx else None
+    if parameter is None or config is None or error.ctx.get_parameter_source(parameter.name).name != "DEFAULT_MAP":
+        return None
+    place: str | None = config.places.get((error.ctx.info_name, parameter.name))
+    return place
 
 
 def _end(message: str, status: int) -> NoReturn:

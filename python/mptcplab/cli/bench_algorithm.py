@@ -14,10 +14,12 @@ from mptcplab.cli.options import (
     Jobs,
     On,
     Out,
+    Quiet,
     Seed,
     Size,
     Style,
     Table,
+    Verbose,
     html_only,
     rights,
 )
@@ -50,6 +52,8 @@ def command(
     style: Style = None,
     table: Table = None,
     as_json: As_json = False,
+    _quiet: Quiet = False,
+    _verbose: Verbose = False,
 ) -> None:
     """Compare an algorithm with all others of its kind.
 

@@ -7,18 +7,19 @@ from typing import Annotated
 
 import typer
 
-from mptcplab.cli.options import As_json
+from mptcplab.cli.options import OUT_VARIABLE, As_json, Quiet
 
 EXAMPLE = "Example: mptcplab check results --junit expectations.xml"
 
 
 def command(
-    directory: Annotated[Path, typer.Argument(help="Directory with bundles.")] = Path("results"),
+    directory: Annotated[Path, typer.Argument(envvar=OUT_VARIABLE, help="Directory with bundles.")] = Path("results"),
     junit: Annotated[Path | None, typer.Option(help="Write the verdicts as JUnit XML into this file.")] = None,
     ktap: Annotated[
         Path | None, typer.Option(help="Write the verdicts as KTAP into this file; - for standard output.")
     ] = None,
     as_json: As_json = False,
+    _quiet: Quiet = False,
 ) -> None:
     """Check checksums, status and expectations.
 

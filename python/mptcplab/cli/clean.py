@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
+from mptcplab.cli.options import OUT_VARIABLE
+
 EXAMPLE = "Example: mptcplab clean results --dry-run"
 
 
 def command(
-    directory: Annotated[Path, typer.Argument(help="Directory of results.")] = Path("results"),
+    directory: Annotated[Path, typer.Argument(envvar=OUT_VARIABLE, help="Directory of results.")] = Path("results"),
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be removed.")] = False,
 ) -> None:
     """Remove the bundles of unfinished runs.

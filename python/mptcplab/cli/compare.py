@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mptcplab.cli import completion
 from mptcplab.cli.options import (
     Allow_programs,
     As_json,
     Export,
     Format,
     Jobs,
+    Listed,
+    Newest,
     On_each,
     Out,
+    Quiet,
     Repeat,
     Root_programs,
     Seed,
@@ -22,11 +26,14 @@ from mptcplab.cli.options import (
     Size,
     Style,
     Table,
+    Verbose,
     html_only,
+    is_given,
     rights,
 )
 
 if TYPE_CHECKING:
+    from mptcplab.cli.bundles import Selection
     from mptcplab.results import Bundle
 
 EXAMPLE = (
@@ -36,8 +43,12 @@ EXAMPLE = (
 
 
 def command(
+    context: typer.Context,
     what: Annotated[
-        list[str], typer.Argument(help="Directories of bundles, or SPECs to run; the first is the reference.")
+        list[str],
+        typer.Argument(
+            autocompletion=completion.specs, help="Directories of bundles, or SPECs to run; the first is the reference."
+        ),
     ],
     on: On_each = "sim",
     settings: SeveralValues = None,
@@ -55,6 +66,8 @@ def command(
     band: Annotated[
         float, typer.Option(min=0, max=1, help="Back-ends are equivalent if means differ by at most this fraction.")
     ] = 0.05,
+    newest: Newest = False,
+    listed: Listed = False,
     report: Annotated[Path, typer.Option(help="File of the page.", callback=html_only)] = Path("comparison.html"),
     export: Export = None,
     formats: Format = None,
@@ -64,17 +77,32 @@ def command(
     allow_programs: Allow_programs = False,
     root_programs: Root_programs = False,
     as_json: As_json = False,
+    _quiet: Quiet = False,
+    _verbose: Verbose = False,
 ) -> None:
     """Compare runs: print medians and ratios, and write a page.
 
     SPECs are run first, in turns; each combination of the values of --set KEY=V1,V2 is an arm. The page has overlays.
-    With several back-ends it says how far they agree.
+    With several back-ends it says how far they agree. Without SPECs, --seed, --set and --on select among the bundles
+    of the directories.
     """
+    from mptcplab.cli.bundles import Selection, print_bundles
     from mptcplab.cli.exporting import exporter_of, print_grid, table_form, write_figures
+    from mptcplab.cli.specs import overrides
 
     exporter, form = exporter_of(export, formats, size, style), table_form(table, as_json=as_json)
+    runs_specs = any(not Path(word).is_dir() for word in what)
+    selection = Selection(
+        seed if is_given(context, "seed") and not runs_specs else None,
+        {} if runs_specs else overrides(settings),
+        tuple(on.split(",")) if is_given(context, "on") and not runs_specs else (),
+        newest,
+    )
+    if listed:
+        print_bundles(_selected(what, selection))
+        return
     with rights(allow=allow_programs, root=root_programs):
-        bundles = _bundles(what, on.split(","), settings, seed, repeat, out, jobs, native=native)
+        bundles = _bundles(what, selection, on.split(","), settings, seed, repeat, out, jobs, native=native)
 
     from rich.markup import escape
 
@@ -116,6 +144,7 @@ def command(
 
 def _bundles(
     what: list[str],
+    selection: Selection,
     backends: list[str],
     settings: list[str] | None,
     seed: int,
@@ -126,23 +155,30 @@ def _bundles(
     native: bool,
 ) -> list[Bundle]:
     """Returns the bundles of the given directories and of the SPECs. Runs that are not done are run."""
-    from mptcplab.cli.bundles import bundles_under
     from mptcplab.cli.progress import progress
     from mptcplab.cli.specs import overrides
-    from mptcplab.errors import UsageError
-    from mptcplab.report.comparison import in_order
     from mptcplab.runner import execute, plan_on
     from mptcplab.sweep import arms_by_value, split_settings
 
-    directories = [Path(word) for word in what if Path(word).is_dir()]
     specs = [word for word in what if not Path(word).is_dir()]
-    if settings and not specs:
-        raise UsageError("--set: changes descriptions, and everything that is compared has run already; name a SPEC")
-    members = arms_by_value(specs, split_settings(overrides(settings)))
+    members = arms_by_value(specs, split_settings(overrides(settings))) if specs else []
     experiments = [member.resolve().data for member in members]
-    listed = [bundle for directory in directories for bundle in in_order(bundles_under([directory]))]
-    here = {bundle.path.resolve(): bundle for bundle in listed}.values()
+    here = _selected(what, selection)
     work = plan_on(backends if experiments else [], experiments, seed=seed, repeat=repeat, out=out, native=native)
     with progress(work) as observer:
         done = execute(work, observer, workers=jobs)
     return [*here, *done]
+
+
+def _selected(what: list[str], selection: Selection) -> list[Bundle]:
+    """Returns the selected bundles of the directories, each once."""
+    from mptcplab.cli.bundles import bundles_under
+    from mptcplab.report.comparison import in_order
+
+    directories = [Path(word) for word in what if Path(word).is_dir()]
+    found = [
+        bundle
+        for directory in directories
+        for bundle in in_order(selection.among(bundles_under([directory]), directory))
+    ]
+    return list({bundle.path.resolve(): bundle for bundle in found}.values())

@@ -71,11 +71,13 @@ def write_runs(exporter: Exporter, bundles: Sequence[Bundle], *, quiet: bool) ->
 
 def write_captions(exporter: Exporter, figures: Sequence[Captioned], bundles: Sequence[Bundle], *, quiet: bool) -> None:
     """Writes the captions and references of figures that are written already, and says so unless `quiet`."""
+    from mptcplab import callers
     from mptcplab.cli.output import REMARKS, print_remark
     from mptcplab.report.captions import write_captions as write
 
     exporter.directory.mkdir(parents=True, exist_ok=True)
     write(figures, bundles, exporter)
+    callers.give(exporter.directory)
     for line in exporter.left_out():
         REMARKS.print(line, markup=False, soft_wrap=True)
     if not quiet:

@@ -6,41 +6,70 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from mptcplab.backends import BACKENDS
+from mptcplab.cli import completion
 
-#: The back-end without ``--on``.
-DEFAULT = "sim"
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 EXAMPLE = "Example: mptcplab list alenazi2019"
 
 
 def command(
-    spec: Annotated[str | None, typer.Argument(help="Only the experiments of this name, prefix or file.")] = None,
+    spec: Annotated[
+        str | None,
+        typer.Argument(autocompletion=completion.specs, help="Only the experiments of this name, prefix or file."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """List experiments, and the features that each still needs."""
-    from rich.markup import escape
-
+    """List experiments, the back-ends that run each, and the features that the others still need."""
     from mptcplab.catalogue import listing
-    from mptcplab.cli.output import RESULTS, print_json
+    from mptcplab.cli.output import print_json
 
     entries = listing(spec)
     if as_json:
         print_json({"schema": "mptcplab/list/1", "experiments": entries})
-        return
-    width = max(len(entry["id"]) for entry in entries)
-    for entry in entries:
-        RESULTS.print(f"{escape(entry['id']):<{width}}  {escape(entry['title'])}{_remark(entry)}", soft_wrap=True)
+    else:
+        _print(entries)
 
 
-def _remark(entry: Mapping[str, Any]) -> str:
-    """Returns how to run an experiment that needs --on, or the features that back-ends lack for it."""
+def _print(entries: Sequence[Mapping[str, Any]]) -> None:
+    """Prints a head for each paper and a line for each experiment."""
+    from itertools import groupby
+
     from rich.markup import escape
 
-    waits = {name: escape(", ".join(features)) for name, features in entry["waits"].items()}
-    if not entry["on"]:
-        return f"  [dim]({'; '.join(f'{name} waits for {features}' for name, features in waits.items())})[/]"
-    if DEFAULT in entry["on"]:
-        return ""
-    return f"  [dim](--on {' or '.join(entry['on'])}; {DEFAULT} waits for {waits[DEFAULT]})[/]"
+    from mptcplab.catalogue_index import title_of
+    from mptcplab.cli.output import RESULTS, print_remark
+
+    width = max(len(entry["id"]) for entry in entries)
+    for paper, group in groupby(entries, key=lambda entry: entry["id"].partition("/")[0]):
+        members = list(group)
+        title = title_of(paper)
+        if title is not None:
+            number = f"{len(members)} experiment{'s' if len(members) > 1 else ''}"
+            RESULTS.print(f"[bold]{escape(paper)}[/]: {escape(title)} ({number})", soft_wrap=True)
+        for entry in members:
+            told = f"{escape(entry['id']):<{width}}  {_marks(entry)}  {escape(entry['title'])}".rstrip()
+            RESULTS.print(f"{told}{_waits(entry)}", soft_wrap=True)
+    print_remark(f"runs on: {', '.join(f'{_mark(name)} {name}' for name in BACKENDS)}; - waits for a feature")
+
+
+def _mark(backend: str) -> str:
+    return backend[0].upper()
+
+
+def _marks(entry: Mapping[str, Any]) -> str:
+    """Returns a letter for each back-end that runs the experiment, and a dash for each that does not."""
+    return " ".join(_mark(name) if name in entry["on"] else "-" for name in BACKENDS)
+
+
+def _waits(entry: Mapping[str, Any]) -> str:
+    """Returns what back-ends lack for the experiment. Those that lack the same are named together."""
+    from rich.markup import escape
+
+    lacking: dict[str, list[str]] = {}
+    for name, features in entry["waits"].items():
+        lacking.setdefault(", ".join(features), []).append(name)
+    told = [f"{', '.join(names)} waits for {features}" for features, names in lacking.items()]
+    return f"  [dim]({escape('; '.join(told))})[/]" if told else ""

@@ -10,7 +10,11 @@ from typing import Annotated, TypeAlias
 import typer
 
 from mptcplab.backends import BACKENDS, backend
+from mptcplab.cli import completion
 from mptcplab.errors import UsageError
+
+#: The environment variable with the directory for results.
+OUT_VARIABLE = "MPTCPLAB_OUT"
 
 
 def html_only(parameter: typer.CallbackParam, page: Path | None) -> Path | None:
@@ -30,11 +34,29 @@ def made_ready(context: typer.Context, names: str) -> str:
     return names
 
 
+def _quieten(wanted: bool) -> None:
+    if wanted:
+        from mptcplab.cli.output import be_quiet
+
+        be_quiet()
+
+
+def _tell_more(wanted: bool) -> None:
+    if wanted:
+        from mptcplab.cli.output import be_verbose
+
+        be_verbose()
+
+
 As_json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+_SPEC = typer.Argument(autocompletion=completion.specs, help="A .yaml file, or a name or prefix from `mptcplab list`.")
+Spec: TypeAlias = Annotated[str, _SPEC]
+Specs: TypeAlias = Annotated[list[str], _SPEC]
 On: TypeAlias = Annotated[
     str,
     typer.Option(
         "--on",
+        autocompletion=completion.backends,
         help="Back-end, or the path of your own simulator.",
         metavar="|".join((*BACKENDS, "PROGRAM")),
         callback=made_ready,
@@ -42,25 +64,38 @@ On: TypeAlias = Annotated[
 ]
 On_each: TypeAlias = Annotated[
     str,
-    typer.Option("--on", help="Back-ends, separated by commas.", metavar="sim,kernel", callback=made_ready),
+    typer.Option(
+        "--on",
+        autocompletion=completion.backends,
+        help="Back-ends, separated by commas.",
+        metavar="sim,kernel",
+        callback=made_ready,
+    ),
 ]
 Settings: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Change a value of the description; may be given again.", metavar="KEY=VALUE"),
+    typer.Option(
+        "--set",
+        autocompletion=completion.settings,
+        help="Change a value of the description; may be given again.",
+        metavar="KEY=VALUE",
+    ),
 ]
 SeveralValues: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
+        autocompletion=completion.settings,
         help="Change a value of the description, or run each of several values; may be given again.",
         metavar="KEY=V1,V2",
     ),
 ]
 Seed: TypeAlias = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of the first repetition.")]
 Repeat: TypeAlias = Annotated[int, typer.Option(min=1, help="Repetitions, each with the next seed.")]
-Out: TypeAlias = Annotated[Path, typer.Option(file_okay=False, help="Directory for results.")]
+Out: TypeAlias = Annotated[Path, typer.Option(file_okay=False, envvar=OUT_VARIABLE, help="Directory for results.")]
 Jobs: TypeAlias = Annotated[
-    int | None, typer.Option(min=1, help="Runs at a time; default one per core, in real time one.")
+    int | None,
+    typer.Option(min=1, envvar="MPTCPLAB_JOBS", help="Runs at a time; default one per core, in real time one."),
 ]
 Allow_programs: TypeAlias = Annotated[
     bool, typer.Option("--allow-programs", help="Run programs and classes of the description without asking.")
@@ -90,7 +125,21 @@ Table: TypeAlias = Annotated[
     str | None,
     typer.Option("--table", help="Print the table in this form and nothing else.", metavar="latex|markdown|csv"),
 ]
+Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print only what went wrong.", callback=_quieten)]
+Verbose: TypeAlias = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Print a line for each run as it ends.", callback=_tell_more)
+]
+Newest: TypeAlias = Annotated[
+    bool, typer.Option("--newest", help="Of bundles with the same changes, back-end and seed, use only the newest.")
+]
+Listed: TypeAlias = Annotated[bool, typer.Option("--list", help="Only list the bundles found.")]
 Fresh: TypeAlias = Annotated[bool, typer.Option("--fresh", help="Run again what is already done.")]
+
+
+def is_given(context: typer.Context, option: str) -> bool:
+    """Returns whether the command line has the option, so that its value is not a default."""
+    source = context.get_parameter_source(option)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.markup import escape
 
-from mptcplab.cli.output import RESULTS, print_table
+from mptcplab.cli.output import PROBLEMS, RESULTS, print_table
 from mptcplab.report.page import Grid
 from mptcplab.report.quantities import quantity
 from mptcplab.report.verdict import fell_back, substituted, user_code
@@ -91,7 +91,7 @@ def print_not_done(bundles: Sequence[Bundle]) -> None:
     for bundle in bundles:
         if bundle.status != "done":
             why = f": {bundle.record['why']}" if bundle.record["why"] else ""
-            RESULTS.print(f"[red]{bundle.status}[/]{escape(why)} {escape(str(bundle.path))}", soft_wrap=True)
+            PROBLEMS.print(f"[red]{bundle.status}[/]{escape(why)} {escape(str(bundle.path))}", soft_wrap=True)
 
 
 def print_expectations(bundles: Sequence[Bundle]) -> None:
@@ -101,7 +101,7 @@ def print_expectations(bundles: Sequence[Bundle]) -> None:
     for bundle, verdict in failed:
         run = f"{bundle.record['experiment']}, seed {bundle.record['seed']}"
         why = f"({run}: {verdict['why'] or ''})"
-        RESULTS.print(f"[red]not held[/] {escape(verdict['text'])} {escape(why)}", soft_wrap=True)
+        PROBLEMS.print(f"[red]not held[/] {escape(verdict['text'])} {escape(why)}", soft_wrap=True)
     if verdicts:
         RESULTS.print(f"{len(verdicts) - len(failed)} of {len(verdicts)} expectations held")
 

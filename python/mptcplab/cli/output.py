@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from mptcplab import callers
 from mptcplab.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,6 +26,33 @@ FOLDED = sys.stdout.isatty() or "COLUMNS" in os.environ
 #: The console for progress and remarks. Standard output has results only.
 REMARKS = Console(stderr=True, highlight=False)
 RESULTS = Console(highlight=False, width=None if FOLDED else UNFOLDED_COLUMNS)
+#: The console for what went wrong in a run. `--quiet` does not silence it.
+PROBLEMS = Console(highlight=False, width=None if FOLDED else UNFOLDED_COLUMNS)
+
+
+def be_quiet() -> None:
+    """Silences everything but problems, errors and JSON. Raises UsageError after `be_verbose`."""
+    if _told_more:
+        raise UsageError(_EXCLUSIVE)
+    RESULTS.quiet = REMARKS.quiet = True
+
+
+def be_verbose() -> None:
+    """Prints details, too. Raises UsageError after `be_quiet`."""
+    if REMARKS.quiet:
+        raise UsageError(_EXCLUSIVE)
+    global _told_more
+    _told_more = True
+
+
+def print_detail(text: str) -> None:
+    """Prints a line on standard error if `be_verbose` was called."""
+    if _told_more:
+        print_note(text)
+
+
+_told_more = False
+_EXCLUSIVE = "--quiet and --verbose: found both; allowed: one of them"
 
 
 def print_json(document: Any) -> None:
@@ -41,6 +70,20 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right:
     """Prints rows of console markup under column titles. Columns whose index is in `right` are
     right-aligned.
     """
+    RESULTS.print(_table(columns, rows, right=right))
+
+
+def table_text(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Returns a table of plain texts as text, for a message on standard error."""
+    console = Console(
+        highlight=False, width=REMARKS.width if REMARKS.is_terminal else UNFOLDED_COLUMNS, file=StringIO()
+    )
+    console.print(_table(columns, [[escape(cell) for cell in row] for row in rows]))
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[int] = ()) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     aligned = set(right)
     for index, title in enumerate(columns):
@@ -48,7 +91,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right:
         table.add_column(title, justify="right" if number else "left", no_wrap=number, overflow="fold")
     for row in rows:
         table.add_row(*row)
-    RESULTS.print(table)
+    return table
 
 
 def print_outline(rows: Sequence[tuple[str, str]]) -> None:
@@ -73,9 +116,17 @@ def print_remark(text: str) -> None:
     RESULTS.print(text, style="dim", markup=False, soft_wrap=True)
 
 
+def print_note(text: str) -> None:
+    """Prints a line about the command itself on standard error."""
+    REMARKS.print(text, style="dim", markup=False, soft_wrap=True)
+
+
 def write_text(path: Path, text: str) -> None:
-    """Writes an output file of a command. Raises UsageError if it cannot be written."""
+    """Writes an output file of a command, which belongs to the caller of sudo. Raises UsageError if it cannot be
+    written.
+    """
     try:
         path.write_text(text, encoding="utf-8")
+        callers.give(path)
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from error

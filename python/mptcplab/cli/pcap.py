@@ -113,6 +113,7 @@ def _one_way(files: list[Path], peer: Path) -> dict[str, Any]:
 
 
 def _write(document: dict[str, Any], rows: Path, report: Path | None, series: Path | None) -> None:
+    from mptcplab import callers
     from mptcplab.captures import write_series
     from mptcplab.cli.output import write_text
 
@@ -122,6 +123,7 @@ def _write(document: dict[str, Any], rows: Path, report: Path | None, series: Pa
         write_text(report, capture_page(document, rows))
     if series is not None:
         write_series(rows, series)
+        callers.give(series)
 
 
 def _show_packet(files: list[Path], number: int, *, as_json: bool) -> None:

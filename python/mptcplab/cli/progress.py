@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from mptcplab.cli.output import REMARKS
+from mptcplab.cli.output import REMARKS, print_detail
 
 if TYPE_CHECKING:
     from mptcplab.results import Bundle
@@ -38,8 +38,9 @@ class _Bar:
             self._running[job.experiment["name"], job.seed] = fraction
             self._draw(job.experiment["name"])
 
-    def finished(self, job: Job, bundle: Bundle) -> None:  # noqa: ARG002  (the bar only counts)
+    def finished(self, job: Job, bundle: Bundle) -> None:
         with self._lock:
+            print_detail(_told(job, bundle))
             self._running.pop((job.experiment["name"], job.seed), None)
             self._ended += 1
             self._draw(job.experiment["name"])
@@ -49,6 +50,13 @@ class _Bar:
             self._bar.start()
         done = self._ended + sum(self._running.values())
         self._bar.update(self._task, completed=done, description=f"{self._ended}/{self._jobs} {name}")
+
+
+def _told(job: Job, bundle: Bundle) -> str:
+    """Returns a line about a run that has ended."""
+    record = bundle.record
+    took = "done already" if job.done is not None else f"{record['status']} in {record['wall_s'] or 0:.1f} s"
+    return f"{record['experiment']}, {record['backend']}, seed {record['seed']}: {took}: {bundle.path}"
 
 
 @contextmanager
@@ -83,4 +91,4 @@ def bytes_progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
 
 def _bar() -> Progress:
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=REMARKS, transient=True, disable=not REMARKS.is_terminal)
+    return Progress(*columns, console=REMARKS, transient=True, disable=REMARKS.quiet or not REMARKS.is_terminal)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import tempfile
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mptcplab.cli.options import Allow_programs, Export, Format, Size, Style, Table, html_only, rights
+from mptcplab.cli import completion
+from mptcplab.cli.options import Allow_programs, Export, Format, Listed, Quiet, Size, Style, Table, html_only, rights
 
 if TYPE_CHECKING:
     from mptcplab.report.beside import Beside
@@ -21,7 +23,7 @@ EXAMPLE = "Example: mptcplab report results/failing-link --export figures"
 
 
 def command(
-    bundle: Annotated[Path, typer.Argument(help="A bundle, or a directory with exactly one.")],
+    bundle: Annotated[Path, typer.Argument(help="A bundle, or a directory with bundles.")],
     out: Annotated[
         Path | None, typer.Option(help="File of the page; default report.html in the bundle.", callback=html_only)
     ] = None,
@@ -37,18 +39,36 @@ def command(
             help="Simulate the same experiment and show it beside; default only if a paper published values of it.",
         ),
     ] = None,
+    seed: Annotated[int | None, typer.Option(help="Select the bundle by its seed.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Select it by a change it was run with; may be given again.", metavar="KEY=VALUE"),
+    ] = None,
+    on: Annotated[
+        str | None, typer.Option("--on", autocompletion=completion.backends, help="Select it by its back-end.")
+    ] = None,
+    newest: Annotated[bool, typer.Option("--newest", help="Use the newest without a remark.")] = False,
+    listed: Listed = False,
     allow_programs: Allow_programs = False,
+    _quiet: Quiet = False,
 ) -> None:
     """Write the report of a run: one HTML page, and one for each host with captures.
+
+    Of several bundles it takes the newest.
 
     Each page is complete in itself. The report of an experiment of a paper has the published values, and the simulator
     beside a run in real time. For several runs side by side, see mptcplab compare.
     """
-    from mptcplab.cli.bundles import one_bundle
+    from mptcplab.cli.bundles import Selection, bundles_under, one_bundle, print_bundles
     from mptcplab.cli.exporting import exporter_of, print_grid, table_form, write_figures
+    from mptcplab.cli.specs import overrides
 
     exporter, form = exporter_of(export, formats, size, style), table_form(table)
-    found = one_bundle(bundle)
+    selection = Selection(seed, overrides(settings), (on,) if on else (), newest)
+    if listed:
+        print_bundles(selection.among(bundles_under([bundle]), bundle))
+        return
+    found = one_bundle(bundle, selection)
     run = found.load()
 
     from mptcplab.backends import SIMULATOR
@@ -59,7 +79,7 @@ def command(
     from mptcplab.report.run import run_page
     from mptcplab.reproduction import Publication
 
-    page = out or found.path / "report.html"
+    page = out or _place_of_page(found)
     written: list[Path] = []
     publication = Publication.about(found.record["experiment"])
     with tempfile.TemporaryDirectory(prefix="mptcplab-") as scratch:
@@ -87,6 +107,16 @@ def command(
         print_line(f"published values, {line}")
     if beside is None and simulate is None and found.record["backend"] != SIMULATOR:
         print_remark(f"compare with the simulator: mptcplab report {shlex.quote(str(found.path))} --simulate")
+
+
+def _place_of_page(bundle: Bundle) -> Path:
+    """Returns the file of the page: in the bundle, or in the working directory if the user may not write there."""
+    from mptcplab.cli.output import print_note
+
+    if os.access(bundle.path, os.W_OK):
+        return bundle.path / "report.html"
+    print_note(f"{bundle.path}: not writable for you; the report goes into the working directory")
+    return Path("report.html")
 
 
 def _sides(bundle: Bundle, publication: Publication | None, simulate: bool | None, scratch: Path) -> list[Side]:

@@ -8,7 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mptcplab.cli.options import As_json, Export, Format, Fresh, On_each, Out, Seed, Size, Style, Table
+from mptcplab.cli.options import (
+    As_json,
+    Export,
+    Format,
+    Fresh,
+    On_each,
+    Out,
+    Quiet,
+    Seed,
+    Size,
+    Style,
+    Table,
+    Verbose,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -57,6 +70,8 @@ def command(
     style: Style = None,
     table: Table = None,
     as_json: As_json = False,
+    _quiet: Quiet = False,
+    _verbose: Verbose = False,
 ) -> None:
     """Reproduce a paper: compare each claim with measurements.
 
@@ -175,13 +190,14 @@ def _write(
     """Writes the page, and with an exporter the figures and numbers."""
     import shlex
 
+    from mptcplab import callers
     from mptcplab.cli.exporting import write_captions
     from mptcplab.cli.output import write_text
     from mptcplab.report.reproduction import pictures_of, reproduction_page, sheets
 
     drawn = [pool.submit(pictures_of, sheet, exporter) for sheet in sheets(outcome)]
     pictures: list[Picture] = [picture for one in drawn for picture in one.result()]
-    page.parent.mkdir(parents=True, exist_ok=True)
+    callers.make_directory(page.parent)
     records = [bundle.record for bundle in bundles]
     write_text(page, reproduction_page(outcome, pictures, records, shlex.join(["mptcplab", *sys.argv[1:]])))
     if exporter is not None:

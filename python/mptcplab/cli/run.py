@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -18,13 +18,16 @@ from mptcplab.cli.options import (
     Jobs,
     On,
     Out,
+    Quiet,
     Repeat,
     Root_programs,
     Seed,
     Settings,
     Size,
+    Specs,
     Style,
     Table,
+    Verbose,
     rights,
 )
 
@@ -40,7 +43,7 @@ EXAMPLE = "Example: mptcplab run examples/failing-link.yaml --set links.wifi.los
 
 
 def command(
-    spec: Annotated[list[str], typer.Argument(help="A .yaml file, or a name or prefix from `mptcplab list`.")],
+    spec: Specs,
     on: On = "sim",
     settings: Settings = None,
     seed: Seed = 1,
@@ -56,6 +59,8 @@ def command(
     allow_programs: Allow_programs = False,
     root_programs: Root_programs = False,
     as_json: As_json = False,
+    _quiet: Quiet = False,
+    _verbose: Verbose = False,
 ) -> None:
     """Run experiments. Runs that are already in --out are not repeated.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mptcplab.cli.options import Settings
+from mptcplab.cli.options import Settings, Spec
 
 if TYPE_CHECKING:
     from mptcplab.experiment import Resolved
@@ -16,7 +16,7 @@ EXAMPLE = "Example: mptcplab show alenazi2019/fig9/n3"
 
 
 def command(
-    spec: Annotated[str, typer.Argument(help="A .yaml file, or a name or prefix from `mptcplab list`.")],
+    spec: Spec,
     settings: Settings = None,
     as_resolved: Annotated[
         bool, typer.Option("--resolved", help="Print the resolved form that back-ends read, as one JSON document.")

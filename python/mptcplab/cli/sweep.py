@@ -17,13 +17,16 @@ from mptcplab.cli.options import (
     Jobs,
     On,
     Out,
+    Quiet,
     Repeat,
     Root_programs,
     Seed,
     SeveralValues,
     Size,
+    Spec,
     Style,
     Table,
+    Verbose,
     rights,
 )
 
@@ -47,7 +50,7 @@ MOST_ROWS = 40
 
 
 def command(
-    spec: Annotated[str, typer.Argument(help="A .yaml file, or a name or prefix from `mptcplab list`.")],
+    spec: Spec,
     on: On = "sim",
     settings: SeveralValues = None,
     seed: Seed = 1,
@@ -76,6 +79,8 @@ def command(
     allow_programs: Allow_programs = False,
     root_programs: Root_programs = False,
     as_json: As_json = False,
+    _quiet: Quiet = False,
+    _verbose: Verbose = False,
 ) -> None:
     """Run all combinations of values: --set KEY=V1,V2.
 
@@ -149,6 +154,7 @@ def _carried_out(work: Sequence[Job], directory: Path, jobs: int | None, cluster
 
 def _write(outcome: Outcome, directory: Path, out: Path) -> dict[str, Any]:
     """Writes the table, the figures and the page, and returns their paths."""
+    from mptcplab import callers
     from mptcplab.cli.output import write_text
     from mptcplab.plots import export, sweep_drawings
     from mptcplab.report.sweep import sweep_page
@@ -158,6 +164,7 @@ def _write(outcome: Outcome, directory: Path, out: Path) -> dict[str, Any]:
     write_table(directory / TABLE, outcome, out)
     figures = export(drawings, directory)
     write_text(directory / PAGE, sweep_page(outcome, drawings, TABLE))
+    callers.give(directory)
     return {"table": str(directory / TABLE), "page": str(directory / PAGE), "figures": [str(path) for path in figures]}
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from mptcplab.catalogue import PAPERS
+from mptcplab.catalogue_index import PAPERS
 from mptcplab.errors import SpecError, UsageError, Where
 from mptcplab.reproduction.notation import Measure, Range
 

@@ -112,7 +112,8 @@ def bundle_paths(
 class BundleWriter:
     """Writes the bundle of a run. Its run.json has the status ``unfinished`` until ``finish`` replaces it atomically.
 
-    As a context manager, it locks the directory against other processes until the end of the block.
+    As a context manager, it locks the directory against other processes until the end of the block, and then gives
+    the bundle to the caller of sudo.
     """
 
     def __init__(self, path: Path, record: Json, lock: Lock, *, synced: bool) -> None:
@@ -125,6 +126,7 @@ class BundleWriter:
         return self
 
     def __exit__(self, *_error: object) -> None:
+        callers.give(self.path)
         self._lock.release()
 
     @classmethod
@@ -283,6 +285,7 @@ def held(directory: Path) -> Iterator[None]:
     try:
         yield
     finally:
+        callers.give(directory)
         lock.release()
 
 
@@ -362,7 +365,7 @@ def _unwritable(path: Path, error: OSError) -> BundleError:
 
 def _locked(path: Path) -> Lock:
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        callers.make_directory(path)
         return Lock(path)
     except BlockingIOError as error:
         raise BundleHeld(f"{path}: another process is running this; wait for it, or choose another --out") from error
