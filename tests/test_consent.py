@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 from command_line import PROGRAM, environment, is_refused, mptcplab
-from mptcplab import callers, catalogue, consent, runner
+from mptcplab import callers, catalogue, consent, interactive, runner
 from mptcplab.backends import backend
 from mptcplab.errors import NotAllowed, PrivilegeError
 from mptcplab.experiment import Experiment, resolve
@@ -131,9 +131,9 @@ def test_at_a_terminal_somebody_is_asked(place: Path, answer: str, status: int) 
 def test_the_library_runs_what_its_user_allows(place: Path) -> None:
     experiment = Experiment.from_yaml(place / "own.yaml")
     with pytest.raises(NotAllowed):
-        runner.run(experiment, out=place / "results")
+        interactive.run(experiment, out=place / "results")
     assert not was_loaded(place)
-    (bundle,) = runner.run(experiment, out=place / "results", allow_programs=True)
+    (bundle,) = interactive.run(experiment, out=place / "results", allow_programs=True)
     assert bundle.status == "done"
 
 

@@ -20,8 +20,8 @@ from mptcplab.algorithms import CC, PATH_MANAGER, SCHEDULER
 from mptcplab.plots import Exporter, Look, Specification, drawings_of, overlay
 from mptcplab.plots.specification import Axis, Curve, Panel
 from mptcplab.report.citations import bibliography, cited_algorithms
+from mptcplab.report.grid import Grid
 from mptcplab.report.grid_forms import in_form
-from mptcplab.report.page import Grid
 from mptcplab.report.run import page_of
 from mptcplab.results import BundleWriter, RunData, evaluated
 

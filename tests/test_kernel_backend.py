@@ -23,6 +23,7 @@ S = 1_000_000_000
 FEATURES = ("transport udp", "transport mptcp", "cc lia", "scheduler min_rtt", "path_manager full_mesh")
 CAPABLE = [(feature, True, "") for feature in (*FEATURES, "behaviour mainline")]
 DENIED = "needs root: use `sudo mptcplab run ..`"
+FORBIDDEN = "a setting forbids user namespaces: as root: sysctl -w setting=1"
 
 
 class MadeLive:
@@ -38,6 +39,9 @@ class MadeLive:
         self.most_running = 0
         self.lock = threading.Lock()
         self.refuse_at: Callable[[int], bool] = lambda _: False
+
+    def enter_user_namespace(self) -> None:
+        raise PermissionError(FORBIDDEN)
 
     def live_capabilities(self, *, on_any_machine: bool, own_stack: bool) -> list[tuple[str, bool, str]]:  # noqa: ARG002
         return self.capabilities
@@ -186,7 +190,7 @@ def test_elsewhere_than_on_linux_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp
 def test_the_doctor_shows_what_the_kernel_can_and_what_keeps_it(live: MadeLive, tmp_path: Path) -> None:
     live.capabilities += [("cc olia", False, "not in this kernel"), (PRIVILEGES, False, DENIED)]
     (finding,) = [finding for finding in doctor.examine(tmp_path) if finding.subject == "back-end kernel"]
-    assert (finding.state, f"{finding.found}: {finding.remedy}") == ("warning", DENIED)
+    assert (finding.state, f"{finding.found}: {finding.remedy}") == ("warning", f"{DENIED}; without root: {FORBIDDEN}")
     told = "\n".join(finding.details)
     assert "can: transport udp, transport mptcp" in told
     assert "not cc olia: not in this kernel" in told

@@ -69,7 +69,7 @@ def down_of(run: RunData, event: str) -> bool:
 @pytest.mark.parametrize("seed", range(1, 9))
 def test_what_is_said_of_a_sequence_is_true_of_the_whole_of_it(tmp_path: Path, seed: int) -> None:
     bundle, run_data = storm(tmp_path, seed)
-    (said,) = (s for s in sentences(bundle.record, run_data.end_s) if s.startswith("storm"))
+    (said,) = (s for s in sentences(bundle.record, run_data) if s.startswith("storm"))
     times = [event["actual_ns"] / 1e9 for event in run_data.result["events"]]
     first, last = min(times), max(times)
     before = 8 * float(np.diff(carried_bytes(run_data, np.array([first - 5, first])))[0]) / 5

@@ -65,7 +65,9 @@ def simulated(publication: Publication, side: Side, out: Path) -> Side:
 def section(page: Path, name: str) -> str:
     """Returns the text of a section of a page; empty if there is no section of that name."""
     found = re.search(
-        rf'<section aria-labelledby="{name}">(.*?)</section>', page.read_text(encoding="utf-8"), re.DOTALL
+        rf'<section[^>]*aria-labelledby="{name}(?:-title)?">(.*?)</section>',
+        page.read_text(encoding="utf-8"),
+        re.DOTALL,
     )
     plain = re.sub(r"<svg.*?</svg>", "", found[1], flags=re.DOTALL) if found else ""
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", plain)).split())
@@ -88,7 +90,7 @@ def test_the_page_of_a_run_has_what_was_published_and_the_simulator_beside_it(tm
     assert "mptcplab run alenazi2019/fig6/lia --on kernel" in published
 
     beside = section(bundle.path / "report.html", "beside")
-    assert "Goodput of bulk: kernel and simulator" in beside
+    assert "Throughput of bulk: kernel and simulator" in beside
     assert re.search(r"bulk goodput (\S+ Mbit/s) \1 1\.00", beside)
     assert re.search(r"bulk link1 share (\S+ %) \1 \+0\.0 points", beside)
 

@@ -312,7 +312,7 @@ def test_with_seven_of_eight_down_one_link_is_left_and_what_is_done_is_not_run_a
     assert {run["status"] for run in document["runs"]} == {"done"}
     page = (tmp_path / document["page"]).read_text(encoding="utf-8")
     assert "failures at the server" in page
-    assert {path.suffix for path in (tmp_path / "export").iterdir()} == {".png", ".svg", ".csv"}
+    assert {path.suffix for path in (tmp_path / "export").iterdir()} == {".png", ".svg", ".csv", ".txt", ".bib"}
     again = reproduce(tmp_path, "--only", "CL-A18")
     assert [run["wall_s"] for run in again["runs"]] == [run["wall_s"] for run in document["runs"]]
     assert again["claims"] == document["claims"]

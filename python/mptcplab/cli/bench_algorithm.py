@@ -70,7 +70,7 @@ def command(
     from mptcplab.cli.output import print_json, print_line, print_remark, print_table, write_text
     from mptcplab.cli.progress import progress
     from mptcplab.report.contest import contest_drawings, contest_page
-    from mptcplab.report.page import Grid
+    from mptcplab.report.grid import Grid
     from mptcplab.runner import execute, plan
 
     contest = benchmark.contest(algorithm, kind, [name for name in against.split(",") if name], on)

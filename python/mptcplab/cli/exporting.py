@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from mptcplab.plots import Drawing, Exporter
     from mptcplab.report.captions import Captioned
-    from mptcplab.report.page import Grid
+    from mptcplab.report.grid import Grid
     from mptcplab.results import Bundle
 
 

@@ -29,7 +29,7 @@ def made_ready(context: typer.Context, names: str) -> str:
     user namespace, and some modules start threads.
     """
     if not context.resilient_parsing:
-        for name in filter(None, names.split(",")):
+        for name in BACKENDS.keys() & names.split(","):
             backend(name).ready()
     return names
 

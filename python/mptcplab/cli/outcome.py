@@ -8,7 +8,7 @@ import numpy as np
 from rich.markup import escape
 
 from mptcplab.cli.output import PROBLEMS, RESULTS, print_table
-from mptcplab.report.page import Grid
+from mptcplab.report.grid import Grid
 from mptcplab.report.quantities import quantity
 from mptcplab.report.verdict import fell_back, substituted, user_code
 from mptcplab.results import Spread

@@ -12,7 +12,7 @@ from mptcplab.cli.options import As_json, html_only
 from mptcplab.errors import UsageError
 
 if TYPE_CHECKING:
-    from mptcplab.report.page import Grid
+    from mptcplab.report.grid import Grid
 
 EXAMPLE = "Example: mptcplab pcap capture.pcapng --report capture.html"
 PIPE = Path("-")

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from mptcplab.plots import Exporter
-    from mptcplab.report.page import Grid, Picture
+    from mptcplab.report.grid import Grid
+    from mptcplab.report.page import Picture
     from mptcplab.reproduction import Claim, Observation, Observations, Outcome, Study
     from mptcplab.reproduction.arms import Arm
     from mptcplab.results import Bundle
@@ -171,7 +172,7 @@ def _observed(planned: Study, made: Sequence[Made], places: Places, pool: Execut
 
 def _grid(outcome: Outcome) -> Grid:
     """Returns a row for each claim and stack, with the verdict and its reason."""
-    from mptcplab.report.page import Grid
+    from mptcplab.report.grid import Grid
     from mptcplab.report.reproduction import judged
 
     rows = [[claim.id, claim.says, *told] for claim in outcome.study.claims for told in judged(outcome, claim)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mptcplab.metrics import largest_unseen
-from mptcplab.report.page import Grid
+from mptcplab.report.grid import Grid
 from mptcplab.report.quantities import MISSING, head, quantity
 from mptcplab.results import METRICS
 from mptcplab.results.entities import Json

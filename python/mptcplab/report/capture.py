@@ -11,7 +11,8 @@ from mptcplab.captures import read_series
 from mptcplab.report import capture_tables
 from mptcplab.report.capture_points import Points, points_of, rows_by_connection
 from mptcplab.report.capture_verdict import verdict_sentences
-from mptcplab.report.page import Grid, render
+from mptcplab.report.grid import Grid
+from mptcplab.report.page import render
 from mptcplab.report.quantities import quantity
 from mptcplab.results.entities import Json
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mptcplab.report.capture_verdict import verdict_sentences
-from mptcplab.report.page import Grid
+from mptcplab.report.grid import Grid
 from mptcplab.report.quantities import MISSING, quantity
 
 Json = dict[str, Any]

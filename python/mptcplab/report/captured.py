@@ -10,7 +10,7 @@ from mptcplab.captures import explain
 from mptcplab.report.capture import capture_page
 from mptcplab.report.capture_tables import connection_sentences, connection_title, importance, size
 from mptcplab.report.capture_verdict import verdict_sentences
-from mptcplab.report.page import Grid
+from mptcplab.report.grid import Grid
 from mptcplab.report.quantities import MISSING
 from mptcplab.results.entities import Json
 

@@ -11,7 +11,8 @@ from posixpath import commonpath
 from mptcplab.errors import UsageError
 from mptcplab.plots import Drawing, bars, overlay
 from mptcplab.report.agreement import metrics_grid, notes, shares_grid
-from mptcplab.report.page import Grid, Picture, render
+from mptcplab.report.grid import Grid
+from mptcplab.report.page import Picture, render
 from mptcplab.report.quantities import MISSING, quantity
 from mptcplab.report.verdict import user_code
 from mptcplab.results import COMPARED, METRICS, Bundle, BundleError, RunData, Spread, ratio, spread

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mptcplab.plots import Cell, Drawing, bars, overview
-from mptcplab.report.page import Grid, Picture, render
+from mptcplab.report.grid import Grid
+from mptcplab.report.page import Picture, render
 from mptcplab.report.quantities import MISSING, quantity
 from mptcplab.results import Spread
 from mptcplab.results.entities import Json

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mptcplab.algorithms import Control, control_name
-from mptcplab.report.page import Grid
+from mptcplab.report.grid import Grid
 from mptcplab.report.quantities import MISSING, quantity
 from mptcplab.results import Absent, Equilibrium, RunData, Value, equilibrium_of
 from mptcplab.results.entities import Json

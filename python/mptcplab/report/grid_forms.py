@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
-from mptcplab.report.page import Grid
+from mptcplab.report.grid import Grid
 
 FORMS = ("latex", "markdown", "csv")
 _LATEX = {

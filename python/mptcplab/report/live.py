@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from mptcplab.report.page import Grid
+from mptcplab.report.grid import Grid
 from mptcplab.report.quantities import MISSING, quantity
 from mptcplab.results import RunData, Subflow, subflows_of
 from mptcplab.results.entities import Json

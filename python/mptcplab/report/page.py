@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -12,15 +12,6 @@ from markupsafe import Markup
 from mptcplab.plots import Drawing
 from mptcplab.report.quantities import quantity
 from mptcplab.results.entities import Json
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A table of a page: heads, rows, and the columns with numbers."""
-
-    heads: list[str]
-    rows: list[list[str]]
-    numeric: frozenset[int] = field(default_factory=frozenset)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mptcplab.plots import Drawing, Exporter, arrivals_of, overlay, stacked, timeline
+from mptcplab.report.grid import Grid
 from mptcplab.report.machine import machine_rows
-from mptcplab.report.page import Grid, Picture, render
+from mptcplab.report.page import Picture, render
 from mptcplab.reproduction import (
     AS_DESCRIBED,
     Arm,

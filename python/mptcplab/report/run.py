@@ -15,9 +15,10 @@ from mptcplab.plots.marks import in_words
 from mptcplab.report.beside import Beside
 from mptcplab.report.captured import CapturedHost
 from mptcplab.report.equilibrium import settlings
+from mptcplab.report.grid import Grid
 from mptcplab.report.live import Live
 from mptcplab.report.machine import machine_rows
-from mptcplab.report.page import Grid, Picture, render
+from mptcplab.report.page import Picture, render
 from mptcplab.report.publication import Published
 from mptcplab.report.quantities import MISSING, head, quantity
 from mptcplab.report.verdict import busy, fell_back, place, sentences, substituted, user_code

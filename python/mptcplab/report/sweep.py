@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from mptcplab.metrics import SMALLEST_SAMPLE
 from mptcplab.plots import Drawing
-from mptcplab.report.page import Grid, Picture, render
+from mptcplab.report.grid import Grid
+from mptcplab.report.page import Picture, render
 from mptcplab.report.quantities import MISSING, quantity
 from mptcplab.results.entities import Json
 from mptcplab.sweep import in_words
