@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from documentation import EXAMPLES, ROOT, TUTORIAL, Block, blocks
+from documentation import ROOT, TUTORIAL, Block, blocks
 
 pytestmark = pytest.mark.newcomer
 
@@ -63,14 +63,16 @@ def newcomer() -> Iterator[Newcomer]:
         venv = home / "venv"
         subprocess.run([_python_for_all(home), "-m", "venv", venv], check=True)
         subprocess.run([venv / "bin" / "pip", "install", "--quiet", wheels[-1]], check=True)
-        shutil.copytree(EXAMPLES, home / "examples")
         programs = home / "programs"
         programs.mkdir()
         for name in PROGRAMS:
             (programs / name).symlink_to(str(shutil.which(name)))
         if os.geteuid() == 0:
             shutil.chown(home, NOBODY, NOBODY)
-        yield Newcomer(home, {"HOME": str(home), "PATH": f"{venv / 'bin'}:{programs}", "LANG": "C.UTF-8"})
+        found = Newcomer(home, {"HOME": str(home), "PATH": f"{venv / 'bin'}:{programs}", "LANG": "C.UTF-8"})
+        copied = found.run("mptcplab", "examples")
+        assert copied.returncode == 0, copied.stderr
+        yield found
     finally:
         shutil.rmtree(home, ignore_errors=True)
 
