@@ -30,9 +30,10 @@ pub enum MptcpOptionV0 {
         version: u8,
         /// Flags A to H.
         flags: u8,
-        /// The sender's key.
+        /// The key of the host that sends the option.
         sender_key: Key,
-        /// The receiver's key, in the third packet.
+        /// The key of the host that receives the option. Only the third packet of the handshake
+        /// carries it.
         receiver_key: Option<Key>,
     },
     /// MP_JOIN (RFC 6824, section 3.2).
@@ -45,8 +46,7 @@ pub enum MptcpOptionV0 {
         id: AddressId,
         /// The announced address.
         address: IpAddr,
-        /// The port on which the address accepts joins, if it differs from the port of the initial
-        /// subflow.
+        /// The port at which the address accepts joins; `None` for the port of the initial subflow.
         port: Option<u16>,
     },
     /// REMOVE_ADDR (RFC 6824, section 3.4.2).
@@ -55,8 +55,8 @@ pub enum MptcpOptionV0 {
     Priority {
         /// Whether the subflow has backup priority (flag B).
         backup: bool,
-        /// ID of the sender's address whose subflows are concerned. `None` for the subflow that
-        /// carries the option.
+        /// ID of the sender's address whose subflows change their priority. `None` for the subflow
+        /// that carries the option.
         address_id: Option<AddressId>,
     },
     /// MP_FAIL (RFC 6824, section 3.6).
@@ -72,7 +72,7 @@ pub enum MptcpOptionV0 {
 }
 
 impl MptcpOptionV0 {
-    /// Parses `content`, the bytes after kind and length.
+    /// Parses `content`, the bytes of an option after its kind and length.
     ///
     /// # Errors
     /// Fails if the subtype is unknown in version 0, or if the content does not have the form of
@@ -134,7 +134,7 @@ impl MptcpOptionV0 {
         }
     }
 
-    /// Returns the length of the option in bytes, without padding.
+    /// Returns the length of the option in bytes, including kind and length, without padding.
     pub fn wire_len(&self) -> usize {
         match self {
             Self::Capable { receiver_key, .. } => 12 + 8 * usize::from(receiver_key.is_some()),

@@ -81,24 +81,27 @@ pub(super) const BACKUP: u8 = 0x01;
 /// Flag E of ADD_ADDR: the option is an echo.
 const ECHO: u8 = 0x01;
 
-/// Reasons why an option is ignored.
+/// Reasons why an option of a received segment is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionError {
     /// The kind or the subtype is unknown.
     Unknown,
-    /// The length or the form does not match the kind or subtype.
+    /// The length of the option is invalid for its kind or subtype, or its content is.
     Malformed,
-    /// The option is a repetition, or the segment has too many options.
+    /// The segment has the same TCP option already, or too many MPTCP options.
     Surplus,
 }
 
-/// A key of a connection (RFC 8684, section 3.1).
+/// A key of a host for a connection, from which the host's token and initial DSN are computed (RFC
+/// 8684, section 3.1).
 pub type Key = u64;
-/// Names a connection in MP_JOIN: the first 32 bits of the hash of its key (RFC 8684, section 3.2).
+/// Identifies a connection in the SYN of MP_JOIN: the first 32 bits of the hash of a key (RFC 8684,
+/// section 3.2).
 pub type Token = u32;
 /// A random number that one host sends in MP_JOIN (RFC 8684, section 3.2).
 pub type Nonce = u32;
-/// The ID of an address in MPTCP options. 0 is the address of the initial subflow.
+/// The ID of an address in MPTCP options. 0 is the address of the initial subflow (RFC 8684,
+/// section 3.4.1).
 pub type AddressId = u8;
 
 /// The largest number of IDs in a REMOVE_ADDR, limited by the option space of a segment.
@@ -141,10 +144,10 @@ pub enum MptcpOption {
     Reset(ResetReason),
 }
 
-/// MP_CAPABLE. The flags are those of RFC 8684, section 3.1; all eight are kept as received.
+/// MP_CAPABLE (RFC 8684, section 3.1). All eight flags are kept as received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capable {
-    /// MP_CAPABLE of a SYN. This form is parsed for any version.
+    /// MP_CAPABLE of a SYN. Parsed for every version.
     Syn {
         /// The highest version that the sender supports.
         version: u8,
@@ -170,12 +173,13 @@ pub enum Capable {
         sender_key: Key,
         /// The acceptor's key.
         receiver_key: Key,
-        /// The mapping of the segment's payload, if it has any.
+        /// The mapping of the segment's payload, or `None` if the segment has no payload.
         data: Option<InitialMapping>,
     },
 }
 
-/// The mapping in MP_CAPABLE: it covers the first data of the connection.
+/// The mapping in MP_CAPABLE, which covers the first data of the connection. It starts with the
+/// first byte of the byte stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InitialMapping {
     /// Length of the data in bytes.
@@ -202,42 +206,41 @@ pub enum Join {
     Syn {
         /// Whether the subflow has backup priority (flag B).
         backup: bool,
-        /// ID of the address that the SYN is sent from.
+        /// ID of the source address of the SYN.
         address_id: AddressId,
-        /// The receiver's token, which names the connection.
+        /// The token of the host that receives the SYN, which identifies the connection.
         token: Token,
-        /// The random number of the host that opens the subflow.
+        /// The random number of the host that sends the SYN.
         nonce: Nonce,
     },
     /// MP_JOIN of a SYN/ACK.
     SynAck {
         /// Whether the subflow has backup priority (flag B).
         backup: bool,
-        /// ID of the address that the SYN/ACK is sent from.
+        /// ID of the source address of the SYN/ACK.
         address_id: AddressId,
-        /// The first 64 bits of the HMAC of the host that accepts the subflow.
+        /// The first 64 bits of the HMAC of the host that sends the SYN/ACK.
         truncated_hmac: u64,
-        /// The random number of the host that accepts the subflow.
+        /// The random number of the host that sends the SYN/ACK.
         nonce: Nonce,
     },
     /// MP_JOIN of the third packet.
     Ack {
-        /// The first 160 bits of the HMAC of the host that opens the subflow.
+        /// The first 160 bits of the HMAC of the host that sent the SYN.
         hmac: [u8; 20],
     },
 }
 
-/// ADD_ADDR: an announcement of an address, or the echo of one (RFC 8684, section 3.4.1).
+/// ADD_ADDR (RFC 8684, section 3.4.1): announces an address, or echoes an announcement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignalledAddress {
     /// ID of the address.
     pub id: AddressId,
     /// The announced address.
     pub address: IpAddr,
-    /// The port on which the address accepts joins, if it differs from the port of the initial
-    /// subflow.
+    /// The port at which the address accepts joins; `None` for the port of the initial subflow.
     pub port: Option<u16>,
-    /// The last 64 bits of the HMAC. `None` in an echo.
+    /// The last 64 bits of the HMAC of the announcement. `None` in an echo.
     pub truncated_hmac: Option<u64>,
 }
 
@@ -246,7 +249,7 @@ pub struct SignalledAddress {
 pub struct ResetReason {
     /// Flags U, V, W and T, as received.
     pub flags: u8,
-    /// The reason code (RFC 8684, section 3.6).
+    /// The reason code (RFC 8684, section 3.6), such as [`ResetReason::MPTCP_ERROR`].
     pub code: u8,
 }
 
@@ -268,9 +271,9 @@ impl ResetReason {
     /// Code 6: middlebox interference.
     pub const MIDDLEBOX: u8 = 6;
 
-    /// Creates a reason with `code`. Flag T is set unless the code is [`Self::MPTCP_ERROR`],
-    /// [`Self::PROHIBITED`] or [`Self::MIDDLEBOX`], because these reasons lie in the peer or the
-    /// path and last.
+    /// Creates a reason with `code`. Sets flag T unless the code is [`Self::MPTCP_ERROR`],
+    /// [`Self::PROHIBITED`] or [`Self::MIDDLEBOX`], because these reasons are lasting properties of
+    /// the peer or the path.
     pub fn of(code: u8) -> Self {
         let stays = matches!(code, Self::MPTCP_ERROR | Self::PROHIBITED | Self::MIDDLEBOX);
         let flags = if stays { 0 } else { Self::TRANSIENT };
@@ -284,7 +287,7 @@ impl ResetReason {
 }
 
 impl MptcpOption {
-    /// Returns the length of the option in bytes, without padding.
+    /// Returns the length of the option in bytes, including kind and length, without padding.
     pub fn wire_len(&self) -> usize {
         match self {
             Self::Capable(capable) => capable.wire_len(),
