@@ -37,11 +37,11 @@ pub use stale::StaleDetector;
 /// The condition under which a subflow counts as failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailedAfter {
-    /// A subflow fails at its first retransmission timeout ("potentially failed" in the out-of-tree
-    /// kernel).
+    /// A subflow fails at its first retransmission timeout while another subflow works
+    /// ("potentially failed" in the out-of-tree kernel).
     FirstRto,
-    /// A subflow fails after this many intervals of the connection's timer in which it received
-    /// nothing ([`StaleDetector`]). With 0, a subflow never fails.
+    /// A subflow fails after it has received nothing for this many intervals of the connection's
+    /// timer, if another subflow works better ([`StaleDetector`]). With 0, a subflow never fails.
     StaleIntervals(u32),
 }
 

@@ -44,7 +44,7 @@ impl StaleDetector {
     }
 
     /// Records a segment that was received on the subflow at `now`. A stale subflow becomes usable
-    /// again. Has no effect on other subflows.
+    /// again. Has no effect if the subflow is not stale.
     pub fn received(&mut self, now: Nanos) {
         if self.is_stale && now != self.last_received {
             *self = Self::default();
