@@ -154,7 +154,7 @@ impl State {
 pub enum CloseReason {
     /// Both hosts sent a FIN, and both FINs were acknowledged.
     Finished,
-    /// The peer sent a RST.
+    /// The peer sent a RST after the handshake.
     Reset,
     /// The handshake was refused: by a RST, or by an ICMP error in answer to the SYN.
     Refused,

@@ -185,7 +185,8 @@ impl Subflow {
 
     /// Processes an expiry of the retransmission timer (RFC 6298, section 5; RFC 8985, section
     /// 6.3). Marks segments lost, reduces the window at the first of consecutive expiries, and
-    /// starts F-RTO unless a recovery is under way.
+    /// starts F-RTO. The first expiry does not start F-RTO while lost segments are being
+    /// retransmitted.
     pub(super) fn repair_after_timeout(&mut self, now: Nanos, control: &mut Control<'_>) {
         self.mark_timed_out(now);
         if self.backoff == 0 {
