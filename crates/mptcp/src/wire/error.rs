@@ -53,17 +53,17 @@ pub enum ParseError {
 /// Names a header in a [`ParseError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Header {
-    /// IPv4 (RFC 791, section 3.1).
+    /// The IPv4 header (RFC 791, section 3.1).
     Ipv4,
-    /// IPv6 (RFC 8200, section 3).
+    /// The fixed header of IPv6 (RFC 8200, section 3).
     Ipv6,
     /// An extension header of IPv6 (RFC 8200, section 4).
     Ipv6Extension,
-    /// TCP (RFC 9293, section 3.1).
+    /// The TCP header (RFC 9293, section 3.1).
     Tcp,
-    /// UDP (RFC 768).
+    /// The UDP header (RFC 768).
     Udp,
-    /// ICMP (RFC 792) or ICMPv6 (RFC 4443, section 2.1).
+    /// The header of ICMP (RFC 792) or ICMPv6 (RFC 4443, section 2.1).
     Icmp,
 }
 
