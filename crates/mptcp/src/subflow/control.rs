@@ -37,14 +37,16 @@ impl<'a> Control<'a> {
         &mut self.windows[self.subflow]
     }
 
-    /// Calls [`CongestionControl::acked`] for the subflow.
+    /// Reports to the congestion control that the subflow's data was newly acknowledged at `now`,
+    /// as `acked` describes ([`CongestionControl::acked`]).
     pub fn acked(&mut self, now: Nanos, acked: &Acked) {
         self.cc
             .acked(&mut Context::new(now, self.windows, self.subflow), acked);
     }
 
-    /// Stores the bytes acknowledged since the last loss in the window, then calls
-    /// [`CongestionControl::congestion`] for the subflow.
+    /// Reports `congestion` of the subflow at `now` to the congestion control
+    /// ([`CongestionControl::congestion`]). Before, moves `acked_since_loss_bytes` of the window to
+    /// `acked_between_losses_bytes`, because a new interval between losses begins.
     pub fn congestion(&mut self, now: Nanos, congestion: Congestion) {
         let window = self.window_mut();
         window.acked_between_losses_bytes = std::mem::take(&mut window.acked_since_loss_bytes);
@@ -52,25 +54,29 @@ impl<'a> Control<'a> {
         self.cc.congestion(&mut context, congestion);
     }
 
-    /// Calls [`CongestionControl::segment_sent`] for the subflow.
+    /// Reports to the congestion control that the subflow sent a segment with `bytes` of data at
+    /// `now` ([`CongestionControl::segment_sent`]).
     pub fn segment_sent(&mut self, now: Nanos, bytes: u32) {
         let mut context = Context::new(now, self.windows, self.subflow);
         self.cc.segment_sent(&mut context, bytes);
     }
 
-    /// Calls [`CongestionControl::recovery_exited`] for the subflow.
+    /// Reports to the congestion control that a recovery of the subflow ended at `now`
+    /// ([`CongestionControl::recovery_exited`]).
     pub fn recovery_exited(&mut self, now: Nanos) {
         let mut context = Context::new(now, self.windows, self.subflow);
         self.cc.recovery_exited(&mut context);
     }
 
-    /// Calls [`CongestionControl::undone`] for the subflow.
+    /// Reports to the congestion control that the last reduction of the window was spurious and was
+    /// undone at `now` ([`CongestionControl::undone`]).
     pub fn undone(&mut self, now: Nanos) {
         let mut context = Context::new(now, self.windows, self.subflow);
         self.cc.undone(&mut context);
     }
 
-    /// Calls [`CongestionControl::restarted_after_idle`] for the subflow.
+    /// Reports to the congestion control that the subflow sends again at `now` after `idle`
+    /// nanoseconds without sending ([`CongestionControl::restarted_after_idle`]).
     pub fn restarted_after_idle(&mut self, now: Nanos, idle: Nanos) {
         let mut context = Context::new(now, self.windows, self.subflow);
         self.cc.restarted_after_idle(&mut context, idle);

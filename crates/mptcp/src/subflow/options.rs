@@ -20,7 +20,7 @@ pub enum SegmentKind {
     Reset,
 }
 
-/// Describes a segment that is about to be sent to the [`Options`] that supply its MPTCP options.
+/// Describes a segment that is about to be sent, for which [`Options`] supplies the MPTCP options.
 #[derive(Clone, Copy, Debug)]
 pub struct Outgoing<'a> {
     /// What the segment is for.

@@ -65,8 +65,8 @@ impl LinuxEstimator {
         self.mdev_4th_us as u64 >> 2
     }
 
-    /// Returns Linux's `rttvar` in microseconds. The RTO adds it to the smoothed RTT as it is, because
-    /// it corresponds to four times the RTTVAR of RFC 6298.
+    /// Returns Linux's `rttvar` in microseconds. The RTO adds it to the smoothed RTT as it is,
+    /// because it corresponds to four times the RTTVAR of RFC 6298.
     pub fn rttvar_us(&self) -> u64 {
         self.rttvar_us as u64
     }

@@ -67,7 +67,7 @@ fn granted_bytes(cwnd_packets: f64, mss_bytes: u32) -> u32 {
 }
 
 /// Returns the memory in bytes that Linux counts for a segment with `payload_bytes` of payload
-/// (`SKB_TRUESIZE`). Sent segments and those in the receive buffers of most drivers take the same.
+/// (`SKB_TRUESIZE`). The receive buffers of most drivers have the same size.
 pub fn segment_memory_bytes(payload_bytes: u32) -> u32 {
     (payload_bytes + HEADROOM_BYTES).next_power_of_two() + RECORD_BYTES
 }

@@ -28,7 +28,7 @@ const ALWAYS_SENT: usize = 1;
 pub(super) struct SmallQueue {
     /// Memory of the waiting segments, as Linux counts it.
     waiting_bytes: u32,
-    /// Whether data was held back and nothing has left the host since.
+    /// Whether data is held back because too much data of the subflow waits in the host.
     pub is_throttled: bool,
 }
 

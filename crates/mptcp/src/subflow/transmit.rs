@@ -161,8 +161,8 @@ impl Subflow {
 
     /// Returns whether to send a window update for a receive window of `available` bytes. It is due
     /// if the peer knows of at most half of that window and of at most half the largest window so
-    /// far, and if the window has grown by at least a segment or half the largest window. After the
-    /// peer's FIN, no update is due.
+    /// far, and if the window has grown by a segment or half the largest window, whichever is less.
+    /// After the peer's FIN, no update is due.
     pub fn is_window_update_due(&self, available: u64) -> bool {
         let mss = self.segment_bytes;
         let is_open = matches!(

@@ -46,8 +46,8 @@ impl ReceiveWindow {
     /// Returns the window field of a segment that acknowledges `next`, and records the window as
     /// offered. `available` is the room in the receive buffer in bytes.
     ///
-    /// The end of the window moves by at least a segment of `mss` bytes or half the largest window
-    /// (RFC 9293, section 3.8.6.2.2). Rounding does not move it back.
+    /// The end of the window moves only by at least a segment of `mss` bytes or half the largest
+    /// window, whichever is less (RFC 9293, section 3.8.6.2.2). Rounding does not move it back.
     pub fn field(&mut self, next: SeqNr, available: u64, mss: u32) -> u16 {
         let unit = 1 << self.shift;
         let available = self.limited(available);
