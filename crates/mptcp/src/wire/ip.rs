@@ -48,7 +48,7 @@ pub struct Hops(Option<Arc<HopList>>);
 type HopList = ArrayVec<Ipv4Addr, 9>;
 
 impl Hops {
-    /// Creates an empty route: a packet that has only its destination and passes no given routers.
+    /// Creates an empty route, with which a packet is routed by its destination alone.
     pub fn new() -> Self {
         Self::default()
     }
@@ -184,8 +184,8 @@ impl<'a> Ipv4View<'a> {
         OptionsIter::new(self.options)
     }
 
-    /// Returns the length of the payload in bytes, as stated in the header. More than
-    /// [`Ipv4View::payload`] holds if the packet is truncated.
+    /// Returns the length of the payload in bytes, as stated in the header. If the packet is
+    /// truncated, this is more than [`Ipv4View::payload`] returns.
     pub fn payload_len(&self) -> usize {
         // The total length is at least the header length, which was checked at creation.
         usize::from(u16_at(self.header, 2)).saturating_sub(self.header_len())
@@ -291,7 +291,7 @@ impl<'a> Ipv6View<'a> {
     }
 
     /// Returns the length of the transport's header and payload in bytes, as stated in the header.
-    /// More than [`Ipv6View::payload`] holds if the packet is truncated.
+    /// If the packet is truncated, this is more than [`Ipv6View::payload`] returns.
     pub fn payload_len(&self) -> usize {
         usize::from(u16_at(self.header, 4)).saturating_sub(self.extensions_len)
     }

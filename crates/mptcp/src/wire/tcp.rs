@@ -96,7 +96,8 @@ impl<'a> TcpView<'a> {
         OptionsIter::new(self.options)
     }
 
-    /// Returns the bytes of all options, including padding. Options that are truncated end early.
+    /// Returns the bytes of all options, including padding. If the segment is truncated, some bytes
+    /// can be missing.
     pub fn option_bytes(&self) -> &'a [u8] {
         self.options
     }
