@@ -11,7 +11,8 @@
 //!    carries ([`is_worth_reinjecting`]), or all data without a DATA_ACK.
 //! 3. *How often is this checked?* By the timer of the connection: [`MetaRto`] or
 //!    [`remaining_interval`].
-//! 4. *Is a lost announcement repeated?* After the intervals of [`waits`] (section 3.4.1).
+//! 4. *Is a lost announcement repeated?* After the intervals of [`waits`] (RFC 8684, section
+//!    3.4.1).
 //! 5. *Is a lost subflow reopened?* As [`Recreation`] says; the path manager reopens it.
 //!
 //! A failed subflow is not closed. It gets no new data and keeps retransmitting. The first packet
