@@ -1,8 +1,8 @@
 //! The timer wheel of Linux: timers expire at clock ticks, and distant timers in coarser steps.
 //!
 //! Since Linux 4.8, a timer is put into one of several levels of a wheel by the time until it is
-//! due, and stays there. Each level has 64 slots. A slot of the next level is eight times as long. A
-//! timer never expires before the end of its slot, so it never expires early.
+//! due, and stays there. Each level has 64 slots. A slot of the next level is eight times as long.
+//! A timer never expires before the end of its slot, so it never expires early.
 
 use crate::time::{MILLISECOND, Nanos};
 
