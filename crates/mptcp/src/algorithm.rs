@@ -8,43 +8,44 @@
 
 use std::fmt::{self, Display};
 
-/// An algorithm as its users see it. `P` holds the parameters of all algorithms of its kind.
+/// Describes an algorithm to users of configuration files and reference pages. `P` is the type that
+/// holds the parameters of all algorithms of this kind.
 #[derive(Debug)]
 pub struct Description<P: 'static> {
-    /// The name by which a configuration selects it.
+    /// The name by which a configuration selects the algorithm.
     pub name: &'static str,
-    /// Other names for it, in lower case, without hyphens and underscores.
+    /// Other names of the algorithm, in lower case and without hyphens and underscores.
     pub aliases: &'static [&'static str],
-    /// What it does, in one sentence without a full stop.
+    /// What the algorithm does, in one sentence without a full stop.
     pub summary: &'static str,
-    /// The specification, paper or implementation that defines it.
+    /// The specification, paper or implementation that defines the algorithm.
     pub source: &'static str,
-    /// The parameters it reads.
+    /// The parameters in `P` that the algorithm reads.
     pub parameters: &'static [Parameter<P>],
 }
 
-/// A row of a registry: what users see of an algorithm, and how one is made.
+/// A row of a registry: the description of an algorithm, and a constructor of type `C`.
 #[derive(Debug)]
 pub struct Entry<P: 'static, C> {
-    /// Its name and parameters.
+    /// The names, summary, source and parameters of the algorithm.
     pub description: Description<P>,
-    /// Makes one for a connection.
+    /// Creates the algorithm for a connection.
     pub make: C,
 }
 
-/// A parameter of an algorithm.
+/// Describes a parameter of an algorithm.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter<P: 'static> {
-    /// Its name.
+    /// The name by which a configuration sets the parameter.
     pub name: &'static str,
-    /// Its unit; empty if it has none.
+    /// The unit of the parameter, such as "packets"; empty if the parameter has none.
     pub unit: &'static str,
-    /// What it controls, in words.
+    /// What the parameter controls, in words.
     pub meaning: &'static str,
-    /// The default where no single value is one; otherwise the default is what `value` reads from
-    /// `P::default()`.
+    /// The default in words, if it is not a single value, such as "1/n^2 with n subflows". With
+    /// `None`, the default is what `value` reads from `P::default()`.
     pub computed_default: Option<&'static str>,
-    /// Its type and range, and where it is stored.
+    /// The type and range of the parameter, and the functions that read and store its value.
     pub value: Value<P>,
 }
 
@@ -58,8 +59,8 @@ impl<P: Default> Parameter<P> {
     }
 }
 
-/// The type and range of a parameter, and the functions that read and store it. Bounds are
-/// inclusive.
+/// The type and range of a parameter, and the functions that read its value from `P` and store it
+/// there. `least` and `most` are allowed values themselves.
 #[derive(Clone, Copy, Debug)]
 pub enum Value<P: 'static> {
     /// A whole number.
@@ -68,9 +69,9 @@ pub enum Value<P: 'static> {
         least: u32,
         /// The largest allowed value.
         most: u32,
-        /// Reads it.
+        /// Returns the stored value, or `None` if the parameter is not set.
         get: fn(&P) -> Option<u32>,
-        /// Stores it.
+        /// Stores a value. The caller checks the range.
         set: fn(&mut P, u32),
     },
     /// A real number.
@@ -79,42 +80,42 @@ pub enum Value<P: 'static> {
         least: f64,
         /// The largest allowed value.
         most: f64,
-        /// Reads it.
+        /// Returns the stored value, or `None` if the parameter is not set.
         get: fn(&P) -> Option<f64>,
-        /// Stores it.
+        /// Stores a value. The caller checks the range.
         set: fn(&mut P, f64),
     },
     /// True or false.
     Flag {
-        /// Reads it.
+        /// Returns the stored value.
         get: fn(&P) -> bool,
-        /// Stores it.
+        /// Stores a value.
         set: fn(&mut P, bool),
     },
     /// One of several words.
     Choice {
-        /// The words.
+        /// The allowed words.
         words: &'static [&'static str],
-        /// Reads it, as an index into `words`.
+        /// Returns the stored value as an index into `words`.
         get: fn(&P) -> usize,
-        /// Stores it, as an index into `words`.
+        /// Stores a value, given as an index into `words`.
         set: fn(&mut P, usize),
     },
     /// A list of at least one whole number.
     Integers {
-        /// The smallest allowed value of each.
+        /// The smallest allowed value of an element.
         least: u32,
-        /// The largest allowed value of each.
+        /// The largest allowed value of an element.
         most: u32,
-        /// Stores the list.
+        /// Stores the list. The caller checks that it is not empty, and the range of each element.
         set: fn(&mut P, Vec<u32>),
     },
-    /// Something that only the user of the engine can resolve to addresses and then stores in `P`
-    /// itself.
+    /// A value that names parts of a network. The user of the engine resolves the names to
+    /// addresses and stores them in `P`.
     External(External),
 }
 
-/// Parameters that name parts of a network, which the engine does not know by name.
+/// Kinds of parameters that name parts of a network. The engine itself knows no names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum External {
     /// Lists of routers: [`Gateways`](crate::pm::Gateways).
@@ -137,7 +138,8 @@ impl<P> Value<P> {
 }
 
 impl<P> Display for Value<P> {
-    /// Writes the allowed values, as an error message names them.
+    /// Writes the allowed values in the words of an error message, such as "a whole number from 1
+    /// to 9".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Integer { least, most, .. } => {

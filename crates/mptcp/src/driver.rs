@@ -16,7 +16,7 @@
 //!
 //! # The life of a connection
 //! [`Driver::insert`] adds a connection that the endpoint opened or accepted. An application acts
-//! on it in turns ([`Driver::advance`]). When the driver needs the connection no longer, it calls
+//! on it in turns ([`Driver::advance`]). When the driver no longer needs the connection, it calls
 //! [`Driver::release`]. The connection stays until it is over ([`Connection::is_over`]), because
 //! late segments must find their subflow. Then it is forgotten, and [`Event::Forgotten`] returns
 //! what is left of it.
@@ -27,10 +27,12 @@ use crate::connection::{self, Connection};
 use crate::endpoint::{ConnectionId, Endpoint};
 use crate::time::Nanos;
 
-/// An endpoint, and a state `S` for each connection of its driver.
+/// Combines an endpoint with a state of type `S` for each connection, such as the application on
+/// it.
 #[derive(Debug)]
 pub struct Driver<S> {
-    /// All connections of the host. Poll its events with [`Driver::poll_event`] only.
+    /// The endpoint, which owns all connections of the host. Take its events with
+    /// [`Driver::poll_event`], not with [`Endpoint::poll_event`].
     pub endpoint: Endpoint,
     entries: BTreeMap<ConnectionId, Entry<S>>,
     /// When the applications of connections act next.
@@ -47,17 +49,18 @@ struct Entry<S> {
     is_released: bool,
 }
 
-/// An event of a driver.
+/// An event that [`Driver::poll_event`] returns.
 #[derive(Debug)]
 pub enum Event<S> {
-    /// An event of a connection.
+    /// The connection with this ID reports an event.
     Connection(ConnectionId, connection::Event),
-    /// A released connection is over and was forgotten.
+    /// The driver removed a released connection after it was over ([`Connection::is_over`]).
+    /// Contains the connection and its state.
     Forgotten(Box<Connection>, S),
 }
 
 impl<S> Driver<S> {
-    /// Returns a driver of `endpoint`, which has no connections yet.
+    /// Creates a driver for `endpoint`, without any connection state.
     pub fn new(endpoint: Endpoint) -> Self {
         Self {
             endpoint,
@@ -67,7 +70,8 @@ impl<S> Driver<S> {
         }
     }
 
-    /// Adds a connection of the endpoint, so that it is kept until [`Driver::release`].
+    /// Adds `state` for the connection `id` of the endpoint. The connection is then kept until
+    /// [`Driver::release`] or [`Driver::forget`].
     pub fn insert(&mut self, id: ConnectionId, state: S) {
         let entry = Entry {
             state,
@@ -77,17 +81,19 @@ impl<S> Driver<S> {
         self.entries.insert(id, entry);
     }
 
-    /// Returns the state of a connection.
+    /// Returns the state of the connection `id`, or `None` if the driver has none for it.
     pub fn get(&self, id: ConnectionId) -> Option<&S> {
         self.entries.get(&id).map(|entry| &entry.state)
     }
 
-    /// Returns the state of a connection for changes.
+    /// Returns a mutable reference to the state of the connection `id`, or `None` if the driver has
+    /// none for it.
     pub fn get_mut(&mut self, id: ConnectionId) -> Option<&mut S> {
         self.entries.get_mut(&id).map(|entry| &mut entry.state)
     }
 
-    /// Returns the connections that were added and not forgotten, with their states.
+    /// Iterates over the connections that were added and not yet forgotten, with their IDs and
+    /// states, in the order of the IDs.
     pub fn iter(&self) -> impl Iterator<Item = (ConnectionId, &Connection, &S)> {
         self.entries.iter().filter_map(|(id, entry)| {
             let connection = self.endpoint.connection(*id)?;
@@ -95,7 +101,8 @@ impl<S> Driver<S> {
         })
     }
 
-    /// Returns the same with the states for changes.
+    /// Iterates over the connections that were added and not yet forgotten, with mutable references
+    /// to their states, in the order of the connection IDs.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&Connection, &mut S)> {
         let endpoint = &self.endpoint;
         self.entries.iter_mut().filter_map(|(id, entry)| {
@@ -104,7 +111,8 @@ impl<S> Driver<S> {
         })
     }
 
-    /// Runs `command` on a connection and its state. Returns `None` if the connection is unknown.
+    /// Runs `command` on the connection `id` and its state, and returns the result of `command`.
+    /// Returns `None` if the driver has no state for `id` or the endpoint no such connection.
     pub fn command<T>(
         &mut self,
         id: ConnectionId,
@@ -115,8 +123,10 @@ impl<S> Driver<S> {
             .command(id, |connection| command(connection, state))
     }
 
-    /// Lets the application of a connection act. `turn` returns when the application acts next if
-    /// no event comes before; this replaces the time of the turn before.
+    /// Lets the application of the connection `id` act by calling `turn`.
+    ///
+    /// `turn` returns the time of the application's next turn, or `None` if the application waits
+    /// for an event. The result replaces the time that was set before.
     pub fn advance(
         &mut self,
         id: ConnectionId,
@@ -126,7 +136,8 @@ impl<S> Driver<S> {
         self.set_turn(id, next);
     }
 
-    /// Sets when the application of a connection acts next. `None` is at its next event.
+    /// Sets the time of the next turn of the application on the connection `id`. With `None`, the
+    /// application has no turn until an event occurs. Has no effect if `id` is unknown.
     pub fn set_turn(&mut self, id: ConnectionId, next: Option<Nanos>) {
         let Some(entry) = self.entries.get_mut(&id) else {
             return;
@@ -140,31 +151,33 @@ impl<S> Driver<S> {
         self.turns.extend(next.map(|at| (at, id)));
     }
 
-    /// Returns a connection whose application is due to act at `now`, the earliest first.
+    /// Returns the connection with the earliest turn that is due at `now`, and clears that turn.
+    /// Returns `None` if no turn is due.
     pub fn poll_turn(&mut self, now: Nanos) -> Option<ConnectionId> {
         let (_, id) = self.turns.first().filter(|(at, _)| *at <= now).copied()?;
         self.set_turn(id, None);
         Some(id)
     }
 
-    /// Processes the timeouts of the endpoint that are due at `now`.
+    /// Calls [`Endpoint::handle_timeout`] if a timeout of the endpoint is due at `now`.
     pub fn handle_timeout(&mut self, now: Nanos) {
         if self.endpoint.poll_timeout().is_some_and(|at| at <= now) {
             self.endpoint.handle_timeout(now);
         }
     }
 
-    /// Returns when the endpoint or an application acts next.
+    /// Returns the time of the next timeout of the endpoint or the next turn of an application,
+    /// whichever is earlier. Returns `None` if there is neither.
     pub fn poll_timeout(&self) -> Option<Nanos> {
         let turn = self.turns.first().map(|(at, _)| *at);
         turn.into_iter().chain(self.endpoint.poll_timeout()).min()
     }
 
-    /// Returns the next event, or `None` if there is none. Before, forgets a connection that is
-    /// over, if it was released.
+    /// Returns the next event, or `None` if there is none. A released connection that is over is
+    /// forgotten first, which produces an [`Event::Forgotten`].
     ///
-    /// A connection that was never added counts as released, unless it waits for
-    /// [`Endpoint::accept`].
+    /// A connection that was never added with [`Driver::insert`] counts as released, unless it
+    /// waits for [`Endpoint::accept`]. Because it has no state, it is forgotten without an event.
     pub fn poll_event(&mut self) -> Option<Event<S>> {
         while let Some(id) = self.leaving.pop() {
             if self.is_needed(id) {
@@ -192,7 +205,8 @@ impl<S> Driver<S> {
         }
     }
 
-    /// Ends the use of a connection: it is forgotten as soon as it is over.
+    /// Marks the connection `id` as no longer needed. [`Driver::poll_event`] forgets it as soon as
+    /// it is over.
     pub fn release(&mut self, id: ConnectionId) {
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.is_released = true;
@@ -200,7 +214,9 @@ impl<S> Driver<S> {
         }
     }
 
-    /// Forgets a connection at once. Later packets for it are answered with resets.
+    /// Removes the connection `id` and its state at once, and returns both. Returns `None` if
+    /// either does not exist; the other one is removed nevertheless. The endpoint answers later
+    /// segments of the connection with resets.
     pub fn forget(&mut self, id: ConnectionId) -> Option<(Box<Connection>, S)> {
         self.set_turn(id, None);
         let entry = self.entries.remove(&id);

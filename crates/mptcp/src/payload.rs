@@ -58,15 +58,16 @@ impl Payload {
         len: 0,
     }));
 
-    /// Creates a payload of `len` bytes from `offset` of the generated stream with `seed`.
+    /// Creates a payload of `len` bytes that are computed from `seed`: the bytes from `offset` of
+    /// an endless stream. The same `seed` and `offset` always give the same bytes.
     pub fn stream(seed: u32, offset: u64, len: u32) -> Self {
         Self(Rope::One(Piece::Stream { offset, seed, len }))
     }
 
-    /// Creates a payload of bytes in memory, at most [`MAX_LEN`].
+    /// Creates a payload that holds `bytes` in memory.
     ///
     /// # Panics
-    /// Panics if there are more bytes.
+    /// Panics if `bytes` is longer than [`MAX_LEN`].
     pub fn literal(bytes: impl Into<Arc<[u8]>>) -> Self {
         let bytes = bytes.into();
         let all = 0..bytes.len();
@@ -89,7 +90,7 @@ impl Payload {
         Self(Rope::One(Piece::Literal { bytes, start, len }))
     }
 
-    /// Returns the number of bytes.
+    /// Returns the length in bytes.
     pub fn len(&self) -> u32 {
         match &self.0 {
             Rope::One(piece) => piece.len(),
@@ -97,12 +98,12 @@ impl Payload {
         }
     }
 
-    /// Returns whether there are no bytes.
+    /// Returns whether the payload has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the bytes in `range`, without copying.
+    /// Returns the part of the payload in `range`, in bytes from its start. No bytes are copied.
     ///
     /// # Panics
     /// Panics if the range is out of bounds.
@@ -136,7 +137,7 @@ impl Payload {
     /// Removes the first `bytes` bytes.
     ///
     /// # Panics
-    /// Panics if there are fewer.
+    /// Panics if the payload is shorter than `bytes`.
     pub fn cut_front(&mut self, bytes: u32) {
         match &mut self.0 {
             Rope::One(piece) => piece.cut_front(bytes),
@@ -144,8 +145,8 @@ impl Payload {
         }
     }
 
-    /// Appends `next` if that needs no memory: if both belong to the same stream or are adjacent in
-    /// memory. Returns whether it was appended.
+    /// Appends `next` if that needs no memory: if both are adjacent parts of the same stream or of
+    /// the same memory. Returns whether `next` was appended.
     pub(crate) fn extend_in_place(&mut self, next: &Self) -> bool {
         match (&mut self.0, &next.0) {
             (Rope::One(piece), Rope::One(next)) => piece.extend(next),
@@ -153,8 +154,8 @@ impl Payload {
         }
     }
 
-    /// Appends `next`, copying both if necessary. Many small pieces would use far more memory than
-    /// their bytes.
+    /// Appends `next`. If the two are not adjacent, the bytes of both are copied into new memory,
+    /// because many small pieces would use far more memory than their bytes.
     pub(crate) fn unite(&mut self, next: &Self) {
         if !self.extend_in_place(next) {
             let mut bytes = self.to_vec();
@@ -163,7 +164,7 @@ impl Payload {
         }
     }
 
-    /// Appends the bytes of `other`. Adjacent pieces are merged where possible.
+    /// Appends the bytes of `other` without copying them. Adjacent pieces are merged.
     pub fn append(&mut self, other: Self) {
         match other.0 {
             Rope::One(piece) => self.push(piece),
@@ -195,7 +196,9 @@ impl Payload {
         }
     }
 
-    /// Calls `take` with all bytes, part by part. Bytes in memory are not copied.
+    /// Calls `take` repeatedly with consecutive parts of the payload until all bytes were passed.
+    /// Bytes in memory are not copied. Bytes of a generated stream come in parts of at most 512
+    /// bytes.
     pub fn for_each_chunk(&self, mut take: impl FnMut(&[u8])) {
         for piece in self.pieces() {
             piece.for_each_chunk(&mut take);

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-/// Appends `item`. An empty queue first allocates room for one item. The standard library would
-/// allocate room for four, and most queues of an idle connection never hold two.
+/// Appends `item` to `queue`. An empty queue without memory first allocates room for one item,
+/// because most queues of an idle connection never hold two. The standard library would allocate
+/// room for four.
 pub(crate) fn push<T>(queue: &mut VecDeque<T>, item: T) {
     if queue.capacity() == 0 {
         queue.reserve_exact(1);

@@ -12,37 +12,38 @@ macro_rules! sequence_number {
         pub struct $name(pub $bits);
 
         impl $name {
-            /// Returns how far `self` lies after `other`. Negative if it lies before.
+            /// Returns how far `self` lies after `other`, modulo the size of the number space. The
+            /// result is negative if `self` lies before `other`.
             pub fn distance_from(self, other: Self) -> $distance {
                 self.0.wrapping_sub(other.0) as $distance
             }
 
-            /// Returns whether `self < other`.
+            /// Returns whether `self` lies before `other` in the wrapping order.
             pub fn is_before(self, other: Self) -> bool {
                 self.distance_from(other) < 0
             }
 
-            /// Returns whether `self > other`.
+            /// Returns whether `self` lies after `other` in the wrapping order.
             pub fn is_after(self, other: Self) -> bool {
                 self.distance_from(other) > 0
             }
 
-            /// Returns whether `self <= other`.
+            /// Returns whether `self` equals `other` or lies before it in the wrapping order.
             pub fn is_at_or_before(self, other: Self) -> bool {
                 self.distance_from(other) <= 0
             }
 
-            /// Returns whether `self >= other`.
+            /// Returns whether `self` equals `other` or lies after it in the wrapping order.
             pub fn is_at_or_after(self, other: Self) -> bool {
                 self.distance_from(other) >= 0
             }
 
-            /// Returns the later of the two numbers.
+            /// Returns the later of the two numbers in the wrapping order.
             pub fn max(self, other: Self) -> Self {
                 if self.is_after(other) { self } else { other }
             }
 
-            /// Returns the earlier of the two numbers.
+            /// Returns the earlier of the two numbers in the wrapping order.
             pub fn min(self, other: Self) -> Self {
                 if self.is_before(other) { self } else { other }
             }
@@ -73,8 +74,9 @@ macro_rules! sequence_number {
 }
 
 sequence_number!(
-    /// A sequence number of a subflow (RFC 9293, section 3.4). It wraps around: compare with
-    /// [`SeqNr::is_before`] and the related methods.
+    /// A sequence number of a subflow (RFC 9293, section 3.4). It wraps around at 2^32. Compare
+    /// numbers with [`SeqNr::is_before`] and the related methods, which are right for numbers less
+    /// than 2^31 apart.
     SeqNr,
     u32,
     i32
@@ -82,21 +84,22 @@ sequence_number!(
 
 sequence_number!(
     /// A full 64-bit data sequence number (RFC 8684, section 3.3). It starts at a random value and
-    /// wraps around like [`SeqNr`].
+    /// wraps around at 2^64. Compare numbers with [`DataSeq::is_before`] and the related methods.
     DataSeq,
     u64,
     i64
 );
 
 impl DataSeq {
-    /// Returns the full number closest to `self` whose lower 32 bits are `low` (RFC 8684, section
-    /// 3.3.1).
+    /// Returns the full number whose lower 32 bits are `low` and that lies closest to `self` (RFC
+    /// 8684, section 3.3.1).
     pub fn expand(self, low: u32) -> Self {
         let ahead = low.wrapping_sub(self.0 as u32) as i32;
         Self(self.0.wrapping_add_signed(i64::from(ahead)))
     }
 
-    /// Returns the lower 32 bits, as sent in the short form.
+    /// Returns the lower 32 bits, which options carry in place of the full number to save space
+    /// (RFC 8684, section 3.3.1).
     pub fn low(self) -> u32 {
         self.0 as u32
     }

@@ -1,12 +1,13 @@
-//! The timer wheel of Linux: timers expire at clock ticks, and the later they are, the coarser.
+//! The timer wheel of Linux: timers expire at clock ticks, and distant timers in coarser steps.
 //!
-//! Since 4.8, a timer is put into one of several levels of a wheel by its distance, and stays
-//! there. Each level has 64 slots. A slot of the next level is eight times as long. A timer never
-//! expires before the end of its slot, so it never expires early.
+//! Since Linux 4.8, a timer is put into one of several levels of a wheel by the time until it is
+//! due, and stays there. Each level has 64 slots. A slot of the next level is eight times as long.
+//! A timer never expires before the end of its slot, so it never expires early.
 
 use crate::time::{MILLISECOND, Nanos};
 
-/// Length of a clock tick: 250 ticks per second (`CONFIG_HZ`), the default of Linux and Debian.
+/// The duration of a clock tick: 4 ms, which is 250 ticks per second (`CONFIG_HZ`), the default of
+/// Linux and Debian.
 pub const TICK: Nanos = 4 * MILLISECOND;
 
 /// Slots of a level, without the current one.
@@ -16,21 +17,22 @@ const LEVEL_BITS: u32 = 3;
 /// The coarsest of nine levels (with 250 ticks per second).
 const LAST_LEVEL: u32 = 8;
 
-/// The timer wheel of a host.
+/// The timer wheel of a host, which rounds the expiry of timers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimerWheel {
-    /// How long before the origin of time the host's clock started. Hosts with different values
-    /// round differently.
+    /// How long before the driver's origin of time the host's clock started. Hosts with different
+    /// values round the same timer differently.
     pub running_for: Nanos,
 }
 
 impl TimerWheel {
-    /// Rounds a duration up to whole ticks.
+    /// Rounds `duration` up to a whole number of ticks. Both are in nanoseconds.
     pub fn in_ticks(duration: Nanos) -> Nanos {
         duration.div_ceil(TICK) * TICK
     }
 
-    /// Returns when a timer that is set at `now` for the time `at` expires.
+    /// Returns when a timer expires that is set at `now` and requested for the time `at`: at the
+    /// end of its slot, never before `at`.
     pub fn expiry(self, now: Nanos, at: Nanos) -> Nanos {
         let set = (now + self.running_for) / TICK;
         let ticks = at.saturating_sub(now).div_ceil(TICK);

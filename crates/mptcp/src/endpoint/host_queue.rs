@@ -7,9 +7,9 @@ impl Endpoint {
     /// Reports that a sent packet with `payload_bytes` of payload waits in the host before its
     /// first link.
     ///
-    /// `four` names the subflow. Data that waits in the host holds back further data of the same
-    /// subflow, as Linux's `tcp_small_queue_check` does. A driver that never calls this limits
-    /// nothing.
+    /// `four` holds the addresses and ports of the subflow. Data that waits in the host holds back
+    /// further data of the same subflow, as Linux's `tcp_small_queue_check` does. If the driver
+    /// never calls this function, no data is held back.
     pub fn waits_in_host(&mut self, four: FourTuple, payload_bytes: u32) {
         if let Some(id) = self.connection_between(four)
             && let Some(slot) = self.connections.get_mut(&id)
@@ -21,7 +21,7 @@ impl Endpoint {
     /// Reports that a packet that waited in the host was sent or dropped.
     ///
     /// `four` and `payload_bytes` are those of the call to [`Endpoint::waits_in_host`]. The subflow
-    /// may now have room to send more.
+    /// may now be able to send more, so poll the endpoint afterwards.
     pub fn departed(&mut self, four: FourTuple, payload_bytes: u32) {
         if let Some(id) = self.connection_between(four) {
             self.with(id, |connection, _| connection.departed(four, payload_bytes));

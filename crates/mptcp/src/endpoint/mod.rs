@@ -57,25 +57,27 @@ use crate::wire::{
     TcpOptions, Token,
 };
 
-/// Identifies a connection of an endpoint. IDs are never reused.
+/// Identifies a connection of an endpoint. An endpoint never uses an ID twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(u64);
 
-/// Creates the algorithms of a new connection.
+/// A function that creates the congestion control, scheduler and path manager of a new connection
+/// from what is known about the connection.
 pub type MakeAlgorithms = Box<dyn Fn(&pm::Connection) -> Algorithms + Send>;
 
 /// The configuration and algorithms with which an endpoint creates connections.
 pub struct Profile {
-    /// Parameters, shared by all connections created with this profile.
+    /// The parameters of the connections, shared by all that are created with this profile.
     pub config: Arc<Config>,
-    /// Creates the algorithms of each connection.
+    /// Creates the congestion control, scheduler and path manager of each connection.
     pub algorithms: MakeAlgorithms,
 }
 
-/// Reasons why a connection could not be opened.
+/// Reasons why [`Endpoint::connect`] or [`Endpoint::connect_over`] failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
-    /// One address is IPv4 and the other IPv6.
+    /// The local address and the address of the peer are of different families: one is IPv4, the
+    /// other IPv6.
     #[error("{local} and {remote} are of different address families")]
     Families {
         /// The local address.
@@ -83,7 +85,7 @@ pub enum ConnectError {
         /// The address of the peer.
         remote: IpAddr,
     },
-    /// A connection between these addresses and ports exists already.
+    /// A subflow between these addresses and ports exists already.
     #[error("there is a connection from {local} to {remote} already")]
     InUse {
         /// The local address and port.
@@ -91,7 +93,8 @@ pub enum ConnectError {
         /// The address and port of the peer.
         remote: SocketAddr,
     },
-    /// All local ports that connections may use are taken between this address and this peer.
+    /// Every local port that the endpoint may assign is in use between this local address and this
+    /// peer.
     #[error("no port is free from {local} to {remote}")]
     NoFreePort {
         /// The local address.
@@ -101,7 +104,7 @@ pub enum ConnectError {
     },
 }
 
-/// All connections of a host, and its listeners.
+/// Owns all connections and listeners of a host.
 pub struct Endpoint {
     rng: Box<dyn Rng + Send>,
     connections: BTreeMap<ConnectionId, Slot>,
@@ -128,14 +131,16 @@ pub struct Endpoint {
 /// The addresses that the network offers to the connections of a host.
 #[derive(Clone, Debug, Default)]
 pub struct NetworkView {
-    /// Address pairs that packets can travel between, in order of preference. Shared by all
-    /// connections.
+    /// Address pairs between which packets can travel, in order of preference. All connections
+    /// share the list.
     pub pairs: Arc<[AddressPair]>,
-    /// Local addresses that are currently unusable.
+    /// Local addresses that are unusable when the endpoint is created. Later changes are reported
+    /// with [`Endpoint::handle_address_change`].
     pub down: BTreeSet<IpAddr>,
     /// Local addresses whose subflows have backup priority.
     pub backup: BTreeSet<IpAddr>,
-    /// How long address changes are collected before they are reported to connections.
+    /// How long address changes are collected before they are reported to the connections, in
+    /// nanoseconds. The time starts with the first change.
     pub change_delay: Nanos,
 }
 
@@ -222,7 +227,8 @@ impl Slot {
 }
 
 impl Endpoint {
-    /// Creates an endpoint in `network`. Keys, ports and sequence numbers are drawn from `rng`.
+    /// Creates an endpoint for a host that sees `network`. The endpoint draws keys, sequence
+    /// numbers, nonces and the secret of SYN cookies from `rng`.
     pub fn new(network: NetworkView, rng: Box<dyn Rng + Send>) -> Self {
         Self {
             changes: AddressChanges::new(network.change_delay, network.down.clone()),
@@ -243,12 +249,12 @@ impl Endpoint {
         }
     }
 
-    /// Opens a connection from `local` to `remote`. If the port of `local` is 0, a free port is
-    /// chosen.
+    /// Opens a connection from `local` to `remote` at the time `now` and returns its ID. If the
+    /// port of `local` is 0, the endpoint assigns a free port.
     ///
     /// # Errors
-    /// Fails if the addresses are of different families, if a connection between them exists
-    /// already, or if no local port is free.
+    /// Fails if the addresses are of different families, if a subflow between these addresses and
+    /// ports exists already, or if no local port is free.
     pub fn connect(
         &mut self,
         now: Nanos,
@@ -259,13 +265,14 @@ impl Endpoint {
         self.connect_over(now, FourTuple { local, remote }, &[], profile)
     }
 
-    /// Opens a connection to a host that several address pairs lead to.
+    /// Opens a connection to a host that can be reached over several address pairs, and returns its
+    /// ID.
     ///
-    /// The connection starts on `primary`; [`Config::start`] determines when `others` are tried.
-    /// For each local port that is 0, a free port is chosen.
+    /// The first SYN is sent on `primary`. [`Config::start`] determines when `others` are tried.
+    /// For each local port that is 0, the endpoint assigns a free port.
     ///
     /// # Errors
-    /// As for [`Endpoint::connect`], for any of the pairs.
+    /// Fails for the same reasons as [`Endpoint::connect`], for any of the pairs.
     pub fn connect_over(
         &mut self,
         now: Nanos,
@@ -355,20 +362,23 @@ impl Endpoint {
         Ok(port)
     }
 
-    /// Allows ports to be reused after `time_wait` in TIME-WAIT, if no port towards a peer is free.
+    /// Allows a port to be reused after `time_wait` nanoseconds in TIME-WAIT, if no port towards a
+    /// peer is free.
     ///
     /// A new connection then takes the port of a closed one whose subflows have all been in
-    /// TIME-WAIT for at least `time_wait`. All of them must use timestamps, which distinguish old
-    /// segments from new ones (RFC 6191 does the same for the acceptor). Without this call, ports
-    /// stay in use until TIME-WAIT has passed.
+    /// TIME-WAIT for at least `time_wait`. All of these subflows must use timestamps, which
+    /// distinguish old segments from new ones (RFC 6191 does the same for the acceptor). Without
+    /// this call, ports stay in use until TIME-WAIT has passed.
     pub fn reuse_ports_after(&mut self, time_wait: Nanos) {
         self.reuse_after = Some(time_wait);
     }
 
-    /// Makes connections start from the ports that `more` returns, instead of those from 49152 on.
+    /// Makes the endpoint assign the local ports that `more` returns, instead of those from 49152
+    /// on.
     ///
-    /// `more` is called when all ports that it has returned are in use towards a peer, and for the
-    /// first connection. It returns further ports, or an empty vector if there are none.
+    /// The endpoint calls `more` for the first connection, and whenever all ports returned so far
+    /// are in use towards a peer. `more` returns further ports, or an empty vector if there are
+    /// none.
     pub fn use_ports_from(&mut self, more: Box<dyn FnMut() -> Vec<u16> + Send>) {
         self.ports = Ports::from(more);
     }
@@ -405,7 +415,8 @@ impl Endpoint {
         id
     }
 
-    /// Processes a packet from the network.
+    /// Processes `packet`, which arrived from the network at `now`. Delivers it to its connection,
+    /// or answers it as described for this [module](self).
     pub fn handle_packet(&mut self, now: Nanos, packet: &Packet) {
         if let Some(&id) = self.by_ends.get(&Ends::of_receiver(packet)) {
             self.with(id, |connection, _| connection.handle_packet(now, packet));
@@ -420,8 +431,8 @@ impl Endpoint {
         }
     }
 
-    /// Processes an ICMP error about a packet that this host sent. Errors about unknown connections
-    /// are ignored.
+    /// Processes an ICMP error, which arrived at `now`, about a packet that this host sent. Ignores
+    /// errors about packets of unknown connections.
     pub fn handle_icmp_error(&mut self, now: Nanos, error: &IcmpError) {
         if let Some(id) = self.connection_between(FourTuple::of_sender(error)) {
             self.with(id, |connection, _| connection.handle_icmp_error(now, error));
@@ -467,7 +478,8 @@ impl Endpoint {
         place.map_or(0, |place| AddressId::try_from(place + 1).unwrap_or(0))
     }
 
-    /// Answers `packet` with a reset, as if its port were closed (RFC 9293, section 3.10.7.1).
+    /// Queues a reset in answer to `packet`, as if its port were closed (RFC 9293, section
+    /// 3.10.7.1). A packet that is a reset itself gets no answer.
     pub fn refuse_packet(&mut self, packet: &Packet) {
         self.refuse(FourTuple::of_receiver(packet), &packet.segment, None);
     }
@@ -505,7 +517,8 @@ impl Endpoint {
         });
     }
 
-    /// Processes all timeouts that are due at `now`.
+    /// Processes all timeouts that are due at `now`, and reports collected address changes to the
+    /// connections if their delay is over.
     pub fn handle_timeout(&mut self, now: Nanos) {
         for (address, is_up) in self.changes.take(now) {
             self.notify_all(
@@ -539,7 +552,7 @@ impl Endpoint {
         }
     }
 
-    /// Reports that the local `address` became usable or unusable.
+    /// Records that the local `address` became usable (`is_up`) or unusable at `now`.
     ///
     /// The change is collected for [`NetworkView::change_delay`]. A later call to
     /// [`Endpoint::handle_timeout`] reports it to the connections.
@@ -547,7 +560,9 @@ impl Endpoint {
         self.changes.observe(now, address, is_up);
     }
 
-    /// Sets or clears the backup priority of all subflows of the address `local`.
+    /// Sets (`on`) or clears the backup priority of the local address `local`. Reports the change
+    /// to the path managers of all connections, and applies it to connections that are opened
+    /// later.
     pub fn set_backup(&mut self, now: Nanos, local: IpAddr, on: bool) {
         match on {
             true => self.network.backup.insert(local),
@@ -565,22 +580,24 @@ impl Endpoint {
         }
     }
 
-    /// Returns a connection for reading.
+    /// Returns a reference to the connection `id`, or `None` if there is none. To change the
+    /// connection, use [`Endpoint::command`].
     pub fn connection(&self, id: ConnectionId) -> Option<&Connection> {
         self.connections
             .get(&id)
             .map(|slot| slot.connection.as_ref())
     }
 
-    /// Returns the connection that has a subflow between the addresses and ports `four`.
+    /// Returns the ID of the connection that has a subflow between the addresses and ports `four`,
+    /// or `None` if there is none.
     pub fn connection_between(&self, four: FourTuple) -> Option<ConnectionId> {
         self.by_ends.get(&four.into()).copied()
     }
 
-    /// Runs `command` on a connection and returns its result, or `None` if the connection is
+    /// Runs `command` on the connection `id` and returns its result, or `None` if the connection is
     /// unknown.
     ///
-    /// The connection's output can be polled afterwards.
+    /// Poll packets and events afterwards, because the command can produce both.
     pub fn command<T>(
         &mut self,
         id: ConnectionId,
@@ -591,7 +608,9 @@ impl Endpoint {
         answer
     }
 
-    /// Removes and returns a connection. Later packets for it are answered with resets.
+    /// Removes the connection `id` at once and returns it, or `None` if it is unknown. Later
+    /// packets for it are answered with resets. Events that are already queued are still returned
+    /// by [`Endpoint::poll_event`].
     pub fn forget(&mut self, id: ConnectionId) -> Option<Box<Connection>> {
         let slot = self.connections.remove(&id)?;
         for ends in &slot.ends {
@@ -621,7 +640,9 @@ impl Endpoint {
         }
     }
 
-    /// Returns the next packet to send at `now`, or `None` if there is none.
+    /// Returns the next packet to send at `now`, or `None` if no connection can send one. Poll
+    /// until `None`, because the events of a connection become available to
+    /// [`Endpoint::poll_event`] when it has nothing more to send.
     pub fn poll_transmit(&mut self, now: Nanos) -> Option<Packet> {
         if let Some(reply) = self.replies.pop_front() {
             return Some(reply);
@@ -700,13 +721,14 @@ impl Endpoint {
         }
     }
 
-    /// Returns the next event and its connection, or `None` if there is none.
+    /// Returns the next event with the ID of its connection, or `None` if there is none.
     pub fn poll_event(&mut self) -> Option<(ConnectionId, Event)> {
         self.events.pop_front()
     }
 
-    /// Returns when to call [`Endpoint::handle_timeout`] next. At that time, nothing may be due any
-    /// more.
+    /// Returns the time of the next call to [`Endpoint::handle_timeout`], or `None` if no timer
+    /// runs. The time may be too early, because a connection can postpone its timeout; the call
+    /// then changes nothing.
     pub fn poll_timeout(&self) -> Option<Nanos> {
         let first = self.deadlines.first().map(|(at, _)| *at);
         first.into_iter().chain(self.changes.poll_timeout()).min()

@@ -11,7 +11,7 @@ use crate::seq::SeqNr;
 use crate::time::Nanos;
 use crate::wire::{Flags, MptcpOptions, Packet, Segment};
 
-/// A port on which connections are accepted.
+/// A port at which the endpoint accepts connections.
 pub(super) struct Listener {
     profile: Profile,
     pub(super) half_open: BTreeSet<ConnectionId>,
@@ -29,10 +29,11 @@ impl Listener {
 }
 
 impl Endpoint {
-    /// Accepts connections to `port` on all local addresses, with the parameters of `profile`.
+    /// Starts to accept connections at `port` on all local addresses. They are created with
+    /// `profile`.
     ///
-    /// If the port is listening already, only the profile is replaced. Connections that wait for
-    /// [`Endpoint::accept`] stay.
+    /// If the endpoint listens at the port already, only the profile is replaced. Connections that
+    /// wait for [`Endpoint::accept`] stay.
     pub fn listen(&mut self, port: u16, profile: Profile) {
         if let Some(listener) = self.listeners.get_mut(&port) {
             listener.profile = profile;
@@ -47,8 +48,8 @@ impl Endpoint {
         self.listeners.insert(port, listener);
     }
 
-    /// Stops accepting connections on `port`: further SYNs are answered with resets. Connections
-    /// that [`Endpoint::accept`] has not returned are reset, as in Linux.
+    /// Stops accepting connections at `port`. Further SYNs are answered with resets. Connections
+    /// that [`Endpoint::accept`] has not returned yet are aborted, as in Linux.
     pub fn stop_listening(&mut self, port: u16) {
         let Some(listener) = self.listeners.remove(&port) else {
             return;
@@ -58,28 +59,29 @@ impl Endpoint {
         }
     }
 
-    /// Returns the next established connection of the listener on `port`, or `None` if there is
-    /// none.
+    /// Removes the connection that has waited longest from the established connections of the
+    /// listener at `port`, and returns its ID. Returns `None` if none waits.
     pub fn accept(&mut self, port: u16) -> Option<ConnectionId> {
         let id = self.listeners.get_mut(&port)?.ready.pop_front()?;
         self.connections.get_mut(&id)?.accepted_at = None;
         Some(id)
     }
 
-    /// Returns whether [`Endpoint::accept`] would return a connection.
+    /// Returns whether [`Endpoint::accept`] would return a connection for `port`.
     pub fn has_acceptable(&self, port: u16) -> bool {
         let listener = self.listeners.get(&port);
         listener.is_some_and(|listener| !listener.ready.is_empty())
     }
 
-    /// Returns whether a connection came to a listener, and [`Endpoint::accept`] has not returned
-    /// it yet.
+    /// Returns whether the connection `id` was opened by a peer through a listener and
+    /// [`Endpoint::accept`] has not returned it yet.
     pub(crate) fn awaits_accept(&self, id: ConnectionId) -> bool {
         let slot = self.connections.get(&id);
         slot.is_some_and(|slot| slot.accepted_at.is_some())
     }
 
-    /// Answers a SYN to a listening port.
+    /// Processes a SYN to a listening port. Starts a connection, or answers with a SYN cookie if
+    /// too many handshakes are open, or drops the SYN if the backlog is full.
     pub(super) fn open_passively(&mut self, now: Nanos, four: FourTuple, syn: &Segment) {
         let port = four.local.port();
         let listener = &self.listeners[&port];
@@ -97,7 +99,9 @@ impl Endpoint {
         self.add_half_open(connection, four);
     }
 
-    /// Answers a SYN that the caller has held back, whether or not its port is listening.
+    /// Creates a connection from `syn`, a SYN that the caller has held back, and returns its ID.
+    /// The port of `syn` need not be listening. The connection is not returned by
+    /// [`Endpoint::accept`].
     ///
     /// Returns `None` if `syn` is not a SYN, or if a connection between its addresses and ports
     /// exists already.
@@ -174,9 +178,12 @@ impl Endpoint {
         }
     }
 
-    /// Creates the connection whose SYN was answered with a cookie from the third packet of its
-    /// handshake. Returns false if the packet belongs to no such handshake. If the backlog is full,
-    /// the packet is dropped; the first data of the peer then creates the connection.
+    /// Tries to continue a handshake whose SYN was answered with a cookie. Creates the connection
+    /// from `packet`, the third packet of the handshake or the first data. Returns false if
+    /// `packet` belongs to no such handshake.
+    ///
+    /// If the backlog is full, the packet is dropped. The first data of the peer then creates the
+    /// connection.
     pub(super) fn resume_handshake(
         &mut self,
         now: Nanos,

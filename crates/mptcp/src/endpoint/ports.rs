@@ -18,7 +18,7 @@ pub(super) struct Ports {
 }
 
 impl Ports {
-    /// Uses the ports that `more` supplies.
+    /// Creates a source of ports that calls `more` for its ports.
     pub(super) fn from(more: More) -> Self {
         Self {
             named: Some((Vec::new(), more)),
@@ -26,8 +26,9 @@ impl Ports {
         }
     }
 
-    /// Returns the next free port. If there is none and `More` supplies no free one either, returns
-    /// the next reusable port.
+    /// Returns the next port for which `is_free` returns true. If there is none and `More` supplies
+    /// no free one either, returns the next port for which `is_reusable` returns true. Returns
+    /// `None` if there is none of these.
     pub(super) fn next(
         &mut self,
         is_free: impl Fn(u16) -> bool,

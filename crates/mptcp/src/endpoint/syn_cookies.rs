@@ -43,7 +43,7 @@ const ECN_BIT: u32 = 0x20;
 /// The flags of a SYN that offers ECN (RFC 3168, section 6.1.1).
 const ECN_OFFER: Flags = Flags(Flags::ECE.0 | Flags::CWR.0);
 
-/// The numbers that the local host chooses in a handshake.
+/// The key and the initial sequence number with which the local host answers a SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
     pub key: Key,
@@ -51,7 +51,7 @@ pub(super) struct Choice {
     pub iss: SeqNr,
 }
 
-/// The handshake that precedes a segment.
+/// The result of [`SynCookies::recall`]: the handshake to which a segment belongs.
 pub(super) enum Recalled {
     /// The reconstructed SYN, and the numbers chosen in answer to it.
     Handshake(Box<Segment>, Choice),
@@ -73,14 +73,17 @@ impl SynCookies {
         Self { secret }
     }
 
-    /// Returns the numbers with which to answer `syn`.
+    /// Returns the key and the initial sequence number with which to answer `syn`, received at
+    /// `now` between the addresses and ports `four`. They are a function of these arguments, so no
+    /// state is kept.
     pub fn choose(&self, now: Nanos, four: FourTuple, syn: &Segment) -> Choice {
         let step = mss_step(syn.options.mss.unwrap_or(0));
         self.choice(now / PERIOD, four, syn.seq, step)
     }
 
-    /// Reconstructs the handshake from its third packet or from the first data. Returns `None` if
-    /// the segment follows no valid cookie.
+    /// Reconstructs the handshake from `ack`, the third packet or the first data, received at `now`
+    /// between the addresses and ports `four`. Returns `None` if `ack` acknowledges no valid
+    /// cookie.
     pub fn recall(&self, now: Nanos, four: FourTuple, ack: &Segment) -> Option<Recalled> {
         let iss = ack.ack - 1;
         let step = iss.0 & MSS_BITS;
@@ -142,8 +145,8 @@ fn mss_step(mss: u16) -> u32 {
     above.saturating_sub(1) as u32
 }
 
-/// Returns `syn` reduced to what a cookie can store. `has_timestamps` is whether the local host
-/// uses timestamps.
+/// Returns a copy of `syn` reduced to the options that a cookie can store. `has_timestamps` is
+/// whether the local host uses timestamps.
 pub(super) fn memorable(syn: &Segment, has_timestamps: bool) -> Segment {
     let mut memorable = syn.clone();
     let options = &mut memorable.options;
@@ -157,7 +160,8 @@ pub(super) fn memorable(syn: &Segment, has_timestamps: bool) -> Segment {
     memorable
 }
 
-/// Returns the largest timestamp up to `value` whose lowest bits hold the options of `syn`.
+/// Returns the largest timestamp that is at most `value` and whose lowest six bits hold the options
+/// of `syn`.
 pub(super) fn timestamp(value: u32, syn: &Segment) -> u32 {
     let options = &syn.options;
     let shift = options

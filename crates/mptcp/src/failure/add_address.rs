@@ -3,22 +3,26 @@
 
 use crate::time::Nanos;
 
-/// Number of retransmissions. The announcement is sent once more than this.
+/// Largest number of retransmissions of an announcement without an echo. Linux's name is
+/// `ADD_ADDR_RETRANS_MAX`.
 pub const TRIES: u32 = 3;
 
-/// How long mainline waits for an echo before it retransmits an announcement.
+/// How long the sender of an announcement waits for the echo before it retransmits the
+/// announcement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddAddressTimer {
-    /// Always the configured timeout, as in 6.12.
+    /// Always the configured timeout, as in Linux 6.12.
     Fixed,
-    /// The longest RTO of a subflow, doubled with each retransmission, as in 6.18.
+    /// The longest RTO of the subflows, at most the configured timeout. The time doubles with each
+    /// retransmission, as in Linux 6.18.
     Adaptive,
 }
 
-/// Returns how long each of the [`TRIES`] waits for the echo.
+/// Returns [`TRIES`] durations in nanoseconds: the wait before each retransmission of an
+/// announcement.
 ///
-/// `longest_rto` is the longest RTO of the subflows, if there are any. `timeout` is
-/// `net.mptcp.add_addr_timeout`, 120 s by default.
+/// `longest_rto` is the longest RTO of the connection's subflows; `None` if there are no subflows.
+/// `timeout` is `net.mptcp.add_addr_timeout` (Linux's default: 120 s).
 pub fn waits(
     timer: AddAddressTimer,
     longest_rto: Option<Nanos>,

@@ -8,8 +8,8 @@ const LONGEST: Nanos = 120 * SECOND;
 /// Smallest RTO of Linux (`TCP_RTO_MIN`).
 const SHORTEST: Nanos = 200 * MILLISECOND;
 
-/// The connection's RTO in the out-of-tree kernel: twice the longest RTO of a subflow, doubled with
-/// each expiry, at most 120 s.
+/// The retransmission timeout of the connection in the out-of-tree kernel. It is twice the longest
+/// RTO of a subflow, doubles with each expiry, and is at most 120 s.
 #[derive(Clone, Debug)]
 pub struct MetaRto {
     timeout: Nanos,
@@ -17,7 +17,8 @@ pub struct MetaRto {
 }
 
 impl MetaRto {
-    /// Creates the timer from the RTOs of the subflows, of which there must be at least one.
+    /// Creates the timeout from `subflow_rtos`, the RTOs of the subflows. Without subflows the
+    /// timeout is 1 s.
     pub fn new(subflow_rtos: impl Iterator<Item = Nanos>) -> Self {
         let mut timer = Self {
             timeout: SECOND,
@@ -27,13 +28,13 @@ impl MetaRto {
         timer
     }
 
-    /// Returns the RTO, from now or from the last expiry.
+    /// Returns the current timeout. The caller starts the timer with this duration.
     pub fn timeout(&self) -> Nanos {
         self.timeout
     }
 
-    /// Updates the RTO from those of the subflows. Does nothing between an expiry and new progress,
-    /// or if there are no subflows.
+    /// Recomputes the timeout from `subflow_rtos`, the RTOs of the subflows. Has no effect between
+    /// an expiry and the next call of [`MetaRto::progressed`], or if `subflow_rtos` is empty.
     pub fn update(&mut self, subflow_rtos: impl Iterator<Item = Nanos>) {
         if let Some(longest) = subflow_rtos.max()
             && self.expiries == 0
@@ -42,21 +43,25 @@ impl MetaRto {
         }
     }
 
-    /// Records an expiry, upon which the first unacknowledged data is sent again.
+    /// Doubles the timeout after an expiry of the timer, up to 120 s. The caller then sends the
+    /// oldest unacknowledged data again.
     pub fn expired(&mut self) {
         self.expiries += 1;
         self.timeout = self.timeout.saturating_mul(2).min(LONGEST);
     }
 
-    /// Records that the peer acknowledged new data with a DATA_ACK.
+    /// Records that a DATA_ACK acknowledged new data. The next [`MetaRto::update`] then ends the
+    /// back-off.
     pub fn progressed(&mut self) {
         self.expiries = 0;
     }
 }
 
-/// Returns the interval of mainline's timer: the longest time left of the given subflow timers, at
-/// least 200 ms. Pass the timers of subflows without missed intervals. The interval does not grow
-/// with expiries.
+/// Returns the duration of the connection's timer in mainline Linux, in nanoseconds: the largest
+/// value in `pending`, and at least 200 ms.
+///
+/// `pending` holds, for each subflow without missed intervals, the time until its retransmission
+/// timer expires. The duration does not grow with expiries.
 pub fn remaining_interval(pending: impl Iterator<Item = Nanos>) -> Nanos {
     pending.max().unwrap_or(0).max(SHORTEST)
 }

@@ -11,7 +11,8 @@
 //!    carries ([`is_worth_reinjecting`]), or all data without a DATA_ACK.
 //! 3. *How often is this checked?* By the timer of the connection: [`MetaRto`] or
 //!    [`remaining_interval`].
-//! 4. *Is a lost announcement repeated?* After the intervals of [`waits`] (section 3.4.1).
+//! 4. *Is a lost announcement repeated?* After the intervals of [`waits`] (RFC 8684, section
+//!    3.4.1).
 //! 5. *Is a lost subflow reopened?* As [`Recreation`] says; the path manager reopens it.
 //!
 //! A failed subflow is not closed. It gets no new data and keeps retransmitting. The first packet
@@ -34,46 +35,50 @@ pub use meta_timer::{MetaRto, remaining_interval};
 pub use reinjection::is_worth_reinjecting;
 pub use stale::StaleDetector;
 
-/// When a subflow counts as failed.
+/// The condition under which a subflow counts as failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailedAfter {
-    /// At its first retransmission timeout ("potentially failed").
+    /// A subflow fails at its first retransmission timeout while another subflow works
+    /// ("potentially failed" in the out-of-tree kernel).
     FirstRto,
-    /// After this many intervals of the connection's timer without anything received on it. 0 means
-    /// never ([`StaleDetector`]).
+    /// A subflow fails after it has received nothing for this many intervals of the connection's
+    /// timer, if another subflow works better ([`StaleDetector`]). With 0, a subflow never fails.
     StaleIntervals(u32),
 }
 
-/// When the connection reinjects data on another subflow than the one that carried it.
+/// When the connection sends data again on another subflow than the one that carried it.
 ///
 /// Schedulers can send data again in addition: `redundant` always, and `min_rtt` when a window is
 /// full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reinjection {
-    /// Never. Each subflow delivers its data, however long that takes. If a subflow closes with
-    /// undelivered data, the connection is aborted, because nothing can fill the gap.
+    /// The connection never reinjects data. Each subflow delivers its own data, however long that
+    /// takes. If a subflow closes with undelivered data, the connection is aborted, because nothing
+    /// can fill the gap.
     None,
-    /// At each retransmission timeout of the subflow while another one works, whether or not it
-    /// counts as failed, and when it closes. Each expiry of the connection's timer also reinjects
-    /// the oldest data.
+    /// Reinjects the data of a subflow at each of its retransmission timeouts while another subflow
+    /// works, whether or not the subflow counts as failed. Also reinjects when the subflow closes.
+    /// Each expiry of the connection's timer reinjects the oldest data.
     OnRto,
-    /// When the subflow starts to count as failed ([`FailedAfter`]), and when it closes. Each
-    /// expiry of the connection's timer also reinjects the oldest data.
+    /// Reinjects the data of a subflow when the subflow starts to count as failed
+    /// ([`FailedAfter`]), and when it closes. Each expiry of the connection's timer reinjects the
+    /// oldest data.
     OnStale,
-    /// Only when the subflow closes. A stall lasts as long as the outage that causes it.
+    /// Reinjects the data of a subflow only when the subflow closes. A standstill lasts as long as
+    /// the outage that causes it.
     OnClose,
-    /// When the oldest data blocks the peer's window or the send buffer, and when the subflow
-    /// closes.
+    /// Reinjects the oldest data when it blocks the peer's window or the send buffer, and all data
+    /// of a subflow when the subflow closes.
     ///
-    /// If blocked, one segment of the oldest data goes to the free subflow with the lowest
-    /// round-trip time, and the next one when that was acknowledged. The condition is that of
-    /// `min_rtt` ([`crate::sched::is_sent_again`]), whatever the scheduler. The end of a byte
-    /// stream blocks nothing and waits for its subflow.
+    /// Oldest data that blocks goes to the free subflow with the lowest RTT, one segment at a time.
+    /// The next segment follows when the segment before is acknowledged. The condition is that of
+    /// the scheduler `min_rtt` ([`crate::sched::is_sent_again`]), whichever scheduler is
+    /// configured. A DATA_FIN alone blocks nothing and waits for its subflow.
     Opportunistic,
 }
 
 impl Reinjection {
-    /// Returns whether the connection's timer reinjects the oldest data.
+    /// Returns whether each expiry of the connection's timer reinjects the oldest data.
     pub fn repeats_oldest(self) -> bool {
         matches!(self, Self::OnRto | Self::OnStale)
     }
@@ -82,26 +87,29 @@ impl Reinjection {
 /// How an MPTCP implementation reacts to failures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Behaviour {
-    /// When a subflow counts as failed. Nothing is scheduled on it until it receives something.
+    /// When a subflow counts as failed. Schedulers assign no data to a failed subflow until it
+    /// receives a segment.
     pub failed_after: FailedAfter,
-    /// When its data is reinjected.
+    /// When data of a subflow is reinjected on another subflow.
     pub reinjection: Reinjection,
     /// Which data [`Reinjection::OnRto`] and [`Reinjection::OnStale`] reinject: all unacknowledged
     /// data of the connection if true, otherwise only data of the subflow that
     /// [`is_worth_reinjecting`] selects.
     pub reinject_whole_queue: bool,
-    /// How long the path manager waits after a change of addresses.
+    /// How long address changes are collected before they are reported to the path manager. The
+    /// driver passes the value on as
+    /// [`NetworkView::change_delay`](crate::endpoint::NetworkView::change_delay).
     pub path_manager_delay: Nanos,
-    /// When the path manager reopens failed subflows.
+    /// Whether and when the path manager reopens failed subflows.
     pub recreation: Recreation,
     /// The order in which schedulers go through subflows.
     pub subflow_order: SubflowOrder,
-    /// How long an announcement waits for its echo before it is repeated. `None` if it is sent only
-    /// once.
+    /// How long the sender of an announcement waits for the echo before it sends the announcement
+    /// again. With `None`, each announcement is sent once.
     pub add_address: Option<AddAddressTimer>,
-    /// Whether the upper limit of the receive window grows with the data of all subflows, or on
-    /// each subflow with its own data. This determines how fast the window of many slow subflows
-    /// opens ([`Buffer::Auto`](crate::connection::Buffer::Auto)).
+    /// Whether the receive threshold of the connection grows with the data of all subflows. If
+    /// false, each subflow has a threshold that grows with its own data. This determines how fast
+    /// the window of many slow subflows opens ([`Buffer::Auto`](crate::connection::Buffer::Auto)).
     pub shares_receive_threshold: bool,
     /// Whether data in the connection's out-of-order queue reduces the receive window, by the
     /// memory that Linux counts for it (`__mptcp_space`, `sk_rmem_alloc`). Filling a gap with
@@ -124,13 +132,13 @@ pub struct Behaviour {
 }
 
 impl Behaviour {
-    /// The out-of-tree kernel 0.9x, which papers of 2014 to 2019 used.
+    /// Returns the behaviour of the out-of-tree kernel 0.9x, which papers of 2014 to 2019 used.
     ///
     /// A subflow is potentially failed at its first retransmission timeout. Each of its segments is
-    /// reinjected on a subflow that has not carried it, so a stall lasts about one RTO. Its path
-    /// manager processes address events after half a second. It reopens subflows that timed out
-    /// only if built to do so (`create_on_err` of `mptcp_fullmesh`). Lists have the newest subflow
-    /// first.
+    /// reinjected on a subflow that has not carried it, so a standstill lasts about one RTO. The
+    /// path manager processes address changes after 500 ms. It reopens subflows that timed out only
+    /// if built to do so (`create_on_err` of `mptcp_fullmesh`). Lists of subflows have the newest
+    /// subflow first.
     pub fn oot() -> Self {
         Self {
             failed_after: FailedAfter::FirstRto,
@@ -148,16 +156,17 @@ impl Behaviour {
         }
     }
 
-    /// Mainline Linux, as read in 6.12 and measured on 6.18.
+    /// Returns the behaviour of mainline Linux, as read in 6.12 and measured on 6.18.
     ///
     /// A subflow is stale after its first timer and four intervals of at least 200 ms without a
-    /// packet, if another subflow has missed fewer. The whole queue of the connection is then
-    /// reinjected. Until then, only idle subflows repeat the first unacknowledged data, so a bulk
-    /// transfer stalls for about a second.
+    /// packet, if another subflow has missed fewer intervals. The whole queue of the connection is
+    /// then reinjected. Until then, only idle subflows repeat the first unacknowledged data, so a
+    /// bulk transfer stands still for about a second.
     ///
-    /// The in-kernel path manager reopens nothing, whatever `recreation` says
+    /// The in-kernel path manager reopens no subflow, whatever `recreation` says
     /// ([`KernelEndpoints`](crate::pm::KernelEndpoints)). Other path managers of mainline are
-    /// programs that decide for themselves; those of mptcplab use waits that double.
+    /// programs that decide for themselves; those of mptcplab wait between attempts, each time
+    /// twice as long.
     pub fn mainline() -> Self {
         Self {
             failed_after: FailedAfter::StaleIntervals(4),

@@ -1,9 +1,10 @@
 //! Selection of the data that the out-of-tree kernel reinjects when a subflow has failed.
 
-/// Returns whether a segment of a failed subflow is reinjected: whether some other subflow that can
-/// send and has not failed has not carried it.
+/// Returns whether a segment of a failed subflow is reinjected. It is if at least one of `others`
+/// has not carried the segment.
 ///
-/// `others` tells for each such subflow whether it has carried the segment.
+/// `others` states, for each other subflow that can send and has not failed, whether that subflow
+/// has carried the segment.
 pub fn is_worth_reinjecting(mut others: impl Iterator<Item = bool>) -> bool {
     others.any(|has_carried| !has_carried)
 }

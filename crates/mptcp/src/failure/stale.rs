@@ -5,7 +5,8 @@ use crate::time::Nanos;
 /// The kernel keeps the count in a byte.
 const MOST_INTERVALS: u32 = 255;
 
-/// Detects whether one subflow is stale, at each expiry of the connection's timer.
+/// Detects whether a subflow is stale. Each subflow has a detector of its own, which the connection
+/// updates at each expiry of its timer.
 #[derive(Clone, Debug, Default)]
 pub struct StaleDetector {
     missed: u32,
@@ -15,11 +16,13 @@ pub struct StaleDetector {
 }
 
 impl StaleDetector {
-    /// Handles an expiry of the timer while the subflow has unacknowledged data. Returns whether
-    /// the subflow became stale now.
+    /// Processes an expiry of the connection's timer while the subflow has unacknowledged data.
+    /// Returns whether this expiry made the subflow stale.
     ///
-    /// `last_received` is the time of the last packet received on the subflow. `others` are the
-    /// missed intervals of the other subflows that can send and are not stale.
+    /// `last_received` is the time of the last segment received on the subflow. `others` holds the
+    /// missed intervals of the other subflows that can send and are not stale. The subflow becomes
+    /// stale when it has missed more than `stale_intervals` intervals and one of `others` is below
+    /// max(`stale_intervals` - 1, 1). With `stale_intervals` 0, it never does.
     pub fn timer_expired(
         &mut self,
         last_received: Nanos,
@@ -40,16 +43,17 @@ impl StaleDetector {
         is_new
     }
 
-    /// Handles a packet received on the subflow at `now`. A stale subflow becomes usable again,
-    /// because its data was reinjected elsewhere.
+    /// Records a segment that was received on the subflow at `now`. A stale subflow becomes usable
+    /// again. Has no effect if the subflow is not stale.
     pub fn received(&mut self, now: Nanos) {
         if self.is_stale && now != self.last_received {
             *self = Self::default();
         }
     }
 
-    /// Returns the number of intervals without anything received, including the first one that
-    /// found unacknowledged data.
+    /// Returns the number of consecutive expiries of the connection's timer since which the subflow
+    /// has received nothing. The first expiry that found unacknowledged data counts. The number
+    /// stops at 255.
     pub fn missed_intervals(&self) -> u32 {
         self.missed
     }

@@ -6,36 +6,38 @@ use crate::time::{MILLISECOND, Nanos};
 /// 5961, section 7; Linux's `tcp_invalid_ratelimit`).
 const CHALLENGE_INTERVAL: Nanos = 500 * MILLISECOND;
 
-/// The urgency of an acknowledgment.
+/// How urgent an acknowledgment is, in ascending order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Due {
     /// No acknowledgment is due.
     #[default]
     Nothing,
-    /// Due with the next data or when the timer expires.
+    /// An acknowledgment is due with the next data or when the timer expires.
     Delayed,
-    /// Due at once, with data or alone.
+    /// An acknowledgment is due at once, with data or alone.
     Now,
-    /// Due at once as a segment of its own, because of its options.
+    /// An acknowledgment is due at once as a segment of its own, because the connection has options
+    /// to send.
     Alone,
 }
 
-/// Data that arrived in order.
+/// Describes data that arrived in order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Data {
     pub bytes: u32,
-    /// Whether it ends a super-packet of the peer.
+    /// Whether the data ends a super-packet of the peer.
     pub ends_packet: bool,
-    /// The receive window that was offered last.
+    /// The size of the receive window that was offered last.
     pub window_bytes: u32,
 }
 
-/// The data that was received in order and is not acknowledged yet.
+/// What was received in order since the last acknowledgment and may be acknowledged before the
+/// timer expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owed {
     /// Nothing that has to be acknowledged before the timer expires.
     Nothing,
-    /// A full-sized segment that ends a super-packet of the peer.
+    /// At least one full-sized segment that ends a super-packet of the peer.
     Packet,
     /// More than a full-sized segment (RFC 9293, section 3.8.6.3).
     Segments,
@@ -74,8 +76,11 @@ impl AckPolicy {
         self.due = self.due.max(due);
     }
 
-    /// Records data that arrived in order. Other data than the first after a pause waits for the
-    /// timer; [`AckPolicy::owed`] tells what can be acknowledged earlier.
+    /// Records `data` that arrived in order at `now`. The first data, and data after a pause of
+    /// more than `rto`, start quick acknowledgments.
+    ///
+    /// Data is acknowledged at once during quick acknowledgments, and otherwise when the timer
+    /// expires. [`AckPolicy::owed`] states what can be acknowledged earlier.
     pub fn data_in_order(&mut self, now: Nanos, data: Data, rto: Nanos) {
         let bytes = data.bytes;
         if self.last_data_at.is_none_or(|last| now - last > rto) {
@@ -99,7 +104,7 @@ impl AckPolicy {
         self.quick_acks_left = self.quick_acks_left.max(count);
     }
 
-    /// Ends quick acknowledgments until the next pause.
+    /// Ends quick acknowledgments. The next pause starts them again.
     pub fn end_quick_acks(&mut self) {
         self.quick_acks_left = 0;
     }
@@ -117,28 +122,29 @@ impl AckPolicy {
         }
     }
 
-    /// Acknowledges at once a segment that let the receive window grow. Linux sets the lowest bit
-    /// of the number of remaining quick acknowledgments before it subtracts one
-    /// (`tcp_grow_window`), so that an even number is not reduced.
+    /// Makes an acknowledgment due at once because the receive window grew. Linux sets the lowest
+    /// bit of the number of remaining quick acknowledgments before it subtracts one
+    /// (`tcp_grow_window`), so an even number is not reduced.
     pub fn window_grew(&mut self) {
         self.quick_acks_left += self.quick_acks_left & 1;
         self.ask(Due::Now);
     }
 
-    /// Returns whether `bytes` is the longest payload that the peer has sent so far, or longer.
+    /// Returns whether a payload of `bytes` is at least as long as the longest that the peer has
+    /// sent so far.
     pub fn is_full_sized(&self, bytes: u32) -> bool {
         bytes >= self.largest_bytes
     }
 
-    /// Records that a segment with an acknowledgment was sent.
+    /// Records that a segment with an acknowledgment was sent. No acknowledgment is due afterwards.
     pub fn sent(&mut self) {
         self.due = Due::Nothing;
         self.unacknowledged_bytes = 0;
         self.has_packet_end = false;
     }
 
-    /// Requests a challenge acknowledgment or one for a segment that brings nothing, limited in
-    /// rate.
+    /// Makes an acknowledgment due at once, in answer to a segment that is not acceptable. At most
+    /// one such answer is sent in 500 ms.
     pub fn challenge(&mut self, now: Nanos) {
         let last = self.last_challenge_at;
         if last.is_none_or(|last| now - last >= CHALLENGE_INTERVAL) {

@@ -10,14 +10,14 @@ use crate::seq::SeqNr;
 use crate::time::Nanos;
 use crate::wire::{Flags, MptcpOption, SackBlock, Segment};
 
-/// What an acknowledgment brought.
+/// Describes what an acknowledgment changed.
 pub(super) struct News {
     pub advanced: bool,
     /// Bytes that left the network.
     delivered: u32,
     rtt: Option<Nanos>,
     rate: Option<DeliveryRate>,
-    /// Whether a duplicate was reported.
+    /// Whether the acknowledgment reported a duplicate (DSACK).
     has_dsack: bool,
     /// Whether the acknowledgment brought nothing new.
     pub is_duplicate: bool,
@@ -26,8 +26,8 @@ pub(super) struct News {
 }
 
 impl Subflow {
-    /// Returns whether the acknowledgment number is possible (RFC 9293, section 3.10.7.4; RFC 5961,
-    /// section 5). Answers the segment otherwise.
+    /// Returns whether the acknowledgment number of `segment` is possible (RFC 9293, section
+    /// 3.10.7.4; RFC 5961, section 5). Otherwise makes a challenge acknowledgment due.
     pub(super) fn is_ack_valid(&mut self, now: Nanos, segment: &Segment) -> bool {
         let oldest = self.una - self.peer_window.largest;
         let is_valid = segment.ack.is_at_or_before(self.nxt) && segment.ack.is_at_or_after(oldest);
@@ -37,7 +37,9 @@ impl Subflow {
         is_valid
     }
 
-    /// Handles a valid acknowledgment.
+    /// Processes the acknowledgment of `segment`, which [`Subflow::is_ack_valid`] has accepted.
+    /// Updates the flight, the RTT and the recovery, grows or reduces the window through `control`,
+    /// and sets the fields of `arrival`.
     pub(super) fn handle_ack(
         &mut self,
         now: Nanos,
@@ -245,7 +247,8 @@ impl Subflow {
         }
     }
 
-    /// Detects losses. Returns whether any were found.
+    /// Marks segments that are now regarded as lost. `advanced` is whether SND.UNA advanced.
+    /// Returns whether any segment was marked.
     pub(super) fn detect_losses(&mut self, now: Nanos, advanced: bool) -> bool {
         if self.uses_rack() {
             return self.detect_losses_by_time(now);
@@ -257,7 +260,8 @@ impl Subflow {
         self.detect_losses_by_duplicates(advanced)
     }
 
-    /// Detects losses by RACK and sets its timer (RFC 8985, sections 6.2 and 6.3).
+    /// Marks segments that RACK regards as lost at `now`, and sets the timer for the next one (RFC
+    /// 8985, sections 6.2 and 6.3). Returns whether any segment was marked.
     pub(super) fn detect_losses_by_time(&mut self, now: Nanos) -> bool {
         let window = self.reordering_window();
         let (is_lost, next) = self.flight.detect_losses(now, &self.rack, window);

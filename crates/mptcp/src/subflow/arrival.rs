@@ -239,15 +239,16 @@ impl Subflow {
             .arm(Timer::TimeWait, now, now + self.config.time_wait);
     }
 
-    /// Returns the time since TIME-WAIT began, if timestamps distinguish its segments from those of
-    /// a later connection with the same addresses and ports.
+    /// Returns for how long the subflow has been in TIME-WAIT at `now`. Returns `None` in other
+    /// states, or if the subflow uses no timestamps, which distinguish its segments from those of a
+    /// later connection with the same addresses and ports.
     pub(crate) fn time_wait_age(&self, now: Nanos) -> Option<Nanos> {
         let until = self.timers.deadline(Timer::TimeWait)?;
         let has_timestamps = self.timestamps.enabled;
         has_timestamps.then(|| now.saturating_sub(until.saturating_sub(self.config.time_wait)))
     }
 
-    /// Ends TIME-WAIT early.
+    /// Ends TIME-WAIT early. Has no effect in other states.
     pub(crate) fn end_time_wait(&mut self) {
         if self.state == State::TimeWait {
             self.rest = Rest::Unknown;
@@ -255,7 +256,8 @@ impl Subflow {
         }
     }
 
-    /// Ends the subflow. Unacknowledged data stays readable in its queues.
+    /// Closes the subflow for `reason` and stops all timers. Unacknowledged data stays readable in
+    /// its queues.
     pub(super) fn end(&mut self, reason: CloseReason) {
         self.state = State::Closed;
         self.closed = Some(reason);

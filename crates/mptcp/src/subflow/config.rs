@@ -6,16 +6,17 @@ use crate::timer_wheel::TimerWheel;
 /// Parameters of a subflow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// The MSS option: the bytes of a packet on the path after the IP and TCP headers without
-    /// options.
+    /// The MSS that the subflow announces, in bytes: the length of the largest packet on the path
+    /// without the headers of IP and TCP. Options count as part of the MSS.
     pub mss_bytes: u16,
     /// The initial congestion window.
     pub initial_window: InitialWindow,
-    /// The largest number of bytes assigned to the subflow and not acknowledged.
+    /// The largest memory of the send buffer, in bytes. It limits the data that is assigned to the
+    /// subflow and not acknowledged. [`Segmentation`] determines what counts.
     pub send_buffer_bytes: u32,
-    /// Window scaling: the shift count that the subflow offers (RFC 7323, section 2). The reader's
-    /// buffer must hold at least one unit of the window, which is 2 to the power of the shift
-    /// count, because a smaller window cannot be offered.
+    /// The shift count that the subflow offers for window scaling (RFC 7323, section 2); `None` to
+    /// offer no window scaling. The reader's buffer must hold at least 2^shift bytes, because no
+    /// smaller window can be offered.
     pub window_scale: Option<u8>,
     /// Whether to offer timestamps (RFC 7323, section 3).
     pub timestamps: bool,
@@ -23,19 +24,21 @@ pub struct Config {
     pub sack: bool,
     /// Whether to offer explicit congestion notification (RFC 3168).
     pub ecn: bool,
-    /// The retransmission timeout.
+    /// The parameters of the retransmission timeout.
     pub rto: RtoConfig,
-    /// The clock to which all timers except the pacing timer are rounded up, as in Linux. Without
-    /// it timers are exact.
+    /// The timer wheel that rounds all timers up, as in Linux, except the pacing timer. With
+    /// `None`, timers are exact.
     pub timer_wheel: Option<TimerWheel>,
-    /// How the SYN is retransmitted.
+    /// How often and at which intervals the SYN or SYN/ACK is retransmitted.
     pub syn_retries: SynRetries,
-    /// Retransmissions of the same data before the subflow is closed.
+    /// Largest number of consecutive retransmission timeouts. The next one closes the subflow. The
+    /// same limit holds for unanswered window probes.
     pub retries: u32,
-    /// The longest time for which an acknowledgment waits for a second segment (RFC 1122, section
-    /// 4.2.3.2).
+    /// The longest time by which an acknowledgment is delayed in the hope of a second segment (RFC
+    /// 1122, section 4.2.3.2).
     pub delayed_ack: Nanos,
-    /// Segments that are acknowledged at once after the start and after a pause.
+    /// Largest number of segments that are acknowledged at once after the start and after each
+    /// pause.
     pub quick_acks: u32,
     /// Whether a short segment waits for more data while others are not acknowledged (RFC 9293,
     /// section 3.7.4). The default is off, as with `TCP_NODELAY` on Linux; without that option
@@ -46,21 +49,22 @@ pub struct Config {
     pub restart_after_idle: bool,
     /// How segments are made from the send buffer.
     pub segmentation: Segmentation,
-    /// Keepalive probes on an idle connection; `None` for none.
+    /// The parameters of keepalive probes on an idle connection; `None` to send none.
     pub keepalive: Option<Keepalive>,
-    /// The duration of TIME-WAIT.
+    /// How long the subflow stays in TIME-WAIT.
     pub time_wait: Nanos,
     /// Whether RACK and TLP detect losses (RFC 8985). Otherwise three duplicate acknowledgments
     /// indicate a loss (RFC 6675).
     pub rack: bool,
 }
 
-/// The initial congestion window (the data that may be sent before the first acknowledgment).
+/// The initial congestion window, which limits the data sent before the first acknowledgment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InitialWindow {
     /// A number of segments, whatever their size, as in Linux.
     Segments(u32),
-    /// Ten segments, and fewer if segments are large (RFC 6928, section 2).
+    /// The limit of RFC 6928, section 2: ten segments, at most 14600 bytes, but at least two
+    /// segments.
     Rfc6928,
 }
 
@@ -74,62 +78,67 @@ impl InitialWindow {
     }
 }
 
-/// The retransmission timeout (RTO).
+/// Parameters of the retransmission timeout (RTO).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtoConfig {
-    /// How the RTO follows the RTT.
+    /// The estimator that computes the RTO from RTT samples.
     pub estimator: RtoEstimator,
     /// The RTO before the first RTT sample.
     pub initial: Nanos,
-    /// The lower limit: of the variation with Linux's estimator, of the whole RTO with RFC 6298's.
+    /// The lower limit. With Linux's estimator, this limits the variation that is added to the
+    /// smoothed RTT; with that of RFC 6298, the whole RTO.
     pub min: Nanos,
-    /// The upper limit, including back-off.
+    /// The upper limit of the RTO, including back-off.
     pub max: Nanos,
 }
 
-/// How the RTO follows the RTT.
+/// Estimators that compute the RTO from RTT samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RtoEstimator {
-    /// Linux's estimator, in integers.
+    /// Linux's estimator ([`rtt::LinuxEstimator`](super::rtt::LinuxEstimator)), which computes in
+    /// integers.
     #[default]
     Linux,
-    /// The estimator of RFC 6298.
+    /// The estimator of RFC 6298 ([`rtt::RfcEstimator`](super::rtt::RfcEstimator)).
     Rfc6298,
 }
 
-/// How a SYN is retransmitted.
+/// Parameters for the retransmission of a SYN or SYN/ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SynRetries {
-    /// The number of retransmissions.
+    /// Largest number of retransmissions. If the last one is not answered either, the subflow is
+    /// closed.
     pub count: u32,
-    /// The number of retransmissions that each follow after the initial timeout, before the
-    /// interval doubles (Linux's `tcp_syn_linear_timeouts`). Does not apply to a SYN/ACK.
+    /// The number of first retransmissions of a SYN after which the timeout stays
+    /// [`RtoConfig::initial`]. After each further one it doubles (Linux's
+    /// `tcp_syn_linear_timeouts`). Does not apply to a SYN/ACK.
     pub linear: u32,
 }
 
-/// Keepalive probes on an idle connection (RFC 9293, section 3.8.4).
+/// Parameters of keepalive probes on an idle connection (RFC 9293, section 3.8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keepalive {
-    /// The time without received segments and sent data before the first probe.
+    /// How long the subflow must neither receive nor send before the first probe.
     pub idle: Nanos,
     /// The time between probes.
     pub interval: Nanos,
-    /// Unanswered probes after which the subflow is closed.
+    /// Largest number of unanswered probes. If none of them is answered, the subflow is closed.
     pub probes: u32,
 }
 
-/// How segments are made from the send buffer.
+/// How the subflow makes segments from the data in the send buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Segmentation {
-    /// One by one. The send buffer counts their payload only.
+    /// Segments are made one by one. Only their payload counts towards the send buffer.
     #[default]
     Single,
-    /// One by one, as on Linux with `gso_max_segs` 1: each has a socket buffer of its own, and the
-    /// memory of it counts.
+    /// Segments are made one by one, as on Linux with `gso_max_segs` 1. Each has a socket buffer of
+    /// its own, whose whole memory counts towards the send buffer.
     InSocketBuffers,
-    /// In super-packets, as with Linux's segmentation offload. The last segment of each has PSH, and
-    /// a full-sized segment with PSH is acknowledged at once, because the application is assumed to
-    /// read at once. Socket buffers are so long that their memory is hardly more than their payload.
+    /// Segments are made in super-packets, as with Linux's segmentation offload. The last segment
+    /// of each has PSH. The receiver acknowledges a full-sized segment with PSH at once, because it
+    /// assumes that the application reads at once. Only payload counts towards the send buffer,
+    /// because the memory of long socket buffers is hardly more.
     Offload,
 }
 

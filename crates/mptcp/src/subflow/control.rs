@@ -3,7 +3,7 @@
 use crate::cc::{Acked, Congestion, CongestionControl, Context, Window};
 use crate::time::Nanos;
 
-/// The congestion control, the windows of all subflows, and the index of this subflow.
+/// Gives a subflow access to the congestion control of its connection and to its own window.
 #[derive(Debug)]
 pub struct Control<'a> {
     cc: &'a mut dyn CongestionControl,
@@ -12,7 +12,8 @@ pub struct Control<'a> {
 }
 
 impl<'a> Control<'a> {
-    /// Creates the control of the subflow whose window is `windows[which]`.
+    /// Creates the access for the subflow with index `subflow`. `windows` holds the windows of all
+    /// subflows of the connection, and `cc` is its congestion control.
     pub fn new(
         cc: &'a mut dyn CongestionControl,
         windows: &'a mut [Window],
@@ -25,24 +26,27 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// Returns the window of the subflow.
+    /// Returns the congestion window of the subflow.
     pub fn window(&self) -> &Window {
         &self.windows[self.subflow]
     }
 
-    /// Returns the window of the subflow for changes by the engine.
+    /// Returns a mutable reference to the congestion window of the subflow, with which the engine
+    /// updates measurements and reductions.
     pub fn window_mut(&mut self) -> &mut Window {
         &mut self.windows[self.subflow]
     }
 
-    /// See [`CongestionControl::acked`].
+    /// Reports to the congestion control that the subflow's data was newly acknowledged at `now`,
+    /// as `acked` describes ([`CongestionControl::acked`]).
     pub fn acked(&mut self, now: Nanos, acked: &Acked) {
         self.cc
             .acked(&mut Context::new(now, self.windows, self.subflow), acked);
     }
 
-    /// See [`CongestionControl::congestion`]. Also stores in the window the bytes acknowledged
-    /// since the last loss.
+    /// Reports `congestion` of the subflow at `now` to the congestion control
+    /// ([`CongestionControl::congestion`]). Before, moves `acked_since_loss_bytes` of the window to
+    /// `acked_between_losses_bytes`, because a new interval between losses begins.
     pub fn congestion(&mut self, now: Nanos, congestion: Congestion) {
         let window = self.window_mut();
         window.acked_between_losses_bytes = std::mem::take(&mut window.acked_since_loss_bytes);
@@ -50,36 +54,42 @@ impl<'a> Control<'a> {
         self.cc.congestion(&mut context, congestion);
     }
 
-    /// See [`CongestionControl::segment_sent`].
+    /// Reports to the congestion control that the subflow sent a segment with `bytes` of data at
+    /// `now` ([`CongestionControl::segment_sent`]).
     pub fn segment_sent(&mut self, now: Nanos, bytes: u32) {
         let mut context = Context::new(now, self.windows, self.subflow);
         self.cc.segment_sent(&mut context, bytes);
     }
 
-    /// See [`CongestionControl::recovery_exited`].
+    /// Reports to the congestion control that a recovery of the subflow ended at `now`
+    /// ([`CongestionControl::recovery_exited`]).
     pub fn recovery_exited(&mut self, now: Nanos) {
         let mut context = Context::new(now, self.windows, self.subflow);
         self.cc.recovery_exited(&mut context);
     }
 
-    /// See [`CongestionControl::undone`].
+    /// Reports to the congestion control that the last reduction of the window was spurious and was
+    /// undone at `now` ([`CongestionControl::undone`]).
     pub fn undone(&mut self, now: Nanos) {
         let mut context = Context::new(now, self.windows, self.subflow);
         self.cc.undone(&mut context);
     }
 
-    /// See [`CongestionControl::restarted_after_idle`].
+    /// Reports to the congestion control that the subflow sends again at `now` after `idle`
+    /// nanoseconds without sending ([`CongestionControl::restarted_after_idle`]).
     pub fn restarted_after_idle(&mut self, now: Nanos, idle: Nanos) {
         let mut context = Context::new(now, self.windows, self.subflow);
         self.cc.restarted_after_idle(&mut context, idle);
     }
 
-    /// See [`CongestionControl::owns_window`].
+    /// Returns whether the congestion control alone sets cwnd, without PRR and without reduction
+    /// after idle times ([`CongestionControl::owns_window`]).
     pub fn owns_window(&self) -> bool {
         self.cc.owns_window()
     }
 
-    /// See [`CongestionControl::pacing_rate`].
+    /// Returns the pacing rate of the subflow in bytes per second, or `None` if the congestion
+    /// control does not pace ([`CongestionControl::pacing_rate`]).
     pub fn pacing_rate(&mut self, now: Nanos) -> Option<f64> {
         self.cc
             .pacing_rate(&Context::new(now, self.windows, self.subflow))

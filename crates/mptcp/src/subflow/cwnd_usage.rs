@@ -4,7 +4,7 @@ use crate::cc::Window;
 use crate::seq::SeqNr;
 use crate::time::Nanos;
 
-/// Use of the window in the last flight.
+/// Tracks how much of the congestion window the last flight used.
 #[derive(Clone, Debug)]
 pub(super) struct CwndUsage {
     is_limited: bool,
@@ -28,7 +28,9 @@ impl CwndUsage {
         }
     }
 
-    /// Records that data was sent, or that it was not because the window is full (`is_limited`).
+    /// Records that data was sent, or that the full window prevented it (`is_limited`).
+    /// `outstanding_bytes` is the number of unacknowledged bytes, and `una` and `nxt` are SND.UNA
+    /// and SND.NXT.
     pub fn record(&mut self, is_limited: bool, outstanding_bytes: u32, una: SeqNr, nxt: SeqNr) {
         let is_new_flight = una.is_at_or_after(self.flight_end);
         let is_more = !self.is_limited && outstanding_bytes > self.most_outstanding_bytes;
@@ -40,8 +42,8 @@ impl CwndUsage {
         self.used_bytes = self.used_bytes.max(outstanding_bytes);
     }
 
-    /// Returns the used part of a window that has not been full for an RTO, then restarts the
-    /// measurement.
+    /// If the window has not been full for at least `rto`, returns the largest number of bytes
+    /// outstanding in that time and restarts the measurement. Otherwise returns `None`.
     pub fn take_unfilled(&mut self, now: Nanos, rto: Nanos) -> Option<u32> {
         let used = self.used_bytes;
         let is_over = now - self.used_since >= rto;
@@ -51,12 +53,13 @@ impl CwndUsage {
         })
     }
 
-    /// Restarts the measurement, because the window is used or was adapted.
+    /// Restarts the measurement at `now`, because the window is used or was adapted.
     pub fn restart(&mut self, now: Nanos) {
         (self.used_bytes, self.used_since) = (0, now);
     }
 
-    /// Returns whether the window may grow: it was full, or in slow start at least half used.
+    /// Returns whether `window` may grow. It was full in the last flight, or more than half used in
+    /// slow start.
     pub fn is_window_limited(&self, window: &Window) -> bool {
         let used = f64::from(self.most_outstanding_bytes);
         self.is_limited || (window.in_slow_start() && window.cwnd_bytes < 2.0 * used)

@@ -4,8 +4,8 @@ use super::flight::Record;
 use crate::cc::DeliveryRate;
 use crate::time::{Nanos, SECOND, seconds};
 
-/// The delivery state when a segment was sent (section 4.1.2.2). Each segment in flight has one, so
-/// it is small.
+/// The delivery state when a segment was sent (draft-ietf-ccwg-bbr, section 4.1.2.2). Each segment
+/// in flight has one, so it is small.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SentState {
     /// P.delivered modulo 2^31, which is more than a window. The highest bit is P.is_app_limited.
@@ -56,7 +56,7 @@ impl Age {
     }
 }
 
-/// Cumulative delivery state (section 4.1.2.1).
+/// Cumulative delivery state (draft-ietf-ccwg-bbr, section 4.1.2.1).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Deliveries {
     /// C.delivered, in bytes.
@@ -74,7 +74,8 @@ impl Deliveries {
         self.bytes
     }
 
-    /// Records that a segment is sent. `is_idle` means that nothing else is in flight.
+    /// Records that a segment is sent at `now`, and returns the delivery state to keep with it.
+    /// `is_idle` means that no other segment is in flight.
     pub fn sent(&mut self, now: Nanos, is_idle: bool) -> SentState {
         if is_idle {
             (self.first_sent_at, self.at) = (now, now);
@@ -87,15 +88,18 @@ impl Deliveries {
         }
     }
 
-    /// Records that there is less to send than the window allows, with `in_flight_bytes` in flight
-    /// (section 4.1.2.4).
+    /// Records that the application supplies less data than the window allows, with
+    /// `in_flight_bytes` in flight (draft-ietf-ccwg-bbr, section 4.1.2.4). Samples of segments sent
+    /// before these bytes are delivered are limited by the application.
     pub fn application_limited(&mut self, in_flight_bytes: u32) {
         self.limited_until_bytes = Some((self.bytes + u64::from(in_flight_bytes)).max(1));
     }
 
-    /// Records that an acknowledgment delivered `bytes`, and returns the delivery rate that follows,
-    /// if the sample is valid (section 4.1.2.3). `newest` is the state at departure of the delivered
-    /// segment that was sent last, at `sent_at`.
+    /// Records that an acknowledgment delivered `bytes`. Returns a sample of the delivery rate, or
+    /// `None` if the sample is not valid (draft-ietf-ccwg-bbr, section 4.1.2.3).
+    ///
+    /// The pair belongs to the delivered segment that was sent last: when it was sent, and its
+    /// delivery state at that time. A sample over an interval shorter than `min_rtt` is not valid.
     pub fn delivered(
         &mut self,
         now: Nanos,
@@ -125,7 +129,7 @@ impl Deliveries {
     }
 }
 
-/// The data that one acknowledgment delivered.
+/// Describes the data that one acknowledgment delivered.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Delivery {
     /// Bytes newly acknowledged, cumulatively or selectively.
@@ -139,7 +143,7 @@ pub(super) struct Delivery {
     selective: Option<(Nanos, Nanos)>,
     /// Whether a cumulatively acknowledged segment had been retransmitted.
     pub has_retransmitted: bool,
-    /// The segment that was sent last, and when it was sent.
+    /// When the delivered segment that was sent last was sent, and its delivery state at that time.
     pub newest: Option<(Nanos, SentState)>,
 }
 
@@ -163,8 +167,9 @@ impl Delivery {
         *times = Some(times.map_or((at, at), |(first, _)| (first, at)));
     }
 
-    /// Returns RTT samples by Karn's rule (RFC 6298, section 3): that of the first segment for the
-    /// RTO, that of the last for congestion windows.
+    /// Returns two RTT samples in nanoseconds: that of the segment sent first for the RTO, and that
+    /// of the segment sent last for congestion windows. Returns `None` if Karn's rule forbids a
+    /// sample (RFC 6298, section 3).
     pub fn round_trips(&self, now: Nanos) -> Option<(Nanos, Nanos)> {
         let times = self.cumulative.filter(|_| !self.has_retransmitted);
         let (first, last) = times.or(self.selective)?;
@@ -172,7 +177,7 @@ impl Delivery {
     }
 }
 
-/// Returns the time that `bytes` take at `bytes_per_second`, in nanoseconds.
+/// Returns the time in nanoseconds that `bytes` take at `bytes_per_second`.
 pub(super) fn interval(bytes: u32, bytes_per_second: f64) -> Nanos {
     (f64::from(bytes) * SECOND as f64 / bytes_per_second.max(1.0)) as Nanos
 }

@@ -2,7 +2,7 @@
 
 use crate::wire::{Ecn, Flags};
 
-/// The ECN state of both directions.
+/// The ECN state of both directions of a subflow.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EcnState {
     /// Whether both hosts use ECN.
@@ -17,10 +17,11 @@ pub(super) struct EcnState {
 }
 
 impl EcnState {
-    /// Flags of a SYN that offers ECN (section 6.1.1).
+    /// Flags of a SYN that offers ECN (RFC 3168, section 6.1.1).
     pub const OFFER: Flags = Flags(Flags::ECE.0 | Flags::CWR.0);
 
-    /// Records the ECN field and the CWR flag of a received segment with data.
+    /// Records `ecn`, the ECN field of a received segment with data, and the CWR bit of its
+    /// `flags`.
     pub fn data_received(&mut self, ecn: Ecn, flags: Flags) {
         if !self.enabled {
             return;
@@ -33,7 +34,8 @@ impl EcnState {
         }
     }
 
-    /// Returns whether an acknowledgment reports a mark.
+    /// Returns whether ECN is in use and `flags`, those of a received acknowledgment, report a
+    /// mark.
     pub fn is_echo(&self, flags: Flags) -> bool {
         self.enabled && flags.contains(Flags::ECE)
     }
@@ -42,8 +44,9 @@ impl EcnState {
         self.cwr_due = self.enabled;
     }
 
-    /// Returns the flags for a segment. Only new data is marked as ECN-capable and reports a
-    /// reduced window (section 6.1.5).
+    /// Returns the flags ECE and CWR for the next segment, and sets its ECN field in `last_sent`.
+    /// Only new data is marked as ECN-capable and reports a reduced window (RFC 3168, section
+    /// 6.1.5).
     pub fn mark(&mut self, is_new_data: bool) -> Flags {
         let mut flags = Flags::NONE;
         if self.echoes {

@@ -53,14 +53,14 @@ const LEAST_GROWTH: usize = 1;
 /// otherwise allocate: 4 kB.
 const KEPT_RECORDS: usize = 128;
 
-/// A segment that was sent and is not acknowledged.
+/// Describes a segment that was sent and is not acknowledged.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     /// When the segment was last sent.
     pub sent_at: Nanos,
     pub sent: SentState,
     pub seq: SeqNr,
-    /// The last transmission of the segment.
+    /// The number of the last transmission of the segment.
     pub transmission: Transmission,
     payload_len: u16,
     marks: Marks,
@@ -171,7 +171,8 @@ impl Flight {
         self.records.len()
     }
 
-    /// Returns the data of all records in the order in which it was sent.
+    /// Iterates over the stream ranges of all records with payload, in the order in which they were
+    /// first sent.
     pub fn unacked(&self) -> impl Iterator<Item = Range> {
         let with_data = self.records.iter().filter(|record| record.payload_len > 0);
         with_data.map(|record| Range {
@@ -180,7 +181,8 @@ impl Flight {
         })
     }
 
-    /// Returns the end of the data of the first record with the byte at `offset` of the stream.
+    /// Returns the stream offset after the last byte of the first record that contains the byte at
+    /// `offset` of the stream. Returns `None` if no record contains it.
     pub fn end_of_record_with(&self, offset: u64) -> Option<u64> {
         let seq = self.data.seq_of(offset)?;
         let after = self
@@ -195,18 +197,19 @@ impl Flight {
         &self.records[index]
     }
 
-    /// Returns the data of the record at `index`.
+    /// Returns the payload of the record at `index`, with its offset in the stream.
     pub fn chunk(&self, index: usize) -> Chunk {
         let record = self.record(index);
         self.data.slice(record.seq, record.payload_len())
     }
 
-    /// Returns the bytes in flight, as far as is known.
+    /// Returns the estimated number of bytes in flight (the pipe of RFC 6675, section 4).
     pub fn in_flight_bytes(&self) -> u32 {
         self.sums.in_flight_bytes
     }
 
-    /// Returns the bytes not acknowledged.
+    /// Returns the number of sequence numbers from the first unacknowledged segment to the end of
+    /// the last one sent.
     pub fn outstanding_bytes(&self) -> u32 {
         match (self.records.front(), self.records.back()) {
             (Some(first), Some(last)) => last.end().distance_from(first.seq) as u32,
@@ -222,7 +225,9 @@ impl Flight {
         self.sums.awaiting_retransmission > 0
     }
 
-    /// Adds a segment that is sent for the first time. Returns the index of its record.
+    /// Adds a segment that is sent for the first time at `now`, and returns the index of its
+    /// record. The segment has the payload `chunk`, the first sequence number `seq`, a FIN if `fin`
+    /// is true, and the delivery state `sent`.
     pub fn push(
         &mut self,
         now: Nanos,
@@ -250,8 +255,8 @@ impl Flight {
         self.records.len() - 1
     }
 
-    /// Marks that nothing else waited to be sent after the record when it was first sent, which the
-    /// receiver is told (RFC 9293, section 3.9.1.2).
+    /// Marks that nothing else waited to be sent after the record at `index` when it was first
+    /// sent. The segment then carries PSH, which tells the receiver so (RFC 9293, section 3.9.1.2).
     pub fn mark_pushed(&mut self, index: usize) {
         self.records[index].marks.set(Marks::PUSHED);
     }
@@ -266,8 +271,8 @@ impl Flight {
         self.records.push_back(record);
     }
 
-    /// Returns the first record that is lost and not retransmitted (RFC 6675, section 4, NextSeg
-    /// rule 1).
+    /// Returns the index of the first record that is lost and whose retransmission is not in flight
+    /// (RFC 6675, section 4, NextSeg rule 1).
     pub fn next_lost(&self) -> Option<usize> {
         if !self.awaits_retransmission() {
             return None;
@@ -275,13 +280,13 @@ impl Flight {
         self.records.iter().position(Record::awaits_retransmission)
     }
 
-    /// Returns the last record that is not selectively acknowledged, which a tail loss probe
-    /// retransmits.
+    /// Returns the index of the last record that is not selectively acknowledged, which a tail loss
+    /// probe retransmits.
     pub fn last_unreported(&self) -> Option<usize> {
         self.records.iter().rposition(|record| !record.is_sacked())
     }
 
-    /// Records a retransmission of the record at `index`.
+    /// Records that the record at `index` is retransmitted at `now` with the delivery state `sent`.
     pub fn retransmitted(&mut self, now: Nanos, index: usize, sent: SentState) {
         self.last_transmission = self.last_transmission.next();
         let transmission = self.last_transmission;
@@ -294,8 +299,8 @@ impl Flight {
         });
     }
 
-    /// Removes the records that are wholly acknowledged. `delivered` is called with each record
-    /// that was not reported before.
+    /// Removes the records that end at or before `ack`. Calls `delivered` with each of them that
+    /// SACK had not reported before.
     pub fn acknowledge(&mut self, ack: SeqNr, mut delivered: impl FnMut(&Record)) {
         while self
             .records
@@ -320,8 +325,8 @@ impl Flight {
         self.records.shrink_to(KEPT_RECORDS);
     }
 
-    /// Marks the records within a SACK block. `delivered` is called with each newly reported
-    /// record. A block beyond the data sent marks none.
+    /// Marks the records within a SACK block as reported. Calls `delivered` with each newly
+    /// reported record. A block beyond the data sent marks none.
     pub fn report(&mut self, block: SackBlock, mut delivered: impl FnMut(&Record)) {
         let mut index = self
             .records
@@ -348,14 +353,14 @@ impl Flight {
         self.records.front().is_some_and(Record::is_sacked)
     }
 
-    /// Removes all reports.
+    /// Clears the SACK marks of all records.
     pub fn forget_reports(&mut self) {
         for index in 0..self.records.len() {
             self.change(index, |record| record.marks.clear(Marks::SACKED));
         }
     }
 
-    /// Marks a record lost, with its retransmission.
+    /// Marks the record at `index` lost. A retransmission of it counts as lost too.
     pub fn mark_lost(&mut self, index: usize) {
         self.newly_lost_bytes += self.records[index].seq_len();
         self.change(index, |record| {
@@ -369,8 +374,8 @@ impl Flight {
         std::mem::take(&mut self.newly_lost_bytes)
     }
 
-    /// Marks all unreported records lost after a timeout, except the first one's successors for
-    /// which `spare` returns true.
+    /// Marks all records lost that SACK has not reported, after a timeout. Leaves out records for
+    /// which `spare` returns true, except the first record.
     pub fn mark_all_lost(&mut self, spare: impl Fn(&Record) -> bool) {
         for index in 0..self.records.len() {
             let record = &self.records[index];
@@ -381,8 +386,8 @@ impl Flight {
         }
     }
 
-    /// Marks unreported records longer than `most_bytes` lost and divides them into records of at
-    /// most `most_bytes`.
+    /// Divides the records with more than `most_bytes` of payload that SACK has not reported into
+    /// records of at most `most_bytes`, and marks them lost.
     pub fn divide(&mut self, most_bytes: u32) {
         let is_long = |record: &Record| !record.is_sacked() && record.payload_len() > most_bytes;
         if !self.records.iter().any(is_long) {
@@ -408,8 +413,9 @@ impl Flight {
         }
     }
 
-    /// Applies RACK_detect_loss (RFC 8985, section 6.2, step 5). Returns whether any record is
-    /// newly lost, and when the next one will be.
+    /// Applies RACK_detect_loss at `now` with the reordering window `window` (RFC 8985, section
+    /// 6.2, step 5). Returns whether any record is newly lost, and the time at which the next
+    /// record will be lost.
     ///
     /// The search ends at a record that was sent once and is not overtaken, because all later ones
     /// were sent later.
@@ -442,8 +448,8 @@ impl Flight {
         (any, next)
     }
 
-    /// Marks lost what RFC 6675's IsLost determines, for records sent once. Returns whether there
-    /// was any.
+    /// Marks the records lost that IsLost determines with segments of `smss_bytes` (RFC 6675,
+    /// section 4), among the records sent once. Returns whether it marked any.
     pub fn detect_losses_by_count(&mut self, smss_bytes: u32) -> bool {
         let (mut above, mut continues, mut any) = (SackedAbove::default(), false, false);
         for index in (0..self.records.len()).rev() {

@@ -13,7 +13,7 @@ pub(super) const NEW_SEGMENTS: u32 = 2;
 /// The window in segments after a genuine timeout (step 3a).
 const WINDOW_SEGMENTS: f64 = 3.0;
 
-/// The next step of F-RTO.
+/// The next step of F-RTO (RFC 5682).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Frto {
     /// F-RTO is off: lost data is retransmitted.
@@ -25,7 +25,7 @@ pub(super) enum Frto {
     NewData,
 }
 
-/// What acknowledgments show about the data in flight at the timeout.
+/// What acknowledgments show about the data that was in flight at the timeout.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Evidence {
     /// Whether data that was sent once was acknowledged in order.
@@ -37,8 +37,8 @@ pub(super) struct Evidence {
 }
 
 impl Evidence {
-    /// Records a newly acknowledged or reported record. `point` is the end of the flight at the
-    /// timeout.
+    /// Records that `record` was acknowledged, or reported by SACK if `is_selective`, for the first
+    /// time. `point` is the end of the flight at the timeout.
     pub fn add(&mut self, record: &Record, is_selective: bool, point: SeqNr) {
         let is_new = record.end().is_after(point);
         let is_original = !is_new && !record.was_retransmitted();
@@ -49,7 +49,8 @@ impl Evidence {
 }
 
 impl Subflow {
-    /// Judges a timeout by an acknowledgment.
+    /// Applies the next step of F-RTO to an acknowledgment, described by `news`, after a timeout.
+    /// Undoes the reduction of the window if the timeout was spurious.
     pub(super) fn judge_timeout(&mut self, now: Nanos, news: &News, control: &mut Control<'_>) {
         let is_blind_duplicate = news.is_duplicate && !self.has_sack;
         match self.recovery.frto {

@@ -20,14 +20,14 @@ const MIN_MSS: u16 = 48;
 /// Bytes of the timestamps option in a segment, with padding.
 pub(super) const TIMESTAMPS_LEN: u32 = 12;
 
-/// The local SYN or SYN/ACK.
+/// State of the local SYN or SYN/ACK.
 #[derive(Clone, Debug)]
 pub(super) struct Handshake {
-    /// Whether it is to be sent.
+    /// Whether the SYN or SYN/ACK is to be sent.
     pub is_due: bool,
-    /// The number of times it was sent.
+    /// The number of times the SYN or SYN/ACK was sent.
     pub transmissions: u32,
-    /// When it was last sent.
+    /// When the SYN or SYN/ACK was last sent.
     pub sent_at: Nanos,
 }
 
@@ -42,8 +42,9 @@ impl Default for Handshake {
 }
 
 impl Handshake {
-    /// Returns the time to wait for an answer to the last transmission. It doubles with each
-    /// retransmission; for a SYN, only after the first linear ones.
+    /// Returns how long to wait for an answer to the last transmission, in nanoseconds. The time
+    /// doubles with each retransmission; for a SYN, only after
+    /// [`SynRetries::linear`](super::SynRetries::linear) retransmissions.
     pub fn timeout(&self, config: &Config, state: State) -> Nanos {
         let retries = self.transmissions.saturating_sub(1);
         let linear = match state {
@@ -56,7 +57,7 @@ impl Handshake {
 }
 
 impl Subflow {
-    /// Returns the options that a SYN offers or a SYN/ACK accepts.
+    /// Returns the options of the local SYN, or of the local SYN/ACK if `is_answer`.
     pub(super) fn syn_options(&self, now: Nanos, is_answer: bool) -> TcpOptions {
         TcpOptions {
             mss: Some(self.config.mss_bytes),
@@ -85,7 +86,8 @@ impl Subflow {
         })
     }
 
-    /// Applies the peer's SYN or SYN/ACK. Options that not both hosts offer are off.
+    /// Applies `syn`, the peer's SYN or SYN/ACK. Options that one of the hosts does not offer are
+    /// off.
     pub(super) fn negotiate(&mut self, now: Nanos, syn: &Segment) {
         self.received = Some(Reassembly::new(syn.seq));
         self.receive_window.start(syn.seq + 1);
@@ -118,7 +120,7 @@ impl Subflow {
         self.ecn.enabled = self.config.ecn && offered == expected;
     }
 
-    /// Handles a segment in SYN-SENT (RFC 9293, section 3.10.7.3).
+    /// Processes a segment in SYN-SENT (RFC 9293, section 3.10.7.3).
     pub(super) fn arrives_in_syn_sent(
         &mut self,
         now: Nanos,
@@ -167,7 +169,8 @@ impl Subflow {
         self.handshake = Handshake::default();
     }
 
-    /// Completes the handshake when the local SYN is acknowledged.
+    /// Completes the handshake when `segment` acknowledges the local SYN: enters ESTABLISHED,
+    /// measures the RTT, and sets the initial window.
     pub(super) fn establish(
         &mut self,
         now: Nanos,
@@ -223,7 +226,7 @@ impl Subflow {
         }
     }
 
-    /// Returns whether a segment is a retransmission of the peer's SYN.
+    /// Returns whether `segment` is a retransmission of the peer's SYN.
     pub(super) fn is_peers_syn(&self, segment: &Segment) -> bool {
         let irs: Option<SeqNr> = self.received.as_ref().map(Reassembly::irs);
         segment.flags.contains(Flags::SYN) && irs == Some(segment.seq)

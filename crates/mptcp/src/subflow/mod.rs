@@ -104,14 +104,15 @@ use crate::seq::SeqNr;
 use crate::time::Nanos;
 use crate::wire::{Ecn, Flags, Segment};
 
-/// State of a TCP connection (RFC 9293, section 3.3.2). LISTEN has no subflow.
+/// The state of a TCP connection (RFC 9293, section 3.3.2). LISTEN is missing, because a listener
+/// has no subflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// The local SYN is sent or waits to be sent.
+    /// The local SYN was sent or waits to be sent.
     SynSent,
     /// Both SYNs have been sent, and the local SYN is not acknowledged.
     SynReceived,
-    /// Both SYNs are acknowledged, and no FIN is sent or received.
+    /// Both SYNs are acknowledged, and no FIN was sent or received.
     Established,
     /// The local host has sent its FIN, which is not acknowledged.
     FinWait1,
@@ -119,9 +120,9 @@ pub enum State {
     FinWait2,
     /// The peer's FIN has arrived, and the local host has not sent its FIN.
     CloseWait,
-    /// Both hosts have sent a FIN at the same time, and the local FIN is not acknowledged.
+    /// Both hosts sent a FIN at the same time, and the local FIN is not acknowledged.
     Closing,
-    /// Both FINs are sent, the peer's first, and the local FIN is not acknowledged.
+    /// Both FINs were sent, the peer's first, and the local FIN is not acknowledged.
     LastAck,
     /// Both FINs are acknowledged. The subflow waits for late segments.
     TimeWait,
@@ -130,8 +131,8 @@ pub enum State {
 }
 
 impl State {
-    /// Returns the number of the state in Linux, as in `tcp_info` (`TCP_ESTABLISHED` and others,
-    /// `include/net/tcp_states.h`).
+    /// Returns the number that Linux uses for the state, as in `tcp_info` (`TCP_ESTABLISHED` and
+    /// others, `include/net/tcp_states.h`).
     pub fn linux_number(self) -> u8 {
         match self {
             Self::Established => 1,
@@ -151,19 +152,19 @@ impl State {
 /// Why a subflow ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
-    /// Both hosts closed it.
+    /// Both hosts sent a FIN, and both FINs were acknowledged.
     Finished,
-    /// The peer reset it.
+    /// The peer sent a RST after the handshake.
     Reset,
-    /// The peer answered the SYN with a reset.
+    /// The handshake was refused: by a RST, or by an ICMP error in answer to the SYN.
     Refused,
-    /// The peer stopped answering.
+    /// The peer did not answer the last retransmission or probe.
     TimedOut,
-    /// The local host aborted it, as with [`Subflow::abort`].
+    /// The local host aborted the subflow, as with [`Subflow::abort`].
     Aborted,
 }
 
-/// Result of handling a segment.
+/// The result of [`Subflow::handle_segment`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrival {
     /// Whether the segment was in the window (RFC 9293, section 3.10.7.4) and was accepted. Only
@@ -171,53 +172,57 @@ pub struct Arrival {
     pub is_acceptable: bool,
     /// Whether the segment completed the handshake.
     pub established: bool,
-    /// Whether there is data for [`Subflow::read`].
+    /// Whether the segment carried data and bytes can now be read with [`Subflow::read`].
     pub has_data: bool,
-    /// Whether the segment contained only data: it acknowledged nothing new and did not widen the
-    /// window.
+    /// Whether the segment contained only data. It acknowledged nothing new and did not widen the
+    /// peer's window, so the subflow has nothing more to send than before, except an
+    /// acknowledgment.
     pub is_all_data: bool,
-    /// Whether the peer's FIN follows all data that can be read.
+    /// Whether the peer's FIN and all data before it have now arrived. No data will follow that can
+    /// be read.
     pub fin: bool,
-    /// Whether data was newly acknowledged, which frees space in the send buffer.
+    /// Whether the segment acknowledged new data or the local FIN. This can free space in the send
+    /// buffer.
     pub acked: bool,
-    /// Why the subflow ended, if the segment ended it.
+    /// Why the segment ended the subflow; `None` if it did not.
     pub closed: Option<CloseReason>,
 }
 
-/// Data of the byte stream that a subflow carries.
+/// A part of the byte stream that a subflow carries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chunk {
-    /// The offset of the first byte in the stream, in bytes.
+    /// The position of the first byte in the byte stream of the connection, in bytes from its
+    /// start.
     pub offset: u64,
-    /// The bytes.
+    /// The bytes of this part.
     pub payload: Payload,
 }
 
-/// Statistics of a subflow since it began.
+/// Counts what a subflow has sent and received since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Payload sent for the first time, in bytes.
+    /// Bytes of payload sent for the first time.
     pub sent_bytes: u64,
-    /// Payload acknowledged, in bytes.
+    /// Bytes of payload that the peer has acknowledged.
     pub acked_bytes: u64,
-    /// Payload sent again, in bytes.
+    /// Bytes of payload in retransmissions.
     pub retransmitted_bytes: u64,
-    /// Retransmitted segments.
+    /// Number of retransmitted segments.
     pub retransmitted_segments: u64,
-    /// Retransmitted segments that the peer reported as duplicates (DSACK).
+    /// Number of retransmitted segments that the peer reported as duplicates (DSACK).
     pub spurious_retransmissions: u64,
-    /// Expiries of the retransmission timer.
+    /// Number of expiries of the retransmission timer after the handshake.
     pub timeouts: u64,
-    /// Payload received in order, in bytes.
+    /// Bytes of payload received in order.
     pub received_bytes: u64,
-    /// Segments sent, with or without payload.
+    /// Number of segments sent, with or without payload.
     pub sent_segments: u64,
-    /// Segments received, with or without payload.
+    /// Number of segments received, with or without payload.
     pub received_segments: u64,
 }
 
 impl Counters {
-    /// Adds the counters of another subflow.
+    /// Adds the counters `other` of another subflow to these.
     pub fn add(&mut self, other: &Self) {
         self.sent_bytes += other.sent_bytes;
         self.acked_bytes += other.acked_bytes;
@@ -232,7 +237,7 @@ impl Counters {
 }
 
 impl Chunk {
-    /// Returns the offset in the stream after the last byte.
+    /// Returns the position after the last byte in the byte stream of the connection.
     pub fn end(&self) -> u64 {
         self.offset + u64::from(self.payload.len())
     }
@@ -247,7 +252,8 @@ enum Fin {
     Sent,
 }
 
-/// A TCP connection.
+/// A TCP connection. It is a subflow of an MPTCP connection, or the whole of a plain TCP
+/// connection.
 #[derive(Debug)]
 pub struct Subflow {
     config: Arc<Config>,
@@ -329,7 +335,8 @@ pub struct Subflow {
 }
 
 impl Subflow {
-    /// Opens a subflow. The first [`Subflow::poll_transmit`] returns the SYN.
+    /// Creates a subflow that opens a TCP connection from `local_port` to `remote_port` with the
+    /// initial sequence number `iss`. The first [`Subflow::poll_transmit`] returns the SYN.
     pub fn connect(
         now: Nanos,
         config: impl Into<Arc<Config>>,
@@ -341,8 +348,8 @@ impl Subflow {
         Self::new(now, config.into(), State::SynSent, ports, iss)
     }
 
-    /// Creates a subflow from a received SYN. The first [`Subflow::poll_transmit`] returns the
-    /// SYN/ACK.
+    /// Creates a subflow that answers `syn`, a SYN received at `now`, with the initial sequence
+    /// number `iss`. The first [`Subflow::poll_transmit`] returns the SYN/ACK.
     pub fn accept(now: Nanos, config: impl Into<Arc<Config>>, syn: &Segment, iss: SeqNr) -> Self {
         let ports = (syn.destination_port, syn.source_port);
         let mut subflow = Self::new(now, config.into(), State::SynReceived, ports, iss);
@@ -405,7 +412,9 @@ impl Subflow {
         }
     }
 
-    /// Handles a segment that arrived in a packet with the ECN field `ecn`.
+    /// Processes `segment`, which arrived at `now` in a packet with the ECN field `ecn`. Reports
+    /// acknowledgments and losses to the congestion control through `control`. Poll the subflow
+    /// afterwards.
     pub fn handle_segment(
         &mut self,
         now: Nanos,
@@ -425,7 +434,7 @@ impl Subflow {
         arrival
     }
 
-    /// Handles the timers that have expired at `now`. The subflow may have ended afterwards
+    /// Processes the timers that are due at `now`. Poll the subflow afterwards. It may have ended
     /// ([`Subflow::closed`]).
     pub fn handle_timeout(&mut self, now: Nanos, control: &mut Control<'_>) {
         self.rest = Rest::Unknown;
@@ -443,12 +452,14 @@ impl Subflow {
         }
     }
 
-    /// Forces a segment boundary after `bytes` queued bytes, because a mapping ends there.
+    /// Forces a segment boundary after the first `bytes` bytes of the send queue, because a mapping
+    /// ends there.
     pub fn end_segment_after(&mut self, bytes: u32) {
         self.queue.end_segment_after(bytes);
     }
 
-    /// Queues a FIN after all queued data. In SYN-SENT the subflow is aborted instead.
+    /// Queues a FIN after all data in the send queue. In SYN-SENT, ends the subflow instead, with
+    /// [`CloseReason::Aborted`].
     pub fn close(&mut self) {
         if self.state == State::SynSent {
             self.end(CloseReason::Aborted);
@@ -458,8 +469,9 @@ impl Subflow {
         }
     }
 
-    /// Aborts the subflow. Queues a RST except in SYN-SENT and TIME-WAIT. The RST has the reason in
-    /// MP_TCPRST if the connection's options include it.
+    /// Ends the subflow at once with [`CloseReason::Aborted`]. Queues a RST, except in SYN-SENT and
+    /// TIME-WAIT. The RST carries MP_TCPRST with the reason if [`Options::for_segment`] supplies
+    /// it.
     pub fn abort(&mut self) {
         if self.state == State::Closed {
             return;
@@ -469,7 +481,7 @@ impl Subflow {
         self.end(CloseReason::Aborted);
     }
 
-    /// Treats the SYN as retransmitted, because the time when it was sent is unknown. Only a
+    /// Treats the SYN as retransmitted, because the time at which it was sent is unknown. Only a
     /// timestamp then gives an RTT sample for the handshake.
     pub(crate) fn distrust_handshake(&mut self) {
         self.handshake.transmissions += 1;
@@ -481,33 +493,36 @@ impl Subflow {
         self.reset_due = true;
     }
 
-    /// Sends a keepalive probe (RFC 9293, section 3.8.4).
+    /// Queues a keepalive probe, which the peer must acknowledge (RFC 9293, section 3.8.4).
     pub fn send_keepalive(&mut self) {
         self.rest = Rest::Unknown;
         self.probe_due = true;
     }
 
-    /// Sends an acknowledgment at once, as a segment of its own with the options that the
-    /// connection has to send.
+    /// Queues an acknowledgment without data, which carries the options that the connection has to
+    /// send. It is the next segment, even if there is data to send.
     pub fn send_ack(&mut self) {
         self.rest = self.rest.without_acks();
         self.acks.ask(Due::Alone);
     }
 
-    /// Acknowledges received data at once because the receive window grew, with data if there is
-    /// any to send.
+    /// Makes an acknowledgment due at once because the receive window grew. Data that can be sent
+    /// carries it.
     pub fn receive_window_grew(&mut self) {
         self.rest = self.rest.without_acks();
         self.acks.window_grew();
     }
 
-    /// Sets whether short segments wait for more data ([`Config::nagle`]).
+    /// Switches Nagle's algorithm on or off ([`Config::nagle`]), which holds short segments back
+    /// while data is not acknowledged.
     pub fn set_nagle(&mut self, on: bool) {
         self.rest = Rest::Unknown;
         Arc::make_mut(&mut self.config).nagle = on;
     }
 
-    /// Reserves `bytes` for the MPTCP options of data segments. They reduce the payload.
+    /// Reserves `bytes`, rounded up to a multiple of four, for the MPTCP options of each data
+    /// segment. Reduces the payload of full-sized segments accordingly, and stores it in `window`
+    /// as `mss_bytes`. Raises cwnd to at least one such segment.
     pub fn reserve_options(&mut self, bytes: u32, window: &mut Window) {
         self.rest = Rest::Unknown;
         self.reserved = bytes.next_multiple_of(4);
@@ -517,7 +532,8 @@ impl Subflow {
         window.cwnd_bytes = window.cwnd_bytes.max(f64::from(window.mss_bytes));
     }
 
-    /// Returns the next segment that can be sent now.
+    /// Returns the next segment to send at `now`, or `None` if there is none. `control` gives
+    /// access to the congestion window, and `options` supplies the MPTCP options of the segment.
     ///
     /// `receive_window_bytes` is what the connection can receive beyond what it has acknowledged.
     /// With scaling, the window on the wire may be up to 2^shift - 1 bytes larger, because rounding
@@ -541,174 +557,189 @@ impl Subflow {
         })
     }
 
-    /// Returns the ECN field for the packet of the last segment from [`Subflow::poll_transmit`].
+    /// Returns the ECN field for the packet that carries the last segment of
+    /// [`Subflow::poll_transmit`].
     pub fn transmit_ecn(&self) -> Ecn {
         self.ecn.last_sent
     }
 
-    /// Returns when to call [`Subflow::handle_timeout`], or [`Subflow::poll_transmit`] if the
-    /// subflow is paced.
+    /// Returns when to call [`Subflow::handle_timeout`] and then [`Subflow::poll_transmit`], or
+    /// `None` if no timer runs. The time at which pacing allows the next segment counts as a timer.
     pub fn poll_timeout(&self) -> Option<Nanos> {
         self.timers.next()
     }
 
-    /// Returns whether the time of [`Subflow::poll_timeout`] has come.
+    /// Returns whether a timer has expired at `now` ([`Subflow::poll_timeout`]).
     pub fn is_due(&self, now: Nanos) -> bool {
         self.poll_timeout().is_some_and(|at| at <= now)
     }
 
     /// Returns the largest receive window, in bytes, with which the subflow has nothing to send
-    /// until something happens; `None` if that is not known.
+    /// until the next segment, timeout or call changes that. Returns `None` if this is not known.
     pub fn rests_with(&self) -> Option<u64> {
         self.rest.receive_window_bytes()
     }
 
-    /// Returns whether there are bytes to read.
+    /// Returns whether [`Subflow::read`] would return bytes.
     pub fn has_readable(&self) -> bool {
         self.received.as_ref().is_some_and(Reassembly::has_readable)
     }
 
-    /// Removes and returns the next bytes in order.
+    /// Removes and returns the next bytes that were received in order, or `None` if there are none.
+    /// One call returns at most the data of one segment.
     pub fn read(&mut self) -> Option<Payload> {
         self.received.as_mut()?.read()
     }
 
-    /// Returns the state.
+    /// Returns the current state of the TCP connection.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Returns why the subflow ended, if it has.
+    /// Returns why the subflow ended, or `None` if it has not.
     pub fn closed(&self) -> Option<CloseReason> {
         self.closed
     }
 
-    /// Returns whether a reset is still to be sent.
+    /// Returns whether a RST waits to be sent.
     pub fn owes_reset(&self) -> bool {
         self.reset_due
     }
 
-    /// Returns the bytes assigned and not yet sent.
+    /// Returns the number of bytes in the send queue: assigned to the subflow and not yet sent.
     pub fn queued_bytes(&self) -> u32 {
         self.queue.bytes()
     }
 
-    /// Returns the bytes assigned or sent and not yet acknowledged.
+    /// Returns the number of bytes in the send queue or sent and not acknowledged. Bytes that SACK
+    /// reported count, and so does a FIN that was sent.
     pub fn unacked_bytes(&self) -> u32 {
         self.flight.outstanding_bytes() + self.queue.bytes()
     }
 
-    /// Returns the data sent and not acknowledged, segment by segment, oldest first.
+    /// Iterates over the stream ranges of the data that was sent and is not acknowledged. Each item
+    /// is one segment, the oldest first.
     pub fn unacked(&self) -> impl Iterator<Item = Range> {
         self.flight.unacked()
     }
 
-    /// Returns the data assigned and not sent, as it was assigned, oldest first.
+    /// Iterates over the stream ranges in the send queue. Each item is what is left of one
+    /// [`Chunk`] as it was assigned, the oldest first.
     pub fn queued(&self) -> impl Iterator<Item = Range> {
         self.queue.ranges()
     }
 
-    /// Returns the end of the segment that carried the byte at `offset` of the stream, or the end
-    /// of the queued chunk that contains it. Returns `None` if the subflow does not have the byte
-    /// or it is acknowledged.
+    /// Returns where the data ends that the subflow holds together with the byte at `offset` of the
+    /// stream: the end of the segment that carried it, or of the queued chunk that contains it.
+    /// Returns `None` if the subflow does not hold the byte, or if it is acknowledged.
     pub fn end_of_data_with(&self, offset: u64) -> Option<u64> {
         let sent = self.flight.end_of_record_with(offset);
         sent.or_else(|| self.queue.end_of_chunk_with(offset))
     }
 
-    /// Returns the upper limit for [`Subflow::unacked_bytes`].
+    /// Returns the largest number of bytes that can be assigned and not acknowledged at a time. It
+    /// is the limit for [`Subflow::unacked_bytes`], and the caller observes it.
     pub fn buffer_bytes(&self) -> u32 {
         self.send_memory.payload_bytes(self.segment_bytes)
     }
 
-    /// Returns the memory of the send buffer in bytes.
+    /// Returns the memory granted to the send buffer, in bytes.
     pub fn send_memory_bytes(&self) -> u32 {
         self.send_memory.bytes()
     }
 
-    /// Grows the send buffer to the size for `window`, because the application waits to write.
+    /// Grows the memory of the send buffer to the size that Linux grants for the congestion window
+    /// `window`. Call this when the application waits for room. The memory never shrinks.
     pub fn grow_buffer(&mut self, window: &Window) {
         self.send_memory.grow(window);
     }
 
-    /// Returns the RTT measured from received data, or from sent data if there is no such sample.
+    /// Returns the smoothed RTT measured from received data (Linux's `rcv_rtt_est`). Without such a
+    /// sample, returns the smoothed RTT of sent data, if there is one.
     pub fn receive_rtt(&self) -> Option<Nanos> {
         self.receive_rtt.smoothed().or(self.rtt.srtt())
     }
 
-    /// Returns the last window that the peer offered, in bytes.
+    /// Returns the size of the window that the peer offered last, in bytes.
     pub fn send_window_bytes(&self) -> u32 {
         self.peer_window.bytes
     }
 
-    /// Returns the window that `segment` offers, in bytes.
+    /// Returns the size of the receive window that `segment` of the peer offers, in bytes, after
+    /// window scaling.
     pub fn window_of(&self, segment: &Segment) -> u32 {
         self.peer_window.of(segment)
     }
 
-    /// Returns what remains of the last offered receive window, in bytes.
+    /// Returns how many bytes the peer may still send within the receive window that was offered
+    /// last.
     pub fn offered_window_bytes(&self) -> u32 {
         let next = self.received.as_ref().map(Reassembly::next);
         next.map_or(0, |next| self.receive_window.remaining(next))
     }
 
-    /// Returns the initial congestion window.
+    /// Returns a congestion window of the initial size ([`Config::initial_window`]).
     pub fn initial_window(&self) -> Window {
         let mss = self.segment_bytes;
         Window::new(mss, self.config.initial_window.bytes(mss))
     }
 
-    /// Removes and returns the data that was assigned and not sent. Keeps the rest of a mapping of
-    /// which a part was sent, because the mapping fixes the subflow sequence numbers of that rest
-    /// and no other data may use them (RFC 8684, section 3.3.1).
+    /// Removes the data from the send queue and returns its stream ranges. Keeps the rest of a
+    /// mapping of which a part was sent, because the mapping fixes the subflow sequence numbers of
+    /// that rest and no other data may use them (RFC 8684, section 3.3.1).
     pub fn take_queue(&mut self) -> Vec<Range> {
         self.rest = Rest::Unknown;
         self.queue.take_back()
     }
 
-    /// Returns when the last acceptable segment arrived.
+    /// Returns when the last acceptable segment arrived, or when the subflow was created if none
+    /// has.
     pub fn last_received_at(&self) -> Nanos {
         self.last_received_at
     }
 
-    /// Returns the number of consecutive retransmission timeouts without an acknowledgment.
+    /// Returns the number of consecutive retransmission timeouts since the last acknowledgment of
+    /// new data.
     pub fn backoff(&self) -> u32 {
         self.backoff
     }
 
-    /// Returns the time to which the retransmission timer is set, if it runs. With a
-    /// [`Config::timer_wheel`] it expires later.
+    /// Returns the time to which the retransmission timer is set, or `None` if it does not run.
+    /// With a [`Config::timer_wheel`], it expires later.
     pub fn retransmission_at(&self) -> Option<Nanos> {
         self.timers.retransmission_at()
     }
 
-    /// Returns the RTO without back-off.
+    /// Returns the RTO in nanoseconds, without back-off.
     pub fn rto(&self) -> Nanos {
         self.rtt.rto()
     }
 
-    /// Returns the variation of the RTT as the estimator computes it.
+    /// Returns the variation of the RTT in nanoseconds. With [`RtoEstimator::Linux`] this is the
+    /// amount that the RTO adds to the smoothed RTT. With [`RtoEstimator::Rfc6298`] it is RTTVAR, a
+    /// quarter of that amount.
     pub fn rttvar(&self) -> Nanos {
         self.rtt.rttvar()
     }
 
-    /// Returns the pacing rate in bytes per second, whether or not pacing is on (Linux's
-    /// `sk_pacing_rate`).
+    /// Returns the pacing rate in bytes per second for `window`. If the congestion control does not
+    /// pace, returns the rate that Linux computes nevertheless (`sk_pacing_rate`), which is
+    /// infinite before the first RTT sample.
     pub fn pacing_rate(&self, window: &Window) -> f64 {
         self.pacing.rate(window)
     }
 
-    /// Returns whether the subflow recovers from a retransmission timeout.
+    /// Returns whether the subflow is recovering from a retransmission timeout.
     pub fn in_loss(&self) -> bool {
         self.recovery.phase == Phase::Loss
     }
 
-    /// Returns the statistics of the subflow.
+    /// Returns the counters of the subflow.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Returns the bytes in the out-of-order queue.
+    /// Returns the number of bytes in the out-of-order queue.
     pub fn out_of_order_bytes(&self) -> u32 {
         let received = self.received.as_ref();
         received.map_or(0, Reassembly::out_of_order_bytes)

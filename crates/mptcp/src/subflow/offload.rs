@@ -40,7 +40,8 @@ pub(super) struct Offload {
 }
 
 impl Offload {
-    /// Counts one segment as sent. Returns whether it is the last of several.
+    /// Counts one segment of the current super-packet as sent. Returns whether it is the last of
+    /// several.
     pub fn take(&mut self) -> bool {
         let is_last = self.left == 1 && self.segments > 1;
         self.left = self.left.saturating_sub(1);
@@ -61,8 +62,9 @@ fn most_segments(pacing_rate: f64, min_rtt: Option<Nanos>, segment_bytes: u32) -
 }
 
 impl Subflow {
-    /// Returns whether a segment of new data may leave now. If not, it waits for an acknowledgment,
-    /// because it can then leave together with others.
+    /// Returns whether a segment of new data may leave now. If not, the segment waits for an
+    /// acknowledgment, because it can then leave together with others. Begins a super-packet if
+    /// none is being sent.
     pub(super) fn joins_packet(&mut self, output: &Output<'_, '_>) -> bool {
         if self.config.segmentation != Segmentation::Offload || self.offload.left > 0 {
             return true;
@@ -106,7 +108,7 @@ impl Subflow {
         window.cwnd_bytes - f64::from(self.pipe_bytes())
     }
 
-    /// Returns whether cwnd allows less than the receive window does.
+    /// Returns whether the unused part of cwnd is smaller than that of the peer's window.
     pub(super) fn is_cwnd_smaller(&self, window: &Window) -> bool {
         self.unused_cwnd_bytes(window) < f64::from(self.usable_window())
     }

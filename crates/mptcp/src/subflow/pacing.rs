@@ -4,7 +4,7 @@ use super::delivery_rate::interval;
 use crate::cc::Window;
 use crate::time::{Nanos, seconds};
 
-/// The pacing state.
+/// The pacing state of a subflow.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pacing {
     /// The rate in bytes per second, if the subflow is paced.
@@ -13,26 +13,27 @@ pub(super) struct Pacing {
 }
 
 impl Pacing {
-    /// Sets the rate from now on.
+    /// Sets the rate in bytes per second for the next segments. `None` switches pacing off.
     pub fn set_rate(&mut self, rate: Option<f64>) {
         self.rate = rate;
     }
 
-    /// Returns when the next segment may be sent, if that is later than now.
+    /// Returns the time at which pacing allows the next segment, or `None` if it allows one at
+    /// `now`.
     pub fn blocked_until(&self, now: Nanos) -> Option<Nanos> {
         (self.rate.is_some() && self.next_at > now).then_some(self.next_at)
     }
 
-    /// Records a sent segment.
+    /// Records that a segment of `bytes` was sent at `now`, which postpones the next one.
     pub fn sent(&mut self, now: Nanos, bytes: u32) {
         if let Some(rate) = self.rate {
             self.next_at = self.next_at.max(now) + interval(bytes, rate);
         }
     }
 
-    /// Returns the pacing rate in bytes per second, or Linux's rate without pacing: twice the
-    /// window per RTT while cwnd is below half of ssthresh, 120 % of it otherwise. Infinite before
-    /// the first RTT sample.
+    /// Returns the pacing rate in bytes per second. Without pacing, returns the rate that Linux
+    /// computes for `window`: 200 % of cwnd per smoothed RTT while cwnd is below half of ssthresh,
+    /// 120 % otherwise. Infinite before the first RTT sample.
     pub fn rate(&self, window: &Window) -> f64 {
         if let Some(rate) = self.rate {
             return rate;

@@ -13,9 +13,12 @@ impl Subflow {
         seq.is_at_or_after(self.una) && seq.is_before(self.nxt)
     }
 
-    /// Lowers the payload and options of full-sized segments to `mss_bytes`. Longer segments in
-    /// flight did not arrive. They are sent again at once in parts. The window stays as it is,
-    /// because nothing indicates congestion (Linux: `tcp_simple_retransmit`).
+    /// Lowers the MSS to `mss_bytes`, the bytes of payload and options in a full-sized segment, and
+    /// stores the new payload in `window`. Has no effect if the MSS is not larger than `mss_bytes`.
+    ///
+    /// Longer segments in flight did not arrive, so they are marked lost and retransmitted in
+    /// parts. cwnd stays as it is, because nothing indicates congestion (Linux:
+    /// `tcp_simple_retransmit`).
     pub fn lower_mss(&mut self, mss_bytes: u32, window: &mut Window) {
         if mss_bytes >= u32::from(self.mss) {
             return;
@@ -28,8 +31,9 @@ impl Subflow {
         self.report_to(window);
     }
 
-    /// Closes the subflow because the destination refused its SYN. Has no effect in later states,
-    /// because an attacker could have sent the error (RFC 5927, section 6.1).
+    /// Closes the subflow with [`CloseReason::Refused`], because an ICMP error reports that the
+    /// destination refused the SYN. Has no effect after SYN-SENT, because an attacker could have
+    /// sent the error (RFC 5927, section 6.1).
     pub fn refuse(&mut self) {
         if self.state == State::SynSent {
             self.end(CloseReason::Refused);

@@ -1,19 +1,19 @@
 //! Proportional rate reduction (RFC 6937, RFC 9937): cwnd reaches ssthresh at the end of recovery
 //! and not before.
 
-/// Byte counts since recovery began.
+/// Counts bytes since the beginning of a recovery, for proportional rate reduction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Prr {
-    /// RecoverFS: bytes outstanding when recovery began.
+    /// RecoverFS: bytes outstanding at the beginning of recovery.
     pub recover_fs: u64,
-    /// prr_delivered: bytes delivered since recovery began.
+    /// prr_delivered: bytes delivered to the receiver since the beginning of recovery.
     pub delivered: u64,
-    /// prr_out: bytes sent since recovery began.
+    /// prr_out: bytes sent since the beginning of recovery.
     pub out: u64,
 }
 
 impl Prr {
-    /// Begins a recovery with `outstanding_bytes` outstanding.
+    /// Creates the counters for a recovery that begins with `outstanding_bytes` outstanding.
     pub fn new(outstanding_bytes: u64) -> Self {
         Self {
             recover_fs: outstanding_bytes.max(1),
@@ -21,11 +21,13 @@ impl Prr {
         }
     }
 
-    /// Returns how many bytes an acknowledgment allows to be sent (RFC 9937, section 6). `pipe` is
-    /// in flight. `newly_delivered` was delivered by the acknowledgment and is already counted in
-    /// `delivered`. `is_safe` means that the acknowledgment advanced and showed no further loss;
-    /// one more segment may then be sent. RFC 6937 treats every acknowledgment as safe. All values
-    /// are in bytes.
+    /// Returns how many bytes may be sent in answer to an acknowledgment (RFC 9937, section 6).
+    ///
+    /// `ssthresh` is the target of cwnd, `pipe` the data in flight and `mss` the size of a segment.
+    /// `newly_delivered` is the data that the acknowledgment delivered; it must already be counted
+    /// in `delivered`. `is_safe` means that the acknowledgment advanced SND.UNA and showed no
+    /// further loss, so one more segment may be sent. RFC 6937 treats every acknowledgment as safe.
+    /// All values are in bytes.
     pub fn send_count(
         &self,
         ssthresh: f64,

@@ -8,15 +8,15 @@ use crate::time::Nanos;
 /// section 6.2).
 const REO_WND_PERSIST: u32 = 16;
 
-/// Returns RACK.reo_wnd (RFC 8985, section 6.2, step 4): `multiplier` quarters of the min RTT, at
-/// most the SRTT.
+/// Returns RACK.reo_wnd in nanoseconds (RFC 8985, section 6.2, step 4): `multiplier` quarters of
+/// `min_rtt`, at most `srtt`.
 pub fn reordering_window(multiplier: u32, min_rtt: Nanos, srtt: Nanos) -> Nanos {
     (u64::from(multiplier) * (min_rtt / 4)).min(srtt)
 }
 
-/// The number of a transmission. Gives the order in which segments were sent (RACK_sent_after of
-/// RFC 8985, section 6.1), also for segments sent at the same time. Sequence numbers do not give
-/// that order if one of the segments is a retransmission.
+/// Numbers the transmissions of a subflow in the order in which they were sent (RACK_sent_after of
+/// RFC 8985, section 6.1). It distinguishes segments sent at the same time. Sequence numbers do not
+/// give that order if one of the segments is a retransmission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Transmission(u32);
 
@@ -34,18 +34,19 @@ impl Transmission {
     }
 }
 
-/// The state of RFC 8985, section 5.2.
+/// The state of RACK (RFC 8985, section 5.2).
 #[derive(Clone, Debug)]
 pub(super) struct Rack {
     /// The last transmission that was delivered: RACK.xmit_ts and RACK.end_seq in one number.
     latest: Option<Transmission>,
-    /// RACK.rtt.
+    /// RACK.rtt: the RTT of the last delivered transmission, in nanoseconds.
     pub rtt: Nanos,
     /// RACK.fack: the highest sequence number that was delivered.
     fack: SeqNr,
-    /// RACK.reordering_seen.
+    /// RACK.reordering_seen: whether a segment arrived after segments sent later.
     pub reordering_seen: bool,
-    /// The largest distance, in bytes, by which a segment arrived after segments sent later.
+    /// The largest distance in sequence numbers, in bytes, by which a segment arrived after
+    /// segments sent later.
     pub reordering_bytes: u32,
     multiplier: u32,
     persist: u32,
@@ -67,10 +68,12 @@ impl Rack {
         }
     }
 
-    /// Applies steps 1 to 3 of section 6.2 to a delivered segment. A retransmitted segment that is
-    /// acknowledged sooner than the min RTT does not count, because its first transmission arrived.
-    /// Timestamps are not consulted, as in Linux, because a SACK for a segment out of order echoes
-    /// an older timestamp.
+    /// Updates the state with `record`, which was delivered at `now` (RFC 8985, section 6.2, steps
+    /// 1 to 3).
+    ///
+    /// A retransmitted segment that is acknowledged sooner than `min_rtt` does not count, because
+    /// its first transmission arrived. Timestamps are not consulted, as in Linux, because a SACK
+    /// for a segment out of order echoes an older timestamp.
     pub fn delivered(&mut self, now: Nanos, record: &Record, min_rtt: Nanos) {
         self.record_order(record);
         let rtt = now - record.sent_at;
@@ -92,7 +95,8 @@ impl Rack {
         }
     }
 
-    /// Widens the reordering window, once per round trip, after a DSACK (step 4).
+    /// Widens the reordering window after a DSACK, at most once per round trip (RFC 8985, section
+    /// 6.2, step 4). The round trip ends when `snd_nxt`, the current SND.NXT, is acknowledged.
     pub fn duplicate_reported(&mut self, snd_nxt: SeqNr) {
         if self.dsack_round.is_none() {
             self.dsack_round = Some(snd_nxt);
@@ -101,14 +105,15 @@ impl Rack {
         }
     }
 
-    /// Ends the round of a DSACK when `ack` reaches its end.
+    /// Ends the round trip that began with a DSACK if `ack` acknowledges its end.
     pub fn acknowledged(&mut self, ack: SeqNr) {
         if self.dsack_round.is_some_and(|end| ack.is_at_or_after(end)) {
             self.dsack_round = None;
         }
     }
 
-    /// Records the end of a recovery.
+    /// Records the end of a recovery. After 16 recoveries without a DSACK, the reordering window
+    /// becomes small again.
     pub fn recovery_exited(&mut self) {
         self.persist = self.persist.saturating_sub(1);
         if self.persist == 0 {
@@ -116,8 +121,9 @@ impl Rack {
         }
     }
 
-    /// Returns the current RACK.reo_wnd. It is zero if no reordering was seen and the subflow is in
-    /// recovery or DupThresh segments were reported.
+    /// Returns the current RACK.reo_wnd in nanoseconds. It is zero if no reordering was seen and
+    /// `in_recovery_or_dup_thresh` is true: the subflow is in recovery, or the peer reported at
+    /// least DupThresh segments.
     pub fn window(&self, min_rtt: Nanos, srtt: Nanos, in_recovery_or_dup_thresh: bool) -> Nanos {
         if !self.reordering_seen && in_recovery_or_dup_thresh {
             return 0;
@@ -125,13 +131,14 @@ impl Rack {
         reordering_window(self.multiplier, min_rtt, srtt)
     }
 
-    /// Returns whether a segment sent after `record` has been delivered.
+    /// Returns whether a segment sent after the last transmission of `record` was delivered.
     pub fn is_overtaken(&self, record: &Record) -> bool {
         self.latest
             .is_some_and(|latest| latest.is_after(record.transmission))
     }
 
-    /// Returns when the segment of `record` counts as lost (section 6.2, step 5).
+    /// Returns the time at which the segment of `record` counts as lost with the reordering window
+    /// `window` (RFC 8985, section 6.2, step 5).
     pub fn lost_at(&self, record: &Record, window: Nanos) -> Nanos {
         record.sent_at + self.rtt + window
     }

@@ -24,20 +24,20 @@ impl Piece {
     }
 }
 
-/// Where the data of a segment was stored.
+/// The place at which the data of a segment was stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Placed {
-    /// In order, with no gap after it.
+    /// The data was appended in order, and no other data waited beyond a gap.
     InOrder,
-    /// In order, while there is or was a gap.
+    /// The data was appended in order, while other data waited beyond a gap.
     InHole,
-    /// Beyond a gap.
+    /// The data was stored beyond a gap.
     OutOfOrder,
-    /// Nowhere: the data had arrived before, or there is no room.
+    /// The data was not stored, because it had arrived before or there is no room.
     Nowhere,
 }
 
-/// The received data of a subflow.
+/// Stores the received data of a subflow.
 #[derive(Clone, Debug)]
 pub(super) struct Reassembly {
     irs: SeqNr,
@@ -95,12 +95,14 @@ impl Reassembly {
         self.disorder.as_ref().is_some_and(|it| it.has_blocks())
     }
 
-    /// Removes and returns the next bytes in order.
+    /// Removes and returns the next bytes in order, or `None` if there are none.
     pub fn read(&mut self) -> Option<Payload> {
         self.readable.pop_front()
     }
 
-    /// Stores the part of the data that lies before `edge`, the end of the window.
+    /// Stores the part of `payload`, which starts at `seq`, that lies before `edge`, the end of the
+    /// receive window. Returns where it was stored. Records parts that had arrived before as
+    /// duplicates.
     pub fn insert(&mut self, seq: SeqNr, payload: &Payload, edge: SeqNr) -> Placed {
         let mut piece = Piece {
             seq,
@@ -177,7 +179,8 @@ impl Reassembly {
             .take_if(|it| it.pieces.is_empty() && !it.has_blocks());
     }
 
-    /// Records a segment that lies wholly before the window as a duplicate.
+    /// Records the segment from `start` up to `end` as a duplicate, if all of it had been received
+    /// in order before.
     pub fn record_old(&mut self, start: SeqNr, end: SeqNr) {
         if end.is_after(start) && end.is_at_or_before(self.next) {
             let disorder = self.disorder.get_or_insert_default();
@@ -185,7 +188,8 @@ impl Reassembly {
         }
     }
 
-    /// Removes and returns at most `limit` SACK blocks. A duplicate is reported once.
+    /// Returns at most `limit` SACK blocks for the next acknowledgment. The first reports a
+    /// duplicate, if there is one; that report is removed.
     pub fn take_blocks(&mut self, limit: usize) -> SackBlocks {
         let Some(disorder) = &mut self.disorder else {
             return SackBlocks::new();
@@ -197,14 +201,15 @@ impl Reassembly {
         blocks
     }
 
-    /// Records that the peer's FIN has the number `seq`.
+    /// Records that the peer's FIN has the sequence number `seq`. Has no effect if a FIN was
+    /// recorded before, or if `seq` lies before the next expected number.
     pub fn fin_received(&mut self, seq: SeqNr) {
         if self.fin.is_none() && seq.is_at_or_after(self.next) {
             self.fin = Some(seq);
         }
     }
 
-    /// Advances beyond the FIN if all data before it has arrived. Returns whether it did.
+    /// Advances RCV.NXT beyond the FIN if all data before it has arrived. Returns whether it did.
     pub fn take_fin(&mut self) -> bool {
         let is_next = self.fin == Some(self.next);
         if is_next {

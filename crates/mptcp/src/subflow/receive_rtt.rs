@@ -4,7 +4,7 @@
 use super::timestamps;
 use crate::time::{MILLISECOND, Nanos};
 
-/// The RTT estimate.
+/// Estimates the RTT from received data.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReceiveRtt {
     smoothed: Option<Nanos>,
@@ -12,8 +12,8 @@ pub(super) struct ReceiveRtt {
 }
 
 impl ReceiveRtt {
-    /// Records a sample from data that echoes the local timestamp `echo`. Only the first echo of a
-    /// timestamp counts.
+    /// Records a sample from data that arrived at `now` and echoes the local timestamp `echo`. Only
+    /// the first echo of each timestamp counts.
     pub fn sample(&mut self, now: Nanos, echo: u32) {
         let elapsed = timestamps::clock(now).wrapping_sub(echo);
         if echo == self.last_echo || (elapsed as i32) < 0 {
@@ -25,7 +25,8 @@ impl ReceiveRtt {
         self.smoothed = Some(smoothed);
     }
 
-    /// Returns the smoothed RTT, in which each sample has the weight 1/8.
+    /// Returns the smoothed RTT in nanoseconds, in which each sample has the weight 1/8. Returns
+    /// `None` before the first sample.
     pub fn smoothed(&self) -> Option<Nanos> {
         self.smoothed
     }

@@ -16,7 +16,7 @@ pub(super) enum Phase {
     /// No recovery: the window grows as the congestion control says.
     #[default]
     Open,
-    /// The window shrinks because of a mark (Linux's CWR).
+    /// The window shrinks because of a congestion mark (Linux's CWR).
     Reduction,
     /// The window shrinks because of a loss, and lost segments are retransmitted.
     FastRecovery,
@@ -36,7 +36,7 @@ pub(super) struct Recovery {
     undo: Option<Box<Undo>>,
     /// A tail loss probe that has not been acknowledged.
     pub probe: Option<Probe>,
-    /// Consecutive duplicate acknowledgments of a peer without SACK.
+    /// Number of consecutive duplicate acknowledgments from a peer without SACK.
     pub duplicate_acks: u32,
 }
 
@@ -66,7 +66,8 @@ impl Recovery {
         }
     }
 
-    /// Returns whether acknowledgments matter only by the data that they deliver.
+    /// Returns whether no recovery is under way and no earlier reduction or probe waits for a
+    /// verdict. Acknowledgments then matter only by the data that they deliver.
     pub fn is_at_rest(&self) -> bool {
         self.phase == Phase::Open
             && self.frto == Frto::Off
@@ -74,7 +75,7 @@ impl Recovery {
             && self.probe.is_none()
     }
 
-    /// Returns whether PRR sets the window.
+    /// Returns whether proportional rate reduction sets cwnd.
     pub fn is_reducing(&self) -> bool {
         matches!(self.phase, Phase::Reduction | Phase::FastRecovery)
     }
@@ -84,7 +85,8 @@ impl Recovery {
         matches!(self.phase, Phase::FastRecovery | Phase::Loss)
     }
 
-    /// Records a retransmission that ends at `end`, sent at `clock` of the timestamp clock.
+    /// Records that a segment that ends at `end` was retransmitted when the timestamp clock had the
+    /// value `clock`.
     pub fn retransmitted(&mut self, end: SeqNr, clock: u32) {
         if let Some(undo) = &mut self.undo {
             undo.first.get_or_insert((end, clock));
@@ -92,16 +94,17 @@ impl Recovery {
         }
     }
 
-    /// Records that the peer reported `segments` segments up to `end` as duplicates (RFC 2883).
+    /// Records that the peer reported `segments` retransmitted segments up to `end` as duplicates
+    /// (RFC 2883).
     pub fn duplicate_reported(&mut self, end: SeqNr, segments: u32) {
         if let Some(undo) = self.undo.as_mut().filter(|undo| end.is_after(undo.una)) {
             undo.unreported = undo.unreported.saturating_sub(segments);
         }
     }
 
-    /// Returns whether the last reduction was spurious: the peer reported all retransmissions as
-    /// duplicates, or acknowledged the first retransmission with an older timestamp (Eifel
-    /// detection, RFC 3522).
+    /// Returns whether the last reduction of the window was spurious. It was if the peer reported
+    /// all retransmissions as duplicates, or if `ack` acknowledges the first retransmission and
+    /// `echo`, the echoed timestamp, is older than that retransmission (Eifel detection, RFC 3522).
     pub fn was_spurious(&self, ack: SeqNr, echo: Option<u32>) -> bool {
         let Some((undo, (end, clock))) = self
             .undo
@@ -144,8 +147,8 @@ impl Recovery {
 }
 
 impl Subflow {
-    /// Returns the bytes in flight. Without SACK, each duplicate acknowledgment means that a
-    /// segment has left the network.
+    /// Returns the estimated number of bytes in flight. Without SACK, each duplicate acknowledgment
+    /// means that a segment has left the network.
     pub(super) fn pipe_bytes(&self) -> u32 {
         let left = self
             .recovery
@@ -154,7 +157,8 @@ impl Subflow {
         self.flight.in_flight_bytes().saturating_sub(left)
     }
 
-    /// Reacts to a mark, once per window (RFC 3168, section 6.1.2).
+    /// Reduces the window because of a congestion mark, at most once per window of data (RFC 3168,
+    /// section 6.1.2). Has no effect during a recovery.
     pub(super) fn congestion_marked(&mut self, now: Nanos, control: &mut Control<'_>) {
         if self.recovery.phase != Phase::Open {
             return;
@@ -165,7 +169,8 @@ impl Subflow {
         self.ecn.window_reduced();
     }
 
-    /// Begins fast recovery after a loss, unless lost segments are already being retransmitted.
+    /// Begins fast recovery after a loss. Reduces the window unless a mark has reduced it already.
+    /// Has no effect while lost segments are being retransmitted.
     pub(super) fn loss_detected(&mut self, now: Nanos, control: &mut Control<'_>) {
         if self.recovery.is_repairing() {
             return;
@@ -178,8 +183,10 @@ impl Subflow {
         self.ecn.window_reduced();
     }
 
-    /// Reacts to an expiry of the retransmission timer (RFC 6298, section 5; RFC 8985, section
-    /// 6.3).
+    /// Processes an expiry of the retransmission timer (RFC 6298, section 5; RFC 8985, section
+    /// 6.3). Marks segments lost, reduces the window at the first of consecutive expiries, and
+    /// starts F-RTO. The first expiry does not start F-RTO while lost segments are being
+    /// retransmitted.
     pub(super) fn repair_after_timeout(&mut self, now: Nanos, control: &mut Control<'_>) {
         self.mark_timed_out(now);
         if self.backoff == 0 {
@@ -225,7 +232,7 @@ impl Subflow {
         }
     }
 
-    /// Returns RACK.reo_wnd.
+    /// Returns the current RACK.reo_wnd in nanoseconds.
     pub(super) fn reordering_window(&self) -> Nanos {
         let min_rtt = self.rtt.min().unwrap_or(0);
         let srtt = self.rtt.srtt().unwrap_or(0);
@@ -234,7 +241,7 @@ impl Subflow {
         self.rack.window(min_rtt, srtt, is_certain)
     }
 
-    /// Ends the phase if its point is acknowledged.
+    /// Ends the recovery if its recovery point is acknowledged.
     pub(super) fn end_phase(&mut self, now: Nanos, control: &mut Control<'_>) {
         if !self.recovery.is_over(self.una) {
             return;
@@ -260,7 +267,8 @@ impl Subflow {
         control.recovery_exited(now);
     }
 
-    /// Sets the window by PRR after an acknowledgment that delivered `delivered` bytes.
+    /// Sets cwnd by proportional rate reduction after an acknowledgment that delivered `delivered`
+    /// bytes. `is_safe` is that of [`Prr::send_count`].
     pub(super) fn reduce_proportionally(
         &mut self,
         control: &mut Control<'_>,
@@ -289,8 +297,8 @@ impl Subflow {
         window.cwnd_bytes = pipe + count;
     }
 
-    /// Undoes the last reduction, because it was spurious (RFC 4015, section 3): clears the losses
-    /// and restores the window.
+    /// Undoes the last reduction of the window, because it was spurious (RFC 4015, section 3).
+    /// Clears the lost marks of all segments and restores cwnd and ssthresh.
     pub(super) fn undo(&mut self, now: Nanos, control: &mut Control<'_>) {
         let Some(undo) = self.recovery.undo.take() else {
             return;
@@ -311,8 +319,9 @@ impl Subflow {
         control.undone(now);
     }
 
-    /// Judges the tail loss probe by an acknowledgment (RFC 8985, section 7.4). If the probe
-    /// repaired a loss, reduces the window as if fast recovery had begun and ended with it.
+    /// Decides from an acknowledgment whether the tail loss probe repaired a loss (RFC 8985,
+    /// section 7.4). If it did, reduces the window as if fast recovery had begun and ended with
+    /// this acknowledgment.
     pub(super) fn judge_probe(
         &mut self,
         now: Nanos,
@@ -337,8 +346,8 @@ impl Subflow {
         self.recovery.probe = None;
     }
 
-    /// Arms the tail loss probe (RFC 8985, section 7.2) outside recovery, for data in flight of
-    /// which the peer has reported nothing.
+    /// Sets the timer of the tail loss probe at `now` (RFC 8985, section 7.2). Stops it in
+    /// recovery, without data in flight, or if the peer has reported data in flight by SACK.
     pub(super) fn arm_loss_probe(&mut self, now: Nanos) {
         let is_wanted = self.uses_rack()
             && !self.recovery.is_repairing()
@@ -356,14 +365,17 @@ impl Subflow {
         self.timers.arm(Timer::LossProbe, now, at);
     }
 
-    /// Returns whether RACK is on and the peer supports SACK, which RACK needs.
+    /// Returns whether the subflow uses RACK: it is switched on, and the peer supports SACK, which
+    /// RACK needs.
     pub(super) fn uses_rack(&self) -> bool {
         self.config.rack && self.has_sack
     }
 
-    /// Detects a loss for a peer without SACK: after three duplicates, and later after each partial
-    /// acknowledgment, the first segment is lost (RFC 6582, section 3.2). After a recovery, its
-    /// point must be acknowledged first.
+    /// Marks the first segment lost if a peer without SACK indicates so: after three duplicate
+    /// acknowledgments, and in fast recovery after each partial acknowledgment (RFC 6582, section
+    /// 3.2). `advanced` is whether SND.UNA advanced. Returns whether it marked the segment.
+    ///
+    /// After a recovery, duplicates count only when its recovery point is acknowledged.
     pub(super) fn detect_losses_by_duplicates(&mut self, advanced: bool) -> bool {
         let duplicates = self.recovery.duplicate_acks;
         let is_lost = match self.recovery.phase {

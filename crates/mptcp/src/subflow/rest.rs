@@ -13,13 +13,14 @@ pub(super) enum Rest {
 }
 
 impl Rest {
-    /// Returns whether there is nothing to send with that receive window.
+    /// Returns whether there is nothing to send with a receive window of `receive_window_bytes`.
     pub fn holds_with(self, receive_window_bytes: u64) -> bool {
         self.receive_window_bytes()
             .is_some_and(|most| receive_window_bytes <= most)
     }
 
-    /// Returns the largest receive window with which there is nothing to send, if that is known.
+    /// Returns the largest receive window, in bytes, with which there is nothing to send. Returns
+    /// `None` if it is not known.
     pub fn receive_window_bytes(self) -> Option<u64> {
         match self {
             Self::Nothing {
@@ -29,12 +30,13 @@ impl Rest {
         }
     }
 
-    /// Returns whether there is no data to send.
+    /// Returns whether it is known that there is no data to send.
     pub fn lacks_data(self) -> bool {
         self != Self::Unknown
     }
 
-    /// Raises the limit to the window that the peer knows, which rounding may have made larger.
+    /// Raises the limit to `offered_bytes`, the window that the peer knows, which rounding may have
+    /// made larger.
     pub fn cover(&mut self, offered_bytes: u64) {
         if let Self::Nothing {
             receive_window_bytes,
@@ -44,7 +46,7 @@ impl Rest {
         }
     }
 
-    /// Returns the state after an acknowledgment may have become due.
+    /// Returns what is still known after an acknowledgment may have become due.
     pub fn without_acks(self) -> Self {
         match self {
             Self::Unknown => Self::Unknown,

@@ -7,7 +7,8 @@ use crate::seq::SeqNr;
 use crate::time::{MICROSECOND, Nanos, SECOND};
 use crate::timer_wheel::TimerWheel;
 
-/// Linux's estimator: RFC 6298 in integers. Its variation keeps the largest deviation of a flight.
+/// Linux's estimator of RTT and RTO: RFC 6298 in integers. The variation keeps the largest
+/// deviation of a flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinuxEstimator {
     /// Smoothed RTT in eighths of a microsecond.
@@ -21,8 +22,9 @@ pub struct LinuxEstimator {
 }
 
 impl LinuxEstimator {
-    /// Records a sample. `min_us` is the lower limit of the variation. `is_new_flight` means that
-    /// all data sent before the current flight began has been acknowledged.
+    /// Records an RTT sample of `rtt_us` microseconds. `min_us` is the lower limit of the variation
+    /// in microseconds. `is_new_flight` means that all data sent before the current flight began is
+    /// acknowledged.
     pub fn sample(&mut self, rtt_us: u32, min_us: u32, is_new_flight: bool) {
         let (rtt_us, min_us) = (i64::from(rtt_us.max(1)), i64::from(min_us));
         if self.srtt_8th_us == 0 {
@@ -53,7 +55,7 @@ impl LinuxEstimator {
         self.mdev_4th_us += change;
     }
 
-    /// Returns the smoothed RTT in microseconds, if there was a sample.
+    /// Returns the smoothed RTT in microseconds, or `None` before the first sample.
     pub fn srtt_us(&self) -> Option<u64> {
         (self.srtt_8th_us > 0).then_some(self.srtt_8th_us as u64 >> 3)
     }
@@ -63,8 +65,8 @@ impl LinuxEstimator {
         self.mdev_4th_us as u64 >> 2
     }
 
-    /// Returns Linux's `rttvar` in microseconds. The RTO adds it to the smoothed RTT as it is, because
-    /// it corresponds to four times the RTTVAR of RFC 6298.
+    /// Returns Linux's `rttvar` in microseconds. The RTO adds it to the smoothed RTT as it is,
+    /// because it corresponds to four times the RTTVAR of RFC 6298.
     pub fn rttvar_us(&self) -> u64 {
         self.rttvar_us as u64
     }
@@ -83,7 +85,7 @@ pub struct RfcEstimator {
 }
 
 impl RfcEstimator {
-    /// Records a sample in nanoseconds (sections 2.2 and 2.3).
+    /// Records an RTT sample of `rtt_ns` nanoseconds (RFC 6298, sections 2.2 and 2.3).
     pub fn sample(&mut self, rtt_ns: f64) {
         let Some(srtt) = self.srtt_ns else {
             (self.srtt_ns, self.rttvar_ns) = (Some(rtt_ns), rtt_ns / 2.0);
@@ -93,25 +95,25 @@ impl RfcEstimator {
         self.srtt_ns = Some(0.875 * srtt + 0.125 * rtt_ns);
     }
 
-    /// Returns the smoothed RTT in nanoseconds, if there was a sample.
+    /// Returns the smoothed RTT in nanoseconds, or `None` before the first sample.
     pub fn srtt_ns(&self) -> Option<f64> {
         self.srtt_ns
     }
 
-    /// Returns the variation in nanoseconds.
+    /// Returns RTTVAR, the variation of the RTT, in nanoseconds.
     pub fn rttvar_ns(&self) -> f64 {
         self.rttvar_ns
     }
 
-    /// Returns the RTO in nanoseconds, limited to `min_ns..=max_ns` (sections 2.3 to 2.5). The
-    /// clock granularity is 0.
+    /// Returns the RTO in nanoseconds, limited to `min_ns..=max_ns` (RFC 6298, sections 2.3 to
+    /// 2.5). The clock granularity of the RFC is taken as 0.
     pub fn rto_ns(&self, min_ns: f64, max_ns: f64) -> f64 {
         (self.srtt_ns.unwrap_or(0.0) + 4.0 * self.rttvar_ns).clamp(min_ns, max_ns)
     }
 }
 
-/// Returns the RTO after `expiries` consecutive timeouts: doubled each time (RFC 6298, section
-/// 5.5), up to `max`.
+/// Returns `rto` after `expiries` consecutive timeouts, in nanoseconds. It is doubled for each (RFC
+/// 6298, section 5.5), up to `max`.
 pub fn backed_off(rto: Nanos, expiries: u32, max: Nanos) -> Nanos {
     rto.checked_shl(expiries)
         .filter(|doubled| doubled >> expiries == rto)
@@ -124,7 +126,7 @@ enum Estimator {
     Rfc(RfcEstimator),
 }
 
-/// The RTT state of a subflow.
+/// The RTT state of a subflow: its estimator and the min RTT.
 #[derive(Clone, Debug)]
 pub(super) struct Rtt {
     config: Arc<Config>,
@@ -151,8 +153,8 @@ impl Rtt {
         }
     }
 
-    /// Records a sample taken when `una` is the first unacknowledged and `nxt` the next number to
-    /// send.
+    /// Records an RTT sample of `rtt` nanoseconds, taken when SND.UNA was `una` and SND.NXT was
+    /// `nxt`.
     pub fn sample(&mut self, rtt: Nanos, una: SeqNr, nxt: SeqNr) {
         let is_new_flight = una.is_after(self.flight_end);
         if is_new_flight || self.srtt().is_none() {
@@ -190,7 +192,8 @@ impl Rtt {
         self.min
     }
 
-    /// Returns the RTO without back-off.
+    /// Returns the RTO in nanoseconds, without back-off. With a timer wheel, it is rounded up to
+    /// clock ticks.
     pub fn rto(&self) -> Nanos {
         if self.srtt().is_none() {
             return self.unmeasured_rto;
@@ -211,8 +214,8 @@ impl Rtt {
         backed_off(self.rto(), expiries, self.config.rto.max)
     }
 
-    /// Raises the RTO to at least 3 s if there is no sample yet, because the SYN was lost (RFC
-    /// 6298, section 5.7).
+    /// Raises the RTO to at least 3 s until the first sample, because the SYN was lost (RFC 6298,
+    /// section 5.7).
     pub fn distrust(&mut self) {
         self.unmeasured_rto = self.unmeasured_rto.max(3 * SECOND);
     }

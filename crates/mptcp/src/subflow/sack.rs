@@ -1,9 +1,10 @@
 //! Loss detection by selective acknowledgments (RFC 6675).
 
-/// Duplicates that indicate a loss (RFC 6675, section 2: DupThresh).
+/// The number of duplicate acknowledgments or SACK blocks that indicates a loss (DupThresh of RFC
+/// 6675, section 2).
 pub const DUP_THRESH: u32 = 3;
 
-/// Data that the peer reported above a segment.
+/// Counts the data that the peer has reported by SACK above a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackedAbove {
     bytes: u32,
@@ -11,14 +12,15 @@ pub struct SackedAbove {
 }
 
 impl SackedAbove {
-    /// Adds `bytes` that were reported. `continues` means that they adjoin the bytes added last.
+    /// Adds `bytes` of reported data. `continues` means that they adjoin the bytes added last, so
+    /// no new block begins.
     pub fn add(&mut self, bytes: u32, continues: bool) {
         self.bytes = self.bytes.saturating_add(bytes);
         self.blocks += u32::from(!continues);
     }
 
-    /// Returns IsLost (RFC 6675, section 4) of a segment below: three blocks or more than two
-    /// full-sized segments are reported above it.
+    /// Returns IsLost (RFC 6675, section 4) for a segment below the added data: whether at least
+    /// three blocks or more than two segments of `smss_bytes` are reported above it.
     pub fn is_lost(&self, smss_bytes: u32) -> bool {
         self.blocks >= DUP_THRESH || self.bytes > (DUP_THRESH - 1) * smss_bytes
     }

@@ -39,7 +39,7 @@ impl SendMemory {
         self.bytes
     }
 
-    /// Returns the payload that fits into the memory in segments of `segment_bytes`.
+    /// Returns the bytes of payload that fit into the memory in segments of `segment_bytes`.
     pub fn payload_bytes(self, segment_bytes: u32) -> u32 {
         match self.segmentation {
             Segmentation::Single | Segmentation::Offload => self.bytes,
@@ -50,7 +50,8 @@ impl SendMemory {
         }
     }
 
-    /// Grows the granted memory to the size for `window`.
+    /// Grows the granted memory to the size for the congestion window `window`, up to the
+    /// configured limit.
     pub fn grow(&mut self, window: &Window) {
         let wanted = granted_bytes(window.cwnd_packets(), window.mss_bytes);
         self.bytes = self.bytes.max(wanted.min(self.max_bytes));
@@ -65,8 +66,8 @@ fn granted_bytes(cwnd_packets: f64, mss_bytes: u32) -> u32 {
     (WINDOWS * cwnd_packets.max(LEAST_SEGMENTS) * per_segment) as u32
 }
 
-/// Returns the memory that Linux counts for a segment with `payload_bytes` of payload
-/// (`SKB_TRUESIZE`), in bytes. The receive buffers of most drivers have the same size.
+/// Returns the memory in bytes that Linux counts for a segment with `payload_bytes` of payload
+/// (`SKB_TRUESIZE`). The receive buffers of most drivers have the same size.
 pub fn segment_memory_bytes(payload_bytes: u32) -> u32 {
     (payload_bytes + HEADROOM_BYTES).next_power_of_two() + RECORD_BYTES
 }

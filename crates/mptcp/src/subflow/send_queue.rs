@@ -7,7 +7,7 @@ use super::Chunk;
 use crate::queue;
 use crate::sched::Range;
 
-/// Chunks in the order in which they will be sent.
+/// Holds chunks in the order in which they will be sent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SendQueue {
     chunks: VecDeque<Chunk>,
@@ -25,7 +25,7 @@ impl SendQueue {
         queue::push(&mut self.chunks, chunk);
     }
 
-    /// Forces a segment boundary after `bytes` queued bytes.
+    /// Forces a segment boundary after the first `bytes` bytes of the queue.
     pub fn end_segment_after(&mut self, bytes: u32) {
         self.boundary = bytes;
     }
@@ -45,14 +45,15 @@ impl SendQueue {
         })
     }
 
-    /// Returns the end of the first chunk that contains the byte at `offset` of the stream.
+    /// Returns the stream offset after the last byte of the first chunk that contains the byte at
+    /// `offset` of the stream.
     pub fn end_of_chunk_with(&self, offset: u64) -> Option<u64> {
         let has_it = |chunk: &&Chunk| chunk.offset <= offset && offset < chunk.end();
         self.chunks.iter().find(has_it).map(Chunk::end)
     }
 
-    /// Removes and returns the data after the forced segment boundary, or all data if no boundary is
-    /// set.
+    /// Removes the data after the forced segment boundary, or all data without a boundary, and
+    /// returns its stream ranges.
     pub fn take_back(&mut self) -> Vec<Range> {
         let mut kept = Self::default();
         while self.boundary > 0 && self.bytes > 0 {
@@ -63,8 +64,8 @@ impl SendQueue {
         taken.ranges().collect()
     }
 
-    /// Returns the length of the next segment, at most `limit` bytes. Chunks that are contiguous in
-    /// the stream count as one.
+    /// Returns the length of the next segment in bytes, at most `limit`. Chunks that are contiguous
+    /// in the stream count as one. Returns 0 if the queue is empty.
     pub fn next_len(&self, limit: u32) -> u32 {
         if self.bytes == 0 {
             return 0;
@@ -85,7 +86,7 @@ impl SendQueue {
         len.min(limit)
     }
 
-    /// Removes and returns the next `len` bytes, at most [`SendQueue::next_len`].
+    /// Removes and returns the next `len` bytes. `len` must not exceed [`SendQueue::next_len`].
     pub fn take(&mut self, len: u32) -> Chunk {
         let mut taken = self.take_from_first(len);
         while taken.payload.len() < len {

@@ -8,8 +8,8 @@ use super::Chunk;
 use crate::queue;
 use crate::seq::SeqNr;
 
-/// All unacknowledged data in the order of its sequence numbers. Data that was sent in sequence
-/// from one part of the stream is one run, so that a segment takes no memory for its bytes.
+/// Holds all unacknowledged data in the order of its sequence numbers. Data that was sent in
+/// sequence from one part of the stream is one run, so a segment takes no memory for its bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SentData {
     runs: VecDeque<Run>,
@@ -42,8 +42,8 @@ impl Run {
 }
 
 impl SentData {
-    /// Adds `chunk`, which is sent for the first time. `seq` is the sequence number of its first
-    /// byte and continues the data before.
+    /// Appends `chunk`, which is sent for the first time. `seq` is the sequence number of its first
+    /// byte and must follow the data before.
     pub fn push(&mut self, seq: SeqNr, chunk: &Chunk) {
         let last = self.runs.back_mut();
         self.is_mixed = match &last {
@@ -57,7 +57,7 @@ impl SentData {
         }
     }
 
-    /// Removes the data before `seq`, which is acknowledged.
+    /// Removes the data before the sequence number `seq`, because it is acknowledged.
     pub fn forget_before(&mut self, seq: SeqNr) {
         while self
             .runs
@@ -80,7 +80,8 @@ impl SentData {
         self.runs.clear();
     }
 
-    /// Returns `len` bytes from `seq` on, which belong to one segment.
+    /// Returns the `len` bytes from the sequence number `seq` on, with their offset in the stream.
+    /// They must belong to one segment.
     pub fn slice(&self, seq: SeqNr, len: u32) -> Chunk {
         if len == 0 {
             return Chunk::default();
@@ -93,14 +94,14 @@ impl SentData {
         }
     }
 
-    /// Returns the offset in the stream of the byte at `seq`.
+    /// Returns the offset in the stream of the byte with the sequence number `seq`.
     pub fn offset(&self, seq: SeqNr) -> u64 {
         let run = self.run_with(seq);
         run.chunk.offset + seq.distance_from(run.seq) as u64
     }
 
-    /// Returns the sequence number of the byte at `offset` of the stream; the first one, if it was
-    /// sent several times.
+    /// Returns the sequence number of the byte at `offset` of the stream, or `None` if it is not
+    /// held. If the byte was sent several times, returns the first sequence number.
     pub fn seq_of(&self, offset: u64) -> Option<SeqNr> {
         let has_it = |run: &&Run| run.chunk.offset <= offset && offset < run.chunk.end();
         let run = match self.is_mixed {

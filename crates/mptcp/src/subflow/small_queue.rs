@@ -23,12 +23,12 @@ const RETRANSMISSION_FACTOR: f64 = 2.0;
 /// in flight whatever waits.
 const ALWAYS_SENT: usize = 1;
 
-/// Segments that wait in the host.
+/// Counts the segments of a subflow that wait in its host.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SmallQueue {
     /// Memory of the waiting segments, as Linux counts it.
     waiting_bytes: u32,
-    /// Whether data was held back and nothing has left the host since.
+    /// Whether data is held back because too much data of the subflow waits in the host.
     pub is_throttled: bool,
 }
 
@@ -50,14 +50,15 @@ fn limit_bytes(pacing_rate: f64, segment_memory_bytes: u32) -> f64 {
 }
 
 impl Subflow {
-    /// Reports that a segment with `payload_bytes` waits in the host. Segments without payload do
-    /// not count.
+    /// Reports that a segment with `payload_bytes` of payload waits in the host. Segments without
+    /// payload do not count.
     pub fn waits_in_host(&mut self, payload_bytes: u32) {
         self.small_queue.waiting_bytes += memory_bytes(payload_bytes);
     }
 
-    /// Reports that a waiting segment left the host. Returns whether the subflow may now send the
-    /// data that was held back.
+    /// Reports that a segment with `payload_bytes` of payload that waited has left the host.
+    /// Returns whether the subflow may now send data that was held back. `window` is its congestion
+    /// window.
     pub fn departed(&mut self, payload_bytes: u32, window: &Window) -> bool {
         let left = memory_bytes(payload_bytes);
         let waiting = self.small_queue.waiting_bytes.saturating_sub(left);
@@ -75,7 +76,9 @@ impl Subflow {
         self.small_queue.is_throttled
     }
 
-    /// Returns whether data is held back, and records it.
+    /// Returns whether the next segment is held back because too much data of the subflow waits in
+    /// the host, and records the answer for [`Subflow::is_throttled`]. The limit for
+    /// retransmissions is twice as large.
     pub(super) fn is_held_back(
         &mut self,
         output: &Output<'_, '_>,

@@ -3,20 +3,21 @@
 use crate::time::{NEVER, Nanos};
 use crate::timer_wheel::TimerWheel;
 
-/// The events that timers wait for.
+/// Names the timers by what they wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
     /// An acknowledgment of data, SYN or FIN (RFC 6298).
     Retransmission,
-    /// An acknowledgment, before a tail loss probe (RFC 8985, section 7).
+    /// An acknowledgment; at expiry a tail loss probe is sent (RFC 8985, section 7).
     LossProbe,
-    /// A segment that may only be reordered (RFC 8985, section 6.3).
+    /// A segment that may only be late through reordering; at expiry it counts as lost (RFC 8985,
+    /// section 6.3).
     Reordering,
     /// The opening of the peer's window (RFC 9293, section 3.8.6.1).
     Persist,
     /// A second segment to acknowledge with the first (RFC 9293, section 3.8.6.3).
     DelayedAck,
-    /// An answer from an idle peer (RFC 9293, section 3.8.4).
+    /// A segment from an idle peer; at expiry a keepalive probe is sent (RFC 9293, section 3.8.4).
     Keepalive,
     /// The end of the lifetime of this connection's segments (RFC 9293, section 3.6.1).
     TimeWait,
@@ -37,7 +38,7 @@ impl Timer {
     ];
 }
 
-/// Deadlines by [`Timer`]. A timer that is not armed has [`NEVER`].
+/// Holds the deadline of each [`Timer`]. A timer that does not run has [`NEVER`].
 #[derive(Clone, Debug)]
 pub(super) struct Timers {
     expiries: [Nanos; Timer::ALL.len()],
@@ -55,8 +56,8 @@ impl Timers {
         }
     }
 
-    /// Arms `timer` at `now` for `at`, rounded up by the timer wheel if there is one. Pacing is not
-    /// rounded, because Linux has a finer timer for it too.
+    /// Sets `timer` to the time `at`, starting at `now`. The timer wheel, if there is one, rounds
+    /// the time up, except for [`Timer::Pacing`], because Linux uses a finer timer for pacing.
     pub fn arm(&mut self, timer: Timer, now: Nanos, at: Nanos) {
         let expiry = match self.wheel {
             Some(wheel) if timer != Timer::Pacing => wheel.expiry(now, at),
@@ -80,7 +81,8 @@ impl Timers {
         Some(self.expiries[timer as usize]).filter(|at| *at != NEVER)
     }
 
-    /// Returns the time to which the retransmission timer is set, if it runs. It may expire later.
+    /// Returns the time to which the retransmission timer was set, or `None` if it does not run.
+    /// With a timer wheel, it expires later.
     pub fn retransmission_at(&self) -> Option<Nanos> {
         let is_armed = self.is_armed(Timer::Retransmission);
         is_armed.then_some(self.retransmission_at)
@@ -90,14 +92,14 @@ impl Timers {
         self.deadline(timer).is_some()
     }
 
-    /// Returns the earliest deadline.
+    /// Returns the earliest deadline, or `None` if no timer runs.
     pub fn next(&self) -> Option<Nanos> {
         let first = self.expiries.iter().copied().min();
         first.filter(|at| *at != NEVER)
     }
 
-    /// Removes and returns the earliest timer that is due at `now`. Of two timers with the same
-    /// deadline, a probe comes before the retransmission.
+    /// Stops the earliest timer that is due at `now` and returns it. Returns `None` if none is due.
+    /// Of several timers with the same deadline, the retransmission timer comes last.
     pub fn take_expired(&mut self, now: Nanos) -> Option<Timer> {
         let due = |timer: &Timer| self.deadline(*timer).is_some_and(|at| at <= now);
         let expired = Timer::ALL.into_iter().rev().filter(due);

@@ -7,17 +7,17 @@ use crate::wire::{Flags, Segment, Timestamps};
 /// The age after which the last timestamp says nothing (RFC 7323, section 5.5).
 const OUTDATED_AFTER: Nanos = 24 * 24 * 3600 * SECOND;
 
-/// Returns the local timestamp, in milliseconds.
+/// Returns the value of the local timestamp clock at `now`, which counts milliseconds.
 pub(super) fn clock(now: Nanos) -> u32 {
     (now / MILLISECOND) as u32
 }
 
-/// Returns whether `one` is older than `other`, modulo 2^32.
+/// Returns whether the timestamp `one` is older than `other`, modulo 2^32.
 pub(super) fn is_older(one: u32, other: u32) -> bool {
     (one.wrapping_sub(other) as i32) < 0
 }
 
-/// The state of RFC 7323, section 4.3.
+/// The state of timestamps and PAWS (RFC 7323, section 4.3).
 #[derive(Clone, Debug, Default)]
 pub(super) struct TimestampState {
     /// Whether both hosts send timestamps.
@@ -30,13 +30,15 @@ pub(super) struct TimestampState {
 }
 
 impl TimestampState {
-    /// Starts with the timestamps in the peer's SYN.
+    /// Starts to use timestamps, because both hosts offered them. `peers` are those in the peer's
+    /// SYN.
     pub fn start(&mut self, now: Nanos, peers: Timestamps) {
         self.enabled = true;
         (self.recent, self.recent_at) = (peers.value, now);
     }
 
-    /// Returns the timestamps option of a segment.
+    /// Returns the timestamps option of a segment sent at `now`, or `None` if timestamps are not in
+    /// use.
     pub fn option(&self, now: Nanos) -> Option<Timestamps> {
         self.enabled.then_some(Timestamps {
             value: clock(now),
@@ -44,8 +46,8 @@ impl TimestampState {
         })
     }
 
-    /// Applies PAWS (section 5.3, R1). Accepts a segment without the option, because middleboxes
-    /// remove options. Linux accepts it too.
+    /// Returns whether PAWS admits `segment` at `now` (RFC 7323, section 5.3, R1). A segment
+    /// without timestamps is admitted, as in Linux, because middleboxes remove options.
     pub fn admits(&self, now: Nanos, segment: &Segment) -> bool {
         let Some(timestamps) = segment.options.timestamps.filter(|_| self.enabled) else {
             return true;
@@ -55,8 +57,8 @@ impl TimestampState {
             || now - self.recent_at > OUTDATED_AFTER
     }
 
-    /// Updates TS.Recent (section 5.3, R3) with the timestamp of the segment that the last
-    /// acknowledgment waited for.
+    /// Stores the timestamp of `segment` as TS.Recent, if it is not older and the segment starts at
+    /// or before the last acknowledgment sent (RFC 7323, section 5.3, R3).
     pub fn update(&mut self, now: Nanos, segment: &Segment) {
         let Some(timestamps) = segment.options.timestamps.filter(|_| self.enabled) else {
             return;
@@ -68,7 +70,8 @@ impl TimestampState {
         }
     }
 
-    /// Returns the timestamp that the peer echoes, unless it is 0.
+    /// Returns the timestamp that `segment` echoes, or `None` if it is 0 or timestamps are not in
+    /// use.
     pub fn echo(&self, segment: &Segment) -> Option<u32> {
         let timestamps = segment.options.timestamps.filter(|_| self.enabled)?;
         (timestamps.echo != 0).then_some(timestamps.echo)

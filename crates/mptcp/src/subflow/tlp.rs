@@ -3,13 +3,15 @@
 use crate::seq::SeqNr;
 use crate::time::{MILLISECOND, Nanos, SECOND};
 
-/// The assumed time for which a peer delays the acknowledgment of a single segment.
+/// The assumed time in nanoseconds by which a peer delays the acknowledgment of a single segment.
 pub const MAX_ACK_DELAY: Nanos = 200 * MILLISECOND;
 
 /// The probe timeout before the first RTT sample.
 const UNMEASURED: Nanos = SECOND;
 
-/// Returns the probe timeout (section 7.2), not yet limited by the retransmission timer.
+/// Returns the probe timeout in nanoseconds (RFC 8985, section 7.2): twice `srtt`, or 1 s without a
+/// sample, plus `max_ack_delay` if a single segment is in flight. The caller limits it by the
+/// retransmission timer.
 pub fn probe_timeout(srtt: Option<Nanos>, is_single_segment: bool, max_ack_delay: Nanos) -> Nanos {
     let twice = srtt.map_or(UNMEASURED, |srtt| 2 * srtt);
     if is_single_segment {
@@ -19,7 +21,7 @@ pub fn probe_timeout(srtt: Option<Nanos>, is_single_segment: bool, max_ack_delay
     }
 }
 
-/// A probe that has not been acknowledged.
+/// Describes a tail loss probe that has not been acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Probe {
     /// TLP.end_seq: SND.NXT after the probe was sent.
@@ -28,19 +30,20 @@ pub(super) struct Probe {
     pub is_retransmission: bool,
 }
 
-/// What an acknowledgment shows about a probe.
+/// What an acknowledgment shows about a tail loss probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Nothing yet.
+    /// The acknowledgment shows nothing yet.
     Open,
     /// No segment was lost.
     NoLoss,
-    /// The probe repaired a loss, which is a sign of congestion (section 7.4.2).
+    /// The probe repaired a loss, which is a sign of congestion (RFC 8985, section 7.4.2).
     Repaired,
 }
 
 impl Probe {
-    /// Judges an acknowledgment. `is_duplicate` means that it brought nothing new.
+    /// Returns what an acknowledgment with the number `ack` shows about the probe. `has_dsack`
+    /// means that it reported a duplicate, and `is_duplicate` that it brought nothing new.
     pub fn judge(&self, ack: SeqNr, has_dsack: bool, is_duplicate: bool) -> Verdict {
         if ack.is_before(self.end) {
             Verdict::Open

@@ -115,49 +115,54 @@ impl Subflow {
         self.has_sack && self.received.as_ref().is_some_and(Reassembly::has_blocks)
     }
 
-    /// Sets whether the subflow sends window updates by itself ([`Subflow::is_window_update_due`]),
-    /// as plain TCP must. A connection may send them instead.
+    /// Sets whether the subflow itself sends window updates when they are due
+    /// ([`Subflow::is_window_update_due`]). The default is true, which plain TCP needs. With false,
+    /// the connection sends them.
     pub fn set_sends_window_updates(&mut self, on: bool) {
         self.sends_window_updates = on;
     }
 
-    /// Sets whether the application waits for room in the send buffer. A congestion window that is
-    /// not filled then keeps its size.
+    /// Sets whether the application waits for room in the send buffer. While it does, a congestion
+    /// window that is not filled keeps its size.
     pub fn set_writer_waits(&mut self, on: bool) {
         self.writer_waits = on;
     }
 
-    /// Sets whether what is [owed](Subflow::owed) is acknowledged only on request
-    /// ([`Subflow::acknowledge_now`]) or when the timer expires. Otherwise it is acknowledged at
+    /// Sets whether the acknowledgment of what is [owed](Subflow::owed) waits for
+    /// [`Subflow::acknowledge_now`] or the timer. With false, which is the default, it is sent at
     /// once.
     pub fn set_waits_for_reader(&mut self, on: bool) {
         self.waits_for_reader = on;
     }
 
-    /// No longer acknowledges each segment at once after a start or a pause.
+    /// Ends the quick acknowledgments after a start or a pause. The next segments can be
+    /// acknowledged together or after a delay.
     pub fn end_quick_acks(&mut self) {
         self.acks.end_quick_acks();
     }
 
-    /// Acknowledges received data at once, with data if there is any to send.
+    /// Makes an acknowledgment of received data due at once. Data that can be sent carries it.
     pub fn acknowledge_now(&mut self) {
         self.rest = self.rest.without_acks();
         self.acks.ask(Due::Now);
     }
 
-    /// Returns what was received in order and may be acknowledged before the timer expires.
+    /// Returns what was received in order since the last acknowledgment and may be acknowledged
+    /// before the timer expires.
     pub fn owed(&self) -> Owed {
         self.acks.owed()
     }
 
-    /// Returns whether a receive window of `available` bytes is at least as large as the one
-    /// offered last.
+    /// Returns whether a receive window of `available` bytes is, up to rounding, at least as large
+    /// as the one offered last.
     pub fn keeps_window(&self, available: u64) -> bool {
         self.receive_window.is_kept(available)
     }
 
-    /// Returns whether to send a window update for a receive window of `available` bytes: the peer
-    /// knows of at most half of it, and of at most half the largest window.
+    /// Returns whether to send a window update for a receive window of `available` bytes. It is due
+    /// if the peer knows of at most half of that window and of at most half the largest window so
+    /// far, and if the window has grown by a segment or half the largest window, whichever is less.
+    /// After the peer's FIN, no update is due.
     pub fn is_window_update_due(&self, available: u64) -> bool {
         let mss = self.segment_bytes;
         let is_open = matches!(
@@ -307,7 +312,7 @@ impl Subflow {
         pipe == 0 || f64::from(pipe) + f64::from(bytes) <= control.window().cwnd_bytes
     }
 
-    /// Returns the bytes that the peer's window allows beyond the data already sent.
+    /// Returns how many bytes the peer's window allows beyond the data already sent.
     pub(super) fn usable_window(&self) -> u32 {
         let edge = self.una + self.peer_window.bytes;
         edge.distance_from(self.nxt).max(0) as u32

@@ -6,7 +6,7 @@ use crate::wire::{Flags, Segment};
 /// The largest shift count (RFC 7323, section 2.3).
 pub(super) const MAX_SHIFT: u8 = 14;
 
-/// The window that the local host offers.
+/// The receive window that the local host offers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReceiveWindow {
     /// The end of the window that was offered last.
@@ -17,23 +17,25 @@ pub(super) struct ReceiveWindow {
     size: u32,
     /// The largest window so far, in bytes.
     largest: u32,
-    /// The local shift count.
+    /// The shift count that the local host applies to the window field.
     pub shift: u8,
 }
 
 impl ReceiveWindow {
-    /// Starts the window at `next`. Its edge is `next` plus the largest window so far.
+    /// Starts the window at `next`, the first expected sequence number. Its end is `next` plus the
+    /// largest window so far.
     pub fn start(&mut self, next: SeqNr) {
         (self.offered, self.edge) = (next + self.largest, next + self.largest);
         self.size = self.largest;
     }
 
-    /// Returns the end of the window, as far as the peer can know it.
+    /// Returns the furthest end of the window that the peer can know. Data up to there is accepted.
     pub fn edge(&self) -> SeqNr {
         self.edge
     }
 
-    /// Returns the window field of a SYN, which is never scaled (RFC 7323, section 2.2).
+    /// Returns the window field of a SYN, which is never scaled (RFC 7323, section 2.2), and starts
+    /// the window at `next`. `available` is the room in the receive buffer in bytes.
     pub fn syn_field(&mut self, next: SeqNr, available: u64) -> u16 {
         let field = u16::try_from(available).unwrap_or(u16::MAX);
         self.largest = u32::from(field);
@@ -41,9 +43,11 @@ impl ReceiveWindow {
         field
     }
 
-    /// Returns the window field of a segment that acknowledges `next`, when the receive buffer has
-    /// `available` bytes beyond it. The edge moves by at least a segment or half the buffer (RFC
-    /// 9293, section 3.8.6.2.2). Rounding does not move it back.
+    /// Returns the window field of a segment that acknowledges `next`, and records the window as
+    /// offered. `available` is the room in the receive buffer in bytes.
+    ///
+    /// The end of the window moves only by at least a segment of `mss` bytes or half the largest
+    /// window, whichever is less (RFC 9293, section 3.8.6.2.2). Rounding does not move it back.
     pub fn field(&mut self, next: SeqNr, available: u64, mss: u32) -> u16 {
         let unit = 1 << self.shift;
         let available = self.limited(available);
@@ -69,15 +73,18 @@ impl ReceiveWindow {
         self.size
     }
 
-    /// Returns whether a window of `available` bytes is at least as large as the one offered last,
-    /// up to rounding.
+    /// Returns whether a window of `available` bytes is, up to rounding, at least as large as the
+    /// one offered last.
     pub fn is_kept(&self, available: u64) -> bool {
         let unit = 1 << self.shift;
         self.limited(available).next_multiple_of(unit) >= self.size
     }
 
-    /// Returns whether to send a window update. The peer knows of at most half the largest window,
-    /// the available window is at least twice as large, as in Linux, and it has grown by a segment
+    /// Returns whether to send a window update when `next` is expected and the receive buffer has
+    /// room for `available` bytes.
+    ///
+    /// It is due if the peer knows of at most half the largest window, the available window is at
+    /// least twice what the peer knows, as in Linux, and it has grown by a segment of `mss` bytes
     /// or half the largest window, whichever is less. Bytes that scaling rounds away do not count.
     pub fn is_update_due(&self, next: SeqNr, available: u64, mss: u32) -> bool {
         let available = self.limited(available) >> self.shift << self.shift;
@@ -91,7 +98,8 @@ impl ReceiveWindow {
         available.min(u64::from(u16::MAX) << self.shift) as u32
     }
 
-    /// Returns the bytes that the peer may still send in the last offered window.
+    /// Returns how many bytes the peer may still send from `next` on within the window that was
+    /// offered last.
     pub fn remaining(&self, next: SeqNr) -> u32 {
         self.offered.distance_from(next).max(0) as u32
     }
@@ -101,22 +109,22 @@ impl ReceiveWindow {
     }
 }
 
-/// The window that the peer offers.
+/// The receive window that the peer offers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PeerWindow {
-    /// SND.WND in bytes.
+    /// SND.WND: the size of the window in bytes.
     pub bytes: u32,
-    /// The largest window so far (Max(SND.WND) of RFC 9293, section 3.8.6.2.1).
+    /// The largest window so far in bytes (Max(SND.WND) of RFC 9293, section 3.8.6.2.1).
     pub largest: u32,
     /// SND.WL1 and SND.WL2: the numbers of the segment of the last update.
     updated_by: (SeqNr, SeqNr),
-    /// The peer's shift count.
+    /// The shift count that the peer applies to its window field.
     pub shift: u8,
 }
 
 impl PeerWindow {
-    /// Updates the window from a segment, unless a newer one did so before (RFC 9293, section
-    /// 3.10.7.4). Returns whether the segment changed it.
+    /// Takes the window from `segment`, unless a newer segment has set it (RFC 9293, section
+    /// 3.10.7.4). `una` is SND.UNA. Returns whether the size changed.
     pub fn update(&mut self, segment: &Segment, una: SeqNr) -> bool {
         let (seq, ack) = self.updated_by;
         let is_newer =
@@ -129,15 +137,15 @@ impl PeerWindow {
         self.bytes != before
     }
 
-    /// Returns the window of a segment in bytes. The window of a SYN is not scaled (RFC 7323,
-    /// section 2.2).
+    /// Returns the size of the window that `segment` offers, in bytes. The window of a SYN is not
+    /// scaled (RFC 7323, section 2.2).
     pub fn of(&self, segment: &Segment) -> u32 {
         let is_syn = segment.flags.contains(Flags::SYN);
         let shift = if is_syn { 0 } else { self.shift };
         u32::from(segment.window) << shift
     }
 
-    /// Sets the window to that of a segment.
+    /// Sets the window to that of `segment`.
     pub fn set(&mut self, segment: &Segment) {
         self.bytes = self.of(segment);
         self.largest = self.largest.max(self.bytes);

@@ -10,7 +10,8 @@ use super::fields::Reader;
 use crate::payload::Payload;
 use crate::seq::DataSeq;
 
-/// The ones' complement sum of the bytes added so far.
+/// Holds the ones' complement sum of the bytes added so far, from which the Internet checksum is
+/// computed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sum {
     /// The sum of 64-bit words in this machine's byte order.
@@ -26,10 +27,10 @@ impl Sum {
     }
 
     /// Creates the sum of the pseudo-header of a transport over IPv4 (RFC 9293, section 3.1) or
-    /// IPv6 (RFC 8200, section 8.1).
+    /// IPv6 (RFC 8200, section 8.1), between `source` and `destination`.
     ///
-    /// `protocol` is the transport's protocol number, and `len` the bytes of its header and
-    /// payload.
+    /// `protocol` is the transport's protocol number. `len` is the length of its header and payload
+    /// in bytes.
     #[inline]
     pub fn of_pseudo_header(source: IpAddr, destination: IpAddr, protocol: u8, len: usize) -> Self {
         let mut sum = Self::new();
@@ -44,8 +45,9 @@ impl Sum {
 
     /// Creates the sum of the pseudo-header of a mapping (RFC 8684, section 3.3.1).
     ///
-    /// Add the data of the mapping afterwards. `len` counts a DATA_FIN, although it is not a byte
-    /// of the data.
+    /// `data_seq` and `subflow_seq` are the DSN and the SSN of its first byte. `len` is its length
+    /// in bytes, including a DATA_FIN, although that is not a byte of the data. Add the data of the
+    /// mapping afterwards.
     pub fn of_mapping(data_seq: DataSeq, subflow_seq: u32, len: u16) -> Self {
         let mut sum = Self::new();
         sum.add_bytes(&data_seq.0.to_be_bytes());
@@ -81,12 +83,13 @@ impl Sum {
         payload.for_each_chunk(|chunk| self.add_bytes(chunk));
     }
 
-    /// Returns the checksum to send. The checksum field must be zero in the bytes added before.
+    /// Returns the checksum of the added bytes, to be stored in the checksum field. The field must
+    /// be zero in the added bytes.
     pub fn checksum(self) -> u16 {
         !fold(self.total).to_be()
     }
 
-    /// Returns whether the checksum contained in the added bytes is correct.
+    /// Returns whether the added bytes contain a correct checksum of themselves.
     pub fn is_right(self) -> bool {
         self.checksum() == 0
     }

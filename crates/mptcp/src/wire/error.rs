@@ -6,41 +6,41 @@ use std::fmt;
 /// Reasons why bytes could not be parsed as a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParseError {
-    /// Fewer bytes than the header needs, or than its length field states.
+    /// The input is shorter than the header, or shorter than the length that the header states.
     Truncated {
-        /// The header in question.
+        /// The header that is incomplete, or whose length field is too large.
         header: Header,
-        /// Number of bytes present.
+        /// Number of bytes present, from the start of this header.
         found_bytes: usize,
-        /// Number of bytes needed.
+        /// Number of bytes needed, from the start of this header.
         needed_bytes: usize,
     },
-    /// The length field of a header is smaller than the header itself.
+    /// The length field of a header is smaller than the smallest valid length.
     Length {
-        /// The header in question.
+        /// The header that contains the length field.
         header: Header,
-        /// The length in the field, in bytes.
+        /// The value of the length field, in bytes.
         found_bytes: usize,
         /// The smallest valid length, in bytes.
         least_bytes: usize,
     },
-    /// The IP version is neither 4 nor 6.
+    /// The IP version is not one that the parser reads: 4 or 6.
     Version {
-        /// The version field: the first four bits.
+        /// The value of the version field, which is the upper half of the first byte.
         found: u8,
     },
     /// The packet is a fragment. TCP senders avoid fragmentation (RFC 9293, section 3.7.2).
     Fragment,
-    /// The packet carries another transport than the expected one.
+    /// The packet carries another transport protocol than the parser expects.
     Protocol {
-        /// The protocol number of the packet.
+        /// The protocol number in the packet.
         found: u8,
         /// The expected protocol number.
         expected: u8,
     },
-    /// The ICMP message reports no error, or an error that does not concern TCP.
+    /// The ICMP message is no error, or an error that does not concern TCP.
     NoError {
-        /// The ICMP type.
+        /// The type field of the ICMP message.
         kind: u8,
     },
     /// A checksum is wrong: the bytes were changed after they were sent.
@@ -50,20 +50,20 @@ pub enum ParseError {
     },
 }
 
-/// A header of a packet.
+/// Names a header in a [`ParseError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Header {
-    /// IPv4 (RFC 791, section 3.1).
+    /// The IPv4 header (RFC 791, section 3.1).
     Ipv4,
-    /// IPv6 (RFC 8200, section 3).
+    /// The fixed header of IPv6 (RFC 8200, section 3).
     Ipv6,
     /// An extension header of IPv6 (RFC 8200, section 4).
     Ipv6Extension,
-    /// TCP (RFC 9293, section 3.1).
+    /// The TCP header (RFC 9293, section 3.1).
     Tcp,
-    /// UDP (RFC 768).
+    /// The UDP header (RFC 768).
     Udp,
-    /// ICMP (RFC 792) or ICMPv6 (RFC 4443, section 2.1).
+    /// The header of ICMP (RFC 792) or ICMPv6 (RFC 4443, section 2.1).
     Icmp,
 }
 
@@ -84,7 +84,8 @@ impl Header {
         Ok(())
     }
 
-    /// Splits `bytes` into the fixed part of the header and the bytes after it.
+    /// Splits `bytes` into the fixed part of the header, of `LEN` bytes, and the bytes after it.
+    /// Fails if `bytes` is shorter.
     pub(super) fn split<const LEN: usize>(
         self,
         bytes: &[u8],
@@ -97,6 +98,8 @@ impl Header {
     }
 
     /// Splits `rest`, the bytes after the fixed part of the header, into options and payload.
+    /// `header_len` is the length that the header states and `fixed_len` that of its fixed part,
+    /// both in bytes. Fails if `rest` is shorter than the options.
     pub(super) fn split_options(
         self,
         rest: &[u8],
@@ -112,8 +115,8 @@ impl Header {
             })
     }
 
-    /// Subtracts `least_bytes` from the length field `found_bytes`; an error if the field is too
-    /// small.
+    /// Returns `found_bytes` - `least_bytes`. Fails with [`ParseError::Length`] if `found_bytes`,
+    /// the value of a length field, is smaller than `least_bytes`.
     pub(super) fn len_after(
         self,
         found_bytes: usize,

@@ -28,33 +28,35 @@ const PLATEAUS_BYTES: [u32; 10] = [
 /// An ICMP error about a TCP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IcmpError {
-    /// The reason why the packet was not delivered.
+    /// Why the packet was not delivered.
     pub problem: Problem,
-    /// The address and port that sent the packet, and that the error was sent to.
+    /// The source address and port of the packet, to which the error was sent.
     pub sender: SocketAddr,
-    /// The address and port that the packet was sent to.
+    /// The destination address and port of the packet.
     pub receiver: SocketAddr,
-    /// The sequence number of the packet.
+    /// The TCP sequence number of the packet.
     pub seq: SeqNr,
 }
 
-/// Reasons why a packet did not reach its receiver.
+/// Reasons why a packet was not delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// The packet was larger than the MTU of the next link and must not be fragmented.
+    /// The packet was larger than the MTU of the next link and could not be fragmented.
     TooBig {
         /// The MTU of that link in bytes, including the IP header. If the router does not report
-        /// it, the next smaller common MTU (RFC 1191, section 5).
+        /// the MTU, the largest common MTU below the length of the packet (RFC 1191, section 5).
         mtu_bytes: u32,
     },
-    /// The receiver has no such port or no TCP (a "hard" error of RFC 9293, section 3.9.2.2).
+    /// The destination has no such port or does not support TCP (a "hard" error of RFC 9293,
+    /// section 3.9.2.2).
     Refused,
-    /// No route to the receiver, perhaps temporarily (a "soft" error of RFC 9293, section 3.9.2.2).
+    /// A router could not forward the packet, perhaps only temporarily: there is no route, or the
+    /// hop limit was exceeded (a "soft" error of RFC 9293, section 3.9.2.2).
     Unreachable,
 }
 
 impl IcmpError {
-    /// Parses an IP packet that contains an ICMP error about a TCP packet.
+    /// Parses `bytes`, an IP packet that contains an ICMP error about a TCP packet.
     ///
     /// # Errors
     /// Fails if the packet is truncated, fragmented or has a wrong checksum; if the message is not

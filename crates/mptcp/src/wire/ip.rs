@@ -48,7 +48,7 @@ pub struct Hops(Option<Arc<HopList>>);
 type HopList = ArrayVec<Ipv4Addr, 9>;
 
 impl Hops {
-    /// Creates an empty route: the packet is routed by its destination alone.
+    /// Creates an empty route, with which a packet is routed by its destination alone.
     pub fn new() -> Self {
         Self::default()
     }
@@ -106,8 +106,8 @@ pub struct Ipv4View<'a> {
 }
 
 impl<'a> Ipv4View<'a> {
-    /// Creates a view of a whole packet. Bytes after its end, such as Ethernet padding, are
-    /// ignored.
+    /// Creates a view of the packet at the start of `bytes`. Ignores bytes after its end, such as
+    /// Ethernet padding.
     ///
     /// # Errors
     /// Fails if the header is not a valid IPv4 header, or if the packet is longer than `bytes`.
@@ -118,7 +118,8 @@ impl<'a> Ipv4View<'a> {
         Ok(view)
     }
 
-    /// Creates a view of a truncated packet, as in a capture that keeps only the first bytes.
+    /// Creates a view of a packet of which `bytes` may hold only the first part, as in a capture.
+    /// The header with its options must be complete.
     ///
     /// # Errors
     /// Fails if the header is not a valid IPv4 header or is incomplete.
@@ -141,12 +142,13 @@ impl<'a> Ipv4View<'a> {
         Ipv4Addr::from(octets_at(self.header, 12))
     }
 
-    /// Returns the destination field. With a source route, this is the next hop.
+    /// Returns the address in the destination field. In a packet with a source route, this is the
+    /// next hop.
     pub fn destination(&self) -> Ipv4Addr {
         Ipv4Addr::from(octets_at(self.header, 16))
     }
 
-    /// Returns the ECN field.
+    /// Returns the value of the ECN field.
     pub fn ecn(&self) -> Ecn {
         Ecn::of_traffic_class(self.header[1])
     }
@@ -182,13 +184,14 @@ impl<'a> Ipv4View<'a> {
         OptionsIter::new(self.options)
     }
 
-    /// Returns the length of the payload in bytes, as stated in the header.
+    /// Returns the length of the payload in bytes, as stated in the header. If the packet is
+    /// truncated, this is more than [`Ipv4View::payload`] returns.
     pub fn payload_len(&self) -> usize {
         // The total length is at least the header length, which was checked at creation.
         usize::from(u16_at(self.header, 2)).saturating_sub(self.header_len())
     }
 
-    /// Returns the bytes after the header that are present.
+    /// Returns the bytes of the payload that are present.
     pub fn payload(&self) -> &'a [u8] {
         self.payload
     }
@@ -230,8 +233,8 @@ pub struct Ipv6View<'a> {
 }
 
 impl<'a> Ipv6View<'a> {
-    /// Creates a view of a whole packet. Bytes after its end, such as Ethernet padding, are
-    /// ignored.
+    /// Creates a view of the packet at the start of `bytes`. Ignores bytes after its end, such as
+    /// Ethernet padding.
     ///
     /// # Errors
     /// Fails if the header is not a valid IPv6 header, if the packet is longer than `bytes`, or if
@@ -242,7 +245,8 @@ impl<'a> Ipv6View<'a> {
         Ok(view)
     }
 
-    /// Creates a view of a truncated packet, as in a capture that keeps only the first bytes.
+    /// Creates a view of a packet of which `bytes` may hold only the first part, as in a capture.
+    /// The header and the extension headers must be complete.
     ///
     /// # Errors
     /// Fails if the header is not a valid IPv6 header, if header or extension headers are
@@ -271,7 +275,7 @@ impl<'a> Ipv6View<'a> {
         Ipv6Addr::from(octets_at(self.header, 24))
     }
 
-    /// Returns the ECN field.
+    /// Returns the value of the ECN field.
     pub fn ecn(&self) -> Ecn {
         Ecn::of_traffic_class(self.header[1] >> 4)
     }
@@ -281,17 +285,18 @@ impl<'a> Ipv6View<'a> {
         self.protocol
     }
 
-    /// Returns the length of header and extension headers in bytes.
+    /// Returns the length of the header and the extension headers in bytes.
     pub fn header_len(&self) -> usize {
         IPV6_HEADER_LEN + self.extensions_len
     }
 
     /// Returns the length of the transport's header and payload in bytes, as stated in the header.
+    /// If the packet is truncated, this is more than [`Ipv6View::payload`] returns.
     pub fn payload_len(&self) -> usize {
         usize::from(u16_at(self.header, 4)).saturating_sub(self.extensions_len)
     }
 
-    /// Returns the bytes after header and extension headers that are present.
+    /// Returns the bytes of the transport's header and payload that are present.
     pub fn payload(&self) -> &'a [u8] {
         self.payload
     }
@@ -325,7 +330,8 @@ fn check_version(first: u8, version: u8) -> Result<(), ParseError> {
     }
 }
 
-/// Returns the length in bytes of the IP header that is sent from `source` via the hops `via`.
+/// Returns the length in bytes of the IP header of a packet from `source` that passes the hops
+/// `via`.
 pub(crate) fn header_len(source: IpAddr, via: &Hops) -> usize {
     match source {
         IpAddr::V4(_) if via.is_empty() => IPV4_HEADER_LEN,
@@ -334,7 +340,8 @@ pub(crate) fn header_len(source: IpAddr, via: &Hops) -> usize {
     }
 }
 
-/// The fields of an IP header that matter to a transport.
+/// The fields of an IP header that a [`Packet`](super::Packet) or a [`UdpPacket`](super::UdpPacket)
+/// keeps.
 #[derive(Clone, Debug)]
 pub(super) struct IpHeader {
     pub(super) source: IpAddr,
@@ -344,8 +351,8 @@ pub(super) struct IpHeader {
 }
 
 impl IpHeader {
-    /// Parses a whole packet of `protocol`. Also returns the range of the transport's header and
-    /// payload in `bytes`.
+    /// Parses `bytes`, a whole packet that must carry the transport `protocol`. Returns the header,
+    /// and the range of the transport's header and payload in `bytes`.
     #[inline]
     pub(super) fn parse(bytes: &[u8], protocol: u8) -> Result<(Self, Range<usize>), ParseError> {
         let (header, found, transport) = match bytes.first().map(|first| first >> 4) {
@@ -395,7 +402,8 @@ impl IpHeader {
         Ok((header, view.protocol(), start..start + view.payload_len()))
     }
 
-    /// Appends the header of a packet to `to`.
+    /// Appends the header of a packet to `to`. `protocol` is the number of the transport, and
+    /// `payload_len` the length of its header and payload in bytes.
     ///
     /// # Panics
     /// Panics if the addresses are of different families, if there are hops over IPv6, or if the

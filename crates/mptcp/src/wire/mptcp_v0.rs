@@ -21,58 +21,59 @@ use super::mptcp_option::{
 use super::tcp_options::{OptionBytes, put};
 use crate::seq::DataSeq;
 
-/// An option of MPTCP version 0.
+/// An option of MPTCP version 0 (RFC 6824).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MptcpOptionV0 {
-    /// MP_CAPABLE (RFC 6824, section 3.1).
+    /// MP_CAPABLE opens a connection (RFC 6824, section 3.1).
     Capable {
-        /// The version: 0, unless a SYN proposes a later one.
+        /// The version in the option. It is 0, unless a SYN proposes a later one.
         version: u8,
-        /// Flags A to H.
+        /// The flags A to H, from the highest bit to the lowest.
         flags: u8,
-        /// The sender's key.
+        /// The key of the host that sends the option.
         sender_key: Key,
-        /// The receiver's key, in the third packet.
+        /// The key of the host that receives the option. Only the third packet of the handshake
+        /// carries it.
         receiver_key: Option<Key>,
     },
-    /// MP_JOIN (RFC 6824, section 3.2).
+    /// MP_JOIN adds a subflow to a connection (RFC 6824, section 3.2).
     Join(Join),
-    /// DSS (RFC 6824, section 3.3).
+    /// DSS maps data to the byte stream and acknowledges data of the connection (RFC 6824, section
+    /// 3.3).
     Dss(Dss),
-    /// ADD_ADDR (RFC 6824, section 3.4.1).
+    /// ADD_ADDR announces an address (RFC 6824, section 3.4.1).
     AddAddress {
         /// ID of the address.
         id: AddressId,
         /// The announced address.
         address: IpAddr,
-        /// The port on which the address accepts joins, if it differs from the port of the initial
-        /// subflow.
+        /// The port at which the address accepts joins; `None` for the port of the initial subflow.
         port: Option<u16>,
     },
-    /// REMOVE_ADDR (RFC 6824, section 3.4.2).
+    /// REMOVE_ADDR withdraws addresses (RFC 6824, section 3.4.2).
     RemoveAddress(RemovedAddresses),
-    /// MP_PRIO (RFC 6824, section 3.3.8).
+    /// MP_PRIO sets or clears the backup priority of subflows (RFC 6824, section 3.3.8).
     Priority {
-        /// Whether the subflow has backup priority (flag B).
+        /// Whether the subflows get backup priority (flag B).
         backup: bool,
-        /// ID of the sender's address whose subflows are concerned. `None` for the subflow that
-        /// carries the option.
+        /// ID of the sender's address whose subflows change their priority. `None` for the subflow
+        /// that carries the option.
         address_id: Option<AddressId>,
     },
-    /// MP_FAIL (RFC 6824, section 3.6).
+    /// MP_FAIL reports that data failed the checksum of its mapping (RFC 6824, section 3.6).
     Fail {
-        /// DSN of the start of the mapping that failed.
+        /// DSN of the first byte of the mapping that failed.
         data_seq: DataSeq,
     },
-    /// MP_FASTCLOSE (RFC 6824, section 3.5).
+    /// MP_FASTCLOSE aborts the whole connection (RFC 6824, section 3.5).
     FastClose {
-        /// The key of the host that receives the option.
+        /// The key of the host that receives the option. It shows that the option is not forged.
         receiver_key: Key,
     },
 }
 
 impl MptcpOptionV0 {
-    /// Parses `content`, the bytes after kind and length.
+    /// Parses `content`, the bytes of an option after its kind and length.
     ///
     /// # Errors
     /// Fails if the subtype is unknown in version 0, or if the content does not have the form of
@@ -134,7 +135,7 @@ impl MptcpOptionV0 {
         }
     }
 
-    /// Returns the length of the option in bytes, without padding.
+    /// Returns the length of the option in bytes, including kind and length, without padding.
     pub fn wire_len(&self) -> usize {
         match self {
             Self::Capable { receiver_key, .. } => 12 + 8 * usize::from(receiver_key.is_some()),

@@ -6,7 +6,8 @@ const END: u8 = 0;
 /// No operation: one byte of padding between options.
 pub(super) const NO_OPERATION: u8 = 1;
 
-/// Iterates over the options of a header as pairs of kind and value, without padding.
+/// Iterates over the options of a header. Each item is the kind of an option and the bytes after
+/// its length field. Padding is skipped.
 ///
 /// Iteration ends before the first option with an invalid length, because the start of the next
 /// option is then unknown.
@@ -24,8 +25,8 @@ impl<'a> OptionsIter<'a> {
         }
     }
 
-    /// Returns whether iteration ended at an option whose length is less than two bytes or exceeds
-    /// the header.
+    /// Returns whether iteration ended at an option whose length field is less than 2 or exceeds
+    /// the header. The answer is final only after the iterator has returned `None`.
     pub fn is_malformed(&self) -> bool {
         self.is_malformed
     }

@@ -10,23 +10,26 @@ use super::segment::{Segment, check};
 use super::tcp::TCP_PROTOCOL;
 use crate::payload::Payload;
 
-/// A TCP segment with the IP fields that matter to it. Both addresses are of the same family.
+/// A TCP segment with the IP fields that TCP needs. Both addresses are of the same family.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// The address of the sender.
     pub source: IpAddr,
-    /// The address of the final receiver.
+    /// The address of the final destination.
     pub destination: IpAddr,
     /// The ECN field of the IP header.
     pub ecn: Ecn,
-    /// The routers that the packet must pass, only over IPv4.
+    /// The routers that the packet must pass, in order. Empty over IPv6.
     pub via: Hops,
     /// The TCP segment.
     pub segment: Segment,
 }
 
 impl Packet {
-    /// Parses a packet. Its payload shares `bytes` instead of copying them.
+    /// Parses `bytes`, an IP packet. Returns the packet and the number of TCP options that were
+    /// ignored. The payload shares `bytes` instead of copying them.
+    ///
+    /// Skips extension headers of IPv6, and options of IPv4 other than the source route.
     ///
     /// Extension headers of IPv6 are skipped, as are options of IPv4 other than the source route.
     /// Also returns how many TCP options were ignored.
@@ -67,7 +70,8 @@ impl Packet {
             .emit(&options, self.source, self.destination, to);
     }
 
-    /// Returns the length of the packet in bytes, including the IP header.
+    /// Returns the length of the packet in bytes, including the IP header and the TCP header with
+    /// options.
     pub fn wire_len(&self) -> usize {
         header_len(self.source, &self.via) + self.segment.wire_len()
     }

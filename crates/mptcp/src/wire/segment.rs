@@ -11,32 +11,32 @@ use super::tcp_options::{IgnoredOptions, MAX_OPTIONS_LEN, OptionBytes, TcpOption
 use crate::payload::Payload;
 use crate::seq::SeqNr;
 
-/// The control bits of a TCP segment (RFC 9293, section 3.1).
+/// The control bits of a TCP segment (RFC 9293, section 3.1), as an 8-bit field.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Flags(pub u8);
 
 impl Flags {
     /// No control bits.
     pub const NONE: Self = Self(0);
-    /// The sender has no more data.
+    /// FIN: the sender has no more data.
     pub const FIN: Self = Self(0x01);
-    /// Synchronizes sequence numbers.
+    /// SYN: synchronizes sequence numbers.
     pub const SYN: Self = Self(0x02);
-    /// Resets the connection.
+    /// RST: resets the connection.
     pub const RST: Self = Self(0x04);
-    /// Push: the receiver should deliver the data at once.
+    /// PSH: the receiver should deliver the data to the application at once.
     pub const PSH: Self = Self(0x08);
-    /// The acknowledgment field is valid.
+    /// ACK: the acknowledgment field is valid.
     pub const ACK: Self = Self(0x10);
-    /// The urgent pointer is valid. The engine never sets this flag and reads urgent data as
+    /// URG: the urgent pointer is valid. The engine never sets this flag and reads urgent data as
     /// ordinary data (RFC 6093).
     pub const URG: Self = Self(0x20);
-    /// ECN echo (RFC 3168, section 6.1).
+    /// ECE: echoes a congestion mark (RFC 3168, section 6.1).
     pub const ECE: Self = Self(0x40);
-    /// Congestion window reduced (RFC 3168, section 6.1).
+    /// CWR: the congestion window was reduced (RFC 3168, section 6.1).
     pub const CWR: Self = Self(0x80);
 
-    /// Returns whether all bits of `others` are set.
+    /// Returns whether all bits of `others` are set in `self`.
     pub fn contains(self, others: Self) -> bool {
         self.0 & others.0 == others.0
     }
@@ -67,20 +67,22 @@ impl fmt::Debug for Flags {
     }
 }
 
-/// A TCP segment. The urgent pointer and the reserved bits are not kept.
+/// A TCP segment: the fields of the header, options and payload. The urgent pointer and the
+/// reserved bits are not kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Port of the sender.
+    /// The port of the sender.
     pub source_port: u16,
-    /// Port of the receiver.
+    /// The port of the receiver.
     pub destination_port: u16,
-    /// Sequence number of the first byte, or of the SYN.
+    /// The sequence number of the first byte of payload, or of the SYN.
     pub seq: SeqNr,
-    /// The next sequence number that the sender expects, if [`Flags::ACK`] is set.
+    /// The next sequence number that the sender expects. Valid only if [`Flags::ACK`] is set.
     pub ack: SeqNr,
-    /// Control bits.
+    /// The control bits.
     pub flags: Flags,
-    /// The window field, before window scaling is applied.
+    /// The window field, in units of 2^shift bytes, where shift is the shift count of the sender.
+    /// In a SYN, the unit is one byte.
     pub window: u16,
     /// The TCP options, including those of MPTCP.
     pub options: TcpOptions,
@@ -89,15 +91,15 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Returns how many sequence numbers the segment occupies (SEG.LEN of RFC 9293): data, SYN and
-    /// FIN.
+    /// Returns the number of sequence numbers that the segment occupies (SEG.LEN of RFC 9293): one
+    /// for each byte of payload, for a SYN and for a FIN.
     pub fn seq_len(&self) -> u32 {
         let syn = u32::from(self.flags.contains(Flags::SYN));
         let fin = u32::from(self.flags.contains(Flags::FIN));
         self.payload.len() + syn + fin
     }
 
-    /// Returns the first sequence number after the segment.
+    /// Returns the first sequence number after the segment: `seq` plus [`Segment::seq_len`].
     pub fn end(&self) -> SeqNr {
         self.seq + self.seq_len()
     }
@@ -112,8 +114,8 @@ impl Segment {
         TCP_HEADER_LEN + options + self.payload.len() as usize
     }
 
-    /// Creates the segment of a [checked](check) view, with `payload`. Also returns the ignored
-    /// options.
+    /// Creates a segment from `view`, which [`check`] has verified, and `payload`. Also returns how
+    /// many options were ignored.
     #[inline]
     pub(super) fn of_view(view: &TcpView<'_>, payload: Payload) -> (Self, IgnoredOptions) {
         let (options, ignored) = TcpOptions::parse(view.options());
@@ -130,13 +132,15 @@ impl Segment {
         (segment, ignored)
     }
 
-    /// Returns the length of header, `options` and payload in bytes.
+    /// Returns the length in bytes of the segment with `options` in serialized form: header,
+    /// options and payload.
     pub(super) fn len_with(&self, options: &OptionBytes) -> usize {
         TCP_HEADER_LEN + options.len() + self.payload.len() as usize
     }
 
-    /// Appends the bytes of the segment to `to`, with `options` as [emitted](TcpOptions::emit)
-    /// before. The checksum is that of a segment from `source` to `destination`.
+    /// Appends the bytes of the segment to `to`. `options` are the segment's options as
+    /// [`TcpOptions::emit`] returns them. `source` and `destination` are the addresses that the
+    /// checksum covers.
     pub(super) fn emit(
         &self,
         options: &OptionBytes,
@@ -174,7 +178,7 @@ impl Segment {
     }
 }
 
-/// Creates a view of a whole segment and verifies its checksum.
+/// Creates a view of `segment`, which must be complete, and verifies its checksum.
 ///
 /// # Errors
 /// Fails if the header is incomplete, or if the checksum does not match a segment from `source` to

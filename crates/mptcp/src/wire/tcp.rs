@@ -20,7 +20,8 @@ pub struct TcpView<'a> {
 }
 
 impl<'a> TcpView<'a> {
-    /// Creates a view of a whole segment. TCP has no length field: the payload ends with `bytes`.
+    /// Creates a view of the segment that `bytes` consists of. TCP has no length field, so the
+    /// payload ends with `bytes`.
     ///
     /// # Errors
     /// Fails if the header is incomplete, or if its length field is too small.
@@ -35,7 +36,7 @@ impl<'a> TcpView<'a> {
         })
     }
 
-    /// Creates a view of a truncated segment, as in a capture that keeps only the first bytes.
+    /// Creates a view of a segment of which `bytes` may hold only the first part, as in a capture.
     ///
     /// The fixed header must be complete. Options can be truncated; [`TcpView::header_len`] returns
     /// the length stated in the header.
@@ -64,42 +65,44 @@ impl<'a> TcpView<'a> {
         u16_at(self.header, 2)
     }
 
-    /// Returns the sequence number of the first byte, or of the SYN.
+    /// Returns the sequence number of the first byte of payload, or of the SYN.
     pub fn seq(&self) -> SeqNr {
         SeqNr(u32_at(self.header, 4))
     }
 
-    /// Returns the next sequence number that the sender expects.
+    /// Returns the next sequence number that the sender expects. Valid only if the ACK flag is set.
     pub fn ack(&self) -> SeqNr {
         SeqNr(u32_at(self.header, 8))
     }
 
-    /// Returns the control bits.
+    /// Returns the control bits of the lower byte: CWR, ECE, URG, ACK, PSH, RST, SYN and FIN.
     pub fn flags(&self) -> Flags {
         Flags(self.header[13])
     }
 
-    /// Returns the window field, before window scaling is applied.
+    /// Returns the window field, before window scaling is applied. The unit depends on the shift
+    /// count of the sender.
     pub fn window(&self) -> u16 {
         u16_at(self.header, 14)
     }
 
-    /// Returns the length of the header in bytes, including options.
+    /// Returns the length of the header in bytes, including options, as stated in the header.
     pub fn header_len(&self) -> usize {
         usize::from(self.header[12] >> 4) * 4
     }
 
-    /// Returns the options as pairs of kind and value.
+    /// Returns an iterator over the options, as pairs of kind and value.
     pub fn options(&self) -> OptionsIter<'a> {
         OptionsIter::new(self.options)
     }
 
-    /// Returns the bytes of all options, including padding.
+    /// Returns the bytes of all options, including padding. If the segment is truncated, some bytes
+    /// can be missing.
     pub fn option_bytes(&self) -> &'a [u8] {
         self.options
     }
 
-    /// Returns the data of the segment.
+    /// Returns the bytes of payload that are present.
     pub fn payload(&self) -> &'a [u8] {
         self.payload
     }

@@ -21,10 +21,10 @@ use super::mptcp_option::{self, MptcpOption, OptionError};
 use super::options::{NO_OPERATION, OptionsIter};
 use crate::seq::SeqNr;
 
-/// The option space of a segment, in bytes.
+/// The largest length of a segment's options, in bytes.
 pub const MAX_OPTIONS_LEN: usize = 40;
 
-/// The serialized options of a segment.
+/// The options of a segment in serialized form.
 pub type OptionBytes = ArrayVec<u8, MAX_OPTIONS_LEN>;
 
 /// Maximum segment size (RFC 9293, section 3.2).
@@ -49,13 +49,14 @@ const ALIGNMENT: usize = 4;
 /// The timestamps option (RFC 7323, section 3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timestamps {
-    /// TSval: the sender's timestamp clock.
+    /// TSval: the value of the sender's timestamp clock.
     pub value: u32,
-    /// TSecr: the echoed timestamp of the peer.
+    /// TSecr: the timestamp of the peer that the sender echoes.
     pub echo: u32,
 }
 
-/// A block of received bytes, `start..end` (RFC 2018, section 3).
+/// A block of data that the receiver reports, from `start` up to but not including `end` (RFC 2018,
+/// section 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SackBlock {
     /// The first sequence number of the block.
@@ -64,39 +65,41 @@ pub struct SackBlock {
     pub end: SeqNr,
 }
 
-/// The SACK blocks of a segment: at most four, because the option space holds no more.
+/// The SACK blocks of a segment. There are at most four, because the option space holds no more.
 pub type SackBlocks = ArrayVec<SackBlock, 4>;
 
 /// The TCP options of a segment, including those of MPTCP.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TcpOptions {
-    /// Maximum segment size in bytes (RFC 9293, section 3.7.1).
+    /// Maximum segment size that the sender accepts, in bytes (RFC 9293, section 3.7.1).
     pub mss: Option<u16>,
-    /// Window scale shift count, as received (RFC 7323, section 2.2).
+    /// Shift count of the window scale option, as received (RFC 7323, section 2.2).
     pub window_scale: Option<u8>,
-    /// Whether the sender supports selective acknowledgments (RFC 2018, section 2).
+    /// Whether the segment carries SACK-permitted: its sender can process SACK blocks (RFC 2018,
+    /// section 2).
     pub sack_permitted: bool,
     /// Timestamps (RFC 7323, section 3.2).
     pub timestamps: Option<Timestamps>,
-    /// SACK blocks. The first block reports a duplicate if it lies at or below the acknowledgment
+    /// SACK blocks. The first block reports a duplicate if it lies below the acknowledgment number
     /// or within the second block (RFC 2883).
     pub sack: SackBlocks,
     /// The MPTCP options.
     pub mptcp: MptcpOptions,
 }
 
-/// Counts options of a received segment that were ignored.
+/// Counts the options of a received segment that were ignored, by reason.
 ///
 /// RFC 9293, section 3.1, requires unknown options (MUST-6) and malformed ones (MUST-7) to be
 /// ignored; RFC 8684, section 3, requires the latter of MPTCP options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IgnoredOptions {
-    /// Options with an unknown kind, or an unknown subtype of MPTCP.
+    /// Number of options with an unknown kind, or an unknown subtype of MPTCP.
     pub unknown: u8,
-    /// Options with an invalid length or form. After an option with an impossible length, the
-    /// remaining options are lost too and not counted.
+    /// Number of options with an invalid length or form. An option with an impossible length hides
+    /// the options after it, which are lost and not counted.
     pub malformed: u8,
-    /// Repeated TCP options, and MPTCP options beyond the capacity of [`MptcpOptions`].
+    /// Number of repeated TCP options, and of MPTCP options beyond the capacity of
+    /// [`MptcpOptions`].
     pub surplus: u8,
 }
 
@@ -108,7 +111,8 @@ impl IgnoredOptions {
 }
 
 impl TcpOptions {
-    /// Parses options. Also returns how many were ignored. The first of repeated options is kept.
+    /// Parses `options`. Returns the known options, and the numbers of ignored ones. Of repeated
+    /// options, the first is kept.
     pub fn parse(mut options: OptionsIter<'_>) -> (Self, IgnoredOptions) {
         let mut parsed = Self::default();
         let mut ignored = IgnoredOptions::default();
@@ -165,9 +169,10 @@ impl TcpOptions {
         Ok(())
     }
 
-    /// Returns the length of the options with padding, in bytes. It can exceed [`MAX_OPTIONS_LEN`].
+    /// Returns the length of the options in bytes, with padding. Exceeds [`MAX_OPTIONS_LEN`] if the
+    /// options do not fit.
     ///
-    /// A sender that adds options as Linux does checks whether they fit with this length.
+    /// A sender that adds options as Linux does checks with this length whether they fit.
     #[inline]
     pub fn aligned_len(&self) -> usize {
         let mss = if self.mss.is_some() { MSS_LEN } else { 0 };
@@ -189,9 +194,10 @@ impl TcpOptions {
         mss + window_scale + timestamps + sack + mptcp.sum::<usize>()
     }
 
-    /// Returns the emitted length of the options in bytes. It can exceed [`MAX_OPTIONS_LEN`].
+    /// Returns the length of the options in bytes, as [`TcpOptions::emit`] serializes them. Exceeds
+    /// [`MAX_OPTIONS_LEN`] if the options do not fit.
     ///
-    /// This is the length with padding if the options then fit, and otherwise the length without.
+    /// The length includes padding if the options fit with it. Otherwise the options are packed.
     #[inline]
     pub fn wire_len(&self) -> usize {
         match self.aligned_len() {
@@ -213,7 +219,7 @@ impl TcpOptions {
         mss + window_scale + timestamps + sack_permitted + sack + mptcp.sum::<usize>()
     }
 
-    /// Serializes the options. The length is a multiple of four bytes.
+    /// Serializes the options. The length of the result is a multiple of four bytes.
     ///
     /// # Panics
     /// Panics if the options exceed [`MAX_OPTIONS_LEN`] bytes.
@@ -311,7 +317,7 @@ fn set<T>(field: &mut Option<T>, value: Result<T, OptionError>) -> Result<(), Op
     Ok(())
 }
 
-/// Appends bytes of an option.
+/// Appends `bytes` of an option to `to`.
 ///
 /// # Panics
 /// Panics if `to` has no space for them.

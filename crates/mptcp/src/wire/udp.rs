@@ -22,7 +22,7 @@ pub struct UdpView<'a> {
 }
 
 impl<'a> UdpView<'a> {
-    /// Creates a view of the datagram at the start of `bytes`.
+    /// Creates a view of the datagram at the start of `bytes`. Ignores bytes after its end.
     ///
     /// # Errors
     /// Fails if the datagram is longer than `bytes`, or if its length field is too small.
@@ -47,10 +47,10 @@ impl<'a> UdpView<'a> {
         u16_at(self.header, 2)
     }
 
-    /// Returns whether the checksum of the datagram from `source` to `destination` is correct.
+    /// Returns whether the checksum is correct for a datagram from `source` to `destination`.
     ///
-    /// Over IPv4, a checksum of zero means that there is none. Over IPv6, a checksum is mandatory
-    /// (RFC 8200, section 8.1).
+    /// Over IPv4, a datagram with a checksum of zero has no checksum, which counts as correct. Over
+    /// IPv6, the checksum is mandatory (RFC 8200, section 8.1).
     pub fn is_checksum_right(&self, source: IpAddr, destination: IpAddr) -> bool {
         let len = UDP_HEADER_LEN + self.payload.len();
         let mut sum = Sum::of_pseudo_header(source, destination, UDP_PROTOCOL, len);
@@ -62,7 +62,7 @@ impl<'a> UdpView<'a> {
         }
     }
 
-    /// Returns the payload of the datagram.
+    /// Returns the bytes of the payload.
     pub fn payload(&self) -> &'a [u8] {
         self.payload
     }
@@ -77,16 +77,17 @@ pub struct UdpPacket {
     pub destination: IpAddr,
     /// The ECN field of the IP header.
     pub ecn: Ecn,
-    /// Port of the sender.
+    /// The port of the sender.
     pub source_port: u16,
-    /// Port of the receiver.
+    /// The port of the receiver.
     pub destination_port: u16,
-    /// The payload of the datagram.
+    /// The bytes after the UDP header.
     pub payload: Payload,
 }
 
 impl UdpPacket {
-    /// Parses a packet. Its payload shares `bytes` instead of copying them.
+    /// Parses `bytes`, an IP packet that carries a UDP datagram. The payload shares `bytes` instead
+    /// of copying them.
     ///
     /// # Errors
     /// Fails if the packet is truncated or fragmented, if a checksum is wrong, or if it is not UDP.
@@ -138,7 +139,7 @@ impl UdpPacket {
         to[start + 6..start + 8].copy_from_slice(&checksum.to_be_bytes());
     }
 
-    /// Returns the length of the packet in bytes, including the IP header.
+    /// Returns the length of the packet in bytes, including the headers of IP and UDP.
     pub fn wire_len(&self) -> usize {
         header_len(self.source, &Hops::new()) + UDP_HEADER_LEN + self.payload.len() as usize
     }

@@ -39,7 +39,7 @@ enum Form {
     Long,
 }
 
-/// A DSN or a DATA_ACK, encoded with 32 or 64 bits.
+/// A DSN or a DATA_ACK as sent in a DSS: its lower 32 bits, or all 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataNumber {
     /// The lower 32 bits.
@@ -56,21 +56,21 @@ pub struct Mapping {
     /// SSN of the first byte, relative to the initial sequence number of the subflow: the first
     /// byte after the SYN is 1. It is 0 if only a DATA_FIN is mapped.
     pub subflow_seq: u32,
-    /// Length in bytes, including the DATA_FIN. 0 is the infinite mapping (section 3.7).
+    /// Length in bytes, including the DATA_FIN. 0 is the infinite mapping (RFC 8684, section 3.7).
     pub len: u16,
     /// Checksum of the mapping, if the connection uses checksums.
     pub checksum: Option<u16>,
 }
 
 impl Dss {
-    /// Sets or removes the DATA_ACK.
+    /// Sets the DATA_ACK, or removes it with `None`.
     #[inline]
     pub fn with_data_ack(mut self, data_ack: Option<DataNumber>) -> Self {
         (self.ack_form, self.data_ack) = Form::split(data_ack);
         self
     }
 
-    /// Sets or removes the mapping.
+    /// Sets the mapping, or removes it with `None`.
     #[inline]
     pub fn with_mapping(mut self, mapping: Option<Mapping>) -> Self {
         (self.mapping_form, self.data_seq) = Form::split(mapping.map(|mapping| mapping.data_seq));
@@ -82,26 +82,27 @@ impl Dss {
         self
     }
 
-    /// Sets or clears DATA_FIN. If it is set, the mapping contains the end of the byte stream.
+    /// Sets or clears the flag DATA_FIN. If the flag is set, the mapping covers the end of the byte
+    /// stream.
     #[inline]
     pub fn with_data_fin(mut self, data_fin: bool) -> Self {
         self.data_fin = data_fin;
         self
     }
 
-    /// Returns whether DATA_FIN is set.
+    /// Returns whether the flag DATA_FIN is set.
     #[inline]
     pub fn data_fin(&self) -> bool {
         self.data_fin
     }
 
-    /// Returns the DATA_ACK, if there is one.
+    /// Returns the DATA_ACK, or `None` if the option has none.
     #[inline]
     pub fn data_ack(&self) -> Option<DataNumber> {
         self.ack_form.join(self.data_ack)
     }
 
-    /// Returns the mapping, if there is one.
+    /// Returns the mapping, or `None` if the option has none.
     #[inline]
     pub fn mapping(&self) -> Option<Mapping> {
         let data_seq = self.mapping_form.join(self.data_seq)?;
@@ -225,8 +226,8 @@ impl DataNumber {
         }
     }
 
-    /// Returns the full 64-bit number. The lower 32 bits are expanded to the number closest to
-    /// `near`.
+    /// Returns the full 64-bit number. For a short form, this is the number closest to `near` with
+    /// the same lower 32 bits.
     pub fn expand(self, near: DataSeq) -> DataSeq {
         match self {
             Self::Short(low) => near.expand(low),

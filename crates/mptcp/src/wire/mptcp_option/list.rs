@@ -30,7 +30,7 @@ impl MptcpOptions {
         Self::default()
     }
 
-    /// Appends an option.
+    /// Appends `option` to the list.
     ///
     /// # Panics
     /// Panics if the list already contains three options.
@@ -38,7 +38,7 @@ impl MptcpOptions {
         self.try_push(option).expect("at most three options");
     }
 
-    /// Appends an option.
+    /// Appends `option` to the list if there is room for it.
     ///
     /// # Errors
     /// Returns [`OptionError::Surplus`] if the list already contains three options.

@@ -60,7 +60,7 @@ use crate::seq::DataSeq;
 pub(super) use emit::{backup_bit, put_address, put_reserved_and, put_subtype};
 pub(super) use parse::{closed, complete, failed, join, removed_addresses, split_subtype};
 
-/// The TCP option kind of all MPTCP options.
+/// The TCP option kind that all MPTCP options have in common (RFC 8684, section 3).
 pub const KIND: u8 = 30;
 
 /// The subtypes (RFC 8684, section 7.2).
@@ -81,24 +81,27 @@ pub(super) const BACKUP: u8 = 0x01;
 /// Flag E of ADD_ADDR: the option is an echo.
 const ECHO: u8 = 0x01;
 
-/// Reasons why an option is ignored.
+/// Reasons why an option of a received segment is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionError {
-    /// The kind or the subtype is unknown.
+    /// The kind of the TCP option or the subtype of the MPTCP option is unknown.
     Unknown,
-    /// The length or the form does not match the kind or subtype.
+    /// The length of the option is invalid for its kind or subtype, or its content is.
     Malformed,
-    /// The option is a repetition, or the segment has too many options.
+    /// The segment has the same TCP option already, or too many MPTCP options.
     Surplus,
 }
 
-/// A key of a connection (RFC 8684, section 3.1).
+/// A key of a host for a connection, from which the host's token and initial DSN are computed (RFC
+/// 8684, section 3.1).
 pub type Key = u64;
-/// Names a connection in MP_JOIN: the first 32 bits of the hash of its key (RFC 8684, section 3.2).
+/// Identifies a connection in the SYN of MP_JOIN: the first 32 bits of the hash of a key (RFC 8684,
+/// section 3.2).
 pub type Token = u32;
 /// A random number that one host sends in MP_JOIN (RFC 8684, section 3.2).
 pub type Nonce = u32;
-/// The ID of an address in MPTCP options. 0 is the address of the initial subflow.
+/// The ID of an address in MPTCP options. 0 is the address of the initial subflow (RFC 8684,
+/// section 3.4.1).
 pub type AddressId = u8;
 
 /// The largest number of IDs in a REMOVE_ADDR, limited by the option space of a segment.
@@ -107,55 +110,56 @@ const MAX_REMOVED_ADDRESSES: usize = MAX_OPTIONS_LEN - 3;
 /// The IDs in a REMOVE_ADDR: at least one, and at most as many as the option space can hold.
 pub type RemovedAddresses = Box<[AddressId]>;
 
-/// An option of MPTCP version 1. Large and rare variants are boxed, because options are moved with
-/// each segment.
+/// An option of MPTCP version 1 (RFC 8684). Large and rare variants are boxed, because options are
+/// moved with each segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MptcpOption {
-    /// MP_CAPABLE (RFC 8684, section 3.1).
+    /// MP_CAPABLE opens a connection (RFC 8684, section 3.1).
     Capable(Capable),
-    /// MP_JOIN (RFC 8684, section 3.2).
+    /// MP_JOIN adds a subflow to a connection (RFC 8684, section 3.2).
     Join(Join),
-    /// DSS (RFC 8684, section 3.3).
+    /// DSS maps data to the byte stream and acknowledges data of the connection (RFC 8684, section
+    /// 3.3).
     Dss(Dss),
-    /// ADD_ADDR (RFC 8684, section 3.4.1).
+    /// ADD_ADDR announces an address or echoes an announcement (RFC 8684, section 3.4.1).
     AddAddress(Box<SignalledAddress>),
-    /// REMOVE_ADDR (RFC 8684, section 3.4.2).
+    /// REMOVE_ADDR withdraws addresses (RFC 8684, section 3.4.2).
     RemoveAddress(RemovedAddresses),
-    /// MP_PRIO (RFC 8684, section 3.3.8): sets or clears the backup priority of the subflow that
-    /// carries it.
+    /// MP_PRIO sets or clears the backup priority of the subflow that carries it (RFC 8684, section
+    /// 3.3.8).
     Priority {
         /// Whether the subflow has backup priority (flag B).
         backup: bool,
     },
-    /// MP_FAIL (RFC 8684, section 3.7): data of the connection failed the checksum.
+    /// MP_FAIL reports that data failed the checksum of its mapping (RFC 8684, section 3.7).
     Fail {
-        /// DSN of the start of the mapping that failed.
+        /// DSN of the first byte of the mapping that failed.
         data_seq: DataSeq,
     },
-    /// MP_FASTCLOSE (RFC 8684, section 3.5).
+    /// MP_FASTCLOSE aborts the whole connection (RFC 8684, section 3.5).
     FastClose {
-        /// The key of the host that receives the option.
+        /// The key of the host that receives the option. It shows that the option is not forged.
         receiver_key: Key,
     },
-    /// MP_TCPRST (RFC 8684, section 3.6).
+    /// MP_TCPRST gives the reason of a RST (RFC 8684, section 3.6).
     Reset(ResetReason),
 }
 
-/// MP_CAPABLE. The flags are those of RFC 8684, section 3.1; all eight are kept as received.
+/// MP_CAPABLE in its three forms (RFC 8684, section 3.1). All eight flags are kept as received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capable {
-    /// MP_CAPABLE of a SYN. This form is parsed for any version.
+    /// MP_CAPABLE of a SYN. The parser accepts any version.
     Syn {
         /// The highest version that the sender supports.
         version: u8,
-        /// Flags A to H.
+        /// The flags A to H, from the highest bit to the lowest.
         flags: u8,
     },
     /// MP_CAPABLE of a SYN/ACK.
     SynAck {
         /// The negotiated version.
         version: u8,
-        /// Flags A to H.
+        /// The flags A to H, from the highest bit to the lowest.
         flags: u8,
         /// The acceptor's key.
         sender_key: Key,
@@ -164,18 +168,19 @@ pub enum Capable {
     Ack {
         /// The negotiated version.
         version: u8,
-        /// Flags A to H.
+        /// The flags A to H, from the highest bit to the lowest.
         flags: u8,
         /// The opener's key.
         sender_key: Key,
         /// The acceptor's key.
         receiver_key: Key,
-        /// The mapping of the segment's payload, if it has any.
+        /// The mapping of the segment's payload, or `None` if the segment has no payload.
         data: Option<InitialMapping>,
     },
 }
 
-/// The mapping in MP_CAPABLE: it covers the first data of the connection.
+/// The mapping in MP_CAPABLE, which covers the first data of the connection. It starts with the
+/// first byte of the byte stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InitialMapping {
     /// Length of the data in bytes.
@@ -185,92 +190,92 @@ pub struct InitialMapping {
 }
 
 impl Capable {
-    /// Flag A: checksums are required.
+    /// Flag A of MP_CAPABLE: the sender requires checksums.
     pub const CHECKSUM_REQUIRED: u8 = 0x80;
-    /// Flag B: extensibility. Version 1 defines no extensions.
+    /// Flag B of MP_CAPABLE: reserved for extensions. Version 1 defines none.
     pub const EXTENSIBILITY: u8 = 0x40;
-    /// Flag C: the peer must not join at the address and port of the initial subflow.
+    /// Flag C of MP_CAPABLE: the peer must not join at the address and port of the initial subflow.
     pub const NO_JOIN_TO_INITIAL: u8 = 0x20;
-    /// Flag H: the connection uses HMAC-SHA256.
+    /// Flag H of MP_CAPABLE: the connection uses HMAC-SHA256.
     pub const HMAC_SHA256: u8 = 0x01;
 }
 
-/// MP_JOIN (RFC 8684, section 3.2).
+/// MP_JOIN in its three forms (RFC 8684, section 3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Join {
     /// MP_JOIN of a SYN.
     Syn {
         /// Whether the subflow has backup priority (flag B).
         backup: bool,
-        /// ID of the address that the SYN is sent from.
+        /// ID of the source address of the SYN.
         address_id: AddressId,
-        /// The receiver's token, which names the connection.
+        /// The token of the host that receives the SYN, which identifies the connection.
         token: Token,
-        /// The random number of the host that opens the subflow.
+        /// The random number of the host that sends the SYN.
         nonce: Nonce,
     },
     /// MP_JOIN of a SYN/ACK.
     SynAck {
         /// Whether the subflow has backup priority (flag B).
         backup: bool,
-        /// ID of the address that the SYN/ACK is sent from.
+        /// ID of the source address of the SYN/ACK.
         address_id: AddressId,
-        /// The first 64 bits of the HMAC of the host that accepts the subflow.
+        /// The first 64 bits of the HMAC of the host that sends the SYN/ACK.
         truncated_hmac: u64,
-        /// The random number of the host that accepts the subflow.
+        /// The random number of the host that sends the SYN/ACK.
         nonce: Nonce,
     },
     /// MP_JOIN of the third packet.
     Ack {
-        /// The first 160 bits of the HMAC of the host that opens the subflow.
+        /// The first 160 bits of the HMAC of the host that sent the SYN.
         hmac: [u8; 20],
     },
 }
 
-/// ADD_ADDR: an announcement of an address, or the echo of one (RFC 8684, section 3.4.1).
+/// ADD_ADDR (RFC 8684, section 3.4.1): announces an address, or echoes an announcement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignalledAddress {
     /// ID of the address.
     pub id: AddressId,
     /// The announced address.
     pub address: IpAddr,
-    /// The port on which the address accepts joins, if it differs from the port of the initial
-    /// subflow.
+    /// The port at which the address accepts joins; `None` for the port of the initial subflow.
     pub port: Option<u16>,
-    /// The last 64 bits of the HMAC. `None` in an echo.
+    /// The last 64 bits of the HMAC of the announcement. `None` in an echo.
     pub truncated_hmac: Option<u64>,
 }
 
 /// MP_TCPRST: the reason why a subflow is reset (RFC 8684, section 3.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResetReason {
-    /// Flags U, V, W and T, as received.
+    /// The flags U, V, W and T, as received.
     pub flags: u8,
-    /// The reason code (RFC 8684, section 3.6).
+    /// The reason code (RFC 8684, section 3.6), such as [`ResetReason::MPTCP_ERROR`].
     pub code: u8,
 }
 
 impl ResetReason {
-    /// Flag T: the reason is transient.
+    /// Flag T of MP_TCPRST: the reason is transient, so a later join may succeed.
     pub const TRANSIENT: u8 = 0x01;
-    /// Code 0: unspecified error.
+    /// Reason code 0 of MP_TCPRST: the error is not specified.
     pub const UNSPECIFIED: u8 = 0;
-    /// Code 1: MPTCP-specific error.
+    /// Reason code 1 of MP_TCPRST: MPTCP options are invalid, such as an unknown token.
     pub const MPTCP_ERROR: u8 = 1;
-    /// Code 2: lack of resources.
+    /// Reason code 2 of MP_TCPRST: the host lacks resources for the subflow.
     pub const LACK_OF_RESOURCES: u8 = 2;
-    /// Code 3: administratively prohibited.
+    /// Reason code 3 of MP_TCPRST: the sender's policy prohibits the subflow.
     pub const PROHIBITED: u8 = 3;
-    /// Code 4: too much outstanding data.
+    /// Reason code 4 of MP_TCPRST: too much data is outstanding on the subflow that other subflows
+    /// have delivered already.
     pub const TOO_MUCH_OUTSTANDING_DATA: u8 = 4;
-    /// Code 5: unacceptable performance.
+    /// Reason code 5 of MP_TCPRST: the performance of the subflow is too low.
     pub const BAD_PERFORMANCE: u8 = 5;
-    /// Code 6: middlebox interference.
+    /// Reason code 6 of MP_TCPRST: a middlebox makes MPTCP options on the subflow invalid.
     pub const MIDDLEBOX: u8 = 6;
 
-    /// Creates a reason with `code`. Flag T is set unless the code is [`Self::MPTCP_ERROR`],
-    /// [`Self::PROHIBITED`] or [`Self::MIDDLEBOX`], because these reasons lie in the peer or the
-    /// path and last.
+    /// Creates a reason with `code`. Sets flag T unless the code is [`Self::MPTCP_ERROR`],
+    /// [`Self::PROHIBITED`] or [`Self::MIDDLEBOX`], because these reasons are lasting properties of
+    /// the peer or the path.
     pub fn of(code: u8) -> Self {
         let stays = matches!(code, Self::MPTCP_ERROR | Self::PROHIBITED | Self::MIDDLEBOX);
         let flags = if stays { 0 } else { Self::TRANSIENT };
@@ -284,7 +289,7 @@ impl ResetReason {
 }
 
 impl MptcpOption {
-    /// Returns the length of the option in bytes, without padding.
+    /// Returns the length of the option in bytes, including kind and length, without padding.
     pub fn wire_len(&self) -> usize {
         match self {
             Self::Capable(capable) => capable.wire_len(),

@@ -10,7 +10,7 @@ use crate::seq::DataSeq;
 use crate::wire::fields::Reader;
 
 impl MptcpOption {
-    /// Parses `content`, the bytes after kind and length.
+    /// Parses `content`, the bytes of an option after its kind and length.
     ///
     /// The length alone distinguishes the forms of MP_CAPABLE and MP_JOIN. The receiver must check
     /// whether its segment may carry that form.
