@@ -67,7 +67,7 @@ pub struct SlowSubflow {
 
 /// Returns the estimated time that one more segment stays on the subflow `slow`, in eighths of a
 /// microsecond. The estimate rises from the smallest to the largest smoothed round-trip time as the
-/// window fills. It is at least the current one.
+/// window fills. It is at least the current smoothed round-trip time.
 pub fn linger_time(slow: &SlowSubflow) -> u32 {
     let in_flight = slow.in_flight + 1;
     let estimate = if in_flight >= slow.cwnd {

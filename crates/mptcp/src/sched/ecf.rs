@@ -100,7 +100,7 @@ impl Estimate {
     }
 }
 
-/// The rule of [`Ecf`]: waits for the fast subflow if [`Estimate::waits`].
+/// The rule of [`Ecf`]: waits for the fast subflow if [`Estimate::waits`] returns true.
 #[derive(Clone, Debug)]
 pub struct EarliestCompletion {
     beta: f64,
@@ -119,7 +119,7 @@ impl WaitRule for EarliestCompletion {
 }
 
 /// The scheduler `ecf`: prefers the subflow with the lowest round-trip time, and leaves a slower
-/// one idle if [`Estimate::waits`].
+/// one idle if [`Estimate::waits`] returns true.
 pub type Ecf = LowestRtt<EarliestCompletion>;
 
 impl Ecf {

@@ -96,7 +96,8 @@ pub struct SubflowView {
 }
 
 impl SubflowView {
-    /// Returns whether the subflow can carry data, now or when its window opens.
+    /// Returns whether the subflow can carry data, now or when its window opens: it is usable and
+    /// not stale.
     pub fn is_available(&self) -> bool {
         self.is_usable && !self.is_stale
     }
@@ -163,7 +164,7 @@ pub struct View<'a> {
     pub now: Nanos,
     /// The reason of the call.
     pub reason: Reason,
-    /// The subflows in the order of creation.
+    /// The states of the subflows, in the order of their creation.
     pub subflows: &'a [SubflowView],
     /// The data that the decision is about; never empty.
     ///
@@ -173,9 +174,9 @@ pub struct View<'a> {
     pub head: Range,
     /// Bytes of the byte stream that the peer has acknowledged so far (DATA_ACK).
     pub acked_bytes: u64,
-    /// Bytes that the application has written so far.
+    /// Bytes of the byte stream that the application has written so far.
     pub written_bytes: u64,
-    /// Bytes that have been assigned to a subflow so far.
+    /// Bytes of the byte stream that have been assigned to a subflow so far.
     pub assigned_bytes: u64,
     /// The peer's receive window in bytes, from [`View::acked_bytes`] on.
     pub window_bytes: u64,
@@ -248,23 +249,23 @@ pub enum Decision {
     /// Assign the first `bytes` of [`View::head`] to a subflow. Data that was sent before is sent
     /// again.
     Assign {
-        /// Index into [`View::subflows`].
+        /// The subflow that gets the data, as an index into [`View::subflows`].
         subflow: usize,
-        /// Number of bytes, above 0 and at most the length of the head.
+        /// Number of bytes to assign, above 0 and at most the length of [`View::head`].
         bytes: u32,
     },
     /// Assign a range other than the head to a subflow. Used by `redundant`, whose subflows go
     /// through the byte stream independently, and by `x-lamps` for second copies.
     AssignRange {
-        /// Index into [`View::subflows`].
+        /// The subflow that gets the data, as an index into [`View::subflows`].
         subflow: usize,
-        /// The data, all of it written and not all of it acknowledged.
+        /// The range to assign. All of it is written, and not all of it is acknowledged.
         range: Range,
     },
     /// Reduce the congestion window and the slow start threshold of a subflow as [`penalized`]
     /// defines. The engine then calls the scheduler again.
     Penalize {
-        /// Index into [`View::subflows`].
+        /// The subflow to penalize, as an index into [`View::subflows`].
         subflow: usize,
     },
     /// Send nothing until something changes.
@@ -278,7 +279,8 @@ pub trait Scheduler: Debug + Send {
     fn next(&mut self, view: &View<'_>) -> Decision;
 }
 
-/// The order in which schedulers go through subflows. It decides between equal ones.
+/// The order in which schedulers go through subflows. Among subflows that are otherwise equal, the
+/// order decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SubflowOrder {
     /// The first created subflow first, as in mainline.

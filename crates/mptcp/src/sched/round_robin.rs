@@ -101,7 +101,8 @@ fn turn_in_round(
     })
 }
 
-/// The scheduler `round_robin`; see [`next_turn`].
+/// The scheduler `round_robin`: the subflows take turns of a fixed number of segments. See
+/// [`next_turn`] for the rule.
 #[derive(Clone, Debug)]
 pub struct RoundRobin {
     order: SubflowOrder,

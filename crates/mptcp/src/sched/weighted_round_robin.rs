@@ -66,7 +66,8 @@ pub fn pass_turn(credits: &mut [f64], weights: &[Option<f64>], index: usize) {
     credits[index] -= weights.iter().flatten().sum::<f64>();
 }
 
-/// The scheduler `weighted_round_robin`; see [`heaviest`]. A turn is one segment.
+/// The scheduler `weighted_round_robin`: the subflows take turns of one segment, as often as their
+/// weights say. See [`heaviest`] for the rule.
 #[derive(Clone, Debug)]
 pub struct WeightedRoundRobin {
     order: SubflowOrder,
