@@ -41,7 +41,8 @@ pub fn increase_factor(alpha: f64) -> f64 {
     (1.0 + alpha) / 2.0 * ((4.0 + alpha) / 5.0)
 }
 
-/// Returns the packets by which the window of `paths[this]` grows per acknowledged packet.
+/// Returns the packets by which the window of `paths[this]` grows per acknowledged packet: the
+/// linked increase times [`increase_factor`].
 pub fn increase(paths: &[Path], this: usize) -> f64 {
     linked_increase(paths, this) * increase_factor(alpha(paths, this))
 }

@@ -119,7 +119,7 @@ impl Window {
     }
 }
 
-/// All windows of a connection, the subflow that a hook concerns, and the time.
+/// The states of all subflows of a connection, the subflow that a hook concerns, and the time.
 #[derive(Debug)]
 pub struct Context<'a> {
     now: Nanos,
@@ -147,12 +147,12 @@ impl<'a> Context<'a> {
         self.subflow
     }
 
-    /// Returns the window of the subflow that the hook concerns.
+    /// Returns the state of the subflow that the hook concerns.
     pub fn this(&self) -> &Window {
         &self.windows[self.subflow]
     }
 
-    /// Returns the windows of all subflows in the order in which they were added, including the one
+    /// Returns the states of all subflows in the order in which they were added, including the one
     /// that the hook concerns.
     pub fn all(&self) -> &[Window] {
         self.windows
@@ -226,7 +226,8 @@ pub enum Congestion {
     Timeout,
 }
 
-/// The congestion control of a connection. Hooks do nothing by default.
+/// The congestion control of one connection, which the engine calls through hooks. Optional hooks
+/// do nothing by default.
 pub trait CongestionControl: Debug + Send {
     /// Called after a subflow was added. It is the subflow of `_context` and has the highest
     /// number.

@@ -29,8 +29,8 @@ pub(in crate::cc) const ROW: Control = Control {
 /// point.
 const EQUAL: f64 = 1e-12;
 
-/// The thresholds that define the set B of best paths and the set M of paths with the largest
-/// window.
+/// The sets of OLIA: the set B of best paths and the set M of paths with the largest window, kept
+/// as the thresholds that define them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sets {
     best_quality: f64,
@@ -91,8 +91,8 @@ pub fn alpha(paths: &[Path], this: usize) -> f64 {
     }
 }
 
-/// Returns the packets by which the window of `paths[this]` grows per acknowledged packet. Can be
-/// negative.
+/// Returns the packets by which the window of `paths[this]` grows per acknowledged packet: the
+/// linked increase plus alpha/w. Can be negative.
 pub fn increase(paths: &[Path], this: usize) -> f64 {
     linked_increase(paths, this) + alpha(paths, this) / paths[this].window_packets
 }

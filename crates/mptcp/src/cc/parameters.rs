@@ -243,7 +243,7 @@ pub struct Cubic {
     /// Whether a flow yields capacity if it has a loss before it reaches its former window (RFC
     /// 9438, section 4.7).
     pub fast_convergence: bool,
-    /// How slow start ends.
+    /// The condition under which slow start ends.
     pub slow_start: SlowStart,
 }
 
@@ -325,8 +325,8 @@ pub struct FixedCwnd {
 /// Parameters of Dynamic Window Coupling.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dwc {
-    /// The point between its smallest (0) and its largest (1) smoothed round-trip time above which
-    /// a subflow counts as congested.
+    /// The point between the smallest (0) and the largest (1) smoothed round-trip time of a subflow
+    /// above which the subflow counts as congested.
     pub delay_fraction: f64,
 }
 

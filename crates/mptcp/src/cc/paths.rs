@@ -3,10 +3,11 @@
 use super::{Context, Window};
 use crate::time::seconds;
 
-/// A subflow in a formula. Not to be confused with a path of the network.
+/// A subflow in the formulas of coupled congestion controls. Not to be confused with a path of the
+/// network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Path {
-    /// Index of the subflow.
+    /// Number of the subflow in its connection: its index into [`Context::all`].
     pub subflow: usize,
     /// Congestion window w in full-sized segments, not rounded.
     pub window_packets: f64,

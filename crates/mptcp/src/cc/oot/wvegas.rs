@@ -76,7 +76,8 @@ pub struct RoundEnd {
 /// The rule by which `wvegas-oot` made a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Branch {
-    /// Slow start ends because queues grow.
+    /// Slow start ends, because more packets are queued than
+    /// [`Wvegas::gamma_packets`](parameters::Wvegas::gamma_packets).
     LeaveSlowStart,
     /// Slow start continues. The caller still has to add the acknowledged packets to the window.
     SlowStart,
@@ -102,7 +103,7 @@ pub struct Decision {
 }
 
 /// Returns the decision at the end of a round that had enough RTT samples. `end` is the state of
-/// the subflow before the decision.
+/// the subflow before the decision. `parameters` give the queue lengths to keep.
 pub fn decide(end: &RoundEnd, parameters: &parameters::Wvegas) -> Decision {
     let (window, rtt) = (u64::from(end.window_packets), u64::from(end.rtt_us));
     let mut decision = Decision {
