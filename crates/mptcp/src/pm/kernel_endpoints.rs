@@ -82,7 +82,7 @@ impl EndpointFlags {
     pub const BACKUP: Self = Self(1 << 2);
     /// Subflows are opened from the endpoint to all addresses of the peer.
     pub const FULLMESH: Self = Self(1 << 3);
-    /// The kernel created the endpoint for a source address without endpoint.
+    /// The kernel itself created the endpoint, because a subflow used a source address without one.
     pub const IMPLICIT: Self = Self(1 << 4);
     /// A subflow is opened from the endpoint to one announced address of the peer.
     pub const LAMINAR: Self = Self(1 << 5);

@@ -104,7 +104,7 @@ impl FourTuple {
     }
 }
 
-/// A local and a remote address that packets can travel between.
+/// A local and a remote address between which a subflow can exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AddressPair {
     /// The local address.

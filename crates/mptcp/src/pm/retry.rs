@@ -3,9 +3,9 @@
 use super::Nanos;
 use crate::time::{MILLISECOND, SECOND};
 
-/// Whether a subflow is reopened that failed, or that the peer or the stack closed, while both its
-/// addresses are up. When an address comes back or is announced again, the subflow is opened in any
-/// case.
+/// Whether a subflow is reopened after it failed, or after the peer or the stack closed it, while
+/// both its addresses are up. If one of its addresses comes back or is announced again, the subflow
+/// is opened in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recreation {
     /// The subflow is not reopened.
