@@ -280,8 +280,8 @@ impl Connection {
         self.is_ending && self.send.acked() == self.send.written()
     }
 
-    /// Returns whether the local stream has ended and the peer has acknowledged every byte and the
-    /// end of it.
+    /// Returns whether the local stream has ended, and the peer has acknowledged every byte and the
+    /// end of the stream.
     pub fn has_delivered_all(&self) -> bool {
         let has_fin_acked = |state| matches!(state, State::FinWait2 | State::TimeWait);
         let is_told = match self.session.mode {

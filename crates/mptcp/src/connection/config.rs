@@ -21,8 +21,8 @@ pub struct Config {
     /// Whether this host requests MPTCP as opener and grants it as acceptor. If false, the
     /// connection is plain TCP.
     pub is_multipath: bool,
-    /// Whether this host requires checksums (RFC 8684, section 3.3.1). They are used if either host
-    /// requires them.
+    /// Whether this host requires DSS checksums (RFC 8684, section 3.3.1). They are used if either
+    /// host requires them.
     pub uses_checksums: bool,
     /// Size of the send buffer, which holds data written and not acknowledged.
     pub send_buffer: Buffer,
@@ -64,7 +64,7 @@ pub struct Config {
 /// The size of a buffer, in bytes of payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Buffer {
-    /// The buffer keeps this size.
+    /// The buffer always has the size in the value, in bytes.
     Fixed(u64),
     /// The buffer grows with the traffic, as in Linux, and never shrinks.
     ///
@@ -123,7 +123,8 @@ pub enum Fallback {
     /// TCP.
     #[default]
     Rfc,
-    /// Resets the subflow instead, so that the connection never delivers a byte that was not sent.
+    /// Resets the subflow instead of continuing as plain TCP, so that the connection never delivers
+    /// a byte that the peer did not send.
     Strict,
 }
 

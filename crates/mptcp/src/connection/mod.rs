@@ -176,8 +176,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Opens a connection at `now` as opener. Its first segment, which
-    /// [`Connection::poll_transmit`] returns, is a SYN.
+    /// Opens a connection at `now` as opener, with the parameters `config` and the algorithms
+    /// `algorithms`. Its first segment, which [`Connection::poll_transmit`] returns, is a SYN.
     ///
     /// `four` are the addresses and ports of the initial subflow. `key` is the key of this host.
     /// `rng` chooses the initial sequence number.
@@ -194,8 +194,9 @@ impl Connection {
         connection
     }
 
-    /// Accepts a connection at `now` as acceptor. Its first segment, which
-    /// [`Connection::poll_transmit`] returns, is a SYN/ACK with the sequence number `iss`.
+    /// Accepts a connection at `now` as acceptor, with the parameters `config` and the algorithms
+    /// `algorithms`. Its first segment, which [`Connection::poll_transmit`] returns, is a SYN/ACK
+    /// with the sequence number `iss`.
     ///
     /// `syn` is the SYN of the peer. `four` are the addresses and ports of the initial subflow, as
     /// this host sees them. `key` is the key of this host.
