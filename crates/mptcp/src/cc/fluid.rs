@@ -45,7 +45,7 @@ pub enum NoEquilibrium {
     NoFluid {
         /// Name of the congestion control.
         control: String,
-        /// The reason, as the end of a sentence about the congestion control.
+        /// The reason, as a clause without capital letter and full stop.
         because: &'static str,
     },
     /// No paths were given.
