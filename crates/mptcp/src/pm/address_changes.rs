@@ -45,8 +45,7 @@ impl AddressChanges {
         self.due.get_or_insert(now.saturating_add(self.delay_ns));
     }
 
-    /// Returns the time from which [`AddressChanges::take`] returns changes, or `None` if there are
-    /// none.
+    /// Returns when to call [`AddressChanges::take`] next, or `None` if no change is pending.
     pub fn poll_timeout(&self) -> Option<Nanos> {
         self.due
     }

@@ -248,8 +248,9 @@ pub trait PathManager: Debug + Send {
     /// Handles `event`, which happened at `now`. Appends the resulting commands to `commands`.
     fn handle(&mut self, now: Nanos, event: &Event, commands: &mut Vec<Command>);
 
-    /// Returns the ID of the local address `_local`, to which the peer opens a subflow. Commands
-    /// use the same ID. Returns `None` if the policy has no ID for it; the stack then assigns one.
+    /// Returns the ID of the local address `_local`, to which the peer opens a subflow. The policy
+    /// may assign a new ID, and its commands use the same one. Returns `None` if the policy has no
+    /// ID for the address; the stack then assigns one.
     fn local_id(&mut self, _local: SocketAddr) -> Option<AddressId> {
         None
     }
