@@ -25,26 +25,29 @@ pub(in crate::cc) const ROW: Control = Control {
     fluid: Ok(|paths, _| fluid::balia(paths)),
 };
 
-/// Limit of alpha for the decrease: a loss reduces the window by at most three quarters.
+/// Upper limit of alpha in [`decrease`]: a loss reduces the window by at most three quarters.
 pub const LARGEST_DECREASE_ALPHA: f64 = 1.5;
 
-/// Returns the ratio of the fastest path's rate to the rate of `paths[this]`, at least 1.
+/// Returns alpha of `paths[this]`: the rate of the fastest path divided by the rate of this path,
+/// at least 1.
 pub fn alpha(paths: &[Path], this: usize) -> f64 {
     let fastest = paths.iter().map(Path::rate).fold(0.0, f64::max);
     fastest / paths[this].rate()
 }
 
-/// Returns the factor applied to the linked increase: (1+alpha)/2 (4+alpha)/5.
+/// Returns the factor by which BALIA multiplies the linked increase: (1+alpha)/2 (4+alpha)/5.
+/// `alpha` is that of the path ([`alpha`]).
 pub fn increase_factor(alpha: f64) -> f64 {
     (1.0 + alpha) / 2.0 * ((4.0 + alpha) / 5.0)
 }
 
-/// Returns the packets by which the window of `paths[this]` grows per acknowledged packet.
+/// Returns the packets by which the window of `paths[this]` grows per acknowledged packet: the
+/// linked increase times [`increase_factor`].
 pub fn increase(paths: &[Path], this: usize) -> f64 {
     linked_increase(paths, this) * increase_factor(alpha(paths, this))
 }
 
-/// Returns the packets by which a loss reduces the window: w/2 min(alpha, 1.5).
+/// Returns the packets by which a loss on `paths[this]` reduces its window w: w/2 min(alpha, 1.5).
 pub fn decrease(paths: &[Path], this: usize) -> f64 {
     paths[this].window_packets / 2.0 * alpha(paths, this).min(LARGEST_DECREASE_ALPHA)
 }

@@ -28,12 +28,13 @@ pub(in crate::cc) const ROW: Control = Control {
     fluid: Err("its windows follow rates, not losses"),
 };
 
-/// The gain that doubles the delivery rate each round (draft, section 4.3.2.1).
+/// The pacing gain in Startup, which doubles the delivery rate each round
+/// (draft-cardwell-iccrg-bbr-congestion-control-00, section 4.3.2.1).
 pub const STARTUP_GAIN: f64 = 2.0 / LN_2;
-/// The gain that drains in one round the queue that Startup built.
+/// The pacing gain in Drain, which empties in one round the queue that Startup built.
 pub const DRAIN_GAIN: f64 = LN_2 / 2.0;
-/// The window in bandwidth-delay products. It leaves room for delayed and aggregated
-/// acknowledgments.
+/// The congestion window in ProbeBW, as a multiple of the bandwidth-delay product. It leaves room
+/// for delayed and aggregated acknowledgments.
 pub const CWND_GAIN: f64 = 2.0;
 
 const PROBE_BW_GAINS: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
@@ -46,7 +47,8 @@ const LEAST_WINDOW_PACKETS: f64 = 4.0;
 const FULL_PIPE_GROWTH: f64 = 1.25;
 const FULL_PIPE_ROUNDS: u32 = 3;
 
-/// Returns the bytes in flight that correspond to `gain` bandwidth-delay products.
+/// Returns `gain` bandwidth-delay products in bytes. The product is the bandwidth in bytes per
+/// second, `bytes_per_second`, times the smallest round-trip time in seconds, `min_rtt_s`.
 pub fn inflight_bytes(bytes_per_second: f64, min_rtt_s: f64, gain: f64) -> f64 {
     gain * (bytes_per_second * min_rtt_s)
 }

@@ -30,8 +30,8 @@ pub fn increase(total_packets: f64) -> f64 {
     1.0 / total_packets
 }
 
-/// Returns the window of the subflow that had the loss. It shrinks by half of the sum of all
-/// windows, and to no less than 0.
+/// Returns the window of a subflow after a loss, in packets. It was `window_packets` before and
+/// shrinks by half of `total_packets`, the sum of all windows, but not below 0.
 pub fn after_loss(window_packets: f64, total_packets: f64) -> f64 {
     (window_packets - total_packets / 2.0).max(0.0)
 }

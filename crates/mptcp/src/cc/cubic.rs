@@ -48,17 +48,18 @@ const FASTEST: u32 = 2;
 /// of the window.
 const ABOVE_CURVE: u32 = 100;
 
-/// The parameters as the kernel represents them: in units of 1/1024.
+/// The parameters of CUBIC as the kernel represents them: in units of 1/1024.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scaled {
-    /// `beta`: the fraction of the window that remains after a loss, in 1024ths.
+    /// Fraction of the window that remains after a loss, in 1024ths.
     pub beta: u32,
-    /// Steepness of the curve in 1024ths of a packet per cubic second. A multiple of 10.
+    /// Steepness C of the curve, in 1024ths of a packet per cubic second. A multiple of 10.
     pub steepness: u32,
 }
 
 impl Scaled {
-    /// Rounds the parameters to the nearest fractions.
+    /// Converts `cubic`: rounds its `beta` to the nearest 1/1024, and its `c` to the nearest
+    /// multiple of 10/1024, at least one.
     pub fn of(cubic: &parameters::Cubic) -> Self {
         Self {
             beta: libm::round(cubic.beta * 1024.0) as u32,
@@ -66,13 +67,15 @@ impl Scaled {
         }
     }
 
-    /// Returns ssthresh after a loss in packets, before the floor applies.
+    /// Returns ssthresh in packets after a loss at a congestion window of `window` packets. The
+    /// smallest ssthresh is not applied.
     pub fn after_loss(self, window: u32) -> u32 {
         (u64::from(window) * u64::from(self.beta) / 1024) as u32
     }
 
-    /// Returns W_max in packets after a loss. With `fast_convergence`, a `window` below `last_w_max`
-    /// reduces it further.
+    /// Returns W_max in packets after a loss at a congestion window of `window` packets. W_max is
+    /// `window`, or less with `fast_convergence` if `window` is below `last_w_max`, the W_max
+    /// before the loss.
     pub fn w_max_after_loss(self, window: u32, last_w_max: u32, fast_convergence: bool) -> u32 {
         if fast_convergence && window < last_w_max {
             (u64::from(window) * u64::from(1024 + self.beta) / 2048) as u32
@@ -81,14 +84,15 @@ impl Scaled {
         }
     }
 
-    /// Returns K in 1024ths of a second for a curve that must rise by `rise_packets`.
+    /// Returns K, the time that the curve takes to rise by `rise_packets` to its origin, in 1024ths
+    /// of a second.
     pub fn time_to_origin(self, rise_packets: u32) -> u64 {
         let cube = (1_u64 << 40) / u64::from(self.steepness) * u64::from(rise_packets);
         libm::cbrt(cube as f64) as u64
     }
 
-    /// Returns the distance of the curve from its origin in packets, `away` 1024ths of a second
-    /// before or after it reaches the origin.
+    /// Returns the distance of the curve from its origin in packets. `away` is the time before or
+    /// after the curve reaches its origin, in 1024ths of a second.
     pub fn rise(self, away: u64) -> u32 {
         let away = u128::from(away);
         u32::try_from((u128::from(self.steepness) * away * away * away) >> 40).unwrap_or(u32::MAX)

@@ -24,42 +24,50 @@ pub(in crate::cc) const ROW: Control = Control {
     fluid: Err(fluid::GROWS_WITH_TIME),
 };
 
-/// Returns K: the seconds that the curve takes to rise from `cwnd_epoch` to `w_max`, both in
-/// packets (RFC 9438, equation 2). 0 if it does not have to rise.
+/// Returns K, the seconds that the curve takes to rise from `cwnd_epoch` to `w_max`, both in
+/// packets (RFC 9438, equation 2). Returns 0 if the curve does not have to rise. `c` is the
+/// steepness in packets per cubic second.
 pub fn time_to_w_max(w_max: f64, cwnd_epoch: f64, c: f64) -> f64 {
     libm::cbrt((w_max - cwnd_epoch).max(0.0) / c)
 }
 
-/// Returns W_cubic(t) in packets, `t` seconds after the start of the epoch (RFC 9438, equation 1).
+/// Returns W_cubic(t), the window of the curve in packets, `t` seconds after the start of the epoch
+/// (RFC 9438, equation 1). `k` is K in seconds, `w_max` is W_max in packets, and `c` is the
+/// steepness in packets per cubic second.
 pub fn window(t: f64, k: f64, w_max: f64, c: f64) -> f64 {
     let since_k = t - k;
     c * (since_k * since_k * since_k) + w_max
 }
 
-/// Returns the target window one round-trip time later, from W_cubic at that time (RFC 9438,
-/// section 4.2).
+/// Returns the target window in packets: `window_after_rtt`, but at least `cwnd` and at most 1.5
+/// times `cwnd` (RFC 9438, section 4.2). `window_after_rtt` is W_cubic one round-trip time later.
+/// Both arguments are in packets.
 pub fn target(window_after_rtt: f64, cwnd: f64) -> f64 {
     window_after_rtt.clamp(cwnd, 1.5 * cwnd)
 }
 
-/// Returns the packets by which the window grows per acknowledged packet.
+/// Returns the packets by which the window grows per acknowledged packet, from `cwnd` towards
+/// `target`, both in packets (RFC 9438, sections 4.4 and 4.5).
 pub fn increase(target: f64, cwnd: f64) -> f64 {
     (target - cwnd) / cwnd
 }
 
-/// Returns the additive increase that, with a decrease to `beta`, has the same mean window as Reno
-/// (RFC 9438, section 4.3).
+/// Returns the additive increase, in packets per round trip, that has the same mean window as Reno
+/// if a loss reduces the window to the fraction `beta` (RFC 9438, section 4.3).
 pub fn friendly_alpha(beta: f64) -> f64 {
     3.0 * (1.0 - beta) / (1.0 + beta)
 }
 
-/// Returns W_est in packets after `acked_packets` were acknowledged (RFC 9438, equation 4).
+/// Returns W_est, the estimate of Reno's window in packets, after `acked_packets` were acknowledged
+/// (RFC 9438, equation 4). `w_est` is W_est before, and `cwnd` the congestion window, both in
+/// packets. `alpha` is the additive increase in packets per round trip.
 pub fn friendly_window(w_est: f64, acked_packets: f64, cwnd: f64, alpha: f64) -> f64 {
     w_est + alpha * acked_packets / cwnd
 }
 
-/// Returns W_max after a loss in packets. It is below cwnd if the last W_max was not reached (RFC
-/// 9438, section 4.7).
+/// Returns W_max in packets after a loss at a congestion window of `cwnd` packets. W_max is `cwnd`,
+/// or less with `fast_convergence` if `cwnd` is below `last_w_max`, the W_max before the loss (RFC
+/// 9438, section 4.7). `beta` is the fraction of the window that remains after a loss.
 pub fn w_max_after_loss(cwnd: f64, last_w_max: f64, beta: f64, fast_convergence: bool) -> f64 {
     if fast_convergence && cwnd < last_w_max {
         cwnd * (1.0 + beta) / 2.0
@@ -68,7 +76,8 @@ pub fn w_max_after_loss(cwnd: f64, last_w_max: f64, beta: f64, fast_convergence:
     }
 }
 
-/// Returns ssthresh after a loss in packets (RFC 9438, section 4.6).
+/// Returns ssthresh after a loss in packets: the fraction `beta` of `window`, but at least `floor`,
+/// both in packets (RFC 9438, section 4.6).
 pub fn ssthresh_after_loss(window: f64, beta: f64, floor: f64) -> f64 {
     (window * beta).max(floor)
 }

@@ -46,14 +46,16 @@ pub(in crate::cc) const ROW: Control = Control {
     fluid: Err("which subflows are coupled changes all the time"),
 };
 
-/// Returns the smoothed delay above which a subflow counts as congested: `fraction` of the way from
-/// its smallest to its largest delay.
+/// Returns the smoothed round-trip time in seconds above which a subflow counts as congested:
+/// `fraction` of the way from its smallest smoothed round-trip time, `least_s`, to its largest,
+/// `largest_s`.
 pub fn delay_threshold(least_s: f64, largest_s: f64, fraction: f64) -> f64 {
     least_s + fraction * (largest_s - least_s)
 }
 
-/// Returns whether a subflow with a smoothed delay of `delay_s` joins the group of one that had a
-/// loss.
+/// Returns whether a subflow with a smoothed round-trip time of `delay_s` seconds counts as
+/// congested and joins the group of a subflow that had a loss. The other arguments are those of
+/// [`delay_threshold`].
 pub fn is_delayed(delay_s: f64, least_s: f64, largest_s: f64, fraction: f64) -> bool {
     delay_s > delay_threshold(least_s, largest_s, fraction)
 }

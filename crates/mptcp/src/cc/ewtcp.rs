@@ -44,8 +44,8 @@ pub(in crate::cc) const ROW: Control = Control {
     }),
 };
 
-/// Returns the weight at which n subflows with equal loss have the window of one TCP: with w =
-/// sqrt(2a/p), n sqrt(a) = 1.
+/// Returns the weight a at which n subflows with equal loss rates p together have the window of one
+/// TCP. Each window is w = sqrt(2a/p), so n sqrt(a) = 1. `subflows` is n.
 ///
 /// Wischik et al. (NSDI 2011) state 1/sqrt(n), which with the same increase gives n^(3/4) TCPs.
 pub fn weight(subflows: usize) -> f64 {
@@ -53,7 +53,8 @@ pub fn weight(subflows: usize) -> f64 {
     1.0 / (n * n)
 }
 
-/// Returns the packets by which a window grows per acknowledged packet, with weight `a`.
+/// Returns the packets by which a window of `window_packets` grows per acknowledged packet, with
+/// weight `a`.
 pub fn increase(window_packets: f64, a: f64) -> f64 {
     a / window_packets
 }

@@ -13,20 +13,21 @@ use super::{CONGESTION_CONTROLS, balia};
 /// A path with a fixed loss rate and round-trip time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LossyPath {
-    /// Loss episodes per packet.
+    /// Loss rate: the probability that a packet starts a loss episode, above 0 and below 1.
     pub p: f64,
     /// Round-trip time in seconds.
     pub rtt_s: f64,
 }
 
 impl LossyPath {
-    /// Returns the rate of TCP on this path, in packets per second.
+    /// Returns the equilibrium rate of TCP (Reno) on this path, in packets per second.
     pub fn tcp_rate(&self) -> f64 {
         reno(self.p) / self.rtt_s
     }
 }
 
-/// Computes the equilibrium windows in packets, one for each path.
+/// Computes the equilibrium windows of a congestion control in packets, one for each path, in the
+/// order of the paths.
 pub type Fluid = fn(&[LossyPath], &Parameters) -> Vec<f64>;
 
 pub(super) const GROWS_WITH_TIME: &str = "its windows grow with the time since a loss";
@@ -36,15 +37,15 @@ pub(super) const ROUNDS: &str = "the integers of the out-of-tree kernel leave it
 /// Reasons why no equilibrium can be computed. Paths are numbered from 0.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum NoEquilibrium {
-    /// The engine has no congestion control with this name, which is the value.
+    /// The engine has no congestion control with the given name.
     #[error("no fluid of {0} is known; there are those of {found}", found = with_fluid())]
     UnknownControl(String),
-    /// The congestion control has no fluid model, or none for these parameters.
+    /// The congestion control has no fluid model, or none for the given parameters.
     #[error("{control} has no fluid: {because}")]
     NoFluid {
         /// Name of the congestion control.
         control: String,
-        /// The reason.
+        /// The reason, as a clause without capital letter and full stop.
         because: &'static str,
     },
     /// No paths were given.
@@ -54,15 +55,15 @@ pub enum NoEquilibrium {
     /// until something else limits them.
     #[error("path {path}: found a loss rate of {p}, allowed is above 0 and below 1")]
     Loss {
-        /// Number of the path.
+        /// Number of the path, from 0.
         path: usize,
-        /// The given loss rate.
+        /// The given loss rate, in loss episodes per packet.
         p: f64,
     },
     /// The round-trip time of a path is not finite or not above 0.
     #[error("path {path}: found a round-trip time of {rtt_s} s, allowed is any above 0")]
     RoundTrip {
-        /// Number of the path.
+        /// Number of the path, from 0.
         path: usize,
         /// The given round-trip time in seconds.
         rtt_s: f64,
@@ -75,10 +76,10 @@ fn with_fluid() -> String {
     names.join(", ")
 }
 
-/// Returns the fluid model of `control` with `parameters`.
+/// Returns the fluid model of the congestion control named `control` with `parameters`.
 ///
 /// # Errors
-/// Fails if there is no such control, or if it has no fluid model.
+/// Fails if there is no such congestion control, or if it has no fluid model with `parameters`.
 pub fn of(control: &str, parameters: &Parameters) -> Result<Fluid, NoEquilibrium> {
     let mut controls = CONGESTION_CONTROLS.iter();
     let found = controls.find(|it| it.description.name == control);
@@ -92,11 +93,12 @@ pub fn of(control: &str, parameters: &Parameters) -> Result<Fluid, NoEquilibrium
     })
 }
 
-/// Returns the equilibrium windows of `control` with `parameters`, in packets, one for each path.
+/// Returns the equilibrium windows of the congestion control named `control` with `parameters`, in
+/// packets, one for each of `paths`.
 ///
 /// # Errors
-/// Fails if the control has no fluid model, if there are no paths, or if the loss rate or
-/// round-trip time of a path is out of range.
+/// Fails if there is no such congestion control, if it has no fluid model with `parameters`, if
+/// there are no paths, or if the loss rate or round-trip time of a path is out of range.
 pub fn equilibrium(
     control: &str,
     parameters: &Parameters,
@@ -135,24 +137,27 @@ pub(super) fn losses(paths: &[LossyPath]) -> Vec<f64> {
     paths.iter().map(|path| path.p).collect()
 }
 
-/// Window of TCP if each packet is lost with probability `p`: (1/w) = p (w/2).
+/// Returns the equilibrium window w of TCP (Reno) in packets if each packet is lost with
+/// probability `p`: (1/w) = p (w/2).
 pub fn reno(p: f64) -> f64 {
     (2.0 / p).sqrt()
 }
 
-/// Mean window of TCP if every 1/p-th packet is lost, so that the window is a sawtooth between a
-/// half and the whole of its maximum.
+/// Returns the mean window of TCP (Reno) in packets if exactly every 1/`p`-th packet is lost, so
+/// that the window is a sawtooth between a half and the whole of its maximum.
 pub fn reno_sawtooth(p: f64) -> f64 {
     (3.0 / (2.0 * p)).sqrt()
 }
 
-/// Window of EWTCP with weight `a`: a/w = p (w/2).
+/// Returns the equilibrium window w of an EWTCP subflow in packets if each packet is lost with
+/// probability `p` and the subflow has weight `a`: a/w = p (w/2).
 pub fn ewtcp(p: f64, a: f64) -> f64 {
     (2.0 * a / p).sqrt()
 }
 
-/// Windows of COUPLED: on the paths with the least loss, all windows together are that of TCP. How
-/// these paths share it is undetermined; this function shares it equally.
+/// Returns the equilibrium windows of COUPLED in packets, one for each loss rate in `p`. On the
+/// paths with the least loss, all windows together are that of TCP; on the others, they are 0. How
+/// the best paths share the window is undetermined; this function shares it equally.
 pub fn coupled(p: &[f64]) -> Vec<f64> {
     let least = p.iter().copied().fold(f64::INFINITY, f64::min);
     let carrying = p.iter().filter(|p| **p <= least).count() as f64;
@@ -166,14 +171,16 @@ pub fn coupled(p: &[f64]) -> Vec<f64> {
     p.iter().map(window).collect()
 }
 
-/// Windows of SEMICOUPLED: a/W = p (w/2), so W^2 = 2a (sum of 1/p).
+/// Returns the equilibrium windows of SEMICOUPLED in packets, one for each loss rate in `p`, with
+/// aggressiveness `a`. For a window w and the sum W of all windows, a/W = p (w/2), so W^2 = 2a (sum
+/// of 1/p).
 pub fn semicoupled(p: &[f64], a: f64) -> Vec<f64> {
     let total = (2.0 * a * p.iter().map(|p| 1.0 / p).sum::<f64>()).sqrt();
     p.iter().map(|p| 2.0 * a / (p * total)).collect()
 }
 
-/// Windows of LIA: (1-p) min(alpha/W, 1/w) = p (w/2), where alpha/W = max(w/rtt^2) / (sum of
-/// w/rtt)^2.
+/// Returns the equilibrium windows of LIA in packets, one for each path. For each window w, (1-p)
+/// min(alpha/W, 1/w) = p (w/2), where alpha/W = max(w/rtt^2) / (sum of w/rtt)^2.
 ///
 /// Each window follows from alpha/W, and alpha/W follows from the windows. Bisection finds the
 /// value at which both agree.
@@ -216,8 +223,9 @@ fn linked_increase(paths: &[LossyPath], windows: &[f64]) -> f64 {
     per_rtt.fold(0.0, f64::max) / (total * total)
 }
 
-/// Windows of OLIA: only the best paths carry data, together as much as TCP on one of them. This
-/// function shares it equally.
+/// Returns the equilibrium windows of OLIA in packets, one for each path. Only the paths on which
+/// TCP would be fastest carry data, together as much as TCP on one of them. This function shares it
+/// equally; the windows of the other paths are 0.
 pub fn olia(paths: &[LossyPath]) -> Vec<f64> {
     let best = paths.iter().map(LossyPath::tcp_rate).fold(0.0, f64::max);
     let is_best = |path: &LossyPath| path.tcp_rate() >= best * (1.0 - 1e-12);
@@ -232,8 +240,9 @@ pub fn olia(paths: &[LossyPath]) -> Vec<f64> {
     paths.iter().map(window).collect()
 }
 
-/// Windows of BALIA. The rate of each path relative to the best path follows from the ratio of
-/// their p rtt^2. All rates together are that of TCP on the best path.
+/// Returns the equilibrium windows of BALIA in packets, one for each path. The rate of each path
+/// relative to the best path follows from the ratio of their p rtt^2. All rates together are that
+/// of TCP on the best path.
 ///
 /// Of several equally good paths, the first is treated as the best and the others as slightly
 /// worse. Equal rates on all paths are a second equilibrium.
@@ -247,7 +256,8 @@ pub fn balia(paths: &[LossyPath]) -> Vec<f64> {
         .collect()
 }
 
-/// Returns the ratio of the best path's rate to the rate of each path.
+/// Returns alpha of each path in the equilibrium of BALIA: the rate of the best path divided by the
+/// rate of the path. The best path has the smallest p rtt^2.
 pub fn balia_alphas(paths: &[LossyPath]) -> Vec<f64> {
     let badness = |path: &LossyPath| path.p * path.rtt_s * path.rtt_s;
     let by_badness =

@@ -89,7 +89,7 @@ pub fn increase_over_sets(paths: &[Path], this: usize) -> f64 {
     (first..sorted.len()).map(of_set).fold(alone, f64::min)
 }
 
-/// A subflow in the integer form of RFC 6356.
+/// A subflow in the integer form of LIA (RFC 6356, section 4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IntegerPath {
     /// Congestion window in bytes.
@@ -98,7 +98,8 @@ pub struct IntegerPath {
     pub rtt: u64,
 }
 
-/// Returns alpha times `alpha_scale`, rounded down (RFC 6356, section 4.1).
+/// Returns alpha of LIA for all `paths` together, times `alpha_scale` and rounded down (RFC 6356,
+/// section 4.1). Returns 0 if there are no paths.
 pub fn scaled_alpha(paths: &[IntegerPath], alpha_scale: u32) -> u64 {
     let Some(best) = best(paths) else { return 0 };
     let of_path = |path: &IntegerPath| best.rtt * path.cwnd_bytes / path.rtt;
@@ -125,8 +126,9 @@ fn total_bytes(paths: &[IntegerPath]) -> u64 {
     paths.iter().map(|path| path.cwnd_bytes).sum()
 }
 
-/// Returns the bytes by which the window grows when `acked_bytes` are acknowledged, rounded down
-/// (RFC 6356, section 4.1).
+/// Returns the bytes by which the window of `paths[this]` grows when `acked_bytes` are
+/// acknowledged, rounded down (RFC 6356, section 4.1). `mss_bytes` is the segment size of this
+/// path. `alpha_scale` is the factor by which alpha is scaled, 512 in RFC 6356.
 pub fn integer_increase_bytes(
     paths: &[IntegerPath],
     this: usize,

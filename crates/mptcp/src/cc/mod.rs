@@ -69,23 +69,24 @@ pub struct Window {
     pub mss_bytes: u32,
     /// Smoothed round-trip time (RFC 6298, section 2). `None` before the first sample.
     pub srtt: Option<Nanos>,
-    /// Smallest round-trip time sample.
+    /// Smallest round-trip time sample. `None` before the first sample.
     pub min_rtt: Option<Nanos>,
     /// Bytes in flight: sent, and neither acknowledged nor marked lost.
     pub in_flight_bytes: u32,
     /// Whether the subflow is in fast recovery, in the reduction after ECN, or in recovery after a
     /// timeout.
     pub in_recovery: bool,
-    /// Whether the subflow can carry data: established, and neither closing nor stale.
+    /// Whether the subflow can carry data: it is established, and neither closing nor stale.
     pub is_usable: bool,
-    /// Bytes acknowledged since the last congestion.
+    /// Bytes acknowledged since the last congestion event (loss, ECN or timeout).
     pub acked_since_loss_bytes: u64,
     /// Bytes acknowledged between the last two congestion events.
     pub acked_between_losses_bytes: u64,
 }
 
 impl Window {
-    /// Creates the state of a new subflow, with an initial window of `initial_bytes`.
+    /// Creates the state of a new subflow with segments of `mss_bytes` and an initial congestion
+    /// window of `initial_bytes`.
     pub fn new(mss_bytes: u32, initial_bytes: u32) -> Self {
         Self {
             cwnd_bytes: f64::from(initial_bytes),
@@ -106,19 +107,19 @@ impl Window {
         self.cwnd_bytes / f64::from(self.mss_bytes)
     }
 
-    /// Returns whether the window is in slow start (RFC 5681, section 3.1).
+    /// Returns whether the subflow is in slow start: cwnd is below ssthresh (RFC 5681, section
+    /// 3.1).
     pub fn in_slow_start(&self) -> bool {
         self.cwnd_bytes < self.ssthresh_bytes
     }
 
-    /// Returns whether coupled formulas include the subflow: it is usable and has a round-trip
-    /// time.
+    /// Returns whether coupled formulas include the subflow: it is usable and has an RTT sample.
     pub fn counts(&self) -> bool {
         self.is_usable && self.srtt.is_some_and(|srtt| srtt > 0)
     }
 }
 
-/// All windows of a connection, and the subflow that a hook concerns.
+/// The states of all subflows of a connection, the subflow that a hook concerns, and the time.
 #[derive(Debug)]
 pub struct Context<'a> {
     now: Nanos,
@@ -127,7 +128,7 @@ pub struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// Creates the context of a hook that concerns `windows[which]`.
+    /// Creates the context of a hook at the time `now` that concerns `windows[subflow]`.
     pub fn new(now: Nanos, windows: &'a mut [Window], subflow: usize) -> Self {
         Self {
             now,
@@ -146,42 +147,46 @@ impl<'a> Context<'a> {
         self.subflow
     }
 
-    /// Returns the window of the subflow that the hook concerns.
+    /// Returns the state of the subflow that the hook concerns.
     pub fn this(&self) -> &Window {
         &self.windows[self.subflow]
     }
 
-    /// Returns all windows in the order in which subflows were added, including this one.
+    /// Returns the states of all subflows in the order in which they were added, including the one
+    /// that the hook concerns.
     pub fn all(&self) -> &[Window] {
         self.windows
     }
 
-    /// Changes the congestion window by `bytes`. It stays at least one segment.
+    /// Changes the congestion window of the subflow that the hook concerns by `bytes`, which can be
+    /// negative. The window stays at least one segment.
     pub fn grow(&mut self, bytes: f64) {
         self.set_cwnd(self.this().cwnd_bytes + bytes);
     }
 
-    /// Sets the congestion window to `bytes`, but at least to one segment.
+    /// Sets the congestion window of the subflow that the hook concerns to `bytes`, but at least to
+    /// one segment.
     pub fn set_cwnd(&mut self, bytes: f64) {
         let window = &mut self.windows[self.subflow];
         window.cwnd_bytes = bytes.max(f64::from(window.mss_bytes));
     }
 
-    /// Sets the slow start threshold to `bytes`, but at least to `floor_packets` segments.
+    /// Sets the slow start threshold of the subflow that the hook concerns to `bytes`, but at least
+    /// to `floor_packets` segments.
     pub fn set_ssthresh(&mut self, bytes: f64, floor_packets: f64) {
         let window = &mut self.windows[self.subflow];
         window.ssthresh_bytes = bytes.max(floor_packets * f64::from(window.mss_bytes));
     }
 
-    /// Sets the congestion window to one segment, as after a timeout (RFC 5681, section 3.1: the
-    /// loss window).
+    /// Sets the congestion window of the subflow that the hook concerns to one segment, as after a
+    /// timeout (RFC 5681, section 3.1: the loss window).
     pub fn collapse(&mut self) {
         self.set_cwnd(0.0);
     }
 }
 
-/// The effect of an acknowledgment. `in_flight_bytes` of the window no longer counts what it
-/// covers.
+/// What an acknowledgment covers, and what was measured with it. [`Window::in_flight_bytes`] no
+/// longer counts the covered bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Acked {
     /// Bytes newly acknowledged, cumulatively or selectively.
@@ -190,12 +195,12 @@ pub struct Acked {
     pub lost_bytes: u32,
     /// RTT sample of this acknowledgment, if it has one.
     pub rtt: Option<Nanos>,
-    /// Whether the window was in use. If not, no controller may grow it (RFC 7661, section 4.1; RFC
-    /// 9293 does not address this).
+    /// Whether the congestion window was full, or in slow start at least half used. If false, no
+    /// controller may grow the window (RFC 7661, section 4.1).
     pub is_window_limited: bool,
     /// Delivery rate sample, if one could be taken.
     pub delivery_rate: Option<DeliveryRate>,
-    /// Bytes delivered on the subflow since it started.
+    /// Bytes delivered on the subflow since it started, including these.
     pub delivered_bytes: u64,
 }
 
@@ -206,7 +211,7 @@ pub struct DeliveryRate {
     pub bytes_per_second: f64,
     /// Whether the rate was limited by the application or the scheduler instead of the network.
     pub is_application_limited: bool,
-    /// Bytes delivered when the sampled segment was sent. Used to detect rounds.
+    /// Bytes that had been delivered when the sampled segment was sent. Used to detect rounds.
     pub delivered_before_bytes: u64,
 }
 
@@ -221,24 +226,27 @@ pub enum Congestion {
     Timeout,
 }
 
-/// The congestion control of a connection. Hooks do nothing by default.
+/// The congestion control of one connection, which the engine calls through hooks. Optional hooks
+/// do nothing by default.
 pub trait CongestionControl: Debug + Send {
-    /// Called when a subflow was added. It has the highest number.
+    /// Called after a subflow was added. It is the subflow of `_context` and has the highest
+    /// number.
     fn subflow_added(&mut self, _context: &mut Context<'_>) {}
 
-    /// Called when subflow `subflow` is removed. The numbers of later subflows decrease by one.
+    /// Called when the subflow numbered `_subflow` is removed. The numbers of later subflows
+    /// decrease by one.
     fn subflow_removed(&mut self, _subflow: usize) {}
 
-    /// Called when data was sent or retransmitted. `in_flight_bytes` of the window already counts
-    /// it.
+    /// Called after a segment with `_bytes` bytes of data was sent or retransmitted.
+    /// [`Window::in_flight_bytes`] already counts them.
     fn segment_sent(&mut self, _context: &mut Context<'_>, _bytes: u32) {}
 
-    /// Called when data was newly acknowledged. Not called during fast recovery and after ECN,
-    /// unless the controller owns its windows.
+    /// Called when data was newly acknowledged, as `acked` describes. Not called during fast
+    /// recovery and after ECN, unless the controller owns its windows.
     fn acked(&mut self, context: &mut Context<'_>, acked: &Acked);
 
-    /// Called on congestion. Sets ssthresh and, after a timeout, cwnd. Otherwise PRR reduces cwnd
-    /// to ssthresh.
+    /// Called on congestion of the kind `congestion`. The controller sets ssthresh and, after a
+    /// timeout, cwnd. Otherwise PRR reduces cwnd to ssthresh.
     fn congestion(&mut self, context: &mut Context<'_>, congestion: Congestion);
 
     /// Called when recovery or the reduction after ECN ended. cwnd is ssthresh, except after a
@@ -259,36 +267,37 @@ pub trait CongestionControl: Debug + Send {
         false
     }
 
-    /// Returns the pacing rate of a subflow in bytes per second, or `None` if the controller sets
-    /// none.
+    /// Returns the pacing rate of the subflow of `_context` in bytes per second, or `None` if the
+    /// controller sets none.
     fn pacing_rate(&self, _context: &Context<'_>) -> Option<f64> {
         None
     }
 
-    /// Returns the controller's state of subflow `_which` as named values, for traces.
+    /// Returns the state that the controller keeps for the subflow numbered `_subflow`, as named
+    /// values for traces.
     fn state(&self, _subflow: usize) -> Vec<(&'static str, f64)> {
         Vec::new()
     }
 }
 
-/// Creates a congestion control for a connection.
+/// Creates a congestion control for one connection from the parameters of all congestion controls.
 pub type Constructor = fn(&Parameters) -> Box<dyn CongestionControl>;
 
-/// A congestion control: its name and parameters, its constructor, and its equilibrium in the fluid
-/// model.
+/// A row of [`CONGESTION_CONTROLS`]: the description of a congestion control, its constructor, and
+/// its fluid model.
 #[derive(Debug)]
 pub struct Control {
-    /// Its name and parameters.
+    /// The name, the source and the parameters of the congestion control.
     pub description: Description<Parameters>,
-    /// Makes one for a connection.
+    /// Creates the congestion control for a connection.
     pub make: Constructor,
-    /// Its equilibrium windows, or why there are none.
+    /// The fluid model, which computes equilibrium windows; or the reason why there is none.
     pub fluid: Result<Fluid, &'static str>,
 }
 
-/// All congestion controls. Names that end in `-oot` compute with the integers of the out-of-tree
-/// kernel. Names that begin with `x-` are defined by this laboratory, because the published
-/// definitions could not be read.
+/// All congestion controls of the engine. Those with names ending in `-oot` use the integer
+/// arithmetic of the out-of-tree kernel. Those with names starting with `x-` are mptcplab's own
+/// definitions, because the published ones could not be read.
 pub const CONGESTION_CONTROLS: &[Control] = &[
     reno::ROW,
     cubic::ROW,
@@ -310,12 +319,14 @@ pub const CONGESTION_CONTROLS: &[Control] = &[
     mpcubic::ROW,
 ];
 
-/// Returns the names of all congestion controls.
+/// Returns the names of all congestion controls in the order of [`CONGESTION_CONTROLS`], without
+/// their aliases.
 pub fn names() -> impl ExactSizeIterator<Item = &'static str> {
     CONGESTION_CONTROLS.iter().map(|one| one.description.name)
 }
 
-/// Returns the constructor of the congestion control named `name`.
+/// Returns the constructor of the congestion control named `name`, or `None` if there is none.
+/// Aliases are not accepted.
 pub fn by_name(name: &str) -> Option<Constructor> {
     let mut controls = CONGESTION_CONTROLS.iter();
     let found = controls.find(|control| control.description.name == name);

@@ -25,8 +25,9 @@ pub(in crate::cc) const ROW: Control = Control {
     fluid: Err(fluid::GROWS_WITH_TIME),
 };
 
-/// Returns the packets by which the window of `paths[this]` grows per acknowledged packet, if CUBIC
-/// alone would grow it by `cubic_increase`.
+/// Returns the packets by which the window of `paths[this]` grows per acknowledged packet.
+/// `cubic_increase` is the same number for CUBIC alone. The result is the share of `cubic_increase`
+/// by rate, but at least the increase of LIA.
 pub fn increase(cubic_increase: f64, paths: &[Path], this: usize) -> f64 {
     let total_rate: f64 = paths.iter().map(Path::rate).sum();
     let share = paths[this].rate() / total_rate;

@@ -29,8 +29,8 @@ pub(in crate::cc) const ROW: Control = Control {
 /// point.
 const EQUAL: f64 = 1e-12;
 
-/// The thresholds that define the set B of best paths and the set M of paths with the largest
-/// window.
+/// The sets of OLIA: the set B of best paths and the set M of paths with the largest window, kept
+/// as the thresholds that define them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sets {
     best_quality: f64,
@@ -38,7 +38,7 @@ pub struct Sets {
 }
 
 impl Sets {
-    /// Computes the thresholds of `paths`.
+    /// Computes the thresholds from all paths of a connection.
     pub fn of(paths: &[Path]) -> Self {
         Self {
             best_quality: paths.iter().map(quality).fold(0.0, f64::max),
@@ -46,12 +46,13 @@ impl Sets {
         }
     }
 
-    /// Returns whether `path` is in B.
+    /// Returns whether `path` is in B, the set of best paths.
     pub fn is_best(&self, path: &Path) -> bool {
         quality(path) >= self.best_quality * (1.0 - EQUAL)
     }
 
-    /// Returns whether `path` is in M. Windows are compared in whole packets.
+    /// Returns whether `path` is in M, the set of paths with the largest window. Windows are
+    /// compared in whole packets.
     pub fn is_largest(&self, path: &Path) -> bool {
         whole_packets(path) >= self.largest_window
     }
@@ -72,9 +73,9 @@ fn whole_packets(path: &Path) -> f64 {
     path.window_packets.floor()
 }
 
-/// Returns alpha, which moves capacity between paths: 1/(n|B\M|) for collected paths, -1/(n|M|) for
-/// the largest windows, 0 otherwise. If no path is collected, it is 0 for all. The sum over all
-/// paths is 0.
+/// Returns alpha of `paths[this]`, which moves capacity between the n paths: 1/(n|B\M|) for a
+/// collected path, -1/(n|M|) for a path with the largest window, 0 otherwise. If no path is
+/// collected, alpha is 0 for all. The sum over all paths is 0.
 pub fn alpha(paths: &[Path], this: usize) -> f64 {
     let sets = Sets::of(paths);
     let count =
@@ -90,14 +91,15 @@ pub fn alpha(paths: &[Path], this: usize) -> f64 {
     }
 }
 
-/// Returns the packets by which the window of `paths[this]` grows per acknowledged packet. Can be
-/// negative.
+/// Returns the packets by which the window of `paths[this]` grows per acknowledged packet: the
+/// linked increase plus alpha/w. Can be negative.
 pub fn increase(paths: &[Path], this: usize) -> f64 {
     linked_increase(paths, this) + alpha(paths, this) / paths[this].window_packets
 }
 
-/// Returns the smallest slow start threshold in packets: that of TCP with one subflow, and 1 with
-/// several, because other subflows then carry the connection.
+/// Returns the smallest slow start threshold in packets for a connection with `paths` subflows:
+/// that of TCP with one subflow, and 1 with several, because other subflows then carry the
+/// connection.
 pub fn ssthresh_floor(paths: usize) -> f64 {
     if paths > 1 {
         1.0

@@ -11,25 +11,26 @@ pub struct Parameters {
     /// Smallest slow start threshold in segments. If `None`, it is 2 (RFC 5681, section 3.1), but 1
     /// for OLIA and BALIA with several subflows, as in their drafts.
     pub ssthresh_floor_packets: Option<f64>,
-    /// Largest growth per acknowledgment in slow start, in segments: 1 in RFC 5681, 2 in RFC 3465.
+    /// Largest growth of the window by one acknowledgment in slow start, in segments: 1 in RFC
+    /// 5681, 2 in RFC 3465.
     pub slow_start_limit_packets: f64,
-    /// CUBIC: `cubic`, `cubic-rfc9438` and `x-mpcubic`.
+    /// Parameters of CUBIC. Used by `cubic`, `cubic-rfc9438` and `x-mpcubic`.
     pub cubic: Cubic,
-    /// BBR: `bbr`.
+    /// Parameters of BBR. Used by `bbr`.
     pub bbr: Bbr,
-    /// LIA: `lia`.
+    /// Parameters of LIA. Used by `lia`.
     pub lia: Lia,
-    /// wVegas: `wvegas` and `wvegas-oot`.
+    /// Parameters of wVegas. Used by `wvegas` and `wvegas-oot`.
     pub wvegas: Wvegas,
-    /// EWTCP: `ewtcp`.
+    /// Parameters of EWTCP. Used by `ewtcp`.
     pub ewtcp: Ewtcp,
-    /// SEMICOUPLED: `semicoupled`.
+    /// Parameters of SEMICOUPLED. Used by `semicoupled`.
     pub semicoupled: Semicoupled,
-    /// The constant window: `fixed_cwnd`.
+    /// Parameters of the constant window. Used by `fixed_cwnd`.
     pub fixed_cwnd: FixedCwnd,
-    /// Dynamic Window Coupling: `x-dwc`.
+    /// Parameters of Dynamic Window Coupling. Used by `x-dwc`.
     pub dwc: Dwc,
-    /// The congestion controls of the out-of-tree kernel.
+    /// Parameters of the congestion controls of the out-of-tree kernel. Used by `lia-oot`.
     pub oot: Oot,
 }
 
@@ -222,63 +223,65 @@ impl Growth {
     }
 }
 
-/// The unit that congestion avoidance counts.
+/// What congestion avoidance counts to grow a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckCounting {
-    /// Acknowledged bytes, in segments (RFC 3465). Papers mean this by "per ACK".
+    /// Acknowledged bytes, in units of segments (RFC 3465). Papers mean this by "per ACK".
     Packets,
-    /// Acknowledgments, each as one segment. The window grows more slowly if they are delayed.
+    /// Acknowledgments, each as one segment. The window grows more slowly if acknowledgments are
+    /// delayed.
     Acks,
 }
 
 /// Parameters of CUBIC (RFC 9438). `cubic` rounds them to the nearest 1024ths.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cubic {
-    /// Steepness of the curve in segments per cubic second (RFC 9438, section 5).
+    /// Steepness C of the curve in segments per cubic second (RFC 9438, section 5).
     pub c: f64,
     /// Fraction of the window that remains after a loss (RFC 9438, section 4.6).
     pub beta: f64,
     /// Whether a flow yields capacity if it has a loss before it reaches its former window (RFC
     /// 9438, section 4.7).
     pub fast_convergence: bool,
-    /// How slow start ends.
+    /// The condition under which slow start ends.
     pub slow_start: SlowStart,
 }
 
-/// How slow start ends.
+/// The conditions under which slow start ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlowStart {
-    /// At the first loss (RFC 5681).
+    /// Slow start ends at the first loss (RFC 5681).
     UntilLoss,
-    /// When delays grow or acknowledgments fill half a round trip, as in Linux.
+    /// Slow start ends when delays grow or acknowledgments fill half a round trip (HyStart, as in
+    /// Linux).
     HyStart,
-    /// When delays stay increased for several rounds (RFC 9406).
+    /// Slow start ends when delays stay increased for several rounds (HyStart++, RFC 9406).
     HyStartPlusPlus,
 }
 
 /// Parameters of BBR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bbr {
-    /// Seed of the phase in which ProbeBW starts. Connections need different seeds so that they do
-    /// not probe at the same time.
+    /// Seed for the choice of the phase in which ProbeBW starts. Connections need different seeds,
+    /// because they would otherwise probe at the same time.
     pub seed: u64,
 }
 
 /// Parameters of LIA (RFC 6356).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lia {
-    /// The published form to use.
+    /// Which published form of LIA to use.
     pub form: LiaForm,
 }
 
 /// The published forms of LIA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LiaForm {
-    /// RFC 6356, section 3, in floating point.
+    /// RFC 6356, section 3, in floating-point arithmetic.
     Real,
-    /// RFC 6356, section 4.1, in integers.
+    /// RFC 6356, section 4.1, in integer arithmetic.
     Integer {
-        /// `alpha_scale`: the factor that alpha is scaled by (512 in the RFC).
+        /// `alpha_scale` of RFC 6356: the factor by which alpha is multiplied, 512 in the RFC.
         alpha_scale: u32,
     },
     /// Wischik et al., NSDI 2011: the smallest increase over all sets of paths that contain the
@@ -286,58 +289,59 @@ pub enum LiaForm {
     Nsdi,
 }
 
-/// Parameters of wVegas. Queued packets are whole numbers.
+/// Parameters of wVegas. All are whole numbers of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wvegas {
     /// Packets that all subflows together keep queued.
     pub total_alpha_packets: u32,
     /// Packets that a subflow keeps queued before its weight is known.
     pub initial_alpha_packets: u32,
-    /// Queued packets at which slow start ends.
+    /// Number of queued packets above which slow start ends.
     pub gamma_packets: u32,
 }
 
 /// Parameters of EWTCP.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ewtcp {
-    /// Weight of each subflow. If `None`, 1/n^2 for n subflows.
+    /// Weight of each subflow. If `None`, the weight is 1/n^2 for n subflows.
     pub a: Option<f64>,
 }
 
 /// Parameters of SEMICOUPLED.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Semicoupled {
-    /// Aggressiveness of all subflows together.
+    /// Aggressiveness of all subflows together. The window grows by a/W packets per acknowledged
+    /// packet, where W is the sum of all windows in packets.
     pub a: f64,
 }
 
 /// Parameters of the constant window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FixedCwnd {
-    /// The window in segments.
+    /// The window of each subflow in segments.
     pub packets: f64,
 }
 
 /// Parameters of Dynamic Window Coupling.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dwc {
-    /// The point between its smallest (0) and largest (1) delay above which a subflow counts as
-    /// congested.
+    /// The point between the smallest (0) and the largest (1) smoothed round-trip time of a subflow
+    /// above which the subflow counts as congested.
     pub delay_fraction: f64,
 }
 
-/// Behaviour of the out-of-tree kernel that its design does not determine.
+/// Parameters of the out-of-tree kernel's congestion controls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Oot {
-    /// Order of the kernel's list of subflows. LIA uses the last of those that its integers make
-    /// equal.
+    /// Order of the kernel's list of subflows. Of paths that its integer arithmetic makes equally
+    /// good, `lia-oot` uses the last in this order.
     pub subflow_order: SubflowOrder,
 }
 
-/// An order of subflows.
+/// The order of subflows in the kernel's list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubflowOrder {
-    /// The latest subflow first: v0.8x and v0.9x insert at the head.
+    /// The latest subflow first, because v0.8x and v0.9x insert at the head.
     NewestFirst,
     /// The initial subflow first.
     OldestFirst,

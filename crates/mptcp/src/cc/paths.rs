@@ -3,10 +3,11 @@
 use super::{Context, Window};
 use crate::time::seconds;
 
-/// A subflow in a formula. Not to be confused with a path of the network.
+/// A subflow in the formulas of coupled congestion controls. Not to be confused with a path of the
+/// network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Path {
-    /// Index of the subflow.
+    /// Number of the subflow in its connection: its index into [`Context::all`].
     pub subflow: usize,
     /// Congestion window w in full-sized segments, not rounded.
     pub window_packets: f64,
@@ -49,22 +50,23 @@ fn settled_bytes(window: &Window) -> f64 {
     }
 }
 
-/// Returns the sum of all windows in packets.
+/// Returns the sum of the congestion windows of `paths`, in packets.
 pub fn total_packets(paths: &[Path]) -> f64 {
     paths.iter().map(|path| path.window_packets).sum()
 }
 
-/// Returns (w_r/rtt_r^2) / (sum of w/rtt)^2 for path r, which is `paths[which]`.
+/// Returns the increase (w_r/rtt_r^2) / (sum of w/rtt)^2 in packets per acknowledged packet, for
+/// path r, which is `paths[subflow]`.
 ///
-/// LIA uses the maximum over all paths as its increase per acknowledged packet; OLIA and BALIA add
-/// to this value. For a single path it is exactly 1/w.
+/// LIA uses the maximum over all paths as its increase; OLIA and BALIA add to this value. For a
+/// single path it is exactly 1/w.
 pub fn linked_increase(paths: &[Path], subflow: usize) -> f64 {
     let path = &paths[subflow];
     let sum = sum_in_rtts_of(path, paths);
     path.window_packets / sum / sum
 }
 
-/// Returns the packets that all paths send within one round-trip time of `path`.
+/// Returns how many packets all `paths` together send within one round-trip time of `path`.
 pub fn sum_in_rtts_of(path: &Path, paths: &[Path]) -> f64 {
     let packets = |other: &Path| other.window_packets * (path.rtt_s / other.rtt_s);
     paths.iter().map(packets).sum()

@@ -31,7 +31,8 @@ pub fn increase(window_packets: f64) -> f64 {
     1.0 / window_packets
 }
 
-/// Returns the window after a loss, in packets (RFC 5681, equation 4).
+/// Returns the window in packets after a loss at a window of `window_packets`: a half of it (RFC
+/// 5681, equation 4).
 ///
 /// As in Linux, cwnd is halved, not the amount in flight. The two differ if the application or the
 /// scheduler did not fill the window.

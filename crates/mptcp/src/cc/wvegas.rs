@@ -74,23 +74,27 @@ const LEAST_PACKETS: f64 = 2.0;
 /// RTT samples that a round needs. In a round with fewer, the delay is unknown and Reno is used.
 pub(super) const SAMPLES: u32 = 3;
 
-/// Returns the packets of a window that wait in queues: w (RTT - baseRTT) / RTT.
+/// Returns the packets of a window that wait in queues: w (RTT - baseRTT) / RTT. `window_packets`
+/// is w. `rtt_s` is the round-trip time and `base_rtt_s` the smallest one, both in seconds.
 pub fn queued_packets(window_packets: f64, base_rtt_s: f64, rtt_s: f64) -> f64 {
     window_packets * (rtt_s - base_rtt_s) / rtt_s
 }
 
-/// Returns the share of a subflow in the rate of the connection.
+/// Returns the weight of a subflow: its share in the rate of the connection, from 0 to 1. `rate` is
+/// the rate of the subflow, and `total_rate` the sum of all rates, both in the same unit.
 pub fn weight(rate: f64, total_rate: f64) -> f64 {
     rate / total_rate
 }
 
-/// Returns the packets that a subflow with `weight` keeps queued, if all subflows together keep
-/// `total_alpha_packets` queued.
+/// Returns the packets, at least 2, that a subflow with `weight` keeps queued, if all subflows
+/// together keep `total_alpha_packets` queued.
 pub fn alpha_packets(weight: f64, total_alpha_packets: f64) -> f64 {
     (weight * total_alpha_packets).max(LEAST_PACKETS)
 }
 
-/// Returns the window that drains queues: half of what the path holds without a queue.
+/// Returns the window in packets that drains queues: half of what the path holds without a queue.
+/// `window_packets` is the current window. `rtt_s` is the round-trip time and `base_rtt_s` the
+/// smallest one, both in seconds.
 pub fn drained_window(window_packets: f64, base_rtt_s: f64, rtt_s: f64) -> f64 {
     window_packets * base_rtt_s / (2.0 * rtt_s)
 }

@@ -17,23 +17,23 @@ const ECHO_TIMEOUT: Nanos = 120 * SECOND;
 /// Number of hops for which an IPv4 header has room.
 const MAX_HOPS: usize = 9;
 
-/// A request of the path manager to open a subflow.
+/// A request of the path manager to open a subflow. [`Connection::join`] carries it out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JoinRequest {
-    /// The local address.
+    /// The local address of the subflow.
     pub local: IpAddr,
     /// The address ID of `local`.
     pub local_id: AddressId,
-    /// The remote address and port.
+    /// The remote address and port of the subflow.
     pub remote: SocketAddr,
-    /// Whether the subflow is a backup.
+    /// Whether the subflow has backup priority (flag B of MP_JOIN).
     pub backup: bool,
-    /// The gateway list of the subflow.
+    /// The gateway list of the subflow: the routers that its packets pass, in order. Usually empty.
     pub via: Hops,
 }
 
 impl JoinRequest {
-    /// Returns the addresses and ports of the subflow if it starts at `local_port`.
+    /// Returns the addresses and ports of the subflow if its local port is `local_port`.
     pub fn four(&self, local_port: u16) -> FourTuple {
         FourTuple {
             local: SocketAddr::new(self.local, local_port),
@@ -83,8 +83,9 @@ impl Announcements {
 }
 
 impl Connection {
-    /// Handles the arrival, loss or change of priority of a local address. The connection itself
-    /// produces all other events.
+    /// Handles a change of a local address at `now`: `event` tells that the address came up, went
+    /// down, or changed its backup priority. All other events for the path manager come from the
+    /// connection itself.
     pub fn handle_address_event(&mut self, now: Nanos, event: &pm::Event) {
         for way in &mut self.ways {
             // The commands are dropped, because nothing can be done before the start.
@@ -314,7 +315,8 @@ impl Connection {
         }
     }
 
-    /// Tells the path manager that a requested join cannot be attempted.
+    /// Tells the path manager at `now` that the subflow of `request` cannot be attempted. The path
+    /// manager may request it again later.
     pub fn refuse_join(&mut self, now: Nanos, request: &JoinRequest) {
         let pair = request.pair();
         self.manage(now, &pm::Event::OpenFailed { pair });

@@ -7,15 +7,16 @@ use super::{Buffer, Connection, Event};
 use crate::sched::Scheduler;
 
 impl Connection {
-    /// Replaces the scheduler. Data already assigned to subflows stays there.
+    /// Replaces the scheduler by `scheduler`. Data already assigned to subflows stays there.
     pub fn set_scheduler(&mut self, scheduler: Box<dyn Scheduler>) {
         self.scheduler = scheduler;
         self.is_schedulable = true;
     }
 
-    /// Marks a subflow as backup, or takes the mark back (MP_PRIO; RFC 8684, section 3.3.8). While
-    /// other subflows work, neither host then sends data on it. Returns whether the connection has
-    /// a subflow with this [number](super::SubflowState::id).
+    /// Gives the subflow with the [number](super::SubflowState::id) `subflow` backup priority if
+    /// `backup` is true, or takes the priority back. Tells the peer with MP_PRIO (RFC 8684, section
+    /// 3.3.8). While other subflows work, neither host sends data on a backup subflow. Returns
+    /// whether the connection has such a subflow.
     pub fn set_backup(&mut self, subflow: u32, backup: bool) -> bool {
         let context = self.subflows.iter().find(|context| context.id == subflow);
         let Some(four) = context.map(|context| context.four) else {
@@ -26,8 +27,8 @@ impl Connection {
         true
     }
 
-    /// Sets the size of the send buffer. If the buffer holds more data than that, it takes no data
-    /// until the surplus is acknowledged.
+    /// Sets the size of the send buffer to `bytes`, and stops its automatic growth. If the buffer
+    /// holds more data than that, it takes no data until the surplus is acknowledged.
     pub fn set_send_buffer(&mut self, bytes: u64) {
         let was_full = self.send.free_bytes() == 0;
         self.send.resize(Buffer::Fixed(bytes));
@@ -36,8 +37,8 @@ impl Connection {
         }
     }
 
-    /// Sets whether short segments wait for more data, on all subflows
-    /// ([`subflow::Config::nagle`](crate::subflow::Config::nagle)).
+    /// Sets whether short segments wait for more data (the Nagle algorithm), on all present and
+    /// future subflows ([`subflow::Config::nagle`](crate::subflow::Config::nagle)).
     pub fn set_nagle(&mut self, on: bool) {
         let config = Arc::make_mut(&mut self.config);
         Arc::make_mut(&mut config.subflow).nagle = on;

@@ -11,14 +11,14 @@ use crate::wire::{DataNumber, Key, MptcpOption, ResetReason, Segment};
 
 impl Connection {
     /// Ends the local stream. Data already written is still sent, and data of the peer can still be
-    /// read.
+    /// read. [`Connection::send`] takes no more data.
     pub fn close(&mut self) {
         self.is_ending = true;
         self.is_schedulable = true;
     }
 
-    /// Closes the connection at once on all subflows (MP_FASTCLOSE, section 3.5). Undelivered data
-    /// is lost.
+    /// Closes the connection at once: resets all subflows, with MP_FASTCLOSE if the connection uses
+    /// MPTCP (RFC 8684, section 3.5). Undelivered data is lost.
     pub fn abort(&mut self) {
         self.close_fast();
         self.end(CloseReason::Aborted);
@@ -280,7 +280,8 @@ impl Connection {
         self.is_ending && self.send.acked() == self.send.written()
     }
 
-    /// Returns whether the peer has acknowledged every byte and the end of the stream.
+    /// Returns whether the local stream has ended, and the peer has acknowledged every byte and the
+    /// end of the stream.
     pub fn has_delivered_all(&self) -> bool {
         let has_fin_acked = |state| matches!(state, State::FinWait2 | State::TimeWait);
         let is_told = match self.session.mode {

@@ -14,26 +14,28 @@ use crate::time::{Nanos, SECOND};
 /// from the start.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Parameters of every subflow.
+    /// TCP parameters of every subflow.
     pub subflow: Arc<subflow::Config>,
-    /// How the opener chooses the address pair of the initial subflow.
+    /// How the opener chooses the address pair of the initial subflow if several are available.
     pub start: Start,
     /// Whether this host requests MPTCP as opener and grants it as acceptor. If false, the
     /// connection is plain TCP.
     pub is_multipath: bool,
-    /// Whether this host requires checksums (RFC 8684, section 3.3.1). They are used if either host
-    /// requires them.
+    /// Whether this host requires DSS checksums (RFC 8684, section 3.3.1). They are used if either
+    /// host requires them.
     pub uses_checksums: bool,
-    /// Size of the send buffer: data written and not acknowledged.
+    /// Size of the send buffer, which holds data written and not acknowledged.
     pub send_buffer: Buffer,
-    /// Size of the receive buffer: data received and not read, including data beyond a gap.
+    /// Size of the receive buffer, which holds data received and not read, including data beyond a
+    /// gap.
     pub receive_buffer: Buffer,
     /// Whether the peer may join at the address and port of the initial subflow. If false, flag C
     /// forbids it, and such joins are refused (RFC 8684, section 3.1).
     pub allows_joins_to_initial: bool,
     /// When the connection may open further subflows.
     pub subflow_start: SubflowStart,
-    /// Number of SYNs with MP_CAPABLE before the opener sends one without.
+    /// Number of SYNs with MP_CAPABLE that the opener sends before it sends one without, because a
+    /// middlebox may drop them.
     pub max_capable_syns: u32,
     /// What the connection does when MPTCP fails in the middle of a stream.
     pub fallback: Fallback,
@@ -62,7 +64,7 @@ pub struct Config {
 /// The size of a buffer, in bytes of payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Buffer {
-    /// The buffer keeps this size.
+    /// The buffer always has the size in the value, in bytes.
     Fixed(u64),
     /// The buffer grows with the traffic, as in Linux, and never shrinks.
     ///
@@ -72,15 +74,15 @@ pub enum Buffer {
     /// which Linux offers, and 6 MiB). The receive threshold limits how much of the receive buffer
     /// is offered (`rcv_ssthresh`; [`Behaviour::shares_receive_threshold`]).
     Auto {
-        /// Size at the start.
+        /// Size at the start, in bytes.
         initial_bytes: u64,
-        /// Largest size.
+        /// Largest size, in bytes.
         max_bytes: u64,
     },
 }
 
 impl Buffer {
-    /// Returns the size at the start, in bytes.
+    /// Returns the size of the buffer at the start, in bytes.
     pub fn initial_bytes(self) -> u64 {
         match self {
             Self::Fixed(bytes) => bytes,
@@ -98,18 +100,18 @@ impl Buffer {
     }
 }
 
-/// When a connection opens further subflows and announces addresses. For a connection that ends at
-/// once they are not worth their cost (RFC 8684, section 3.9.2).
+/// When a connection opens further subflows and announces addresses. It can wait, because further
+/// subflows are not worth their cost for a connection that ends at once (RFC 8684, section 3.9.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SubflowStart {
-    /// As soon as both hosts know the keys.
+    /// As soon as both hosts are known to have the keys.
     #[default]
     AtOnce,
-    /// Later, when either condition is met.
+    /// When the connection has carried enough data or is old enough, whichever comes first.
     After {
-        /// The connection has carried `bytes` bytes, in both directions together.
+        /// Number of bytes that the connection has carried, in both directions together.
         bytes: u64,
-        /// The connection is this old.
+        /// Time since both hosts were known to have the keys.
         age: Nanos,
     },
 }
@@ -117,11 +119,12 @@ pub enum SubflowStart {
 /// What a connection does when MPTCP fails in the middle of a stream (RFC 8684, section 3.7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fallback {
-    /// Follows the RFC: a connection whose only subflow has a wrong checksum continues as plain
+    /// Follows RFC 8684: a connection whose only subflow has a wrong checksum continues as plain
     /// TCP.
     #[default]
     Rfc,
-    /// Resets the subflow instead, so that the connection never delivers a byte that was not sent.
+    /// Resets the subflow instead of continuing as plain TCP, so that the connection never delivers
+    /// a byte that the peer did not send.
     Strict,
 }
 
@@ -169,13 +172,13 @@ impl Default for Config {
     }
 }
 
-/// The algorithms of a connection.
+/// The algorithms of one connection.
 #[derive(Debug)]
 pub struct Algorithms {
-    /// Congestion control of all subflows together.
+    /// The congestion control, which handles all subflows together.
     pub congestion_control: Box<dyn CongestionControl>,
-    /// Decides which subflow carries which data.
+    /// The scheduler, which decides which subflow carries which data.
     pub scheduler: Box<dyn Scheduler>,
-    /// Decides which subflows exist.
+    /// The path manager, which decides which subflows exist.
     pub path_manager: Box<dyn PathManager>,
 }

@@ -4,13 +4,13 @@ use super::Mode;
 use crate::pm::FourTuple;
 use crate::subflow::{CloseReason, Counters};
 
-/// An event of a connection.
+/// An event that a connection reports to the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The initial subflow is established, and data can be written. The mode can still change to
     /// [`Mode::Plain`].
     Connected {
-        /// The protocol at this time.
+        /// The protocol that the connection uses at this time.
         mode: Mode,
     },
     /// The connection fell back to plain TCP.
@@ -25,23 +25,24 @@ pub enum Event {
     SubflowEstablished {
         /// The number of the subflow, which never changes.
         id: u32,
-        /// Its addresses and ports.
+        /// The addresses and ports of the subflow.
         four: FourTuple,
     },
-    /// A subflow closed; it can be the initial one.
+    /// A subflow closed. It can be the initial one.
     SubflowClosed {
         /// The number of the subflow.
         id: u32,
-        /// Its addresses and ports.
+        /// The addresses and ports of the subflow.
         four: FourTuple,
-        /// Why it closed.
+        /// The reason why the subflow closed.
         reason: CloseReason,
-        /// Its counters at the end.
+        /// The counters of the subflow when it closed.
         counters: Box<Counters>,
     },
     /// The connection closed.
     Closed {
-        /// Why it closed: [`CloseReason::Finished`] if both streams arrived.
+        /// The reason why the connection closed: [`CloseReason::Finished`] if both streams were
+        /// delivered completely.
         reason: CloseReason,
     },
 }

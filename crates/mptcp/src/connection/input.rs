@@ -12,7 +12,8 @@ use crate::wire::{
 };
 
 impl Connection {
-    /// Handles a packet of one of the subflows. Ignores any other packet.
+    /// Handles `packet`, which arrived at `now` on one of the subflows. Ignores packets of other
+    /// connections.
     pub fn handle_packet(&mut self, now: Nanos, packet: &Packet) {
         let segment = &packet.segment;
         let Some(subflow) = self.subflows.receiver_of(packet) else {

@@ -1,4 +1,4 @@
-//! Values derived from the keys of a connection (RFC 8684, sections 3.1, 3.2, 3.4.1).
+//! Values derived from the keys of a connection (RFC 8684, sections 3.1, 3.2 and 3.4.1).
 
 use std::net::IpAddr;
 
@@ -8,21 +8,21 @@ use sha2::{Digest, Sha256};
 use crate::seq::DataSeq;
 use crate::wire::{AddressId, Key, Nonce, Token};
 
-/// Returns the token of the host with `key`: the first 32 bits of the hash of the key (section
-/// 3.1).
+/// Returns the token of the host with the key `key`: the first 32 bits of the SHA-256 hash of the
+/// key (RFC 8684, section 3.1).
 pub fn token(key: Key) -> Token {
     let hash = Sha256::digest(key.to_be_bytes());
     Token::from_be_bytes(leading(&hash))
 }
 
-/// Returns the initial DSN of the host with `key`: the last 64 bits of the hash of the key (section
-/// 3.1). The first byte of data has the DSN after it.
+/// Returns the initial DSN of the host with the key `key`: the last 64 bits of the SHA-256 hash of
+/// the key (RFC 8684, section 3.1). The first byte of data has the next DSN.
 pub fn initial_data_seq(key: Key) -> DataSeq {
     let hash = Sha256::digest(key.to_be_bytes());
     DataSeq(u64::from_be_bytes(trailing(&hash)))
 }
 
-/// The keys of both hosts.
+/// The keys of both hosts of a connection (RFC 8684, section 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keys {
     /// The key of this host.
@@ -31,7 +31,7 @@ pub struct Keys {
     pub remote: Key,
 }
 
-/// The nonces of both hosts in a join.
+/// The nonces of both hosts in a join (RFC 8684, section 3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nonces {
     /// The nonce of this host.
@@ -41,8 +41,9 @@ pub struct Nonces {
 }
 
 impl Keys {
-    /// Returns the HMAC that this host sends in a join (section 3.2). Its key is the local key
-    /// followed by the remote key; its message is the local nonce followed by the remote nonce.
+    /// Returns the HMAC that this host sends in a join with `nonces` (RFC 8684, section 3.2). Its
+    /// key is the local key followed by the remote key; its message is the local nonce followed by
+    /// the remote nonce.
     pub fn join_hmac(self, nonces: Nonces) -> [u8; 32] {
         let mut message = [0; 8];
         message[..4].copy_from_slice(&nonces.local.to_be_bytes());
@@ -50,7 +51,8 @@ impl Keys {
         self.hmac(&message)
     }
 
-    /// Returns the HMAC that the peer sends in a join.
+    /// Returns the HMAC that the peer sends in a join with `nonces`, which are local and remote as
+    /// this host sees them (RFC 8684, section 3.2).
     pub fn peer_join_hmac(self, nonces: Nonces) -> [u8; 32] {
         let swapped = Nonces {
             local: nonces.remote,
@@ -59,8 +61,8 @@ impl Keys {
         self.swapped().join_hmac(swapped)
     }
 
-    /// Returns the truncated HMAC of an address that this host announces: the last 64 bits (section
-    /// 3.4.1). Without a port, 0 is hashed.
+    /// Returns the truncated HMAC with which this host announces `address` with the address ID
+    /// `id`: the last 64 bits (RFC 8684, section 3.4.1). If `port` is `None`, port 0 is hashed.
     pub fn address_hmac(self, id: AddressId, address: IpAddr, port: Option<u16>) -> u64 {
         let mut message = vec![id];
         match address {
@@ -71,7 +73,8 @@ impl Keys {
         u64::from_be_bytes(trailing(&self.hmac(&message)))
     }
 
-    /// Returns the truncated HMAC of an address that the peer announces.
+    /// Returns the truncated HMAC with which the peer announces `address` with the address ID `id`
+    /// and `port` (RFC 8684, section 3.4.1).
     pub fn peer_address_hmac(self, id: AddressId, address: IpAddr, port: Option<u16>) -> u64 {
         self.swapped().address_hmac(id, address, port)
     }
@@ -93,12 +96,14 @@ impl Keys {
     }
 }
 
-/// Returns the first 64 bits of an HMAC, which a SYN/ACK carries.
+/// Returns the first 64 bits of `hmac`, which the SYN/ACK of a join carries (RFC 8684, section
+/// 3.2).
 pub fn first_64_bits(hmac: &[u8; 32]) -> u64 {
     u64::from_be_bytes(leading(hmac))
 }
 
-/// Returns the first 160 bits of an HMAC, which the third packet carries.
+/// Returns the first 160 bits of `hmac`, which the third packet of a join carries (RFC 8684,
+/// section 3.2).
 pub fn first_160_bits(hmac: &[u8; 32]) -> [u8; 20] {
     leading(hmac)
 }

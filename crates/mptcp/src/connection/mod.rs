@@ -4,6 +4,8 @@
 //! whose data is the byte stream.
 //!
 //! # Life of a connection
+//! All sections are those of RFC 8684.
+//!
 //! 1. **Keys** (section 3.1). MP_CAPABLE in the handshake of the initial subflow gives each host
 //!    the key of the other. The keys determine the tokens that identify the connection, the first
 //!    DSN of each stream, and every later HMAC ([`keys`]). The acceptor learns the key of its peer
@@ -174,7 +176,11 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Opens a connection. Its first segment is a SYN.
+    /// Opens a connection at `now` as opener, with the parameters `config` and the algorithms
+    /// `algorithms`. Its first segment, which [`Connection::poll_transmit`] returns, is a SYN.
+    ///
+    /// `four` are the addresses and ports of the initial subflow. `key` is the key of this host.
+    /// `rng` chooses the initial sequence number.
     pub fn open(
         now: Nanos,
         config: Arc<Config>,
@@ -188,7 +194,12 @@ impl Connection {
         connection
     }
 
-    /// Accepts a connection. Its first segment is a SYN/ACK with the sequence number `iss`.
+    /// Accepts a connection at `now` as acceptor, with the parameters `config` and the algorithms
+    /// `algorithms`. Its first segment, which [`Connection::poll_transmit`] returns, is a SYN/ACK
+    /// with the sequence number `iss`.
+    ///
+    /// `syn` is the SYN of the peer. `four` are the addresses and ports of the initial subflow, as
+    /// this host sees them. `key` is the key of this host.
     pub fn accept(
         now: Nanos,
         config: Arc<Config>,
@@ -264,8 +275,9 @@ impl Connection {
         }
     }
 
-    /// Opens a further subflow for a [`JoinRequest`]. Refuses the request if the connection can
-    /// have no further subflow.
+    /// Opens the subflow of `request` at `now`, from the port `local_port`. `rng` chooses the nonce
+    /// and the initial sequence number. Refuses the request ([`Connection::refuse_join`]) if the
+    /// connection can have no further subflow.
     pub fn join(&mut self, now: Nanos, request: &JoinRequest, local_port: u16, rng: &mut dyn Rng) {
         let Some(remote) = self.session.remote.filter(|_| self.takes_more_subflows()) else {
             self.refuse_join(now, request);
@@ -286,11 +298,13 @@ impl Connection {
         context.via = (!request.via.is_empty()).then(|| Box::new(request.via.clone()));
     }
 
-    /// Accepts a SYN with MP_JOIN whose token is this connection's. `local_id` is used if the path
-    /// manager has no ID for the address.
+    /// Accepts `syn`, a SYN with MP_JOIN whose token is this connection's, at `now`, and adds the
+    /// subflow with the addresses and ports `four`. `local_id` becomes the ID of the local address
+    /// if the path manager has none. `rng` chooses the nonce and the initial sequence number.
     ///
     /// # Errors
-    /// Returns the reason with which the caller must send a RST.
+    /// Returns the reason code of MP_TCPRST (RFC 8684, section 3.6) with which the caller must send
+    /// a RST.
     pub fn accept_join(
         &mut self,
         now: Nanos,
@@ -371,7 +385,7 @@ impl Connection {
     }
 
     /// Writes as much of `payload` as the send buffer takes, and returns the number of bytes taken.
-    /// Takes nothing after [`Connection::close`].
+    /// Takes nothing after [`Connection::close`] or after the connection has closed.
     pub fn send(&mut self, payload: &Payload) -> u32 {
         if self.is_ending || self.closed.is_some() {
             return 0;
@@ -381,12 +395,15 @@ impl Connection {
         taken
     }
 
-    /// Returns how many bytes the send buffer can take now.
+    /// Returns how many bytes the send buffer can take now. Does not consider whether the stream
+    /// has ended.
     pub fn send_capacity(&self) -> u64 {
         self.send.free_bytes()
     }
 
-    /// Returns the next bytes from the peer, in order.
+    /// Removes the next bytes of the peer's stream from the receive buffer and returns them, in
+    /// order. Returns `None` if there is nothing to read. If this opens a receive window that was
+    /// nearly closed, the peer is told with an acknowledgment.
     pub fn recv(&mut self) -> Option<Payload> {
         if self.tells_doubled_window() {
             return self.receive.read();
@@ -406,14 +423,14 @@ impl Connection {
         }
     }
 
-    /// Returns the next event, if any.
+    /// Removes the next event from the queue and returns it, or `None` if there is none.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Returns a request for a further subflow. Carry it out with [`Connection::join`] from a free
-    /// port. There is no request before the peer has answered with a DSS (RFC 8684, section 3.1) or
-    /// before [`Config::subflow_start`].
+    /// Removes the next request for a further subflow from the queue and returns it. Carry it out
+    /// with [`Connection::join`] from a free port. There is no request before the peer has answered
+    /// with a DSS (RFC 8684, section 3.1) or before [`Config::subflow_start`] allows one.
     pub fn poll_join(&mut self) -> Option<JoinRequest> {
         if !self.has_subflow_start {
             return None;
@@ -425,7 +442,8 @@ impl Connection {
         Some(request)
     }
 
-    /// Returns when to call [`Connection::handle_timeout`].
+    /// Returns when to call [`Connection::handle_timeout`] next, or `None` if no timeout is
+    /// pending.
     pub fn poll_timeout(&self) -> Option<Nanos> {
         earliest([
             self.abandoned_at,
@@ -449,7 +467,8 @@ impl Connection {
         (is_hoped_for && self.closed.is_none()).then_some(at)
     }
 
-    /// Does everything that is due at `now`.
+    /// Handles all timeouts that are due at `now`: those of the subflows, of the path manager, of
+    /// announcements, and of the connection itself. Then call [`Connection::poll_transmit`].
     pub fn handle_timeout(&mut self, now: Nanos) {
         for subflow in 0..self.subflows.len() {
             if self.subflows.is_due(subflow, now) && self.subflows[subflow].tcp.is_due(now) {
@@ -494,7 +513,7 @@ impl Connection {
         self.carry_out(now, &commands);
     }
 
-    /// Returns the protocol that the connection uses.
+    /// Returns the protocol that the connection uses now.
     pub fn mode(&self) -> Mode {
         self.session.mode
     }
@@ -510,12 +529,13 @@ impl Connection {
         self.initial
     }
 
-    /// Returns the token by which the peer joins this connection.
+    /// Returns the token of this host, with which the peer identifies the connection in a join (RFC
+    /// 8684, section 3.2).
     pub fn local_token(&self) -> Token {
         self.session.local_token()
     }
 
-    /// Returns whether the initial subflow is established, so that data can be written. Stays true
+    /// Returns whether the initial subflow was established, so that data can be written. Stays true
     /// after the connection has closed.
     pub fn is_connected(&self) -> bool {
         self.is_connected
@@ -526,13 +546,13 @@ impl Connection {
         self.peer_has_ended
     }
 
-    /// Returns whether the connection has closed and its last subflow has ended. Until then, late
-    /// segments may arrive that one of its subflows answers.
+    /// Returns whether the connection has closed and its last subflow has ended. Until then, keep
+    /// the connection, because late segments may arrive that one of its subflows answers.
     pub fn is_over(&self) -> bool {
         self.closed.is_some() && self.subflows.is_empty()
     }
 
-    /// Returns why the connection closed, if it did.
+    /// Returns the reason why the connection closed, or `None` if it has not closed.
     pub fn closed(&self) -> Option<CloseReason> {
         self.closed
     }

@@ -14,7 +14,8 @@ use crate::wire::{Packet, Segment};
 const PAGE_BYTES: u64 = 32_768;
 
 impl Connection {
-    /// Returns the next packet to send at `now`, if there is one.
+    /// Returns the next packet to send at `now`, or `None` if there is nothing to send. Assigns
+    /// written data to subflows with the scheduler first. Call it until it returns `None`.
     pub fn poll_transmit(&mut self, now: Nanos) -> Option<Packet> {
         self.acknowledge_reading();
         loop {

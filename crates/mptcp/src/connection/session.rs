@@ -25,9 +25,9 @@ const LONG_DSS_BYTES: u32 = 28;
 /// The protocol that a connection uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// MPTCP was requested, and it is not yet known whether the peer supports it.
+    /// MPTCP was requested, and it is not known yet whether the connection will use it.
     Negotiating,
-    /// MPTCP.
+    /// MPTCP (RFC 8684).
     Multipath,
     /// Plain TCP, from the start or after a fallback (RFC 8684, section 3.7).
     Plain,

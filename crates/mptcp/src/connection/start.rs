@@ -13,15 +13,16 @@ use crate::time::Nanos;
 /// and does not say which address pair it uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Start {
-    /// Tries the first address pair. Tries the next one when the SYNs remain unanswered or are
-    /// refused.
+    /// The opener tries the first address pair. It tries the next one when the SYNs remain
+    /// unanswered or are refused.
     #[default]
     Primary,
-    /// Sends a SYN with MP_CAPABLE on every address pair at once.
+    /// The opener sends a SYN with MP_CAPABLE on every address pair at once.
     ///
-    /// The first answer wins, and the others are answered with a RST. They are separate handshakes,
-    /// because a SYN of version 1 carries no key. The path manager may join on their address pairs
-    /// later. This is an extension of mptcplab: no RFC defines it.
+    /// The first pair that is answered becomes the initial subflow, and later answers get a RST.
+    /// The handshakes are separate, because a SYN of MPTCP version 1 carries no key. The path
+    /// manager may join on the other address pairs later. This is an extension of mptcplab: no RFC
+    /// defines it.
     Race,
 }
 
@@ -37,8 +38,11 @@ pub(super) struct Way {
 }
 
 impl Connection {
-    /// Adds another address pair to a connection that was just opened.
-    /// [`Config::start`](super::Config::start) says when it is tried.
+    /// Adds another address pair, `four`, on which a connection that was just opened can start.
+    /// [`Config::start`](super::Config::start) decides whether it is tried at `now` or later.
+    ///
+    /// `path_manager` replaces the path manager of the connection if the connection starts on this
+    /// pair. `rng` chooses the initial sequence number.
     pub fn add_way(
         &mut self,
         now: Nanos,
@@ -66,7 +70,7 @@ impl Connection {
         self.add_subflow(now, four, (0, 0), tcp, Lifecycle::connecting());
     }
 
-    /// Returns the addresses and ports at which the connection can be reached: those of its
+    /// Returns the addresses and ports at which packets of the connection can arrive: those of its
     /// subflows, and those on which it may still start.
     pub fn ends(&self) -> impl Iterator<Item = FourTuple> {
         let subflows = self.subflows.iter().map(|context| context.four);

@@ -9,21 +9,22 @@ use crate::time::Nanos;
 /// Counters of a connection since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Bytes sent on a further subflow after a first one.
+    /// Bytes assigned to a subflow although they had been assigned to a subflow before.
     pub reinjected_bytes: u64,
-    /// Bytes received that the connection already had.
+    /// Bytes received that the connection already had and dropped.
     pub duplicate_bytes: u64,
-    /// Bytes received beyond the receive window.
+    /// Bytes received and dropped, because they were beyond the receive window or left too many
+    /// gaps.
     pub refused_bytes: u64,
-    /// How often the scheduler halved the congestion window of a subflow (penalization).
+    /// Number of times that the scheduler halved the congestion window of a subflow (penalization).
     pub penalizations: u64,
-    /// Mappings with a wrong DSS checksum.
+    /// Number of received mappings with a wrong DSS checksum.
     pub failed_checksums: u64,
-    /// Joins with a wrong or missing HMAC.
+    /// Number of joins refused because their HMAC was wrong or missing.
     pub refused_joins: u64,
-    /// Announcements with a wrong HMAC.
+    /// Number of received announcements (ADD_ADDR) refused because their HMAC was wrong.
     pub refused_announcements: u64,
-    /// DATA_ACKs for data that was never sent.
+    /// Number of received DATA_ACKs for data that was never sent.
     pub unbelievable_acks: u64,
     /// Sum of the TCP counters of all closed subflows, including payload sent, acknowledged and
     /// received.
@@ -36,29 +37,31 @@ impl Counters {
     }
 }
 
-/// State of a subflow at one time.
+/// The state of a subflow at the time of the call of [`Connection::subflows`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct SubflowState {
-    /// The number of the subflow in its connection.
+    /// The number of the subflow in its connection, from 0 in the order of creation. It never
+    /// changes.
     pub id: u32,
-    /// Its addresses and ports.
+    /// The addresses and ports of the subflow.
     pub four: FourTuple,
-    /// Its TCP state.
+    /// The TCP state of the subflow.
     pub state: State,
-    /// Its windows and round-trip times.
+    /// The congestion window, the slow start threshold and the round-trip times of the subflow.
     pub window: Window,
-    /// Its counters since its start.
+    /// The TCP counters of the subflow since its start.
     pub counters: subflow::Counters,
-    /// Whether either host marked it as backup.
+    /// Whether either host gave the subflow backup priority.
     pub is_backup: bool,
-    /// Whether it is stale.
+    /// Whether the subflow is stale: it timed out without progress, so its data is reinjected
+    /// elsewhere.
     pub is_stale: bool,
-    /// When its handshake completed.
+    /// When the handshake of the subflow completed; `None` before.
     pub established_at: Option<Nanos>,
 }
 
 impl Connection {
-    /// Returns the state of all subflows, in the order in which they were added.
+    /// Returns the states of all subflows, in the order in which they were added.
     pub fn subflows(&self) -> impl Iterator<Item = SubflowState> {
         let subflows = self.subflows.iter().zip(self.subflows.windows());
         subflows.map(|(context, window)| SubflowState {
@@ -73,12 +76,13 @@ impl Connection {
         })
     }
 
-    /// Returns the counters since the start of the connection.
+    /// Returns the counters of the connection since its start.
     pub fn counters(&self) -> Counters {
         self.counters.as_deref().copied().unwrap_or_default()
     }
 
-    /// Returns the bytes received beyond a gap, in the connection and in its subflows.
+    /// Returns how many received bytes wait behind a gap, in the connection and in its subflows
+    /// together.
     pub fn out_of_order_bytes(&self) -> u64 {
         let in_subflows = self
             .subflows
@@ -87,8 +91,8 @@ impl Connection {
         self.receive.out_of_order_bytes() + in_subflows.sum::<u64>()
     }
 
-    /// Returns the receive window of the subflow that offers most, in bytes beyond the acknowledged
-    /// data.
+    /// Returns the largest receive window that one of the subflows offers, in bytes beyond the data
+    /// received in order.
     pub fn receive_window_bytes(&self) -> u64 {
         let subflows = 0..self.subflows.len();
         let offered = subflows
@@ -97,12 +101,12 @@ impl Connection {
         offered.unwrap_or_else(|| self.receive.window_bytes())
     }
 
-    /// Returns the bytes that were written and that the peer has not acknowledged.
+    /// Returns how many written bytes, sent or not, the peer has not acknowledged.
     pub fn unacked_bytes(&self) -> u64 {
         self.send.written() - self.send.acked()
     }
 
-    /// Returns the bytes received in order that the application has not read.
+    /// Returns how many bytes were received in order that the application has not read.
     pub fn unread_bytes(&self) -> u64 {
         self.receive.ready_bytes()
     }

@@ -18,7 +18,7 @@ pub struct AddressChanges {
 }
 
 impl AddressChanges {
-    /// Creates a collection with a delay of `delay_ns` nanoseconds. Addresses in `down` are
+    /// Creates a collection with a delay of `delay_ns` nanoseconds. The addresses in `down` are
     /// initially down, all others up.
     pub fn new(delay_ns: Nanos, down: BTreeSet<IpAddr>) -> Self {
         Self {
@@ -34,7 +34,8 @@ impl AddressChanges {
         &self.down
     }
 
-    /// Records whether `address` is up at `now`.
+    /// Records that `address` is up (`up` is true) or down at the time `now`. The first change
+    /// starts the delay.
     pub fn observe(&mut self, now: Nanos, address: IpAddr, up: bool) {
         let before = self.pending.insert(address, up);
         if before.is_none() && up != self.down.contains(&address) {
@@ -44,13 +45,14 @@ impl AddressChanges {
         self.due.get_or_insert(now.saturating_add(self.delay_ns));
     }
 
-    /// Returns when [`AddressChanges::take`] has changes to return.
+    /// Returns when to call [`AddressChanges::take`] next, or `None` if no change is pending.
     pub fn poll_timeout(&self) -> Option<Nanos> {
         self.due
     }
 
-    /// Returns the changed addresses, each with whether it is up. Returns nothing before the delay
-    /// is over.
+    /// Returns the addresses that have changed, each with whether it is now up, and removes them
+    /// from the collection. [`AddressChanges::down`] then includes the changes. Returns nothing if
+    /// the delay is not over at `now`.
     pub fn take(&mut self, now: Nanos) -> Vec<(IpAddr, bool)> {
         if self.due.is_none_or(|due| now < due) {
             return Vec::new();

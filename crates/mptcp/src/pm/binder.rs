@@ -35,7 +35,8 @@ const MOST_LISTS: usize = 10;
 /// more.
 const MOST_HOPS: usize = 6;
 
-/// Lists of routers: one list for each further subflow.
+/// Lists of routers for `binder`: the packets of each further subflow pass the routers of one list,
+/// in order.
 ///
 /// The text form is `10.0.0.1,10.0.0.2-10.0.1.1`: lists are separated by `-`, the hops of a list by
 /// `,`.
@@ -52,9 +53,9 @@ impl Gateways {
 /// Reasons why a text cannot be parsed as [`Gateways`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvalidGateways {
-    /// There are too many lists. The value is the number of lists.
+    /// There are more than 10 lists. The value is the number of lists.
     TooManyLists(usize),
-    /// A list has too many hops. The values are the number of the list, counted from 1, and its
+    /// A list has more than 6 hops. The values are the number of the list, counted from 1, and its
     /// number of hops.
     TooManyHops(usize, usize),
     /// A hop is not an IPv4 address. The value is its text.
@@ -110,13 +111,14 @@ fn hops_of(number: usize, list: &str) -> Result<Vec<Ipv4Addr>, InvalidGateways> 
     Ok(hops)
 }
 
-/// Returns the length in bytes of the loose source route option for `hops` hops and the destination
-/// (RFC 791, section 3.1): type, length, pointer, addresses.
+/// Returns the length in bytes of a loose source route option (RFC 791, section 3.1) that names
+/// `hops` routers and the destination: type, length, pointer, addresses.
 pub fn source_route_len(hops: usize) -> usize {
     3 + 4 * (hops + 1)
 }
 
-/// Opens a subflow for each gateway list when the connection is established.
+/// The path manager `binder`: opens a subflow for each gateway list when the connection is
+/// established.
 ///
 /// Only the opener opens subflows. Address changes are ignored, and closed subflows are not
 /// reopened. Over IPv6, which has no loose source route, no subflows are opened.
@@ -129,7 +131,7 @@ pub struct Binder {
 }
 
 impl Binder {
-    /// Creates the policy for a new connection.
+    /// Creates the policy for the new connection `connection`. Of `parameters`, it uses `gateways`.
     pub fn new(connection: &Connection, parameters: &Parameters) -> Self {
         Self {
             role: connection.role,

@@ -25,13 +25,13 @@ pub(super) const ROW: Entry = Entry {
     make: |connection, given| Box::new(FullMesh::new(connection, given.recreation)),
 };
 
-/// Keeps a subflow on every address pair.
+/// The path manager `full_mesh`: keeps a subflow on every address pair.
 ///
 /// The opener opens a subflow on each pair that has none: when the connection is established, when
 /// an address of either host comes back, and some time after a subflow failed or was closed by the
-/// peer or the stack ([`Recreation`]). When an address is lost, its host closes its subflows and
-/// sends REMOVE_ADDR. The acceptor announces an address that is back and repeats the announcement
-/// until the address has a subflow.
+/// peer or the stack ([`Recreation`]). When an address is lost, its host closes the subflows of
+/// this address and sends REMOVE_ADDR. The acceptor announces an address that is back and repeats
+/// the announcement until the address has a subflow.
 #[derive(Clone, Debug)]
 pub struct FullMesh {
     role: Role,
@@ -119,7 +119,8 @@ impl PeerAddresses {
 }
 
 impl FullMesh {
-    /// Creates the policy for a new connection.
+    /// Creates the policy for the new connection `connection`. `recreation` tells whether subflows
+    /// that fail are reopened.
     pub fn new(connection: &Connection, recreation: Recreation) -> Self {
         let initial = connection.initial;
         Self {

@@ -82,9 +82,9 @@ impl EndpointFlags {
     pub const BACKUP: Self = Self(1 << 2);
     /// Subflows are opened from the endpoint to all addresses of the peer.
     pub const FULLMESH: Self = Self(1 << 3);
-    /// The kernel created the endpoint for a source address without endpoint.
+    /// The kernel itself created the endpoint, because a subflow used a source address without one.
     pub const IMPLICIT: Self = Self(1 << 4);
-    /// The endpoint is the source of a subflow to one announced address of the peer.
+    /// A subflow is opened from the endpoint to one announced address of the peer.
     pub const LAMINAR: Self = Self(1 << 5);
 
     const NAMED: [(Self, &'static str); 6] = [
@@ -96,7 +96,7 @@ impl EndpointFlags {
         (Self::LAMINAR, "laminar"),
     ];
 
-    /// Converts the kernel's bits, as an application may set them.
+    /// Converts the kernel's `bits`, as an application may set them.
     ///
     /// # Errors
     /// Fails for unknown bits, for `implicit`, and for `fullmesh` together with `signal`, as the
@@ -118,7 +118,7 @@ impl EndpointFlags {
         Ok(flags)
     }
 
-    /// Returns the kernel's bits.
+    /// Returns the flags as the kernel's bits.
     pub fn bits(self) -> u32 {
         self.0
     }
@@ -128,7 +128,8 @@ impl EndpointFlags {
         self.0 & other.0 == other.0
     }
 
-    /// Returns the names of the set bits, lowest first. Bits without a name are skipped.
+    /// Returns the names of the flags that are set in `bits`, lowest bit first. Bits without a name
+    /// are skipped.
     pub fn names_of(bits: u32) -> impl Iterator<Item = &'static str> {
         let named = Self::NAMED.into_iter();
         named.filter_map(move |(flag, name)| Self(bits).has(flag).then_some(name))
@@ -143,10 +144,10 @@ impl std::ops::BitOr for EndpointFlags {
     }
 }
 
-/// Reasons why flags are invalid.
+/// Reasons why bits cannot be converted to [`EndpointFlags`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvalidFlags {
-    /// Unknown bits. The value contains only these.
+    /// Unknown bits are set. The value contains only these.
     Unknown(u32),
     /// `implicit` is set, which only the kernel may do.
     Implicit,
@@ -173,7 +174,8 @@ impl fmt::Display for InvalidFlags {
 
 impl std::error::Error for InvalidFlags {}
 
-/// An endpoint of a host. Its ID is its position in the list of endpoints, from 1.
+/// An endpoint of a host: an address that `kernel_endpoints` announces or opens subflows from. Its
+/// ID is its position in the host's list of endpoints, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// The address of the endpoint.
@@ -194,12 +196,12 @@ impl Endpoint {
     }
 }
 
-/// Limits of a host for each connection.
+/// Limits of a host that apply to each of its connections (`ip mptcp limits`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Largest number of further subflows, opened by either host.
+    /// Largest number of subflows beside the initial one, opened by either host.
     pub subflows: usize,
-    /// Largest number of announced addresses to which subflows are opened.
+    /// Largest number of addresses announced by the peer to which subflows are opened.
     pub add_addr_accepted: usize,
 }
 
@@ -229,7 +231,8 @@ impl Local {
     }
 }
 
-/// The in-kernel path manager for one connection.
+/// The path manager `kernel_endpoints`: models the in-kernel path manager of Linux for one
+/// connection.
 #[derive(Clone, Debug)]
 pub struct KernelEndpoints {
     role: Role,
@@ -246,7 +249,8 @@ pub struct KernelEndpoints {
 }
 
 impl KernelEndpoints {
-    /// Creates the policy for a new connection.
+    /// Creates the policy for the new connection `connection`. Of `parameters`, it uses `endpoints`
+    /// and `limits`.
     ///
     /// If no endpoints are given, each further local address in the connection's pairs becomes one:
     /// with `subflow` at the opener and `signal` at the acceptor. Subnets without a common link are

@@ -60,7 +60,7 @@ pub enum Role {
     Acceptor,
 }
 
-/// The addresses and ports of a subflow. They identify it on its host.
+/// The addresses and ports of a subflow, which identify the subflow on its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FourTuple {
     /// The local address and port.
@@ -104,7 +104,7 @@ impl FourTuple {
     }
 }
 
-/// A local and a remote address that packets can travel between.
+/// A local and a remote address between which a subflow can exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AddressPair {
     /// The local address.
@@ -135,11 +135,11 @@ pub enum Event {
     /// The connection is fully established (RFC 8684, section 3.1). From now on, subflows can be
     /// opened and addresses announced.
     Established,
-    /// A local address is usable (again).
+    /// The local address in the value is usable (again).
     AddressUp(IpAddr),
-    /// A local address or its interface is gone.
+    /// The local address in the value, or its interface, is gone.
     AddressDown(IpAddr),
-    /// The backup priority of the subflows of a local address changed.
+    /// The backup priority of all subflows from a local address changed.
     Backup {
         /// The local address.
         local: IpAddr,
@@ -157,16 +157,16 @@ pub enum Event {
     },
     /// The peer withdrew an address (REMOVE_ADDR). Events about its dead subflows follow.
     Removed {
-        /// ID of the address.
+        /// ID of the withdrawn address.
         id: AddressId,
     },
     /// A further subflow is established. Either host may have opened it.
     SubflowEstablished {
         /// The subflow.
         subflow: FourTuple,
-        /// ID of its local address.
+        /// ID of the subflow's local address.
         local_id: AddressId,
-        /// ID of its remote address.
+        /// ID of the subflow's remote address.
         remote_id: AddressId,
     },
     /// A subflow was closed, or could not be established.
@@ -174,28 +174,29 @@ pub enum Event {
         /// The subflow. It can be the initial one.
         subflow: FourTuple,
     },
-    /// A pair must not be retried while another pair works, unless the peer announces its address
-    /// again.
+    /// An address pair must not be retried while another pair works, unless the peer announces its
+    /// address again.
     ///
-    /// Its handshake failed, or a reset gave a permanent reason (RFC 8684, sections 3.6 and 3.9.3).
-    /// [`Event::SubflowClosed`] follows. The kernel does not report this event.
+    /// The handshake on the pair failed, or a reset gave a permanent reason (RFC 8684, sections 3.6
+    /// and 3.9.3). [`Event::SubflowClosed`] follows. The kernel does not report this event.
     Unfit {
         /// The addresses of the subflow.
         pair: AddressPair,
     },
     /// The last subflow closed, but data was delivered in either direction since the connection was
-    /// last without subflows. Whatever closes subflows thus does not block all traffic.
+    /// last without subflows. Policies forget earlier failures, because whatever closes the
+    /// subflows does not block all traffic.
     ///
     /// [`Event::SubflowClosed`] follows. The kernel does not report this event.
     Progress,
-    /// A command to open a subflow was refused before a SYN was sent.
+    /// A [`Command::OpenSubflow`] was refused before a SYN was sent.
     OpenFailed {
-        /// The addresses of the subflow.
+        /// The addresses between which the subflow was to be opened.
         pair: AddressPair,
     },
 }
 
-/// A command to the stack.
+/// A command of a policy to the stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Announce a local address to the peer (ADD_ADDR).
@@ -214,7 +215,7 @@ pub enum Command {
         /// The address to withdraw.
         address: IpAddr,
     },
-    /// Open a subflow from a port that the stack chooses.
+    /// Open a subflow. The stack chooses the local port.
     OpenSubflow {
         /// The local address.
         local: IpAddr,
@@ -244,11 +245,12 @@ pub enum Command {
 
 /// The path management policy of one connection.
 pub trait PathManager: Debug + Send {
-    /// Handles an event. Appends the resulting commands to `commands`.
+    /// Handles `event`, which happened at `now`. Appends the resulting commands to `commands`.
     fn handle(&mut self, now: Nanos, event: &Event, commands: &mut Vec<Command>);
 
-    /// Returns the ID of the local address `local` that the peer joins, as used in commands. `None`
-    /// if the policy does not assign IDs; the stack then assigns one.
+    /// Returns the ID of the local address `_local`, to which the peer opens a subflow. The policy
+    /// may assign a new ID, and its commands use the same one. Returns `None` if the policy has no
+    /// ID for the address; the stack then assigns one.
     fn local_id(&mut self, _local: SocketAddr) -> Option<AddressId> {
         None
     }
@@ -259,34 +261,35 @@ pub trait PathManager: Debug + Send {
         None
     }
 
-    /// Handles timeouts that are due at `now`. Appends the resulting commands to `commands`.
+    /// Handles the timeouts that are due at `_now`. Appends the resulting commands to `_commands`.
     fn handle_timeout(&mut self, _now: Nanos, _commands: &mut Vec<Command>) {}
 }
 
 /// Parameters of path managers, as given in a description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parameters {
-    /// `full_mesh` and `n_diff_ports`: whether failed subflows are reopened. The other policies
-    /// reopen nothing.
+    /// Whether failed subflows are reopened. Used by `full_mesh` and `n_diff_ports`; the other path
+    /// managers reopen nothing.
     pub recreation: Recreation,
-    /// `n_diff_ports`: number of subflows, including the initial one.
+    /// Number of subflows, including the initial one; 2 if `None`. Used by `n_diff_ports`.
     pub subflows: Option<u32>,
-    /// `binder`: the routers that each further subflow passes.
+    /// The routers that the packets of each further subflow pass. Used by `binder`.
     pub gateways: Gateways,
-    /// `kernel_endpoints`: the host's endpoints. If `None`, endpoints follow from the connection's
-    /// pairs.
+    /// The endpoints of the host. If `None`, they follow from the address pairs of the connection.
+    /// Used by `kernel_endpoints`.
     pub endpoints: Option<Vec<Endpoint>>,
-    /// `kernel_endpoints`: the host's limits.
+    /// The limits of the host. Used by `kernel_endpoints`.
     pub limits: Limits,
 }
 
-/// Creates a policy for a connection.
+/// Creates a path manager for one connection from the initial state of the connection and the
+/// parameters of all path managers.
 pub type Constructor = fn(&Connection, &Parameters) -> Box<dyn PathManager>;
 
-/// The row of a path manager.
+/// A row of [`PATH_MANAGERS`]: the description of a path manager and its constructor.
 pub type Entry = algorithm::Entry<Parameters, Constructor>;
 
-/// All path managers.
+/// All path managers of the engine, with their descriptions and constructors.
 pub const PATH_MANAGERS: &[Entry] = &[
     passive::ROW,
     full_mesh::ROW,
@@ -295,12 +298,13 @@ pub const PATH_MANAGERS: &[Entry] = &[
     kernel_endpoints::ROW,
 ];
 
-/// Returns the names of all path managers.
+/// Returns the names of all path managers in the order of [`PATH_MANAGERS`], without their aliases.
 pub fn names() -> impl ExactSizeIterator<Item = &'static str> {
     PATH_MANAGERS.iter().map(|one| one.description.name)
 }
 
-/// Returns the constructor of the path manager named `name`.
+/// Returns the constructor of the path manager named `name`, or `None` if there is none. Aliases
+/// are not accepted.
 pub fn by_name(name: &str) -> Option<Constructor> {
     let mut path_managers = PATH_MANAGERS.iter();
     let found = path_managers.find(|entry| entry.description.name == name);

@@ -32,7 +32,8 @@ pub(super) const ROW: Entry = Entry {
 /// Number of subflows, including the initial one, if the parameters give none.
 const DEFAULT_SUBFLOWS: u32 = 2;
 
-/// Keeps a fixed number of subflows between the initial addresses.
+/// The path manager `n_diff_ports`: keeps a fixed number of subflows between the two initial
+/// addresses, from different ports.
 ///
 /// Meant for networks that distribute flows over equal-cost paths by their ports. Address changes
 /// are ignored, as in the out-of-tree kernel.
@@ -51,8 +52,9 @@ pub struct NDiffPorts {
 }
 
 impl NDiffPorts {
-    /// Creates the policy for a new connection. The number of subflows, including the initial one,
-    /// is [`Parameters::subflows`] or 2.
+    /// Creates the policy for the new connection `connection`. The number of subflows, including
+    /// the initial one, is [`Parameters::subflows`] or 2. Of `parameters`, it also uses
+    /// `recreation`.
     pub fn new(connection: &Connection, parameters: &Parameters) -> Self {
         Self {
             role: connection.role,

@@ -17,14 +17,15 @@ pub(super) const ROW: Entry = Entry {
     make: |connection, _| Box::new(Passive::new(connection)),
 };
 
-/// A policy that neither opens subflows nor announces addresses. The out-of-tree kernel's default.
+/// The path manager `passive`: neither opens subflows nor announces addresses, as the out-of-tree
+/// kernel's default.
 #[derive(Clone, Debug)]
 pub struct Passive {
     subflows: Subflows,
 }
 
 impl Passive {
-    /// Creates the policy for a new connection.
+    /// Creates the policy for the new connection `connection`.
     pub fn new(connection: &Connection) -> Self {
         let subflows = Subflows::new(connection);
         Self { subflows }

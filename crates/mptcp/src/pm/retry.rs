@@ -3,13 +3,14 @@
 use super::Nanos;
 use crate::time::{MILLISECOND, SECOND};
 
-/// Whether a subflow is reopened that failed, or was closed by the peer or the stack, while both
-/// its addresses are up. The return or a new announcement of an address opens it in any case.
+/// Whether a subflow is reopened after it failed, or after the peer or the stack closed it, while
+/// both its addresses are up. If one of its addresses comes back or is announced again, the subflow
+/// is opened in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recreation {
-    /// Not reopened.
+    /// The subflow is not reopened.
     Never,
-    /// Reopened after a wait that doubles with every failure.
+    /// The subflow is reopened after a wait that doubles with every failure.
     Backoff(Waits),
 }
 
@@ -35,13 +36,13 @@ impl Recreation {
 pub struct Waits {
     /// Wait after the first failure.
     pub first: Nanos,
-    /// Longest wait.
+    /// Longest wait after any failure.
     pub longest: Nanos,
 }
 
 impl Waits {
-    /// Waits before subflows are reopened. The first is long enough for a route to be restored
-    /// after its interface, or for the peer to start listening.
+    /// Waits before subflows are reopened: from 100 ms to 30 s. The first is long enough for a
+    /// route to be restored after its interface, or for the peer to start listening.
     pub const OF_SUBFLOW: Self = Self {
         first: 100 * MILLISECOND,
         longest: 30 * SECOND,

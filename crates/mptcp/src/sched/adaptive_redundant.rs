@@ -32,10 +32,13 @@ pub(super) const ROW: Entry = Entry {
 /// Loss rate above which a subflow is lossy.
 const LOSSY: f64 = 0.05;
 
-/// Returns whether all data should go over all regular subflows, as described in the module.
+/// Returns whether `x-adaptive_redundant` sends all data on every regular subflow.
 ///
-/// `outstanding_bytes` is the amount of data written and not acknowledged. `losses` are the loss
-/// rates (0 to 1) in the order of `subflows`.
+/// It does while one of these conditions holds: `outstanding_bytes` fits into the smallest
+/// congestion window of the available regular subflows; a regular subflow is stale or recovers from
+/// a timeout; or a regular subflow has a loss rate above 5 %. `outstanding_bytes` is the number of
+/// bytes written and not acknowledged. `losses` are the loss rates, from 0 to 1, in the order of
+/// `subflows`.
 pub fn copies_pay(subflows: &[SubflowView], losses: &[f64], outstanding_bytes: u64) -> bool {
     let regular = || {
         let all = subflows.iter().zip(losses);
@@ -48,7 +51,8 @@ pub fn copies_pay(subflows: &[SubflowView], losses: &[f64], outstanding_bytes: u
     is_little || regular().any(|(subflow, &loss)| fails(subflow) || loss > LOSSY)
 }
 
-/// The scheduler `x-adaptive_redundant`; see [`copies_pay`].
+/// The scheduler `x-adaptive_redundant`: decides as [`Redundant`] while [`copies_pay`] returns
+/// true, otherwise as [`MinRtt`].
 #[derive(Clone, Debug)]
 pub struct AdaptiveRedundant {
     losses: LossRates,
@@ -58,7 +62,7 @@ pub struct AdaptiveRedundant {
 }
 
 impl AdaptiveRedundant {
-    /// Creates the scheduler for a new connection.
+    /// Creates the scheduler for a new connection. Of `parameters`, it uses `order`.
     pub fn new(parameters: &Parameters) -> Self {
         Self {
             losses: LossRates::default(),

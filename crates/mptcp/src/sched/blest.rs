@@ -79,20 +79,24 @@ pub(super) const ROW: Entry = Entry {
     make: |given| Box::new(Blest::new(given)),
 };
 
-/// The data that F will send, and the space for it.
+/// The forecast of BLEST (Ferlin et al., IFIP Networking 2016): how much the fast subflow F sends
+/// while a segment is in flight on the slow subflow S, and how much of the connection's window is
+/// left for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Forecast {
-    /// n = RTT_S / RTT_F: rounds of F during one of S.
+    /// n = RTT_S / RTT_F: round trips of F during one round trip of S.
     pub rounds: f64,
-    /// X = MSS_F * (CWND_F + (n - 1) / 2) * n: bytes that F sends in these rounds.
+    /// X = MSS_F * (CWND_F + (n - 1) / 2) * n: bytes that F sends in `rounds`, if its window of
+    /// CWND_F segments grows by one segment per round.
     pub fast_bytes: f64,
-    /// |M| - MSS_S * (inflight_S + 1): space in the connection's window, in bytes. Can be negative.
+    /// |M| - MSS_S * (inflight_S + 1): bytes of the connection's window |M| that the data in flight
+    /// on S and one more segment leave. Can be negative.
     pub space_bytes: f64,
 }
 
 impl Forecast {
-    /// Computes the forecast for `fast` and `slow`, both with a known round-trip time.
-    /// `window_bytes` is the peer's window |M|.
+    /// Computes the forecast for the subflows `fast` and `slow`, both with an RTT sample.
+    /// `window_bytes` is |M|, the peer's receive window in bytes.
     pub fn new(fast: &SubflowView, slow: &SubflowView, window_bytes: u64) -> Self {
         let rounds = seconds(slow.srtt) / seconds(fast.srtt);
         let mss_fast = f64::from(fast.mss_bytes);
@@ -105,39 +109,43 @@ impl Forecast {
         }
     }
 
-    /// Returns whether S may be used: whether X * `lambda` fits into the space.
+    /// Returns whether S may be used: whether `fast_bytes` times `lambda` is at most `space_bytes`.
+    /// `lambda` is the correction factor; 1.0 corrects nothing.
     pub fn fits(&self, lambda: f64) -> bool {
         self.fast_bytes * lambda <= self.space_bytes
     }
 }
 
-/// The correction factor of the forecast, in thousandths, and how it adapts.
+/// The correction factor of BLEST's [`Forecast`], and how it adapts. All fields are in thousandths:
+/// 1000 stands for a factor of 1.
 ///
-/// It adapts at most once per round-trip time of S: up if data that blocked a window was sent again
-/// since the last time, otherwise down.
+/// The factor adapts at most once per round-trip time of the slow subflow. It grows by `up` if data
+/// that blocked a window has been sent again on another subflow since the last step, and otherwise
+/// shrinks by `down`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lambda {
-    /// Initial value.
+    /// Initial factor, in thousandths.
     pub start: u32,
-    /// Smallest value.
+    /// Smallest factor, in thousandths.
     pub min: u32,
-    /// Largest value.
+    /// Largest factor, in thousandths.
     pub max: u32,
-    /// Increment of a step up.
+    /// Increment of the factor in a step up, in thousandths.
     pub up: u32,
-    /// Decrement of a step down.
+    /// Decrement of the factor in a step down, in thousandths.
     pub down: u32,
 }
 
 impl Lambda {
-    /// The paper's factor, which starts at 1. Its bounds and steps are not known here; those of the
-    /// kernel are used.
+    /// The factor as in the paper, which starts at 1. Its bounds and steps are those of
+    /// [`Lambda::KERNEL`], because the paper's are not known.
     pub const PAPER: Self = Self {
         start: 1000,
         ..Self::KERNEL
     };
 
-    /// The factor of the out-of-tree kernel.
+    /// The factor as in the out-of-tree kernel 0.95: it starts at 1.2, stays between 1.0 and 1.3,
+    /// and changes by +0.04 or -0.01.
     pub const KERNEL: Self = Self {
         start: 1200,
         min: 1000,
@@ -189,7 +197,8 @@ impl AdaptiveLambda {
     }
 }
 
-/// The rule of [`Blest`]; see [`Forecast`].
+/// The rule of [`Blest`]: waits for the fast subflow if the [`Forecast`], corrected by [`Lambda`],
+/// does not fit into the window.
 #[derive(Clone, Debug)]
 pub struct BlockingEstimation {
     lambda: AdaptiveLambda,
@@ -209,12 +218,12 @@ impl WaitRule for BlockingEstimation {
     }
 }
 
-/// The scheduler `blest`: lowest round-trip time first; [`Forecast`] decides whether slower
-/// subflows are used.
+/// The scheduler `blest`: prefers the subflow with the lowest round-trip time, and uses a slower
+/// one only if [`Forecast::fits`] allows it.
 pub type Blest = LowestRtt<BlockingEstimation>;
 
 impl Blest {
-    /// Creates the scheduler for a new connection.
+    /// Creates the scheduler for a new connection. Of `parameters`, it uses `order` and `blest`.
     pub fn new(parameters: &Parameters) -> Self {
         let lambda = AdaptiveLambda::new(parameters.blest);
         Self::with_rule(parameters.order, BlockingEstimation { lambda })

@@ -35,37 +35,39 @@ pub(super) const ROW: Entry = Entry {
 /// Slow start is predicted for at most this many rounds.
 const MOST_ROUNDS_OF_SLOW_START: u32 = 16;
 
-/// The fast subflow's values that the kernel uses. Times are in eighths of a microsecond.
+/// The fast subflow in the integer arithmetic of `blest-oot`, as [`fast_bytes`] needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FastSubflow {
-    /// Smallest smoothed round-trip time so far.
+    /// Smallest smoothed round-trip time so far, in eighths of a microsecond.
     pub min_srtt: u32,
-    /// Largest smoothed round-trip time so far.
+    /// Largest smoothed round-trip time so far, in eighths of a microsecond.
     pub max_srtt: u32,
     /// Congestion window in segments.
     pub cwnd: u32,
     /// Slow start threshold in segments. `None` in the first slow start.
     pub ssthresh: Option<u32>,
-    /// Bytes of payload in a full-sized segment.
+    /// Payload of a full-sized segment, in bytes.
     pub mss: u32,
 }
 
-/// The slow subflow's values that the kernel uses. Times are in eighths of a microsecond.
+/// The slow subflow in the integer arithmetic of `blest-oot`, as [`linger_time`] needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlowSubflow {
-    /// Smoothed round-trip time.
+    /// Smoothed round-trip time, in eighths of a microsecond.
     pub srtt: u32,
-    /// Smallest smoothed round-trip time so far.
+    /// Smallest smoothed round-trip time so far, in eighths of a microsecond.
     pub min_srtt: u32,
-    /// Largest smoothed round-trip time so far.
+    /// Largest smoothed round-trip time so far, in eighths of a microsecond.
     pub max_srtt: u32,
-    /// Segments in flight.
+    /// Segments in flight: sent, and neither acknowledged nor marked lost.
     pub in_flight: u32,
     /// Congestion window in segments.
     pub cwnd: u32,
 }
 
-/// Returns how long a further segment stays on the slow subflow, in eighths of a microsecond.
+/// Returns the estimated time that one more segment stays on the subflow `slow`, in eighths of a
+/// microsecond. The estimate rises from the smallest to the largest smoothed round-trip time as the
+/// window fills. It is at least the current smoothed round-trip time.
 pub fn linger_time(slow: &SlowSubflow) -> u32 {
     let in_flight = slow.in_flight + 1;
     let estimate = if in_flight >= slow.cwnd {
@@ -77,8 +79,12 @@ pub fn linger_time(slow: &SlowSubflow) -> u32 {
     slow.srtt.max(estimate)
 }
 
-/// Returns the rounds, segments and bytes that the fast subflow sends in the time `linger`, which
-/// is in eighths of a microsecond. The bytes are multiplied by `lambda`, in thousandths.
+/// Returns `(rounds, segments, bytes)`: how many round trips the subflow `fast` has in the time
+/// `linger`, and how many segments and bytes it sends in them.
+///
+/// `linger` is in eighths of a microsecond. `lambda` is the correction factor in thousandths; it
+/// multiplies only the bytes. The bytes are the lower 32 bits of the result, as in the kernel. In
+/// the first slow start, at most 16 rounds are counted.
 pub fn fast_bytes(fast: &FastSubflow, linger: u32, lambda: u32) -> (u32, u32, u32) {
     let mean = (fast.min_srtt.wrapping_add(fast.max_srtt)) / 2;
     let rounds = linger
@@ -104,8 +110,9 @@ pub fn fast_bytes(fast: &FastSubflow, linger: u32, lambda: u32) -> (u32, u32, u3
     (rounds, packets, (bytes / 1000) as u32)
 }
 
-/// Returns the space in the connection's window beside the slow subflow's unacknowledged data and
-/// this segment, in bytes.
+/// Returns the bytes that remain of the connection's `window` beside `segment`, the length of the
+/// next segment, and `unacked`, the unacknowledged data of the slow subflow. All are in bytes.
+/// Returns 0 if nothing remains.
 pub fn space_bytes(window: u32, segment: u32, unacked: u32) -> u32 {
     window.saturating_sub(segment.saturating_add(unacked))
 }
@@ -123,7 +130,7 @@ impl Extremes {
     }
 }
 
-/// The rule of [`BlestOot`]; see [`fast_bytes`].
+/// The rule of [`BlestOot`]: waits for the fast subflow if [`fast_bytes`] exceeds [`space_bytes`].
 #[derive(Clone, Debug)]
 pub struct KernelEstimation {
     lambda: AdaptiveLambda,
@@ -182,12 +189,13 @@ fn eighths(srtt: Nanos) -> u32 {
     u32::try_from(srtt / MICROSECOND * 8).unwrap_or(u32::MAX)
 }
 
-/// The scheduler `blest-oot`: lowest round-trip time first; the kernel's estimate decides whether
-/// slower subflows are used.
+/// The scheduler `blest-oot`: prefers the subflow with the lowest round-trip time, and uses a
+/// slower one only if [`fast_bytes`] does not exceed [`space_bytes`].
 pub type BlestOot = LowestRtt<KernelEstimation>;
 
 impl BlestOot {
-    /// Creates the scheduler for a new connection.
+    /// Creates the scheduler for a new connection. Of `parameters`, it uses `order` and
+    /// `blest_oot`.
     pub fn new(parameters: &Parameters) -> Self {
         let lambda = AdaptiveLambda::new(parameters.blest_oot);
         let extremes = PerSubflow::default();

@@ -33,14 +33,14 @@ pub(super) const ROW: Entry = Entry {
     make: |given| Box::new(Ecf::new(given)),
 };
 
-/// The values of a subflow that the rule uses. Not to be confused with a path of the network.
+/// A subflow in the formulas of ECF ([`Estimate`]). Not to be confused with a path of the network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Path {
-    /// Congestion window in segments.
+    /// Congestion window in segments, not rounded.
     pub cwnd_packets: f64,
     /// Smoothed round-trip time in seconds.
     pub rtt_s: f64,
-    /// Deviation sigma of the round-trip time in seconds.
+    /// sigma: mean deviation of the round-trip time (RTTVAR of RFC 6298) in seconds.
     pub deviation_s: f64,
 }
 
@@ -54,23 +54,26 @@ impl Path {
     }
 }
 
-/// Compares when k segments are sent with the fast subflow F alone and with the slow subflow S.
+/// The estimate of ECF (Lim et al., CoNEXT 2017): whether k segments are sent sooner with the fast
+/// subflow F alone than with the slow subflow S.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// n = 1 + k / CWND_F: rounds of F.
+    /// n = 1 + k / CWND_F: round trips that F needs, with its window in segments.
     pub rounds: f64,
-    /// d = max(sigma_F, sigma_S) in seconds.
+    /// d = max(sigma_F, sigma_S): margin for the deviation of both round-trip times, in seconds.
     pub margin_s: f64,
-    /// Whether n * RTT_F < (1 + waiting * beta) * (RTT_S + d): F finishes before S could.
+    /// Whether n * RTT_F < (1 + waiting * beta) * (RTT_S + d): F finishes before S could. "waiting"
+    /// is 1 in the waiting state, otherwise 0.
     pub fast_is_sooner: bool,
-    /// Whether (k / CWND_S) * RTT_S >= 2 * RTT_F + d: S would finish late. `None` if F is not
-    /// sooner.
+    /// Whether (k / CWND_S) * RTT_S >= 2 * RTT_F + d: S would finish late. `None` if
+    /// `fast_is_sooner` is false.
     pub slow_is_late: Option<bool>,
 }
 
 impl Estimate {
     /// Computes the estimate for `k_packets` segments that are not assigned to a subflow.
-    /// `is_waiting` is whether the last decision was to wait.
+    /// `is_waiting` is the waiting state that [`Estimate::is_waiting_then`] last returned,
+    /// initially false. `beta` is the advantage of continuing to wait.
     pub fn new(k_packets: f64, fast: &Path, slow: &Path, is_waiting: bool, beta: f64) -> Self {
         let rounds = 1.0 + k_packets / fast.cwnd_packets;
         let margin_s = fast.deviation_s.max(slow.deviation_s);
@@ -85,18 +88,19 @@ impl Estimate {
         }
     }
 
-    /// Returns whether S stays idle.
+    /// Returns whether to wait for F and leave S idle: F is sooner, and S would be late.
     pub fn waits(&self) -> bool {
         self.slow_is_late == Some(true)
     }
 
-    /// Returns the new waiting state, which lasts until F is no longer sooner.
+    /// Returns the waiting state after this decision. `was_waiting` is the state before it. The
+    /// state begins with a decision to wait and lasts until F is no longer sooner.
     pub fn is_waiting_then(&self, was_waiting: bool) -> bool {
         self.fast_is_sooner && (was_waiting || self.waits())
     }
 }
 
-/// The rule of [`Ecf`]; see [`Estimate`].
+/// The rule of [`Ecf`]: waits for the fast subflow if [`Estimate::waits`] returns true.
 #[derive(Clone, Debug)]
 pub struct EarliestCompletion {
     beta: f64,
@@ -114,12 +118,13 @@ impl WaitRule for EarliestCompletion {
     }
 }
 
-/// The scheduler `ecf`: lowest round-trip time first; [`Estimate`] decides whether slower subflows
-/// are used.
+/// The scheduler `ecf`: prefers the subflow with the lowest round-trip time, and leaves a slower
+/// one idle if [`Estimate::waits`] returns true.
 pub type Ecf = LowestRtt<EarliestCompletion>;
 
 impl Ecf {
-    /// Creates the scheduler for a new connection.
+    /// Creates the scheduler for a new connection. Of `parameters`, it uses `order` and
+    /// `inverse_beta`.
     pub fn new(parameters: &Parameters) -> Self {
         let rule = EarliestCompletion {
             beta: 1.0 / f64::from(parameters.inverse_beta),

@@ -47,12 +47,12 @@ pub(super) const ROW: Entry = Entry {
 /// Linux.
 const LEAST_RTTVAR: Nanos = 200 * MILLISECOND;
 
-/// How products are computed.
+/// How `ecf-oot` multiplies round-trip times by bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arithmetic {
-    /// Modulo 2^32, as in the kernel.
+    /// Keeps the lower 32 bits of a product, as in the kernel.
     Wrapping,
-    /// Without overflow.
+    /// Computes products in 64 bits, which do not overflow.
     Wide,
 }
 
@@ -65,14 +65,16 @@ impl Arithmetic {
     }
 }
 
-/// The values of a subflow that the kernel uses.
+/// A subflow in the integer arithmetic of `ecf-oot` ([`KernelEstimate`]). Not to be confused with a
+/// path of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelPath {
-    /// Congestion window in bytes: segments times the segment size.
+    /// Congestion window in bytes: whole segments times the segment size.
     pub cwnd_bytes: u32,
     /// Smoothed round-trip time in microseconds.
     pub srtt_us: u32,
-    /// `rttvar_us`, in microseconds. The kernel uses half of it.
+    /// `rttvar_us` of Linux, in microseconds: four times the mean deviation, but at least 200 ms.
+    /// [`KernelEstimate`] uses half of it.
     pub rttvar_us: u32,
 }
 
@@ -87,24 +89,30 @@ impl KernelPath {
     }
 }
 
-/// The two sides of each comparison of [`Estimate`](super::Estimate), in microseconds times bytes.
+/// The estimate of ECF in the integers of the out-of-tree kernel 0.95:
+/// [`Estimate`](super::Estimate), with both sides of each comparison in microseconds times bytes. F
+/// is the fast subflow, S the slow one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelEstimate {
-    /// d in microseconds: the larger `rttvar_us` of both subflows, halved.
+    /// d in microseconds: half of the larger `rttvar_us` of both subflows.
     pub margin_us: u32,
-    /// Left side: srtt_F * (x_F + cwnd_F), where x_F is the larger of the unsent bytes and cwnd_F.
+    /// Left side of the first comparison, in microseconds times bytes: srtt_F * (x_F + cwnd_F),
+    /// where x_F is the larger of the unsent bytes and cwnd_F.
     pub lhs: u64,
-    /// Right side: cwnd_F * (srtt_S + d).
+    /// Right side of the first comparison, in microseconds times bytes: cwnd_F * (srtt_S + d).
     pub rhs: u64,
-    /// Whether r_beta * lhs < (r_beta + waiting) * rhs: the fast subflow finishes first.
+    /// Whether r_beta * `lhs` < (r_beta + waiting) * `rhs`: F finishes first. "waiting" is 1 in the
+    /// waiting state, otherwise 0.
     pub fast_is_sooner: bool,
-    /// Whether the slow subflow stays idle.
+    /// Whether to wait for F and leave S idle: F is sooner, and S would be late.
     pub waits: bool,
 }
 
 impl KernelEstimate {
-    /// Computes the estimate for `unsent_bytes` that are not assigned to a subflow. `r_beta` is the
-    /// reciprocal of beta.
+    /// Computes the estimate for `unsent_bytes`, which are not assigned to a subflow. `is_waiting`
+    /// is the waiting state that [`KernelEstimate::is_waiting_then`] last returned, initially
+    /// false. `r_beta` is the reciprocal of beta, the advantage of continuing to wait. `arithmetic`
+    /// tells whether products wrap at 32 bits.
     pub fn new(
         unsent_bytes: u32,
         fast: &KernelPath,
@@ -135,13 +143,14 @@ impl KernelEstimate {
         }
     }
 
-    /// Returns the new waiting state, which lasts until the fast subflow is no longer sooner.
+    /// Returns the waiting state after this decision. `was_waiting` is the state before it. The
+    /// state begins with a decision to wait and lasts until F is no longer sooner.
     pub fn is_waiting_then(&self, was_waiting: bool) -> bool {
         self.fast_is_sooner && (was_waiting || self.waits)
     }
 }
 
-/// The rule of [`EcfOot`]; see [`KernelEstimate`].
+/// The rule of [`EcfOot`]: waits for the fast subflow if [`KernelEstimate::waits`] is true.
 #[derive(Clone, Debug)]
 pub struct KernelCompletion {
     r_beta: u32,
@@ -166,12 +175,13 @@ impl WaitRule for KernelCompletion {
     }
 }
 
-/// The scheduler `ecf-oot`: lowest round-trip time first; [`KernelEstimate`] decides whether slower
-/// subflows are used.
+/// The scheduler `ecf-oot`: prefers the subflow with the lowest round-trip time, and leaves a
+/// slower one idle if [`KernelEstimate::waits`] is true.
 pub type EcfOot = LowestRtt<KernelCompletion>;
 
 impl EcfOot {
-    /// Creates the scheduler for a new connection.
+    /// Creates the scheduler for a new connection. Of `parameters`, it uses `order`, `inverse_beta`
+    /// and `arithmetic`.
     pub fn new(parameters: &Parameters) -> Self {
         let rule = KernelCompletion {
             r_beta: parameters.inverse_beta,

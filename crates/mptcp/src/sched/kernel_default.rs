@@ -21,21 +21,23 @@ pub(super) const ROW: Entry = Entry {
     make: |_| Box::new(KernelDefault::default()),
 };
 
-/// Bytes that a subflow gets before the next decision: `MPTCP_SEND_BURST_SIZE`, a packet of 64 KiB
-/// without the headers of IPv6 and TCP with its longest options.
+/// Largest number of bytes that `kernel_default` assigns in one decision (`MPTCP_SEND_BURST_SIZE`):
+/// a packet of 64 KiB without the headers of IPv6 and TCP with its longest options.
 pub const BURST_BYTES: u64 = (1 << 16) - 20 - 40 - 40 - 8;
 
 /// A backup subflow repeats data only if all busy subflows have more missed intervals than this.
 const MISSED_BEFORE_BACKUP: u32 = 1;
 
-/// Returns the time to drain a queue, in seconds times 2^32, rounded down as in the kernel; `None`
-/// while the rate is unknown.
+/// Returns the time in which `queued_bytes` leave a queue at `pacing_rate` bytes per second. The
+/// time is in seconds times 2^32, rounded down as in the kernel. Returns `None` if `pacing_rate` is
+/// 0, because the rate is then unknown.
 pub fn linger_q32(queued_bytes: u32, pacing_rate: u64) -> Option<u64> {
     (u64::from(queued_bytes) << 32).checked_div(pacing_rate)
 }
 
-/// Returns the average pacing rate after a burst, weighted by the bytes queued before the burst and
-/// the bytes of the burst.
+/// Returns the average pacing rate of a subflow after a burst, in bytes per second. `average` is
+/// the average before the burst, weighted by the `queued_bytes` that preceded it. `pacing_rate` is
+/// the current rate, weighted by `burst_bytes`. Both rates are in bytes per second.
 pub fn average_pacing(average: u64, queued_bytes: u32, pacing_rate: u64, burst_bytes: u64) -> u64 {
     let queued = u128::from(queued_bytes);
     let sum = u128::from(average) * queued + u128::from(pacing_rate) * u128::from(burst_bytes);
@@ -43,8 +45,12 @@ pub fn average_pacing(average: u64, queued_bytes: u32, pacing_rate: u64, burst_b
     u64::try_from(sum.checked_div(bytes).unwrap_or(u128::from(average))).unwrap_or(u64::MAX)
 }
 
-/// Returns the subflow that would be drained first, the oldest of equal ones. Considers backup
-/// subflows only if no regular subflow is available. `averages` are the average pacing rates.
+/// Returns the index of the available subflow whose unacknowledged data would leave first at its
+/// average pacing rate; of equal ones, the oldest. Backup subflows are considered only if no
+/// regular subflow is available.
+///
+/// `averages` are the average pacing rates in bytes per second, in the order of `subflows`.
+/// Subflows with a rate of 0 are skipped. Returns `None` if no subflow remains.
 pub fn least_linger(subflows: &[SubflowView], averages: &[u64]) -> Option<usize> {
     let is_regular = |subflow: &SubflowView| subflow.is_available() && !subflow.is_backup;
     let takes_backups = !subflows.iter().any(is_regular);
@@ -79,7 +85,8 @@ fn repeats(subflows: &[SubflowView]) -> Option<usize> {
     })
 }
 
-/// The scheduler state. See [`least_linger`] for the rule.
+/// The scheduler `kernel_default`, with the average pacing rate of each subflow. See
+/// [`least_linger`] for the rule.
 #[derive(Clone, Debug, Default)]
 pub struct KernelDefault {
     averages: PerSubflow<u64>,

@@ -27,14 +27,16 @@ pub(super) const ROW: Entry = Entry {
 /// Loss rate above which a segment is also sent on a second subflow.
 const LOSSY: f64 = 0.05;
 
-/// Returns the mean delay of a segment in seconds: half a round trip, plus two round trips if it is
-/// lost, with probability `loss`.
+/// Returns the mean delay of a segment in seconds: half a round trip, plus two round trips if the
+/// segment is lost. `loss` is the probability of a loss, from 0 to 1. `srtt_s` is the smoothed
+/// round-trip time in seconds.
 pub fn expected_delay(loss: f64, srtt_s: f64) -> f64 {
     let one_way = srtt_s / 2.0;
     (1.0 - loss) * one_way + loss * (one_way + 2.0 * srtt_s)
 }
 
-/// The scheduler `x-lamps`: uses the free subflow with the smallest [`expected_delay`].
+/// The scheduler `x-lamps`: uses the free subflow with the smallest [`expected_delay`]. If that
+/// subflow has a loss rate above 5 %, the data is also sent on a second subflow.
 #[derive(Clone, Debug)]
 pub struct Lamps {
     order: SubflowOrder,
@@ -44,7 +46,7 @@ pub struct Lamps {
 }
 
 impl Lamps {
-    /// Creates the scheduler for a new connection.
+    /// Creates the scheduler for a new connection. Of `parameters`, it uses `order`.
     pub fn new(parameters: &Parameters) -> Self {
         Self {
             order: parameters.order,

@@ -23,12 +23,13 @@ pub(super) enum Carried {
     IsForgotten,
 }
 
-/// Returns the subflow for the head, as the default scheduler of the out-of-tree kernel does.
+/// Returns the index of the subflow for the data in question ([`View::head`]), as the default
+/// scheduler of the out-of-tree kernel does. Returns `None` if the scheduler has to wait.
 ///
-/// It is the one with the lowest smoothed round-trip time among the subflows that are free and have
-/// not carried the head; of equal ones, the first in `order`. Backup subflows are considered only
-/// if no regular one is merely busy. If all subflows have carried the head, all are candidates
-/// again.
+/// The subflow is the one with the lowest smoothed round-trip time among those that are free and
+/// have not carried the head; of equal ones, the first in `order`. Backup subflows are considered
+/// only if no regular subflow is merely busy. If all subflows have carried the head, all are
+/// candidates again.
 pub fn lowest_rtt(subflows: &[SubflowView], order: SubflowOrder) -> Option<usize> {
     choose(subflows, order, Carried::Counts)
 }
@@ -98,16 +99,18 @@ pub(super) fn assign_lowest_rtt(view: &View<'_>, order: SubflowOrder) -> Decisio
 
 /// Decides whether a free subflow stays unused because a faster, busy one will soon be free.
 pub trait WaitRule: Debug + Send {
-    /// Returns whether to wait for the subflow `fast` instead of using `slow`. Both are indices
-    /// into [`View::subflows`].
+    /// Returns whether to wait for the subflow `fast` instead of using the subflow `slow` now. Both
+    /// are indices into [`View::subflows`] of `view`.
     fn waits(&mut self, view: &View<'_>, fast: usize, slow: usize) -> bool;
 
-    /// Called when data that blocked a window was sent again.
+    /// Called after data that blocked the window or the send buffer was assigned to a further
+    /// subflow.
     fn sent_again(&mut self) {}
 }
 
-/// Lowest round-trip time first, unless the rule `R` decides to wait. Includes opportunistic
-/// retransmission and penalization.
+/// The scheduler on which `min_rtt`, `blest` and `ecf` are based: uses the free subflow with the
+/// lowest round-trip time, unless the rule `R` decides to wait for a faster one. Includes
+/// opportunistic retransmission and penalization (Raiciu et al., NSDI 2012).
 #[derive(Clone, Debug)]
 pub struct LowestRtt<R> {
     order: SubflowOrder,

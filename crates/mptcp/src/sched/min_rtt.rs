@@ -28,11 +28,11 @@ impl WaitRule for AnyFree {
     }
 }
 
-/// The scheduler `min_rtt`; see [`lowest_rtt`](super::lowest_rtt()).
+/// The scheduler `min_rtt`: uses the free subflow that [`lowest_rtt`](super::lowest_rtt()) selects.
 pub type MinRtt = LowestRtt<AnyFree>;
 
 impl MinRtt {
-    /// Creates the scheduler for a new connection.
+    /// Creates the scheduler for a new connection. Of `parameters`, it uses `order`.
     pub fn new(parameters: &Parameters) -> Self {
         Self::with_rule(parameters.order, AnyFree)
     }

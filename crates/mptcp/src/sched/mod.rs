@@ -52,13 +52,14 @@ pub struct SubflowView {
     /// Whether the subflow can carry data: established, fourth packet received (RFC 8684, section
     /// 3.2), and not closing.
     pub is_usable: bool,
-    /// Whether either host gave it backup priority (RFC 8684, section 3.3.8).
+    /// Whether either host gave the subflow backup priority (RFC 8684, section 3.3.8).
     pub is_backup: bool,
-    /// Whether it is stale: it delivers nothing ("potentially failed" in the out-of-tree kernel).
+    /// Whether the subflow is stale: it timed out without progress ("potentially failed" in the
+    /// out-of-tree kernel).
     pub is_stale: bool,
-    /// Whether it recovers from a retransmission timeout (`TCP_CA_Loss` of Linux).
+    /// Whether the subflow recovers from a retransmission timeout (`TCP_CA_Loss` of Linux).
     pub in_loss: bool,
-    /// Whether it is not in any recovery (`TCP_CA_Open` of Linux).
+    /// Whether the subflow is not in any recovery (`TCP_CA_Open` of Linux).
     pub is_open: bool,
     /// Smoothed round-trip time. 0 before the first sample.
     pub srtt: Nanos,
@@ -72,62 +73,65 @@ pub struct SubflowView {
     pub ssthresh_bytes: u32,
     /// Bytes in flight: sent, and neither acknowledged nor marked lost.
     pub in_flight_bytes: u32,
-    /// Bytes assigned and not sent.
+    /// Bytes assigned to the subflow and not sent yet.
     pub queued_bytes: u32,
-    /// Bytes sent or assigned, and not acknowledged on the subflow.
+    /// Bytes assigned to the subflow, sent or not, and not acknowledged on it.
     pub unacked_bytes: u32,
-    /// Upper limit of `unacked_bytes`: the size of the send buffer.
+    /// Size of the subflow's send buffer in bytes: the upper limit of `unacked_bytes`.
     pub buffer_bytes: u32,
-    /// Whether it is throttled because too much of its data waits in the host (`TSQ_THROTTLED` of
-    /// Linux).
+    /// Whether the subflow is throttled, because too much of its data waits in the host
+    /// (`TSQ_THROTTLED` of Linux).
     pub is_throttled: bool,
     /// Pacing rate in bytes per second.
     pub pacing_rate: f64,
-    /// Bytes sent since the subflow started, including retransmissions.
+    /// Bytes sent since the subflow started, including retransmitted ones.
     pub sent_bytes: u64,
     /// Bytes retransmitted since the subflow started.
     pub resent_bytes: u64,
-    /// Expiries of the connection's timer since something was last received on the subflow
-    /// (`stale_count` of mainline).
+    /// Expiries of the connection's timer since the subflow, while it had unacknowledged data, last
+    /// received anything (`stale_count` of mainline).
     pub missed_intervals: u32,
-    /// Whether it has carried the data in question ([`View::head`]).
+    /// Whether the subflow has carried [`View::head`]. False for new data.
     pub has_carried_head: bool,
 }
 
 impl SubflowView {
-    /// Returns whether the subflow can carry data, now or when its window opens.
+    /// Returns whether the subflow can carry data, now or when its window opens: it is usable and
+    /// not stale.
     pub fn is_available(&self) -> bool {
         self.is_usable && !self.is_stale
     }
 
-    /// Returns how many further bytes fit into its congestion window and send buffer.
+    /// Returns how many further bytes fit into both the subflow's congestion window and its send
+    /// buffer.
     pub fn room_bytes(&self) -> u32 {
         let used = self.in_flight_bytes.saturating_add(self.queued_bytes);
         let window = self.cwnd_bytes.saturating_sub(used);
         window.min(self.buffer_left_bytes())
     }
 
-    /// Returns how many further bytes fit into its send buffer.
+    /// Returns how many further bytes fit into the subflow's send buffer.
     pub fn buffer_left_bytes(&self) -> u32 {
         self.buffer_bytes.saturating_sub(self.unacked_bytes)
     }
 
-    /// Returns whether a full-sized segment could be sent now.
+    /// Returns whether the subflow could send a full-sized segment now.
     pub fn has_window(&self) -> bool {
         !self.is_throttled && self.room_bytes() >= self.mss_bytes
     }
 
-    /// Returns whether it must wait for acknowledgments or for the host before it can carry more.
+    /// Returns whether the subflow must wait for acknowledgments or for the host before it can
+    /// carry more.
     pub fn is_busy(&self) -> bool {
         self.in_loss || !self.has_window()
     }
 
-    /// Returns the congestion window in whole segments.
+    /// Returns the congestion window in whole segments, rounded down.
     pub fn cwnd_packets(&self) -> u32 {
         self.cwnd_bytes / self.mss_bytes
     }
 
-    /// Returns the segments in flight. A partial segment counts as a whole one.
+    /// Returns the number of segments in flight. A partial segment counts as a whole one.
     pub fn in_flight_packets(&self) -> u32 {
         self.in_flight_bytes.div_ceil(self.mss_bytes)
     }
@@ -136,15 +140,14 @@ impl SubflowView {
 /// Reasons why the engine calls a scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Data must be sent again on another subflow, for example that of a failed one. It is
-    /// [`View::head`].
+    /// Data must be reinjected, for example that of a stale subflow. [`View::head`] is this data.
     Reinject,
     /// The connection's timer expired. [`View::head`] is the first unacknowledged data.
     MetaTimeout,
-    /// There is data that was never sent. It is [`View::head`].
+    /// Data waits that was never assigned to a subflow. [`View::head`] is this data.
     NewData,
-    /// There is new data, but not a segment of it fits into the peer's window. [`View::head`] is
-    /// the first unacknowledged data.
+    /// New data waits, but not a segment of it fits into the peer's receive window. [`View::head`]
+    /// is the first unacknowledged data.
     WindowBlocked,
     /// The send buffer is full of sent data. [`View::head`] is the first unacknowledged data.
     BufferBlocked,
@@ -157,40 +160,41 @@ pub enum Reason {
 /// byte stream.
 #[derive(Clone, Debug)]
 pub struct View<'a> {
-    /// The current time.
+    /// The time of the call.
     pub now: Nanos,
     /// The reason of the call.
     pub reason: Reason,
-    /// The subflows in the order of creation.
+    /// The states of the subflows, in the order of their creation.
     pub subflows: &'a [SubflowView],
-    /// The data in question; never empty.
+    /// The data that the decision is about; never empty.
     ///
-    /// Data that was sent before extends as far as the same subflows have carried it. New data
-    /// starts at [`View::assigned_bytes`].
+    /// For [`Reason::NewData`], it is all written data from [`View::assigned_bytes`] on. For
+    /// [`Reason::Reinject`], it is the next range to reinject. For other reasons, it starts at
+    /// [`View::acked_bytes`].
     pub head: Range,
-    /// Bytes that the peer has acknowledged so far.
+    /// Bytes of the byte stream that the peer has acknowledged so far (DATA_ACK).
     pub acked_bytes: u64,
-    /// Bytes that the application has written so far.
+    /// Bytes of the byte stream that the application has written so far.
     pub written_bytes: u64,
-    /// Bytes that have been assigned to a subflow so far.
+    /// Bytes of the byte stream that have been assigned to a subflow so far.
     pub assigned_bytes: u64,
     /// The peer's receive window in bytes, from [`View::acked_bytes`] on.
     pub window_bytes: u64,
 }
 
 impl View<'_> {
-    /// Returns how many bytes are written and were never assigned.
+    /// Returns how many written bytes were never assigned to a subflow.
     pub fn unassigned_bytes(&self) -> u64 {
         self.written_bytes - self.assigned_bytes
     }
 
-    /// Returns how many bytes of new data fit into the peer's window.
+    /// Returns how many bytes of new data fit into the peer's receive window.
     pub fn window_left_bytes(&self) -> u64 {
         (self.acked_bytes + self.window_bytes).saturating_sub(self.assigned_bytes)
     }
 
-    /// Returns whether backup subflows carry data: only while no regular one can (RFC 8684, section
-    /// 3.3.8).
+    /// Returns whether backup subflows carry data: they do only while no regular subflow is
+    /// available (RFC 8684, section 3.3.8).
     pub fn uses_backups(&self) -> bool {
         let mut subflows = self.subflows.iter();
         !subflows.any(|subflow| !subflow.is_backup && subflow.is_available())
@@ -233,7 +237,7 @@ impl View<'_> {
 /// A range of the byte stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// Offset of the first byte.
+    /// Offset of the first byte from the start of the byte stream.
     pub start: u64,
     /// Length in bytes.
     pub len: u64,
@@ -242,25 +246,26 @@ pub struct Range {
 /// A scheduler's decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Assign the first `bytes` of the head to a subflow. Data that was sent before is sent again.
+    /// Assign the first `bytes` of [`View::head`] to a subflow. Data that was sent before is sent
+    /// again.
     Assign {
-        /// Index into [`View::subflows`].
+        /// The subflow that gets the data, as an index into [`View::subflows`].
         subflow: usize,
-        /// Number of bytes, above 0 and at most the length of the head.
+        /// Number of bytes to assign, above 0 and at most the length of [`View::head`].
         bytes: u32,
     },
-    /// Assign data after the head to a subflow. Used by `redundant`, whose subflows go through the
-    /// byte stream independently.
+    /// Assign a range other than the head to a subflow. Used by `redundant`, whose subflows go
+    /// through the byte stream independently, and by `x-lamps` for second copies.
     AssignRange {
-        /// Index into [`View::subflows`].
+        /// The subflow that gets the data, as an index into [`View::subflows`].
         subflow: usize,
-        /// The data, all of it written and not all of it acknowledged.
+        /// The range to assign. All of it is written, and not all of it is acknowledged.
         range: Range,
     },
-    /// Reduce the window of a subflow as [`penalized`] defines. The engine then calls the scheduler
-    /// again.
+    /// Reduce the congestion window and the slow start threshold of a subflow as [`penalized`]
+    /// defines. The engine then calls the scheduler again.
     Penalize {
-        /// Index into [`View::subflows`].
+        /// The subflow to penalize, as an index into [`View::subflows`].
         subflow: usize,
     },
     /// Send nothing until something changes.
@@ -269,11 +274,13 @@ pub enum Decision {
 
 /// The packet scheduler of one connection.
 pub trait Scheduler: Debug + Send {
-    /// Returns the next decision. The engine executes it before it calls this again.
+    /// Returns the next decision for the connection, whose state is `view`. The engine executes the
+    /// decision before it calls this again.
     fn next(&mut self, view: &View<'_>) -> Decision;
 }
 
-/// The order in which schedulers go through subflows. It decides between equal ones.
+/// The order in which schedulers go through subflows. Among subflows that are otherwise equal, the
+/// order decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SubflowOrder {
     /// The first created subflow first, as in mainline.
@@ -284,7 +291,8 @@ pub enum SubflowOrder {
 }
 
 impl SubflowOrder {
-    /// Returns the indices of `count` subflows, which are given in the order of creation.
+    /// Returns the indices of `count` subflows in this order. Index 0 is the subflow that was
+    /// created first.
     pub fn indices(self, count: usize) -> impl Iterator<Item = usize> + Clone {
         (0..count).map(move |index| match self {
             Self::OldestFirst => index,
@@ -299,21 +307,23 @@ pub struct Parameters {
     /// The order in which schedulers go through subflows. `kernel_default` always uses the oldest
     /// first.
     pub order: SubflowOrder,
-    /// `round_robin`: segments on one subflow before the next one's turn, at least 1.
+    /// Number of segments that a subflow carries before the next one's turn, at least 1. Used by
+    /// `round_robin`.
     pub num_segments: u32,
-    /// `round_robin`, `weighted_round_robin`: whether a subflow without window is skipped. If
-    /// false, all subflows wait for it.
+    /// Whether a subflow without window is skipped. If false, all subflows wait for it. Used by
+    /// `round_robin` and `weighted_round_robin`.
     pub cwnd_limited: bool,
-    /// `weighted_round_robin`: weights by the number of the subflow, 1 for subflows beyond the
-    /// list. If `None`, the weight is the rate cwnd/srtt, measured once a second.
+    /// Weights of the subflows by their number, 1 for subflows beyond the list. If `None`, the
+    /// weight of a subflow is its rate, cwnd/srtt, measured once a second. Used by
+    /// `weighted_round_robin`.
     pub weights: Option<Vec<u32>>,
-    /// `blest`: the factor of the forecast and how it adapts.
+    /// Correction factor of the forecast, and how it adapts. Used by `blest`.
     pub blest: Lambda,
-    /// `blest-oot`: the factor of the forecast and how it adapts.
+    /// Correction factor of the forecast, and how it adapts. Used by `blest-oot`.
     pub blest_oot: Lambda,
-    /// `ecf`, `ecf-oot`: reciprocal of beta, the advantage of continuing to wait.
+    /// Reciprocal of beta, the advantage of continuing to wait. Used by `ecf` and `ecf-oot`.
     pub inverse_beta: u32,
-    /// `ecf-oot`: whether products wrap at 32 bits, as in the kernel.
+    /// Whether products wrap at 32 bits, as in the kernel. Used by `ecf-oot`.
     pub arithmetic: Arithmetic,
 }
 
@@ -332,13 +342,13 @@ impl Default for Parameters {
     }
 }
 
-/// Creates a scheduler for a connection.
+/// Creates a scheduler for one connection from the parameters of all schedulers.
 pub type Constructor = fn(&Parameters) -> Box<dyn Scheduler>;
 
-/// The row of a scheduler.
+/// A row of [`SCHEDULERS`]: the description of a scheduler and its constructor.
 pub type Entry = algorithm::Entry<Parameters, Constructor>;
 
-/// All schedulers.
+/// All schedulers of the engine, with their descriptions and constructors.
 pub const SCHEDULERS: &[Entry] = &[
     min_rtt::ROW,
     round_robin::ROW,
@@ -353,12 +363,13 @@ pub const SCHEDULERS: &[Entry] = &[
     adaptive_redundant::ROW,
 ];
 
-/// Returns the names of all schedulers.
+/// Returns the names of all schedulers in the order of [`SCHEDULERS`], without their aliases.
 pub fn names() -> impl ExactSizeIterator<Item = &'static str> {
     SCHEDULERS.iter().map(|one| one.description.name)
 }
 
-/// Returns the constructor of the scheduler named `name`.
+/// Returns the constructor of the scheduler named `name`, or `None` if there is none. Aliases are
+/// not accepted.
 pub fn by_name(name: &str) -> Option<Constructor> {
     let mut schedulers = SCHEDULERS.iter();
     let found = schedulers.find(|entry| entry.description.name == name);

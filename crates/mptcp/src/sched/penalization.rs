@@ -16,21 +16,24 @@ const SMALL_WINDOW_PACKETS: u32 = 4;
 /// Factor by which the other subflow must otherwise be faster.
 const CLEARLY_FASTER: u64 = 4;
 
-/// Returns whether the window of `slow`, which carries the head, is halved.
+/// Returns whether the subflow `slow`, which carries the head and blocks the connection, is
+/// penalized in favour of the free subflow `fast`.
 ///
-/// The condition is that `slow` has a longer round-trip time than `fast` and is not in recovery,
-/// and that a round trip of `fast` has passed since it last caused a penalty. `since_last` is the
-/// time since then, if there was one.
+/// It is if `slow` has a longer round-trip time than `fast` and is not in recovery, and if a round
+/// trip of `fast` has passed since `fast` last caused a penalty. `since_last` is the time since
+/// that penalty, or `None` if there was none.
 pub fn is_penalized(fast: &SubflowView, slow: &SubflowView, since_last: Option<Nanos>) -> bool {
     // At most one penalty at a time, even if there is no RTT sample yet.
     let is_due = since_last.is_none_or(|elapsed| elapsed > 0 && elapsed >= fast.srtt);
     is_due && fast.srtt < slow.srtt && slow.is_open
 }
 
-/// Returns whether `fast` also sends the head, which the subflows `carriers` have already carried.
+/// Returns whether the subflow `fast` also sends the head, which the subflows `carriers` have
+/// already carried.
 ///
-/// It does if there is a carrier, and if the carriers before the first one with a small window, or
-/// all carriers if there is none, have more than four times the round-trip time of `fast`.
+/// It does if there is a carrier, and if the carriers before the first one with a window of at most
+/// 4 segments, or all carriers if there is none, have more than four times the round-trip time of
+/// `fast`.
 pub fn is_sent_again<'a>(
     fast: &SubflowView,
     carriers: impl Iterator<Item = &'a SubflowView>,
@@ -48,8 +51,9 @@ pub fn is_sent_again<'a>(
     is_faster
 }
 
-/// Returns the congestion window and slow start threshold of a penalized subflow, both in segments,
-/// from its current ones. In slow start, the threshold stays.
+/// Returns the congestion window and the slow start threshold of a penalized subflow, both in
+/// segments, from the current ones. The window is halved, to at least 1. The threshold is halved
+/// too, to at least 2, but stays in slow start.
 pub fn penalized(cwnd_packets: u32, ssthresh_packets: u32) -> (u32, u32) {
     let ssthresh = if cwnd_packets >= ssthresh_packets {
         (ssthresh_packets / 2).max(2)
@@ -80,8 +84,10 @@ impl Penalization {
     }
 }
 
-/// Assigns a segment of the head, which blocks the connection, to the free subflow with the lowest
-/// round-trip time. Penalizes no subflow. Waits if [`is_sent_again`] does not allow it.
+/// Returns the decision to send a segment of the head, which blocks the connection, on the free
+/// subflow with the lowest round-trip time; of equal ones, on the first in `order`. Returns
+/// [`Decision::Wait`] if [`is_sent_again`] does not allow it or no subflow is free. Penalizes no
+/// subflow.
 pub fn retransmit_opportunistically(view: &View<'_>, order: SubflowOrder) -> Decision {
     match choose(view.subflows, order, Carried::IsForgotten) {
         Some(fast) => send_again(view, fast, order),

@@ -23,7 +23,8 @@ pub(super) const ROW: Entry = Entry {
     make: |given| Box::new(Redundant::new(given)),
 };
 
-/// The scheduler `redundant`: the position of each subflow in the byte stream, and the next turn.
+/// The scheduler `redundant`: every regular subflow carries all data, each at its own pace. Keeps
+/// the position of each subflow in the byte stream.
 #[derive(Clone, Debug)]
 pub struct Redundant {
     order: SubflowOrder,
@@ -36,7 +37,7 @@ pub struct Redundant {
 }
 
 impl Redundant {
-    /// Creates the scheduler for a new connection.
+    /// Creates the scheduler for a new connection. Of `parameters`, it uses `order`.
     pub fn new(parameters: &Parameters) -> Self {
         Self {
             order: parameters.order,

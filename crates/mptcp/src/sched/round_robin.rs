@@ -48,21 +48,22 @@ pub(super) const ROW: Entry = Entry {
     make: |given| Box::new(RoundRobin::new(given)),
 };
 
-/// The subflow whose turn it is, and the segments left of it.
+/// A turn of `round_robin`: a subflow, and how much it may still carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Index of the subflow.
+    /// Index of the subflow whose turn it is.
     pub subflow: usize,
-    /// Segments left of its turn.
+    /// Segments that the subflow may still carry in this turn.
     pub segments: u32,
 }
 
-/// Returns the next turn. `carried` is the number of segments that each subflow has carried in this
-/// round.
+/// Returns the next turn, or `None` if no subflow is available. `carried` is the number of segments
+/// that each subflow has carried in this round. `is_available` tells whether the subflow with an
+/// index can take a turn. A full turn has `num_segments` segments.
 ///
 /// A subflow that has started its turn continues. Otherwise the turn goes to the last subflow in
-/// `order` that has carried none. If there is none, a new round starts among the available
-/// subflows.
+/// `order` that has carried none. If there is none, a new round starts: the function sets `carried`
+/// of all available subflows to 0.
 pub fn next_turn(
     carried: &mut [u32],
     is_available: impl Fn(usize) -> bool,
@@ -100,7 +101,8 @@ fn turn_in_round(
     })
 }
 
-/// The scheduler `round_robin`; see [`next_turn`].
+/// The scheduler `round_robin`: the subflows take turns of a fixed number of segments. See
+/// [`next_turn`] for the rule.
 #[derive(Clone, Debug)]
 pub struct RoundRobin {
     order: SubflowOrder,
@@ -110,7 +112,8 @@ pub struct RoundRobin {
 }
 
 impl RoundRobin {
-    /// Creates the scheduler for a new connection.
+    /// Creates the scheduler for a new connection. Of `parameters`, it uses `order`, `num_segments`
+    /// and `cwnd_limited`.
     pub fn new(parameters: &Parameters) -> Self {
         Self {
             order: parameters.order,

@@ -41,8 +41,9 @@ pub(super) const ROW: Entry = Entry {
 /// How long weights derived from rates are used.
 const REFRESH: Nanos = SECOND;
 
-/// Returns the subflow whose turn it is: the one with the highest credit after each has received
-/// its weight, the first of equal ones. Subflows with weight `None` are skipped.
+/// Returns the index of the subflow whose turn it is: the one with the largest sum of its credit
+/// and its weight; of equal ones, the first. Subflows with weight `None` are skipped. Returns
+/// `None` if no subflow remains.
 pub fn heaviest(credits: &[f64], weights: &[Option<f64>]) -> Option<usize> {
     let mut best: Option<(usize, f64)> = None;
     for (index, (credit, weight)) in credits.iter().zip(weights).enumerate() {
@@ -56,8 +57,8 @@ pub fn heaviest(credits: &[f64], weights: &[Option<f64>]) -> Option<usize> {
     best.map(|(index, _)| index)
 }
 
-/// Updates the credits after the turn of subflow `index`: each subflow receives its weight, and
-/// `index` pays the sum of all weights.
+/// Updates `credits` after the turn of the subflow `index`: each subflow receives its weight, and
+/// `index` pays the sum of all weights. Subflows with weight `None` receive nothing.
 pub fn pass_turn(credits: &mut [f64], weights: &[Option<f64>], index: usize) {
     for (credit, weight) in credits.iter_mut().zip(weights) {
         *credit += weight.unwrap_or(0.0);
@@ -65,7 +66,8 @@ pub fn pass_turn(credits: &mut [f64], weights: &[Option<f64>], index: usize) {
     credits[index] -= weights.iter().flatten().sum::<f64>();
 }
 
-/// The scheduler `weighted_round_robin`; see [`heaviest`]. A turn is one segment.
+/// The scheduler `weighted_round_robin`: the subflows take turns of one segment, as often as their
+/// weights say. See [`heaviest`] for the rule.
 #[derive(Clone, Debug)]
 pub struct WeightedRoundRobin {
     order: SubflowOrder,
@@ -77,7 +79,8 @@ pub struct WeightedRoundRobin {
 }
 
 impl WeightedRoundRobin {
-    /// Creates the scheduler for a new connection.
+    /// Creates the scheduler for a new connection. Of `parameters`, it uses `order`, `cwnd_limited`
+    /// and `weights`.
     pub fn new(parameters: &Parameters) -> Self {
         Self {
             order: parameters.order,

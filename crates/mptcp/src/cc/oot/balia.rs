@@ -31,16 +31,19 @@ const RATE_SHIFT: u32 = 5;
 const ALPHA_SHIFT: u32 = 10;
 const EIGHTHS_US_PER_SECOND: u64 = 8_000_000;
 
-/// How a window grows and shrinks.
+/// How the window of a subflow grows and shrinks with `balia-oot`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Adaptation {
-    /// The fastest rate divided by the path's, rounded down. 0 if the path is the only one.
+    /// The rate of the fastest path divided by that of this path, rounded down. 0 if the window
+    /// follows Reno, for instance because the path is the only one.
     pub alpha: u64,
-    /// How many times rates were scaled down.
+    /// How many times all rates were divided by 2^5, until the fastest was at most 2^25 bytes per
+    /// second.
     pub scale_downs: u32,
-    /// `ai`: acknowledgments counted before the next one grows the window by a packet.
+    /// `ai` of the kernel: acknowledgments counted before the next one grows the window by a
+    /// packet.
     pub threshold: u64,
-    /// `md`: packets by which a loss reduces the window.
+    /// `md` of the kernel: packets by which a loss reduces the window.
     pub decrease: u64,
 }
 
@@ -54,7 +57,8 @@ impl Adaptation {
         }
     }
 
-    /// Computes growth and decrease of `paths[this]`. Its segment size is used for all paths.
+    /// Computes how the window of `paths[this]` grows and shrinks. `mss_bytes` is the segment size
+    /// of this path, and is used for all paths.
     pub fn of(paths: &[Path], this: usize, mss_bytes: u32) -> Self {
         let rate = |path: &Path| {
             let bytes = u64::from(mss_bytes) * u64::from(path.window_packets);
@@ -77,7 +81,8 @@ impl Adaptation {
         }
     }
 
-    /// Returns ssthresh after a loss in packets, modulo 2^32.
+    /// Returns ssthresh in packets after a loss at a window of `window_packets`: the window minus
+    /// `decrease`, modulo 2^32, at least 1.
     pub fn ssthresh(&self, window_packets: u32) -> u32 {
         window_packets.wrapping_sub(self.decrease as u32).max(1)
     }

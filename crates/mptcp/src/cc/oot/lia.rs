@@ -28,18 +28,21 @@ const ALPHA_SHIFT: u32 = 12;
 const NUMERATOR_SHIFT: u32 = 32;
 const DENOMINATOR_SHIFT: u32 = 10;
 
-/// Returns w/rtt^2 of a path, scaled by 2^32 and rounded down.
+/// Returns w/rtt^2 of `path`, scaled by 2^32 and rounded down. w is in packets, rtt in eighths of a
+/// microsecond.
 pub fn numerator(path: &Path) -> u64 {
     let srtt = u64::from(path.srtt_eighths_us);
     (u64::from(path.window_packets) << NUMERATOR_SHIFT) / (srtt * srtt)
 }
 
-/// Returns the index of the path with the largest numerator; the last one if several are equal.
+/// Returns the index of the path with the largest [`numerator`]; of equal ones, the last. Returns
+/// `None` if there are no paths.
 pub fn best(paths: &[Path]) -> Option<usize> {
     (0..paths.len()).max_by_key(|index| numerator(&paths[*index]))
 }
 
-/// Returns alpha/W, scaled by 2^12, at least 1. `paths` are in the order of the kernel's list.
+/// Returns alpha/W of LIA, scaled by 2^12, at least 1. `paths` are in the order of the kernel's
+/// list. W is the sum of all windows in packets.
 pub fn alpha(paths: &[Path]) -> u64 {
     let Some(best) = best(paths).map(|index| paths[index]) else {
         return 1;
@@ -56,7 +59,8 @@ pub fn alpha(paths: &[Path]) -> u64 {
         .max(1)
 }
 
-/// Returns the acknowledgments counted before the next one grows the window by a packet.
+/// Returns how many acknowledgments are counted before the next one grows a window of
+/// `window_packets` by one packet. `alpha` is the result of [`alpha`].
 pub fn threshold(alpha: u64, window_packets: u32) -> u32 {
     let linked = (1_u64 << ALPHA_SHIFT) / alpha.max(1);
     window_packets.max(linked as u32)

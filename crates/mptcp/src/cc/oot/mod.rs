@@ -13,12 +13,12 @@ use super::{Acked, Congestion, Context, Window};
 /// `TCP_INFINITE_SSTHRESH`.
 const INFINITE_SSTHRESH: u32 = i32::MAX as u32;
 
-/// A subflow in the kernel's formulas.
+/// A subflow in the formulas of the out-of-tree kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
-    /// `snd_cwnd`: the congestion window in packets.
+    /// Congestion window in packets (`snd_cwnd`).
     pub window_packets: u32,
-    /// `srtt_us`: the smoothed round-trip time in eighths of a microsecond, above 0.
+    /// Smoothed round-trip time in eighths of a microsecond, above 0 (`srtt_us`).
     pub srtt_eighths_us: u32,
 }
 

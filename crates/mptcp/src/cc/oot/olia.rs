@@ -27,12 +27,13 @@ const SHIFT: u32 = 10;
 /// The count in 1/1024 packets at which the window changes by one packet. The remainder is dropped.
 const WHOLE_PACKET: i32 = (1 << SHIFT) - 1;
 
-/// alpha of OLIA as a fraction.
+/// OLIA's alpha of a path as a fraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Epsilon {
-    /// 1, 0 or -1.
+    /// 1 for a collected path, -1 for a path with the largest window, otherwise 0.
     pub numerator: i32,
-    /// Number of subflows times the number of members in the set.
+    /// Number of subflows times the number of paths with the same numerator; 1 if the numerator is
+    /// 0.
     pub denominator: u32,
 }
 
@@ -43,16 +44,18 @@ impl Epsilon {
     };
 }
 
-/// The amount that an acknowledgment adds to the count.
+/// The amount that an acknowledgment adds to the counter of a window. When the counter reaches a
+/// packet, the window changes by one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addend {
-    /// The amount in 1/1024 packets.
+    /// The amount in 1/1024 packets. Can be negative.
     pub value: i32,
-    /// Whether a product exceeded 64 bits, which makes the value arbitrary.
+    /// Whether an intermediate result exceeded 64 bits, which makes the value arbitrary.
     pub is_overflowed: bool,
 }
 
-/// Returns the amount that an acknowledgment on `paths[this]` adds.
+/// Returns the amount that an acknowledgment on `paths[this]` adds to the counter of its window.
+/// `epsilon` is OLIA's alpha of this path.
 pub fn addend(paths: &[Path], this: usize, epsilon: Epsilon) -> Addend {
     let window = u64::from(paths[this].window_packets);
     let scaled = window << SHIFT;

@@ -34,70 +34,76 @@ pub(in crate::cc) const ROW: Control = Control {
 const SHIFT: u32 = 16;
 const LEAST_PACKETS: u32 = 2;
 
-/// Returns the rate in packets per microsecond, scaled by 2^16 and rounded down.
+/// Returns the rate of `window_packets` per `rtt_us` microseconds: in packets per microsecond,
+/// scaled by 2^16 and rounded down.
 pub fn rate(window_packets: u32, rtt_us: u32) -> u64 {
     (u64::from(window_packets) << SHIFT) / u64::from(rtt_us)
 }
 
-/// Returns the share of `rate` in `total_rate`, scaled by 2^16, or `None` if the rate is 0.
+/// Returns the share of `rate` in `total_rate`, scaled by 2^16, or `None` if `rate` is 0. Both
+/// rates are as [`rate`] returns them.
 pub fn weight(rate: u64, total_rate: u64) -> Option<u64> {
     (rate > 0).then(|| (rate << SHIFT) / total_rate)
 }
 
-/// Returns the packets that a subflow with `weight` (scaled by 2^16) keeps queued, if all subflows
-/// together keep `total_alpha_packets` queued.
+/// Returns the packets, at least 2, that a subflow with `weight` (scaled by 2^16) keeps queued, if
+/// all subflows together keep `total_alpha_packets` queued.
 pub fn alpha_packets(weight: u64, total_alpha_packets: u32) -> u32 {
     (((weight * u64::from(total_alpha_packets)) >> SHIFT) as u32).max(LEAST_PACKETS)
 }
 
-/// State of a subflow at the end of a round.
+/// The state of a `wvegas-oot` subflow at the end of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundEnd {
-    /// `snd_cwnd`.
+    /// Congestion window in packets (`snd_cwnd`).
     pub window_packets: u32,
-    /// `snd_ssthresh`.
+    /// Slow start threshold in packets (`snd_ssthresh`).
     pub ssthresh_packets: u32,
-    /// Smallest RTT sample. One microsecond is added to each sample.
+    /// Smallest RTT sample in microseconds. One microsecond is added to each sample.
     pub base_rtt_us: u32,
-    /// Mean RTT of the round.
+    /// Mean RTT of the round in microseconds.
     pub rtt_us: u32,
-    /// Packets that the subflow keeps queued.
+    /// Packets that the subflow should keep queued.
     pub alpha_packets: u32,
-    /// Share of the subflow in all rates, scaled by 2^16.
+    /// Share of the subflow in the rates of all subflows, scaled by 2^16.
     pub weight: u64,
     /// Sum of the rates of the other subflows, in the same unit as [`Decision::rate`].
     pub other_rates: u64,
-    /// Smallest queueing delay since queues were last drained. 0 if there is none.
+    /// Smallest queueing delay since queues were last drained, in microseconds. 0 if there is none.
     pub least_queueing_us: u32,
 }
 
-/// The rule that made a decision.
+/// The rule by which `wvegas-oot` made a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Branch {
-    /// Slow start ends because queues grow.
+    /// Slow start ends, because more packets are queued than
+    /// [`Wvegas::gamma_packets`](parameters::Wvegas::gamma_packets).
     LeaveSlowStart,
-    /// Slow start continues. The acknowledged packets still have to be added.
+    /// Slow start continues. The caller still has to add the acknowledged packets to the window.
     SlowStart,
-    /// Congestion avoidance: compares queued packets with alpha, and drains queues.
+    /// Congestion avoidance: the number of queued packets is compared with alpha, and long queues
+    /// are drained.
     Vegas,
 }
 
-/// The decision at the end of a round.
+/// The decision of `wvegas-oot` at the end of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// The rule that made the decision.
     pub branch: Branch,
-    /// Queued packets.
+    /// Estimated number of packets of the window that wait in queues, rounded down.
     pub queued_packets: u32,
-    /// The window that would keep no packets queued.
+    /// The window in packets that would keep none queued.
     pub target_packets: u64,
-    /// The rate in packets per microsecond, scaled by 2^16, if it was measured in this round.
+    /// The rate in packets per microsecond, scaled by 2^16, or `None` if it was not measured in
+    /// this round.
     pub rate: Option<u64>,
-    /// State of the subflow after the decision.
+    /// The state of the subflow after the decision.
     pub after: RoundEnd,
 }
 
-/// Returns the decision at the end of a round that had enough samples.
+/// Returns the decision at the end of a round that had enough RTT samples. `end` is the state of
+/// the subflow before the decision. `parameters` give the queue lengths to keep.
 pub fn decide(end: &RoundEnd, parameters: &parameters::Wvegas) -> Decision {
     let (window, rtt) = (u64::from(end.window_packets), u64::from(end.rtt_us));
     let mut decision = Decision {
