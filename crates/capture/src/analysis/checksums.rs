@@ -69,7 +69,7 @@ impl Checksums {
     /// Expects the payload from `start` on to have a checksum. `sum` has the pseudo-header and the
     /// checksum.
     pub(super) fn expect(&mut self, start: u64, sum: Sum, mapping: WrongChecksum) {
-        let end = start + mapping.bytes;
+        let end = start.saturating_add(mapping.bytes);
         if self
             .open
             .iter()

@@ -379,7 +379,9 @@ fn data_summary<'a>(
     senders: impl Iterator<Item = &'a Sender>,
     round_trip: Option<Nanos>,
 ) -> DataSummary {
-    let shortest = round_trip.map_or(SHORTEST_RATED, |time| LEAST_ROUND_TRIPS * time);
+    let shortest = round_trip.map_or(SHORTEST_RATED, |time| {
+        LEAST_ROUND_TRIPS.saturating_mul(time)
+    });
     let retransmitted: u64 = senders
         .map(|sender| sender.counts.retransmitted_bytes)
         .sum();
