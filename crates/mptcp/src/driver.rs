@@ -54,8 +54,9 @@ struct Entry<S> {
 pub enum Event<S> {
     /// The connection with this ID reports an event.
     Connection(ConnectionId, connection::Event),
-    /// The driver removed a released connection after it was over ([`Connection::is_over`]).
-    /// Contains the connection and its state.
+    /// The driver has removed a connection that was released ([`Driver::release`]) and is over
+    /// ([`Connection::is_over`]). Contains the connection and the state that the driver kept for
+    /// it.
     Forgotten(Box<Connection>, S),
 }
 

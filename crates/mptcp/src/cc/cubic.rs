@@ -58,8 +58,8 @@ pub struct Scaled {
 }
 
 impl Scaled {
-    /// Converts `cubic`: rounds its `beta` to the nearest 1/1024, and its `c` to the nearest
-    /// multiple of 10/1024, at least one.
+    /// Converts the parameters `cubic` to units of 1/1024. `beta` is rounded to the nearest 1/1024.
+    /// `c` is rounded to the nearest multiple of 10/1024, but is at least 10/1024.
     pub fn of(cubic: &parameters::Cubic) -> Self {
         Self {
             beta: libm::round(cubic.beta * 1024.0) as u32,

@@ -143,8 +143,9 @@ pub fn reno(p: f64) -> f64 {
     (2.0 / p).sqrt()
 }
 
-/// Returns the mean window of TCP (Reno) in packets if exactly every 1/`p`-th packet is lost, so
-/// that the window is a sawtooth between a half and the whole of its maximum.
+/// Returns the mean congestion window of TCP Reno, in packets, if losses are periodic: one packet
+/// in every 1/`p` is lost. The window then rises from half its maximum to its maximum and halves
+/// again, and its mean is sqrt(3/(2p)).
 pub fn reno_sawtooth(p: f64) -> f64 {
     (3.0 / (2.0 * p)).sqrt()
 }

@@ -292,7 +292,7 @@ pub enum LiaForm {
 /// Parameters of wVegas. All are whole numbers of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wvegas {
-    /// Packets that all subflows together keep queued.
+    /// Number of packets that all subflows together aim to keep queued in the network.
     pub total_alpha_packets: u32,
     /// Packets that a subflow keeps queued before its weight is known.
     pub initial_alpha_packets: u32,

@@ -111,7 +111,9 @@ pub enum SubflowStart {
     After {
         /// Number of bytes that the connection has carried, in both directions together.
         bytes: u64,
-        /// Time since both hosts were known to have the keys.
+        /// The age at which the connection opens further subflows, even if it has carried fewer
+        /// than `bytes`. Age counts from the time when the local host knows that both hosts have
+        /// the keys.
         age: Nanos,
     },
 }

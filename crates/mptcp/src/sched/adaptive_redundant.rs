@@ -51,8 +51,8 @@ pub fn copies_pay(subflows: &[SubflowView], losses: &[f64], outstanding_bytes: u
     is_little || regular().any(|(subflow, &loss)| fails(subflow) || loss > LOSSY)
 }
 
-/// The scheduler `x-adaptive_redundant`: decides as [`Redundant`] while [`copies_pay`] returns
-/// true, otherwise as [`MinRtt`].
+/// The scheduler `x-adaptive_redundant`: sends all data on every regular subflow, like
+/// [`Redundant`], while copies are worthwhile ([`copies_pay`]). Otherwise it works like [`MinRtt`].
 #[derive(Clone, Debug)]
 pub struct AdaptiveRedundant {
     losses: LossRates,

@@ -189,8 +189,9 @@ fn eighths(srtt: Nanos) -> u32 {
     u32::try_from(srtt / MICROSECOND * 8).unwrap_or(u32::MAX)
 }
 
-/// The scheduler `blest-oot`: prefers the subflow with the lowest round-trip time, and uses a
-/// slower one only if [`fast_bytes`] does not exceed [`space_bytes`].
+/// The scheduler `blest-oot`: prefers the subflow with the lowest round-trip time. While that
+/// subflow is busy, uses a slower one only if the bytes that the fast subflow is expected to send
+/// in the meantime ([`fast_bytes`]) fit into the rest of the connection's window ([`space_bytes`]).
 pub type BlestOot = LowestRtt<KernelEstimation>;
 
 impl BlestOot {

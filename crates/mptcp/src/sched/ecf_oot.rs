@@ -109,10 +109,10 @@ pub struct KernelEstimate {
 }
 
 impl KernelEstimate {
-    /// Computes the estimate for `unsent_bytes`, which are not assigned to a subflow. `is_waiting`
-    /// is the waiting state that [`KernelEstimate::is_waiting_then`] last returned, initially
-    /// false. `r_beta` is the reciprocal of beta, the advantage of continuing to wait. `arithmetic`
-    /// tells whether products wrap at 32 bits.
+    /// Computes the estimate for a connection with `unsent_bytes` that are not yet assigned to any
+    /// subflow. `is_waiting` is the last result of [`KernelEstimate::is_waiting_then`], or false
+    /// before the first decision. `r_beta` is 1/beta; beta is the hysteresis that favors waiting
+    /// while the scheduler already waits. `arithmetic` determines whether products wrap at 32 bits.
     pub fn new(
         unsent_bytes: u32,
         fast: &KernelPath,

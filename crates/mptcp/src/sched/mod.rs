@@ -120,8 +120,9 @@ impl SubflowView {
         !self.is_throttled && self.room_bytes() >= self.mss_bytes
     }
 
-    /// Returns whether the subflow must wait for acknowledgments or for the host before it can
-    /// carry more.
+    /// Returns whether no further data can be sent on the subflow now: it recovers from a
+    /// retransmission timeout, it is throttled ([`SubflowView::is_throttled`]), or a full-sized
+    /// segment does not fit into its congestion window and send buffer.
     pub fn is_busy(&self) -> bool {
         self.in_loss || !self.has_window()
     }
@@ -317,9 +318,11 @@ pub struct Parameters {
     /// weight of a subflow is its rate, cwnd/srtt, measured once a second. Used by
     /// `weighted_round_robin`.
     pub weights: Option<Vec<u32>>,
-    /// Correction factor of the forecast, and how it adapts. Used by `blest`.
+    /// Settings of `blest`: lambda, the factor that corrects BLEST's estimate of blocking, and how
+    /// it adapts.
     pub blest: Lambda,
-    /// Correction factor of the forecast, and how it adapts. Used by `blest-oot`.
+    /// Settings of `blest-oot`: lambda, the factor that corrects BLEST's estimate of blocking, and
+    /// how it adapts.
     pub blest_oot: Lambda,
     /// Reciprocal of beta, the advantage of continuing to wait. Used by `ecf` and `ecf-oot`.
     pub inverse_beta: u32,
@@ -342,7 +345,8 @@ impl Default for Parameters {
     }
 }
 
-/// Creates a scheduler for one connection from the parameters of all schedulers.
+/// A function that creates a scheduler for one connection. It takes the [`Parameters`] of all
+/// schedulers and uses only those of its own.
 pub type Constructor = fn(&Parameters) -> Box<dyn Scheduler>;
 
 /// A row of [`SCHEDULERS`]: the description of a scheduler and its constructor.

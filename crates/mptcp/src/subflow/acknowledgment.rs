@@ -19,7 +19,9 @@ pub(super) struct News {
     rate: Option<DeliveryRate>,
     /// Whether the acknowledgment reported a duplicate (DSACK).
     has_dsack: bool,
-    /// Whether the acknowledgment brought nothing new.
+    /// Whether this is a duplicate acknowledgment (RFC 5681, section 2): it acknowledges and SACKs
+    /// nothing new, reports no DSACK, does not change the window, and carries no data, no FIN and
+    /// no MPTCP option other than DSS.
     pub is_duplicate: bool,
     /// Evidence of whether the last timeout was spurious.
     pub evidence: Evidence,

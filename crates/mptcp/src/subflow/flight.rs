@@ -374,8 +374,8 @@ impl Flight {
         std::mem::take(&mut self.newly_lost_bytes)
     }
 
-    /// Marks all records lost that SACK has not reported, after a timeout. Leaves out records for
-    /// which `spare` returns true, except the first record.
+    /// After a timeout, marks as lost every record that has not been SACKed, unless `spare` returns
+    /// true for it. The first record is never spared.
     pub fn mark_all_lost(&mut self, spare: impl Fn(&Record) -> bool) {
         for index in 0..self.records.len() {
             let record = &self.records[index];

@@ -188,8 +188,9 @@ impl Reassembly {
         }
     }
 
-    /// Returns at most `limit` SACK blocks for the next acknowledgment. The first reports a
-    /// duplicate, if there is one; that report is removed.
+    /// Returns at most `limit` SACK blocks for the next acknowledgment. If a duplicate segment has
+    /// not been reported yet, the first block reports it (DSACK), and later calls do not report it
+    /// again.
     pub fn take_blocks(&mut self, limit: usize) -> SackBlocks {
         let Some(disorder) = &mut self.disorder else {
             return SackBlocks::new();

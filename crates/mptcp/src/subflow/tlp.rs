@@ -42,8 +42,9 @@ pub(super) enum Verdict {
 }
 
 impl Probe {
-    /// Returns what an acknowledgment with the number `ack` shows about the probe. `has_dsack`
-    /// means that it reported a duplicate, and `is_duplicate` that it brought nothing new.
+    /// Returns what an acknowledgment shows about this tail loss probe (RFC 8985, section 7.4.2).
+    /// `ack` is SND.UNA after the acknowledgment. `has_dsack` means that it carried a DSACK block,
+    /// and `is_duplicate` that it was a pure duplicate, without any new information.
     pub fn judge(&self, ack: SeqNr, has_dsack: bool, is_duplicate: bool) -> Verdict {
         if ack.is_before(self.end) {
             Verdict::Open

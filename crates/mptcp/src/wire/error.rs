@@ -24,7 +24,8 @@ pub enum ParseError {
         /// The smallest valid length, in bytes.
         least_bytes: usize,
     },
-    /// The IP version is not one that the parser reads: 4 or 6.
+    /// The version field of the IP header is not the version that the parser expects: 4 for IPv4, 6
+    /// for IPv6.
     Version {
         /// The value of the version field, which is the upper half of the first byte.
         found: u8,

@@ -30,7 +30,8 @@ const PLATEAUS_BYTES: [u32; 10] = [
 pub struct IcmpError {
     /// Why the packet was not delivered.
     pub problem: Problem,
-    /// The source address and port of the packet, to which the error was sent.
+    /// The source address and port of the TCP packet that was not delivered. The ICMP error was
+    /// sent to this address.
     pub sender: SocketAddr,
     /// The destination address and port of the packet.
     pub receiver: SocketAddr,
