@@ -29,7 +29,7 @@ pub struct Description<P: 'static> {
 pub struct Entry<P: 'static, C> {
     /// The names, summary, source and parameters of the algorithm.
     pub description: Description<P>,
-    /// Creates the algorithm for a connection.
+    /// The constructor, which creates the algorithm for a connection.
     pub make: C,
 }
 
@@ -69,9 +69,9 @@ pub enum Value<P: 'static> {
         least: u32,
         /// The largest allowed value.
         most: u32,
-        /// Returns the stored value, or `None` if the parameter is not set.
+        /// The function that returns the stored value, or `None` if the parameter is not set.
         get: fn(&P) -> Option<u32>,
-        /// Stores a value. The caller checks the range.
+        /// The function that stores a value. The caller checks the range.
         set: fn(&mut P, u32),
     },
     /// A real number.
@@ -80,25 +80,25 @@ pub enum Value<P: 'static> {
         least: f64,
         /// The largest allowed value.
         most: f64,
-        /// Returns the stored value, or `None` if the parameter is not set.
+        /// The function that returns the stored value, or `None` if the parameter is not set.
         get: fn(&P) -> Option<f64>,
-        /// Stores a value. The caller checks the range.
+        /// The function that stores a value. The caller checks the range.
         set: fn(&mut P, f64),
     },
     /// True or false.
     Flag {
-        /// Returns the stored value.
+        /// The function that returns the stored value.
         get: fn(&P) -> bool,
-        /// Stores a value.
+        /// The function that stores a value.
         set: fn(&mut P, bool),
     },
     /// One of several words.
     Choice {
         /// The allowed words.
         words: &'static [&'static str],
-        /// Returns the stored value as an index into `words`.
+        /// The function that returns the stored value as an index into `words`.
         get: fn(&P) -> usize,
-        /// Stores a value, given as an index into `words`.
+        /// The function that stores a value, given as an index into `words`.
         set: fn(&mut P, usize),
     },
     /// A list of at least one whole number.
@@ -107,7 +107,8 @@ pub enum Value<P: 'static> {
         least: u32,
         /// The largest allowed value of an element.
         most: u32,
-        /// Stores the list. The caller checks that it is not empty, and the range of each element.
+        /// The function that stores the list. The caller checks that the list is not empty and that
+        /// each element is in the range.
         set: fn(&mut P, Vec<u32>),
     },
     /// A value that names parts of a network. The user of the engine resolves the names to

@@ -18,8 +18,8 @@
 //! [`Driver::insert`] adds a connection that the endpoint opened or accepted. An application acts
 //! on it in turns ([`Driver::advance`]). When the driver no longer needs the connection, it calls
 //! [`Driver::release`]. The connection stays until it is over ([`Connection::is_over`]), because
-//! late segments must find their subflow. Then it is forgotten, and [`Event::Forgotten`] returns
-//! what is left of it.
+//! late segments must find their subflow. Then the driver removes it and returns it in
+//! [`Event::Forgotten`].
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,9 +1,9 @@
 //! The protocol engine of Multipath TCP (RFC 8684), sans-IO.
 //!
 //! Multipath TCP carries one byte stream in each direction over several TCP connections, its
-//! *subflows*. Each subflow runs between another pair of addresses. To the network, a subflow is an
-//! ordinary TCP connection; TCP options tie the subflows of a connection together. The engine
-//! leaves three decisions to exchangeable algorithms:
+//! *subflows*. The subflows usually run between different pairs of addresses. To the network, a
+//! subflow is an ordinary TCP connection; TCP options tie the subflows of a connection together. The
+//! engine leaves three decisions to exchangeable algorithms:
 //!
 //! | decision | made by |
 //! |---|---|

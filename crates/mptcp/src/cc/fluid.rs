@@ -26,8 +26,8 @@ impl LossyPath {
     }
 }
 
-/// Computes the equilibrium windows of a congestion control in packets, one for each path, in the
-/// order of the paths.
+/// A function that computes the equilibrium windows of a congestion control in packets, one for
+/// each path, in the order of the paths.
 pub type Fluid = fn(&[LossyPath], &Parameters) -> Vec<f64>;
 
 pub(super) const GROWS_WITH_TIME: &str = "its windows grow with the time since a loss";
@@ -156,9 +156,10 @@ pub fn ewtcp(p: f64, a: f64) -> f64 {
     (2.0 * a / p).sqrt()
 }
 
-/// Returns the equilibrium windows of COUPLED in packets, one for each loss rate in `p`. On the
-/// paths with the least loss, all windows together are that of TCP; on the others, they are 0. How
-/// the best paths share the window is undetermined; this function shares it equally.
+/// Returns the equilibrium windows of COUPLED in packets, one for each loss rate in `p`. The
+/// windows of the paths with the least loss add up to the window of TCP on such a path; the windows
+/// of all other paths are 0. How the best paths divide the sum is undetermined; this function
+/// divides it equally.
 pub fn coupled(p: &[f64]) -> Vec<f64> {
     let least = p.iter().copied().fold(f64::INFINITY, f64::min);
     let carrying = p.iter().filter(|p| **p <= least).count() as f64;
@@ -225,8 +226,8 @@ fn linked_increase(paths: &[LossyPath], windows: &[f64]) -> f64 {
 }
 
 /// Returns the equilibrium windows of OLIA in packets, one for each path. Only the paths on which
-/// TCP would be fastest carry data, together as much as TCP on one of them. This function shares it
-/// equally; the windows of the other paths are 0.
+/// TCP would be fastest carry data, and together they carry as much as TCP on one of them. This
+/// function divides the sum equally among them; the windows of the other paths are 0.
 pub fn olia(paths: &[LossyPath]) -> Vec<f64> {
     let best = paths.iter().map(LossyPath::tcp_rate).fold(0.0, f64::max);
     let is_best = |path: &LossyPath| path.tcp_rate() >= best * (1.0 - 1e-12);

@@ -246,7 +246,7 @@ pub trait CongestionControl: Debug + Send {
     fn acked(&mut self, context: &mut Context<'_>, acked: &Acked);
 
     /// Called on congestion of the kind `congestion`. The controller sets ssthresh and, after a
-    /// timeout, cwnd. Otherwise PRR reduces cwnd to ssthresh.
+    /// timeout, cwnd. After a loss or an ECN mark, PRR reduces cwnd to ssthresh.
     fn congestion(&mut self, context: &mut Context<'_>, congestion: Congestion);
 
     /// Called when recovery or the reduction after ECN ended. cwnd is ssthresh, except after a
@@ -280,7 +280,8 @@ pub trait CongestionControl: Debug + Send {
     }
 }
 
-/// Creates a congestion control for one connection from the parameters of all congestion controls.
+/// A function that creates a congestion control for one connection. It takes the [`Parameters`] of
+/// all congestion controls and uses only those of its own.
 pub type Constructor = fn(&Parameters) -> Box<dyn CongestionControl>;
 
 /// A row of [`CONGESTION_CONTROLS`]: the description of a congestion control, its constructor, and
@@ -289,7 +290,7 @@ pub type Constructor = fn(&Parameters) -> Box<dyn CongestionControl>;
 pub struct Control {
     /// The name, the source and the parameters of the congestion control.
     pub description: Description<Parameters>,
-    /// Creates the congestion control for a connection.
+    /// The function that creates the congestion control for a connection.
     pub make: Constructor,
     /// The fluid model, which computes equilibrium windows; or the reason why there is none.
     pub fluid: Result<Fluid, &'static str>,

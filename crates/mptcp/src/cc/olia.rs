@@ -97,9 +97,8 @@ pub fn increase(paths: &[Path], this: usize) -> f64 {
     linked_increase(paths, this) + alpha(paths, this) / paths[this].window_packets
 }
 
-/// Returns the smallest slow start threshold in packets for a connection with `paths` subflows:
-/// that of TCP with one subflow, and 1 with several, because other subflows then carry the
-/// connection.
+/// Returns the smallest slow start threshold in packets for a connection with `paths` subflows: 2
+/// with one subflow, as in TCP; 1 with several, because the others then carry the connection.
 pub fn ssthresh_floor(paths: usize) -> f64 {
     if paths > 1 {
         1.0

@@ -3,7 +3,7 @@
 use super::{Context, reno};
 use crate::algorithm::{Parameter, Value};
 
-/// Parameters of congestion controls, as given in a description. Each control reads its own.
+/// Parameters of all congestion controls. Each one uses only its own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
     /// Whether congestion avoidance counts acknowledged bytes or acknowledgments.
@@ -294,7 +294,7 @@ pub enum LiaForm {
 pub struct Wvegas {
     /// Number of packets that all subflows together aim to keep queued in the network.
     pub total_alpha_packets: u32,
-    /// Packets that a subflow keeps queued before its weight is known.
+    /// Number of packets that a subflow aims to keep queued before its weight is known.
     pub initial_alpha_packets: u32,
     /// Number of queued packets above which slow start ends.
     pub gamma_packets: u32,
@@ -325,8 +325,9 @@ pub struct FixedCwnd {
 /// Parameters of Dynamic Window Coupling.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dwc {
-    /// The point between the smallest (0) and the largest (1) smoothed round-trip time of a subflow
-    /// above which the subflow counts as congested.
+    /// The threshold of the smoothed round-trip time above which a subflow counts as congested, as
+    /// a fraction of the way from the smallest (0) to the largest (1) smoothed round-trip time of
+    /// the subflow.
     pub delay_fraction: f64,
 }
 

@@ -31,7 +31,7 @@ pub fn increase(window_packets: f64) -> f64 {
     1.0 / window_packets
 }
 
-/// Returns the window in packets after a loss at a window of `window_packets`: a half of it (RFC
+/// Returns the window in packets after a loss at a window of `window_packets`: half of it (RFC
 /// 5681, equation 4).
 ///
 /// As in Linux, cwnd is halved, not the amount in flight. The two differ if the application or the

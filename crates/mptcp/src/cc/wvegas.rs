@@ -86,8 +86,8 @@ pub fn weight(rate: f64, total_rate: f64) -> f64 {
     rate / total_rate
 }
 
-/// Returns the packets, at least 2, that a subflow with `weight` keeps queued, if all subflows
-/// together keep `total_alpha_packets` queued.
+/// Returns the number of packets, at least 2, that a subflow with `weight` aims to keep queued, if
+/// all subflows together aim at `total_alpha_packets`.
 pub fn alpha_packets(weight: f64, total_alpha_packets: f64) -> f64 {
     (weight * total_alpha_packets).max(LEAST_PACKETS)
 }

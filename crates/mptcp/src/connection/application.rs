@@ -13,10 +13,10 @@ impl Connection {
         self.is_schedulable = true;
     }
 
-    /// Gives the subflow with the [number](super::SubflowState::id) `subflow` backup priority if
-    /// `backup` is true, or takes the priority back. Tells the peer with MP_PRIO (RFC 8684, section
-    /// 3.3.8). While other subflows work, neither host sends data on a backup subflow. Returns
-    /// whether the connection has such a subflow.
+    /// Sets (`backup` is true) or clears the backup priority of the subflow with the
+    /// [number](super::SubflowState::id) `subflow`, and reports the change to the peer with MP_PRIO
+    /// (RFC 8684, section 3.3.8). While other subflows work, neither host sends data on a backup
+    /// subflow. Returns false if the connection has no such subflow.
     pub fn set_backup(&mut self, subflow: u32, backup: bool) -> bool {
         let context = self.subflows.iter().find(|context| context.id == subflow);
         let Some(four) = context.map(|context| context.four) else {

@@ -24,18 +24,18 @@ pub struct Config {
     /// Whether this host requires DSS checksums (RFC 8684, section 3.3.1). They are used if either
     /// host requires them.
     pub uses_checksums: bool,
-    /// Size of the send buffer, which holds data written and not acknowledged.
+    /// Size of the send buffer, which holds written data until it is acknowledged.
     pub send_buffer: Buffer,
     /// Size of the receive buffer, which holds data received and not read, including data beyond a
     /// gap.
     pub receive_buffer: Buffer,
-    /// Whether the peer may join at the address and port of the initial subflow. If false, flag C
-    /// forbids it, and such joins are refused (RFC 8684, section 3.1).
+    /// Whether the peer may join at the address and port of the initial subflow. If false, this
+    /// host sets flag C of MP_CAPABLE and refuses such joins (RFC 8684, section 3.1).
     pub allows_joins_to_initial: bool,
     /// When the connection may open further subflows.
     pub subflow_start: SubflowStart,
-    /// Number of SYNs with MP_CAPABLE that the opener sends before it sends one without, because a
-    /// middlebox may drop them.
+    /// Number of SYNs with MP_CAPABLE that the opener sends before it tries a SYN without
+    /// MP_CAPABLE, in case a middlebox drops SYNs with this option.
     pub max_capable_syns: u32,
     /// What the connection does when MPTCP fails in the middle of a stream.
     pub fallback: Fallback,
@@ -52,10 +52,10 @@ pub struct Config {
     /// Largest number of accepted joins at a time whose peer has not yet proved that it knows the
     /// keys (RFC 8684, section 3.2).
     pub max_half_open_joins: usize,
-    /// Largest number of handshakes that a listener keeps at a time. Beyond it, the listener
-    /// answers with SYN cookies (RFC 4987, section 3.6).
+    /// Largest number of incomplete handshakes for which a listener keeps state at a time. The
+    /// listener answers further SYNs with SYN cookies (RFC 4987, section 3.6).
     pub max_half_open: usize,
-    /// Largest number of connections at a port that wait for
+    /// Largest number of connections on a listening port that wait for
     /// [`Endpoint::accept`](crate::endpoint::Endpoint::accept). Further SYNs are dropped, as in
     /// Linux.
     pub backlog: usize,
@@ -64,7 +64,7 @@ pub struct Config {
 /// The size of a buffer, in bytes of payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Buffer {
-    /// The buffer always has the size in the value, in bytes.
+    /// The buffer always has this size, in bytes.
     Fixed(u64),
     /// The buffer grows with the traffic, as in Linux, and never shrinks.
     ///
@@ -104,7 +104,7 @@ impl Buffer {
 /// subflows are not worth their cost for a connection that ends at once (RFC 8684, section 3.9.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SubflowStart {
-    /// As soon as both hosts are known to have the keys.
+    /// As soon as the local host knows that both hosts have the keys.
     #[default]
     AtOnce,
     /// When the connection has carried enough data or is old enough, whichever comes first.
@@ -121,8 +121,8 @@ pub enum SubflowStart {
 /// What a connection does when MPTCP fails in the middle of a stream (RFC 8684, section 3.7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fallback {
-    /// Follows RFC 8684: a connection whose only subflow has a wrong checksum continues as plain
-    /// TCP.
+    /// Follows RFC 8684: a connection whose only subflow received data with a wrong checksum
+    /// continues as plain TCP.
     #[default]
     Rfc,
     /// Resets the subflow instead of continuing as plain TCP, so that the connection never delivers

@@ -300,7 +300,7 @@ impl Connection {
 
     /// Accepts `syn`, a SYN with MP_JOIN whose token is this connection's, at `now`, and adds the
     /// subflow with the addresses and ports `four`. `local_id` becomes the ID of the local address
-    /// if the path manager has none. `rng` chooses the nonce and the initial sequence number.
+    /// if the path manager assigns none. `rng` chooses the nonce and the initial sequence number.
     ///
     /// # Errors
     /// Returns the reason code of MP_TCPRST (RFC 8684, section 3.6) with which the caller must send
@@ -395,15 +395,15 @@ impl Connection {
         taken
     }
 
-    /// Returns how many bytes the send buffer can take now. Does not consider whether the stream
-    /// has ended.
+    /// Returns how many further bytes fit into the send buffer now, even if the application has
+    /// closed its stream ([`Connection::close`]) and can no longer write.
     pub fn send_capacity(&self) -> u64 {
         self.send.free_bytes()
     }
 
     /// Removes the next bytes of the peer's stream from the receive buffer and returns them, in
-    /// order. Returns `None` if there is nothing to read. If this opens a receive window that was
-    /// nearly closed, the peer is told with an acknowledgment.
+    /// order. Returns `None` if there is nothing to read. If this reopens a closed or nearly closed
+    /// receive window, the connection sends a window update.
     pub fn recv(&mut self) -> Option<Payload> {
         if self.tells_doubled_window() {
             return self.receive.read();
@@ -518,8 +518,8 @@ impl Connection {
         self.session.mode
     }
 
-    /// Returns whether both hosts are known to have the keys, so that the connection can be joined
-    /// (RFC 8684, section 3.1).
+    /// Returns whether the local host knows that both hosts have the keys, so that further subflows
+    /// can join the connection (RFC 8684, section 3.1).
     pub fn is_fully_established(&self) -> bool {
         self.session.is_fully_established
     }
@@ -541,13 +541,14 @@ impl Connection {
         self.is_connected
     }
 
-    /// Returns whether the peer has ended its stream and all data before the end can be read.
+    /// Returns whether the peer has ended its stream and all data before the end has arrived. Some
+    /// of it may still wait to be read.
     pub fn peer_has_ended(&self) -> bool {
         self.peer_has_ended
     }
 
-    /// Returns whether the connection has closed and its last subflow has ended. Until then, keep
-    /// the connection, because late segments may arrive that one of its subflows answers.
+    /// Returns whether the connection has closed and its last subflow has ended. Keep the
+    /// connection until then, because its subflows still answer segments that arrive late.
     pub fn is_over(&self) -> bool {
         self.closed.is_some() && self.subflows.is_empty()
     }

@@ -9,7 +9,8 @@ use crate::time::Nanos;
 /// Counters of a connection since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Bytes assigned to a subflow although they had been assigned to a subflow before.
+    /// Bytes assigned to a subflow after they had already been assigned to a subflow before: by
+    /// reinjection, or by a scheduler that sends copies.
     pub reinjected_bytes: u64,
     /// Bytes received that the connection already had and dropped.
     pub duplicate_bytes: u64,
@@ -53,8 +54,8 @@ pub struct SubflowState {
     pub counters: subflow::Counters,
     /// Whether either host gave the subflow backup priority.
     pub is_backup: bool,
-    /// Whether the subflow is stale: it timed out without progress, so its data is reinjected
-    /// elsewhere.
+    /// Whether the subflow counts as failed ([`FailedAfter`](crate::failure::FailedAfter)). It gets
+    /// no new data until it receives a segment.
     pub is_stale: bool,
     /// When the handshake of the subflow completed; `None` before.
     pub established_at: Option<Nanos>,

@@ -69,7 +69,8 @@ pub type MakeAlgorithms = Box<dyn Fn(&pm::Connection) -> Algorithms + Send>;
 pub struct Profile {
     /// The parameters of the connections, shared by all that are created with this profile.
     pub config: Arc<Config>,
-    /// Creates the congestion control, scheduler and path manager of each connection.
+    /// The function that creates the congestion control, scheduler and path manager of each
+    /// connection.
     pub algorithms: MakeAlgorithms,
 }
 

@@ -41,12 +41,14 @@ pub enum FailedAfter {
     /// A subflow fails at its first retransmission timeout while another subflow works
     /// ("potentially failed" in the out-of-tree kernel).
     FirstRto,
-    /// A subflow fails after it has received nothing for this many intervals of the connection's
-    /// timer, if another subflow works better ([`StaleDetector`]). With 0, a subflow never fails.
+    /// A subflow fails after it has received nothing for more than this many intervals of the
+    /// connection's timer, if another subflow has missed clearly fewer ([`StaleDetector`]). With 0,
+    /// a subflow never fails.
     StaleIntervals(u32),
 }
 
-/// When the connection sends data again on another subflow than the one that carried it.
+/// When the connection reinjects data: sends data that one subflow has carried again on another
+/// subflow.
 ///
 /// Schedulers can send data again in addition: `redundant` always, and `min_rtt` when a window is
 /// full.

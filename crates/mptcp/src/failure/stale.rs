@@ -51,14 +51,14 @@ impl StaleDetector {
         }
     }
 
-    /// Returns the number of consecutive expiries of the connection's timer since which the subflow
-    /// has received nothing. The first expiry that found unacknowledged data counts. The number
-    /// stops at 255.
+    /// Returns the number of consecutive expiries of the connection's timer without a received
+    /// segment on the subflow in between. The first expiry that finds unacknowledged data counts as
+    /// one. The number stops at 255.
     pub fn missed_intervals(&self) -> u32 {
         self.missed
     }
 
-    /// Returns whether the subflow is stale. Nothing is scheduled on a stale subflow.
+    /// Returns whether the subflow is stale. Schedulers assign no data to a stale subflow.
     pub fn is_stale(&self) -> bool {
         self.is_stale
     }

@@ -119,8 +119,8 @@ impl PeerAddresses {
 }
 
 impl FullMesh {
-    /// Creates the policy for the new connection `connection`. `recreation` tells whether subflows
-    /// that fail are reopened.
+    /// Creates the policy for the new connection `connection`. `recreation` determines whether and
+    /// when failed subflows are reopened.
     pub fn new(connection: &Connection, recreation: Recreation) -> Self {
         let initial = connection.initial;
         Self {

@@ -248,9 +248,9 @@ pub trait PathManager: Debug + Send {
     /// Handles `event`, which happened at `now`. Appends the resulting commands to `commands`.
     fn handle(&mut self, now: Nanos, event: &Event, commands: &mut Vec<Command>);
 
-    /// Returns the ID of the local address `_local`, to which the peer opens a subflow. The policy
-    /// may assign a new ID, and its commands use the same one. Returns `None` if the policy has no
-    /// ID for the address; the stack then assigns one.
+    /// Returns the ID of the local address `_local`, to which the peer opens a subflow. If the
+    /// policy assigns a new ID for it, the policy's later commands use this ID too. Returns `None`
+    /// if the policy has no ID for the address; the stack then assigns one.
     fn local_id(&mut self, _local: SocketAddr) -> Option<AddressId> {
         None
     }
@@ -265,7 +265,7 @@ pub trait PathManager: Debug + Send {
     fn handle_timeout(&mut self, _now: Nanos, _commands: &mut Vec<Command>) {}
 }
 
-/// Parameters of path managers, as given in a description.
+/// Parameters of all path managers. Each path manager uses only its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parameters {
     /// Whether failed subflows are reopened. Used by `full_mesh` and `n_diff_ports`; the other path
@@ -282,8 +282,8 @@ pub struct Parameters {
     pub limits: Limits,
 }
 
-/// Creates a path manager for one connection from the initial state of the connection and the
-/// parameters of all path managers.
+/// A function that creates a path manager for one connection. It takes the initial state of the
+/// connection and the [`Parameters`] of all path managers, and uses only those of its own.
 pub type Constructor = fn(&Connection, &Parameters) -> Box<dyn PathManager>;
 
 /// A row of [`PATH_MANAGERS`]: the description of a path manager and its constructor.

@@ -17,8 +17,8 @@ pub(super) const ROW: Entry = Entry {
     make: |connection, _| Box::new(Passive::new(connection)),
 };
 
-/// The path manager `passive`: neither opens subflows nor announces addresses, as the out-of-tree
-/// kernel's default.
+/// The path manager `passive`: neither opens subflows nor announces addresses, like the default
+/// path manager of the out-of-tree kernel.
 #[derive(Clone, Debug)]
 pub struct Passive {
     subflows: Subflows,

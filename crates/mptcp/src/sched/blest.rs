@@ -197,8 +197,9 @@ impl AdaptiveLambda {
     }
 }
 
-/// The rule of [`Blest`]: waits for the fast subflow if the [`Forecast`], corrected by [`Lambda`],
-/// does not fit into the window.
+/// The rule of [`Blest`]: waits for the fast subflow if the bytes that it is expected to send in
+/// the meantime, times the correction factor ([`Lambda`]), do not fit into the rest of the
+/// connection's window ([`Forecast`]).
 #[derive(Clone, Debug)]
 pub struct BlockingEstimation {
     lambda: AdaptiveLambda,
@@ -218,8 +219,9 @@ impl WaitRule for BlockingEstimation {
     }
 }
 
-/// The scheduler `blest`: prefers the subflow with the lowest round-trip time, and uses a slower
-/// one only if [`Forecast::fits`] allows it.
+/// The scheduler `blest`: prefers the subflow with the lowest round-trip time. While that subflow
+/// is busy, uses a slower one only if the bytes that the fast subflow is expected to send in the
+/// meantime fit into the rest of the connection's window ([`Forecast::fits`]).
 pub type Blest = LowestRtt<BlockingEstimation>;
 
 impl Blest {

@@ -130,7 +130,9 @@ impl Extremes {
     }
 }
 
-/// The rule of [`BlestOot`]: waits for the fast subflow if [`fast_bytes`] exceeds [`space_bytes`].
+/// The rule of [`BlestOot`]: waits for the fast subflow if the bytes that it is expected to send in
+/// the meantime ([`fast_bytes`]) do not fit into the rest of the connection's window
+/// ([`space_bytes`]).
 #[derive(Clone, Debug)]
 pub struct KernelEstimation {
     lambda: AdaptiveLambda,

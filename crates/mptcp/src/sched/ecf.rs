@@ -71,9 +71,9 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Computes the estimate for `k_packets` segments that are not assigned to a subflow.
-    /// `is_waiting` is the waiting state that [`Estimate::is_waiting_then`] last returned,
-    /// initially false. `beta` is the advantage of continuing to wait.
+    /// Computes the estimate for `k_packets` segments that are not yet assigned to any subflow.
+    /// `is_waiting` is the last result of [`Estimate::is_waiting_then`], or false before the first
+    /// decision. `beta` is the hysteresis that favours waiting while the scheduler already waits.
     pub fn new(k_packets: f64, fast: &Path, slow: &Path, is_waiting: bool, beta: f64) -> Self {
         let rounds = 1.0 + k_packets / fast.cwnd_packets;
         let margin_s = fast.deviation_s.max(slow.deviation_s);
@@ -100,7 +100,8 @@ impl Estimate {
     }
 }
 
-/// The rule of [`Ecf`]: waits for the fast subflow if [`Estimate::waits`] returns true.
+/// The rule of [`Ecf`]: waits for the fast subflow if that is expected to send the remaining data
+/// sooner ([`Estimate::waits`]).
 #[derive(Clone, Debug)]
 pub struct EarliestCompletion {
     beta: f64,
@@ -118,8 +119,9 @@ impl WaitRule for EarliestCompletion {
     }
 }
 
-/// The scheduler `ecf`: prefers the subflow with the lowest round-trip time, and leaves a slower
-/// one idle if [`Estimate::waits`] returns true.
+/// The scheduler `ecf`: prefers the subflow with the lowest round-trip time. While that subflow is
+/// busy, leaves a slower one idle if the fast subflow alone is expected to send the remaining data
+/// sooner ([`Estimate::waits`]).
 pub type Ecf = LowestRtt<EarliestCompletion>;
 
 impl Ecf {

@@ -111,7 +111,7 @@ pub struct KernelEstimate {
 impl KernelEstimate {
     /// Computes the estimate for a connection with `unsent_bytes` that are not yet assigned to any
     /// subflow. `is_waiting` is the last result of [`KernelEstimate::is_waiting_then`], or false
-    /// before the first decision. `r_beta` is 1/beta; beta is the hysteresis that favors waiting
+    /// before the first decision. `r_beta` is 1/beta; beta is the hysteresis that favours waiting
     /// while the scheduler already waits. `arithmetic` determines whether products wrap at 32 bits.
     pub fn new(
         unsent_bytes: u32,
@@ -150,7 +150,8 @@ impl KernelEstimate {
     }
 }
 
-/// The rule of [`EcfOot`]: waits for the fast subflow if [`KernelEstimate::waits`] is true.
+/// The rule of [`EcfOot`]: waits for the fast subflow if that is expected to send the remaining
+/// data sooner ([`KernelEstimate::waits`]).
 #[derive(Clone, Debug)]
 pub struct KernelCompletion {
     r_beta: u32,
@@ -175,8 +176,9 @@ impl WaitRule for KernelCompletion {
     }
 }
 
-/// The scheduler `ecf-oot`: prefers the subflow with the lowest round-trip time, and leaves a
-/// slower one idle if [`KernelEstimate::waits`] is true.
+/// The scheduler `ecf-oot`: prefers the subflow with the lowest round-trip time. While that subflow
+/// is busy, leaves a slower one idle if the fast subflow alone is expected to send the remaining
+/// data sooner ([`KernelEstimate::waits`]).
 pub type EcfOot = LowestRtt<KernelCompletion>;
 
 impl EcfOot {

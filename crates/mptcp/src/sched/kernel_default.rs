@@ -85,8 +85,8 @@ fn repeats(subflows: &[SubflowView]) -> Option<usize> {
     })
 }
 
-/// The scheduler `kernel_default`, with the average pacing rate of each subflow. See
-/// [`least_linger`] for the rule.
+/// The scheduler `kernel_default`: uses the subflow whose unacknowledged data would leave first at
+/// its average pacing rate ([`least_linger`]). Keeps these averages.
 #[derive(Clone, Debug, Default)]
 pub struct KernelDefault {
     averages: PerSubflow<u64>,

@@ -28,7 +28,8 @@ impl WaitRule for AnyFree {
     }
 }
 
-/// The scheduler `min_rtt`: uses the free subflow that [`lowest_rtt`](super::lowest_rtt()) selects.
+/// The scheduler `min_rtt`: uses the free subflow with the lowest round-trip time
+/// ([`lowest_rtt`](super::lowest_rtt())).
 pub type MinRtt = LowestRtt<AnyFree>;
 
 impl MinRtt {

@@ -79,8 +79,8 @@ pub struct SubflowView {
     pub unacked_bytes: u32,
     /// Size of the subflow's send buffer in bytes: the upper limit of `unacked_bytes`.
     pub buffer_bytes: u32,
-    /// Whether the subflow is throttled, because too much of its data waits in the host
-    /// (`TSQ_THROTTLED` of Linux).
+    /// Whether the subflow is throttled, because too much of its data waits in the queues of the
+    /// local host (`TSQ_THROTTLED` of Linux).
     pub is_throttled: bool,
     /// Pacing rate in bytes per second.
     pub pacing_rate: f64,
@@ -88,8 +88,9 @@ pub struct SubflowView {
     pub sent_bytes: u64,
     /// Bytes retransmitted since the subflow started.
     pub resent_bytes: u64,
-    /// Expiries of the connection's timer since the subflow, while it had unacknowledged data, last
-    /// received anything (`stale_count` of mainline).
+    /// Number of consecutive expiries of the connection's timer since the subflow last received a
+    /// segment (`stale_count` of mainline). Only expiries while the subflow has unacknowledged data
+    /// count.
     pub missed_intervals: u32,
     /// Whether the subflow has carried [`View::head`]. False for new data.
     pub has_carried_head: bool,
@@ -115,7 +116,8 @@ impl SubflowView {
         self.buffer_bytes.saturating_sub(self.unacked_bytes)
     }
 
-    /// Returns whether the subflow could send a full-sized segment now.
+    /// Returns whether a full-sized segment could be sent on the subflow now: it is not throttled,
+    /// and the segment fits into its congestion window and send buffer.
     pub fn has_window(&self) -> bool {
         !self.is_throttled && self.room_bytes() >= self.mss_bytes
     }
@@ -145,12 +147,13 @@ pub enum Reason {
     Reinject,
     /// The connection's timer expired. [`View::head`] is the first unacknowledged data.
     MetaTimeout,
-    /// Data waits that was never assigned to a subflow. [`View::head`] is this data.
+    /// Data that was never assigned to a subflow waits to be sent. [`View::head`] is this data.
     NewData,
-    /// New data waits, but not a segment of it fits into the peer's receive window. [`View::head`]
-    /// is the first unacknowledged data.
+    /// New data waits, but neither all of it nor a full-sized segment of it fits into the peer's
+    /// receive window. [`View::head`] is the first unacknowledged data.
     WindowBlocked,
-    /// The send buffer is full of sent data. [`View::head`] is the first unacknowledged data.
+    /// All written data is assigned, and the send buffer is full. [`View::head`] is the first
+    /// unacknowledged data.
     BufferBlocked,
     /// All written data is assigned, and some of it is not acknowledged. The send buffer has room.
     /// [`View::head`] is the first unacknowledged data.
@@ -194,8 +197,8 @@ impl View<'_> {
         (self.acked_bytes + self.window_bytes).saturating_sub(self.assigned_bytes)
     }
 
-    /// Returns whether backup subflows carry data: they do only while no regular subflow is
-    /// available (RFC 8684, section 3.3.8).
+    /// Returns whether backup subflows may carry data now, because no regular subflow is available
+    /// (RFC 8684, section 3.3.8).
     pub fn uses_backups(&self) -> bool {
         let mut subflows = self.subflows.iter();
         !subflows.any(|subflow| !subflow.is_backup && subflow.is_available())
@@ -263,8 +266,8 @@ pub enum Decision {
         /// The range to assign. All of it is written, and not all of it is acknowledged.
         range: Range,
     },
-    /// Reduce the congestion window and the slow start threshold of a subflow as [`penalized`]
-    /// defines. The engine then calls the scheduler again.
+    /// Penalize a subflow: halve its congestion window and, unless it is in slow start, its slow
+    /// start threshold ([`penalized`]). The engine then calls the scheduler again.
     Penalize {
         /// The subflow to penalize, as an index into [`View::subflows`].
         subflow: usize,
@@ -280,8 +283,8 @@ pub trait Scheduler: Debug + Send {
     fn next(&mut self, view: &View<'_>) -> Decision;
 }
 
-/// The order in which schedulers go through subflows. Among subflows that are otherwise equal, the
-/// order decides.
+/// The order in which schedulers go through subflows. It decides between subflows that are
+/// otherwise equal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SubflowOrder {
     /// The first created subflow first, as in mainline.
@@ -302,16 +305,16 @@ impl SubflowOrder {
     }
 }
 
-/// Parameters of schedulers, as given in a description. Each scheduler reads its own.
+/// Parameters of all schedulers. Each scheduler uses only its own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
     /// The order in which schedulers go through subflows. `kernel_default` always uses the oldest
     /// first.
     pub order: SubflowOrder,
-    /// Number of segments that a subflow carries before the next one's turn, at least 1. Used by
-    /// `round_robin`.
+    /// Number of segments that a subflow may carry in its turn, at least 1. Used by `round_robin`.
     pub num_segments: u32,
-    /// Whether a subflow without window is skipped. If false, all subflows wait for it. Used by
+    /// Whether a subflow that cannot send a full-sized segment now ([`SubflowView::has_window`]) is
+    /// skipped. If false, all subflows wait while it is the turn of such a subflow. Used by
     /// `round_robin` and `weighted_round_robin`.
     pub cwnd_limited: bool,
     /// Weights of the subflows by their number, 1 for subflows beyond the list. If `None`, the
@@ -324,7 +327,8 @@ pub struct Parameters {
     /// Settings of `blest-oot`: lambda, the factor that corrects BLEST's estimate of blocking, and
     /// how it adapts.
     pub blest_oot: Lambda,
-    /// Reciprocal of beta, the advantage of continuing to wait. Used by `ecf` and `ecf-oot`.
+    /// 1/beta, where beta is the hysteresis that favours waiting while the scheduler already waits.
+    /// Used by `ecf` and `ecf-oot`.
     pub inverse_beta: u32,
     /// Whether products wrap at 32 bits, as in the kernel. Used by `ecf-oot`.
     pub arithmetic: Arithmetic,

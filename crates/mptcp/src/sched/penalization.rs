@@ -19,9 +19,9 @@ const CLEARLY_FASTER: u64 = 4;
 /// Returns whether the subflow `slow`, which carries the head and blocks the connection, is
 /// penalized in favour of the free subflow `fast`.
 ///
-/// It is if `slow` has a longer round-trip time than `fast` and is not in recovery, and if a round
-/// trip of `fast` has passed since `fast` last caused a penalty. `since_last` is the time since
-/// that penalty, or `None` if there was none.
+/// This is the case if `slow` has a longer round-trip time than `fast` and is not in recovery, and
+/// if a round trip of `fast` has passed since `fast` last caused a penalty. `since_last` is the
+/// time since that penalty, or `None` if there was none.
 pub fn is_penalized(fast: &SubflowView, slow: &SubflowView, since_last: Option<Nanos>) -> bool {
     // At most one penalty at a time, even if there is no RTT sample yet.
     let is_due = since_last.is_none_or(|elapsed| elapsed > 0 && elapsed >= fast.srtt);
@@ -31,9 +31,9 @@ pub fn is_penalized(fast: &SubflowView, slow: &SubflowView, since_last: Option<N
 /// Returns whether the subflow `fast` also sends the head, which the subflows `carriers` have
 /// already carried.
 ///
-/// It does if there is a carrier, and if the carriers before the first one with a window of at most
-/// 4 segments, or all carriers if there is none, have more than four times the round-trip time of
-/// `fast`.
+/// Goes through `carriers` in the given order. The first carrier with a congestion window of at
+/// most 4 segments gives true. The first one whose round-trip time is at most four times that of
+/// `fast` gives false. If there is neither, returns whether there is any carrier.
 pub fn is_sent_again<'a>(
     fast: &SubflowView,
     carriers: impl Iterator<Item = &'a SubflowView>,
@@ -51,9 +51,9 @@ pub fn is_sent_again<'a>(
     is_faster
 }
 
-/// Returns the congestion window and the slow start threshold of a penalized subflow, both in
-/// segments, from the current ones. The window is halved, to at least 1. The threshold is halved
-/// too, to at least 2, but stays in slow start.
+/// Returns the congestion window and the slow start threshold of a subflow after a penalty, both in
+/// segments, from those before it. The window is halved, to at least 1. The threshold is halved to
+/// at least 2, unless the subflow is in slow start.
 pub fn penalized(cwnd_packets: u32, ssthresh_packets: u32) -> (u32, u32) {
     let ssthresh = if cwnd_packets >= ssthresh_packets {
         (ssthresh_packets / 2).max(2)

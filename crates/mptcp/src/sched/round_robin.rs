@@ -58,12 +58,12 @@ pub struct Turn {
 }
 
 /// Returns the next turn, or `None` if no subflow is available. `carried` is the number of segments
-/// that each subflow has carried in this round. `is_available` tells whether the subflow with an
-/// index can take a turn. A full turn has `num_segments` segments.
+/// that each subflow has carried in this round. `is_available` returns whether the subflow with the
+/// given index can take a turn. A full turn has `num_segments` segments.
 ///
 /// A subflow that has started its turn continues. Otherwise the turn goes to the last subflow in
-/// `order` that has carried none. If there is none, a new round starts: the function sets `carried`
-/// of all available subflows to 0.
+/// `order` that has carried nothing in this round. If every available subflow has had its turn, a
+/// new round starts: the function sets `carried` of all available subflows to 0.
 pub fn next_turn(
     carried: &mut [u32],
     is_available: impl Fn(usize) -> bool,

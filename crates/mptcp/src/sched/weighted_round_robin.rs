@@ -66,8 +66,8 @@ pub fn pass_turn(credits: &mut [f64], weights: &[Option<f64>], index: usize) {
     credits[index] -= weights.iter().flatten().sum::<f64>();
 }
 
-/// The scheduler `weighted_round_robin`: the subflows take turns of one segment, as often as their
-/// weights say. See [`heaviest`] for the rule.
+/// The scheduler `weighted_round_robin`: the subflows take turns of one segment, in proportion to
+/// their weights ([`heaviest`]).
 #[derive(Clone, Debug)]
 pub struct WeightedRoundRobin {
     order: SubflowOrder,

@@ -17,7 +17,7 @@ pub(super) struct News {
     delivered: u32,
     rtt: Option<Nanos>,
     rate: Option<DeliveryRate>,
-    /// Whether the acknowledgment reported a duplicate (DSACK).
+    /// Whether the acknowledgment carried a DSACK block, which reports a duplicate segment.
     has_dsack: bool,
     /// Whether this is a duplicate acknowledgment (RFC 5681, section 2): it acknowledges and SACKs
     /// nothing new, reports no DSACK, does not change the window, and carries no data, no FIN and

@@ -37,8 +37,8 @@ pub struct Config {
     /// The longest time by which an acknowledgment is delayed in the hope of a second segment (RFC
     /// 1122, section 4.2.3.2).
     pub delayed_ack: Nanos,
-    /// Largest number of segments that are acknowledged at once after the start and after each
-    /// pause.
+    /// Largest number of segments that are acknowledged without delay (quick ACKs) after the start
+    /// and after each pause.
     pub quick_acks: u32,
     /// Whether a short segment waits for more data while others are not acknowledged (RFC 9293,
     /// section 3.7.4). The default is off, as with `TCP_NODELAY` on Linux; without that option
@@ -109,9 +109,9 @@ pub struct SynRetries {
     /// Largest number of retransmissions. If the last one is not answered either, the subflow is
     /// closed.
     pub count: u32,
-    /// The number of first retransmissions of a SYN after which the timeout stays
-    /// [`RtoConfig::initial`]. After each further one it doubles (Linux's
-    /// `tcp_syn_linear_timeouts`). Does not apply to a SYN/ACK.
+    /// The number of retransmissions of a SYN before the timeout starts to double. Until then, it
+    /// stays [`RtoConfig::initial`] (Linux's `tcp_syn_linear_timeouts`). Does not apply to a
+    /// SYN/ACK, whose timeout doubles with each retransmission.
     pub linear: u32,
 }
 
@@ -135,10 +135,10 @@ pub enum Segmentation {
     /// Segments are made one by one, as on Linux with `gso_max_segs` 1. Each has a socket buffer of
     /// its own, whose whole memory counts towards the send buffer.
     InSocketBuffers,
-    /// Segments are made in super-packets, as with Linux's segmentation offload. The last segment
-    /// of each has PSH. The receiver acknowledges a full-sized segment with PSH at once, because it
-    /// assumes that the application reads at once. Only payload counts towards the send buffer,
-    /// because the memory of long socket buffers is hardly more.
+    /// Segments are made in super-packets, as with generic segmentation offload (GSO) in Linux. The
+    /// last segment of each super-packet has PSH. The receiver acknowledges a full-sized segment
+    /// with PSH at once, because it assumes that the application reads at once. Only payload counts
+    /// towards the send buffer, because the memory of long socket buffers is hardly more.
     Offload,
 }
 

@@ -360,7 +360,7 @@ impl Flight {
         }
     }
 
-    /// Marks the record at `index` lost. A retransmission of it counts as lost too.
+    /// Marks the record at `index` as lost. A retransmission of it counts as lost too.
     pub fn mark_lost(&mut self, index: usize) {
         self.newly_lost_bytes += self.records[index].seq_len();
         self.change(index, |record| {
@@ -369,7 +369,7 @@ impl Flight {
         });
     }
 
-    /// Removes and returns the bytes marked lost since the last call.
+    /// Returns the number of bytes marked as lost since the last call, and resets it to 0.
     pub fn take_newly_lost(&mut self) -> u32 {
         std::mem::take(&mut self.newly_lost_bytes)
     }
@@ -386,8 +386,8 @@ impl Flight {
         }
     }
 
-    /// Divides the records with more than `most_bytes` of payload that SACK has not reported into
-    /// records of at most `most_bytes`, and marks them lost.
+    /// Divides the records that have more than `most_bytes` of payload and have not been SACKed
+    /// into records of at most `most_bytes`, and marks these as lost.
     pub fn divide(&mut self, most_bytes: u32) {
         let is_long = |record: &Record| !record.is_sacked() && record.payload_len() > most_bytes;
         if !self.records.iter().any(is_long) {
@@ -448,7 +448,7 @@ impl Flight {
         (any, next)
     }
 
-    /// Marks the records lost that IsLost determines with segments of `smss_bytes` (RFC 6675,
+    /// Marks as lost the records for which IsLost is true with segments of `smss_bytes` (RFC 6675,
     /// section 4), among the records sent once. Returns whether it marked any.
     pub fn detect_losses_by_count(&mut self, smss_bytes: u32) -> bool {
         let (mut above, mut continues, mut any) = (SackedAbove::default(), false, false);

@@ -167,8 +167,8 @@ pub enum CloseReason {
 /// The result of [`Subflow::handle_segment`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrival {
-    /// Whether the segment was in the window (RFC 9293, section 3.10.7.4) and was accepted. Only
-    /// then do its MPTCP options count.
+    /// Whether the segment was in the window (RFC 9293, section 3.10.7.4) and was accepted. If not,
+    /// its MPTCP options must be ignored.
     pub is_acceptable: bool,
     /// Whether the segment completed the handshake.
     pub established: bool,
@@ -611,8 +611,8 @@ impl Subflow {
         self.queue.bytes()
     }
 
-    /// Returns the number of bytes in the send queue or sent and not acknowledged. Bytes that SACK
-    /// reported count, and so does a FIN that was sent.
+    /// Returns the number of bytes in the send queue or sent and not acknowledged. SACKed bytes
+    /// count too, and so does a FIN that was sent.
     pub fn unacked_bytes(&self) -> u32 {
         self.flight.outstanding_bytes() + self.queue.bytes()
     }
@@ -629,16 +629,16 @@ impl Subflow {
         self.queue.ranges()
     }
 
-    /// Returns where the data ends that the subflow holds together with the byte at `offset` of the
-    /// stream: the end of the segment that carried it, or of the queued chunk that contains it.
-    /// Returns `None` if the subflow does not hold the byte, or if it is acknowledged.
+    /// Returns the end of the segment that carried the byte at `offset` of the stream, or of the
+    /// queued chunk that contains this byte, as an offset of the stream. Returns `None` if the
+    /// subflow does not hold the byte, or if the byte is acknowledged.
     pub fn end_of_data_with(&self, offset: u64) -> Option<u64> {
         let sent = self.flight.end_of_record_with(offset);
         sent.or_else(|| self.queue.end_of_chunk_with(offset))
     }
 
-    /// Returns the largest number of bytes that can be assigned and not acknowledged at a time. It
-    /// is the limit for [`Subflow::unacked_bytes`], and the caller observes it.
+    /// Returns the largest number of bytes that can be assigned and not acknowledged at a time. The
+    /// caller must not let [`Subflow::unacked_bytes`] exceed it.
     pub fn buffer_bytes(&self) -> u32 {
         self.send_memory.payload_bytes(self.segment_bytes)
     }

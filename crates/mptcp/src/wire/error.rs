@@ -32,14 +32,14 @@ pub enum ParseError {
     },
     /// The packet is a fragment. TCP senders avoid fragmentation (RFC 9293, section 3.7.2).
     Fragment,
-    /// The packet carries another transport protocol than the parser expects.
+    /// The packet carries a transport protocol other than the one that the parser expects.
     Protocol {
         /// The protocol number in the packet.
         found: u8,
         /// The expected protocol number.
         expected: u8,
     },
-    /// The ICMP message is no error, or an error that does not concern TCP.
+    /// The ICMP message is not an error message, or it is an error that does not concern TCP.
     NoError {
         /// The type field of the ICMP message.
         kind: u8,

@@ -31,9 +31,6 @@ impl Packet {
     ///
     /// Skips extension headers of IPv6, and options of IPv4 other than the source route.
     ///
-    /// Extension headers of IPv6 are skipped, as are options of IPv4 other than the source route.
-    /// Also returns how many TCP options were ignored.
-    ///
     /// # Errors
     /// Fails if the packet is truncated or fragmented, if a checksum is wrong, or if it is not TCP.
     pub fn parse(bytes: &Arc<[u8]>) -> Result<(Self, IgnoredOptions), ParseError> {

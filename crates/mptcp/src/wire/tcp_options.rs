@@ -80,8 +80,8 @@ pub struct TcpOptions {
     pub sack_permitted: bool,
     /// Timestamps (RFC 7323, section 3.2).
     pub timestamps: Option<Timestamps>,
-    /// SACK blocks. The first block reports a duplicate if it lies below the acknowledgment number
-    /// or within the second block (RFC 2883).
+    /// SACK blocks. The first block reports a duplicate (DSACK) if it lies below the acknowledgment
+    /// number or within the second block (RFC 2883).
     pub sack: SackBlocks,
     /// The MPTCP options.
     pub mptcp: MptcpOptions,
@@ -89,8 +89,8 @@ pub struct TcpOptions {
 
 /// Counts the options of a received segment that were ignored, by reason.
 ///
-/// RFC 9293, section 3.1, requires unknown options (MUST-6) and malformed ones (MUST-7) to be
-/// ignored; RFC 8684, section 3, requires the latter of MPTCP options.
+/// RFC 9293, section 3.1, requires unknown options (MUST-6) and malformed options (MUST-7) to be
+/// ignored; RFC 8684, section 3, requires the same for malformed MPTCP options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IgnoredOptions {
     /// Number of options with an unknown kind, or an unknown subtype of MPTCP.

@@ -46,8 +46,8 @@ pub fn weight(rate: u64, total_rate: u64) -> Option<u64> {
     (rate > 0).then(|| (rate << SHIFT) / total_rate)
 }
 
-/// Returns the packets, at least 2, that a subflow with `weight` (scaled by 2^16) keeps queued, if
-/// all subflows together keep `total_alpha_packets` queued.
+/// Returns the number of packets, at least 2, that a subflow with `weight` (scaled by 2^16) aims to
+/// keep queued, if all subflows together aim at `total_alpha_packets`.
 pub fn alpha_packets(weight: u64, total_alpha_packets: u32) -> u32 {
     (((weight * u64::from(total_alpha_packets)) >> SHIFT) as u32).max(LEAST_PACKETS)
 }
