@@ -196,9 +196,8 @@ impl Payload {
         }
     }
 
-    /// Calls `take` repeatedly with consecutive parts of the payload until all bytes were passed.
-    /// Bytes in memory are not copied. Bytes of a generated stream come in parts of at most 512
-    /// bytes.
+    /// Calls `take` with consecutive parts of the payload until all bytes have been passed. Bytes
+    /// in memory are not copied. Bytes of a generated stream come in parts of at most 512 bytes.
     pub fn for_each_chunk(&self, mut take: impl FnMut(&[u8])) {
         for piece in self.pieces() {
             piece.for_each_chunk(&mut take);

@@ -20,8 +20,8 @@ const LAST_LEVEL: u32 = 8;
 /// The timer wheel of a host, which rounds the expiry of timers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimerWheel {
-    /// How long before the driver's origin of time the host's clock started. Hosts with different
-    /// values round the same timer differently.
+    /// How long before the driver's origin of time the clock of the host started. On hosts with
+    /// different values, the same timer is rounded differently.
     pub running_for: Nanos,
 }
 
@@ -31,8 +31,8 @@ impl TimerWheel {
         duration.div_ceil(TICK) * TICK
     }
 
-    /// Returns when a timer expires that is set at `now` and requested for the time `at`: at the
-    /// end of its slot, never before `at`.
+    /// Returns when a timer that is set at `now` for the time `at` expires: at the end of its slot,
+    /// and never before `at`.
     pub fn expiry(self, now: Nanos, at: Nanos) -> Nanos {
         let set = (now + self.running_for) / TICK;
         let ticks = at.saturating_sub(now).div_ceil(TICK);

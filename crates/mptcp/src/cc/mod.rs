@@ -20,8 +20,8 @@
 //! 4. During fast recovery and after ECN, [`CongestionControl::acked`] is not called. PRR sets
 //!    cwnd (RFC 9937), which ends at ssthresh if that is finite. After a timeout,
 //!    [`CongestionControl::acked`] is called, because recovery then uses slow start. A controller
-//!    that [owns its windows](CongestionControl::owns_window) receives every acknowledgment; apart
-//!    from it, only a scheduler that penalizes a subflow changes its windows.
+//!    that [owns its windows](CongestionControl::owns_window) receives every acknowledgment. Apart
+//!    from this controller, only a scheduler that penalizes a subflow changes the windows.
 //! 5. Byte counts are real numbers. The results of formulas are not rounded; only sending rounds
 //!    down.
 
@@ -195,8 +195,8 @@ pub struct Acked {
     pub lost_bytes: u32,
     /// RTT sample of this acknowledgment, if it has one.
     pub rtt: Option<Nanos>,
-    /// Whether the congestion window was full, or in slow start at least half used. If false, no
-    /// controller may grow the window (RFC 7661, section 4.1).
+    /// Whether the congestion window was full or, in slow start, more than half of it was used. If
+    /// false, no controller may grow the window (RFC 7661, section 4.1).
     pub is_window_limited: bool,
     /// Delivery rate sample, if one could be taken.
     pub delivery_rate: Option<DeliveryRate>,

@@ -83,7 +83,7 @@ impl Announcements {
 }
 
 impl Connection {
-    /// Handles a change of a local address at `now`: `event` tells that the address came up, went
+    /// Handles a change of a local address at `now`. `event` states that the address came up, went
     /// down, or changed its backup priority. All other events for the path manager come from the
     /// connection itself.
     pub fn handle_address_event(&mut self, now: Nanos, event: &pm::Event) {
@@ -140,8 +140,8 @@ impl Connection {
         }
     }
 
-    /// Tells the path manager that the connection may open further subflows, once [`SubflowStart`]
-    /// allows it.
+    /// Notifies the path manager that the connection may open further subflows, once
+    /// [`SubflowStart`] allows it.
     pub(super) fn start_subflows_if_due(&mut self, now: Nanos) {
         if self.established_at.is_none() || !self.awaits_subflow_start() {
             return;
@@ -315,8 +315,8 @@ impl Connection {
         }
     }
 
-    /// Tells the path manager at `now` that the subflow of `request` cannot be attempted. The path
-    /// manager may request it again later.
+    /// Notifies the path manager at `now` that the subflow of `request` cannot be attempted. The
+    /// path manager may request it again later.
     pub fn refuse_join(&mut self, now: Nanos, request: &JoinRequest) {
         let pair = request.pair();
         self.manage(now, &pm::Event::OpenFailed { pair });

@@ -215,7 +215,7 @@ impl Connection {
         }
     }
 
-    /// Tells the path manager that a subflow has closed or is about to close.
+    /// Notifies the path manager that a subflow has closed or is about to close.
     pub(super) fn report_closed(&mut self, now: Nanos, subflow: FourTuple, is_unfit: bool) {
         if self.session.mode != Mode::Multipath || self.closed.is_some() {
             return;

@@ -51,7 +51,7 @@ impl Fins {
     }
 }
 
-/// Timer of the local DATA_FIN. It says when to repeat the DATA_FIN, because only a DATA_ACK
+/// Timer of the local DATA_FIN. It determines when to repeat the DATA_FIN, because only a DATA_ACK
 /// confirms it, and when to give up on a peer that sends no DATA_ACK. The waits are mainline's:
 /// 0.2, 0.2 and 0.4 s, then doubled each time (`mptcp_set_datafin_timeout`; RFC 6298, section 5.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,12 +11,12 @@ const LEAST_IPV6_MTU_BYTES: u32 = 1280;
 const LEAST_IPV4_MTU_BYTES: u32 = 552;
 
 impl Connection {
-    /// Handles `error`, an ICMP error for a packet of this connection, at `now`. Ignores an error
-    /// for another connection, and one that quotes nothing that is in flight (RFC 5927, section
-    /// 4.1).
+    /// Handles `error`, an ICMP error about a packet of this connection, at `now`. Ignores errors
+    /// about packets of other connections, and errors whose quoted sequence number is not in flight
+    /// (RFC 5927, section 4.1).
     ///
     /// A smaller MTU lowers the segment size of the subflow. A refusal closes a subflow whose SYN
-    /// it answers. An unreachable destination changes nothing.
+    /// was refused. An unreachable destination changes nothing.
     pub fn handle_icmp_error(&mut self, now: Nanos, error: &IcmpError) {
         let four = FourTuple::of_sender(error);
         let Some(subflow) = self

@@ -21,7 +21,7 @@
 //!    before the fourth packet. Options announce and withdraw addresses (section 3.4).
 //! 4. **Fallback** (section 3.7). If the options do not get through at the start, the connection
 //!    continues as plain TCP. Later, a subflow whose options cannot be understood is reset. If it
-//!    is the only one, [`Fallback`] decides.
+//!    is the only subflow, [`Fallback`] determines whether the connection continues as plain TCP.
 //! 5. **End** (section 3.3.3). DATA_FIN ends a stream and takes one DSN. When both hosts have the
 //!    DATA_ACK of their DATA_FIN, the subflows are closed as in TCP. [`Connection::abort`] ends all
 //!    of them at once (MP_FASTCLOSE, section 3.5). A connection that lost its last subflow waits
@@ -31,9 +31,9 @@
 //!
 //! # One receive window, several subflows
 //! Congestion windows belong to subflows. The receive window belongs to the connection (section
-//! 3.3.5). It counts from the DATA_ACK, and the furthest edge received on any subflow holds. A slow
-//! subflow can therefore block the others. The scheduler decides what to do then, and it is called
-//! again for each reason ([`crate::sched::Reason`]).
+//! 3.3.5). It counts from the DATA_ACK, and its right edge is the furthest one received on any
+//! subflow. A slow subflow can therefore block the others. The engine then calls the scheduler with
+//! the reason of the call ([`crate::sched::Reason`]), and the scheduler decides how to react.
 //!
 //! # Files
 //! - `config`: parameters at the start; `application`: settings that can change later; `event`:
@@ -153,7 +153,7 @@ pub struct Connection {
     peer_has_ended: bool,
     /// When both hosts knew the keys.
     established_at: Option<Nanos>,
-    /// Whether the path manager was told that it may open further subflows.
+    /// Whether the path manager was notified that it may open further subflows.
     has_subflow_start: bool,
     /// When a connection without subflows is closed.
     abandoned_at: Option<Nanos>,

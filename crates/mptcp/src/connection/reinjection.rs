@@ -272,9 +272,9 @@ impl Connection {
         self.watch(now);
     }
 
-    /// Returns whether no subflow holds the oldest unacknowledged data any more. All have delivered
-    /// it, but the ACK with its DATA_ACK was lost, and the next ACK carried another option. Only
-    /// sending the data again brings another DATA_ACK.
+    /// Returns whether no subflow holds the oldest unacknowledged data any more. All subflows have
+    /// delivered it, but the ACK with its DATA_ACK was lost, and the next ACK carried another
+    /// option. Only sending the data again makes the peer send another DATA_ACK.
     fn is_oldest_with_nobody(&self) -> bool {
         let oldest = self.send.acked();
         let has_it = |context: &SubflowContext| context.tcp.end_of_data_with(oldest).is_some();

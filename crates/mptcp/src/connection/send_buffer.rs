@@ -17,8 +17,8 @@ pub(super) struct SendBuffer {
     written: u64,
     size: Buffer,
     capacity_bytes: u64,
-    /// Whether the application had more data than there was room for, and was not told of room
-    /// since.
+    /// Whether the application had more data than there was room for, and has not been notified of
+    /// room since.
     is_awaited: bool,
 }
 

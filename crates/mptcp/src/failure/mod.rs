@@ -73,9 +73,10 @@ pub enum Reinjection {
     /// of a subflow when the subflow closes.
     ///
     /// Oldest data that blocks goes to the free subflow with the lowest RTT, one segment at a time.
-    /// The next segment follows when the segment before is acknowledged. The condition is that of
-    /// the scheduler `min_rtt` ([`crate::sched::is_sent_again`]), whichever scheduler is
-    /// configured. A DATA_FIN alone blocks nothing and waits for its subflow.
+    /// The next segment follows when the segment before is acknowledged. The free subflow must be
+    /// clearly faster than the subflows that carry the data, as the scheduler `min_rtt` requires
+    /// ([`crate::sched::is_sent_again`]); this applies to every scheduler. A DATA_FIN alone blocks
+    /// nothing and waits for its subflow.
     Opportunistic,
 }
 
@@ -99,7 +100,7 @@ pub struct Behaviour {
     /// [`is_worth_reinjecting`] selects.
     pub reinject_whole_queue: bool,
     /// How long address changes are collected before they are reported to the path manager. The
-    /// driver passes the value on as
+    /// driver copies the value to
     /// [`NetworkView::change_delay`](crate::endpoint::NetworkView::change_delay).
     pub path_manager_delay: Nanos,
     /// Whether and when the path manager reopens failed subflows.

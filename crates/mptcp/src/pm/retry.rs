@@ -4,8 +4,8 @@ use super::Nanos;
 use crate::time::{MILLISECOND, SECOND};
 
 /// Whether a subflow is reopened after it failed, or after the peer or the stack closed it, while
-/// both its addresses are up. If one of its addresses comes back or is announced again, the subflow
-/// is opened in any case.
+/// both its addresses are up. Independently of this, a subflow is opened if one of its addresses
+/// comes back or is announced again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recreation {
     /// The subflow is not reopened.

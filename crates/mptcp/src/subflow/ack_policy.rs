@@ -77,10 +77,10 @@ impl AckPolicy {
     }
 
     /// Records `data` that arrived in order at `now`. The first data, and data after a pause of
-    /// more than `rto`, start quick acknowledgments.
+    /// more than `rto`, start quick ACKs.
     ///
-    /// Data is acknowledged at once during quick acknowledgments, and otherwise when the timer
-    /// expires. [`AckPolicy::owed`] states what can be acknowledged earlier.
+    /// Data is acknowledged at once during quick ACKs, and otherwise when the timer expires.
+    /// [`AckPolicy::owed`] states what can be acknowledged earlier.
     pub fn data_in_order(&mut self, now: Nanos, data: Data, rto: Nanos) {
         let bytes = data.bytes;
         if self.last_data_at.is_none_or(|last| now - last > rto) {
@@ -95,8 +95,8 @@ impl AckPolicy {
         self.ask(if is_quick { Due::Now } else { Due::Delayed });
     }
 
-    /// Acknowledges the next segments at once: as many as half the window holds, two at least
-    /// (`tcp_incr_quickack`).
+    /// Starts quick ACKs: acknowledges the next segments at once, as many as half the window holds,
+    /// but at least two (`tcp_incr_quickack`).
     fn begin_quick_acks(&mut self, data: Data) {
         let segment_bytes = self.largest_bytes.max(data.bytes).max(1);
         let fitting = data.window_bytes / (2 * segment_bytes);
@@ -104,7 +104,7 @@ impl AckPolicy {
         self.quick_acks_left = self.quick_acks_left.max(count);
     }
 
-    /// Ends quick acknowledgments. The next pause starts them again.
+    /// Ends quick ACKs. The next pause starts them again.
     pub fn end_quick_acks(&mut self) {
         self.quick_acks_left = 0;
     }
@@ -123,8 +123,8 @@ impl AckPolicy {
     }
 
     /// Makes an acknowledgment due at once because the receive window grew. Linux sets the lowest
-    /// bit of the number of remaining quick acknowledgments before it subtracts one
-    /// (`tcp_grow_window`), so an even number is not reduced.
+    /// bit of the number of remaining quick ACKs before it subtracts one (`tcp_grow_window`), so an
+    /// even number is not reduced.
     pub fn window_grew(&mut self) {
         self.quick_acks_left += self.quick_acks_left & 1;
         self.ask(Due::Now);

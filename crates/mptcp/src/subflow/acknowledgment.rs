@@ -134,9 +134,9 @@ impl Subflow {
         }
     }
 
-    /// Returns whether the first SACK block reports a duplicate: it lies below the acknowledgment
-    /// or within the second block (RFC 2883, section 4). Duplicates beyond the number of
-    /// retransmissions were made by the network.
+    /// Returns whether the first SACK block is a DSACK: it lies below the acknowledgment or within
+    /// the second block (RFC 2883, section 4). Duplicates beyond the number of retransmissions were
+    /// made by the network.
     fn handle_duplicate_sack(&mut self, segment: &Segment) -> bool {
         let Some(block) = duplicate_report(segment).filter(|_| self.has_sack) else {
             return false;
@@ -210,8 +210,8 @@ impl Subflow {
         None
     }
 
-    /// Returns the bytes that left the network. Without SACK, a duplicate stands for one segment
-    /// (RFC 9937, section 6), which is not counted again when it is acknowledged.
+    /// Returns the bytes that left the network. Without SACK, a duplicate acknowledgment stands for
+    /// one segment (RFC 9937, section 6), which is not counted again when it is acknowledged.
     fn count_delivered(&mut self, is_duplicate: bool, advanced: bool, acked: u32) -> u32 {
         let mss = self.segment_bytes;
         let duplicates = &mut self.recovery.duplicate_acks;
@@ -249,8 +249,8 @@ impl Subflow {
         }
     }
 
-    /// Marks segments that are now regarded as lost. `advanced` is whether SND.UNA advanced.
-    /// Returns whether any segment was marked.
+    /// Detects lost segments and marks them. `advanced` is whether SND.UNA advanced. Returns
+    /// whether any segment was marked.
     pub(super) fn detect_losses(&mut self, now: Nanos, advanced: bool) -> bool {
         if self.uses_rack() {
             return self.detect_losses_by_time(now);
@@ -262,8 +262,8 @@ impl Subflow {
         self.detect_losses_by_duplicates(advanced)
     }
 
-    /// Marks segments that RACK regards as lost at `now`, and sets the timer for the next one (RFC
-    /// 8985, sections 6.2 and 6.3). Returns whether any segment was marked.
+    /// Marks the segments that RACK considers lost at `now`, and sets the timer for the next one
+    /// (RFC 8985, sections 6.2 and 6.3). Returns whether any segment was marked.
     pub(super) fn detect_losses_by_time(&mut self, now: Nanos) -> bool {
         let window = self.reordering_window();
         let (is_lost, next) = self.flight.detect_losses(now, &self.rack, window);
@@ -306,9 +306,9 @@ impl Subflow {
         control.acked(now, &acked);
     }
 
-    /// Returns whether the window may grow. Limited transmit sends a segment beyond the window, and
-    /// a duplicate leaves the window as it is (RFC 3042, section 2; RFC 5681, section 3.2). If
-    /// segments are usually reordered, all delivered data counts, as in Linux
+    /// Returns whether the window may grow. It does not after a duplicate acknowledgment, for which
+    /// limited transmit only sends a segment beyond the window (RFC 3042, section 2; RFC 5681,
+    /// section 3.2). If segments are usually reordered, all delivered data counts, as in Linux
     /// (`tcp_may_raise_cwnd`).
     fn may_grow(&self, advanced: bool) -> bool {
         advanced || self.rack.reordering_bytes > super::sack::DUP_THRESH * self.segment_bytes

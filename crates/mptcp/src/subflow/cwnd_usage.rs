@@ -58,8 +58,8 @@ impl CwndUsage {
         (self.used_bytes, self.used_since) = (0, now);
     }
 
-    /// Returns whether `window` may grow. It was full in the last flight, or more than half used in
-    /// slow start.
+    /// Returns whether `window` may grow: it was full in the last flight, or more than half of it
+    /// was used in slow start.
     pub fn is_window_limited(&self, window: &Window) -> bool {
         let used = f64::from(self.most_outstanding_bytes);
         self.is_limited || (window.in_slow_start() && window.cwnd_bytes < 2.0 * used)

@@ -65,7 +65,8 @@ pub(super) struct Deliveries {
     at: Nanos,
     /// C.first_sent_time.
     first_sent_at: Nanos,
-    /// C.app_limited: samples are limited by the application until that many bytes are delivered.
+    /// C.app_limited: samples are limited by the application until this many bytes have been
+    /// delivered.
     limited_until_bytes: Option<u64>,
 }
 
@@ -98,8 +99,9 @@ impl Deliveries {
     /// Records that an acknowledgment delivered `bytes`. Returns a sample of the delivery rate, or
     /// `None` if the sample is not valid (draft-ietf-ccwg-bbr, section 4.1.2.3).
     ///
-    /// The pair belongs to the delivered segment that was sent last: when it was sent, and its
-    /// delivery state at that time. A sample over an interval shorter than `min_rtt` is not valid.
+    /// `sent_at` is the time at which the last-sent of the delivered segments was sent, and
+    /// `newest` its delivery state at that time. A sample over an interval shorter than `min_rtt`
+    /// is not valid.
     pub fn delivered(
         &mut self,
         now: Nanos,
@@ -134,16 +136,17 @@ impl Deliveries {
 pub(super) struct Delivery {
     /// Bytes newly acknowledged, cumulatively or selectively.
     pub bytes: u32,
-    /// Whether the acknowledgment newly reported data by SACK.
+    /// Whether the acknowledgment newly SACKed data.
     pub is_selective: bool,
-    /// When the first and the last were sent of the segments sent once and acknowledged
-    /// cumulatively.
+    /// Of the segments sent once and acknowledged cumulatively: when the first and the last were
+    /// sent.
     cumulative: Option<(Nanos, Nanos)>,
-    /// When the first and the last were sent of the segments sent once and reported out of order.
+    /// Of the segments sent once and SACKed: when the first and the last were sent.
     selective: Option<(Nanos, Nanos)>,
     /// Whether a cumulatively acknowledged segment had been retransmitted.
     pub has_retransmitted: bool,
-    /// When the delivered segment that was sent last was sent, and its delivery state at that time.
+    /// Of the delivered segments, the one that was sent last: when it was sent, and its delivery
+    /// state at that time.
     pub newest: Option<(Nanos, SentState)>,
 }
 

@@ -7,10 +7,11 @@ use crate::wire::{Ecn, Flags};
 pub(super) struct EcnState {
     /// Whether both hosts use ECN.
     pub enabled: bool,
-    /// Whether a mark arrived and the peer has not reported that it reduced its window (section
-    /// 6.1.3).
+    /// Whether a CE mark arrived and the peer has not yet reported with CWR that it reduced its
+    /// window (section 6.1.3).
     echoes: bool,
-    /// Whether the window was reduced, which the next new data reports (section 6.1.2).
+    /// Whether the window was reduced and the next new data has to report this with CWR (section
+    /// 6.1.2).
     cwr_due: bool,
     /// The ECN field of the last segment sent.
     pub last_sent: Ecn,
@@ -34,8 +35,8 @@ impl EcnState {
         }
     }
 
-    /// Returns whether ECN is in use and `flags`, those of a received acknowledgment, report a
-    /// mark.
+    /// Returns whether ECN is in use and `flags`, the flags of a received acknowledgment, report a
+    /// CE mark (ECE).
     pub fn is_echo(&self, flags: Flags) -> bool {
         self.enabled && flags.contains(Flags::ECE)
     }

@@ -1,5 +1,5 @@
-//! The segments sent and not acknowledged: one record per segment, with what the peer has reported
-//! and when it was sent (RFC 6675's scoreboard).
+//! The segments sent and not acknowledged: one record per segment, with the time at which it was
+//! sent and whether the peer has SACKed it (the scoreboard of RFC 6675).
 //!
 //! A record keeps its boundaries until all of it is acknowledged, because an MPTCP mapping may
 //! belong to it. [`SentData`] holds the bytes.
@@ -21,7 +21,7 @@ use crate::wire::SackBlock;
 struct Marks(u8);
 
 impl Marks {
-    /// The peer has reported the record out of order.
+    /// The peer has SACKed the record.
     const SACKED: u8 = 1;
     /// All transmissions of the record are lost, except a retransmission in flight.
     const LOST: u8 = 2;
@@ -31,7 +31,7 @@ impl Marks {
     const EVER_RETRANSMITTED: u8 = 8;
     /// The record ends with the local FIN.
     const FIN: u8 = 16;
-    /// Nothing else waited to be sent after the record.
+    /// Nothing else waited to be sent after the record, so the segment carries PSH.
     const PUSHED: u8 = 32;
 
     fn has(self, mark: u8) -> bool {
@@ -95,7 +95,7 @@ impl Record {
         self.marks.has(Marks::SACKED)
     }
 
-    /// Returns the parts of at most `most_bytes` bytes that make up the record, all marked lost.
+    /// Returns the parts of at most `most_bytes` bytes that make up the record, all marked as lost.
     fn lost_parts(&self, most_bytes: u16) -> impl Iterator<Item = Self> {
         let len = self.payload_len;
         (0..len).step_by(most_bytes.into()).map(move |from| {
@@ -136,7 +136,7 @@ pub(super) struct Flight {
     data: SentData,
     sums: Sums,
     last_transmission: Transmission,
-    /// Bytes marked lost since the last [`Flight::take_newly_lost`].
+    /// Bytes marked as lost since the last [`Flight::take_newly_lost`].
     newly_lost_bytes: u32,
 }
 
@@ -209,7 +209,7 @@ impl Flight {
     }
 
     /// Returns the number of sequence numbers from the first unacknowledged segment to the end of
-    /// the last one sent.
+    /// the last segment sent.
     pub fn outstanding_bytes(&self) -> u32 {
         match (self.records.front(), self.records.back()) {
             (Some(first), Some(last)) => last.end().distance_from(first.seq) as u32,
@@ -255,8 +255,8 @@ impl Flight {
         self.records.len() - 1
     }
 
-    /// Marks that nothing else waited to be sent after the record at `index` when it was first
-    /// sent. The segment then carries PSH, which tells the receiver so (RFC 9293, section 3.9.1.2).
+    /// Sets PSH for the record at `index`, because nothing else waited to be sent after it when it
+    /// was first sent (RFC 9293, section 3.9.1.2).
     pub fn mark_pushed(&mut self, index: usize) {
         self.records[index].marks.set(Marks::PUSHED);
     }
@@ -271,8 +271,8 @@ impl Flight {
         self.records.push_back(record);
     }
 
-    /// Returns the index of the first record that is lost and whose retransmission is not in flight
-    /// (RFC 6675, section 4, NextSeg rule 1).
+    /// Returns the index of the first record that is marked as lost and whose retransmission is not
+    /// in flight (RFC 6675, section 4, NextSeg rule 1).
     pub fn next_lost(&self) -> Option<usize> {
         if !self.awaits_retransmission() {
             return None;
@@ -280,8 +280,8 @@ impl Flight {
         self.records.iter().position(Record::awaits_retransmission)
     }
 
-    /// Returns the index of the last record that is not selectively acknowledged, which a tail loss
-    /// probe retransmits.
+    /// Returns the index of the last record that has not been SACKed, which a tail loss probe
+    /// retransmits.
     pub fn last_unreported(&self) -> Option<usize> {
         self.records.iter().rposition(|record| !record.is_sacked())
     }
@@ -299,8 +299,8 @@ impl Flight {
         });
     }
 
-    /// Removes the records that end at or before `ack`. Calls `delivered` with each of them that
-    /// SACK had not reported before.
+    /// Removes the records that end at or before `ack`. Calls `delivered` with each removed record
+    /// that had not been SACKed before.
     pub fn acknowledge(&mut self, ack: SeqNr, mut delivered: impl FnMut(&Record)) {
         while self
             .records
@@ -325,8 +325,8 @@ impl Flight {
         self.records.shrink_to(KEPT_RECORDS);
     }
 
-    /// Marks the records within a SACK block as reported. Calls `delivered` with each newly
-    /// reported record. A block beyond the data sent marks none.
+    /// Marks the records within the SACK block `block` as SACKed. Calls `delivered` with each newly
+    /// marked record. A block beyond the data sent marks none.
     pub fn report(&mut self, block: SackBlock, mut delivered: impl FnMut(&Record)) {
         let mut index = self
             .records
@@ -347,8 +347,8 @@ impl Flight {
         }
     }
 
-    /// Returns whether the peer withdrew a report: it has reported the first record and does not
-    /// acknowledge it (RFC 2018, section 8).
+    /// Returns whether the receiver has reneged (RFC 2018, section 8): it SACKed the first record,
+    /// but the cumulative acknowledgment does not cover it.
     pub fn is_reneged(&self) -> bool {
         self.records.front().is_some_and(Record::is_sacked)
     }
@@ -406,7 +406,7 @@ impl Flight {
         }
     }
 
-    /// Clears the lost mark of all records.
+    /// Clears the lost marks of all records.
     pub fn clear_losses(&mut self) {
         for index in 0..self.records.len() {
             self.change(index, |record| record.marks.clear(Marks::LOST));
@@ -414,11 +414,11 @@ impl Flight {
     }
 
     /// Applies RACK_detect_loss at `now` with the reordering window `window` (RFC 8985, section
-    /// 6.2, step 5). Returns whether any record is newly lost, and the time at which the next
-    /// record will be lost.
+    /// 6.2, step 5). Returns whether any record was newly marked as lost, and the time at which the
+    /// next record will be lost.
     ///
-    /// The search ends at a record that was sent once and is not overtaken, because all later ones
-    /// were sent later.
+    /// The search ends at the first record that was sent only once and after which no later
+    /// transmission has been delivered, because all later records were sent even later.
     pub fn detect_losses(
         &mut self,
         now: Nanos,

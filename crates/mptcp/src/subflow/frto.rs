@@ -30,15 +30,15 @@ pub(super) enum Frto {
 pub(super) struct Evidence {
     /// Whether data that was sent once was acknowledged in order.
     arrived_in_order: bool,
-    /// Whether data that was sent once was reported out of order.
+    /// Whether data that was sent once was SACKed.
     arrived: bool,
     /// Whether data sent after the timeout arrived.
     is_new: bool,
 }
 
 impl Evidence {
-    /// Records that `record` was acknowledged, or reported by SACK if `is_selective`, for the first
-    /// time. `point` is the end of the flight at the timeout.
+    /// Records that `record` was acknowledged for the first time: by SACK if `is_selective`,
+    /// otherwise cumulatively. `point` is the end of the flight at the timeout.
     pub fn add(&mut self, record: &Record, is_selective: bool, point: SeqNr) {
         let is_new = record.end().is_after(point);
         let is_original = !is_new && !record.was_retransmitted();
@@ -62,8 +62,8 @@ impl Subflow {
         }
     }
 
-    /// Applies step 2. An acknowledgment of the whole flight says nothing about the timeout,
-    /// because the retransmission may have filled a gap.
+    /// Applies step 2. An acknowledgment of the whole flight does not show whether the timeout was
+    /// spurious, because the retransmission may have filled a gap.
     fn ask_with_new_data(&mut self) {
         self.recovery.frto = Frto::Off;
         if self.una.is_before(self.recovery.point) {

@@ -16,7 +16,7 @@ impl Subflow {
     /// Lowers the MSS to `mss_bytes`, the bytes of payload and options in a full-sized segment, and
     /// stores the new payload in `window`. Has no effect if the MSS is not larger than `mss_bytes`.
     ///
-    /// Longer segments in flight did not arrive, so they are marked lost and retransmitted in
+    /// Longer segments in flight did not arrive, so they are marked as lost and retransmitted in
     /// parts. cwnd stays as it is, because nothing indicates congestion (Linux:
     /// `tcp_simple_retransmit`).
     pub fn lower_mss(&mut self, mss_bytes: u32, window: &mut Window) {

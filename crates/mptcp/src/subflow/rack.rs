@@ -15,8 +15,8 @@ pub fn reordering_window(multiplier: u32, min_rtt: Nanos, srtt: Nanos) -> Nanos 
 }
 
 /// Numbers the transmissions of a subflow in the order in which they were sent (RACK_sent_after of
-/// RFC 8985, section 6.1). It distinguishes segments sent at the same time. Sequence numbers do not
-/// give that order if one of the segments is a retransmission.
+/// RFC 8985, section 6.1). The number distinguishes segments that were sent at the same time.
+/// Sequence numbers do not give this order if one of the segments is a retransmission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Transmission(u32);
 
@@ -122,7 +122,7 @@ impl Rack {
     }
 
     /// Returns the current RACK.reo_wnd in nanoseconds. It is zero if no reordering was seen and
-    /// `in_recovery_or_dup_thresh` is true: the subflow is in recovery, or the peer reported at
+    /// `in_recovery_or_dup_thresh` is true: the subflow is in recovery, or the peer has SACKed at
     /// least DupThresh segments.
     pub fn window(&self, min_rtt: Nanos, srtt: Nanos, in_recovery_or_dup_thresh: bool) -> Nanos {
         if !self.reordering_seen && in_recovery_or_dup_thresh {
@@ -131,7 +131,8 @@ impl Rack {
         reordering_window(self.multiplier, min_rtt, srtt)
     }
 
-    /// Returns whether a segment sent after the last transmission of `record` was delivered.
+    /// Returns whether a segment that was sent after the last transmission of `record` has been
+    /// delivered.
     pub fn is_overtaken(&self, record: &Record) -> bool {
         self.latest
             .is_some_and(|latest| latest.is_after(record.transmission))

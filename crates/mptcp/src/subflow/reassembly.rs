@@ -51,7 +51,7 @@ pub(super) struct Reassembly {
     disorder: Option<Box<Disorder>>,
 }
 
-/// Data beyond gaps, with the reports about it and about duplicates.
+/// Data beyond gaps, and the SACK blocks that report it and duplicates.
 #[derive(Clone, Debug, Default)]
 struct Disorder {
     /// Disjoint pieces, in order of their sequence numbers.
@@ -59,7 +59,7 @@ struct Disorder {
     piece_bytes: u32,
     /// SACK blocks to report, the latest first.
     blocks: SackBlocks,
-    /// A duplicate to report.
+    /// A duplicate segment to report (DSACK).
     duplicate: Option<SackBlock>,
 }
 
@@ -100,9 +100,9 @@ impl Reassembly {
         self.readable.pop_front()
     }
 
-    /// Stores the part of `payload`, which starts at `seq`, that lies before `edge`, the end of the
-    /// receive window. Returns where it was stored. Records parts that had arrived before as
-    /// duplicates.
+    /// Stores the part of `payload` that lies before `edge`, the end of the receive window. `seq`
+    /// is the sequence number of the first byte of `payload`. Returns where the data was stored.
+    /// Records parts that had arrived before as duplicates.
     pub fn insert(&mut self, seq: SeqNr, payload: &Payload, edge: SeqNr) -> Placed {
         let mut piece = Piece {
             seq,
@@ -173,7 +173,7 @@ impl Reassembly {
         Some(first)
     }
 
-    /// Releases the memory when all data is in order and all reports are made.
+    /// Releases the memory when all data is in order and everything has been reported.
     fn forget_disorder(&mut self) {
         self.disorder
             .take_if(|it| it.pieces.is_empty() && !it.has_blocks());
@@ -283,8 +283,8 @@ impl Disorder {
         piece.cut_front(room);
     }
 
-    /// Records the first duplicate since the last acknowledgment, which will be reported (RFC 2883,
-    /// section 4).
+    /// Records the first duplicate segment since the last acknowledgment, which will be reported by
+    /// DSACK (RFC 2883, section 4).
     fn record_duplicate(&mut self, start: SeqNr, end: SeqNr) {
         self.duplicate.get_or_insert(SackBlock { start, end });
     }

@@ -13,7 +13,7 @@ use crate::time::Nanos;
 /// The phase of the congestion window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// No recovery: the window grows as the congestion control says.
+    /// No recovery: the congestion control grows the window.
     #[default]
     Open,
     /// The window shrinks because of a congestion mark (Linux's CWR).
@@ -49,7 +49,7 @@ struct Undo {
     una: SeqNr,
     /// The first segment that was retransmitted: its end, and the timestamp clock at that time.
     first: Option<(SeqNr, u32)>,
-    /// Retransmitted segments that the peer has not reported as duplicates.
+    /// Retransmitted segments that the peer has not reported as duplicates (DSACK).
     unreported: u32,
 }
 
@@ -95,16 +95,17 @@ impl Recovery {
     }
 
     /// Records that the peer reported `segments` retransmitted segments up to `end` as duplicates
-    /// (RFC 2883).
+    /// (DSACK, RFC 2883).
     pub fn duplicate_reported(&mut self, end: SeqNr, segments: u32) {
         if let Some(undo) = self.undo.as_mut().filter(|undo| end.is_after(undo.una)) {
             undo.unreported = undo.unreported.saturating_sub(segments);
         }
     }
 
-    /// Returns whether the last reduction of the window was spurious. It was if the peer reported
-    /// all retransmissions as duplicates, or if `ack` acknowledges the first retransmission and
-    /// `echo`, the echoed timestamp, is older than that retransmission (Eifel detection, RFC 3522).
+    /// Returns whether the last reduction of the window was spurious. This is the case if the peer
+    /// reported all retransmissions as duplicates (DSACK), or if `ack` acknowledges the first
+    /// retransmission and `echo`, the echoed timestamp, is older than that retransmission (Eifel
+    /// detection, RFC 3522).
     pub fn was_spurious(&self, ack: SeqNr, echo: Option<u32>) -> bool {
         let Some((undo, (end, clock))) = self
             .undo
@@ -184,7 +185,7 @@ impl Subflow {
     }
 
     /// Processes an expiry of the retransmission timer (RFC 6298, section 5; RFC 8985, section
-    /// 6.3). Marks segments lost, reduces the window at the first of consecutive expiries, and
+    /// 6.3). Marks segments as lost, reduces the window at the first of consecutive expiries, and
     /// starts F-RTO. The first expiry does not start F-RTO while lost segments are being
     /// retransmitted.
     pub(super) fn repair_after_timeout(&mut self, now: Nanos, control: &mut Control<'_>) {
@@ -205,7 +206,8 @@ impl Subflow {
         self.timers.cancel(Timer::LossProbe);
     }
 
-    /// Marks all unreported segments as lost, except those that RACK does not yet regard as lost.
+    /// Marks all segments that have not been SACKed as lost, except those that RACK does not yet
+    /// consider lost.
     fn mark_timed_out(&mut self, now: Nanos) {
         if self.flight.is_reneged() {
             self.flight.forget_reports();
@@ -347,7 +349,7 @@ impl Subflow {
     }
 
     /// Sets the timer of the tail loss probe at `now` (RFC 8985, section 7.2). Stops it in
-    /// recovery, without data in flight, or if the peer has reported data in flight by SACK.
+    /// recovery, without data in flight, or if the peer has SACKed data in flight.
     pub(super) fn arm_loss_probe(&mut self, now: Nanos) {
         let is_wanted = self.uses_rack()
             && !self.recovery.is_repairing()
@@ -371,11 +373,13 @@ impl Subflow {
         self.config.rack && self.has_sack
     }
 
-    /// Marks the first segment lost if a peer without SACK indicates so: after three duplicate
-    /// acknowledgments, and in fast recovery after each partial acknowledgment (RFC 6582, section
-    /// 3.2). `advanced` is whether SND.UNA advanced. Returns whether it marked the segment.
+    /// Marks the first segment as lost if the acknowledgments of a peer without SACK indicate its
+    /// loss: after three duplicate acknowledgments, and in fast recovery after each partial
+    /// acknowledgment (RFC 6582, section 3.2). `advanced` is whether SND.UNA advanced. Returns
+    /// whether it marked the segment.
     ///
-    /// After a recovery, duplicates count only when its recovery point is acknowledged.
+    /// After a recovery, duplicate acknowledgments count only when the recovery point is
+    /// acknowledged.
     pub(super) fn detect_losses_by_duplicates(&mut self, advanced: bool) -> bool {
         let duplicates = self.recovery.duplicate_acks;
         let is_lost = match self.recovery.phase {

@@ -4,7 +4,7 @@
 /// 6675, section 2).
 pub const DUP_THRESH: u32 = 3;
 
-/// Counts the data that the peer has reported by SACK above a segment.
+/// Counts the data above a segment that the peer has SACKed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackedAbove {
     bytes: u32,
@@ -12,15 +12,15 @@ pub struct SackedAbove {
 }
 
 impl SackedAbove {
-    /// Adds `bytes` of reported data. `continues` means that they adjoin the bytes added last, so
-    /// no new block begins.
+    /// Adds `bytes` of SACKed data. `continues` means that they adjoin the bytes added last, so no
+    /// new block begins.
     pub fn add(&mut self, bytes: u32, continues: bool) {
         self.bytes = self.bytes.saturating_add(bytes);
         self.blocks += u32::from(!continues);
     }
 
     /// Returns IsLost (RFC 6675, section 4) for a segment below the added data: whether at least
-    /// three blocks or more than two segments of `smss_bytes` are reported above it.
+    /// three blocks or more than two segments of `smss_bytes` have been SACKed above it.
     pub fn is_lost(&self, smss_bytes: u32) -> bool {
         self.blocks >= DUP_THRESH || self.bytes > (DUP_THRESH - 1) * smss_bytes
     }

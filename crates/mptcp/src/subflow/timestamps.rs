@@ -4,7 +4,7 @@ use crate::seq::SeqNr;
 use crate::time::{MILLISECOND, Nanos, SECOND};
 use crate::wire::{Flags, Segment, Timestamps};
 
-/// The age after which the last timestamp says nothing (RFC 7323, section 5.5).
+/// The age after which the last timestamp is no longer valid (RFC 7323, section 5.5).
 const OUTDATED_AFTER: Nanos = 24 * 24 * 3600 * SECOND;
 
 /// Returns the value of the local timestamp clock at `now`, which counts milliseconds.
@@ -30,8 +30,8 @@ pub(super) struct TimestampState {
 }
 
 impl TimestampState {
-    /// Starts to use timestamps, because both hosts offered them. `peers` are those in the peer's
-    /// SYN.
+    /// Starts to use timestamps, because both hosts offered them. `peers` are the timestamps in the
+    /// peer's SYN.
     pub fn start(&mut self, now: Nanos, peers: Timestamps) {
         self.enabled = true;
         (self.recent, self.recent_at) = (peers.value, now);

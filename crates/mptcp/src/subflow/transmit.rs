@@ -116,7 +116,7 @@ impl Subflow {
     }
 
     /// Sets whether the subflow itself sends window updates when they are due
-    /// ([`Subflow::is_window_update_due`]). The default is true, which plain TCP needs. With false,
+    /// ([`Subflow::is_window_update_due`]). The default is true, which plain TCP needs. If false,
     /// the connection sends them.
     pub fn set_sends_window_updates(&mut self, on: bool) {
         self.sends_window_updates = on;
@@ -128,15 +128,15 @@ impl Subflow {
         self.writer_waits = on;
     }
 
-    /// Sets whether the acknowledgment of what is [owed](Subflow::owed) waits for
-    /// [`Subflow::acknowledge_now`] or the timer. With false, which is the default, it is sent at
+    /// Sets whether an acknowledgment that is not yet due ([`Subflow::owed`]) waits for
+    /// [`Subflow::acknowledge_now`] or the timer. If false, which is the default, it is sent at
     /// once.
     pub fn set_waits_for_reader(&mut self, on: bool) {
         self.waits_for_reader = on;
     }
 
-    /// Ends the quick acknowledgments after a start or a pause. The next segments can be
-    /// acknowledged together or after a delay.
+    /// Ends the quick ACKs after a start or a pause. The next segments can be acknowledged together
+    /// or after a delay.
     pub fn end_quick_acks(&mut self) {
         self.acks.end_quick_acks();
     }
@@ -294,8 +294,8 @@ impl Subflow {
         }
     }
 
-    /// Reduces a window that was not filled half way to what was used, because the unused part says
-    /// nothing about the path any more (RFC 2861, section 3.1; `tcp_cwnd_application_limited`).
+    /// If the window was not filled, reduces it by half of its unused part, because the path has
+    /// not confirmed that part recently (RFC 2861, section 3.1; `tcp_cwnd_application_limited`).
     fn shrink_unused(&self, window: &mut Window, used_bytes: u32) {
         let initial = self.config.initial_window.bytes(window.mss_bytes);
         let used = f64::from(used_bytes.max(initial));
@@ -305,8 +305,8 @@ impl Subflow {
         }
     }
 
-    /// Returns whether the congestion window has room for `bytes` more. It always has if nothing is
-    /// in flight.
+    /// Returns whether the congestion window has room for `bytes` more. This is always the case if
+    /// nothing is in flight.
     fn has_room(&self, bytes: u32, control: &Control<'_>) -> bool {
         let pipe = self.pipe_bytes();
         pipe == 0 || f64::from(pipe) + f64::from(bytes) <= control.window().cwnd_bytes

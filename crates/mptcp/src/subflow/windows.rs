@@ -29,7 +29,8 @@ impl ReceiveWindow {
         self.size = self.largest;
     }
 
-    /// Returns the furthest end of the window that the peer can know. Data up to there is accepted.
+    /// Returns the furthest end of any window that was offered to the peer. Data up to there is
+    /// accepted.
     pub fn edge(&self) -> SeqNr {
         self.edge
     }

@@ -55,8 +55,7 @@ pub struct Timestamps {
     pub echo: u32,
 }
 
-/// A block of data that the receiver reports, from `start` up to but not including `end` (RFC 2018,
-/// section 3).
+/// A SACK block: received data from `start` up to but not including `end` (RFC 2018, section 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SackBlock {
     /// The first sequence number of the block.
@@ -111,8 +110,8 @@ impl IgnoredOptions {
 }
 
 impl TcpOptions {
-    /// Parses `options`. Returns the known options, and the numbers of ignored ones. Of repeated
-    /// options, the first is kept.
+    /// Parses `options`. Returns the known options, and the numbers of ignored ones. If an option
+    /// occurs more than once, the first occurrence is kept.
     pub fn parse(mut options: OptionsIter<'_>) -> (Self, IgnoredOptions) {
         let mut parsed = Self::default();
         let mut ignored = IgnoredOptions::default();
@@ -172,7 +171,7 @@ impl TcpOptions {
     /// Returns the length of the options in bytes, with padding. Exceeds [`MAX_OPTIONS_LEN`] if the
     /// options do not fit.
     ///
-    /// A sender that adds options as Linux does checks with this length whether they fit.
+    /// Senders that lay out options as Linux does use this length to check whether they fit.
     #[inline]
     pub fn aligned_len(&self) -> usize {
         let mss = if self.mss.is_some() { MSS_LEN } else { 0 };
