@@ -206,8 +206,8 @@ impl<S> Driver<S> {
         }
     }
 
-    /// Marks the connection `id` as no longer needed. [`Driver::poll_event`] forgets it as soon as
-    /// it is over.
+    /// Marks the connection `id` as no longer needed. [`Driver::poll_event`] removes the connection
+    /// as soon as it is over ([`Connection::is_over`]).
     pub fn release(&mut self, id: ConnectionId) {
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.is_released = true;

@@ -2,8 +2,8 @@
 //!
 //! Multipath TCP carries one byte stream in each direction over several TCP connections, its
 //! *subflows*. The subflows usually run between different pairs of addresses. To the network, a
-//! subflow is an ordinary TCP connection; TCP options tie the subflows of a connection together. The
-//! engine leaves three decisions to exchangeable algorithms:
+//! subflow is an ordinary TCP connection; TCP options tie the subflows of a connection together.
+//! The engine leaves three decisions to exchangeable algorithms:
 //!
 //! | decision | made by |
 //! |---|---|

@@ -31,7 +31,7 @@ pub(in crate::cc) const ROW: Control = Control {
 /// The pacing gain in Startup, which doubles the delivery rate each round
 /// (draft-cardwell-iccrg-bbr-congestion-control-00, section 4.3.2.1).
 pub const STARTUP_GAIN: f64 = 2.0 / LN_2;
-/// The pacing gain in Drain, which empties in one round the queue that Startup built.
+/// The pacing gain in Drain, which empties the queue that Startup built within one round.
 pub const DRAIN_GAIN: f64 = LN_2 / 2.0;
 /// The congestion window in ProbeBW, as a multiple of the bandwidth-delay product. It leaves room
 /// for delayed and aggregated acknowledgments.

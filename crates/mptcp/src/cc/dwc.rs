@@ -54,8 +54,8 @@ pub fn delay_threshold(least_s: f64, largest_s: f64, fraction: f64) -> f64 {
 }
 
 /// Returns whether a subflow with a smoothed round-trip time of `delay_s` seconds counts as
-/// congested and joins the group of a subflow that had a loss. The other arguments are those of
-/// [`delay_threshold`].
+/// congested and therefore joins the group of a subflow that had a loss. The other arguments have
+/// the same meaning as in [`delay_threshold`].
 pub fn is_delayed(delay_s: f64, least_s: f64, largest_s: f64, fraction: f64) -> bool {
     delay_s > delay_threshold(least_s, largest_s, fraction)
 }

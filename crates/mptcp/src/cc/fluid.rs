@@ -243,8 +243,8 @@ pub fn olia(paths: &[LossyPath]) -> Vec<f64> {
 }
 
 /// Returns the equilibrium windows of BALIA in packets, one for each path. The rate of each path
-/// relative to the best path follows from the ratio of their p rtt^2. All rates together are that
-/// of TCP on the best path.
+/// relative to the best path follows from the ratio of their p rtt^2. The rates of all paths add up
+/// to the rate of TCP on the best path.
 ///
 /// Of several equally good paths, the first is treated as the best and the others as slightly
 /// worse. Equal rates on all paths are a second equilibrium.

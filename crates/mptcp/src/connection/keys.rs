@@ -51,8 +51,8 @@ impl Keys {
         self.hmac(&message)
     }
 
-    /// Returns the HMAC that the peer sends in a join with `nonces`, which are local and remote as
-    /// this host sees them (RFC 8684, section 3.2).
+    /// Returns the HMAC that the peer sends in a join (RFC 8684, section 3.2). `nonces` are local
+    /// and remote from the point of view of this host.
     pub fn peer_join_hmac(self, nonces: Nonces) -> [u8; 32] {
         let swapped = Nonces {
             local: nonces.remote,
@@ -61,8 +61,9 @@ impl Keys {
         self.swapped().join_hmac(swapped)
     }
 
-    /// Returns the truncated HMAC with which this host announces `address` with the address ID
-    /// `id`: the last 64 bits (RFC 8684, section 3.4.1). If `port` is `None`, port 0 is hashed.
+    /// Returns the truncated HMAC with which this host announces `address` with the address ID `id`
+    /// and `port`: the last 64 bits of the HMAC (RFC 8684, section 3.4.1). If `port` is `None`, the
+    /// HMAC is computed with port 0.
     pub fn address_hmac(self, id: AddressId, address: IpAddr, port: Option<u16>) -> u64 {
         let mut message = vec![id];
         match address {

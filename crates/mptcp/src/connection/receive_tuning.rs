@@ -159,7 +159,7 @@ impl Connection {
         }
     }
 
-    /// Ends the quick acknowledgments of a subflow that has just offered less than half the buffer
+    /// Ends the quick ACKs of a subflow that has just offered less than half the buffer
     /// (`__tcp_select_window`).
     pub(super) fn record_sent_window(&mut self, subflow: usize) {
         let is_scarce = self.receive.free_bytes() < self.receive.capacity_bytes() / 2;

@@ -39,7 +39,7 @@ pub(super) struct Way {
 
 impl Connection {
     /// Adds another address pair, `four`, on which a connection that was just opened can start.
-    /// [`Config::start`](super::Config::start) decides whether it is tried at `now` or later.
+    /// [`Config::start`](super::Config::start) determines whether it is tried at `now` or later.
     ///
     /// `path_manager` replaces the path manager of the connection if the connection starts on this
     /// pair. `rng` chooses the initial sequence number.

@@ -20,8 +20,8 @@ impl Endpoint {
 
     /// Reports that a packet that waited in the host was sent or dropped.
     ///
-    /// `four` and `payload_bytes` are those of the call to [`Endpoint::waits_in_host`]. The subflow
-    /// may now be able to send more, so poll the endpoint afterwards.
+    /// `four` and `payload_bytes` must be the same as in the call to [`Endpoint::waits_in_host`].
+    /// The subflow may now be able to send more, so poll the endpoint afterwards.
     pub fn departed(&mut self, four: FourTuple, payload_bytes: u32) {
         if let Some(id) = self.connection_between(four) {
             self.with(id, |connection, _| connection.departed(four, payload_bytes));

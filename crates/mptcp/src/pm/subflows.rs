@@ -90,7 +90,7 @@ impl Subflows {
         !self.are_none() && present.all(|subflow| subflow.local.ip() == local)
     }
 
-    /// Returns the subflows to `remote` whose remote address has another ID than `id`.
+    /// Returns the subflows to `remote` whose remote address has an ID other than `id`.
     pub(super) fn to_under_other_id(
         &self,
         remote: IpAddr,

@@ -34,11 +34,11 @@ const LOSSY: f64 = 0.05;
 
 /// Returns whether `x-adaptive_redundant` sends all data on every regular subflow.
 ///
-/// It does while one of these conditions holds: `outstanding_bytes` fits into the smallest
-/// congestion window of the available regular subflows; a regular subflow is stale or recovers from
-/// a timeout; or a regular subflow has a loss rate above 5 %. `outstanding_bytes` is the number of
-/// bytes written and not acknowledged. `losses` are the loss rates, from 0 to 1, in the order of
-/// `subflows`.
+/// This is the case while one of the following conditions holds: `outstanding_bytes` fits into the
+/// smallest congestion window of the available regular subflows; a regular subflow is stale or
+/// recovers from a retransmission timeout; or a regular subflow has a loss rate above 5 %.
+/// `outstanding_bytes` is the number of bytes written and not acknowledged. `losses` are the loss
+/// rates, from 0 to 1, in the order of `subflows`.
 pub fn copies_pay(subflows: &[SubflowView], losses: &[f64], outstanding_bytes: u64) -> bool {
     let regular = || {
         let all = subflows.iter().zip(losses);

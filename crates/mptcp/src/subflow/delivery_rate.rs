@@ -170,9 +170,9 @@ impl Delivery {
         *times = Some(times.map_or((at, at), |(first, _)| (first, at)));
     }
 
-    /// Returns two RTT samples in nanoseconds: that of the segment sent first for the RTO, and that
-    /// of the segment sent last for congestion windows. Returns `None` if Karn's rule forbids a
-    /// sample (RFC 6298, section 3).
+    /// Returns two RTT samples in nanoseconds: first one for the RTO, from the segment sent first;
+    /// then one for congestion windows, from the segment sent last. Returns `None` if Karn's rule
+    /// forbids a sample (RFC 6298, section 3).
     pub fn round_trips(&self, now: Nanos) -> Option<(Nanos, Nanos)> {
         let times = self.cumulative.filter(|_| !self.has_retransmitted);
         let (first, last) = times.or(self.selective)?;

@@ -43,8 +43,8 @@ impl Default for Handshake {
 
 impl Handshake {
     /// Returns how long to wait for an answer to the last transmission, in nanoseconds. The time
-    /// doubles with each retransmission; for a SYN, only after
-    /// [`SynRetries::linear`](super::SynRetries::linear) retransmissions.
+    /// doubles with each retransmission. For a SYN, the first
+    /// [`SynRetries::linear`](super::SynRetries::linear) retransmissions do not double it.
     pub fn timeout(&self, config: &Config, state: State) -> Nanos {
         let retries = self.transmissions.saturating_sub(1);
         let linear = match state {

@@ -313,7 +313,7 @@ pub struct Subflow {
     /// Whether less than a full-sized segment may be sent, because the persist timer expired.
     sends_what_fits: bool,
     reset_due: bool,
-    /// The sequence number of a reset that answers an acknowledgment of data never sent, which is
+    /// The sequence number of a reset that answers an acknowledgment of data that was never sent:
     /// the number that was acknowledged.
     reset_reply: Option<SeqNr>,
     rest: Rest,
@@ -499,8 +499,8 @@ impl Subflow {
         self.probe_due = true;
     }
 
-    /// Queues an acknowledgment without data, which carries the options that the connection has to
-    /// send. It is the next segment, even if there is data to send.
+    /// Queues an acknowledgment without data, to carry the options that the connection has to send.
+    /// This acknowledgment is the next segment, even if there is data to send.
     pub fn send_ack(&mut self) {
         self.rest = self.rest.without_acks();
         self.acks.ask(Due::Alone);
@@ -684,9 +684,9 @@ impl Subflow {
         Window::new(mss, self.config.initial_window.bytes(mss))
     }
 
-    /// Removes the data from the send queue and returns its stream ranges. Keeps the rest of a
-    /// mapping of which a part was sent, because the mapping fixes the subflow sequence numbers of
-    /// that rest and no other data may use them (RFC 8684, section 3.3.1).
+    /// Removes the data from the send queue and returns its stream ranges. If part of a mapping was
+    /// already sent, keeps the rest of that mapping, because the mapping fixes the subflow sequence
+    /// numbers of the rest and no other data may use them (RFC 8684, section 3.3.1).
     pub fn take_queue(&mut self) -> Vec<Range> {
         self.rest = Rest::Unknown;
         self.queue.take_back()

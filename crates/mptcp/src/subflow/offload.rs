@@ -41,7 +41,7 @@ pub(super) struct Offload {
 
 impl Offload {
     /// Counts one segment of the current super-packet as sent. Returns whether it is the last of
-    /// several.
+    /// several segments, which carries PSH.
     pub fn take(&mut self) -> bool {
         let is_last = self.left == 1 && self.segments > 1;
         self.left = self.left.saturating_sub(1);
@@ -62,9 +62,9 @@ fn most_segments(pacing_rate: f64, min_rtt: Option<Nanos>, segment_bytes: u32) -
 }
 
 impl Subflow {
-    /// Returns whether a segment of new data may leave now. If not, the segment waits for an
-    /// acknowledgment, because it can then leave together with others. Begins a super-packet if
-    /// none is being sent.
+    /// Returns whether a segment of new data may be sent now. If not, the segment waits for an
+    /// acknowledgment, because it can then be sent together with others in one super-packet. Begins
+    /// a super-packet if none is being sent.
     pub(super) fn joins_packet(&mut self, output: &Output<'_, '_>) -> bool {
         if self.config.segmentation != Segmentation::Offload || self.offload.left > 0 {
             return true;

@@ -270,7 +270,7 @@ impl Subflow {
     }
 
     /// Sets cwnd by proportional rate reduction after an acknowledgment that delivered `delivered`
-    /// bytes. `is_safe` is that of [`Prr::send_count`].
+    /// bytes. `is_safe` has the same meaning as in [`Prr::send_count`].
     pub(super) fn reduce_proportionally(
         &mut self,
         control: &mut Control<'_>,

@@ -35,8 +35,8 @@ impl Rest {
         self != Self::Unknown
     }
 
-    /// Raises the limit to `offered_bytes`, the window that the peer knows, which rounding may have
-    /// made larger.
+    /// Raises the limit to `offered_bytes`, the window that was offered to the peer. Rounding may
+    /// have made this window larger than the limit.
     pub fn cover(&mut self, offered_bytes: u64) {
         if let Self::Nothing {
             receive_window_bytes,

@@ -159,10 +159,10 @@ impl Subflow {
         self.receive_window.is_kept(available)
     }
 
-    /// Returns whether to send a window update for a receive window of `available` bytes. It is due
-    /// if the peer knows of at most half of that window and of at most half the largest window so
-    /// far, and if the window has grown by a segment or half the largest window, whichever is less.
-    /// After the peer's FIN, no update is due.
+    /// Returns whether to send a window update for a receive window of `available` bytes. Three
+    /// conditions must hold: the window that the peer knows is at most half of `available`; it is
+    /// at most half of the largest window so far; and `available` exceeds it by a segment or by
+    /// half the largest window, whichever is less. After the peer's FIN, no update is due.
     pub fn is_window_update_due(&self, available: u64) -> bool {
         let mss = self.segment_bytes;
         let is_open = matches!(

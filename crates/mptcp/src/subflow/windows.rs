@@ -84,9 +84,10 @@ impl ReceiveWindow {
     /// Returns whether to send a window update when `next` is expected and the receive buffer has
     /// room for `available` bytes.
     ///
-    /// It is due if the peer knows of at most half the largest window, the available window is at
-    /// least twice what the peer knows, as in Linux, and it has grown by a segment of `mss` bytes
-    /// or half the largest window, whichever is less. Bytes that scaling rounds away do not count.
+    /// Three conditions must hold: the window that the peer knows is at most half of the available
+    /// window, as in Linux; it is at most half of the largest window; and the available window
+    /// exceeds it by a segment of `mss` bytes or by half the largest window, whichever is less.
+    /// Bytes that scaling rounds away do not count.
     pub fn is_update_due(&self, next: SeqNr, available: u64, mss: u32) -> bool {
         let available = self.limited(available) >> self.shift << self.shift;
         let remaining = self.remaining(next);

@@ -118,8 +118,8 @@ impl<'a> Ipv4View<'a> {
         Ok(view)
     }
 
-    /// Creates a view of a packet of which `bytes` may hold only the first part, as in a capture.
-    /// The header with its options must be complete.
+    /// Creates a view of a packet. `bytes` may hold only the first part of the packet, as in a
+    /// capture. The header with its options must be complete.
     ///
     /// # Errors
     /// Fails if the header is not a valid IPv4 header or is incomplete.
@@ -245,8 +245,8 @@ impl<'a> Ipv6View<'a> {
         Ok(view)
     }
 
-    /// Creates a view of a packet of which `bytes` may hold only the first part, as in a capture.
-    /// The header and the extension headers must be complete.
+    /// Creates a view of a packet. `bytes` may hold only the first part of the packet, as in a
+    /// capture. The header and the extension headers must be complete.
     ///
     /// # Errors
     /// Fails if the header is not a valid IPv6 header, if header or extension headers are

@@ -36,7 +36,8 @@ impl<'a> TcpView<'a> {
         })
     }
 
-    /// Creates a view of a segment of which `bytes` may hold only the first part, as in a capture.
+    /// Creates a view of a segment. `bytes` may hold only the first part of the segment, as in a
+    /// capture.
     ///
     /// The fixed header must be complete. Options can be truncated; [`TcpView::header_len`] returns
     /// the length stated in the header.
