@@ -19,7 +19,7 @@ pub enum Event {
     Readable,
     /// The send buffer has room again.
     Writable,
-    /// The peer has ended its stream, and all data before the end can be read.
+    /// The peer has ended its stream, and all data before the end has arrived and can be read.
     Finished,
     /// A further subflow is established.
     SubflowEstablished {

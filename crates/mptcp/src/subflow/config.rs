@@ -53,7 +53,7 @@ pub struct Config {
     pub keepalive: Option<Keepalive>,
     /// How long the subflow stays in TIME-WAIT.
     pub time_wait: Nanos,
-    /// Whether RACK and TLP detect losses (RFC 8985). Otherwise three duplicate acknowledgments
+    /// Whether RACK and TLP detect losses (RFC 8985). If false, three duplicate acknowledgments
     /// indicate a loss (RFC 6675).
     pub rack: bool,
 }

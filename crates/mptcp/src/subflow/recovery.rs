@@ -206,8 +206,8 @@ impl Subflow {
         self.timers.cancel(Timer::LossProbe);
     }
 
-    /// Marks all segments that have not been SACKed as lost, except those that RACK does not yet
-    /// consider lost.
+    /// Marks as lost all segments that have not been SACKed, except those that RACK does not yet
+    /// consider lost. The first segment is always marked.
     fn mark_timed_out(&mut self, now: Nanos) {
         if self.flight.is_reneged() {
             self.flight.forget_reports();
