@@ -33,7 +33,7 @@ $(VENV)/.built: $(VENV)/.python $(RUST)
 	. $(BIN)/activate && PIP_QUIET=1 maturin develop $$([ -t 2 ] || echo --quiet) $(EXTENSION)
 	touch $@
 
-wheel:  ## a wheel for any Linux in dist/, from a build that a profile has guided
+wheel: $(VENV)/.python  ## a wheel for Linux with glibc 2.28 or newer in dist/
 	scripts/wheel dist
 
 portable:  ## check that what is not Linux's alone compiles for Windows and macOS
