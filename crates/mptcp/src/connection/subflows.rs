@@ -30,8 +30,8 @@ pub(super) struct Subflows {
     has_come: bool,
 }
 
-/// Cached values of a subflow, valid until it changes. They are stored together, because a [`SubflowContext`]
-/// takes many cache lines.
+/// Cached values of a subflow, valid until it changes. They are stored together, because a
+/// [`SubflowContext`] takes many cache lines.
 #[derive(Clone, Copy, Debug)]
 struct Note {
     /// Local and remote port, which never change.
