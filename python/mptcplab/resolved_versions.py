@@ -1,7 +1,8 @@
-"""Versions of the resolved form. In version 1, keys with a usual value were absent and behaviours had fewer values.
+"""Versions of the resolved form. Version 3 has the control of switches, which version 2 has not. In version 1, keys
+with a usual value were absent and behaviours had fewer values.
 
-Bundles of version 1 are read, and count as done for the same experiment in version 2, because digests are those of
-version 1 wherever it can express an experiment.
+Bundles of earlier versions are read, and count as done for the same experiment today, because digests are those of the
+earliest version that can express an experiment.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ Json = dict[str, Any]
 
 SCHEMA = _core.SCHEMA
 VERSION_1 = "mptcplab/experiment/1"
+VERSION_2 = "mptcplab/experiment/2"
 
 #: The values of behaviours that version 1 did not have, which followed from the name.
 _IMPLIED: dict[str, Json] = {
@@ -67,15 +69,22 @@ _ADDED: dict[str, Json] = {
 
 
 def upgraded(resolved: Json) -> Json:
-    """Returns an experiment of version 1 in version 2, and one of version 2 as it is.
+    """Returns an experiment of an earlier version in the current one.
 
-    Raises KeyError, TypeError or AttributeError for what is of neither version.
+    Raises KeyError, TypeError or AttributeError for what is of no version.
     """
-    if resolved["schema"] != VERSION_1:
-        return resolved
+    if resolved["schema"] == VERSION_1:
+        resolved = _from_version_1(resolved)
+    if resolved["schema"] == VERSION_2:
+        flows = [{**flow, "policy": None} for flow in resolved["flows"]]
+        resolved = {**resolved, "schema": SCHEMA, "control": None, "flows": flows}
+    return resolved
+
+
+def _from_version_1(resolved: Json) -> Json:
     return {
         **_filled("", resolved),
-        "schema": SCHEMA,
+        "schema": VERSION_2,
         "vary": _filled("vary", resolved["vary"]),
         "hosts": [_upgraded_host(host) for host in resolved["hosts"]],
         "nodes": [_filled("nodes", node) for node in resolved["nodes"]],
@@ -97,16 +106,30 @@ def _filled(place: str, item: Json) -> Json:
     return {**_LEFT_OUT.get(place, {}), **_ADDED.get(place, {}), **item}
 
 
-def downgraded(resolved: Json) -> Json | None:
-    """Returns an experiment of version 2 in version 1, and one of version 1 as it is.
+def in_earliest_version(resolved: Json) -> Json:
+    """Returns an experiment in the earliest version that can express it."""
+    if resolved["schema"] == SCHEMA:
+        resolved = _to_version_2(resolved)
+    if resolved["schema"] == VERSION_2:
+        resolved = _to_version_1(resolved)
+    return resolved
 
-    Returns None if version 1 cannot express it.
-    """
-    if resolved["schema"] == VERSION_1:
+
+def _to_version_2(resolved: Json) -> Json:
+    """Returns an experiment of version 3 in version 2, or as it is if its switches are controlled."""
+    policies = [flow["policy"] for flow in resolved["flows"]]
+    if resolved["control"] is not None or any(policy is not None for policy in policies):
         return resolved
+    flows = [{key: value for key, value in flow.items() if key != "policy"} for flow in resolved["flows"]]
+    kept = {key: value for key, value in resolved.items() if key != "control"}
+    return {**kept, "schema": VERSION_2, "flows": flows}
+
+
+def _to_version_1(resolved: Json) -> Json:
+    """Returns an experiment of version 2 in version 1, or as it is if version 1 lacks its behaviours."""
     behaviours = [one for host in resolved["hosts"] for one in host["behaviour"]]
     if any(one | _IMPLIED[one["name"]] != one for one in behaviours):
-        return None
+        return resolved
     return {
         **_thinned("", resolved),
         "schema": VERSION_1,

@@ -14,7 +14,7 @@ from mptcplab import _core
 from mptcplab.errors import SpecError
 from mptcplab.experiment import Experiment, resolve
 from mptcplab.recorded import Recorded
-from mptcplab.resolved_versions import VERSION_1, downgraded, upgraded
+from mptcplab.resolved_versions import VERSION_1, VERSION_2, in_earliest_version, upgraded
 from mptcplab.results import digest
 
 PLACE = Path(__file__).parent / "version_1"
@@ -47,8 +47,14 @@ def test_it_counts_as_the_same_experiment(old: dict[str, Any], today: dict[str, 
 
 def test_what_version_1_cannot_express_has_a_digest_of_its_own(today: dict[str, Any]) -> None:
     today["hosts"][0]["behaviour"][0]["offered_window"] = "share_of_payload"
-    assert downgraded(today) is None
+    assert in_earliest_version(today)["schema"] == VERSION_2
     assert digest(today) != DIGEST
+
+
+def test_an_experiment_of_version_2_is_that_of_today_without_control(today: dict[str, Any]) -> None:
+    today["hosts"][0]["behaviour"][0]["offered_window"] = "share_of_payload"
+    of_version_2 = in_earliest_version(today)
+    assert (upgraded(of_version_2), digest(of_version_2)) == (today, digest(today))
 
 
 def test_experiments_older_than_some_keys_mean_what_they_meant(old: dict[str, Any]) -> None:

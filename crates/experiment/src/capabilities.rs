@@ -100,9 +100,15 @@ impl<'a> Capabilities<'a> {
             self.check_host(host, &mut missing);
         }
         for node in &experiment.nodes {
+            missing.extend(self.unless_there(&format!("nodes.{}.kind", node.id), node.kind));
             let place = format!("nodes.{}.next_hop", node.id);
             let next_hop = node.next_hop;
             missing.extend(next_hop.and_then(|next_hop| self.unless_there(&place, next_hop)));
+        }
+        if let Some(control) = &experiment.control {
+            missing.extend(self.unless_there("control.install", control.install));
+            let others = Feature::of_control(control);
+            missing.extend(others.filter_map(|one| self.unless_there("control", one)));
         }
         for medium in &experiment.media {
             missing.extend(self.unless_possible(format!("media.{}", medium.id), Feature::Medium));

@@ -6,8 +6,8 @@
 //! because the registry has them.
 
 use crate::resolved::{
-    Action, Application, Element, Fallback, FirstHop, Handshake, HostJitter, Loss, NextHop, Origin,
-    Queue, Stack, Transport,
+    Action, Application, Control, Element, Fallback, FirstHop, Handshake, HostJitter, Install,
+    Loss, NextHop, NodeKind, Origin, Queue, Stack, Transport,
 };
 
 /// A back-end, or a column of the table.
@@ -63,6 +63,11 @@ const NOWHERE_TO_REGISTER: Lacking =
     Some("the simulator has no kernel to register it in: use --on kernel");
 const OWN_PROGRAM: Lacking = Some("only a simulator of your own has it: use --on PROGRAM");
 
+const NO_FABRIC: Lacking = Some("switches under control run in the simulator: use --on sim");
+const NO_CONTROLLER: Lacking = Some(
+    "the simulator forwards as the entries would, without a controller: use --on kernel or userspace",
+);
+
 macro_rules! features {
     ($($variant:ident $name:literal: $simulator:expr, $kernel:expr, $userspace:expr;)*) => {
         /// A feature that a description can use.
@@ -116,6 +121,7 @@ features! {
     AddressAdd "action address_add":                      HAS,                 HAS,               HAS;
     AddressRemove "action address_remove":                HAS,                 HAS,               HAS;
     SetBackup "action set_backup":                        HAS,                 HAS,               HAS;
+    Reroute "action reroute":                             HAS,                 HAS,               HAS;
     Exec "action exec":                                   NEEDS_KERNEL,        HAS,               HAS;
     DropTail "queue drop_tail":                           HAS,                 HAS,               HAS;
     Codel "queue codel":                                  HAS,                 HAS,               HAS;
@@ -131,6 +137,14 @@ features! {
     EcmpL4 "next_hop ecmp_l4":                            HAS,                 FOLLOWS_PATHS,     FOLLOWS_PATHS;
     RandomNextHop "next_hop random":                      HAS,                 FOLLOWS_PATHS,     FOLLOWS_PATHS;
     NextHopByPort "next_hop by_port":                     HAS,                 FOLLOWS_PATHS,     FOLLOWS_PATHS;
+    Router "kind router":                                 HAS,                 HAS,               HAS;
+    Switch "kind switch":                                 HAS,                 HAS,               HAS;
+    Ap "kind ap":                                         HAS,                 HAS,               HAS;
+    Openflow "kind openflow":                             HAS,                 NO_FABRIC,         NO_FABRIC;
+    InstallProactive "install proactive":                 HAS,                 HAS,               HAS;
+    InstallReactive "install reactive":                   NO_CONTROLLER,       HAS,               HAS;
+    OwnController "control command":                      NO_CONTROLLER,       HAS,               HAS;
+    Discovery "control discover":                         NO_CONTROLLER,       HAS,               HAS;
     StripOptions "middlebox strip_options":               HAS,                 HAS,               HAS;
     DropOptions "middlebox drop_options":                 HAS,                 HAS,               HAS;
     RewriteSequence "middlebox rewrite_sequence":         HAS,                 HAS,               HAS;
@@ -188,11 +202,38 @@ impl Feature {
         }
     }
 
+    /// Returns the features of a controller beyond the time of installation.
+    pub fn of_control(control: &Control) -> impl Iterator<Item = Self> {
+        let own = control.command.is_some().then_some(Self::OwnController);
+        let discovery = control.discover.then_some(Self::Discovery);
+        own.into_iter().chain(discovery)
+    }
+
     /// Returns the feature of a handshake; `None` for the usual one.
     pub fn of_handshake(handshake: Handshake) -> Option<Self> {
         match handshake {
             Handshake::Primary => None,
             Handshake::Race => Some(Self::HandshakeRace),
+        }
+    }
+}
+
+impl From<NodeKind> for Feature {
+    fn from(kind: NodeKind) -> Self {
+        match kind {
+            NodeKind::Router => Self::Router,
+            NodeKind::Switch => Self::Switch,
+            NodeKind::Ap => Self::Ap,
+            NodeKind::Openflow => Self::Openflow,
+        }
+    }
+}
+
+impl From<Install> for Feature {
+    fn from(install: Install) -> Self {
+        match install {
+            Install::Proactive => Self::InstallProactive,
+            Install::Reactive => Self::InstallReactive,
         }
     }
 }
@@ -234,6 +275,7 @@ impl From<&Action> for Feature {
             Action::AddressAdd { .. } => Self::AddressAdd,
             Action::AddressRemove { .. } => Self::AddressRemove,
             Action::SetBackup { .. } => Self::SetBackup,
+            Action::Reroute { .. } => Self::Reroute,
             Action::Exec { .. } => Self::Exec,
         }
     }

@@ -4,6 +4,7 @@
 mod action;
 mod algorithm;
 mod behaviour;
+mod control;
 mod direction;
 mod experiment;
 mod flow;
@@ -12,12 +13,13 @@ mod middlebox;
 mod schema;
 mod validation;
 
-pub use action::{Action, LinkDownBy};
+pub use action::{Action, LinkDownBy, RerouteBy};
 pub use algorithm::{Algorithm, Origin, Parameters};
 pub use behaviour::{
     AddAddress, Behaviour, BehaviourName, FailedAfter, OfferedWindow, Recreation, Reinjection,
     SubflowOrder, Timers,
 };
+pub use control::{Control, Install, LinkCost, Recovery, SharedRiskGroup};
 pub use direction::{
     Codel, Direction, DropTail, FqCodel, GilbertElliott, InvalidDirection, Loss, LossPlace, Pie,
     Queue, Red, Trace,

@@ -55,7 +55,10 @@ impl Switch {
             Action::LinkUp { link, .. } => (link, Self::LinkIsUp, true),
             Action::AddressAdd { interface } => (interface, Self::HasAddress, true),
             Action::AddressRemove { interface } => (interface, Self::HasAddress, false),
-            Action::SetLink { .. } | Action::SetBackup { .. } | Action::Exec { .. } => return None,
+            Action::SetLink { .. }
+            | Action::SetBackup { .. }
+            | Action::Reroute { .. }
+            | Action::Exec { .. } => return None,
         })
     }
 

@@ -49,7 +49,7 @@ fn flow(nodes: &[String], links: &[String], start_ns: u64) -> Value {
     json!({
         "id": from, "group": from, "from": from, "to": to, "opened_by": "from", "transport": "udp", "start_ns": start_ns,
         "app": {"kind": "cbr", "rate_bps": PACKETS_PER_SECOND * 1472 * 8, "size_bytes": 1472, "duration_ns": null},
-        "cc": [], "scheduler": [], "path_manager": [], "handshake": "primary", "via": null, "ceiling_bps": null,
+        "cc": [], "scheduler": [], "path_manager": [], "handshake": "primary", "via": null, "policy": null, "ceiling_bps": null,
         "paths": [{
             "local": format!("{from}.{}", links[0]), "remote": format!("{to}.{}", links[links.len() - 1]),
             "hops": hops.collect::<Vec<_>>(), "routed": false, "rate_bps": null, "ceiling_bps": null, "rtt_ns": 0,
@@ -82,9 +82,9 @@ fn chains(count: usize, length: usize, duration_ns: u64) -> Experiment {
         flows.push(flow(&names, &ids, chain as u64 * 977));
     }
     let experiment = json!({
-        "schema": "mptcplab/experiment/2", "name": "bench", "title": null, "description": null, "profiles": [], "parameters": {},
+        "schema": "mptcplab/experiment/3", "name": "bench", "title": null, "description": null, "profiles": [], "parameters": {},
         "duration_ns": duration_ns, "vary": {"start_ns": 0, "rtt_ppm": 10_000, "events_ppm": 0}, "hosts": hosts, "nodes": nodes, "interfaces": interfaces,
-        "subnets": [{"id": 0, "ipv4": "10.1.1.0/24", "ipv6": "fd00:1:1::/64"}], "media": [], "links": links, "middleboxes": [], "flows": flows,
+        "subnets": [{"id": 0, "ipv4": "10.1.1.0/24", "ipv6": "fd00:1:1::/64"}], "media": [], "links": links, "middleboxes": [], "control": null, "flows": flows,
         "events": [], "measure": {"every_ns": 100 * MS, "captures": [], "unit_bytes": 64_000, "probe_rtt_ns": null}, "expect": [], "user_code": [], "origins": {},
     });
     Experiment::from_json(&experiment.to_string()).expect("a valid experiment")

@@ -12,7 +12,7 @@ use experiment::traffic::{Pace, start_of};
 
 use crate::datagrams::{App, Behaviour, Datagrams, Probe, Timing, ports};
 use crate::hosts::{FlowRecord, Hosts};
-use crate::network::Network;
+use crate::network::{Network, RouteId};
 use crate::packet::datagram_headers_bytes;
 
 /// Payload in bytes of the probes requested by `measure`.
@@ -111,14 +111,15 @@ impl Flows {
         let timing = Timing { start, duration };
         let is_probe = matches!(behaviour, Behaviour::Probe(_));
         let name = is_probe.then(|| format!("probes.{}", flow.id));
-        let flow_and_path = (Some(index), &flow.paths[0]);
-        self.add_app(network, flow_and_path, size_bytes, timing, behaviour, name);
+        let route = network.add_path((index, 0), &flow.paths[0], ports(self.apps.len()));
+        let flow = Some(index);
+        self.add_app(network, (flow, route), size_bytes, timing, behaviour, name);
     }
 
     /// Adds one probe for each path, however many flows use it.
     fn add_probes(&mut self, experiment: &Experiment, network: &mut Network, every: Nanos) {
         let mut probed = BTreeSet::new();
-        for path in experiment.flows.iter().flat_map(|flow| &flow.paths) {
+        for (place, path) in paths(experiment) {
             if probed.insert((&path.local, &path.remote)) {
                 let timing = Timing {
                     start: 0,
@@ -126,9 +127,11 @@ impl Flows {
                 };
                 let name = format!("probes.{}-{}", path.local, path.remote);
                 let probe = Behaviour::Probe(Probe::new(every));
+                let route = network.add_path(place, path, ports(self.apps.len()));
+                let flow = None;
                 self.add_app(
                     network,
-                    (None, path),
+                    (flow, route),
                     PROBE_BYTES,
                     timing,
                     probe,
@@ -140,14 +143,13 @@ impl Flows {
 
     fn add_app(
         &mut self,
-        network: &mut Network,
-        (flow, path): (Option<usize>, &Path),
+        network: &Network,
+        (flow, route): (Option<usize>, RouteId),
         size_bytes: u32,
         timing: Timing,
         behaviour: Behaviour,
         probe_name: Option<String>,
     ) {
-        let route = network.add_path(path, ports(self.apps.len()));
         let [source, _] = network.addresses_of(route);
         let datagrams = Datagrams {
             application: self.apps.len() as u32,
@@ -273,4 +275,13 @@ impl Flows {
             subflows: Vec::new(),
         }
     }
+}
+
+/// Returns all paths of all flows, each with the index of its flow and its own.
+fn paths(experiment: &Experiment) -> impl Iterator<Item = ((usize, usize), &Path)> {
+    let flows = experiment.flows.iter().enumerate();
+    flows.flat_map(|(flow, described)| {
+        let paths = described.paths.iter().enumerate();
+        paths.map(move |(nth, path)| ((flow, nth), path))
+    })
 }

@@ -72,9 +72,9 @@ class BundleDone(BundleError):
 def digest(resolved: Json) -> str:
     """Returns the SHA-256 in hex of a resolved experiment without its origins; the order of keys does not matter.
 
-    It is that of version 1 where version 1 can express the experiment, so bundles of version 1 count as done.
+    It is that of the earliest version that can express the experiment, so bundles of earlier versions count as done.
     """
-    told = resolved_versions.downgraded(resolved) or resolved
+    told = resolved_versions.in_earliest_version(resolved)
     asked = {key: value for key, value in told.items() if key != "origins"}
     return hashlib.sha256(json.dumps(asked, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Direction;
+use super::{Direction, Hop};
 
 /// One change of the network or of a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -60,6 +60,20 @@ pub enum Action {
         /// Whether they become backup.
         on: bool,
     },
+    /// Sends the packets of a path over other links. Packets that have passed the node where the
+    /// ways part continue on the old one.
+    Reroute {
+        /// Id of the flow.
+        flow: String,
+        /// Index of the path among those of the flow.
+        path: u32,
+        /// The links from the sender to the receiver.
+        there: Vec<Hop>,
+        /// The links from the receiver to the sender.
+        back: Vec<Hop>,
+        /// What causes it.
+        by: RerouteBy,
+    },
     /// Runs a program on a host.
     Exec {
         /// Id of the host.
@@ -67,6 +81,16 @@ pub enum Action {
         /// Program and arguments.
         argv: Vec<String>,
     },
+}
+
+/// What causes a reroute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RerouteBy {
+    /// An event of the description, or an injected one.
+    Description,
+    /// The recovery strategy, after a failure. In real time the controller reroutes by itself.
+    Recovery,
 }
 
 /// How a link is taken out of service.

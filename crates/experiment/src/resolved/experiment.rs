@@ -9,11 +9,11 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::validation::validate;
-use super::{Action, Direction, Flow, HopDirection, Host, Middlebox, ResolvedError};
+use super::{Action, Control, Direction, Flow, HopDirection, Host, Middlebox, ResolvedError};
 use crate::time::Nanos;
 
 /// The schema that this program reads.
-pub const SCHEMA: &str = "mptcplab/experiment/2";
+pub const SCHEMA: &str = "mptcplab/experiment/3";
 
 /// A resolved experiment.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
@@ -40,7 +40,7 @@ pub struct Experiment {
     pub vary: Vary,
     /// The hosts.
     pub hosts: Vec<Host>,
-    /// The routers, switches and access points.
+    /// The routers, switches, access points and OpenFlow switches.
     pub nodes: Vec<Node>,
     /// All interfaces of hosts and nodes.
     pub interfaces: Vec<Interface>,
@@ -53,6 +53,9 @@ pub struct Experiment {
     /// The middleboxes at the ends of links. Packets that leave an interface pass its middleboxes
     /// in this order.
     pub middleboxes: Vec<Middlebox>,
+    /// How switches of kind `openflow` are controlled. `None` if there are none.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub control: Option<Control>,
     /// Flows.
     pub flows: Vec<Flow>,
     /// The events, in ascending order of time.
@@ -105,7 +108,7 @@ pub struct Vary {
     pub events_ppm: u32,
 }
 
-/// A router, switch or access point.
+/// A node that forwards.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Node {
@@ -144,6 +147,8 @@ pub enum NodeKind {
     Switch,
     /// A switch with a radio.
     Ap,
+    /// A switch that forwards as the entries in its tables say, which a controller installs.
+    Openflow,
 }
 
 /// The attachment of a host or node to a link.

@@ -38,6 +38,10 @@ pub struct Flow {
     /// The only interfaces it may use. `None` allows all.
     #[serde(deserialize_with = "Option::deserialize")]
     pub via: Option<Vec<String>>,
+    /// The policy that chose the ways of its paths. `None` if the shortest ways are used, or the
+    /// description lists the nodes.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub policy: Option<String>,
     /// Its paths. The first is the primary path, the only one that UDP uses.
     pub paths: Vec<Path>,
     /// Capacity for payload in bit/s, after the headers of the transport. `None` if a rate is

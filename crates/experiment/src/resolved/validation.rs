@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use thiserror::Error;
 
 use super::{
-    Action, Algorithm, Application, Behaviour, Direction, Element, Experiment, FirstHop, Flow,
+    Action, Algorithm, Application, Behaviour, Direction, Element, Experiment, FirstHop, Flow, Hop,
     HopDirection, HostJitter, InvalidDirection, JitterQuantiles, Layer, Link, Middlebox,
-    MiddleboxDirection, Path, SCHEMA, Video, validate_overhead,
+    MiddleboxDirection, Node, NodeKind, Path, SCHEMA, Video, validate_overhead,
 };
 use crate::addressing::{flow_at_port, pairs_of};
 use crate::algorithms::parameters::{self, Kind};
@@ -127,6 +127,7 @@ struct Declared<'a> {
     interfaces: Ids<'a>,
     media: Ids<'a>,
     links: Ids<'a>,
+    flows: Ids<'a>,
 }
 
 fn validate_behaviours(place: &str, behaviours: &[Behaviour]) -> Validity {
@@ -175,6 +176,7 @@ pub(super) fn validate(experiment: &Experiment) -> Validity {
     for flow in &experiment.flows {
         declared.validate_flow(flow)?;
     }
+    declared.validate_control()?;
     declared.validate_events()
 }
 
@@ -193,7 +195,6 @@ impl<'a> Declared<'a> {
     fn new(experiment: &'a Experiment) -> Result<Self, ResolvedError> {
         let hosts = || experiment.hosts.iter().map(|host| &host.id);
         let nodes = experiment.nodes.iter().map(|node| &node.id);
-        Ids::new("flows", experiment.flows.iter().map(|flow| &flow.id))?;
         Ids::new("events", experiment.events.iter().map(|event| &event.id))?;
         Ok(Self {
             experiment,
@@ -202,6 +203,7 @@ impl<'a> Declared<'a> {
             interfaces: Ids::new("interfaces", experiment.interfaces.iter().map(|i| &i.id))?,
             media: Ids::new("media", experiment.media.iter().map(|medium| &medium.id))?,
             links: Ids::new("links", experiment.links.iter().map(|link| &link.id))?,
+            flows: Ids::new("flows", experiment.flows.iter().map(|flow| &flow.id))?,
         })
     }
 
@@ -409,7 +411,12 @@ impl<'a> Declared<'a> {
             }
         }
         self.validate_families(place, path)?;
-        self.validate_hops(place, path)
+        let place = format!("{place}.hops");
+        if path.routed && path.hops.len() != 2 {
+            let allowed = "the first and the last, between which routers choose";
+            return refuse(place, path.hops.len(), allowed);
+        }
+        self.validate_hops(&place, &path.hops, [&path.local, &path.remote], path.routed)
     }
 
     fn validate_families(&self, place: &str, path: &Path) -> Validity {
@@ -424,25 +431,26 @@ impl<'a> Declared<'a> {
         Ok(())
     }
 
-    /// Checks that the hops lead from the local interface through forwarding nodes to the host of
-    /// the remote one. They may end at another interface of that host, because a host accepts
-    /// packets for all its addresses (RFC 1122, section 3.3.4.2: weak end system).
-    fn validate_hops(&self, place: &str, path: &Path) -> Validity {
-        let place = format!("{place}.hops");
-        if path.routed && path.hops.len() != 2 {
-            let allowed = "the first and the last, between which routers choose";
-            return refuse(place, path.hops.len(), allowed);
-        }
+    /// Checks that hops lead from the first interface through forwarding nodes to the host of the
+    /// second. They may end at another interface of that host, because a host accepts packets for
+    /// all its addresses (RFC 1122, section 3.3.4.2: weak end system).
+    fn validate_hops(
+        &self,
+        place: &str,
+        hops: &[Hop],
+        [first, last]: [&String; 2],
+        routed: bool,
+    ) -> Validity {
         let mut reached: Option<&String> = None;
-        for hop in &path.hops {
-            let link = &self.experiment.links[self.links.find(&place, &hop.link)?];
+        for hop in hops {
+            let link = &self.experiment.links[self.links.find(place, &hop.link)?];
             let (near, far) = match hop.direction {
                 HopDirection::Forward => (&link.a, &link.b),
                 HopDirection::Backward => (&link.b, &link.a),
             };
             let goes_on = match reached {
-                None => *near == path.local,
-                Some(_) if path.routed => true,
+                None => near == first,
+                Some(_) if routed => true,
                 Some(end) => self.is_forwarded(end, near),
             };
             if !goes_on {
@@ -452,10 +460,10 @@ impl<'a> Declared<'a> {
             reached = Some(far);
         }
         match reached {
-            Some(end) if self.node_of(end) == self.node_of(&path.remote) => Ok(()),
+            Some(end) if self.node_of(end) == self.node_of(last) => Ok(()),
             end => {
                 let end = end.map_or("no hops", |end| end.as_str());
-                let allowed = format!("links up to {} or to its host", path.remote);
+                let allowed = format!("links up to {last} or to its host");
                 refuse(place, end, allowed)
             }
         }
@@ -510,8 +518,68 @@ impl<'a> Declared<'a> {
                 let link = &self.experiment.links[index];
                 self.validate_directions(place, link, [forward, backward])?;
             }
+            Action::Reroute {
+                flow,
+                path,
+                there,
+                back,
+                ..
+            } => self.validate_reroute(place, flow, *path, [there, back])?,
             Action::Exec { host, .. } => {
                 self.hosts.find(format!("{place}.host"), host)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn validate_reroute(
+        &self,
+        place: &str,
+        flow: &str,
+        path: u32,
+        [there, back]: [&Vec<Hop>; 2],
+    ) -> Validity {
+        let flow = &self.experiment.flows[self.flows.find(format!("{place}.flow"), flow)?];
+        let Some(path) = flow.paths.get(path as usize) else {
+            let allowed = format!("less than {}, the number of paths", flow.paths.len());
+            return refuse(format!("{place}.path"), path, allowed);
+        };
+        if path.routed {
+            let allowed = "a path whose links the description lists";
+            return refuse(
+                format!("{place}.path"),
+                "one with routers that choose",
+                allowed,
+            );
+        }
+        let ends = [&path.local, &path.remote];
+        self.validate_hops(&format!("{place}.there"), there, ends, false)?;
+        let [local, remote] = ends;
+        self.validate_hops(&format!("{place}.back"), back, [remote, local], false)
+    }
+
+    /// Checks the control of switches, which are there if and only if there is control.
+    fn validate_control(&self) -> Validity {
+        let is_switch = |node: &Node| node.kind == NodeKind::Openflow;
+        let switches = self.experiment.nodes.iter().filter(|node| is_switch(node));
+        let Some(control) = &self.experiment.control else {
+            return match switches.map(|node| &node.id).next() {
+                Some(id) => refuse(format!("nodes.{id}.kind"), "openflow", "with control"),
+                None => Ok(()),
+            };
+        };
+        in_range("control.statistics_ns", control.statistics_ns, 1)?;
+        let detect_ns = control.recovery.detect_ns.unwrap_or(0);
+        in_range("control.recovery.detect_ns", detect_ns, 0)?;
+        for cost in &control.costs {
+            self.links.find("control.costs", &cost.link)?;
+            in_range(format!("control.costs.{}", cost.link), cost.cost, 0)?;
+        }
+        Ids::new("groups", control.srlg.iter().map(|group| &group.id))?;
+        for group in &control.srlg {
+            for link in &group.links {
+                self.links
+                    .find(format!("control.srlg.{}", group.id), link)?;
             }
         }
         Ok(())

@@ -43,15 +43,15 @@ impl Description {
     pub fn flow(&mut self, id: &str, (from, to): (&str, &str), paths: Vec<Value>) {
         self.flows.push(json!({
             "id": id, "group": id, "from": from, "to": to, "opened_by": "from", "transport": "mptcp", "app": {"kind": "bulk", "bytes": null, "duration_ns": null},
-            "cc": ["cubic"], "scheduler": ["kernel_default"], "path_manager": [{"name": "kernel_endpoints"}], "handshake": "primary", "start_ns": 0, "via": null, "paths": paths, "ceiling_bps": null,
+            "cc": ["cubic"], "scheduler": ["kernel_default"], "path_manager": [{"name": "kernel_endpoints"}], "handshake": "primary", "start_ns": 0, "via": null, "policy": null, "paths": paths, "ceiling_bps": null,
         }));
     }
 
     pub fn finish(self) -> Value {
         json!({
-            "schema": "mptcplab/experiment/2", "name": "setup", "title": null, "description": null, "profiles": [], "parameters": {}, "duration_ns": 1_000_000_000_u64,
+            "schema": "mptcplab/experiment/3", "name": "setup", "title": null, "description": null, "profiles": [], "parameters": {}, "duration_ns": 1_000_000_000_u64,
             "vary": {"start_ns": 0, "rtt_ppm": 0, "events_ppm": 0}, "hosts": self.hosts, "nodes": self.nodes, "interfaces": self.interfaces, "subnets": [], "media": [],
-            "links": self.links, "middleboxes": [], "flows": self.flows, "events": [],
+            "links": self.links, "middleboxes": [], "control": null, "flows": self.flows, "events": [],
             "measure": {"every_ns": 100_000_000, "captures": [], "unit_bytes": 65536, "probe_rtt_ns": null}, "expect": [], "user_code": [], "origins": {},
         })
     }

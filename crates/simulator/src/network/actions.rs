@@ -1,6 +1,6 @@
 //! The effects of events on the network.
 
-use experiment::resolved::{Action, InvalidDirection, LinkDownBy};
+use experiment::resolved::{Action, Hop, InvalidDirection, LinkDownBy};
 use experiment::time::Nanos;
 
 use super::{Interface, Network, Passage};
@@ -37,6 +37,13 @@ impl Network {
                 self.links.reconfigure(now, link, forward, backward)?;
                 self.schedule_link(now, link, deadlines);
             }
+            Action::Reroute {
+                flow,
+                path,
+                there,
+                back,
+                ..
+            } => self.reroute((self.flow_of[flow], *path as usize), [there, back]),
             // It only makes hosts send less there.
             Action::SetBackup { .. } => {}
             Action::Exec { .. } => unreachable!("refused by check"),
@@ -86,6 +93,21 @@ impl Network {
                     self.update_passage(end);
                 }
             }
+        }
+    }
+
+    /// Sends packets of a path, named by the indices of its flow and of the path, over other links.
+    fn reroute(&mut self, path: (usize, usize), both: [&[Hop]; 2]) {
+        let [there, back] = both.map(|hops| self.directions(hops));
+        let (ends, interfaces) = (&self.ends, &self.interfaces);
+        let node_before = |direction: u32| {
+            let [beginning, end] = ends[direction as usize / 2];
+            let from = if direction % 2 == 0 { beginning } else { end };
+            interfaces[from as usize].node
+        };
+        for route in self.routes_of_path.get(&path).into_iter().flatten() {
+            self.routes.reroute(*route, &there, node_before);
+            self.routes.reroute(route.reversed(), &back, node_before);
         }
     }
 

@@ -56,13 +56,15 @@ impl Network {
             interface_of,
             interface_at: interfaces_at(experiment),
             link_of: indices(experiment.links.iter().map(|link| &link.id)),
+            flow_of: indices(experiment.flows.iter().map(|flow| &flow.id)),
+            routes_of_path: HashMap::new(),
         })
     }
 
     /// Adds the routes of a TCP flow. A segment between two addresses of the flow takes the route
     /// of their path.
     pub(crate) fn add_flow(&mut self, lookup: &Lookup<'_>, index: usize) {
-        for path in &lookup.experiment.flows[index].paths {
+        for (nth, path) in lookup.experiment.flows[index].paths.iter().enumerate() {
             let pairs = pairs_on_the_way(lookup, &path.local, &path.remote);
             if path.routed {
                 let chosen = self.chosen_path(path);
@@ -70,7 +72,7 @@ impl Network {
                     self.routes.assign_chosen(index, pair, chosen);
                 }
             } else {
-                let route = self.add_listed(path);
+                let route = self.add_listed((index, nth), path);
                 for pair in pairs {
                     self.routes.assign(index, pair, route);
                 }
@@ -79,10 +81,15 @@ impl Network {
     }
 
     /// Adds the route of a path for UDP packets from the first of `ports` to the second, and the
-    /// route back. Returns the route there.
-    pub(crate) fn add_path(&mut self, path: &Path, ports: [u16; 2]) -> RouteId {
+    /// route back. `place` is the index of a flow and that of its path. Returns the route there.
+    pub(crate) fn add_path(
+        &mut self,
+        place: (usize, usize),
+        path: &Path,
+        ports: [u16; 2],
+    ) -> RouteId {
         if !path.routed {
-            return self.add_listed(path);
+            return self.add_listed(place, path);
         }
         let chosen = self.chosen_path(path);
         let [source, destination] = self.addresses_between([chosen.local, chosen.remote]);
@@ -95,10 +102,16 @@ impl Network {
         route.expect("checked: routers lead there")
     }
 
-    fn add_listed(&mut self, path: &Path) -> RouteId {
-        let directions: Vec<_> = path.hops.iter().map(|hop| self.direction(hop)).collect();
+    fn add_listed(&mut self, place: (usize, usize), path: &Path) -> RouteId {
         let [local, remote] = self.ends_of_path(path);
-        self.routes.add_listed(local, remote, &directions)
+        let hops = self.directions(&path.hops);
+        let route = self.routes.add_listed(local, remote, &hops);
+        self.routes_of_path.entry(place).or_default().push(route);
+        route
+    }
+
+    pub(super) fn directions(&self, hops: &[Hop]) -> Vec<u32> {
+        hops.iter().map(|hop| self.direction(hop)).collect()
     }
 
     fn chosen_path(&self, path: &Path) -> ChosenPath {

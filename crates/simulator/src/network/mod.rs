@@ -128,6 +128,10 @@ pub(crate) struct Network {
     interface_of: HashMap<String, usize>,
     interface_at: HashMap<IpAddr, usize>,
     link_of: HashMap<String, usize>,
+    flow_of: HashMap<String, usize>,
+    /// The routes over the links of a path that the description lists, by flow and index of the
+    /// path.
+    routes_of_path: HashMap<(usize, usize), Vec<RouteId>>,
 }
 
 impl Network {
@@ -232,11 +236,24 @@ impl Network {
     fn go_on(&mut self, now: Nanos, packet: Packet, deadlines: &mut Deadlines) -> Option<Fate> {
         match self.routes.direction(packet.hop) {
             Some(direction) => self.send(now, direction, packet, deadlines),
-            None => {
-                let destination = self.routes.get(packet.route).destination;
-                Some(self.deliver(destination as usize, packet))
-            }
+            None => self.end_way(now, packet, deadlines),
         }
+    }
+
+    /// Delivers a packet that has reached the end of its way, unless its route leads elsewhere from
+    /// here by now.
+    fn end_way(
+        &mut self,
+        now: Nanos,
+        mut packet: Packet,
+        deadlines: &mut Deadlines,
+    ) -> Option<Fate> {
+        if let Some(hop) = self.routes.continuation(packet.hop) {
+            packet.hop = hop;
+            return self.go_on(now, packet, deadlines);
+        }
+        let destination = self.routes.get(packet.route).destination;
+        Some(self.deliver(destination as usize, packet))
     }
 
     /// Delivers a packet if its destination has its address. The host accepts it on any of its

@@ -2,8 +2,8 @@
 //! routers.
 //!
 //! The choice of a router depends only on the ends of a packet, so it is made once for all packets
-//! between two ports. A link that is on no path carries nothing. Routes do not change after
-//! failures, because nothing reports failures to the senders.
+//! between two ports. A link that is on no path carries nothing. A route changes only when an event
+//! says so, because nothing reports failures to the senders.
 
 use std::net::SocketAddr;
 
@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 use super::forwarding::Forwarding;
 
 /// One direction of a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RouteId(u32);
 
 impl RouteId {
@@ -55,6 +55,14 @@ pub(super) struct ChosenPath {
     pub(super) ends: [u32; 2],
 }
 
+/// The hops that a route had before it was rerouted. Packets may still be on them.
+struct FormerWay {
+    /// Index of the first hop.
+    first_hop: u32,
+    /// The node at which each hop begins.
+    nodes: Vec<usize>,
+}
+
 /// How packets get from one address to another.
 enum Known {
     /// By routes that the description lists.
@@ -82,6 +90,10 @@ pub(super) struct Routes {
     /// Routes from one end of a subflow to the other: those chosen by routers, both ways, and
     /// routes back for segments with a source route.
     of_ends: FxHashMap<(SocketAddr, SocketAddr), RouteId>,
+    /// The ways that rerouted routes had before.
+    former_ways: FxHashMap<RouteId, Vec<FormerWay>>,
+    /// Where packets continue that reach the end of a former way, by the index of that end.
+    continuations: FxHashMap<u32, u32>,
 }
 
 impl Routes {
@@ -128,6 +140,51 @@ impl Routes {
 
     pub(super) fn get(&self, route: RouteId) -> &Route {
         &self.routes[route.0 as usize]
+    }
+
+    /// Sends packets of a route over other link directions. `node_before` returns the node at which
+    /// a direction begins.
+    ///
+    /// A packet on a former way continues on it up to the first node that is also on the new one.
+    pub(super) fn reroute(
+        &mut self,
+        route: RouteId,
+        hops: &[u32],
+        node_before: impl Fn(u32) -> usize,
+    ) {
+        let former = FormerWay {
+            first_hop: self.get(route).first_hop,
+            nodes: self.directions(route).map(&node_before).collect(),
+        };
+        let new_way = self.hops.len() as u32;
+        self.hops.extend(hops);
+        self.hops.push(END);
+        self.routes[route.0 as usize].first_hop = new_way;
+        let nodes = hops.iter().map(|hop| node_before(*hop));
+        let on_new_way: FxHashMap<_, _> = nodes.zip(new_way..).collect();
+        let ways = self.former_ways.entry(route).or_default();
+        ways.push(former);
+        let nodes = ways
+            .iter()
+            .flat_map(|way| (way.first_hop..).zip(&way.nodes));
+        for (hop, node) in nodes {
+            if let Some(continuation) = on_new_way.get(node) {
+                self.hops[hop as usize] = END;
+                self.continuations.insert(hop, *continuation);
+            }
+        }
+    }
+
+    /// Returns the link directions of a route.
+    fn directions(&self, route: RouteId) -> impl Iterator<Item = u32> {
+        let hops = self.get(route).first_hop..;
+        hops.map_while(|hop| self.direction(hop))
+            .map(|direction| direction as u32)
+    }
+
+    /// Returns where a packet at the end of a way continues, if the route has another by now.
+    pub(super) fn continuation(&self, end: u32) -> Option<u32> {
+        self.continuations.get(&end).copied()
     }
 
     /// Returns the link direction at index `hop`. `None` after the last hop of a route.

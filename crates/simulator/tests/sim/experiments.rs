@@ -17,9 +17,9 @@ pub const SECOND: u64 = 1_000 * MS;
 /// Returns an empty experiment of 1 s.
 pub fn empty() -> Value {
     json!({
-        "schema": "mptcplab/experiment/2", "name": "test", "title": null, "description": null, "profiles": [], "parameters": {},
+        "schema": "mptcplab/experiment/3", "name": "test", "title": null, "description": null, "profiles": [], "parameters": {},
         "duration_ns": SECOND, "vary": {"start_ns": 0, "rtt_ppm": 0, "events_ppm": 0}, "hosts": [], "nodes": [], "interfaces": [],
-        "subnets": [{"id": 0, "ipv4": "10.1.1.0/24", "ipv6": "fd00:1:1::/64"}], "media": [], "links": [], "middleboxes": [], "flows": [], "events": [],
+        "subnets": [{"id": 0, "ipv4": "10.1.1.0/24", "ipv6": "fd00:1:1::/64"}], "media": [], "links": [], "middleboxes": [], "control": null, "flows": [], "events": [],
         "measure": {"every_ns": 100 * MS, "captures": [], "unit_bytes": 64000, "probe_rtt_ns": null}, "expect": [], "user_code": [], "origins": {},
     })
 }
@@ -29,6 +29,14 @@ pub fn direction() -> Value {
     json!({
         "rate_bps": 12_000_000, "overhead_bytes": 0, "delay_ns": 10 * MS, "jitter_ns": 0, "reorder": false, "loss": {"kind": "none"},
         "loss_at": "egress", "queue": {"kind": "drop_tail", "limit_packets": 100, "limit_bytes": null}, "trace": null,
+    })
+}
+
+/// Returns the control of switches with entries installed from the start, and without recovery.
+pub fn control() -> Value {
+    json!({
+        "install": "proactive", "command": null, "discover": false, "statistics_ns": 500 * MS, "costs": [], "srlg": [],
+        "recovery": {"strategy": "none", "parameters": {}, "detect_ns": null},
     })
 }
 
@@ -50,7 +58,7 @@ pub fn set_jitter(experiment: &mut Value, [p50, p90, p99, max]: [u64; 4]) {
     }
 }
 
-/// Adds a router, switch or ap.
+/// Adds a router, switch, ap or openflow switch.
 pub fn add_node(experiment: &mut Value, id: &str, kind: &str) {
     push(
         &mut experiment["nodes"],
@@ -98,7 +106,7 @@ pub fn add_flow(experiment: &mut Value, id: &str, links: &[&str], app: Value) {
         .collect();
     let flow = json!({
         "id": id, "group": id, "from": node_of(&local), "to": node_of(&remote), "opened_by": "from", "transport": "udp", "app": app,
-        "cc": [], "scheduler": [], "path_manager": [], "handshake": "primary", "start_ns": 0, "via": null, "ceiling_bps": null,
+        "cc": [], "scheduler": [], "path_manager": [], "handshake": "primary", "start_ns": 0, "via": null, "policy": null, "ceiling_bps": null,
         "paths": [{"local": local, "remote": remote, "hops": hops, "routed": false, "rate_bps": null, "ceiling_bps": null, "rtt_ns": 20 * MS}],
     });
     push(&mut experiment["flows"], flow);

@@ -12,6 +12,7 @@ mod middleboxes;
 mod next_hops;
 mod random_faults;
 mod refusals;
+mod reroutes;
 mod streams;
 mod tables;
 mod topologies;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use simulator::{QueueKind, Simulation, capabilities, check};
 
 use crate::experiments::{
-    MS, SECOND, add_event, cbr, direction, pair, set_jitter, start, with_node_between,
+    MS, SECOND, add_event, cbr, control, direction, pair, set_jitter, start, with_node_between,
 };
 
 fn valid() -> Value {
@@ -77,8 +77,8 @@ fn what_the_schema_does_not_have_is_refused() {
             .contains("unknown field `surprise`")
     );
     assert!(
-        error_after(|e| e["schema"] = json!("mptcplab/experiment/3"))
-            .contains("allowed is mptcplab/experiment/2")
+        error_after(|e| e["schema"] = json!("mptcplab/experiment/4"))
+            .contains("allowed is mptcplab/experiment/3")
     );
     assert!(error_after(|e| e["duration_ns"] = json!(1.5)).contains("floating point"));
 }
@@ -144,6 +144,7 @@ fn ids_that_nothing_has_are_refused() {
         json!({"kind": "link_down", "link": "nobody", "by": "cut"}),
         json!({"kind": "address_add", "interface": "nobody"}),
         json!({"kind": "exec", "host": "nobody", "argv": []}),
+        json!({"kind": "reroute", "flow": "nobody", "path": 0, "there": [], "back": [], "by": "description"}),
         json!({"kind": "set_link", "link": "nobody", "forward": direction(), "backward": direction()}),
     ] {
         unknown(
@@ -151,6 +152,48 @@ fn ids_that_nothing_has_are_refused() {
             error_after(|e| add_event(e, MS, action)),
         );
     }
+}
+
+#[test]
+fn a_reroute_over_links_that_do_not_join_is_refused() {
+    let reroute = |there: &[(&str, &str)], back: &[(&str, &str)]| {
+        let hops = |hops: &[(&str, &str)]| -> Vec<_> {
+            let hops = hops.iter();
+            hops.map(|(link, direction)| json!({"link": link, "direction": direction}))
+                .collect()
+        };
+        json!({"kind": "reroute", "flow": "bulk", "path": 0, "there": hops(there), "back": hops(back), "by": "recovery"})
+    };
+    let there = [("first", "forward"), ("second", "forward")];
+    let back = [("second", "backward"), ("first", "backward")];
+    let mut valid = valid();
+    add_event(&mut valid, MS, reroute(&there, &back));
+    Experiment::from_json(&valid.to_string()).expect("no error");
+    for (place, action) in [
+        ("there", reroute(&there[..1], &back)),
+        ("there", reroute(&there[1..], &back)),
+        ("back", reroute(&there, &there)),
+        ("back", reroute(&there, &[])),
+    ] {
+        let error = error_after(|e| add_event(e, MS, action));
+        assert!(
+            error.contains(&format!("events.e0.action.{place}")),
+            "{error}"
+        );
+    }
+    let mut action = reroute(&there, &back);
+    action["path"] = json!(1);
+    let error = error_after(|e| add_event(e, MS, action));
+    assert!(
+        error.contains("less than 1, the number of paths"),
+        "{error}"
+    );
+}
+
+#[test]
+fn openflow_switches_need_control() {
+    let error = error_after(|e| e["nodes"][0]["kind"] = json!("openflow"));
+    assert!(error.contains("nodes.middle.kind"), "{error}");
 }
 
 /// Gives an interface an IPv6 address instead of its IPv4 address.
@@ -407,6 +450,17 @@ fn what_is_listed_as_missing_is_what_check_refuses() {
         json!({"kind": "exec", "host": "client", "argv": ["true"]}),
     ] {
         ask("action", &|e| add_event(e, MS, action.clone()));
+    }
+    for (prefix, change) in [
+        ("install", json!({"install": "reactive"})),
+        ("control", json!({"command": ["true"]})),
+        ("control", json!({"discover": true})),
+    ] {
+        ask(prefix, &|e| {
+            e["control"] = control();
+            let control = e["control"].as_object_mut().expect("an object");
+            control.extend(change.as_object().expect("an object").clone());
+        });
     }
     for stack in ["backend", "kernel", "userspace"] {
         ask("stack", &|e| e["hosts"][0]["stack"] = json!(stack));

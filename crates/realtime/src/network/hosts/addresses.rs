@@ -215,7 +215,7 @@ fn places_of(experiment: &Experiment) -> Vec<PlacePlan> {
     let nodes = experiment.nodes.iter().map(|node| {
         let kind = match node.kind {
             NodeKind::Router => PlaceKind::Router,
-            NodeKind::Switch | NodeKind::Ap => PlaceKind::Switch,
+            NodeKind::Switch | NodeKind::Ap | NodeKind::Openflow => PlaceKind::Switch,
         };
         place(&node.id, kind, None)
     });
