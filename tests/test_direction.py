@@ -24,6 +24,7 @@ ALLOWED: dict[str, set[str]] = {
     "consent": {"algorithms", "callers", "errors"},
     "document": {"errors"},
     "shortest_ways": set(),
+    "paths": {"errors"},
     "topology": {"shortest_ways", "units", "errors"},
     "experiment": BASE | {"behaviours", "card", "resolved_versions"},
     "picture": {"units"},

@@ -40,7 +40,7 @@ def test_a_wrong_output_fails_with_what_was_found(
     assert lines[-1] == "vectors: 1 passed, 1 failed, 0 pending"
 
 
-@pytest.mark.parametrize("identifier", ["liax.alpha.1", "metric.jainx.1"])
+@pytest.mark.parametrize("identifier", ["liax.alpha.1", "metric.jainx.1", "paths.yenx.1"])
 def test_an_id_that_nobody_knows_fails(
     identifier: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,11 +11,13 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from mptcplab import metrics
+from mptcplab.paths import POLICIES, Edge, Graph, NoWaysError, Way
 
 Inputs = dict[str, Any]
 Outputs = dict[str, Any]
@@ -73,7 +75,40 @@ def completion(inputs: Inputs) -> Outputs:
     }
 
 
-METRICS: dict[str, Callable[[Inputs], Outputs]] = {
+def _graph(costs: dict[str, dict[str, int]]) -> Graph:
+    """Returns the graph of a vector, which lists every edge at both of its nodes."""
+    return Graph(
+        Edge(f"{near}-{far}", (near, far), cost) for near, at in costs.items() for far, cost in at.items() if near < far
+    )
+
+
+def _ways(policy: str, inputs: Inputs, count: int) -> list[Way] | None:
+    try:
+        return POLICIES[policy].function(_graph(inputs["graph"]), inputs["src"], inputs["dst"], count)
+    except NoWaysError:
+        return None
+
+
+def _costs_and_nodes(inputs: Inputs, ways: list[Way] | None) -> object:
+    graph = _graph(inputs["graph"])
+    return ways and [[graph.cost_of(way), list(graph.nodes_of(way, inputs["src"]))] for way in ways]
+
+
+def yen(inputs: Inputs) -> Outputs:
+    return {"paths": _costs_and_nodes(inputs, _ways("k_shortest", inputs, inputs["k"]))}
+
+
+def disjoint_pair(policy: str, inputs: Inputs) -> Outputs:
+    return {"pair": _costs_and_nodes(inputs, _ways(policy, inputs, 2))}
+
+
+def maximally_disjoint(inputs: Inputs) -> Outputs:
+    ways = _ways("maximally_disjoint", inputs, 2) or []
+    shared = sorted(set.intersection(*map(set, ways)))
+    return {"paths": _costs_and_nodes(inputs, ways), "shared_edges": [edge.split("-") for edge in shared]}
+
+
+COMPUTATIONS: dict[str, Callable[[Inputs], Outputs]] = {
     "metric.jain": lambda inputs: {"J": metrics.jain_index(inputs["x"])},
     "metric.jitter": jitter,
     "metric.reorder": reordering,
@@ -81,6 +116,10 @@ METRICS: dict[str, Callable[[Inputs], Outputs]] = {
     "metric.recovery": recovery,
     "metric.gap": gap,
     "metric.fct": completion,
+    "paths.yen": yen,
+    "paths.edge": partial(disjoint_pair, "edge_disjoint"),
+    "paths.node": partial(disjoint_pair, "node_disjoint"),
+    "paths.maxdis": maximally_disjoint,
 }
 
 
@@ -92,8 +131,8 @@ def agrees(expected: object, found: object, rel_tolerance: float) -> bool:
 
 
 def difference(vector: dict[str, Any]) -> str | None:
-    """Returns the difference between the expected and the actual outputs of a metric's vector; None without one."""
-    compute = METRICS.get(".".join(vector["id"].split(".")[:2]))
+    """Returns the difference between the expected and the actual outputs of a vector; None without one."""
+    compute = COMPUTATIONS.get(".".join(vector["id"].split(".")[:2]))
     if compute is None:
         return "no family of vectors has such an id"
     found = compute(vector["inputs"])
@@ -103,9 +142,9 @@ def difference(vector: dict[str, Any]) -> str | None:
     return None
 
 
-def run_metrics(file: Path) -> tuple[int, int]:
-    """Runs the vectors of metrics. Returns how many passed and how many failed."""
-    vectors = [v for v in json.loads(file.read_text())["vectors"] if v["id"].split(".")[0] == "metric"]
+def run_python(file: Path) -> tuple[int, int]:
+    """Runs the vectors of metrics and paths. Returns how many passed and how many failed."""
+    vectors = [v for v in json.loads(file.read_text())["vectors"] if v["id"].split(".")[0] in ("metric", "paths")]
     differences = {vector["id"]: difference(vector) for vector in vectors}
     failed = {identifier: why for identifier, why in differences.items() if why is not None}
     for identifier, why in failed.items():
@@ -132,7 +171,7 @@ def run_crates(file: Path) -> list[tuple[int, ...]]:
 
 def main() -> int:
     file = Path(os.environ.get("MPTCPLAB_VECTORS", ROOT / "tests" / "vectors.json")).resolve()
-    counts = [*run_crates(file), (*run_metrics(file), 0)]
+    counts = [*run_crates(file), (*run_python(file), 0)]
     passed, failed, pending = map(sum, zip(*counts, strict=True))
     print(f"vectors: {passed} passed, {failed} failed, {pending} pending")
     return 1 if failed else 0

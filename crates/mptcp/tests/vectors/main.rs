@@ -3,7 +3,7 @@
 //!
 //! The file is that of `MPTCPLAB_VECTORS`, or else `tests/vectors.json`. Each vector has an id. Its
 //! first parts name a family, and each file here has a table of families. `make vectors` adds the
-//! vectors of the metrics, which are written in Python, and those of the simulator's routers.
+//! vectors of metrics and paths, which are written in Python, and those of the simulator's routers.
 
 mod comparison;
 mod congestion;
@@ -31,11 +31,11 @@ const TABLES: &[&[Family]] = &[
 ];
 
 /// Families whose vectors cannot be run yet, and why.
-const PENDING: &[(&str, &str)] = &[("paths", "there is no path selection yet")];
+const PENDING: &[(&str, &str)] = &[];
 
-/// Families that are not part of the engine: `tests/vectors.py` runs those of metrics,
+/// Families that are not part of the engine: `tests/vectors.py` runs those of metrics and paths,
 /// `crates/experiment/tests` those of routers.
-const ELSEWHERE: &[&str] = &["metric", "ecmp"];
+const ELSEWHERE: &[&str] = &["metric", "paths", "ecmp"];
 
 /// The result of a vector.
 enum Outcome {
