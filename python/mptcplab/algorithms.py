@@ -143,6 +143,12 @@ def is_object(name: str) -> bool:
     return name.endswith(".bpf.o")
 
 
+def is_class(name: str) -> bool:
+    """Whether a name means a class in a Python file of a user's own."""
+    found = _OF_A_USER.fullmatch(name)
+    return found is not None and found["file"] is not None
+
+
 def is_in_crate(name: str) -> bool:
     """Whether it is an algorithm of a simulator of a user's own."""
     return name.startswith("crate:")

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from mptcplab.shortest_ways import ShortestWays
 
-NodeKind: TypeAlias = Literal["host", "router", "switch", "ap"]
+NodeKind: TypeAlias = Literal["host", "router", "switch", "ap", "openflow"]
 Family: TypeAlias = Literal["ipv4", "ipv6"]
 Value = TypeVar("Value")
 IPv4: TypeAlias = ipaddress.IPv4Interface
@@ -24,12 +24,21 @@ _MOST_PER_SUBNET = 254
 
 
 @dataclass(frozen=True)
+class Value:
+    """A value that a generator gives a field of one link, with its origin in words."""
+
+    value: str
+    note: str
+
+
+@dataclass(frozen=True)
 class PlannedLink:
-    """A link of a generator. `role` selects the generator's settings that apply to it."""
+    """A link of a generator. `role` selects the generator's settings that apply to it, in place of `values`."""
 
     id: str
     ends: tuple[str, str]
     role: str = "link"
+    values: Mapping[str, Value] = field(default_factory=dict)
 
 
 @dataclass
@@ -96,6 +105,15 @@ def fattree(k: int, homes: int) -> Blueprint:
     return plan
 
 
+def attached(plan: Blueprint, hosts: Mapping[str, str], interfaces: int) -> None:
+    """Adds hosts, each with a number of interfaces eth0, eth1 .. at its node. Their links are named HOST-eth0 .."""
+    for host, node in hosts.items():
+        plan.hosts.append(host)
+        plan.links += [
+            PlannedLink(f"{host}-eth{number}", (f"{host}.eth{number}", node), "access") for number in range(interfaces)
+        ]
+
+
 # ---- wiring --------------------------------------------------------------------------------------------------------
 
 
@@ -151,7 +169,7 @@ class Network:
 
     def is_layer2(self, node: str) -> bool:
         """Returns whether the node forwards frames. Such a node joins its links to one subnet."""
-        return self.kinds[node] in ("switch", "ap")
+        return self.kinds[node] in ("switch", "ap", "openflow")
 
     def ports_of(self, node: str) -> list[Port]:
         """Returns the ports of a node in order of declaration."""

@@ -157,6 +157,43 @@ class Shorthand(Model):
         return reference
 
 
+class Choice(Model):
+    """A choice by its name, or `NAME: {..}` with its settings."""
+
+    name: str
+    """Its name."""
+
+    @classmethod
+    def known(cls, name: str) -> str:
+        """Returns the name. Raises an error of `described` if it is unknown."""
+        raise NotImplementedError
+
+    @classmethod
+    def settings(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the fields beside the name that the mapping behind the name gives."""
+        return dict(given)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_one_line(cls, data: Any) -> Any:
+        if isinstance(data, str):
+            return {"name": cls.known(data)}
+        if isinstance(data, BaseModel):
+            return data
+        if isinstance(data, Mapping) and isinstance(data.get("name"), str):
+            return {**data, "name": cls.known(data["name"])}
+        if isinstance(data, Mapping) and len(data) == 1:
+            ((name, given),) = data.items()
+            if isinstance(name, str) and isinstance(given, Mapping):
+                return {**cls.settings(given), "name": cls.known(name)}
+        raise described(f"found {data!r}", "a name, or NAME: {SETTING: VALUE}")
+
+    @model_serializer(mode="wrap")
+    def _to_one_line(self, handler: SerializerFunctionWrapHandler) -> Any:
+        others = {key: value for key, value in handler(self).items() if key != "name" and value not in (None, {})}
+        return {self.name: others} if others else self.name
+
+
 class Directions(Model, Generic[T]):
     """A value for each direction of a link. A direction that is left out keeps the default."""
 

@@ -13,6 +13,7 @@ from mptcplab import document
 from mptcplab.document import Node
 from mptcplab.experiment import overrides, profiles
 from mptcplab.experiment.base import Model, Name, plain
+from mptcplab.experiment.control import Control
 from mptcplab.experiment.events import Event
 from mptcplab.experiment.family import Combination, chosen, combinations, member_name
 from mptcplab.experiment.family_metrics import FamilyMetric, family_metrics
@@ -128,7 +129,7 @@ class Experiment(Model):
     hosts: dict[Name, Host] = {}
     """The ends of flows, by name."""
     nodes: dict[Name, NetworkNode] = {}
-    """Routers, switches and access points, by name."""
+    """Routers, switches, access points and OpenFlow switches, by name."""
     media: dict[Name, Medium] = {}
     """Media, channels that links share, by name."""
     links: dict[Name, Link] = {}
@@ -136,6 +137,8 @@ class Experiment(Model):
     middleboxes: list[Middlebox] = []
     """Elements at the ends of links that change TCP. Packets that leave an interface pass its
     middleboxes in this order, arriving packets in the opposite order."""
+    control: Control | None = None
+    """Control of the nodes of kind `openflow`; without it, that of `control: {}`."""
     reachability: Literal["declared", "all_pairs"] = "declared"
     """`declared`: a route exists only where the description has a path. `all_pairs`: each interface of
     a host can be reached over each of its links, so eight parallel links make 64 address pairs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from mptcplab.experiment.base import (
     ONE_OR_MORE,
@@ -57,6 +57,16 @@ class Sequence(Model):
     """Time from the last failure to the first return; default `every`."""
 
 
+class RiskGroup(Model):
+    """A group of links that fail together."""
+
+    srlg: str
+    """Its name under `control`."""
+
+
+LINK_OR_GROUP = Discriminator(lambda value: "<link>" if isinstance(value, str) else "<group>")
+
+
 class Event(Model):
     """One action at one time. Events of one instant happen in the order of the file."""
 
@@ -85,12 +95,19 @@ class Event(Model):
     """With `set`: the new loss."""
     queue: QueuePerDirection | None = None
     """With `set`: the new queue. A limit in `bdp` is computed with the new rate and delay."""
-    outage: str | None = Field(None, description="the link that is interrupted `for` a time", examples=["wifi"])
+    outage: Annotated[Annotated[str, Tag("<link>")] | Annotated[RiskGroup, Tag("<group>")], LINK_OR_GROUP] | None = Field(
+        None, description="the link, or the group of links, that is interrupted `for` a time", examples=["wifi"]
+    )
     for_: Duration | None = Field(None, alias="for", description="with `outage`: how long", examples=["300ms"])
     by: Literal["cut", "drop_rule", "port_down"] | None = None
     """With `outage`: how the link is interrupted. `cut` (default) also drops packets in the queue and
     on the link, `drop_rule` only packets offered to it, and `port_down` takes down the ports of
     routers, switches and access points on it."""
+    reroute: str | None = Field(None, description="the flow of which a path takes another way", examples=["bulk"])
+    path: Annotated[int, Field(ge=1)] | None = None
+    """With `reroute`: the number of the path among those of the flow; default 1."""
+    over: Annotated[list[str], Field(min_length=1)] | None = Field(None, examples=[["uk", "hr", "de"]])
+    """With `reroute`: the nodes between the two hosts, in order."""
     handover: Handover | None = None
     """Moves from one interface to another, with the time that takes."""
     sequence: Sequence | None = None
@@ -141,6 +158,7 @@ ACTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "up": ((), ()),
     "set": ((), LINK_CHANGES),
     "outage": (("for_",), ("by",)),
+    "reroute": (("over",), ("path",)),
     "handover": ((), ()),
     "sequence": ((), ()),
     "add_address": ((), ()),

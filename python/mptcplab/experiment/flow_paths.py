@@ -296,6 +296,7 @@ def _flow(single: SingleFlow, paths: list[form.Path], ceiling_bps: int | None) -
         "handshake": flow.handshake,
         "start_ns": int(flow.start),
         "via": None if flow.via is None else expanded(flow.via),
+        "policy": None,
         "paths": paths,
         "ceiling_bps": ceiling_bps,
     }

@@ -12,6 +12,7 @@ from pydantic_core import CoreSchema
 
 from mptcplab import algorithms
 from mptcplab.experiment.base import ONE_OR_MORE, Model, described, one_of
+from mptcplab.experiment.control import Policy
 from mptcplab.units import Duration, Rate, Size
 
 
@@ -323,6 +324,8 @@ class Flow(Model):
         description="in place of shortest paths: for each path, the nodes between the two hosts, in order",
         examples=[[["uk", "hr", "de"]]],
     )
+    policy: Policy | None = None
+    """How its ways through OpenFlow switches are chosen; default that of `control`."""
     start: Duration = Duration(0)
     """Start of the flow, from the start of the run."""
     parallel: Annotated[int, Field(ge=1, le=1000)] = 1

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
 from mptcplab import topology
 from mptcplab.document import Node
+from mptcplab.experiment import graph_files
 from mptcplab.experiment.base import Model, Name, described, one_of
 from mptcplab.experiment.hosts import HeaderHash, NextHop, check_hash
 from mptcplab.experiment.links import RIVALS, LinkSettings
+from mptcplab.experiment.validation import at
+from mptcplab.experiment.geant import geant5
 
 
 class FatTree(LinkSettings):
@@ -72,6 +77,34 @@ class FullMesh(LinkSettings):
     """Number of hosts."""
 
 
+class Attachment(LinkSettings):
+    """Nodes with hosts, whose links have these settings where nothing else gives them."""
+
+    kind: Literal["router", "switch", "openflow"] = "openflow"
+    """Kind of the nodes."""
+    attach: Annotated[int, Field(ge=1, le=8)] = 1
+    """Interfaces of each host at its node: eth0, eth1 .."""
+    access: LinkSettings = LinkSettings()
+    """The links HOST-eth0 .. of the hosts."""
+
+
+class Geant5(Attachment):
+    """The switches uk, de, nl, hr and x5 of GEANT in full mesh, with links such as uk-de, and hosts h-uk .."""
+
+    scale: Annotated[int, Field(ge=1, le=1000)] = 1
+    """Divides the rates and multiplies the delays of the links between switches."""
+
+
+class GraphFile(Attachment):
+    """Nodes and links of a GML or GraphML file, as in the Internet Topology Zoo. `LinkSpeedRaw` is the
+    rate of a link; the coordinates of its ends give its delay."""
+
+    file: str = Field(examples=["./Geant2012.gml"])
+    """The file, relative to the description."""
+    hosts: Literal["all"] | list[str] = "all"
+    """The nodes that have a host h-NODE."""
+
+
 class Topology(Model):
     """Hosts, nodes and links made by exactly one of these generators. The description may add others."""
 
@@ -85,14 +118,18 @@ class Topology(Model):
     """Hosts on a switch."""
     full_mesh: FullMesh | None = None
     """A link between each pair of hosts."""
+    geant5: Geant5 | None = None
+    """Five OpenFlow switches of GEANT, each with a host."""
+    graph: GraphFile | None = None
+    """The nodes and links of a file, with hosts."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Topology:
         one_of(self, list(type(self).model_fields), "topology")
         return self
 
-    def blueprint(self) -> topology.Blueprint:
-        """Returns the hosts, nodes and links that the generator makes."""
+    def blueprint(self, folder: Path) -> topology.Blueprint:
+        """Returns the hosts, nodes and links that the generator makes. Files are relative to `folder`."""
         if self.fattree:
             return topology.fattree(self.fattree.k, self.fattree.homes)
         if self.parallel_links:
@@ -103,11 +140,23 @@ class Topology(Model):
             return topology.star(self.star.n)
         if self.full_mesh:
             return topology.full_mesh(self.full_mesh.n)
+        if self.geant5:
+            return geant5(self.geant5.kind, self.geant5.attach, self.geant5.scale)
+        if self.graph:
+            hosts = None if self.graph.hosts == "all" else self.graph.hosts
+            return graph_files.graph(folder / self.graph.file, self.graph.kind, hosts, self.graph.attach)
         raise described("topology is empty")
 
 
+def _fields_of(annotation: Any) -> list[str]:
+    """Returns the fields of the model in an annotation `Model | None`."""
+    return [name for one in get_args(annotation) if isinstance(one, type) and issubclass(one, Model) for name in one.model_fields]
+
+
 _NODE_FIELDS = ("next_hop", "hash")
-_OWN_FIELDS = (*_NODE_FIELDS, "k", "homes", "n", "between", "left", "right", "bottleneck", "access")
+_OWN_FIELDS = {
+    *(name for kind in Topology.model_fields.values() for name in _fields_of(kind.annotation)),
+} - set(LinkSettings.model_fields)
 
 
 def expanded(tree: Node, settings: Topology, section: Node) -> Node:
@@ -115,7 +164,9 @@ def expanded(tree: Node, settings: Topology, section: Node) -> Node:
     gives for one of them by its name come first.
     """
     generator = next(iter(section.mapping.values()))
-    plan = settings.blueprint()
+    folder = Path(section.source.file).parent if section.source.file else Path()
+    with at(section, *section.mapping):
+        plan = settings.blueprint(folder)
     empty = Node({}, section.source)
     made: dict[str, dict[str, Node]] = {
         "hosts": dict.fromkeys(plan.hosts, empty),
@@ -153,5 +204,11 @@ def _link(generator: Node, link: topology.PlannedLink) -> Node:
     if link.role == "access" and settings is generator:
         settings = Node({}, generator.source)
     fields = {key: node for key, node in settings.mapping.items() if key not in _OWN_FIELDS}
+    rivals = {rival for key in fields for rival in (key, *RIVALS.get(key, ()))}
+    fields |= {
+        key: Node(given.value, replace(generator.source, note=given.note))
+        for key, given in link.values.items()
+        if key not in rivals
+    }
     ends = Node([Node(end, generator.source) for end in link.ends], generator.source)
     return Node({"between": ends, **fields}, generator.source)

@@ -165,8 +165,9 @@ class Host(Model):
 class NetworkNode(Model):
     """A node between hosts: a router joins subnets, a switch or access point extends one."""
 
-    kind: Literal["router", "switch", "ap"]
-    """Kind of node. Routers forward packets; switches and access points forward frames."""
+    kind: Literal["router", "switch", "ap", "openflow"]
+    """Kind of node. Routers forward packets; switches and access points forward frames; `openflow` is a
+    switch under `control`."""
     next_hop: NextHop | None = None
     """For routers: how one of several equal next hops is chosen. By default packets follow the path
     of their flow."""

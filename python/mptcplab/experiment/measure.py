@@ -29,6 +29,8 @@ class Measure(Model):
     """Size of the data units of a stream, whose delivery times are recorded."""
     probe: ProbeSettings | None = None
     """Probes on every path of every flow."""
+    control: Duration = Duration("500ms")
+    """Interval of the counters of OpenFlow switches."""
 
 
 class Vary(Model):

@@ -102,6 +102,7 @@ class _Resolution:
             "media": media,
             "links": links,
             "middleboxes": middleboxes,
+            "control": None,
             "flows": flows,
             "events": self._events(changeable),
             "measure": self._measure(),

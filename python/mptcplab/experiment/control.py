@@ -1,0 +1,87 @@
+"""The control of OpenFlow switches: costs of links, policies of flows, recovery, and when entries are installed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from mptcplab import algorithms
+from mptcplab.experiment.base import Choice, Model, Name, described, nearest_hint
+from mptcplab.paths import POLICIES
+from mptcplab.recovery import STRATEGIES
+from mptcplab.units import Duration
+
+
+class Policy(Choice):
+    """The policy by which a flow gets its ways through OpenFlow switches: its name, or `NAME: {..}` with
+    settings."""
+
+    at_least: Annotated[int, Field(ge=1)] | None = None
+    """Number of ways that suffice if the network has fewer than the flow has paths; default all."""
+    weights: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1)] | None = None
+    """With `weighted`: the weights of the cheapest ways, in their order; default the inverse of their costs."""
+
+    @classmethod
+    def known(cls, name: str) -> str:
+        if name not in POLICIES:
+            raise described(f"unknown policy '{name}'{nearest_hint(name, list(POLICIES))}", ", ".join(POLICIES))
+        return name
+
+    @model_validator(mode="after")
+    def _settings_have_effect(self) -> Policy:
+        if self.weights is not None and self.name != "weighted":
+            raise described(f"'weights' has no effect on policy {self.name}", "policy weighted", field="weights")
+        return self
+
+
+class Recovery(Choice):
+    """What happens below the transport when a link fails: the name of a strategy, `./FILE.py:CLASS`, or
+    one of them with its settings."""
+
+    detect: Annotated[
+        Annotated[Literal["port"], Tag("<word>")] | Annotated[Duration, Tag("<time>")],
+        Discriminator(lambda value: "<word>" if value == "port" else "<time>"),
+    ] = "port"
+    """How a failure is noticed: `port` by the port status of a switch, or after a given time."""
+    parameters: dict[str, Any] = {}
+    """What the strategy is given, by name."""
+
+    @classmethod
+    def known(cls, name: str) -> str:
+        if name in STRATEGIES or algorithms.is_class(name):
+            return name
+        hint = nearest_hint(name, list(STRATEGIES))
+        raise described(f"unknown strategy '{name}'{hint}", f"{', '.join(STRATEGIES)}, or ./FILE.py:CLASS")
+
+    @classmethod
+    def settings(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        parameters = {key: value for key, value in given.items() if key != "detect"}
+        return {"parameters": parameters} | ({"detect": given["detect"]} if "detect" in given else {})
+
+
+class Control(Model):
+    """Control of the nodes of kind `openflow`."""
+
+    cost: Annotated[
+        Annotated[Literal["delay", "hops"], Tag("<word>")]
+        | Annotated[dict[Name, Annotated[int, Field(ge=1)]], Tag("<weights>")],
+        Discriminator(lambda value: "<word>" if isinstance(value, str) else "<weights>"),
+    ] = "delay"
+    """The cost of a link, the same in both directions: its delay, 1 for each, or weights by link, where
+    other links have 1."""
+    policy: Policy = Policy(name="shortest")
+    """The policy of flows that say none."""
+    srlg: dict[Name, Annotated[list[str], Field(min_length=1)]] = Field(
+        {}, description="groups of links that fail together, by name", examples=[{"tunnel": ["uk-de", "uk-nl"]}]
+    )
+    recovery: Recovery = Recovery(name="none")
+    """What happens below the transport when a link fails."""
+    install: Literal["proactive", "reactive"] = "proactive"
+    """When switches get the entries of a flow: before the run, or when its first packet arrives."""
+    command: Annotated[list[str], Field(min_length=1)] | None = Field(
+        None, description="a controller of your own: its program and arguments", examples=[["./controller.py"]]
+    )
+    discover: bool = False
+    """Whether the controller discovers the links by LLDP, and refuses a network that is not as described."""
