@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
 from typing import NamedTuple
@@ -32,6 +32,7 @@ from mptcplab.paths import (
     srlg_disjoint,
     weighted,
 )
+from random_graphs import all_ways, graphs, total
 
 
 class Case(NamedTuple):
@@ -42,32 +43,8 @@ class Case(NamedTuple):
 
 
 @st.composite
-def cases(draw: st.DrawFn, least: int = 1, most: int = 3) -> Case:
-    """Draws a multigraph, with edges of cost 0 and of equal cost, and two of its nodes."""
-    nodes = draw(st.permutations("abcdef"))[: draw(st.integers(2, 6))]
-    pairs = list(combinations(nodes, 2))
-    groups = st.frozensets(st.sampled_from(["channel", "tunnel", "bridge"]), max_size=1)
-    drawn = draw(st.lists(st.tuples(st.sampled_from(pairs), st.integers(0, 4), groups), max_size=9))
-    edges = [Edge(f"e{index}", ends, cost, shared) for index, (ends, cost, shared) in enumerate(drawn)]
-    return Case(Graph(edges, nodes), nodes[0], nodes[-1], draw(st.integers(least, most)))
-
-
-def all_ways(graph: Graph, source: str, target: str) -> list[Way]:
-    """Returns all ways without a loop, in order of cost, then nodes, then edges."""
-
-    def onward(nodes: tuple[str, ...], way: Way) -> Iterator[tuple[int, tuple[str, ...], Way]]:
-        if nodes[-1] == target:
-            yield sum(graph.edges[edge].cost for edge in way), nodes, way
-            return
-        for edge in graph.edges.values():
-            if nodes[-1] in edge.ends and edge.far_end(nodes[-1]) not in nodes:
-                yield from onward((*nodes, edge.far_end(nodes[-1])), (*way, edge.id))
-
-    return [way for _, _, way in sorted(onward((source,), ()))]
-
-
-def total(graph: Graph, ways: Iterable[Way]) -> int:
-    return sum(graph.edges[edge].cost for way in ways for edge in way)
+def cases(draw: st.DrawFn, most: int = 3) -> Case:
+    return Case(*draw(graphs()), draw(st.integers(1, most)))
 
 
 def share_nothing(parts: Iterable[Iterable[str]]) -> bool:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
-import inspect
-import linecache
 import sys
 import threading
 import time
@@ -13,11 +10,11 @@ import traceback
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from mptcplab import algorithms, consent
 from mptcplab.errors import RunFailed, SpecError
+from mptcplab.user_classes import MODULE, check_parameters, class_of, module_of
 
 if TYPE_CHECKING:
     from mptcplab.backends.adapters import Scheduler
@@ -26,8 +23,6 @@ if TYPE_CHECKING:
 Make = Callable[[str, object], object]
 Classes = dict[str, dict[str, Make]]
 
-#: Prefix of the names of modules made from files.
-MODULE = "user_code_"
 #: The required hooks of a class, by the field of a flow that names it.
 REQUIRED = {"cc": ("acked", "congestion"), "scheduler": ("next",), "path_manager": ("handle",)}
 #: Hooks that need another one.
@@ -50,7 +45,7 @@ def load(experiment: Mapping[str, Any]) -> Classes:
     """
     consent.require(experiment, in_real_time=False)
     modules = {
-        code["file"]: _module(code["file"], code["source"])
+        code["file"]: module_of(code["file"], code["source"])
         for code in experiment["user_code"]
         if not algorithms.is_object(code["file"])
     }
@@ -62,12 +57,12 @@ def load(experiment: Mapping[str, Any]) -> Classes:
                 file, _, class_name = name.rpartition(":")
                 if file in modules:
                     place = f"flows.{flow['id']}.{field}: {name}"
-                    found = _class(modules[file], class_name, place)
+                    found = class_of(modules[file], class_name, place)
                     _check_hooks(found, field, place)
                     parameters = {} if isinstance(choice, str) else choice
-                    _check_parameters(
-                        found, field, {key: parameters[key] for key in parameters if key != "name"}, place
-                    )
+                    own = {key: parameters[key] for key in parameters if key != "name"}
+                    # A path manager gets its connection first.
+                    check_parameters(found, own, place, *([None] if field == "path_manager" else []))
                     from mptcplab.backends.adapters import ADAPTERS  # most descriptions bring no class along
 
                     classes.setdefault(field, {})[name] = partial(ADAPTERS[field], found)
@@ -85,37 +80,8 @@ def fields_of(name: str) -> list[str]:
         source = Path(file).read_text(encoding="utf-8")
     except OSError as error:
         raise SpecError(f"{file} cannot be read: {error.strerror}", allowed="a Python file") from error
-    found = _class(_module(file, source), class_name, name)
+    found = class_of(module_of(file, source), class_name, name)
     return [field for field, hooks in REQUIRED.items() if all(callable(getattr(found, hook, None)) for hook in hooks)]
-
-
-def _module(file: str, source: str) -> ModuleType:
-    """Makes the module of a file. Each run gets a new one, so runs do not share state."""
-    module = ModuleType(f"{MODULE}{hashlib.sha256(source.encode()).hexdigest()[:16]}")
-    module.__file__ = file
-    # Standard output is for results.
-    vars(module)["print"] = partial(print, file=sys.stderr)
-    # Tracebacks show the source lines even if the file has changed or moved.
-    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    sys.modules[module.__name__] = module  # dataclasses look up their module
-    try:
-        exec(compile(source, file, "exec"), module.__dict__)
-    except Exception as error:
-        lines = [entry.lineno for entry in traceback.extract_tb(error.__traceback__) if entry.filename == file]
-        line, told = (error.lineno, error.msg) if isinstance(error, SyntaxError) else (lines[-1], str(error))
-        problem = f"{file}, line {line}: {type(error).__name__}: {told}"
-        raise SpecError(problem, allowed="a Python file that can be imported") from error
-    return module
-
-
-def _class(module: ModuleType, name: str, place: str) -> type:
-    found = getattr(module, name, None)
-    if not inspect.isclass(found):
-        own = [
-            key for key, value in vars(module).items() if inspect.isclass(value) and value.__module__ == module.__name__
-        ]
-        raise SpecError(f"{place}: the file has no class {name}", allowed=", ".join(own) or "a class in the file")
-    return found
 
 
 def _check_hooks(found: type, field: str, place: str) -> None:
@@ -124,17 +90,6 @@ def _check_hooks(found: type, field: str, place: str) -> None:
     if lacking:
         allowed = f"a class with the hooks {', '.join(REQUIRED[field])}"
         raise SpecError(f"{place}: the class has no method {', '.join(lacking)}", allowed=allowed)
-
-
-def _check_parameters(found: type, field: str, parameters: Mapping[str, Any], place: str) -> None:
-    """Checks that an object can be made with these parameters. A path manager also gets its
-    connection, as the first argument.
-    """
-    signature = inspect.signature(found)
-    try:
-        signature.bind(*([None] if field == "path_manager" else []), **parameters)
-    except TypeError as error:
-        raise SpecError(f"{place}: {error}", allowed=f"{found.__name__}{signature}") from error
 
 
 class Schedulers:

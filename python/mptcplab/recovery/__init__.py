@@ -1,0 +1,60 @@
+"""Recovery below the transport: what the network does when a link fails.
+
+A strategy is one object with two users. The resolution of a description asks it over the schedule and writes what it
+answers as actions of the simulator; the controller of a real network asks it when a switch reports a failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mptcplab.errors import SpecError
+from mptcplab.recovery.checks import Checked
+from mptcplab.recovery.ip_preinstalled import IpPreinstalled
+from mptcplab.recovery.ip_reactive import IpReactive
+from mptcplab.recovery.none import NoRecovery
+from mptcplab.recovery.optical import Optical
+from mptcplab.recovery.strategy import PORT_STATUS_NS, Detour, Network, PathKey, Reaction, Rerouting, Strategy
+from mptcplab.recovery.transport import Transport
+from mptcplab.user_classes import check_parameters, class_named, reporting
+
+#: The strategies by their names in descriptions.
+STRATEGIES: Mapping[str, type[Strategy]] = {
+    "none": NoRecovery,
+    "optical": Optical,
+    "ip_preinstalled": IpPreinstalled,
+    "ip_reactive": IpReactive,
+    "transport": Transport,
+}
+
+
+def strategy(name: str, parameters: Mapping[str, Any] | None = None, code: Sequence[Mapping[str, str]] = ()) -> Checked:
+    """Returns a strategy of the table, or the one of a user, `./FILE.py:CLASS`, whose text is in `code`.
+
+    `code` has the form of `user_code` of a resolved experiment. Raises SpecError for a strategy that cannot be used,
+    NotAllowed for code that the user has not allowed.
+    """
+    found, file = class_named(name, STRATEGIES, Strategy, code, "control.recovery")
+    given = dict(parameters or {})
+    check_parameters(found, given, f"control.recovery: {name}")
+    for parameter, value in given.items():
+        if file is None and (type(value) is not int or value < 0):
+            raise SpecError(f"control.recovery: {name}.{parameter}: found {value!r}", allowed="a whole number from 0")
+    with reporting(f"control.recovery: {name}", file):
+        made = found(**given)
+    return Checked(name, made, file)
+
+
+__all__ = [
+    "PORT_STATUS_NS",
+    "STRATEGIES",
+    "Checked",
+    "Detour",
+    "Network",
+    "PathKey",
+    "Reaction",
+    "Rerouting",
+    "Strategy",
+    "strategy",
+]
