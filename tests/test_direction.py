@@ -29,7 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     "recovery": {"errors", "paths", "user_classes"},
     "error_models": {"errors", "user_classes"},
     "topology": {"shortest_ways", "units", "errors"},
-    "experiment": BASE | {"behaviours", "card", "resolved_versions"},
+    "experiment": BASE | {"behaviours", "card", "error_models", "paths", "recovery", "resolved_versions"},
     "picture": {"units"},
     "card": {"picture", "units"},
     "metrics": set(),

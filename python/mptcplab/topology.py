@@ -24,7 +24,7 @@ _MOST_PER_SUBNET = 254
 
 
 @dataclass(frozen=True)
-class Value:
+class NotedValue:
     """A value that a generator gives a field of one link, with its origin in words."""
 
     value: str
@@ -38,7 +38,7 @@ class PlannedLink:
     id: str
     ends: tuple[str, str]
     role: str = "link"
-    values: Mapping[str, Value] = field(default_factory=dict)
+    values: Mapping[str, NotedValue] = field(default_factory=dict)
 
 
 @dataclass
@@ -200,7 +200,7 @@ class Network:
         """Returns the shortest routes between interfaces of two hosts; None without a route. Hosts do not forward."""
         if start.link == end.link:
             return Routes(self, start, end, None)
-        first, last = self._other_end(start).node, self._other_end(end).node
+        first, last = self.other_end(start).node, self.other_end(end).node
         if "host" in (self.kinds[first], self.kinds[last]):
             return None
         same_subnet = self.subnet_of[start.id] == self.subnet_of[end.id]
@@ -212,7 +212,7 @@ class Network:
         between = self._chain(nodes)
         if between is None or not nodes:
             return None
-        if (self._other_end(start).node, self._other_end(end).node) != (nodes[0], nodes[-1]):
+        if (self.other_end(start).node, self.other_end(end).node) != (nodes[0], nodes[-1]):
             return None
         return self.as_hops(start.node, (start.link, *between, end.link))
 
@@ -223,7 +223,8 @@ class Network:
     def _link_between(self, a: str, b: str) -> str | None:
         return next((link for link, ends in self.links.items() if {ends[0].node, ends[1].node} == {a, b}), None)
 
-    def _other_end(self, port: Port) -> Port:
+    def other_end(self, port: Port) -> Port:
+        """Returns the port at the other end of the link."""
         a, b = self.links[port.link]
         return b if port.id == a.id else a
 

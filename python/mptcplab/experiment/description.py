@@ -15,6 +15,7 @@ from mptcplab.experiment import overrides, profiles
 from mptcplab.experiment.base import Model, Name, plain
 from mptcplab.experiment.control import Control
 from mptcplab.experiment.events import Event
+from mptcplab.experiment.failures import Errors
 from mptcplab.experiment.family import Combination, chosen, combinations, member_name
 from mptcplab.experiment.family_metrics import FamilyMetric, family_metrics
 from mptcplab.experiment.flows import Flow
@@ -145,6 +146,8 @@ class Experiment(Model):
     instead of 8."""
     flows: dict[Name, Flow] = {}
     """Flows between hosts, by name."""
+    errors: Errors | None = None
+    """A model of failures, which makes further events."""
     events: list[Event] = []
     """Changes during the run."""
     measure: Measure = Measure()

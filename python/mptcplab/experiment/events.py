@@ -64,7 +64,10 @@ class RiskGroup(Model):
     """Its name under `control`."""
 
 
-LINK_OR_GROUP = Discriminator(lambda value: "<link>" if isinstance(value, str) else "<group>")
+LinkOrGroup = Annotated[
+    Annotated[str, Tag("<link>")] | Annotated[RiskGroup, Tag("<group>")],
+    Discriminator(lambda value: "<link>" if isinstance(value, str) else "<group>"),
+]
 
 
 class Event(Model):
@@ -95,7 +98,7 @@ class Event(Model):
     """With `set`: the new loss."""
     queue: QueuePerDirection | None = None
     """With `set`: the new queue. A limit in `bdp` is computed with the new rate and delay."""
-    outage: Annotated[Annotated[str, Tag("<link>")] | Annotated[RiskGroup, Tag("<group>")], LINK_OR_GROUP] | None = Field(
+    outage: LinkOrGroup | None = Field(
         None, description="the link, or the group of links, that is interrupted `for` a time", examples=["wifi"]
     )
     for_: Duration | None = Field(None, alias="for", description="with `outage`: how long", examples=["300ms"])

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from mptcplab.experiment import ceilings, directions
 from mptcplab.experiment.base import described, nearest_hint
 from mptcplab.experiment.ceilings import Capacity, Packets
+from mptcplab.experiment.control import Control
 from mptcplab.experiment.description import Experiment
 from mptcplab.experiment.flows import Algorithm, App, Flow, PathManager
 from mptcplab.experiment.names import expanded
 from mptcplab.experiment.patterns import SingleFlow
+from mptcplab.experiment.switched_paths import SwitchedPaths, costs_of_links
 from mptcplab.topology import Hop, Network, Port, Route, Routes
 
 if TYPE_CHECKING:
@@ -66,6 +68,8 @@ class FlowPaths:
         self._media = {name: medium.rate for name, medium in experiment.media.items()}
         self._mtu = {name: int(link.mtu) for name, link in experiment.links.items()}
         self._all_pairs = experiment.reachability == "all_pairs"
+        control = experiment.control or Control()
+        self.switched = SwitchedPaths(network, control, costs_of_links(control, links))
 
     def with_paths(self, single: SingleFlow) -> form.Flow:
         """Returns the resolved flow. Raises an error of `described` if there is no path."""
@@ -75,7 +79,8 @@ class FlowPaths:
         packets = self._packets(flow, used)
         capacities = [self._capacities(path, packets, _subflows_per_pair(flow)) for path in used]
         paths = [self._path(path, capacity) for path, capacity in zip(used, capacities, strict=True)]
-        return _flow(single, paths, ceilings.flow_ceiling(capacities))
+        policy = self.switched.policy_of(flow).name if self._is_switched(single) and flow.routes is None else None
+        return _flow(single, paths, ceilings.flow_ceiling(capacities), policy)
 
     def _packets(self, flow: Flow, used: Sequence[_Path]) -> Packets:
         mtu = min(self._path_mtu(path) for path in used)
@@ -117,11 +122,32 @@ class FlowPaths:
             raise described(problem, f"at least {_LEAST_IPV6_MTU} bytes (RFC 8200, section 5)")
 
     def _joined(self, single: SingleFlow) -> Iterator[_Path]:
+        senders, receivers = self._admitted(single)
+        if self._is_switched(single):
+            per_pair = _subflows_per_pair(single.settings)
+            joined = self.switched.paths(single.settings, senders, receivers, per_pair)
+            yield from (_Path(local, remote, route) for local, remote, route in joined)
+            return
+        for local in senders:
+            for remote in receivers:
+                yield from self._paths(single, local, remote)
+
+    def _admitted(self, single: SingleFlow) -> tuple[list[Port], list[Port]]:
+        """Returns the interfaces of sender and receiver that the flow may use."""
         via = self._via(single)
-        for local in self._network.ports_of(single.sender):
-            for remote in self._network.ports_of(single.receiver):
-                if via is None or (_admits(via, local) and _admits(via, remote)):
-                    yield from self._paths(single, local, remote)
+        senders, receivers = (self._network.ports_of(host) for host in (single.sender, single.receiver))
+        if via is None:
+            return senders, receivers
+        return [one for one in senders if _admits(via, one)], [one for one in receivers if _admits(via, one)]
+
+    def _is_switched(self, single: SingleFlow) -> bool:
+        """Returns whether the flow goes over OpenFlow switches, where a policy chooses its ways."""
+        senders, receivers = self._admitted(single)
+        switched = bool(senders and receivers) and self.switched.holds_for([*senders, *receivers])
+        if single.settings.policy is not None and not switched:
+            problem = "'policy' has no effect: not all interfaces of the two hosts are at OpenFlow switches"
+            raise described(problem, "hosts at nodes of kind openflow", field="policy")
+        return switched
 
     def _via(self, single: SingleFlow) -> dict[str, set[str]] | None:
         """Returns the interfaces that `via` allows, by host. A host that `via` does not name may use all."""
@@ -279,7 +305,7 @@ def _subflows_of(manager: PathManager) -> int:
     return 1 + len(manager.parameters.get("gateways", ())) if manager.name == "binder" else 1
 
 
-def _flow(single: SingleFlow, paths: list[form.Path], ceiling_bps: int | None) -> form.Flow:
+def _flow(single: SingleFlow, paths: list[form.Path], ceiling_bps: int | None, policy: str | None) -> form.Flow:
     flow = single.settings
     multipath = flow.transport == "mptcp"
     return {
@@ -296,7 +322,7 @@ def _flow(single: SingleFlow, paths: list[form.Path], ceiling_bps: int | None) -
         "handshake": flow.handshake,
         "start_ns": int(flow.start),
         "via": None if flow.via is None else expanded(flow.via),
-        "policy": None,
+        "policy": policy,
         "paths": paths,
         "ceiling_bps": ceiling_bps,
     }

@@ -342,6 +342,8 @@ class Flow(Model):
             if self.from_ == self.to:
                 raise described(f"from and to are both {self.to}", "two hosts")
         self._check_pattern()
+        if self.policy is not None and self.routes is not None:
+            raise described("has both policy and routes", "one of them", field="policy")
         return self
 
     def _check_pattern(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mptcplab.topology import Blueprint, PlannedLink, Value, attached
+from mptcplab.topology import Blueprint, NotedValue, PlannedLink, attached
 
 _PAPER = "Sonkoly et al., SDN based testbeds for MPTCP, section III-A"
 
@@ -33,7 +33,7 @@ _LINKS = (
         for site in ("uk", "de", "nl", "hr")
     ),
 )
-_QUEUE = Value("1000p", "assumed: not stated, the default of Linux")
+_QUEUE = NotedValue("1000p", "assumed: not stated, the default of Linux")
 
 
 def geant5(kind: str, interfaces: int, scale: int) -> Blueprint:
@@ -51,8 +51,8 @@ def geant5(kind: str, interfaces: int, scale: int) -> Blueprint:
 def _planned(link: _Link, scale: int) -> PlannedLink:
     scaled = "" if scale == 1 else f"; scaled by {scale}"
     values = {
-        "rate": Value(f"{link.rate_mbps / scale:.9g}mbit", link.rate_note + scaled),
-        "rtt": Value(f"{link.rtt_ms * scale:.9g}ms", link.rtt_note + scaled),
+        "rate": NotedValue(f"{link.rate_mbps / scale:.9g}mbit", link.rate_note + scaled),
+        "rtt": NotedValue(f"{link.rtt_ms * scale:.9g}ms", link.rtt_note + scaled),
         "queue": _QUEUE,
     }
     return PlannedLink("-".join(link.ends), link.ends, values=values)

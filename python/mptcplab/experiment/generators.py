@@ -12,10 +12,10 @@ from mptcplab import topology
 from mptcplab.document import Node
 from mptcplab.experiment import graph_files
 from mptcplab.experiment.base import Model, Name, described, one_of
+from mptcplab.experiment.geant import geant5
 from mptcplab.experiment.hosts import HeaderHash, NextHop, check_hash
 from mptcplab.experiment.links import RIVALS, LinkSettings
 from mptcplab.experiment.validation import at
-from mptcplab.experiment.geant import geant5
 
 
 class FatTree(LinkSettings):
@@ -150,7 +150,12 @@ class Topology(Model):
 
 def _fields_of(annotation: Any) -> list[str]:
     """Returns the fields of the model in an annotation `Model | None`."""
-    return [name for one in get_args(annotation) if isinstance(one, type) and issubclass(one, Model) for name in one.model_fields]
+    return [
+        name
+        for one in get_args(annotation)
+        if isinstance(one, type) and issubclass(one, Model)
+        for name in one.model_fields
+    ]
 
 
 _NODE_FIELDS = ("next_hop", "hash")

@@ -9,9 +9,8 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from mptcplab.errors import SpecError
 from mptcplab.experiment.base import described, nearest_hint
-from mptcplab.topology import Blueprint, PlannedLink, Value, attached
+from mptcplab.topology import Blueprint, NotedValue, PlannedLink, attached
 
 #: Kilometres that light travels in fibre in a second: two thirds of its speed in vacuum.
 _KM_PER_S = 299_792.458 * 2 / 3
@@ -66,7 +65,7 @@ def _read(file: Path) -> Any:
 def _names(found: Any) -> dict[Any, str]:
     """Returns a name for each node: its label, in the characters that names have."""
     taken: set[str] = set()
-    names = {}
+    names: dict[Any, str] = {}
     for node, attributes in found.nodes(data=True):
         label = re.sub(r"[^A-Za-z0-9_]+", "_", str(attributes.get("label", node))).strip("_")[:_LONGEST_NAME]
         names[node] = _unused(label or f"n{len(names) + 1}", taken)
@@ -81,16 +80,16 @@ def _unused(name: str, taken: set[str]) -> str:
     return free
 
 
-def _values(link: Mapping[str, Any], a: Mapping[str, Any], b: Mapping[str, Any], file: str) -> dict[str, Value]:
-    values = {}
+def _values(link: Mapping[str, Any], a: Mapping[str, Any], b: Mapping[str, Any], file: str) -> dict[str, NotedValue]:
+    values: dict[str, NotedValue] = {}
     speed_bps = _number(link, "LinkSpeedRaw")
     if speed_bps:
-        values["rate"] = Value(f"{round(speed_bps)}bit", f"{file}: LinkSpeedRaw")
+        values["rate"] = NotedValue(f"{round(speed_bps)}bit", f"{file}: LinkSpeedRaw")
     places = [_number(end, key) for end in (a, b) for key in ("Latitude", "Longitude")]
     if None not in places:
         distance_km = _distance_km(*[place for place in places if place is not None])
         delay_us = round(distance_km / _KM_PER_S * 1e6)
-        values["delay"] = Value(f"{delay_us}us", f"{file}: {distance_km:.0f} km between the ends, in fibre")
+        values["delay"] = NotedValue(f"{delay_us}us", f"{file}: {distance_km:.0f} km between the ends, in fibre")
     return values
 
 

@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 from mptcplab import algorithms
 from mptcplab.behaviours import presets
 from mptcplab.document import FieldPath, wrong
-from mptcplab.errors import SpecError
+from mptcplab.errors import SpecError, first_few
 from mptcplab.experiment import directions, middleboxes, schedule
 from mptcplab.experiment.base import described, nearest_hint
+from mptcplab.experiment.control import Control, Recovery
 from mptcplab.experiment.description import Experiment
 from mptcplab.experiment.directions import SIDES, Side
+from mptcplab.experiment.events import Event
+from mptcplab.experiment.failures import failures, in_nanoseconds
 from mptcplab.experiment.flow_paths import FlowPaths
 from mptcplab.experiment.hosts import LINUX_JITTER, OF_PRESET, Behaviour, Host, HostJitter, NetworkNode
 from mptcplab.experiment.hosts import Interface as InterfaceSettings
@@ -26,7 +29,11 @@ from mptcplab.experiment.links import Link
 from mptcplab.experiment.names import expanded
 from mptcplab.experiment.origins import origins_of
 from mptcplab.experiment.patterns import single_flows
+from mptcplab.experiment.recoveries import check_detection, reroutes
+from mptcplab.experiment.switched_network import SwitchedNetwork
+from mptcplab.experiment.switched_paths import SwitchedPaths
 from mptcplab.experiment.validation import at
+from mptcplab.recovery import STRATEGIES
 from mptcplab.resolved_versions import SCHEMA
 from mptcplab.topology import AddressError, Addresses, Network, NodeKind, Port, assign_addresses
 from mptcplab.units import Duration, Rate
@@ -68,6 +75,7 @@ class _Resolution:
         self._experiment = experiment
         self._tree = experiment.tree
         self._network = self._wired()
+        self._all_events = list(experiment.events)
 
     def resolved(self) -> Resolved:
         experiment = self._experiment
@@ -81,8 +89,19 @@ class _Resolution:
         media = [_medium(name, *settings) for name, settings in self._media().items()]
         links = self._links()
         middleboxes = self._middleboxes()
-        flows = self._flows(links)
-        changeable = {"hosts": hosts, "interfaces": interfaces, "media": media, "links": links}
+        user_code = self._user_code()
+        paths = FlowPaths(self._network, links, experiment)
+        flows = self._flows(paths)
+        parts: dict[str, Any] = {
+            "hosts": hosts,
+            "nodes": nodes,
+            "interfaces": interfaces,
+            "media": media,
+            "links": links,
+            "control": self._control(paths.switched),
+            "flows": flows,
+            "user_code": user_code,
+        }
         data: form.Experiment = {
             "schema": cast("Any", SCHEMA),
             "name": experiment.name,
@@ -102,12 +121,12 @@ class _Resolution:
             "media": media,
             "links": links,
             "middleboxes": middleboxes,
-            "control": None,
+            "control": parts["control"],
             "flows": flows,
-            "events": self._events(changeable),
+            "events": self._events(parts),
             "measure": self._measure(),
             "expect": list(experiment.expect),
-            "user_code": self._user_code(),
+            "user_code": user_code,
             "origins": origins_of(filled_in, self._tree) | self._places_of_expectations(),
         }
         return Resolved(dict(data), filled_in)
@@ -303,8 +322,7 @@ class _Resolution:
 
     # ---- flows ----
 
-    def _flows(self, links: list[form.Link]) -> list[form.Flow]:
-        paths = FlowPaths(self._network, links, self._experiment)
+    def _flows(self, paths: FlowPaths) -> list[form.Flow]:
         flows = []
         for name, flow in self._experiment.flows.items():
             with at(self._tree, "flows", name):
@@ -322,20 +340,66 @@ class _Resolution:
                 f"before {self._experiment.duration}",
             )
 
+    def _control(self, switched: SwitchedPaths) -> form.Control | None:
+        """Returns the control of OpenFlow switches, None without any. Refuses control without switches."""
+        given = self._experiment.control
+        if "openflow" not in self._network.kinds.values():
+            if given is not None:
+                raise wrong(self._tree, ("control",), "has no effect without switches", "nodes of kind openflow")
+            return None
+        control = given or Control()
+        for name, links in control.srlg.items():
+            self._check_links(("control", "srlg", name), links)
+        if isinstance(control.cost, dict):
+            self._check_links(("control", "cost"), list(control.cost))
+        if self._experiment.measure.control == 0:
+            raise wrong(self._tree, ("measure", "control"), "is 0", "a duration above 0")
+        return {
+            "install": control.install,
+            "command": control.command,
+            "discover": control.discover,
+            "statistics_ns": int(self._experiment.measure.control),
+            "costs": [{"link": edge.id, "cost": edge.cost} for edge in switched.graph.edges.values()],
+            "srlg": [{"id": name, "links": expanded(links)} for name, links in control.srlg.items()],
+            "recovery": self._recovery(control.recovery),
+        }
+
+    def _recovery(self, recovery: Recovery) -> form.Recovery:
+        kind = STRATEGIES.get(recovery.name)
+        with at(self._tree, "control", "recovery"):
+            parameters = recovery.parameters if kind is None else in_nanoseconds(kind, recovery.parameters)
+        detect_ns = None if recovery.detect == "port" else int(recovery.detect)
+        return {"strategy": recovery.name, "parameters": parameters, "detect_ns": detect_ns}
+
+    def _check_links(self, path: FieldPath, links: Sequence[str]) -> None:
+        with at(self._tree, *path):
+            for link in expanded(links):
+                if link not in self._experiment.links:
+                    known = list(self._experiment.links)
+                    raise described(f"unknown link '{link}'{nearest_hint(link, known)}", first_few(known))
+
     def _user_code(self) -> list[form.UserCode]:
         """Returns the files of user-defined algorithms, each once. Refuses a file that cannot be read."""
         found: dict[str, str] = {}
+        for path, name in self._user_names():
+            file = algorithms.file_of(name)
+            if file is not None:
+                source = self._source_of(file, path)
+                if found.setdefault(file, source) != source:
+                    allowed = "one file with this name: the descriptions that name it are in different folders"
+                    raise wrong(self._tree, path, f"{file} means two files", allowed)
+        return [{"file": file, "source": source} for file, source in found.items()]
+
+    def _user_names(self) -> Iterator[tuple[FieldPath, str]]:
+        """Yields the place and the name of all that can be a user's own."""
         for name, flow in self._experiment.flows.items():
             for field in ("cc", "scheduler", "path_manager"):
                 for place, algorithm in enumerate(getattr(flow, field)):
-                    file = algorithms.file_of(algorithm.name)
-                    if file is not None:
-                        path: FieldPath = ("flows", name, field, place)
-                        source = self._source_of(file, path)
-                        if found.setdefault(file, source) != source:
-                            allowed = "one file with this name: the descriptions that name it are in different folders"
-                            raise wrong(self._tree, path, f"{file} means two files", allowed)
-        return [{"file": file, "source": source} for file, source in found.items()]
+                    yield ("flows", name, field, place), algorithm.name
+        if self._experiment.control is not None:
+            yield ("control", "recovery"), self._experiment.control.recovery.name
+        if self._experiment.errors is not None:
+            yield ("errors",), self._experiment.errors.name
 
     def _source_of(self, file: str, path: FieldPath) -> str:
         """Returns the text of a file, or an object file in base64. The path is relative to the
@@ -355,24 +419,54 @@ class _Resolution:
 
     # ---- events ----
 
-    def _events(self, changeable: Mapping[str, Any]) -> list[form.Event]:
+    def _events(self, parts: Mapping[str, Any]) -> list[form.Event]:
         bdp_rtts = {
             name: int(link.bdp_rtt) for name, link in self._experiment.links.items() if link.bdp_rtt is not None
         }
-        world = schedule.World.of(changeable, bdp_rtts)
+        with at(self._tree, "control", "recovery"):
+            world = schedule.World.of(parts, bdp_rtts)
+        self._all_events += self._failures(world.switched, parts["user_code"])
         planned: list[schedule.Step] = []
-        for number, event in enumerate(self._experiment.events):
-            with at(self._tree, "events", number, event.action):
+        for number, event in enumerate(self._all_events):
+            with at(self._tree, *self._place_of(number), event.action):
                 planned += schedule.steps(event, number, world)
         self._check_times(planned)
-        return self._numbered(list(self._walked(planned, world)))
+        walked = list(self._walked(planned, world))
+        return self._numbered(self._recovered(walked, world.switched))
+
+    def _failures(self, switched: SwitchedNetwork | None, code: Sequence[Mapping[str, str]]) -> list[Event]:
+        errors = self._experiment.errors
+        if errors is None:
+            return []
+        links = list(switched.graph.edges) if switched else []
+        groups = switched.groups if switched else {}
+        with at(self._tree, "errors"):
+            return failures(errors, links, groups, int(self._experiment.duration), code)
+
+    def _recovered(
+        self, walked: list[tuple[schedule.Step, form.Action]], switched: SwitchedNetwork | None
+    ) -> list[tuple[schedule.Step, form.Action]]:
+        """Adds what the recovery strategy does after the actions that take links down and up."""
+        if switched is None:
+            return walked
+        for step, _ in walked:
+            with at(self._tree, *self._place_of(step.event)):
+                check_detection(switched, step)
+        with at(self._tree, "control", "recovery"):
+            found = list(reroutes(switched, [step for step, _ in walked]))
+        added = [(step, cast("form.Action", step.action)) for step in found if step.at_ns < self._experiment.duration]
+        return sorted([*walked, *added], key=lambda one: one[0].at_ns)
+
+    def _place_of(self, number: int) -> FieldPath:
+        """Returns the place of an event in the description, which is `errors` for one that a model made."""
+        return ("events", number) if number < len(self._experiment.events) else ("errors",)
 
     def _check_times(self, planned: Sequence[schedule.Step]) -> None:
         end = self._experiment.duration
         for step in planned:
             if step.at_ns > end:
                 late = f"{step.action['kind']} at {step.at_ns / 1e9:g}s is after the end"
-                raise wrong(self._tree, ("events", step.event, "at"), late, f"at most {end}, the duration")
+                raise wrong(self._tree, (*self._place_of(step.event), "at"), late, f"at most {end}, the duration")
 
     def _walked(
         self, planned: Sequence[schedule.Step], world: schedule.World
@@ -380,7 +474,7 @@ class _Resolution:
         walk = schedule.Walk(world)
         for step in schedule.in_order(planned):
             try:
-                with at(self._tree, "events", step.event, self._experiment.events[step.event].action):
+                with at(self._tree, *self._place_of(step.event), self._all_events[step.event].action):
                     action = walk.take(step)
             except schedule.ContradictionError as contradiction:
                 raise self._contradiction(contradiction) from None
@@ -390,14 +484,14 @@ class _Resolution:
     def _contradiction(self, found: schedule.ContradictionError) -> SpecError:
         before = "from the start"
         if found.before is not None:
-            node = self._tree.find(("events", found.before))
+            node = self._tree.find(self._place_of(found.before))
             where = f" ({node.source})" if node else ""
             before = f"{found.word} event {self._event_id(found.before)}{where}"
-        path = ("events", found.event, self._experiment.events[found.event].action)
+        path = (*self._place_of(found.event), self._all_events[found.event].action)
         return wrong(self._tree, path, f"{found.problem} {before}", "an event that changes something")
 
     def _event_id(self, number: int) -> str:
-        return self._experiment.events[number].id or f"e{number + 1}"
+        return self._all_events[number].id or f"e{number + 1}"
 
     def _numbered(self, walked: list[tuple[schedule.Step, form.Action]]) -> list[form.Event]:
         """Assigns ids: that of the event if it is one action, else ID.1, ID.2 .. in order of time."""
@@ -415,12 +509,11 @@ class _Resolution:
 
     def _check_ids(self) -> None:
         first: dict[str, int] = {}
-        for number in range(len(self._experiment.events)):
+        for number in range(len(self._all_events)):
             name = self._event_id(number)
             if name in first:
-                raise wrong(
-                    self._tree, ("events", number, "id"), f"'{name}' is also event {first[name] + 1}", "different ids"
-                )
+                problem = f"'{name}' is also event {first[name] + 1}"
+                raise wrong(self._tree, (*self._place_of(number), "id"), problem, "different ids")
             first[name] = number
 
     # ---- measurement ----

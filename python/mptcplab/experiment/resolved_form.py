@@ -377,6 +377,10 @@ HostJitter: TypeAlias = HostJitterUnstated | HostJitterNone | HostJitterLinux | 
 """How long a host takes to handle packets and timers, beyond a constant time."""
 
 
+Install: TypeAlias = Literal["proactive", "reactive"]
+"""When the entries of a flow are installed."""
+
+
 class Interface(TypedDict):
     """The attachment of a host or node to a link."""
 
@@ -407,6 +411,16 @@ class Interface(TypedDict):
 
 Layer: TypeAlias = Literal[2, 3]
 """The layer of what a link carries. It does not affect the link model."""
+
+
+class LinkCost(TypedDict):
+    """The cost of a link."""
+
+    cost: int
+    """The cost of using it, in either direction. With cost `delay` it is in nanoseconds."""
+
+    link: str
+    """Id of the link."""
 
 
 LinkDownBy: TypeAlias = Literal["cut", "drop_rule", "port_down"]
@@ -500,7 +514,7 @@ take the same next hop.
 """
 
 
-NodeKind: TypeAlias = Literal["router", "switch", "ap"]
+NodeKind: TypeAlias = Literal["router", "switch", "ap", "openflow"]
 """Kinds of nodes."""
 
 
@@ -619,6 +633,22 @@ no limit.
 """
 
 
+class Recovery(TypedDict):
+    """What happens below the transport when a link fails."""
+
+    detect_ns: int | None
+    """
+    Time from a failure until the controller knows of it. `None` is as long as the port status
+    of a switch takes.
+    """
+
+    parameters: dict[str, Any]
+    """Parameters of the strategy."""
+
+    strategy: str
+    """The strategy: a name, or `FILE:CLASS`."""
+
+
 Recreation: TypeAlias = Literal["never", "backoff"]
 """What happens to a subflow that failed."""
 
@@ -627,8 +657,22 @@ Reinjection: TypeAlias = Literal["none", "on_rto", "on_stale", "on_close", "oppo
 """When data is reinjected on another subflow."""
 
 
+RerouteBy: TypeAlias = Literal["description", "recovery"]
+"""What causes a reroute."""
+
+
 SegmentKind: TypeAlias = Literal["syn", "syn_ack", "non_syn"]
 """Segments by their flags."""
+
+
+class SharedRiskGroup(TypedDict):
+    """A shared-risk link group (RFC 4202, section 2.3)."""
+
+    id: str
+    """Id, unique among groups."""
+
+    links: list[str]
+    """Ids of its links."""
 
 
 Stack: TypeAlias = Literal["backend", "kernel", "userspace"]
@@ -796,6 +840,31 @@ class Behaviour(TypedDict):
 
     timers: Timers
     """When timers expire."""
+
+
+class Control(TypedDict):
+    """How the switches of kind `openflow` are controlled."""
+
+    command: list[str] | None
+    """Program and arguments of a user's own controller. `None` starts that of this project."""
+
+    costs: list[LinkCost]
+    """The cost of each link between nodes, by which ways are chosen."""
+
+    discover: bool
+    """Whether the controller compares the links that it discovers with the description."""
+
+    install: Install
+    """When entries are installed."""
+
+    recovery: Recovery
+    """What happens below the transport when a link fails."""
+
+    srlg: list[SharedRiskGroup]
+    """Groups of links that fail together."""
+
+    statistics_ns: int
+    """Interval between two readings of the counters of switches."""
 
 
 class Direction(TypedDict):
@@ -984,7 +1053,7 @@ class Middlebox(TypedDict):
 
 
 class Node(TypedDict):
-    """A router, switch or access point."""
+    """A node that forwards."""
 
     id: str
     """Id, unique among hosts and nodes."""
@@ -1044,6 +1113,29 @@ class ActionSetLink(TypedDict):
     """Id of the link."""
 
 
+class ActionReroute(TypedDict):
+    """
+    Sends the packets of a path over other links. Packets that have passed the node where the
+    ways part continue on the old one.
+    """
+
+    back: list[Hop]
+    """The links from the receiver to the sender."""
+
+    by: RerouteBy
+    """What causes it."""
+
+    flow: str
+    """Id of the flow."""
+
+    kind: Literal["reroute"]
+    path: int
+    """Index of the path among those of the flow."""
+
+    there: list[Hop]
+    """The links from the sender to the receiver."""
+
+
 Action: TypeAlias = (
     ActionInterfaceDown
     | ActionInterfaceUp
@@ -1053,6 +1145,7 @@ Action: TypeAlias = (
     | ActionAddressAdd
     | ActionAddressRemove
     | ActionSetBackup
+    | ActionReroute
     | ActionExec
 )
 """One change of the network or of a host."""
@@ -1087,6 +1180,7 @@ Flow = TypedDict(
         "opened_by": FlowEnd,
         "path_manager": list[Algorithm],
         "paths": list[Path],
+        "policy": str | None,
         "scheduler": list[Algorithm],
         "start_ns": int,
         "to": str,
@@ -1098,6 +1192,9 @@ Flow = TypedDict(
 
 class Experiment(TypedDict):
     """A resolved experiment."""
+
+    control: Control | None
+    """How switches of kind `openflow` are controlled. `None` if there are none."""
 
     description: str | None
     """A longer description."""
@@ -1139,7 +1236,7 @@ class Experiment(TypedDict):
     """Name of this member of its family."""
 
     nodes: list[Node]
-    """The routers, switches and access points."""
+    """The routers, switches, access points and OpenFlow switches."""
 
     origins: dict[str, str]
     """Maps fields of the description to where their values come from. Back-ends ignore it."""
@@ -1150,7 +1247,7 @@ class Experiment(TypedDict):
     profiles: list[str]
     """The profiles that supplied values."""
 
-    schema: Literal["mptcplab/experiment/2"]
+    schema: Literal["mptcplab/experiment/3"]
     """Name and version of this form."""
 
     subnets: list[Subnet]

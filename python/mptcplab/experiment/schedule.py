@@ -6,11 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from mptcplab.errors import SpecError
 from mptcplab.experiment import directions
 from mptcplab.experiment.base import described, nearest_hint
 from mptcplab.experiment.directions import SIDES
-from mptcplab.experiment.events import Event
+from mptcplab.experiment.events import Event, RiskGroup
 from mptcplab.experiment.names import expanded
+from mptcplab.experiment.switched_network import SwitchedNetwork
+from mptcplab.paths import explicit
+from mptcplab.recovery import both_directions
 from mptcplab.units import Duration
 
 if TYPE_CHECKING:
@@ -47,6 +51,9 @@ class World:
     mtu_bytes: dict[str, int]
     media: dict[str, int | None]
     bdp_rtt_ns: Mapping[str, int] = field(default_factory=dict)
+    flows: Mapping[str, form.Flow] = field(default_factory=dict)
+    switched: SwitchedNetwork | None = None
+    """The links between OpenFlow switches, if there are any."""
 
     @classmethod
     def of(cls, data: Mapping[str, Any], bdp_rtt_ns: Mapping[str, int] | None = None) -> World:
@@ -59,6 +66,8 @@ class World:
             {interface["link"]: interface["mtu_bytes"] for interface in data["interfaces"]},
             {medium["id"]: medium["rate_bps"] for medium in data["media"]},
             bdp_rtt_ns or {},
+            {flow["id"]: flow for flow in data["flows"]},
+            SwitchedNetwork.of(data),
         )
 
     def interface(self, name: str) -> str:
@@ -77,6 +86,24 @@ class World:
         """Returns the host in which packets of a direction wait, if it has `first_hop: host`."""
         host: str = self.links[link]["a" if side == "forward" else "b"].partition(".")[0]
         return host if host in self.holding_hosts else None
+
+    def interrupted(self, outage: str | RiskGroup | None) -> list[str]:
+        """Returns the links of an outage. Raises an error if the link or the group is unknown."""
+        if not isinstance(outage, RiskGroup):
+            return [self.link(outage or "")]
+        groups = self.switched.groups if self.switched else {}
+        return list(groups[_known("group", outage.srlg, list(groups))])
+
+    def downtime_ns(self, link: str, asked_ns: int) -> int:
+        """Returns how long an outage lasts, if the layer below may bring the link back before its end."""
+        if self.switched is None or link not in self.switched.graph.edges:
+            return asked_ns
+        after_ns = self.switched.strategy.link_returns_after_ns
+        return asked_ns if after_ns is None else min(asked_ns, after_ns)
+
+    def flow(self, name: str) -> form.Flow:
+        """Returns a flow. Raises an error if it is unknown."""
+        return self.flows[_known("flow", name, list(self.flows))]
 
     def joins_hosts(self, link: str) -> bool:
         """Returns whether both ends of a link are at hosts, so that no port of a node is on it."""
@@ -114,6 +141,8 @@ def _parts(event: Event, world: World) -> Iterator[tuple[int, Action, bool]]:
             yield 0, {"kind": "set_link", "link": world.link(event.set or "")}, False
         case "outage":
             yield from _outage(event, world)
+        case "reroute":
+            yield 0, _reroute(event, world), False
         case "handover":
             yield from _handover(event, world)
         case "sequence":
@@ -131,12 +160,27 @@ def _switch(name: str, way: str, world: World) -> Action:
 
 
 def _outage(event: Event, world: World) -> Iterator[tuple[int, Action, bool]]:
-    link, by = world.link(event.outage or ""), event.by or "cut"
-    if by == "port_down" and world.joins_hosts(link):
-        problem = f"port_down takes down ports of routers, switches and access points, and {link} joins two hosts"
-        raise described(problem, "by: cut, or by: drop_rule")
-    yield 0, {"kind": "link_down", "link": link, "by": by}, False
-    yield int(event.for_ or 0), {"kind": "link_up", "link": link, "by": by}, False
+    by = event.by or "cut"
+    for link in world.interrupted(event.outage):
+        if by == "port_down" and world.joins_hosts(link):
+            problem = f"port_down takes down ports of routers, switches and access points, and {link} joins two hosts"
+            raise described(problem, "by: cut, or by: drop_rule")
+        yield 0, {"kind": "link_down", "link": link, "by": by}, False
+        yield world.downtime_ns(link, int(event.for_ or 0)), {"kind": "link_up", "link": link, "by": by}, False
+
+
+def _reroute(event: Event, world: World) -> Action:
+    """Returns the action that sends a path over the given nodes, both ways."""
+    flow, number = world.flow(event.reroute or ""), (event.path or 1) - 1
+    if number >= len(flow["paths"]):
+        raise described(f"flow {flow['id']} has no path {number + 1}", f"1 to {len(flow['paths'])}", field="path")
+    if world.switched is None or (key := (flow["id"], number)) not in world.switched.ends:
+        raise described(f"path {number + 1} of flow {flow['id']} goes over no OpenFlow switches", field="path")
+    try:
+        way = explicit(world.switched.graph, *world.switched.ends[key], event.over or [])
+    except SpecError as error:
+        raise described(error.problem, error.allowed, field="over") from None
+    return world.switched.reroute(key, both_directions(way), "description")
 
 
 def _address_or_program(event: Event, world: World) -> Action:

@@ -47,8 +47,7 @@ class SwitchedPaths:
         Way i joins the interfaces i of both hosts, or the only one of a host. Raises an error of `described`.
         """
         pairs = [
-            (senders[i % len(senders)], receivers[i % len(receivers)])
-            for i in range(max(len(senders), len(receivers)))
+            (senders[i % len(senders)], receivers[i % len(receivers)]) for i in range(max(len(senders), len(receivers)))
         ]
         count = len(pairs) * per_pair if flow.transport == "mptcp" else 1
         one_each = all(len({self._switch_of(port) for port in ports}) == 1 for ports in (senders, receivers))
@@ -70,12 +69,10 @@ class SwitchedPaths:
         except SpecError as error:
             raise described(error.problem, error.allowed, field="routes" if flow.routes else "policy") from None
 
-    def _by_policy(
-        self, given: Policy, graph: Graph, ends: tuple[str, str], count: int, transport: str
-    ) -> list[Way]:
+    def _by_policy(self, given: Policy, graph: Graph, ends: tuple[str, str], count: int, transport: str) -> list[Way]:
         policy = POLICIES[given.name]
         if transport == "mptcp" and count < policy.least:
-            problem = f"{given.name} chooses between {policy.least} ways or more, and this flow has one pair of interfaces"
+            problem = f"{given.name} chooses {policy.least} ways or more, and this flow has one pair of interfaces"
             raise SpecError(problem, allowed="hosts with two interfaces (attach: 2), or path_manager n_diff_ports")
         try:
             if given.weights is not None:
@@ -100,9 +97,7 @@ class SwitchedPaths:
 def groups_of_links(control: Control) -> dict[str, frozenset[str]]:
     """Returns the shared-risk groups of each link that is in one."""
     links = {link for group in control.srlg.values() for link in group}
-    return {
-        link: frozenset(name for name, group in control.srlg.items() if link in group) for link in sorted(links)
-    }
+    return {link: frozenset(name for name, group in control.srlg.items() if link in group) for link in sorted(links)}
 
 
 def costs_of_links(control: Control, links: Sequence[form.Link]) -> dict[str, int]:

@@ -15,7 +15,16 @@ from mptcplab.recovery.ip_preinstalled import IpPreinstalled
 from mptcplab.recovery.ip_reactive import IpReactive
 from mptcplab.recovery.none import NoRecovery
 from mptcplab.recovery.optical import Optical
-from mptcplab.recovery.strategy import PORT_STATUS_NS, Detour, Network, PathKey, Reaction, Rerouting, Strategy
+from mptcplab.recovery.strategy import (
+    PORT_STATUS_NS,
+    Detour,
+    Network,
+    PathKey,
+    Reaction,
+    Rerouting,
+    Strategy,
+    both_directions,
+)
 from mptcplab.recovery.transport import Transport
 from mptcplab.user_classes import check_parameters, class_named, reporting
 
@@ -56,5 +65,6 @@ __all__ = [
     "Reaction",
     "Rerouting",
     "Strategy",
+    "both_directions",
     "strategy",
 ]
