@@ -170,7 +170,7 @@ def expanded(tree: Node, settings: Topology, section: Node) -> Node:
     """
     generator = next(iter(section.mapping.values()))
     folder = Path(section.source.file).parent if section.source.file else Path()
-    with at(section, *section.mapping):
+    with at(tree, "topology", *section.mapping):
         plan = settings.blueprint(folder)
     empty = Node({}, section.source)
     made: dict[str, dict[str, Node]] = {
