@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import shutil
 import statistics
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -768,6 +770,69 @@ def _printed(*command: str | Path) -> str:
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
+def sdn_paths() -> dict[str, Figure]:
+    """Eight ways and disjoint pairs of ways between 15 pairs of nodes, in a network of 1000 nodes and 3000 links.
+
+    The peers of networkx take no parallel links, and their disjoint ways are not the cheapest.
+    """
+    import networkx
+    from mptcplab.paths import edge_disjoint, k_shortest, node_disjoint
+
+    graph, peer, pairs = _random_network()
+    yen = {"unit": "ms", "limit": 1000, "peer": "networkx.shortest_simple_paths"}
+    by_edges = {"unit": "ms", "limit": 50, "peer": "networkx.edge_disjoint_paths"}
+    by_nodes = {"unit": "ms", "limit": 50, "peer": "networkx.node_disjoint_paths"}
+    return {
+        "sdn-paths-yen": {
+            "value": _median_ms(pairs, lambda a, b: k_shortest(graph, a, b, 8)),
+            "peer_value": _median_ms(
+                pairs, lambda a, b: list(islice(networkx.shortest_simple_paths(peer, a, b, weight="cost"), 8))
+            ),
+            **yen,
+        },
+        "sdn-paths-edge-disjoint": {
+            "value": _median_ms(pairs, lambda a, b: edge_disjoint(graph, a, b, 2)),
+            "peer_value": _median_ms(pairs, lambda a, b: list(networkx.edge_disjoint_paths(peer, a, b, cutoff=2))),
+            **by_edges,
+        },
+        "sdn-paths-node-disjoint": {
+            "value": _median_ms(pairs, lambda a, b: node_disjoint(graph, a, b, 2)),
+            "peer_value": _median_ms(pairs, lambda a, b: list(networkx.node_disjoint_paths(peer, a, b, cutoff=2))),
+            **by_nodes,
+        },
+    }
+
+
+def _random_network() -> tuple[Any, Any, list[tuple[str, str]]]:
+    """A ring with random chords, the same as a graph of networkx, and pairs of its nodes."""
+    import networkx
+    from mptcplab.paths import Edge, Graph
+
+    draws = random.Random(1)
+    nodes = [f"s{index}" for index in range(1000)]
+    links = {tuple(sorted((node, nodes[index - 1]))) for index, node in enumerate(nodes)}
+    while len(links) < 3000:
+        links.add(tuple(sorted(draws.sample(nodes, 2))))
+    costs = {ends: draws.randint(1, 100) for ends in sorted(links)}
+    peer: Any = networkx.Graph()
+    peer.add_edges_from((*ends, {"cost": cost}) for ends, cost in costs.items())
+    graph = Graph(Edge(f"{near}-{far}", (near, far), cost) for (near, far), cost in costs.items())
+    return graph, peer, [tuple(draws.sample(nodes, 2)) for _ in range(15)]
+
+
+def _median_ms(pairs: list[tuple[str, str]], find: Callable[[str, str], Any]) -> float:
+    """Median time over pairs of nodes, each the median of several calls."""
+    medians = []
+    for pair in pairs:
+        times = []
+        for _ in range(RUNS):
+            begun = time.perf_counter()
+            find(*pair)
+            times.append(time.perf_counter() - begun)
+        medians.append(statistics.median(times))
+    return statistics.median(medians) * 1000
+
+
 BENCHES: dict[str, Callable[[], dict[str, Figure]]] = {
     "startup": startup,
     "resolve": resolve,
@@ -788,6 +853,7 @@ BENCHES: dict[str, Callable[[], dict[str, Figure]]] = {
     "cc-cost": cc_cost,
     "cc-goodput": cc_goodput,
     "install": install,
+    "sdn-paths": sdn_paths,
 }
 
 

@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import networkx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -154,6 +155,45 @@ def test_maximally_disjoint_ways_share_the_least_and_then_cost_the_least(case: C
     assert set(ways) <= set(expected)
     assert judged(ways) == min(map(judged, combinations_with_replacement(expected, case.count)))
     assert_in_order(case, ways)
+
+
+@given(st.integers(0, 10**9))
+def test_disjoint_ways_in_larger_networks_cost_what_the_flows_of_networkx_cost(seed: int) -> None:
+    draws = random.Random(seed)
+    nodes = [f"s{index}" for index in range(draws.randint(6, 30))]
+    dearest = draws.choice([0, 1, 3, 20])
+    edges = [
+        Edge(f"e{index}", tuple(draws.sample(nodes, 2)), draws.randint(0, dearest))
+        for index in range(draws.randint(len(nodes), 3 * len(nodes)))
+    ]
+    case = Case(Graph(edges, nodes), nodes[0], nodes[1], draws.randint(2, 5))
+    for function, units_of_nodes in ((edge_disjoint, case.count), (node_disjoint, 1)):
+        try:
+            ways = function(*case)
+        except NoWaysError as error:
+            ways = error.found
+        assert (len(ways), total(case.graph, ways)) == flow_of_networkx(case, units_of_nodes)
+
+
+def flow_of_networkx(case: Case, units_of_nodes: int) -> tuple[int, int]:
+    """Returns the largest flow up to the count of a case, and its least cost. Nodes have a side in and a side out."""
+    flow: Any = networkx.DiGraph()
+
+    def add(start: object, end: object, units: int, cost: int) -> None:
+        # A node in between, because the network has parallel edges.
+        middle = len(flow)
+        flow.add_edge(start, middle, capacity=units, weight=cost)
+        flow.add_edge(middle, end, capacity=units, weight=0)
+
+    for node in case.graph.nodes:
+        is_end = node in (case.source, case.target)
+        add((node, "in"), (node, "out"), case.count if is_end else units_of_nodes, 0)
+    for edge in case.graph.edges.values():
+        for near, far in (edge.ends, edge.ends[::-1]):
+            add((near, "out"), (far, "in"), 1, edge.cost)
+    add("source", (case.source, "out"), case.count, 0)
+    found = networkx.max_flow_min_cost(flow, "source", (case.target, "in"))
+    return sum(found["source"].values()), networkx.cost_of_flow(flow, found)
 
 
 @given(cases())

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Generic
 
 from mptcplab.paths.graph import Edge, Graph, Way
-from mptcplab.paths.search import Vertex, search
+from mptcplab.paths.search import Route, Vertex, search
 
 
 class _Flow(Generic[Vertex]):
@@ -35,8 +35,7 @@ class _Flow(Generic[Vertex]):
             return False
         for vertex, cost in costs.items():
             self._potentials[vertex] = self._potentials.get(vertex, 0) + cost - route.cost
-        for vertex, edge in zip(route.vertices, route.edges, strict=False):
-            self._carry(edge, vertex)
+        self._carry(route)
         self.units += 1
         return True
 
@@ -49,8 +48,8 @@ class _Flow(Generic[Vertex]):
         """Yields cost, far vertex and edge of each arc that has room, back along the flow too."""
         raise NotImplementedError
 
-    def _carry(self, edge: str, near: Vertex) -> None:
-        """Adds a unit that leaves `near` over an edge, or takes one away that arrives there over it."""
+    def _carry(self, route: Route[Vertex]) -> None:
+        """Adds a unit to each edge of a route, or takes one away that flows in the opposite direction."""
         raise NotImplementedError
 
 
@@ -79,11 +78,12 @@ class EdgeFlow(_Flow[str]):
             elif self._penalty is not None:
                 yield edge.cost + self._penalty, far, edge.id
 
-    def _carry(self, edge: str, near: str) -> None:
-        start, units = self._carried.pop(edge, (near, 0))
-        units += 1 if start == near else -1
-        if units:
-            self._carried[edge] = (start, units)
+    def _carry(self, route: Route[str]) -> None:
+        for near, edge in zip(route.vertices, route.edges, strict=False):
+            start, units = self._carried.pop(edge, (near, 0))
+            units += 1 if start == near else -1
+            if units:
+                self._carried[edge] = (start, units)
 
     def ways(self) -> list[Way]:
         """Returns the flow as ways without loops, the cheapest first."""
@@ -112,13 +112,16 @@ class EdgeFlow(_Flow[str]):
         return tuple(sorted(edge.id for edge in edges if len(self.reached & set(edge.ends)) == 1))
 
 
-#: The sides of a node: packets come in at one and go out at the other.
+#: The sides of a node that carries a unit: units come in at one and go out at the other.
 _IN, _OUT = 0, 1
 _Side = tuple[str, int]
 
 
 class NodeFlow(_Flow[_Side]):
-    """A flow over nodes that each carry one unit, except the source and the target."""
+    """A flow over nodes that each carry one unit, except the source and the target.
+
+    A node that carries nothing is one vertex, the side where units go out, because to come in is to go out there.
+    """
 
     def __init__(self, graph: Graph, source: str, target: str) -> None:
         super().__init__((source, _OUT), (target, _IN))
@@ -126,31 +129,36 @@ class NodeFlow(_Flow[_Side]):
         self._ends = {source, target}
         #: The node that the unit of an edge comes from.
         self._carried: dict[str, str] = {}
-        #: The nodes that carry a unit.
-        self._passed: set[str] = set()
+        #: The nodes that carry a unit, and the target.
+        self._occupied = {target}
 
     def _arcs(self, vertex: _Side) -> Iterator[tuple[int, _Side, str]]:
         node, side = vertex
-        if node not in self._ends and (node in self._passed) == (side == _OUT):
-            yield 0, (node, _IN if side == _OUT else _OUT), ""
+        if side == _OUT and node in self._occupied:
+            yield 0, (node, _IN), ""
         for edge in self._graph.edges_at(node):
             far, start = edge.far_end(node), self._carried.get(edge.id)
-            if side == _IN and start == far:
-                yield -edge.cost, (far, _OUT), edge.id
-            elif side == _OUT and far != self._source[0] and (start is None or self._is_wide(edge, start, node)):
-                yield edge.cost, (far, _IN), edge.id
+            if side == _IN:
+                if start == far:
+                    yield -edge.cost, (far, _OUT), edge.id
+            elif far != self._source[0] and (start is None or self._is_wide(edge, start, node)):
+                yield edge.cost, (far, _IN if far in self._occupied else _OUT), edge.id
 
     def _is_wide(self, edge: Edge, start: str, node: str) -> bool:
         """Returns whether an edge that carries a unit has room for more, so that a minimum cut is of nodes."""
         return start == node and set(edge.ends) != self._ends
 
-    def _carry(self, edge: str, near: _Side) -> None:
-        if not edge:
-            self._passed ^= {near[0]}
-        elif near[1] == _OUT:
-            self._carried[edge] = near[0]
-        else:
-            del self._carried[edge]
+    def _carry(self, route: Route[_Side]) -> None:
+        for (node, side), edge in zip(route.vertices, route.edges, strict=False):
+            # A route can pass an edge of cost 0 in both directions, which cancels.
+            if side == _IN or edge in self._carried:
+                del self._carried[edge]
+            elif edge:
+                self._carried[edge] = node
+        before = self._occupied
+        self._occupied = {self._target[0], *self._carried.values()} - {self._source[0]}
+        for node in self._occupied - before:
+            self._potentials[node, _IN] = self._potentials.get((node, _OUT), 0)
 
     def ways(self) -> list[Way]:
         """Returns the flow as ways, the cheapest first."""
