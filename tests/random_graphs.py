@@ -14,7 +14,7 @@ def graphs(draw: st.DrawFn) -> tuple[Graph, str, str]:
     """Draws a small multigraph, with edges of cost 0 and of equal cost, and two of its nodes."""
     nodes = draw(st.permutations("abcdef"))[: draw(st.integers(2, 6))]
     pairs = list(combinations(nodes, 2))
-    groups = st.frozensets(st.sampled_from(["channel", "tunnel", "bridge"]), max_size=1)
+    groups = st.frozensets(st.sampled_from(["channel", "tunnel", "bridge"]), max_size=2)
     drawn = draw(st.lists(st.tuples(st.sampled_from(pairs), st.integers(0, 4), groups), max_size=9))
     edges = [Edge(f"e{index}", ends, cost, shared) for index, (ends, cost, shared) in enumerate(drawn)]
     return Graph(edges, nodes), nodes[0], nodes[-1]

@@ -305,7 +305,7 @@ def test_explicit_says_why_it_refuses_a_way(nodes: list[str], message: str) -> N
             "srlg_disjoint",
             "t",
             2,
-            "s to t: 1 group-disjoint way found, 2 asked; edge-disjoint ways share tunnel",
+            "s to t: 1 group-disjoint way found, 2 asked; every way passes the group tunnel",
             ("sa", "sb"),
         ),
         ("srlg_disjoint", "c", 2, "s to c: 1 group-disjoint way found, 2 asked; the minimum cut is sc", ("sc",)),
@@ -355,7 +355,24 @@ def test_a_graph_refuses_edges_that_no_way_can_use(edges: list[Edge], message: s
         Graph(edges)
 
 
+#: Each two of the three ways share a group, but no group is on all of them.
+TRIPLE = Graph(
+    [
+        Edge("x", ("s", "t"), 1, frozenset({"tunnel", "bridge"})),
+        Edge("y", ("s", "t"), 2, frozenset({"bridge", "channel"})),
+        Edge("z", ("s", "t"), 3, frozenset({"channel", "tunnel"})),
+    ]
+)
+
+
+def test_ways_that_share_groups_in_pairs_are_refused() -> None:
+    with pytest.raises(NoWaysError) as refused:
+        srlg_disjoint(TRIPLE, "s", "t", 2)
+    assert str(refused.value) == "s to t: 1 group-disjoint way found, 2 asked; edge-disjoint ways share bridge"
+    assert (refused.value.found, refused.value.cut) == ([("x",)], ("x", "y", "z"))
+
+
 def test_a_network_too_large_for_a_proof_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mptcplab.paths.policies._MOST_EDGES_LOOKED_AT", len(SQUARE.edges))
-    with pytest.raises(NoWaysError, match="share tunnel, and the network has too many ways to compare all"):
-        srlg_disjoint(SQUARE, "s", "t", 2)
+    monkeypatch.setattr("mptcplab.paths.policies._MOST_EDGES_LOOKED_AT", len(TRIPLE.edges))
+    with pytest.raises(NoWaysError, match="share bridge, and the network has too many ways to compare all"):
+        srlg_disjoint(TRIPLE, "s", "t", 2)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import wraps
 from itertools import islice, pairwise, takewhile
+from math import lcm
 from typing import Concatenate, ParamSpec
 
 from mptcplab.errors import SpecError, first_few
 from mptcplab.paths.flow import EdgeFlow, NodeFlow
 from mptcplab.paths.graph import Graph, Way
-from mptcplab.paths.search import ways_in_order
+from mptcplab.paths.search import costs_to, ways_in_order
 
 Others = ParamSpec("Others")
 
@@ -112,14 +112,15 @@ def srlg_disjoint(graph: Graph, source: str, target: str, count: int) -> list[Wa
     """Returns ways that share neither an edge nor a shared-risk group, with the least total cost.
 
     The problem is NP-hard. The function takes each way in order of cost, and looks for the others in the network
-    without the edges and groups of that way, until no cheaper set can follow. It stops after a million edges looked at,
-    which is about a second. Before, the result is exact: the cheapest set, or a refusal because there is none. After,
-    the ways are disjoint, but cheaper ones may exist, and a refusal says that ways may exist.
+    without the edges and groups of that way, until no cheaper set can follow. It stops after looking at a million
+    edges, which takes some two seconds. Before that, the result is exact: the cheapest set, or a refusal because there
+    is none. After that, the ways are disjoint, but cheaper ones may exist, and a refusal says that ways may exist.
     """
     comparison = _Comparison(_MOST_EDGES_LOOKED_AT)
-    ways = comparison.disjoint(graph, source, target, count)
+    group = _unavoidable_group(graph, source, target) if count > 1 else None
+    ways = None if group else comparison.disjoint(graph, source, target, count)
     if ways is None:
-        raise _too_few_for_groups(graph, source, target, count, comparison.is_complete)
+        raise _too_few_for_groups(graph, source, target, count, group, comparison.is_complete)
     return ways
 
 
@@ -140,12 +141,12 @@ def weighted(graph: Graph, source: str, target: str, count: int, weights: Sequen
     """
     if weights is None:
         ways = list(islice(ways_in_order(graph, source, target), count)) or _cheapest(graph, source, target, 1)
-        prices = [Fraction(graph.cost_of(way)) for way in ways]
+        prices = [graph.cost_of(way) for way in ways]
     elif not weights or min(weights) < 1:
         raise SpecError(f"found the weights {list(weights)}", allowed="one or more whole numbers above 0")
     else:
         ways = _cheapest(graph, source, target, len(weights))
-        prices = [Fraction(1, weight) for weight in weights]
+        prices = [lcm(*weights) // weight for weight in weights]
     taken: list[int] = []
     for _ in range(count):
         taken.append(min(range(len(ways)), key=lambda index: prices[index] * (taken.count(index) + 1)))
@@ -212,15 +213,16 @@ def _too_few(
     return NoWaysError(f"{source} to {target}: {ways} found, {count} asked; {why}", found, cut)
 
 
-def _too_few_for_groups(graph: Graph, source: str, target: str, count: int, is_complete: bool) -> NoWaysError:
-    """Names the cut if there are not even edge-disjoint ways, else the groups that those share."""
-    found: list[Way] = []
-    for fewer in range(count - 1, 0, -1):
-        found = _Comparison(_MOST_EDGES_LOOKED_AT).disjoint(graph, source, target, fewer) or []
-        if found:
-            break
+def _too_few_for_groups(
+    graph: Graph, source: str, target: str, count: int, group: str | None, is_complete: bool
+) -> NoWaysError:
+    """Names the cut if there are not even edge-disjoint ways, else the groups that the ways share."""
+    sets = (_Comparison(_MOST_EDGES_LOOKED_AT).disjoint(graph, source, target, n) for n in range(count - 1, 0, -1))
+    found = _cheapest(graph, source, target, 1) if group else next(filter(None, sets), [])
     cut, why = _edge_cut(graph, source, target), ""
-    if len(cut) >= count:
+    if len(cut) >= count and group:
+        why = f"every way passes the group {group}"
+    elif len(cut) >= count:
         ways = edge_disjoint(graph, source, target, count)
         shared = {
             group for index, way in enumerate(ways) for group in graph.groups_of(way) & _groups(graph, ways[:index])
@@ -228,6 +230,15 @@ def _too_few_for_groups(graph: Graph, source: str, target: str, count: int, is_c
         why = f"edge-disjoint ways share {first_few(sorted(shared))}"
         why += "" if is_complete else ", and the network has too many ways to compare all"
     return _too_few(source, target, "group-disjoint", count, found, cut, why)
+
+
+def _unavoidable_group(graph: Graph, source: str, target: str) -> str | None:
+    """Returns a shared-risk group that every way passes; None without one."""
+    for group in sorted(_groups(graph, list(islice(ways_in_order(graph, source, target), 1)))):
+        members = {edge.id for edge in graph.edges.values() if group in edge.groups}
+        if source not in costs_to(graph.without(members), target):
+            return group
+    return None
 
 
 def _groups(graph: Graph, ways: Sequence[Way]) -> frozenset[str]:
