@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import networkx
 import pytest
+from documentation import ROOT, blocks
 from hypothesis import given
 from hypothesis import strategies as st
 from mptcplab.errors import SpecError
@@ -353,6 +354,10 @@ def test_given_weights_are_those_of_the_cheapest_ways() -> None:
 def test_a_graph_refuses_edges_that_no_way_can_use(edges: list[Edge], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Graph(edges)
+
+
+def test_the_example_of_the_documentation_runs() -> None:
+    exec(next(block.text for block in blocks(ROOT / "docs" / "internals" / "paths.md") if block.language == "python"))
 
 
 #: Each two of the three ways share a group, but no group is on all of them.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from documentation import ROOT, blocks
 from hypothesis import given
 from hypothesis import strategies as st
 from mptcplab import consent
@@ -13,6 +14,7 @@ from mptcplab.paths import Edge, Graph, Way
 from mptcplab.recovery import PORT_STATUS_NS, STRATEGIES, Detour, Network, PathKey, Reaction, strategy
 from random_graphs import all_ways, graphs, total
 
+PAGE = ROOT / "docs" / "internals" / "paths.md"
 BULK = ("bulk", 0)
 GRAPH = Graph(
     [
@@ -293,6 +295,14 @@ def test_a_class_that_cannot_be_used_is_refused(name: str, parameters: dict[str,
     with pytest.raises(SpecError) as refused:
         own("return Reaction()", name, **parameters)
     assert str(refused.value) == message
+
+
+def test_the_class_of_the_documentation_answers() -> None:
+    source = next(block.text for block in blocks(PAGE) if block.title == "mine.py")
+    documented = strategy("./mine.py:Second", {}, [{"file": "./mine.py", "source": source}])
+    over_nl = network("uk-de", way=("uk-de", "nl-de", "nl-hr"))
+    assert documented.failed(over_nl, "uk-de") == Reaction({BULK: both("uk-nl", "nl-hr")}, 5_000_000)
+    assert documented.repaired(network(), "uk-de") == Reaction({BULK: both("uk-de", "de-hr")})
 
 
 def test_an_unknown_name_and_a_wrong_time_are_refused() -> None:
