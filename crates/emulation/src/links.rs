@@ -181,6 +181,13 @@ impl<P: Packet> Links<P> {
         self.lanes[direction].channel as usize
     }
 
+    /// Returns the channel that carries only this direction, unless a rule drops its packets.
+    pub fn channel_alone(&self, direction: usize) -> Option<usize> {
+        let lane = &self.lanes[direction];
+        let channel = lane.channel as usize;
+        (channel >= self.on_media.len() && !lane.has_drop_rule).then_some(channel)
+    }
+
     /// Offers a packet to a direction.
     pub fn offer(&mut self, now: Nanos, direction: usize, packet: P) -> Enqueued {
         let lane = &mut self.lanes[direction];
@@ -189,6 +196,12 @@ impl<P: Packet> Links<P> {
             return Enqueued::Dropped(DropReason::LinkDown);
         }
         self.channels[lane.channel as usize].enqueue(now, lane.station, packet)
+    }
+
+    /// Offers a packet to the direction of a channel that [`Self::channel_alone`] returned.
+    #[inline]
+    pub fn offer_alone(&mut self, now: Nanos, channel: usize, packet: P) -> Enqueued {
+        self.channels[channel].enqueue_alone(now, packet)
     }
 
     /// Returns whether the next departure of a channel is unaffected by a packet offered now.
@@ -241,6 +254,13 @@ impl<P: Packet> Links<P> {
                 reason,
             },
         })
+    }
+
+    /// Returns the next packet that was delivered up to `now`, if the channel knows the arrival of
+    /// each packet when it is offered. If this returns `None`, call [`Self::poll`].
+    #[inline]
+    pub fn poll_computed(&mut self, now: Nanos, channel: usize) -> Option<P> {
+        self.channels[channel].poll_computed(now)
     }
 
     /// Cuts or restores both directions of a link. A cut drops all packets that are queued, in

@@ -76,6 +76,10 @@ pub struct Simulation {
     app_lateness: Vec<Nanos>,
     registry: Registry,
     stalls: Stalls,
+    /// When the next sample or the next check for stalls is due.
+    next_observation: Nanos,
+    /// Whether a host or an application has acted since the last check whether flows have ended.
+    has_acted: bool,
     deadlines: Deadlines,
     sampler: Sampler,
     trace_hash: TraceHash,
@@ -111,6 +115,8 @@ impl Simulation {
         let mut record = RunRecord::create(directory, experiment, seed)?;
         let mut simulation = Self {
             stalls: Stalls::new(&record.experiment),
+            next_observation: 0,
+            has_acted: true,
             deadlines: Deadlines::new(queue, entities),
             sampler: Sampler::new(&mut record, &flows),
             handling: Handling::new(&record.experiment, seed),
@@ -141,11 +147,10 @@ impl Simulation {
 
     /// Advances to `limit`, before which no event happens.
     fn rest_until(&mut self, limit: Nanos) -> Result<(), TableError> {
-        self.look_before(limit)?;
+        self.observe_before(limit)?;
         if self.record.has_ended {
             return Ok(());
         }
-        self.sample_before(limit)?;
         self.record.now = self.record.now.max(limit);
         if self.record.is_complete() {
             self.end()?;
@@ -154,20 +159,43 @@ impl Simulation {
     }
 
     fn step(&mut self, at: Nanos, entity: EntityId) -> Result<(), SimulationError> {
-        self.look_before(at)?;
-        if self.record.has_ended {
-            return Ok(());
+        if self.next_observation < at {
+            self.observe_before(at)?;
+            if self.record.has_ended {
+                return Ok(());
+            }
         }
-        self.sample_before(at)?;
         self.record.now = at;
         self.event_count += 1;
         if self.event_count.is_multiple_of(EVENTS_PER_CLOCK_READ) {
             self.record.flush_if_due()?;
         }
-        self.run(entity)?;
+        match self.network.channel_of(entity) {
+            Some(channel) => self.run_channel(channel)?,
+            None => self.run(entity)?,
+        }
+        if std::mem::take(&mut self.has_acted) {
+            self.end_if_done()?;
+        }
+        Ok(())
+    }
+
+    fn end_if_done(&mut self) -> Result<(), TableError> {
         if self.flows.are_done() || self.registry.fault().why().is_some() {
             self.end()?;
         }
+        Ok(())
+    }
+
+    /// Checks for stalls and takes the samples due before `at`, unless the run ends.
+    #[cold]
+    fn observe_before(&mut self, at: Nanos) -> Result<(), TableError> {
+        self.look_before(at)?;
+        if self.record.has_ended {
+            return Ok(());
+        }
+        self.sample_before(at)?;
+        self.next_observation = self.stalls.next_look().min(self.record.samples.next_at());
         Ok(())
     }
 
@@ -198,14 +226,13 @@ impl Simulation {
         self.sampler.sample(at, &mut self.record, network, flows)
     }
 
+    /// Runs an entity that is not a channel.
     fn run(&mut self, entity: EntityId) -> Result<(), SimulationError> {
+        self.has_acted = true;
         if entity == SCHEDULE {
             return self.run_schedule();
         }
-        let channel = (entity.0 - FIRST_CHANNEL) as usize;
-        let Some(app) = channel.checked_sub(self.network.channel_count()) else {
-            return Ok(self.run_channel(channel)?);
-        };
+        let app = (entity.0 - FIRST_CHANNEL) as usize - self.network.channel_count();
         match app.checked_sub(self.flows.apps().len()) {
             None => self.run_app(app)?,
             Some(host) => match host.checked_sub(self.flows.hosts().count()) {
@@ -227,6 +254,7 @@ impl Simulation {
 
     /// Applies an action to the network and reports it to the host it affects.
     fn carry_out(&mut self, action: &Action) -> Result<(), SimulationError> {
+        self.has_acted = true;
         self.stalls.record(action);
         self.network
             .apply(self.record.now, action, &mut self.deadlines)?;
@@ -324,24 +352,21 @@ impl Simulation {
     }
 
     fn run_channel(&mut self, channel: usize) -> Result<(), TableError> {
-        while let Some(output) = self.network.poll(self.record.now, channel) {
+        let now = self.record.now;
+        loop {
             let fate = self
                 .network
-                .handle(self.record.now, output, &mut self.deadlines);
-            if let Some(fate) = fate {
+                .leave_channel(now, channel, &mut self.deadlines);
+            let is_over = fate.is_none();
+            if let Some(Some(fate)) = fate {
                 self.settle(fate)?;
             }
             // Usually one packet arrives at a time, and another poll would find nothing.
-            let next = self
-                .network
-                .schedule(self.record.now, channel, &mut self.deadlines);
-            if next != Some(self.record.now) {
+            let next = self.network.schedule(now, channel, &mut self.deadlines);
+            if is_over || next != Some(now) {
                 return Ok(());
             }
         }
-        self.network
-            .schedule(self.record.now, channel, &mut self.deadlines);
-        Ok(())
     }
 
     fn run_middleboxes(&mut self) -> Result<(), TableError> {
@@ -420,6 +445,7 @@ impl Simulation {
 
     /// Adds a packet's fate to the trace hash and reports it to the receiver or the application.
     fn settle(&mut self, fate: Fate) -> Result<(), TableError> {
+        self.has_acted = true;
         self.trace_hash
             .add(self.record.now, &fate, &self.network.segments);
         match fate {

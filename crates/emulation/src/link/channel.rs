@@ -111,6 +111,7 @@ impl<P: Packet> Channel<P> {
     }
 
     /// Offers a packet to the queue of a station.
+    #[inline]
     pub fn enqueue(&mut self, now: Nanos, station: StationId, packet: P) -> Enqueued {
         if self.fixed_rate.is_none() {
             self.fixed_rate = self.stepwise.as_fixed_rate(now);
@@ -119,6 +120,12 @@ impl<P: Packet> Channel<P> {
             Some(fifo) => fifo.enqueue(now, packet),
             None => self.stepwise.enqueue(now, station, packet),
         }
+    }
+
+    /// Offers a packet to the queue of the only station.
+    #[inline]
+    pub fn enqueue_alone(&mut self, now: Nanos, packet: P) -> Enqueued {
+        self.enqueue(now, StationId(0), packet)
     }
 
     /// Returns the next instant at which [`Self::poll`] must be called. That call may return
@@ -153,6 +160,14 @@ impl<P: Packet> Channel<P> {
             packet,
             at,
         })
+    }
+
+    /// Returns the next packet that was delivered up to `now`, if the arrival of each packet is
+    /// known when it is offered. If this returns `None`, call [`Self::poll`].
+    #[inline]
+    pub fn poll_computed(&mut self, now: Nanos) -> Option<P> {
+        let (_, packet) = self.fixed_rate.as_mut()?.poll(now)?;
+        Some(packet)
     }
 
     /// Gives a station new values. Packets in service or in the delay line finish as they began.

@@ -70,6 +70,9 @@ impl Network {
             true => self.middleboxes.passage(interface),
             false => Passage::Down,
         };
+        let outgoing = self.interfaces[interface].outgoing;
+        self.update_plain(outgoing);
+        self.update_plain(outgoing ^ 1);
     }
 
     fn set_link_up(
@@ -85,7 +88,11 @@ impl Network {
                 self.links.set_up(now, link, up);
                 self.schedule_link(now, link, deadlines);
             }
-            LinkDownBy::DropRule => self.links.set_drop_rule(link, !up),
+            LinkDownBy::DropRule => {
+                self.links.set_drop_rule(link, !up);
+                self.update_plain(2 * link);
+                self.update_plain(2 * link + 1);
+            }
             LinkDownBy::PortDown => {
                 for end in self.ends[link].map(|end| end as usize) {
                     let interface = &mut self.interfaces[end];

@@ -11,6 +11,7 @@ use experiment::resolved::{self, Experiment, Hop, HopDirection, InvalidDirection
 
 use super::forwarding::Forwarding;
 use super::middleboxes::Middleboxes;
+use super::plain_hops::PlainHops;
 use super::routes::{ChosenPath, RouteId, Routes};
 use super::{Interface, Network, Passage};
 use crate::captures::Captures;
@@ -40,9 +41,10 @@ impl Network {
             true => middleboxes.passage(index),
             false => Passage::Down,
         });
-        Ok(Self {
+        let mut network = Self {
             interfaces: interfaces(experiment, &ends),
             passages: passages.collect(),
+            plain: PlainHops::new(2 * ends.len()),
             middleboxes,
             ends,
             links: Links::new(experiment, seed)?,
@@ -58,7 +60,11 @@ impl Network {
             link_of: indices(experiment.links.iter().map(|link| &link.id)),
             flow_of: indices(experiment.flows.iter().map(|flow| &flow.id)),
             routes_of_path: HashMap::new(),
-        })
+        };
+        for direction in 0..2 * experiment.links.len() {
+            network.update_plain(direction);
+        }
+        Ok(network)
     }
 
     /// Adds the routes of a TCP flow. A segment between two addresses of the flow takes the route

@@ -5,6 +5,7 @@ mod construction;
 mod forwarding;
 mod host_queues;
 mod middleboxes;
+mod plain_hops;
 mod routes;
 
 use std::collections::HashMap;
@@ -26,6 +27,7 @@ pub(super) use construction::direction;
 pub(super) use forwarding::Forwarding;
 pub(super) use host_queues::Waiting;
 use middleboxes::Middleboxes;
+use plain_hops::PlainHops;
 pub(super) use routes::RouteId;
 use routes::Routes;
 
@@ -112,6 +114,7 @@ pub(crate) struct Network {
     interfaces: Vec<Interface>,
     /// By interface. Stored separately because every packet needs it.
     passages: Vec<Passage>,
+    plain: PlainHops,
     middleboxes: Middleboxes,
     /// Interfaces a and b of each link.
     ends: Vec<[u32; 2]>,
@@ -138,6 +141,13 @@ impl Network {
     /// Returns the number of channels, which is also the number of entities of the network.
     pub(crate) fn channel_count(&self) -> usize {
         self.links.channel_count()
+    }
+
+    /// Returns the channel that an entity is.
+    #[inline]
+    pub(crate) fn channel_of(&self, entity: EntityId) -> Option<usize> {
+        let channel = entity.0.checked_sub(FIRST_CHANNEL)? as usize;
+        (channel < self.links.channel_count()).then_some(channel)
     }
 
     /// Returns the state of an interface, as of the last call to the channels of its link.
@@ -386,13 +396,24 @@ impl Network {
         next
     }
 
-    /// Returns the next packet that leaves a channel up to `now`.
-    pub(crate) fn poll(&mut self, now: Nanos, channel: usize) -> Option<Arrival<Packet>> {
-        self.links.poll(now, channel)
+    /// Moves the next packet that leaves a channel up to `now`. Returns `None` if there is none, and
+    /// `Some(None)` if it continues.
+    #[inline]
+    pub(crate) fn leave_channel(
+        &mut self,
+        now: Nanos,
+        channel: usize,
+        deadlines: &mut Deadlines,
+    ) -> Option<Option<Fate>> {
+        if let Some(packet) = self.links.poll_computed(now, channel) {
+            return Some(self.hop(now, packet, deadlines));
+        }
+        let arrival = self.links.poll(now, channel)?;
+        Some(self.handle(now, arrival, deadlines))
     }
 
     /// Handles a packet that left a channel. Returns `None` if it continues from there.
-    pub(crate) fn handle(
+    fn handle(
         &mut self,
         now: Nanos,
         arrival: Arrival<Packet>,
@@ -401,10 +422,7 @@ impl Network {
         match arrival {
             Arrival::Delivered {
                 direction, packet, ..
-            } => {
-                let [_, to] = self.ends_of(direction);
-                self.arrive(now, to, packet, deadlines)
-            }
+            } => self.arrive(now, direction, packet, deadlines),
             Arrival::Dropped {
                 direction,
                 packet,
@@ -413,13 +431,15 @@ impl Network {
         }
     }
 
+    /// Handles a packet that arrives at the end of a link direction.
     fn arrive(
         &mut self,
         now: Nanos,
-        index: usize,
+        direction: usize,
         packet: Packet,
         deadlines: &mut Deadlines,
     ) -> Option<Fate> {
+        let [_, index] = self.ends_of(direction);
         if self.passages[index] != Passage::Open {
             return self.arrive_not_openly(now, index, packet, deadlines);
         }

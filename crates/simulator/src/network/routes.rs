@@ -193,6 +193,13 @@ impl Routes {
         (direction != END).then_some(direction as usize)
     }
 
+    /// Returns the link directions at index `hop` and behind it. The second is `None` after the last
+    /// hop of a route.
+    #[inline]
+    pub(super) fn direction_and_next(&self, hop: u32) -> (usize, Option<usize>) {
+        (self.hops[hop as usize] as usize, self.direction(hop + 1))
+    }
+
     /// Returns the index of the hop of a route over a link direction.
     pub(super) fn hop_over(&self, route: RouteId, direction: usize) -> Option<u32> {
         let hops = self.get(route).first_hop..;

@@ -157,6 +157,18 @@ fn the_sampling_interval_does_not_matter() {
 }
 
 #[test]
+fn captures_do_not_matter() {
+    for text in [GOLDEN, STREAMS] {
+        let mut experiment = complete::experiment(text);
+        let uncaptured = hash(&experiment, 1, QueueKind::Calendar);
+        let interfaces = experiment["interfaces"].as_array().expect("interfaces");
+        let ids: Vec<_> = interfaces.iter().map(|one| one["id"].clone()).collect();
+        experiment["measure"]["captures"] = json!(ids);
+        assert_eq!(hash(&experiment, 1, QueueKind::Calendar), uncaptured);
+    }
+}
+
+#[test]
 fn the_steps_of_advance_do_not_matter() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut simulation = start(&golden(), 1, directory.path(), QueueKind::Calendar);
