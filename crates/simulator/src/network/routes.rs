@@ -63,6 +63,14 @@ struct FormerWay {
     nodes: Vec<usize>,
 }
 
+/// The end of a former way at a node that is also on the new one.
+struct Turn {
+    /// The index of the hop by which packets continue.
+    continuation: u32,
+    /// The link direction that packets took here. Some may still be on it.
+    former_direction: u32,
+}
+
 /// How packets get from one address to another.
 enum Known {
     /// By routes that the description lists.
@@ -92,8 +100,9 @@ pub(super) struct Routes {
     of_ends: FxHashMap<(SocketAddr, SocketAddr), RouteId>,
     /// The ways that rerouted routes had before.
     former_ways: FxHashMap<RouteId, Vec<FormerWay>>,
-    /// Where packets continue that reach the end of a former way, by the index of that end.
-    continuations: FxHashMap<u32, u32>,
+    /// Where former ways end, because their packets continue on another, by the index of the hop that
+    /// is not taken any more.
+    turns: FxHashMap<u32, Turn>,
 }
 
 impl Routes {
@@ -169,8 +178,19 @@ impl Routes {
             .flat_map(|way| (way.first_hop..).zip(&way.nodes));
         for (hop, node) in nodes {
             if let Some(continuation) = on_new_way.get(node) {
-                self.hops[hop as usize] = END;
-                self.continuations.insert(hop, *continuation);
+                let direction = std::mem::replace(&mut self.hops[hop as usize], END);
+                let former_direction = match direction {
+                    END => self.turns[&hop].former_direction,
+                    direction => direction,
+                };
+                let continuation = *continuation;
+                self.turns.insert(
+                    hop,
+                    Turn {
+                        continuation,
+                        former_direction,
+                    },
+                );
             }
         }
     }
@@ -184,7 +204,7 @@ impl Routes {
 
     /// Returns where a packet at the end of a way continues, if the route has another by now.
     pub(super) fn continuation(&self, end: u32) -> Option<u32> {
-        self.continuations.get(&end).copied()
+        self.turns.get(&end).map(|turn| turn.continuation)
     }
 
     /// Returns the link direction at index `hop`. `None` after the last hop of a route.
@@ -197,7 +217,11 @@ impl Routes {
     /// hop of a route.
     #[inline]
     pub(super) fn direction_and_next(&self, hop: u32) -> (usize, Option<usize>) {
-        (self.hops[hop as usize] as usize, self.direction(hop + 1))
+        let direction = match self.hops[hop as usize] {
+            END => self.turns[&hop].former_direction,
+            direction => direction,
+        };
+        (direction as usize, self.direction(hop + 1))
     }
 
     /// Returns the index of the hop of a route over a link direction.
