@@ -1,7 +1,7 @@
 //! Descriptions of algorithms: names, summaries, sources and parameters.
 //!
-//! Each congestion control, scheduler and path manager has one row beside its code. Registries list
-//! these rows ([`cc::CONGESTION_CONTROLS`](crate::cc::CONGESTION_CONTROLS),
+//! Each congestion control, scheduler and path manager has one row, next to its code. Registries
+//! list these rows ([`cc::CONGESTION_CONTROLS`](crate::cc::CONGESTION_CONTROLS),
 //! [`sched::SCHEDULERS`](crate::sched::SCHEDULERS) and
 //! [`pm::PATH_MANAGERS`](crate::pm::PATH_MANAGERS)). Configuration formats, reference pages and
 //! completion lists are made from them.
@@ -60,7 +60,7 @@ impl<P: Default> Parameter<P> {
 }
 
 /// The type and range of a parameter, and the functions that read its value from `P` and store it
-/// there. `least` and `most` are allowed values themselves.
+/// there. Both `least` and `most` are inclusive.
 #[derive(Clone, Copy, Debug)]
 pub enum Value<P: 'static> {
     /// A whole number.

@@ -216,8 +216,8 @@ impl<S> Driver<S> {
     }
 
     /// Removes the connection `id` and its state at once, and returns both. Returns `None` if
-    /// either does not exist; the other one is removed nevertheless. The endpoint answers later
-    /// segments of the connection with resets.
+    /// either does not exist; the other one is still removed. The endpoint answers later segments
+    /// of the connection with resets.
     pub fn forget(&mut self, id: ConnectionId) -> Option<(Box<Connection>, S)> {
         self.set_turn(id, None);
         let entry = self.entries.remove(&id);

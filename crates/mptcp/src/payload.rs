@@ -12,7 +12,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Payload(Rope);
 
-/// The largest length of a payload in bytes.
+/// The maximum length of a payload in bytes.
 pub const MAX_LEN: usize = u32::MAX as usize;
 
 /// Limits of an out-of-order queue: a base number of pieces, plus one piece per this many bytes of

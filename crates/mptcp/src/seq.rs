@@ -75,8 +75,8 @@ macro_rules! sequence_number {
 
 sequence_number!(
     /// A sequence number of a subflow (RFC 9293, section 3.4). It wraps around at 2^32. Compare
-    /// numbers with [`SeqNr::is_before`] and the related methods, which are right for numbers less
-    /// than 2^31 apart.
+    /// numbers with [`SeqNr::is_before`] and the related methods, which are correct for numbers
+    /// less than 2^31 apart.
     SeqNr,
     u32,
     i32

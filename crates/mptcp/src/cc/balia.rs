@@ -41,13 +41,14 @@ pub fn increase_factor(alpha: f64) -> f64 {
     (1.0 + alpha) / 2.0 * ((4.0 + alpha) / 5.0)
 }
 
-/// Returns the packets by which the window of `paths[this]` grows per acknowledged packet: the
-/// linked increase times [`increase_factor`].
+/// Returns the number of packets by which the window of `paths[this]` grows per acknowledged
+/// packet: the linked increase times [`increase_factor`].
 pub fn increase(paths: &[Path], this: usize) -> f64 {
     linked_increase(paths, this) * increase_factor(alpha(paths, this))
 }
 
-/// Returns the packets by which a loss on `paths[this]` reduces its window w: w/2 min(alpha, 1.5).
+/// Returns the number of packets by which a loss on `paths[this]` reduces its window w: w/2
+/// min(alpha, 1.5).
 pub fn decrease(paths: &[Path], this: usize) -> f64 {
     paths[this].window_packets / 2.0 * alpha(paths, this).min(LARGEST_DECREASE_ALPHA)
 }

@@ -24,8 +24,8 @@ pub(in crate::cc) const ROW: Control = Control {
     fluid: Ok(|paths, _| fluid::coupled(&fluid::losses(paths))),
 };
 
-/// Returns the packets by which any window grows per acknowledged packet, if all windows together
-/// are `total_packets`.
+/// Returns the number of packets by which any window grows per acknowledged packet, if all windows
+/// together are `total_packets`.
 pub fn increase(total_packets: f64) -> f64 {
     1.0 / total_packets
 }

@@ -38,7 +38,7 @@ pub(in crate::cc) const ROW: Control = Control {
 const UNCHANGED_TICKS: u64 = SECOND / TICK / 32;
 /// Time after a loss in which delays are ignored, because the queue that it filled still drains.
 const DELAYS_IGNORED: Nanos = SECOND;
-/// Largest number of acknowledged packets per packet of growth before the first loss: the window
+/// Maximum number of acknowledged packets per packet of growth before the first loss: the window
 /// grows by at least 5 % per round trip.
 const UNTIL_FIRST_LOSS: u32 = 20;
 /// Smallest number of acknowledged packets per packet of growth: the window grows by at most a half
@@ -68,7 +68,7 @@ impl Scaled {
     }
 
     /// Returns ssthresh in packets after a loss at a congestion window of `window` packets. The
-    /// smallest ssthresh is not applied.
+    /// lower limit of ssthresh is not applied.
     pub fn after_loss(self, window: u32) -> u32 {
         (u64::from(window) * u64::from(self.beta) / 1024) as u32
     }
@@ -84,15 +84,15 @@ impl Scaled {
         }
     }
 
-    /// Returns K, the time that the curve takes to rise by `rise_packets` to its origin, in 1024ths
-    /// of a second.
+    /// Returns K, the time that the curve takes to grow by `rise_packets` to its plateau (Linux:
+    /// `bic_origin_point`), in 1024ths of a second.
     pub fn time_to_origin(self, rise_packets: u32) -> u64 {
         let cube = (1_u64 << 40) / u64::from(self.steepness) * u64::from(rise_packets);
         libm::cbrt(cube as f64) as u64
     }
 
-    /// Returns the distance of the curve from its origin in packets. `away` is the time before or
-    /// after the curve reaches its origin, in 1024ths of a second.
+    /// Returns the distance in packets between the curve and its plateau: `C |t - K|^3`. `away` is
+    /// `|t - K|`, the time until or since the curve reaches the plateau, in 1024ths of a second.
     pub fn rise(self, away: u64) -> u32 {
         let away = u128::from(away);
         u32::try_from((u128::from(self.steepness) * away * away * away) >> 40).unwrap_or(u32::MAX)

@@ -46,8 +46,8 @@ pub fn target(window_after_rtt: f64, cwnd: f64) -> f64 {
     window_after_rtt.clamp(cwnd, 1.5 * cwnd)
 }
 
-/// Returns the packets by which the window grows per acknowledged packet, from `cwnd` towards
-/// `target`, both in packets (RFC 9438, sections 4.4 and 4.5).
+/// Returns the number of packets by which the window grows per acknowledged packet, from `cwnd`
+/// towards `target`, both in packets (RFC 9438, sections 4.4 and 4.5).
 pub fn increase(target: f64, cwnd: f64) -> f64 {
     (target - cwnd) / cwnd
 }
@@ -126,8 +126,9 @@ impl Cubic {
         }
     }
 
-    /// Handles an acknowledgment. The growth of congestion avoidance is passed through `couple`, in
-    /// bytes, together with the acknowledged bytes.
+    /// Handles an acknowledgment. In congestion avoidance, the window grows by the result of
+    /// `couple`. `couple` gets the context, the growth that CUBIC alone would give, and the
+    /// acknowledged bytes that count. All three amounts are in bytes.
     pub fn acked_coupled(
         &mut self,
         context: &mut Context<'_>,

@@ -53,8 +53,8 @@ pub fn weight(subflows: usize) -> f64 {
     1.0 / (n * n)
 }
 
-/// Returns the packets by which a window of `window_packets` grows per acknowledged packet, with
-/// weight `a`.
+/// Returns the number of packets by which a window of `window_packets` grows per acknowledged
+/// packet, with weight `a`.
 pub fn increase(window_packets: f64, a: f64) -> f64 {
     a / window_packets
 }

@@ -65,16 +65,16 @@ pub fn alpha(paths: &[Path]) -> f64 {
     })
 }
 
-/// Returns the packets by which the window of `paths[this]` grows per acknowledged packet:
-/// min(alpha/W, 1/w) (RFC 6356, section 3, equation 1).
+/// Returns the number of packets by which the window of `paths[this]` grows per acknowledged
+/// packet: min(alpha/W, 1/w) (RFC 6356, section 3, equation 1).
 pub fn increase(paths: &[Path], this: usize) -> f64 {
     let linked = alpha(paths) / total_packets(paths);
     linked.min(reno::increase(paths[this].window_packets))
 }
 
-/// Returns the packets by which the window of `paths[this]` grows per acknowledged packet in the
-/// form of NSDI 2011: the smallest value of max(w_s/rtt_s^2) / (sum of w_s/rtt_s)^2 over all sets
-/// of paths that contain this one (Wischik et al., section 2).
+/// Returns the number of packets by which the window of `paths[this]` grows per acknowledged packet
+/// in the form of NSDI 2011: the smallest value of max(w_s/rtt_s^2) / (sum of w_s/rtt_s)^2 over all
+/// sets of paths that contain this one (Wischik et al., section 2).
 ///
 /// Only sets that consist of all paths up to some value of w/rtt^2 are tried, because no other set
 /// gives a smaller value.
@@ -126,7 +126,7 @@ fn total_bytes(paths: &[IntegerPath]) -> u64 {
     paths.iter().map(|path| path.cwnd_bytes).sum()
 }
 
-/// Returns the bytes by which the window of `paths[this]` grows when `acked_bytes` are
+/// Returns the number of bytes by which the window of `paths[this]` grows when `acked_bytes` are
 /// acknowledged, rounded down (RFC 6356, section 4.1). `mss_bytes` is the segment size of this
 /// path. `alpha_scale` is the factor by which alpha is scaled, 512 in RFC 6356.
 pub fn integer_increase_bytes(

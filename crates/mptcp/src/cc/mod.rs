@@ -9,7 +9,7 @@
 //!
 //! 1. Subflows are numbered 0, 1, .. in the order in which they were added.
 //!    [`CongestionControl::subflow_added`] is the first hook of a subflow, which then has the
-//!    highest number. [`CongestionControl::subflow_removed`] is the last; the numbers of later
+//!    highest index. [`CongestionControl::subflow_removed`] is the last; the indices of later
 //!    subflows then decrease by one.
 //! 2. A subflow is added when its first packet is about to be sent or answered. It is not usable
 //!    until its handshake is complete.
@@ -17,8 +17,8 @@
 //!    per window, for a timeout at the first expiry of a segment. Every episode ends with
 //!    [`CongestionControl::recovery_exited`] or [`CongestionControl::undone`], unless another
 //!    episode replaces it, such as a timeout after a loss.
-//! 4. During fast recovery and after ECN, [`CongestionControl::acked`] is not called. PRR sets
-//!    cwnd (RFC 9937), which ends at ssthresh if that is finite. After a timeout,
+//! 4. During fast recovery and the reduction after an ECN mark, [`CongestionControl::acked`] is not
+//!    called. PRR sets cwnd (RFC 9937), which ends at ssthresh if that is finite. After a timeout,
 //!    [`CongestionControl::acked`] is called, because recovery then uses slow start. A controller
 //!    that [owns its windows](CongestionControl::owns_window) receives every acknowledgment. Apart
 //!    from this controller, only a scheduler that penalizes a subflow changes the windows.
@@ -73,8 +73,8 @@ pub struct Window {
     pub min_rtt: Option<Nanos>,
     /// Bytes in flight: sent, and neither acknowledged nor marked lost.
     pub in_flight_bytes: u32,
-    /// Whether the subflow is in fast recovery, in the reduction after ECN, or in recovery after a
-    /// timeout.
+    /// Whether the subflow is in fast recovery, in the reduction after an ECN mark, or in recovery
+    /// after a timeout.
     pub in_recovery: bool,
     /// Whether the subflow can carry data: it is established, and neither closing nor stale.
     pub is_usable: bool,
@@ -142,7 +142,7 @@ impl<'a> Context<'a> {
         self.now
     }
 
-    /// Returns the number of the subflow that the hook concerns.
+    /// Returns the index of the subflow that the hook concerns, as in [`Context::all`].
     pub fn subflow(&self) -> usize {
         self.subflow
     }
@@ -229,11 +229,10 @@ pub enum Congestion {
 /// The congestion control of one connection, which the engine calls through hooks. Optional hooks
 /// do nothing by default.
 pub trait CongestionControl: Debug + Send {
-    /// Called after a subflow was added. It is the subflow of `_context` and has the highest
-    /// number.
+    /// Called after a subflow was added. It is the subflow of `_context` and has the highest index.
     fn subflow_added(&mut self, _context: &mut Context<'_>) {}
 
-    /// Called when the subflow numbered `_subflow` is removed. The numbers of later subflows
+    /// Called when the subflow with the index `_subflow` is removed. The indices of later subflows
     /// decrease by one.
     fn subflow_removed(&mut self, _subflow: usize) {}
 
@@ -242,15 +241,16 @@ pub trait CongestionControl: Debug + Send {
     fn segment_sent(&mut self, _context: &mut Context<'_>, _bytes: u32) {}
 
     /// Called when data was newly acknowledged, as `acked` describes. Not called during fast
-    /// recovery and after ECN, unless the controller owns its windows.
+    /// recovery or the reduction after an ECN mark, unless [`CongestionControl::owns_window`] is
+    /// true.
     fn acked(&mut self, context: &mut Context<'_>, acked: &Acked);
 
     /// Called on congestion of the kind `congestion`. The controller sets ssthresh and, after a
     /// timeout, cwnd. After a loss or an ECN mark, PRR reduces cwnd to ssthresh.
     fn congestion(&mut self, context: &mut Context<'_>, congestion: Congestion);
 
-    /// Called when recovery or the reduction after ECN ended. cwnd is ssthresh, except after a
-    /// timeout.
+    /// Called when recovery or the reduction after an ECN mark has ended. cwnd is ssthresh, except
+    /// after a timeout.
     fn recovery_exited(&mut self, _context: &mut Context<'_>) {}
 
     /// Called when the last congestion turned out to be spurious (RFC 4015, RFC 3522). cwnd and
@@ -258,10 +258,10 @@ pub trait CongestionControl: Debug + Send {
     fn undone(&mut self, _context: &mut Context<'_>) {}
 
     /// Called when sending resumes after an idle time of `_idle` nanoseconds (RFC 5681, section
-    /// 4.1). cwnd has been reduced, unless the controller owns its windows.
+    /// 4.1). cwnd has been reduced, unless [`CongestionControl::owns_window`] is true.
     fn restarted_after_idle(&mut self, _context: &mut Context<'_>, _idle: Nanos) {}
 
-    /// Returns whether this controller alone sets cwnd, without PRR and without reduction after
+    /// Returns whether this controller alone sets cwnd, without PRR and without a reduction after
     /// idle times (`cong_control` of Linux).
     fn owns_window(&self) -> bool {
         false
@@ -273,8 +273,8 @@ pub trait CongestionControl: Debug + Send {
         None
     }
 
-    /// Returns the state that the controller keeps for the subflow numbered `_subflow`, as named
-    /// values for traces.
+    /// Returns the state that the controller keeps for the subflow with the index `_subflow`, as
+    /// named values for traces.
     fn state(&self, _subflow: usize) -> Vec<(&'static str, f64)> {
         Vec::new()
     }
@@ -298,7 +298,7 @@ pub struct Control {
 
 /// All congestion controls of the engine. Those with names ending in `-oot` use the integer
 /// arithmetic of the out-of-tree kernel. Those with names starting with `x-` are mptcplab's own
-/// definitions, because the published ones could not be read.
+/// definitions, because the published definitions were not accessible.
 pub const CONGESTION_CONTROLS: &[Control] = &[
     reno::ROW,
     cubic::ROW,

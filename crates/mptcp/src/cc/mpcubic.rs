@@ -1,7 +1,7 @@
 //! `x-mpcubic`: CUBIC (RFC 9438) whose increase is shared among subflows in proportion to their
-//! rates, but not slower than LIA. Published multipath CUBICs differ from each other and could not
-//! be read; this definition is mptcplab's own. On n equal paths, the windows together grow like one
-//! CUBIC; on a single path it is CUBIC.
+//! rates, but not slower than LIA. Published multipath CUBICs differ from each other, and their
+//! definitions were not accessible; this one is mptcplab's own. On n equal paths, the windows
+//! together grow like one CUBIC; on a single path it is CUBIC.
 
 use super::Control;
 use super::cubic_rfc9438::Cubic;
@@ -25,9 +25,9 @@ pub(in crate::cc) const ROW: Control = Control {
     fluid: Err(fluid::GROWS_WITH_TIME),
 };
 
-/// Returns the packets by which the window of `paths[this]` grows per acknowledged packet.
-/// `cubic_increase` is the same number for CUBIC alone. The result is the share of `cubic_increase`
-/// by rate, but at least the increase of LIA.
+/// Returns the number of packets by which the window of `paths[this]` grows per acknowledged
+/// packet. `cubic_increase` is the same number for CUBIC alone. The result is the share of
+/// `cubic_increase` by rate, but at least the increase of LIA.
 pub fn increase(cubic_increase: f64, paths: &[Path], this: usize) -> f64 {
     let total_rate: f64 = paths.iter().map(Path::rate).sum();
     let share = paths[this].rate() / total_rate;

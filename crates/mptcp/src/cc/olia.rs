@@ -91,8 +91,8 @@ pub fn alpha(paths: &[Path], this: usize) -> f64 {
     }
 }
 
-/// Returns the packets by which the window of `paths[this]` grows per acknowledged packet: the
-/// linked increase plus alpha/w. Can be negative.
+/// Returns the number of packets by which the window of `paths[this]` grows per acknowledged
+/// packet: the linked increase plus alpha/w. Can be negative.
 pub fn increase(paths: &[Path], this: usize) -> f64 {
     linked_increase(paths, this) + alpha(paths, this) / paths[this].window_packets
 }

@@ -89,7 +89,7 @@ pub(super) const ACK_COUNTING: Parameter<Parameters> = Parameter {
     },
 };
 
-/// The least slow start threshold.
+/// The smallest slow start threshold.
 pub(super) const SSTHRESH_FLOOR: Parameter<Parameters> = Parameter {
     name: "ssthresh_floor_packets",
     unit: "packets",
@@ -126,15 +126,15 @@ pub(super) const SLOW_START_LIMIT: Parameter<Parameters> = Parameter {
     },
 };
 
-/// What controls read that differ from Reno only in how windows grow and shrink.
+/// Parameters of controls that differ from Reno only in how windows grow and shrink.
 pub(super) const WINDOW_BASED: &[Parameter<Parameters>] =
     &[ACK_COUNTING, SSTHRESH_FLOOR, SLOW_START_LIMIT];
 
-/// As [`WINDOW_BASED`], with the lower threshold of OLIA and BALIA.
+/// The same as [`WINDOW_BASED`], with the lower threshold of OLIA and BALIA.
 pub(super) const WINDOW_BASED_LOW_FLOOR: &[Parameter<Parameters>] =
     &[ACK_COUNTING, LOW_SSTHRESH_FLOOR, SLOW_START_LIMIT];
 
-/// What the variants of CUBIC read.
+/// Parameters of the variants of CUBIC.
 pub(super) const CUBIC: &[Parameter<Parameters>] = &[
     SSTHRESH_FLOOR,
     SLOW_START_LIMIT,

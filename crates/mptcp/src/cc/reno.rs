@@ -25,8 +25,8 @@ pub(in crate::cc) const ROW: Control = Control {
 /// Smallest slow start threshold in packets (RFC 5681, equation 4).
 pub const SSTHRESH_FLOOR_PACKETS: f64 = 2.0;
 
-/// Returns the packets by which a window of `window_packets` grows per acknowledged packet: one
-/// packet per round trip (RFC 5681, equation 3).
+/// Returns the number of packets by which a window of `window_packets` grows per acknowledged
+/// packet: one packet per round trip (RFC 5681, equation 3).
 pub fn increase(window_packets: f64) -> f64 {
     1.0 / window_packets
 }

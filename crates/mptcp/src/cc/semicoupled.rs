@@ -41,8 +41,8 @@ pub(in crate::cc) const ROW: Control = Control {
     fluid: Ok(|paths, given| fluid::semicoupled(&fluid::losses(paths), given.semicoupled.a)),
 };
 
-/// Returns the packets by which any window grows per acknowledged packet, if all windows together
-/// are `total_packets`. `a` is the aggressiveness of all subflows together.
+/// Returns the number of packets by which any window grows per acknowledged packet, if all windows
+/// together are `total_packets`. `a` is the aggressiveness of all subflows together.
 pub fn increase(total_packets: f64, a: f64) -> f64 {
     a / total_packets
 }

@@ -2,8 +2,8 @@
 
 use super::Context;
 
-/// Returns the bytes by which an acknowledgment of `acked_bytes` grows the window in slow start: at
-/// most `limit_packets` segments of `mss_bytes` (RFC 3465, section 2.2).
+/// Returns the number of bytes by which an acknowledgment of `acked_bytes` grows the window in slow
+/// start: at most `limit_packets` segments of `mss_bytes` (RFC 3465, section 2.2).
 pub fn increase_bytes(acked_bytes: f64, mss_bytes: u32, limit_packets: f64) -> f64 {
     acked_bytes.min(limit_packets * f64::from(mss_bytes))
 }

@@ -9,9 +9,9 @@ use super::{Acked, Congestion, CongestionControl, Context, reno, slow_start};
 
 /// The rule in which a control differs from Reno. Windows are in packets.
 pub(super) trait WindowRule: Debug + Send {
-    /// Returns the bytes by which the window of `paths[this]` grows when `acked_bytes` are
-    /// acknowledged in congestion avoidance. Can be negative. For a formula in packets per packet,
-    /// this is its product with `acked_bytes`.
+    /// Returns the number of bytes by which the window of `paths[this]` grows when `acked_bytes`
+    /// are acknowledged in congestion avoidance. Can be negative. For a formula in packets per
+    /// packet, this is its product with `acked_bytes`.
     fn increase_bytes(&self, paths: &[Path], this: usize, acked_bytes: f64) -> f64;
 
     /// Returns the window of `paths[this]` after a loss, in packets, before the floor of ssthresh

@@ -74,8 +74,9 @@ const LEAST_PACKETS: f64 = 2.0;
 /// RTT samples that a round needs. In a round with fewer, the delay is unknown and Reno is used.
 pub(super) const SAMPLES: u32 = 3;
 
-/// Returns the packets of a window that wait in queues: w (RTT - baseRTT) / RTT. `window_packets`
-/// is w. `rtt_s` is the round-trip time and `base_rtt_s` the smallest one, both in seconds.
+/// Returns the number of packets of a window that wait in queues: w (RTT - baseRTT) / RTT.
+/// `window_packets` is w. `rtt_s` is the round-trip time and `base_rtt_s` the smallest one, both in
+/// seconds.
 pub fn queued_packets(window_packets: f64, base_rtt_s: f64, rtt_s: f64) -> f64 {
     window_packets * (rtt_s - base_rtt_s) / rtt_s
 }
@@ -87,7 +88,7 @@ pub fn weight(rate: f64, total_rate: f64) -> f64 {
 }
 
 /// Returns the number of packets, at least 2, that a subflow with `weight` aims to keep queued, if
-/// all subflows together aim at `total_alpha_packets`.
+/// all subflows together aim for `total_alpha_packets`.
 pub fn alpha_packets(weight: f64, total_alpha_packets: f64) -> f64 {
     (weight * total_alpha_packets).max(LEAST_PACKETS)
 }

@@ -28,7 +28,7 @@ impl Connection {
     }
 
     /// Sets the size of the send buffer to `bytes`, and stops its automatic growth. If the buffer
-    /// holds more data than that, it takes no data until the surplus is acknowledged.
+    /// holds more data than that, it accepts no data until the surplus is acknowledged.
     pub fn set_send_buffer(&mut self, bytes: u64) {
         let was_full = self.send.free_bytes() == 0;
         self.send.resize(Buffer::Fixed(bytes));

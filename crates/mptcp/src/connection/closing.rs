@@ -11,7 +11,7 @@ use crate::wire::{DataNumber, Key, MptcpOption, ResetReason, Segment};
 
 impl Connection {
     /// Ends the local stream. Data already written is still sent, and data of the peer can still be
-    /// read. [`Connection::send`] takes no more data.
+    /// read. [`Connection::send`] accepts no more data.
     pub fn close(&mut self) {
         self.is_ending = true;
         self.is_schedulable = true;

@@ -47,15 +47,15 @@ pub struct Config {
     /// How long the connection waits for the DATA_ACK of its DATA_FIN after all data is
     /// acknowledged (`net.mptcp.close_timeout`).
     pub close_timeout: Nanos,
-    /// Largest number of subflows at a time.
+    /// Maximum number of subflows at a time.
     pub max_subflows: usize,
-    /// Largest number of accepted joins at a time whose peer has not yet proved that it knows the
+    /// Maximum number of accepted joins at a time whose peer has not yet proved that it knows the
     /// keys (RFC 8684, section 3.2).
     pub max_half_open_joins: usize,
-    /// Largest number of incomplete handshakes for which a listener keeps state at a time. The
+    /// Maximum number of incomplete handshakes for which a listener keeps state at a time. The
     /// listener answers further SYNs with SYN cookies (RFC 4987, section 3.6).
     pub max_half_open: usize,
-    /// Largest number of connections on a listening port that wait for
+    /// Maximum number of connections on a listening port that wait for
     /// [`Endpoint::accept`](crate::endpoint::Endpoint::accept). Further SYNs are dropped, as in
     /// Linux.
     pub backlog: usize,

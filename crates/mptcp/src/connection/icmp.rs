@@ -15,8 +15,8 @@ impl Connection {
     /// about packets of other connections, and errors whose quoted sequence number is not in flight
     /// (RFC 5927, section 4.1).
     ///
-    /// A smaller MTU lowers the segment size of the subflow. A refusal closes a subflow whose SYN
-    /// was refused. An unreachable destination changes nothing.
+    /// A smaller MTU lowers the segment size of the subflow. An error that refuses a SYN closes its
+    /// subflow. An unreachable destination changes nothing.
     pub fn handle_icmp_error(&mut self, now: Nanos, error: &IcmpError) {
         let four = FourTuple::of_sender(error);
         let Some(subflow) = self

@@ -20,12 +20,12 @@
 //!   [`super::subflow_context::SubflowContext::can_send`] needs both.
 //! - Whether the subflow is the initial one. This never changes.
 //! - Whether it delivers ([`super::delivery::Delivery`]). It can fail and recover in each phase
-//!   after the handshake, also while it is tested or retires.
+//!   after the handshake, even while it is tested or retires.
 //! - Whether either host marked it as backup (section 3.3.8). MP_PRIO changes the mark at any time.
 //! - Whether its local address was withdrawn. The address can be lost in each phase, and it can
 //!   come back before the subflow has closed.
 //! - Until when data waits for a mapping (section 3.3.1). Data arrives in each phase after the
-//!   handshake, also behind the local FIN.
+//!   handshake, even after the local FIN.
 
 use std::mem;
 use std::ops::Deref;

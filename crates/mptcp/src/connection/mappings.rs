@@ -7,7 +7,7 @@ use crate::queue;
 use crate::seq::DataSeq;
 use crate::wire::checksum::Sum;
 
-/// Largest number of mappings that wait for data, and of segments that wait for a mapping. A peer
+/// Maximum number of mappings that wait for data, and of segments that wait for a mapping. A peer
 /// needs no more than one mapping for each segment of a window.
 const MAX_WAITING: usize = 8192;
 
@@ -27,7 +27,7 @@ pub(super) struct ReceivedMapping {
     pub(super) is_infinite: bool,
 }
 
-/// A DSS checksum, and what it covers besides the data.
+/// A DSS checksum, and what it covers in addition to the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MappedChecksum {
     /// DSN of the first byte, 64 bits.

@@ -384,8 +384,8 @@ impl Connection {
         self.congestion_control.subflow_added(&mut context);
     }
 
-    /// Writes as much of `payload` as the send buffer takes, and returns the number of bytes taken.
-    /// Takes nothing after [`Connection::close`] or after the connection has closed.
+    /// Writes as much of `payload` as fits into the send buffer, and returns the number of bytes
+    /// written. Writes nothing after [`Connection::close`] or after the connection has closed.
     pub fn send(&mut self, payload: &Payload) -> u32 {
         if self.is_ending || self.closed.is_some() {
             return 0;

@@ -32,7 +32,7 @@ pub(super) struct ReceiveBuffer {
     edge: u64,
     /// The window last offered, on whatever subflow (Linux: `old_wspace`).
     told_bytes: u64,
-    /// Whether the application has read since the last call of [`ReceiveBuffer::take_was_read`].
+    /// Whether the application has read since the last call to [`ReceiveBuffer::take_was_read`].
     was_read: bool,
 }
 

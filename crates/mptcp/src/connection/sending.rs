@@ -178,7 +178,7 @@ impl Connection {
         }
     }
 
-    /// Returns the reason and the data of the next call of the scheduler, if there is any.
+    /// Returns the reason and the data of the next call to the scheduler, if there is any.
     fn question(&mut self) -> Option<(Reason, Range)> {
         while let Some(range) = self.reinjections.front() {
             let part = self.send.unacked_part(range);

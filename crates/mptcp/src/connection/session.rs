@@ -67,7 +67,7 @@ pub(super) struct Session {
     /// Whether the peer still sends mappings after this host reported a wrong checksum. Until it
     /// stops, it is sent DATA_ACKs.
     pub(super) awaits_infinite_mapping: bool,
-    /// Largest number of SYNs with MP_CAPABLE on a subflow.
+    /// Maximum number of SYNs with MP_CAPABLE on a subflow.
     max_capable_syns: u32,
 }
 

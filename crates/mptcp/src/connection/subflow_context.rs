@@ -17,7 +17,7 @@ use crate::wire::{AddressId, Hops, MptcpOption, Packet, ResetReason};
 /// Longest wait for the fourth packet of a join. Beyond it, the subflow is reset.
 const LONGEST_JOIN_WAIT: Nanos = 60 * SECOND;
 
-/// Largest number of duplicate ACKs in a row that only carry an option. A third could be taken for
+/// Maximum number of duplicate ACKs in a row that only carry an option. A third could be taken for
 /// a sign of loss (RFC 8684, section 3).
 const MAX_SIGNALS_IN_A_ROW: u32 = 2;
 

@@ -26,7 +26,7 @@ pub(super) struct Subflows {
     changed: Changed,
     /// The earliest cached deadline, if there is one.
     first_deadline: Option<Nanos>,
-    /// Whether a subflow was added since the last call of [`Paths::has_come`].
+    /// Whether a subflow was added since the last call to [`Paths::has_come`].
     has_come: bool,
 }
 

@@ -38,7 +38,7 @@ impl Counters {
     }
 }
 
-/// The state of a subflow at the time of the call of [`Connection::subflows`].
+/// The state of a subflow at the time of the call to [`Connection::subflows`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct SubflowState {
     /// The number of the subflow in its connection, from 0 in the order of creation. It never
@@ -107,7 +107,7 @@ impl Connection {
         self.send.written() - self.send.acked()
     }
 
-    /// Returns how many bytes were received in order that the application has not read.
+    /// Returns how many bytes received in order the application has not read yet.
     pub fn unread_bytes(&self) -> u64 {
         self.receive.ready_bytes()
     }

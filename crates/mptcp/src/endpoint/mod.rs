@@ -13,7 +13,7 @@
 //!
 //! A connection is opened between one pair of addresses, or between one of several pairs that lead
 //! to the same host ([`Endpoint::connect_over`]). The endpoint assigns local ports to the subflows
-//! that a path manager requests: ports from 49152 on, or those of [`Endpoint::use_ports_from`].
+//! that a path manager requests: ports from 49152 up, or those of [`Endpoint::use_ports_from`].
 //! Changes of local addresses are collected for [`NetworkView::change_delay`] and then reported to
 //! all connections.
 //!
@@ -57,7 +57,7 @@ use crate::wire::{
     TcpOptions, Token,
 };
 
-/// Identifies a connection of an endpoint. An endpoint never uses an ID twice.
+/// Identifies a connection of an endpoint. An endpoint never reuses an ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(u64);
 
@@ -375,7 +375,7 @@ impl Endpoint {
     }
 
     /// Makes the endpoint assign the local ports that `more` returns, instead of those from 49152
-    /// on.
+    /// up.
     ///
     /// The endpoint calls `more` for the first connection, and whenever all ports returned so far
     /// are in use towards a peer. `more` returns further ports, or an empty vector if there are

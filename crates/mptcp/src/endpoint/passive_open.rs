@@ -11,7 +11,7 @@ use crate::seq::SeqNr;
 use crate::time::Nanos;
 use crate::wire::{Flags, MptcpOptions, Packet, Segment};
 
-/// A port at which the endpoint accepts connections.
+/// A port on which the endpoint accepts connections.
 pub(super) struct Listener {
     profile: Profile,
     pub(super) half_open: BTreeSet<ConnectionId>,
@@ -29,10 +29,10 @@ impl Listener {
 }
 
 impl Endpoint {
-    /// Starts to accept connections at `port` on all local addresses. They are created with
+    /// Starts to accept connections on `port` at all local addresses. Each is created with
     /// `profile`.
     ///
-    /// If the endpoint listens at the port already, only the profile is replaced. Connections that
+    /// If the endpoint already listens on the port, only the profile is replaced. Connections that
     /// wait for [`Endpoint::accept`] stay.
     pub fn listen(&mut self, port: u16, profile: Profile) {
         if let Some(listener) = self.listeners.get_mut(&port) {
@@ -48,7 +48,7 @@ impl Endpoint {
         self.listeners.insert(port, listener);
     }
 
-    /// Stops accepting connections at `port`. Further SYNs are answered with resets. Connections
+    /// Stops accepting connections on `port`. Further SYNs are answered with resets. Connections
     /// that [`Endpoint::accept`] has not returned yet are aborted, as in Linux.
     pub fn stop_listening(&mut self, port: u16) {
         let Some(listener) = self.listeners.remove(&port) else {
@@ -60,7 +60,7 @@ impl Endpoint {
     }
 
     /// Removes the connection that has waited longest from the established connections of the
-    /// listener at `port`, and returns its ID. Returns `None` if none waits.
+    /// listener on `port`, and returns its ID. Returns `None` if none waits.
     pub fn accept(&mut self, port: u16) -> Option<ConnectionId> {
         let id = self.listeners.get_mut(&port)?.ready.pop_front()?;
         self.connections.get_mut(&id)?.accepted_at = None;

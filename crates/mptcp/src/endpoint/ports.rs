@@ -11,7 +11,7 @@ type More = Box<dyn FnMut() -> Vec<u16> + Send>;
 pub(super) struct Ports {
     /// Index of the port that is tried next.
     next: usize,
-    /// The ports of the driver, or `None` for all ports from 49152 on.
+    /// The ports of the driver, or `None` for all ports from 49152 up.
     named: Option<(Vec<u16>, More)>,
     /// Whether the last call to `More` returned no ports.
     are_all_named: bool,

@@ -3,7 +3,7 @@
 
 use crate::time::Nanos;
 
-/// Largest number of retransmissions of an announcement without an echo. Linux's name is
+/// Maximum number of retransmissions of an announcement without an echo. Linux's name is
 /// `ADD_ADDR_RETRANS_MAX`.
 pub const TRIES: u32 = 3;
 

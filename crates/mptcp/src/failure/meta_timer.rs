@@ -34,7 +34,7 @@ impl MetaRto {
     }
 
     /// Recomputes the timeout from `subflow_rtos`, the RTOs of the subflows. Has no effect between
-    /// an expiry and the next call of [`MetaRto::progressed`], or if `subflow_rtos` is empty.
+    /// an expiry and the next call to [`MetaRto::progressed`], or if `subflow_rtos` is empty.
     pub fn update(&mut self, subflow_rtos: impl Iterator<Item = Nanos>) {
         if let Some(longest) = subflow_rtos.max()
             && self.expiries == 0

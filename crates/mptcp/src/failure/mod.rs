@@ -13,7 +13,7 @@
 //!    [`remaining_interval`].
 //! 4. *Is a lost announcement repeated?* After the intervals of [`waits`] (RFC 8684, section
 //!    3.4.1).
-//! 5. *Is a lost subflow reopened?* As [`Recreation`] says; the path manager reopens it.
+//! 5. *Is a lost subflow reopened?* The path manager reopens it according to [`Recreation`].
 //!
 //! A failed subflow is not closed. It gets no new data and keeps retransmitting. The first packet
 //! that arrives on it makes it usable again.
@@ -47,11 +47,11 @@ pub enum FailedAfter {
     StaleIntervals(u32),
 }
 
-/// When the connection reinjects data: sends data that one subflow has carried again on another
-/// subflow.
+/// When the connection reinjects data, that is, sends data on a further subflow although another
+/// one has already carried it.
 ///
-/// Schedulers can send data again in addition: `redundant` always, and `min_rtt` when a window is
-/// full.
+/// Apart from this, schedulers can send data on several subflows: `redundant` always does, and
+/// `min_rtt` does when a window is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reinjection {
     /// The connection never reinjects data. Each subflow delivers its own data, however long that
@@ -161,10 +161,10 @@ impl Behaviour {
 
     /// Returns the behaviour of mainline Linux, as read in 6.12 and measured on 6.18.
     ///
-    /// A subflow is stale after its first timer and four intervals of at least 200 ms without a
-    /// packet, if another subflow has missed fewer intervals. The whole queue of the connection is
-    /// then reinjected. Until then, only idle subflows repeat the first unacknowledged data, so a
-    /// bulk transfer stands still for about a second.
+    /// A subflow is stale after its first retransmission timeout and four further intervals of at
+    /// least 200 ms without a packet, if another subflow has missed fewer intervals. The whole
+    /// queue of the connection is then reinjected. Until then, only idle subflows repeat the first
+    /// unacknowledged data, so a bulk transfer stands still for about a second.
     ///
     /// The in-kernel path manager reopens no subflow, whatever `recreation` says
     /// ([`KernelEndpoints`](crate::pm::KernelEndpoints)). Other path managers of mainline are

@@ -22,7 +22,7 @@ impl StaleDetector {
     /// `last_received` is the time of the last segment received on the subflow. `others` holds the
     /// missed intervals of the other subflows that can send and are not stale. The subflow becomes
     /// stale when it has missed more than `stale_intervals` intervals and one of `others` is below
-    /// max(`stale_intervals` - 1, 1). With `stale_intervals` 0, it never does.
+    /// max(`stale_intervals` - 1, 1). With `stale_intervals` 0, it never becomes stale.
     pub fn timer_expired(
         &mut self,
         last_received: Nanos,
@@ -51,9 +51,9 @@ impl StaleDetector {
         }
     }
 
-    /// Returns the number of consecutive expiries of the connection's timer without a received
-    /// segment on the subflow in between. The first expiry that finds unacknowledged data counts as
-    /// one. The number stops at 255.
+    /// Returns the number of missed intervals, at most 255: consecutive expiries of the
+    /// connection's timer without a segment received on the subflow between them. The first expiry
+    /// that finds unacknowledged data already counts as one.
     pub fn missed_intervals(&self) -> u32 {
         self.missed
     }

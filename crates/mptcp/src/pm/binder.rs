@@ -28,10 +28,10 @@ pub(super) const ROW: Entry = Entry {
     make: |connection, given| Box::new(Binder::new(connection, given)),
 };
 
-/// Largest number of gateway lists, as in the kernel.
+/// Maximum number of gateway lists, as in the kernel.
 const MOST_LISTS: usize = 10;
 
-/// Largest number of hops in a list, as in the kernel. The options of an IPv4 header could hold two
+/// Maximum number of hops in a list, as in the kernel. The options of an IPv4 header could hold two
 /// more.
 const MOST_HOPS: usize = 6;
 
@@ -131,7 +131,8 @@ pub struct Binder {
 }
 
 impl Binder {
-    /// Creates the policy for the new connection `connection`. Of `parameters`, it uses `gateways`.
+    /// Creates the policy for the new connection `connection`. Uses only `gateways` of
+    /// `parameters`.
     pub fn new(connection: &Connection, parameters: &Parameters) -> Self {
         Self {
             role: connection.role,

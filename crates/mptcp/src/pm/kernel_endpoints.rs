@@ -199,9 +199,9 @@ impl Endpoint {
 /// Limits of a host that apply to each of its connections (`ip mptcp limits`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Largest number of subflows beside the initial one, opened by either host.
+    /// Maximum number of subflows in addition to the initial one, opened by either host.
     pub subflows: usize,
-    /// Largest number of addresses announced by the peer to which subflows are opened.
+    /// Maximum number of addresses announced by the peer to which subflows are opened.
     pub add_addr_accepted: usize,
 }
 
@@ -249,8 +249,8 @@ pub struct KernelEndpoints {
 }
 
 impl KernelEndpoints {
-    /// Creates the policy for the new connection `connection`. Of `parameters`, it uses `endpoints`
-    /// and `limits`.
+    /// Creates the policy for the new connection `connection`. Uses only `endpoints` and `limits`
+    /// of `parameters`.
     ///
     /// If no endpoints are given, each further local address in the connection's pairs becomes one:
     /// with `subflow` at the opener and `signal` at the acceptor. Subnets without a common link are

@@ -52,9 +52,9 @@ pub struct NDiffPorts {
 }
 
 impl NDiffPorts {
-    /// Creates the policy for the new connection `connection`. The number of subflows, including
-    /// the initial one, is [`Parameters::subflows`] or 2. Of `parameters`, it also uses
-    /// `recreation`.
+    /// Creates the policy for the new connection `connection`. Uses only `subflows` and
+    /// `recreation` of `parameters`. `subflows` is the number of subflows, including the initial
+    /// one; the default is 2.
     pub fn new(connection: &Connection, parameters: &Parameters) -> Self {
         Self {
             role: connection.role,

@@ -62,7 +62,7 @@ pub struct AdaptiveRedundant {
 }
 
 impl AdaptiveRedundant {
-    /// Creates the scheduler for a new connection. Of `parameters`, it uses `order`.
+    /// Creates the scheduler for a new connection. Uses only `order` of `parameters`.
     pub fn new(parameters: &Parameters) -> Self {
         Self {
             losses: LossRates::default(),

@@ -3,7 +3,7 @@
 //!
 //! While a segment is in flight on the slow subflow S, the fast subflow F sends for RTT_S/RTT_F
 //! rounds. Its window grows by one segment per round. S is not used if this data does not fit into
-//! the connection's window beside the data of S.
+//! the connection's window in addition to the data of S.
 
 use super::Entry;
 use super::lowest_rtt::{LowestRtt, WaitRule};
@@ -225,7 +225,7 @@ impl WaitRule for BlockingEstimation {
 pub type Blest = LowestRtt<BlockingEstimation>;
 
 impl Blest {
-    /// Creates the scheduler for a new connection. Of `parameters`, it uses `order` and `blest`.
+    /// Creates the scheduler for a new connection. Uses only `order` and `blest` of `parameters`.
     pub fn new(parameters: &Parameters) -> Self {
         let lambda = AdaptiveLambda::new(parameters.blest);
         Self::with_rule(parameters.order, BlockingEstimation { lambda })

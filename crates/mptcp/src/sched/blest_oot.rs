@@ -79,8 +79,8 @@ pub fn linger_time(slow: &SlowSubflow) -> u32 {
     slow.srtt.max(estimate)
 }
 
-/// Returns `(rounds, segments, bytes)`: how many round trips the subflow `fast` has in the time
-/// `linger`, and how many segments and bytes it sends in them.
+/// Returns `(rounds, segments, bytes)`: how many round trips the subflow `fast` completes in the
+/// time `linger`, and how many segments and bytes it sends in them.
 ///
 /// `linger` is in eighths of a microsecond. `lambda` is the correction factor in thousandths; it
 /// multiplies only the bytes. The bytes are the lower 32 bits of the result, as in the kernel. In
@@ -110,9 +110,9 @@ pub fn fast_bytes(fast: &FastSubflow, linger: u32, lambda: u32) -> (u32, u32, u3
     (rounds, packets, (bytes / 1000) as u32)
 }
 
-/// Returns the bytes that remain of the connection's `window` beside `segment`, the length of the
-/// next segment, and `unacked`, the unacknowledged data of the slow subflow. All are in bytes.
-/// Returns 0 if nothing remains.
+/// Returns how many bytes of the connection's `window` remain after `segment`, the length of the
+/// next segment, and `unacked`, the unacknowledged data of the slow subflow, are subtracted. All
+/// are in bytes. Returns 0 if nothing remains.
 pub fn space_bytes(window: u32, segment: u32, unacked: u32) -> u32 {
     window.saturating_sub(segment.saturating_add(unacked))
 }
@@ -197,8 +197,8 @@ fn eighths(srtt: Nanos) -> u32 {
 pub type BlestOot = LowestRtt<KernelEstimation>;
 
 impl BlestOot {
-    /// Creates the scheduler for a new connection. Of `parameters`, it uses `order` and
-    /// `blest_oot`.
+    /// Creates the scheduler for a new connection. Uses only `order` and `blest_oot` of
+    /// `parameters`.
     pub fn new(parameters: &Parameters) -> Self {
         let lambda = AdaptiveLambda::new(parameters.blest_oot);
         let extremes = PerSubflow::default();

@@ -88,13 +88,14 @@ impl Estimate {
         }
     }
 
-    /// Returns whether to wait for F and leave S idle: F is sooner, and S would be late.
+    /// Returns whether to wait for F and leave S idle, because F would finish sooner and S would
+    /// finish late.
     pub fn waits(&self) -> bool {
         self.slow_is_late == Some(true)
     }
 
     /// Returns the waiting state after this decision. `was_waiting` is the state before it. The
-    /// state begins with a decision to wait and lasts until F is no longer sooner.
+    /// state begins with a decision to wait and lasts until F would no longer finish sooner.
     pub fn is_waiting_then(&self, was_waiting: bool) -> bool {
         self.fast_is_sooner && (was_waiting || self.waits())
     }
@@ -125,8 +126,8 @@ impl WaitRule for EarliestCompletion {
 pub type Ecf = LowestRtt<EarliestCompletion>;
 
 impl Ecf {
-    /// Creates the scheduler for a new connection. Of `parameters`, it uses `order` and
-    /// `inverse_beta`.
+    /// Creates the scheduler for a new connection. Uses only `order` and `inverse_beta` of
+    /// `parameters`.
     pub fn new(parameters: &Parameters) -> Self {
         let rule = EarliestCompletion {
             beta: 1.0 / f64::from(parameters.inverse_beta),

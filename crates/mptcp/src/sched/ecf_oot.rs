@@ -104,7 +104,8 @@ pub struct KernelEstimate {
     /// Whether r_beta * `lhs` < (r_beta + waiting) * `rhs`: F finishes first. "waiting" is 1 in the
     /// waiting state, otherwise 0.
     pub fast_is_sooner: bool,
-    /// Whether to wait for F and leave S idle: F is sooner, and S would be late.
+    /// Whether to wait for F and leave S idle, because F would finish sooner and S would finish
+    /// late.
     pub waits: bool,
 }
 
@@ -144,7 +145,7 @@ impl KernelEstimate {
     }
 
     /// Returns the waiting state after this decision. `was_waiting` is the state before it. The
-    /// state begins with a decision to wait and lasts until F is no longer sooner.
+    /// state begins with a decision to wait and lasts until F would no longer finish sooner.
     pub fn is_waiting_then(&self, was_waiting: bool) -> bool {
         self.fast_is_sooner && (was_waiting || self.waits)
     }
@@ -182,8 +183,8 @@ impl WaitRule for KernelCompletion {
 pub type EcfOot = LowestRtt<KernelCompletion>;
 
 impl EcfOot {
-    /// Creates the scheduler for a new connection. Of `parameters`, it uses `order`, `inverse_beta`
-    /// and `arithmetic`.
+    /// Creates the scheduler for a new connection. Uses only `order`, `inverse_beta` and
+    /// `arithmetic` of `parameters`.
     pub fn new(parameters: &Parameters) -> Self {
         let rule = KernelCompletion {
             r_beta: parameters.inverse_beta,

@@ -21,16 +21,16 @@ pub(super) const ROW: Entry = Entry {
     make: |_| Box::new(KernelDefault::default()),
 };
 
-/// Largest number of bytes that `kernel_default` assigns in one decision (`MPTCP_SEND_BURST_SIZE`):
+/// Maximum number of bytes that `kernel_default` assigns in one decision (`MPTCP_SEND_BURST_SIZE`):
 /// a packet of 64 KiB without the headers of IPv6 and TCP with its longest options.
 pub const BURST_BYTES: u64 = (1 << 16) - 20 - 40 - 40 - 8;
 
 /// A backup subflow repeats data only if all busy subflows have more missed intervals than this.
 const MISSED_BEFORE_BACKUP: u32 = 1;
 
-/// Returns the time in which `queued_bytes` leave a queue at `pacing_rate` bytes per second. The
-/// time is in seconds times 2^32, rounded down as in the kernel. Returns `None` if `pacing_rate` is
-/// 0, because the rate is then unknown.
+/// Returns the time that `queued_bytes` take to leave a queue at `pacing_rate` bytes per second.
+/// The time is in seconds times 2^32, rounded down as in the kernel. Returns `None` if
+/// `pacing_rate` is 0, because the rate is then unknown.
 pub fn linger_q32(queued_bytes: u32, pacing_rate: u64) -> Option<u64> {
     (u64::from(queued_bytes) << 32).checked_div(pacing_rate)
 }
@@ -46,8 +46,8 @@ pub fn average_pacing(average: u64, queued_bytes: u32, pacing_rate: u64, burst_b
 }
 
 /// Returns the index of the available subflow whose unacknowledged data would leave first at its
-/// average pacing rate; of equal ones, the oldest. Backup subflows are considered only if no
-/// regular subflow is available.
+/// average pacing rate; ties go to the oldest. Backup subflows are considered only if no regular
+/// subflow is available.
 ///
 /// `averages` are the average pacing rates in bytes per second, in the order of `subflows`.
 /// Subflows with a rate of 0 are skipped. Returns `None` if no subflow remains.

@@ -46,7 +46,7 @@ pub struct Lamps {
 }
 
 impl Lamps {
-    /// Creates the scheduler for a new connection. Of `parameters`, it uses `order`.
+    /// Creates the scheduler for a new connection. Uses only `order` of `parameters`.
     pub fn new(parameters: &Parameters) -> Self {
         Self {
             order: parameters.order,

@@ -27,9 +27,9 @@ pub(super) enum Carried {
 /// scheduler of the out-of-tree kernel does. Returns `None` if the scheduler has to wait.
 ///
 /// The subflow is the one with the lowest smoothed round-trip time among those that are free and
-/// have not carried the head; of equal ones, the first in `order`. Backup subflows are considered
-/// only if no regular subflow is merely busy. If all subflows have carried the head, all are
-/// candidates again.
+/// have not carried the head; ties go to the first in `order`. Backup subflows are considered only
+/// if no regular subflow is merely busy. If all subflows have carried the head, all are candidates
+/// again.
 pub fn lowest_rtt(subflows: &[SubflowView], order: SubflowOrder) -> Option<usize> {
     choose(subflows, order, Carried::Counts)
 }

@@ -33,7 +33,7 @@ impl WaitRule for AnyFree {
 pub type MinRtt = LowestRtt<AnyFree>;
 
 impl MinRtt {
-    /// Creates the scheduler for a new connection. Of `parameters`, it uses `order`.
+    /// Creates the scheduler for a new connection. Uses only `order` of `parameters`.
     pub fn new(parameters: &Parameters) -> Self {
         Self::with_rule(parameters.order, AnyFree)
     }

@@ -85,7 +85,7 @@ impl Penalization {
 }
 
 /// Returns the decision to send a segment of the head, which blocks the connection, on the free
-/// subflow with the lowest round-trip time; of equal ones, on the first in `order`. Returns
+/// subflow with the lowest round-trip time; ties go to the first in `order`. Returns
 /// [`Decision::Wait`] if [`is_sent_again`] does not allow it or no subflow is free. Penalizes no
 /// subflow.
 pub fn retransmit_opportunistically(view: &View<'_>, order: SubflowOrder) -> Decision {

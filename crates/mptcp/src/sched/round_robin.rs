@@ -112,8 +112,8 @@ pub struct RoundRobin {
 }
 
 impl RoundRobin {
-    /// Creates the scheduler for a new connection. Of `parameters`, it uses `order`, `num_segments`
-    /// and `cwnd_limited`.
+    /// Creates the scheduler for a new connection. Uses only `order`, `num_segments` and
+    /// `cwnd_limited` of `parameters`.
     pub fn new(parameters: &Parameters) -> Self {
         Self {
             order: parameters.order,

@@ -42,8 +42,8 @@ pub(super) const ROW: Entry = Entry {
 const REFRESH: Nanos = SECOND;
 
 /// Returns the index of the subflow whose turn it is: the one with the largest sum of its credit
-/// and its weight; of equal ones, the first. Subflows with weight `None` are skipped. Returns
-/// `None` if no subflow remains.
+/// and its weight; ties go to the first. Subflows with weight `None` are skipped. Returns `None` if
+/// no subflow remains.
 pub fn heaviest(credits: &[f64], weights: &[Option<f64>]) -> Option<usize> {
     let mut best: Option<(usize, f64)> = None;
     for (index, (credit, weight)) in credits.iter().zip(weights).enumerate() {
@@ -79,8 +79,8 @@ pub struct WeightedRoundRobin {
 }
 
 impl WeightedRoundRobin {
-    /// Creates the scheduler for a new connection. Of `parameters`, it uses `order`, `cwnd_limited`
-    /// and `weights`.
+    /// Creates the scheduler for a new connection. Uses only `order`, `cwnd_limited` and `weights`
+    /// of `parameters`.
     pub fn new(parameters: &Parameters) -> Self {
         Self {
             order: parameters.order,

@@ -31,13 +31,13 @@ pub struct Config {
     pub timer_wheel: Option<TimerWheel>,
     /// How often and at which intervals the SYN or SYN/ACK is retransmitted.
     pub syn_retries: SynRetries,
-    /// Largest number of consecutive retransmission timeouts. The next one closes the subflow. The
+    /// Maximum number of consecutive retransmission timeouts. The next one closes the subflow. The
     /// same limit holds for unanswered window probes.
     pub retries: u32,
     /// The longest time by which an acknowledgment is delayed in the hope of a second segment (RFC
     /// 1122, section 4.2.3.2).
     pub delayed_ack: Nanos,
-    /// Largest number of segments that are acknowledged without delay (quick ACKs) after the start
+    /// Maximum number of segments that are acknowledged without delay (quick ACKs) after the start
     /// and after each pause.
     pub quick_acks: u32,
     /// Whether a short segment waits for more data while others are not acknowledged (RFC 9293,
@@ -106,7 +106,7 @@ pub enum RtoEstimator {
 /// Parameters for the retransmission of a SYN or SYN/ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SynRetries {
-    /// Largest number of retransmissions. If the last one is not answered either, the subflow is
+    /// Maximum number of retransmissions. If the last one is not answered either, the subflow is
     /// closed.
     pub count: u32,
     /// The number of retransmissions of a SYN before the timeout starts to double. Until then, it
@@ -122,7 +122,7 @@ pub struct Keepalive {
     pub idle: Nanos,
     /// The time between probes.
     pub interval: Nanos,
-    /// Largest number of unanswered probes. If none of them is answered, the subflow is closed.
+    /// Maximum number of unanswered probes. If none of them is answered, the subflow is closed.
     pub probes: u32,
 }
 

@@ -12,8 +12,8 @@ pub struct Control<'a> {
 }
 
 impl<'a> Control<'a> {
-    /// Creates the access for the subflow with index `subflow`. `windows` holds the windows of all
-    /// subflows of the connection, and `cc` is its congestion control.
+    /// Creates a `Control` for the subflow with the index `subflow`. `windows` holds the windows of
+    /// all subflows of the connection, and `cc` is its congestion control.
     pub fn new(
         cc: &'a mut dyn CongestionControl,
         windows: &'a mut [Window],
@@ -45,7 +45,7 @@ impl<'a> Control<'a> {
     }
 
     /// Reports `congestion` of the subflow at `now` to the congestion control
-    /// ([`CongestionControl::congestion`]). Before, moves `acked_since_loss_bytes` of the window to
+    /// ([`CongestionControl::congestion`]). First moves `acked_since_loss_bytes` of the window to
     /// `acked_between_losses_bytes`, because a new interval between losses begins.
     pub fn congestion(&mut self, now: Nanos, congestion: Congestion) {
         let window = self.window_mut();
@@ -82,7 +82,7 @@ impl<'a> Control<'a> {
         self.cc.restarted_after_idle(&mut context, idle);
     }
 
-    /// Returns whether the congestion control alone sets cwnd, without PRR and without reduction
+    /// Returns whether the congestion control alone sets cwnd, without PRR and without a reduction
     /// after idle times ([`CongestionControl::owns_window`]).
     pub fn owns_window(&self) -> bool {
         self.cc.owns_window()

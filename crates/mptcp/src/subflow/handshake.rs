@@ -15,7 +15,7 @@ use super::{rtt, timestamps};
 
 /// The MSS of a peer that sends no MSS option (RFC 9293, section 3.7.1).
 const DEFAULT_MSS: u16 = 536;
-/// The smallest MSS. Less leaves no room for data beside the options (Linux's `TCP_MIN_SND_MSS`).
+/// The smallest MSS. Less leaves no room for data after the options (Linux's `TCP_MIN_SND_MSS`).
 const MIN_MSS: u16 = 48;
 /// Bytes of the timestamps option in a segment, with padding.
 pub(super) const TIMESTAMPS_LEN: u32 = 12;

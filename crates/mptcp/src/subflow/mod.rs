@@ -557,8 +557,8 @@ impl Subflow {
         })
     }
 
-    /// Returns the ECN field for the packet that carries the last segment of
-    /// [`Subflow::poll_transmit`].
+    /// Returns the ECN field for the packet that carries the segment that
+    /// [`Subflow::poll_transmit`] returned last.
     pub fn transmit_ecn(&self) -> Ecn {
         self.ecn.last_sent
     }
@@ -623,8 +623,8 @@ impl Subflow {
         self.flight.unacked()
     }
 
-    /// Iterates over the stream ranges in the send queue. Each item is what is left of one
-    /// [`Chunk`] as it was assigned, the oldest first.
+    /// Iterates over the stream ranges in the send queue. Each item is the unsent rest of one
+    /// [`Chunk`], the oldest first.
     pub fn queued(&self) -> impl Iterator<Item = Range> {
         self.queue.ranges()
     }
@@ -637,7 +637,7 @@ impl Subflow {
         sent.or_else(|| self.queue.end_of_chunk_with(offset))
     }
 
-    /// Returns the largest number of bytes that can be assigned and not acknowledged at a time. The
+    /// Returns the maximum number of bytes that can be assigned and unacknowledged at a time. The
     /// caller must not let [`Subflow::unacked_bytes`] exceed it.
     pub fn buffer_bytes(&self) -> u32 {
         self.send_memory.payload_bytes(self.segment_bytes)
@@ -723,8 +723,8 @@ impl Subflow {
     }
 
     /// Returns the pacing rate in bytes per second for `window`. If the congestion control does not
-    /// pace, returns the rate that Linux computes nevertheless (`sk_pacing_rate`), which is
-    /// infinite before the first RTT sample.
+    /// pace, returns the rate that Linux computes anyway (`sk_pacing_rate`), which is infinite
+    /// before the first RTT sample.
     pub fn pacing_rate(&self, window: &Window) -> f64 {
         self.pacing.rate(window)
     }

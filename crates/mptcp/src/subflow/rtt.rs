@@ -112,8 +112,8 @@ impl RfcEstimator {
     }
 }
 
-/// Returns `rto` after `expiries` consecutive timeouts, in nanoseconds. It is doubled for each (RFC
-/// 6298, section 5.5), up to `max`.
+/// Returns the timeout after `expiries` consecutive expiries: `rto`, doubled for each expiry (RFC
+/// 6298, section 5.5), up to `max`. All are in nanoseconds.
 pub fn backed_off(rto: Nanos, expiries: u32, max: Nanos) -> Nanos {
     rto.checked_shl(expiries)
         .filter(|doubled| doubled >> expiries == rto)

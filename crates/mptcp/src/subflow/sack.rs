@@ -4,7 +4,7 @@
 /// 6675, section 2).
 pub const DUP_THRESH: u32 = 3;
 
-/// Counts the SACKed data above a segment.
+/// Counts the SACKed data that follows a segment in sequence space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackedAbove {
     bytes: u32,

@@ -64,7 +64,7 @@ impl Sum {
         }
     }
 
-    /// Adds `bytes`, which follow the bytes added before.
+    /// Adds `bytes`, which follow the bytes added before. Each call can add an odd number of bytes.
     #[inline]
     pub fn add_bytes(&mut self, bytes: &[u8]) {
         let words = sum_of_words(bytes);
@@ -89,7 +89,7 @@ impl Sum {
         !fold(self.total).to_be()
     }
 
-    /// Returns whether the added bytes contain a correct checksum of themselves.
+    /// Returns whether the added bytes, which include a checksum field, have the correct checksum.
     pub fn is_right(self) -> bool {
         self.checksum() == 0
     }

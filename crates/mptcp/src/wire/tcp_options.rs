@@ -21,7 +21,7 @@ use super::mptcp_option::{self, MptcpOption, OptionError};
 use super::options::{NO_OPERATION, OptionsIter};
 use crate::seq::SeqNr;
 
-/// The largest length of a segment's options, in bytes.
+/// The maximum length of a segment's options, in bytes.
 pub const MAX_OPTIONS_LEN: usize = 40;
 
 /// The options of a segment in serialized form.

@@ -35,7 +35,7 @@ pub fn numerator(path: &Path) -> u64 {
     (u64::from(path.window_packets) << NUMERATOR_SHIFT) / (srtt * srtt)
 }
 
-/// Returns the index of the path with the largest [`numerator`]; of equal ones, the last. Returns
+/// Returns the index of the path with the largest [`numerator`]; ties go to the last. Returns
 /// `None` if there are no paths.
 pub fn best(paths: &[Path]) -> Option<usize> {
     (0..paths.len()).max_by_key(|index| numerator(&paths[*index]))

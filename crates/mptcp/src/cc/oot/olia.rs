@@ -27,7 +27,7 @@ const SHIFT: u32 = 10;
 /// The count in 1/1024 packets at which the window changes by one packet. The remainder is dropped.
 const WHOLE_PACKET: i32 = (1 << SHIFT) - 1;
 
-/// OLIA's alpha of a path as a fraction.
+/// OLIA's alpha of a path as a fraction, the kernel's `epsilon_num` and `epsilon_den`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Epsilon {
     /// 1 for a collected path, -1 for a path with the largest window, otherwise 0.

@@ -47,7 +47,7 @@ pub fn weight(rate: u64, total_rate: u64) -> Option<u64> {
 }
 
 /// Returns the number of packets, at least 2, that a subflow with `weight` (scaled by 2^16) aims to
-/// keep queued, if all subflows together aim at `total_alpha_packets`.
+/// keep queued, if all subflows together aim for `total_alpha_packets`.
 pub fn alpha_packets(weight: u64, total_alpha_packets: u32) -> u32 {
     (((weight * u64::from(total_alpha_packets)) >> SHIFT) as u32).max(LEAST_PACKETS)
 }
