@@ -116,7 +116,7 @@ pub enum Value<P: 'static> {
     External(External),
 }
 
-/// Kinds of parameters that name parts of a network. The engine itself knows no names.
+/// Kinds of parameters that name parts of a network. The engine itself does not know these names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum External {
     /// Lists of routers: [`Gateways`](crate::pm::Gateways).

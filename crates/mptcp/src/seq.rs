@@ -12,28 +12,28 @@ macro_rules! sequence_number {
         pub struct $name(pub $bits);
 
         impl $name {
-            /// Returns how far `self` lies after `other`, modulo the size of the number space. The
-            /// result is negative if `self` lies before `other`.
+            /// Returns how far `self` is after `other`, modulo the size of the number space. The
+            /// result is negative if `self` is before `other`.
             pub fn distance_from(self, other: Self) -> $distance {
                 self.0.wrapping_sub(other.0) as $distance
             }
 
-            /// Returns whether `self` lies before `other` in the wrapping order.
+            /// Returns whether `self` is before `other` in the wrapping order.
             pub fn is_before(self, other: Self) -> bool {
                 self.distance_from(other) < 0
             }
 
-            /// Returns whether `self` lies after `other` in the wrapping order.
+            /// Returns whether `self` is after `other` in the wrapping order.
             pub fn is_after(self, other: Self) -> bool {
                 self.distance_from(other) > 0
             }
 
-            /// Returns whether `self` equals `other` or lies before it in the wrapping order.
+            /// Returns whether `self` equals `other` or is before it in the wrapping order.
             pub fn is_at_or_before(self, other: Self) -> bool {
                 self.distance_from(other) <= 0
             }
 
-            /// Returns whether `self` equals `other` or lies after it in the wrapping order.
+            /// Returns whether `self` equals `other` or is after it in the wrapping order.
             pub fn is_at_or_after(self, other: Self) -> bool {
                 self.distance_from(other) >= 0
             }
@@ -91,7 +91,7 @@ sequence_number!(
 );
 
 impl DataSeq {
-    /// Returns the full number whose lower 32 bits are `low` and that lies closest to `self` (RFC
+    /// Returns the full number whose lower 32 bits are `low` and that is closest to `self` (RFC
     /// 8684, section 3.3.1).
     pub fn expand(self, low: u32) -> Self {
         let ahead = low.wrapping_sub(self.0 as u32) as i32;

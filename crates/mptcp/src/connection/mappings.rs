@@ -102,7 +102,7 @@ impl Mappings {
     }
 
     /// Returns the position closest to the next byte for an SSN, which wraps. Returns `None` if it
-    /// lies before the first byte.
+    /// is before the first byte.
     pub(super) fn position_of(&self, subflow_seq: u32) -> Option<u64> {
         let position = DataSeq(self.position).expand(subflow_seq);
         u64::try_from(position.distance_from(DataSeq(0))).ok()

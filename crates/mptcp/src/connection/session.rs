@@ -144,7 +144,7 @@ impl Session {
     }
 
     /// Returns the offset in the local stream of the DSN `number`, close to the offset `near`.
-    /// Returns `None` if it lies before the first byte.
+    /// Returns `None` if it is before the first byte.
     pub(super) fn offset(&self, number: DataNumber, near: u64) -> Option<u64> {
         let data_seq = number.expand(self.data_seq(near));
         u64::try_from(data_seq.distance_from(self.first_data_seq)).ok()
@@ -155,8 +155,8 @@ impl Session {
         self.remote.map(|remote| remote.first_data_seq + offset)
     }
 
-    /// Returns the offset in the peer's stream of the DSN `number`. Returns `None` if it lies
-    /// before the first byte or if the peer's key is not known.
+    /// Returns the offset in the peer's stream of the DSN `number`. Returns `None` if it is before
+    /// the first byte or if the peer's key is not known.
     pub(super) fn remote_offset(&self, number: DataNumber) -> Option<u64> {
         let first = self.remote?.first_data_seq;
         let data_seq = number.expand(first + self.receive_next);

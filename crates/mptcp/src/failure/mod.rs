@@ -164,7 +164,7 @@ impl Behaviour {
     /// A subflow is stale after its first retransmission timeout and four further intervals of at
     /// least 200 ms without a packet, if another subflow has missed fewer intervals. The whole
     /// queue of the connection is then reinjected. Until then, only idle subflows repeat the first
-    /// unacknowledged data, so a bulk transfer stands still for about a second.
+    /// unacknowledged data, so a bulk transfer stalls for about a second.
     ///
     /// The in-kernel path manager reopens no subflow, whatever `recreation` says
     /// ([`KernelEndpoints`](crate::pm::KernelEndpoints)). Other path managers of mainline are

@@ -134,7 +134,7 @@ impl Subflow {
         }
     }
 
-    /// Returns whether the first SACK block is a DSACK: it lies below the acknowledgment or within
+    /// Returns whether the first SACK block is a DSACK: it is below the acknowledgment or within
     /// the second block (RFC 2883, section 4). Duplicates beyond the number of retransmissions were
     /// made by the network.
     fn handle_duplicate_sack(&mut self, segment: &Segment) -> bool {
@@ -348,7 +348,7 @@ fn duplicate_report(segment: &Segment) -> Option<SackBlock> {
     is_report.then_some(first)
 }
 
-/// Returns whether a SACK block lies within the data sent and not acknowledged.
+/// Returns whether a SACK block is within the data sent and not acknowledged.
 fn is_block_valid(block: &SackBlock, ack: SeqNr, nxt: SeqNr) -> bool {
     block.start.is_before(block.end)
         && block.start.is_at_or_after(ack)

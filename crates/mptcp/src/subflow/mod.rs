@@ -574,8 +574,9 @@ impl Subflow {
         self.poll_timeout().is_some_and(|at| at <= now)
     }
 
-    /// Returns the largest receive window, in bytes, with which the subflow has nothing to send
-    /// until the next segment, timeout or call changes that. Returns `None` if this is not known.
+    /// Returns a receive window in bytes up to which [`Subflow::poll_transmit`] is known to return
+    /// `None`, until a segment, a timeout or another call changes that. Returns `None` if no such
+    /// window is known.
     pub fn rests_with(&self) -> Option<u64> {
         self.rest.receive_window_bytes()
     }

@@ -100,8 +100,8 @@ impl Reassembly {
         self.readable.pop_front()
     }
 
-    /// Stores the part of `payload` that lies before `edge`, the end of the receive window. `seq`
-    /// is the sequence number of the first byte of `payload`. Returns where the data was stored.
+    /// Stores the part of `payload` that is before `edge`, the end of the receive window. `seq` is
+    /// the sequence number of the first byte of `payload`. Returns where the data was stored.
     /// Records parts that had arrived before as duplicates.
     pub fn insert(&mut self, seq: SeqNr, payload: &Payload, edge: SeqNr) -> Placed {
         let mut piece = Piece {
@@ -203,7 +203,7 @@ impl Reassembly {
     }
 
     /// Records that the peer's FIN has the sequence number `seq`. Has no effect if a FIN was
-    /// recorded before, or if `seq` lies before the next expected number.
+    /// recorded before, or if `seq` is before the next expected number.
     pub fn fin_received(&mut self, seq: SeqNr) {
         if self.fin.is_none() && seq.is_at_or_after(self.next) {
             self.fin = Some(seq);
@@ -225,7 +225,7 @@ impl Disorder {
         self.duplicate.is_some() || !self.blocks.is_empty()
     }
 
-    /// Stores a piece that lies beyond a gap, in a window of `window_bytes`.
+    /// Stores a piece that is beyond a gap, in a window of `window_bytes`.
     fn keep(&mut self, piece: Piece, window_bytes: u64) -> Placed {
         if self.pieces.len() >= most_pieces(window_bytes) {
             return Placed::Nowhere;

@@ -13,7 +13,7 @@ use crate::seq::SeqNr;
 #[derive(Clone, Debug, Default)]
 pub(super) struct SentData {
     runs: VecDeque<Run>,
-    /// Whether a run lies before an earlier run in the stream, as reinjected data does.
+    /// Whether a run is before an earlier run in the stream, as reinjected data does.
     is_mixed: bool,
 }
 

@@ -79,7 +79,7 @@ pub struct TcpOptions {
     pub sack_permitted: bool,
     /// Timestamps (RFC 7323, section 3.2).
     pub timestamps: Option<Timestamps>,
-    /// SACK blocks. The first block reports a duplicate (DSACK) if it lies below the acknowledgment
+    /// SACK blocks. The first block reports a duplicate (DSACK) if it is below the acknowledgment
     /// number or within the second block (RFC 2883).
     pub sack: SackBlocks,
     /// The MPTCP options.
