@@ -190,8 +190,8 @@ impl Memory {
         })
     }
 
-    /// Returns W_est after `acked_packets` were acknowledged. From the window of the last loss on,
-    /// it grows as Reno does.
+    /// Returns W_est after `acked_packets` were acknowledged. Once it has reached the window of the
+    /// last loss, it grows as Reno does.
     fn friendly_window(&mut self, acked_packets: f64, cwnd: f64, beta: f64) -> f64 {
         let Some(epoch) = &mut self.epoch else {
             return cwnd;

@@ -106,7 +106,7 @@ pub(super) const SSTHRESH_FLOOR: Parameter<Parameters> = Parameter {
     },
 };
 
-/// As [`SSTHRESH_FLOOR`], for OLIA and BALIA.
+/// The same as [`SSTHRESH_FLOOR`], for OLIA and BALIA.
 const LOW_SSTHRESH_FLOOR: Parameter<Parameters> = Parameter {
     computed_default: Some("1 with several subflows, else 2"),
     ..SSTHRESH_FLOOR

@@ -50,7 +50,7 @@ impl Offload {
     }
 }
 
-/// Returns the largest number of segments in a super-packet. `pacing_rate` is in bytes per second.
+/// Returns the maximum number of segments in a super-packet. `pacing_rate` is in bytes per second.
 fn most_segments(pacing_rate: f64, min_rtt: Option<Nanos>, segment_bytes: u32) -> u32 {
     let in_time = (pacing_rate / PACING_PARTS).min(f64::from(MOST_BYTES)) as u32;
     let halvings = min_rtt.map_or(u64::MAX, |min| (min / MICROSECOND) >> ROUND_TRIP_SHIFT);

@@ -35,7 +35,7 @@ const FRAGMENT: u8 = 44;
 const DESTINATION: u8 = 60;
 /// Extension headers are multiples of this length, in bytes.
 const EXTENSION_UNIT: usize = 8;
-/// Reserved bits beside offset and M in a fragment header (RFC 8200, section 4.5).
+/// Reserved bits next to offset and M in a fragment header (RFC 8200, section 4.5).
 const FRAGMENT_RESERVED: u16 = 0x0006;
 
 /// The routers that a packet must pass, in order: a loose source route (RFC 791, section 3.1).

@@ -51,7 +51,7 @@ fn ssthresh_packets(window: &Window) -> u32 {
     (window.ssthresh_bytes / f64::from(window.mss_bytes)) as u32
 }
 
-/// Sets ssthresh. Values from [`INFINITE_SSTHRESH`] on mean that there is none.
+/// Sets ssthresh. Values of at least [`INFINITE_SSTHRESH`] mean that there is none.
 fn set_ssthresh_packets(context: &mut Context<'_>, packets: u32) {
     let bytes = f64::from(packets) * f64::from(context.this().mss_bytes);
     let is_infinite = packets >= INFINITE_SSTHRESH;

@@ -144,7 +144,7 @@ impl Candidate {
     }
 }
 
-/// Returns the fraction alpha of OLIA for the subflow numbered `subflow`.
+/// Returns the fraction alpha of OLIA for the subflow with the index `subflow`.
 fn epsilon(candidates: &[Candidate], subflow: usize, established: u32) -> Epsilon {
     let windows = candidates.iter().map(|it| it.path.window_packets);
     let largest = windows.max().unwrap_or(0);

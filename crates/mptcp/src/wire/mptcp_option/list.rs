@@ -6,7 +6,7 @@ use arrayvec::ArrayVec;
 
 use super::{MptcpOption, OptionError};
 
-/// The largest number of MPTCP options in a segment.
+/// The maximum number of MPTCP options in a segment.
 const CAPACITY: usize = 3;
 
 /// The MPTCP options of one segment, in the order in which they are sent. Dereferences to a slice.

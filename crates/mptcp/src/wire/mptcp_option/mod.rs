@@ -104,7 +104,7 @@ pub type Nonce = u32;
 /// section 3.4.1).
 pub type AddressId = u8;
 
-/// The largest number of IDs in a REMOVE_ADDR, limited by the option space of a segment.
+/// The maximum number of IDs in a REMOVE_ADDR, limited by the option space of a segment.
 const MAX_REMOVED_ADDRESSES: usize = MAX_OPTIONS_LEN - 3;
 
 /// The IDs in a REMOVE_ADDR: at least one, and at most as many as the option space can hold.
