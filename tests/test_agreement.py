@@ -213,7 +213,7 @@ def test_a_collapse_is_named_and_nothing_is_equivalent_with_it() -> None:
     assert "In 1 of 3 rows a run stands apart" in " ".join(notes(found))
     assert metrics_grid(found).rows[0][-1] == "undecided; apart: seed 7"
     assert "10.5 bit/s" not in metrics_grid(found).rows[0][4]
-    assert metrics_grid(found).rows[0][6] == "9 bit/s (3 bit/s to 10.1 bit/s)"
+    assert metrics_grid(found).rows[0][6] == "9 bit/s (3 to 10.1 bit/s)"
 
 
 def test_of_normal_runs_hardly_one_stands_apart() -> None:

@@ -92,6 +92,8 @@ def copied(done: Path, to: Path) -> Path:
         ("show short.yaml --set links.wifi.rate=99999999999999999999gbit", ["is more than"]),
         ("show short.yaml --set links.wifi.loss=110%", ["'110%' is not between 0 and 1"]),
         ("show short.yaml --set links.wifi.delay=10,5ms", ["did you mean 10.5ms"]),
+        ("run short.yaml --set links.wifi.rate=2mbit,1mbit", ["'2mbit,1mbit' is not", "`compare` or `sweep`"]),
+        ("show short.yaml --set links.wifi.rate=2mbit,1mbit", ["mptcplab: --set links.wifi.rate: '2mbit,1mbit'"]),
         ("show short.yaml --set links.wifi.queue=50", ["'50' has no unit, did you mean 50p"]),
         ("show short.yaml --set duration=0s", ["duration: the run takes no time"]),
         ("show short.yaml --set a.b=5mbit", ["unknown field 'a'"]),
@@ -142,7 +144,7 @@ def test_what_a_back_end_cannot_do_names_the_remedy(desk: Path) -> None:
 def test_a_prefix_that_runs_in_part_is_refused_in_few_words(desk: Path) -> None:
     (desk / "mixed.yaml").write_text(MIXED)
     ended = mptcplab("run", "mixed.yaml", "--json", cwd=desk)
-    assert is_refused(ended, 3, "cannot run mixed/program: flows.load.app: command")
+    assert is_refused(ended, 3, "cannot run mixed/program: mixed.yaml:", ": flows.load.app: command")
     many = MIXED.replace("parameters:", f"parameters:\n  n: {list(range(50))}")
     (desk / "many.yaml").write_text(many)
     ended = mptcplab("run", "many.yaml", cwd=desk)
@@ -307,7 +309,7 @@ def test_repetitions_are_aggregated_and_repeat_exactly(desk: Path) -> None:
     assert hashes == [run["trace_hash"] for run in again["runs"]]
     assert len(set(hashes)) == 6
     table = mptcplab("run", "short.yaml", "--repeat", "6", cwd=desk).out
-    assert re.search(r"short \(median of 6\)\s+call\s+\S+ kbit/s", table)
+    assert re.search(r"short\s+call\s+6\s+\S+ kbit/s", table)
     assert "done already: 6 of 6" in table
 
 
@@ -322,8 +324,35 @@ def test_the_experiments_of_a_family_take_turns(desk: Path) -> None:
     assert order == [("turns/1mbit", 1), ("turns/2mbit", 1), ("turns/1mbit", 2), ("turns/2mbit", 2)]
     ended = mptcplab("compare", "family.yaml", "--repeat", "2", cwd=desk)
     assert ended.status == 0
-    assert re.search(r"goodput_bps\s+1mbit\s+2 .*goodput_bps\s+2mbit\s+2 ", ended.out, re.DOTALL)
+    assert re.search(r"call: goodput\s+1mbit\s+2 .*\n\s+2mbit\s+2 ", ended.out)
     assert "Comparison of 2 arms" in (desk / "comparison.html").read_text()
+
+
+@pytest.mark.parametrize("columns", [80, 60])
+def test_tables_fit_the_terminal_and_break_no_word(columns: int, desk: Path) -> None:
+    (desk / "family.yaml").write_text(
+        SHORT.replace("name: short", "name: turns/$rate\nparameters: {rate: [1mbit, 2mbit]}").replace(
+            "2mbit, d", "$rate, d"
+        )
+    )
+    run = mptcplab("run", "family.yaml", "--repeat", "2", cwd=desk, COLUMNS=str(columns))
+    compared = mptcplab("compare", "family.yaml", "--repeat", "2", cwd=desk, COLUMNS=str(columns))
+    for ended in (run, compared):
+        assert ended.status == 0, ended
+        table = [line for line in ended.out.splitlines() if not line.startswith(("report:", "side by side:", "wrote"))]
+        assert max(map(len, table)) <= columns
+    words = set(run.out.split())
+    assert {"experiment", "turns/1mbit", "turns/2mbit", "goodput", "median", "of", "recovery"} <= words
+    assert {"goodput", "jitter", "1mbit", "2mbit", "interval", "ratio", "longest", "silence"} <= set(
+        compared.out.split()
+    )
+
+
+def test_a_paced_flow_is_measured_by_what_it_offered(done: Path) -> None:
+    heads, values, *_ = mptcplab("run", "short.yaml", cwd=done).out.splitlines()
+    assert "of offered" in heads
+    assert "of ceiling" not in heads, "the call does not try to fill the link"
+    assert re.search(r"short\s+call\s+\S+ kbit/s\s+0\.\d+\s", values)
 
 
 def test_a_run_is_reproduced_from_its_bundle(done: Path, tmp_path: Path) -> None:
@@ -357,8 +386,7 @@ def test_arms_are_named_by_what_differs(desk: Path) -> None:
         assert mptcplab("run", "short.yaml", *settings, "--out", delay, cwd=desk).status == 0
     ended = mptcplab("compare", "40ms", "10ms", "40ms", "--report", "page.html", cwd=desk)
     assert ended.status == 0
-    arms = re.findall(r"goodput_bps\s+(\S+)\s+(\d+)\s", ended.out)
-    assert arms == [("delay=40ms", "1"), ("delay=10ms", "1")]
+    assert re.search(r"call: goodput\s+delay=40ms\s+1 .*\n\s+delay=10ms\s+1 ", ended.out)
     assert "Comparison of 2 arms" in (desk / "page.html").read_text()
     assert mptcplab("compare", "40ms", "10ms", "--json", cwd=desk).document["schema"] == "mptcplab/summary/1"
 
@@ -367,7 +395,7 @@ def test_compare_makes_an_arm_of_each_combination_of_values(desk: Path) -> None:
     setting = ("--set", "links.w*.rate=2mbit,1mbit", "--set", "duration=2s")
     ended = mptcplab("compare", "short.yaml", *setting, cwd=desk)
     assert ended.status == 0, ended.err
-    assert [line.split()[2] for line in ended.out.splitlines()[1:3]] == ["rate=2mbit", "rate=1mbit"]
+    assert [line.split()[0] for line in ended.out.splitlines()[2:4]] == ["rate=2mbit", "rate=1mbit"]
     document = mptcplab("compare", "short.yaml", *setting, "--json", cwd=desk).document
     # The link of 1 Mbit/s cannot carry a call of 1 Mbit/s with its headers.
     fast, slow = (run["flows"][0]["goodput_bps"] for run in document["runs"])

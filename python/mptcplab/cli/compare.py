@@ -109,8 +109,8 @@ def command(
     from mptcplab.cli.output import print_json, print_line, print_remark, print_table, write_text
     from mptcplab.report.agreement import metrics_grid, notes, shares_grid
     from mptcplab.report.comparison import (
-        SHOWN_COLUMNS,
         arms_of,
+        by_metric,
         comparison_drawings,
         comparison_page,
         outages_of,
@@ -126,17 +126,21 @@ def command(
         print_json(summary(bundles) | ({"agreement": agreed} if agreed else {}))
         return
     arms = arms_of(bundles)
-    grid, outages = table_of(arms), outages_of(arms)
+    grid = table_of(arms)
     if form is not None:
         print_grid(grid, form)
         return
-    rows = [[escape(cell) for cell in row[:SHOWN_COLUMNS]] for row in grid.rows]
-    print_table(grid.heads[:SHOWN_COLUMNS], rows, right=grid.numeric)
-    if outages is not None:
-        print_table(outages.heads, [[escape(cell) for cell in row] for row in outages.rows], right=outages.numeric)
-    for grid in (metrics_grid(agreed), shares_grid(agreed)) if agreed else ():
+    shown = [
+        by_metric(grid),
+        outages_of(arms, intervals=False),
+        *((metrics_grid(agreed), shares_grid(agreed)) if agreed else ()),
+    ]
+    for table_shown in shown:
+        if table_shown is None:
+            continue
+        rows = [[escape(cell) for cell in row] for row in table_shown.rows]
+        print_table(table_shown.heads, rows, right=table_shown.numeric)
         print_line("")
-        print_table(grid.heads, [[escape(cell) for cell in row] for row in grid.rows], right=grid.numeric)
     for note in notes(agreed) if agreed else ():
         print_remark(note)
     print_remark(f"wrote {report}")

@@ -56,7 +56,7 @@ def print_topology(experiment: Mapping[str, Any]) -> None:
 
 def print_middleboxes(experiment: Mapping[str, Any]) -> None:
     """Prints the middleboxes, if there are some."""
-    if "middleboxes" not in experiment:
+    if not experiment.get("middleboxes"):
         return
     _title("middleboxes")
     rows = []

@@ -9,8 +9,8 @@ from rich.markup import escape
 
 from mptcplab.cli.output import PROBLEMS, RESULTS, print_table
 from mptcplab.report.grid import Grid
-from mptcplab.report.quantities import quantity
-from mptcplab.report.verdict import fell_back, substituted, user_code
+from mptcplab.report.quantities import MISSING, interval, quantity
+from mptcplab.report.verdict import fell_back, offered_bps, substituted, user_code
 from mptcplab.results import Spread
 from mptcplab.results.recovery import UNRECOVERED
 
@@ -28,12 +28,17 @@ BARS, ARROW = " ▁▂▃▄▅▆▇█", "↑"
 #: For terminals that only have ASCII.
 ASCII_BARS, ASCII_ARROW = " .:-=+*%#", "^"
 
-COLUMNS = ("experiment", "flow", "goodput", "of ceiling", "lost", "delay p50", "recovery", "full rate again")
-METRICS = (
-    ("goodput_bps", "bit/s"),
-    ("ceiling_ratio", ""),
-    ("loss_ratio", ""),
-    ("delay_p50_s", "s"),
+COLUMNS = (
+    "experiment",
+    "flow",
+    "median of",
+    "goodput",
+    "of ceiling",
+    "of offered",
+    "lost",
+    "delay p50",
+    "recovery",
+    "full rate again",
 )
 
 
@@ -47,9 +52,16 @@ def outcome_grid(bundles: Sequence[Bundle]) -> Grid:
 
 
 def print_outcome(bundles: Sequence[Bundle]) -> None:
-    """Prints the table of flows."""
-    grid = outcome_grid(bundles)
+    """Prints the table of flows, without the columns in which no flow has a value."""
+    grid = _without_empty_columns(outcome_grid(bundles))
     print_table(grid.heads, [[escape(cell) for cell in row] for row in grid.rows], right=grid.numeric)
+
+
+def _without_empty_columns(grid: Grid) -> Grid:
+    shown = [i for i in range(len(grid.heads)) if any(row[i] not in ("", MISSING) for row in grid.rows)]
+    rows = [[row[i] for i in shown] for row in grid.rows]
+    numeric = frozenset(place for place, i in enumerate(shown) if i in grid.numeric)
+    return Grid([grid.heads[i] for i in shown], rows, numeric)
 
 
 def print_substitutions(bundles: Sequence[Bundle]) -> None:
@@ -91,7 +103,7 @@ def print_not_done(bundles: Sequence[Bundle]) -> None:
     for bundle in bundles:
         if bundle.status != "done":
             why = f": {bundle.record['why']}" if bundle.record["why"] else ""
-            PROBLEMS.print(f"[red]{bundle.status}[/]{escape(why)} {escape(str(bundle.path))}", soft_wrap=True)
+            PROBLEMS.print(f"[red]{bundle.status}[/]{escape(f'{why}: {bundle.path}')}", soft_wrap=True)
 
 
 def print_expectations(bundles: Sequence[Bundle]) -> None:
@@ -129,7 +141,7 @@ def _family_values(entry: Json) -> tuple[str, str]:
         return quantity(None, ""), escape(entry["why"])
     value = quantity(entry["median"], "") if entry["value"] is None else str(entry["value"])
     low, high = entry["ci95"]
-    return escape(value), f"{quantity(low, '')} to {quantity(high, '')}"
+    return escape(value), interval(low, high, "")
 
 
 def print_chart(bundle: Bundle) -> None:
@@ -163,33 +175,42 @@ def _print_line(text: str) -> None:
 
 def _rows(name: str, repetitions: Sequence[Bundle]) -> list[tuple[str, ...]]:
     flows = [flow["id"] for flow in repetitions[0].record["flows"]]
-    label = name if len(repetitions) == 1 else f"{name} (median of {len(repetitions)})"
+    runs = str(len(repetitions)) if len(repetitions) > 1 else MISSING
+    offered = {flow["id"]: offered_bps(flow) for flow in repetitions[0].resolved["flows"]}
     rows = [
-        (
-            label if index == 0 else "",
-            flow,
-            *(_value(repetitions, flow, metric, unit) for metric, unit in METRICS),
-            *(_reached(repetitions, flow, metric) for metric in ("recovery_s", "full_rate_s")),
-        )
+        (name if index == 0 else "", flow, runs, *_values(repetitions, flow, offered.get(flow)))
         for index, flow in enumerate(flows[:MOST_FLOWS])
     ]
     hidden = len(flows) - len(rows)
     return [*rows, ("", f"and {hidden} more: --json has all", *[""] * (len(COLUMNS) - 2))] if hidden else rows
 
 
-def _value(repetitions: Sequence[Bundle], flow: str, metric: str, unit: str) -> str:
-    known = [bundle.record["metrics"].get(f"flows.{flow}", {}).get(metric) for bundle in repetitions]
-    return _median([value for value in known if value is not None], unit)
+def _values(repetitions: Sequence[Bundle], flow: str, offered: float | None) -> tuple[str, ...]:
+    """Returns the cells of a flow. `offered` is the rate in bit/s of an application that does not send all it can."""
+    goodputs = _known(repetitions, flow, "goodput_bps")
+    return (
+        _median(goodputs, "bit/s"),
+        _median([] if offered else _known(repetitions, flow, "ceiling_ratio"), ""),
+        _median([goodput / offered for goodput in goodputs] if offered else [], ""),
+        _median(_known(repetitions, flow, "loss_ratio"), ""),
+        _median(_known(repetitions, flow, "delay_p50_s"), "s"),
+        _reached(repetitions, flow, "recovery_s"),
+        _reached(repetitions, flow, "full_rate_s"),
+    )
+
+
+def _known(repetitions: Sequence[Bundle], flow: str, metric: str) -> list[float]:
+    """Returns the value of each run that has one."""
+    values = [bundle.record["metrics"].get(f"flows.{flow}", {}).get(metric) for bundle in repetitions]
+    return [value for value in values if value is not None]
 
 
 def _reached(repetitions: Sequence[Bundle], flow: str, metric: str) -> str:
     """Returns the longest time after an event of a run, and the number of runs in which the flow
     reached the target.
     """
-    path = f"flows.{flow}"
-    known = [bundle.record["metrics"].get(path, {}).get(metric) for bundle in repetitions]
-    found = [value for value in known if value is not None]
-    why = [bundle.record["absent"].get(path, {}).get(metric, "") for bundle in repetitions]
+    found = _known(repetitions, flow, metric)
+    why = [bundle.record["absent"].get(f"flows.{flow}", {}).get(metric, "") for bundle in repetitions]
     missed = sum(reason.startswith(UNRECOVERED) for reason in why)
     if missed and not found:
         return "not reached"

@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from mptcplab import callers
+from mptcplab.cli.tables import tables
 from mptcplab.errors import UsageError
 
 if TYPE_CHECKING:
@@ -68,30 +69,22 @@ def print_line(text: str) -> None:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[int] = ()) -> None:
     """Prints rows of console markup under column titles. Columns whose index is in `right` are
-    right-aligned.
+    right-aligned. Columns that do not fit beside the others follow below, with the names of the rows again.
     """
-    RESULTS.print(_table(columns, rows, right=right))
+    for number, table in enumerate(tables(columns, rows, right, RESULTS.width)):
+        if number:
+            RESULTS.print()
+        RESULTS.print(table)
 
 
 def table_text(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Returns a table of plain texts as text, for a message on standard error."""
-    console = Console(
-        highlight=False, width=REMARKS.width if REMARKS.is_terminal else UNFOLDED_COLUMNS, file=StringIO()
-    )
-    console.print(_table(columns, [[escape(cell) for cell in row] for row in rows]))
+    width = REMARKS.width if REMARKS.is_terminal else UNFOLDED_COLUMNS
+    console = Console(highlight=False, width=width, file=StringIO())
+    for table in tables(columns, [[escape(cell) for cell in row] for row in rows], (), width):
+        console.print(table)
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     return "".join(f"{line.rstrip()}\n" for line in lines)
-
-
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[int] = ()) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    aligned = set(right)
-    for index, title in enumerate(columns):
-        number = index in aligned
-        table.add_column(title, justify="right" if number else "left", no_wrap=number, overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    return table
 
 
 def print_outline(rows: Sequence[tuple[str, str]]) -> None:

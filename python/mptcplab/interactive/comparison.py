@@ -14,7 +14,7 @@ from mptcplab.interactive.figure import as_image
 from mptcplab.interactive.frames import Library
 from mptcplab.interactive.plot import RunsPlot
 from mptcplab.interactive.runs import Runs
-from mptcplab.report.comparison import SHOWN_COLUMNS, arms_of, comparison_page, outages_of, table_of
+from mptcplab.report.comparison import arms_of, comparison_page, outages_of, table_of
 from mptcplab.results import COMPARED, agreement
 from mptcplab.results.agreement import BAND
 from mptcplab.runner import Nobody, execute, plan_on
@@ -55,7 +55,7 @@ class Comparison:
     def _repr_html_(self) -> str:
         """Returns what a notebook shows: medians and ratios, how each arm got over outages, and goodput over time."""
         table, outages = table_of(self.arms), outages_of(self.arms)
-        shown = card.table(table.heads[:SHOWN_COLUMNS], [row[:SHOWN_COLUMNS] for row in table.rows])
+        shown = card.table(table.heads[:-1], [row[:-1] for row in table.rows])
         recovered = card.table(outages.heads, outages.rows) if outages else ""
         return shown + recovered + as_image(self.plot.throughput(), "Goodput over time in each arm")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mptcplab.metrics import largest_unseen
 from mptcplab.report.grid import Grid
-from mptcplab.report.quantities import MISSING, head, quantity
+from mptcplab.report.quantities import MISSING, head, interval, quantity
 from mptcplab.results import METRICS
 from mptcplab.results.entities import Json
 
@@ -84,9 +84,9 @@ def _pairing(entries: list[Json], reference: str) -> str:
 
 def _mean(entry: Json, side: str, unit: str) -> str:
     """Returns a mean, with the range of the runs if they differ."""
-    low, high = (quantity(end, unit) for end in entry[f"{side}range"])
+    low, high = entry[f"{side}range"]
     mean = quantity(entry[f"{side}mean"], unit)
-    return mean if low == high else f"{mean} ({low} to {high})"
+    return mean if quantity(low, unit) == quantity(high, unit) else f"{mean} ({interval(low, high, unit)})"
 
 
 def metrics_side_by_side(agreement: Json, other: str) -> Grid:

@@ -13,7 +13,7 @@ from mptcplab.plots import Drawing, bars, overlay
 from mptcplab.report.agreement import metrics_grid, notes, shares_grid
 from mptcplab.report.grid import Grid
 from mptcplab.report.page import Picture, render
-from mptcplab.report.quantities import MISSING, quantity
+from mptcplab.report.quantities import MISSING, head, interval, quantity
 from mptcplab.report.verdict import user_code
 from mptcplab.results import COMPARED, METRICS, Bundle, BundleError, RunData, Spread, ratio, spread
 from mptcplab.results.bundle import changes_of
@@ -33,8 +33,6 @@ OUTAGE = {
     "mean_after_bps": "rate after",
 }
 MOST_FLOWS = 8
-#: Columns of the table up to the ratio, for where there is no room. The page also has its interval.
-SHOWN_COLUMNS = 7
 #: What an arm is called from which nothing tells it apart but that the others were changed.
 AS_DESCRIBED = "as described"
 
@@ -228,8 +226,25 @@ def table_of(arms: Arms, flows: list[str] | None = None) -> Grid:
     return Grid(heads, rows, frozenset(range(3, len(heads))))
 
 
-def outages_of(arms: Arms) -> Grid | None:
-    """How each arm got over outages and repairs, a row for each arm and event: medians over the runs; None without."""
+def by_metric(grid: Grid) -> Grid:
+    """Returns the table of `table_of` for a narrow place: arms below the name of their metric, without the interval
+    of the ratio.
+    """
+    rows: list[list[str]] = []
+    told = ("", "")
+    for flow, metric, arm, *values, _ in grid.rows:
+        if (flow, metric) != told:
+            told = flow, metric
+            rows.append([f"{flow}: {head(metric)}", *[""] * len(values)])
+        rows.append([f"  {arm}", *values])
+    return Grid(["", *grid.heads[3:-1]], rows, frozenset(range(1, len(grid.heads) - 3)))
+
+
+def outages_of(arms: Arms, *, intervals: bool = True) -> Grid | None:
+    """How each arm got over outages and repairs, a row for each arm and event: medians over the runs; None without.
+
+    ``intervals``: whether medians have their intervals beside them.
+    """
     names: dict[str, None] = {}
     for bundle in (bundle for bundles in arms.values() for bundle in bundles):
         events = bundle.record["events"]
@@ -242,14 +257,14 @@ def outages_of(arms: Arms) -> Grid | None:
     told = {key: spreads for key, spreads in found.items() if spreads["mean_before_bps"] or spreads["recovery_s"]}
     shown = [metric for metric in OUTAGE if any(spreads[metric] is not None for spreads in told.values())]
     rows = [
-        [event, arm, str(len(arms[arm])), *(_told(arms[arm], event, metric, spreads[metric]) for metric in shown)]
+        [event, arm, str(len(arms[arm])), *(_told(arms[arm], event, m, spreads[m], intervals=intervals) for m in shown)]
         for (event, arm), spreads in told.items()
     ]
     heads = ["event", "arm", "n", *(OUTAGE[metric] for metric in shown)]
     return Grid(heads, rows, frozenset(range(2, len(heads)))) if rows else None
 
 
-def _told(bundles: Sequence[Bundle], event: str, metric: str, found: Spread | None) -> str:
+def _told(bundles: Sequence[Bundle], event: str, metric: str, found: Spread | None, *, intervals: bool) -> str:
     """The median, with its interval where runs differ, and how many have a value; of yes or no, how many runs did."""
     if found is None:
         return MISSING
@@ -258,8 +273,8 @@ def _told(bundles: Sequence[Bundle], event: str, metric: str, found: Spread | No
         values = [bundle.record["metrics"].get(f"events.{event}", {}).get(metric) for bundle in bundles]
         return f"{values.count(1)} of {runs}"
     text = quantity(found.median, unit)
-    if found.low != found.high:
-        text += f" ({quantity(found.low, unit)} to {quantity(found.high, unit)})"
+    if intervals and quantity(found.low, unit) != quantity(found.high, unit):
+        text += f" ({interval(found.low, found.high, unit)})"
     return text if found.n == runs else f"{text} in {found.n} of {runs}"
 
 
@@ -274,10 +289,10 @@ def _row(bundles: list[Bundle], reference: list[Bundle], entity: str, metric: st
     if found is None:
         return None
     unit = METRICS["flow", metric].unit
-    interval = f"{quantity(found.low, unit)} to {quantity(found.high, unit)}" if found.n > 1 else MISSING
+    middle = interval(found.low, found.high, unit) if found.n > 1 else MISSING
     compared = ratio(bundles, reference, entity, metric)
     ratios = [MISSING, MISSING]
     if compared is not None:
         interval_of_ratio = f"{compared.low:.3f} to {compared.high:.3f}" if compared.n > 1 else MISSING
         ratios = [f"{compared.median:.3f}", interval_of_ratio]
-    return [str(found.n), quantity(found.median, unit), interval, *ratios]
+    return [str(found.n), quantity(found.median, unit), middle, *ratios]

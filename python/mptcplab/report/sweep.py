@@ -9,7 +9,7 @@ from mptcplab.metrics import SMALLEST_SAMPLE
 from mptcplab.plots import Drawing
 from mptcplab.report.grid import Grid
 from mptcplab.report.page import Picture, render
-from mptcplab.report.quantities import MISSING, quantity
+from mptcplab.report.quantities import MISSING, interval, quantity
 from mptcplab.results.entities import Json
 from mptcplab.sweep import in_words
 
@@ -40,7 +40,7 @@ def medians_of(outcome: Outcome) -> Grid:
     for combination, found in zip(outcome.sweep.combinations, outcome.spreads(outcome.metric), strict=True):
         told = ["0", MISSING, MISSING]
         if found is not None:
-            told = [str(found.n), quantity(found.median, unit), _interval(found.low, found.high, unit)]
+            told = [str(found.n), quantity(found.median, unit), interval(found.low, found.high, unit)]
         rows.append([*(combination.values[name] for name in names), *told])
     return Grid([*names, "n", outcome.metric, "interval"], rows, frozenset(range(len(names), len(names) + 3)))
 
@@ -80,11 +80,7 @@ def _with_interval(entry: Json, unit: str, share: str) -> str:
     if entry["interval"] is None:
         return ""
     low, high = entry["interval"]
-    return f" (95 % of resamples: {_interval(low, high, unit)}; {share} {100 * entry['share']:.0f} %)"
-
-
-def _interval(low: float, high: float, unit: str) -> str:
-    return f"{quantity(low, unit)} to {quantity(high, unit)}"
+    return f" (95 % of resamples: {interval(low, high, unit)}; {share} {100 * entry['share']:.0f} %)"
 
 
 def _runs(n: int) -> str:

@@ -22,7 +22,7 @@ def sentences(record: Json, run: RunData) -> list[str]:
     duration_s = run.end_s
     where = BACKENDS.get(record["backend"], record["backend"])
     ran = f"Ran {where} for {quantity(duration_s, 's')} with seed {record['seed']}."
-    said = [ran, *(_flow(flow, _offered(run, flow["id"])) for flow in record["flows"][:MOST_FLOWS])]
+    said = [ran, *(_flow(flow, offered_bps(run.flows.get(flow["id"]))) for flow in record["flows"][:MOST_FLOWS])]
     if len(record["flows"]) > MOST_FLOWS:
         total = record["metrics"]["run"]["goodput_bps"]
         said.append(f"All {len(record['flows'])} flows together carried {quantity(total, 'bit/s')}.")
@@ -54,17 +54,16 @@ def fell_back(flow: Json) -> str:
     return f"{flow['id']} fell back to TCP: {flow['fallback']}."
 
 
-def _offered(run: RunData, flow: str) -> float | None:
-    """Returns the rate in bit/s of an application that sends at a rate of its own."""
-    app = run.flows[flow]["app"] if flow in run.flows else {}
-    return app["rate_bps"] if app.get("kind") == PACED else None
+def offered_bps(flow: Json | None) -> float | None:
+    """Returns the rate of a resolved flow whose application sends at a rate of its own."""
+    return flow["app"]["rate_bps"] if flow and flow["app"]["kind"] == PACED else None
 
 
-def _flow(flow: Json, offered_bps: float | None) -> str:
+def _flow(flow: Json, offered: float | None) -> str:
     carried = f"{flow['id']} ({flow['transport']}) carried {quantity(flow['goodput_bps'], 'bit/s')}"
-    if offered_bps and flow["goodput_bps"] is not None:
-        share = 100 * flow["goodput_bps"] / offered_bps
-        carried += f", {share:.0f} % of the {quantity(offered_bps, 'bit/s')} that it was offered"
+    if offered and flow["goodput_bps"] is not None:
+        share = 100 * flow["goodput_bps"] / offered
+        carried += f", {share:.0f} % of the {quantity(offered, 'bit/s')} that it was offered"
     elif flow["ceiling_bps"] and flow["goodput_bps"] is not None:
         share = 100 * flow["goodput_bps"] / flow["ceiling_bps"]
         carried += f", {share:.0f} % of its ceiling of {quantity(flow['ceiling_bps'], 'bit/s')}"
