@@ -46,9 +46,9 @@ def stacked(run: RunData) -> Drawing | None:
     If the back-end does not report arrivals, it draws the bytes sent, and the title says so.
     """
     flow, shown, more = _largest(run, MOST_SUBFLOWS)
-    if not shown:
-        return None
     width = bin_width(run)
+    if not shown or width > run.end_s:
+        return None
     names = {subflow.addresses: _between(subflow) for subflow in shown}
     numbers = colours.address_pairs(run, shown, names)
     in_order = sorted(shown, key=lambda s: (colours.natural(names[s.addresses]), s.id))
