@@ -67,13 +67,13 @@ def _machine(directory: Path) -> Finding:
 
 
 def _backend(name: str) -> Finding:
-    lacking = None
+    refusal = None
     try:
         found = backend(name)
         try:
             found.ready()
         except PrivilegeError as error:
-            lacking = str(error).removeprefix(f"back-end {name}: ")
+            refusal = error
         capabilities = found.probe()
     except Unsupported as error:
         return Finding(f"back-end {name}", "warning", "; ".join(why for _, why in error.missing))
@@ -85,9 +85,8 @@ def _backend(name: str) -> Finding:
         if not capability.available:
             unable.setdefault(capability.why, []).append(capability.feature)
     details = (f"can: {able}", *(f"not {', '.join(features)}: {why}" for why, features in unable.items()))
-    if lacking is not None:
-        lack, _, remedy = lacking.partition(": ")
-        return Finding(f"back-end {name}", "warning", lack, remedy, details)
+    if refusal is not None:
+        return Finding(f"back-end {name}", "warning", refusal.lack, refusal.remedy, details)
     return Finding(f"back-end {name}", "ok", "runs here", details=details)
 
 

@@ -26,6 +26,8 @@ class Where:
 
     def __str__(self) -> str:
         place = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
+        if place == f"--set {self.field}":
+            return place
         return ": ".join(part for part in (place, self.field) if part)
 
 
@@ -63,13 +65,15 @@ class Unsupported(MptcplabError):
 
 
 class PrivilegeError(MptcplabError):
-    """A back-end needs privileges that the user does not have. The message has the remedy."""
+    """A back-end needs privileges that the user does not have. `remedy` may be part of `lack`."""
 
     exit_status = 3
 
-    def __init__(self, backend: str, remedy: str) -> None:
+    def __init__(self, backend: str, lack: str, remedy: str = "") -> None:
         self.backend = backend
-        super().__init__(f"back-end {backend}: {remedy}")
+        self.lack = lack
+        self.remedy = remedy
+        super().__init__(": ".join(part for part in (f"back-end {backend}", lack, remedy) if part))
 
 
 class NotAllowed(MptcplabError):

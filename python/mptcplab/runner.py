@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mptcplab import callers, consent
-from mptcplab.backends import backend, feature_of
+from mptcplab.backends import backend, feature_of, line_of
 from mptcplab.backends.preferences import Choice, Offer, as_recorded, first_choices
 from mptcplab.errors import RunFailed, Unsupported, first_few
 from mptcplab.results import Bundle, BundleWriter, CpuTimes, digest, done_bundles, evaluated, read_data
@@ -106,7 +106,7 @@ def choose(experiments: Iterable[Resolved], backend_name: str, among: Sequence[s
         choice = first_choices(experiment, offers)
         choices.append(choice)
         missing[experiment["name"]] = list(dict.fromkeys([*choice.missing, *chosen.check(choice.experiment)]))
-    _refuse(backend_name, missing)
+    _refuse(backend_name, experiments, missing)
     return choices
 
 
@@ -123,11 +123,13 @@ def _let_in(experiments: Sequence[Resolved], several: Sequence[Backend]) -> None
         callers.leave_root_for_classes(needing[0].name, needs_root=bool(in_real_time))
 
 
-def _refuse(backend_name: str, missing: Mapping[str, list[tuple[str, str]]]) -> None:
+def _refuse(backend_name: str, experiments: Sequence[Resolved], missing: Mapping[str, list[tuple[str, str]]]) -> None:
     """Raises Unsupported if something is missing for one of the experiments."""
     refused = [name for name, features in missing.items() if features]
     if len(refused) == 1:
-        raise Unsupported(backend_name, missing[refused[0]], refused[0])
+        origins = next(one["origins"] for one in experiments if one["name"] == refused[0])
+        told = [(f"{line_of(origins, where)}{where}", why) for where, why in missing[refused[0]]]
+        raise Unsupported(backend_name, told, refused[0])
     if refused:
         features = dict.fromkeys((feature_of(where), why) for where, why in chain(*missing.values()))
         raise Unsupported(
@@ -199,7 +201,7 @@ def plan_like(bundle: Bundle, backend_name: str, *, out: Path) -> Job:
     _let_in([bundle.resolved], [backend(backend_name)])
     choice = as_recorded(bundle.resolved, bundle.record["substitutions"])
     missing = backend(backend_name).check(choice.experiment)
-    _refuse(backend_name, {bundle.record["experiment"]: missing})
+    _refuse(backend_name, [bundle.resolved], {bundle.record["experiment"]: missing})
     work, seed = [(bundle.resolved, choice)], bundle.record["seed"]
     (job,) = plan_chosen(work, backend_name, seed=seed, repeat=1, out=out)
     return job

@@ -6,7 +6,8 @@ A back-end runs a resolved experiment and supplies samples. No other module depe
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -130,6 +131,24 @@ def feature_of(missing: str) -> str:
     field, colon, value = missing.partition(": ")
     name = field.rpartition(".")[2]
     return name if field.startswith("measure.") else f"{name}{colon}{value}"
+
+
+#: Origins of values that the user wrote, into a file or on the command line.
+_WRITTEN = re.compile(r"^--set |:\d+$")
+
+
+def line_of(origins: Mapping[str, str], missing: str) -> str:
+    """Returns the line of the description with a missing feature, as in ``call.yaml:8: ``, or nothing if no line
+    has it, because it is a default.
+    """
+    field = missing.partition(": ")[0]
+    while field:
+        below = [origin for path, origin in origins.items() if f"{path}.".startswith(f"{field}.")]
+        lines = [origin for origin in below if _WRITTEN.search(origin)]
+        if below:
+            return f"{lines[0]}: " if lines else ""
+        field = field.rpartition(".")[0]
+    return ""
 
 
 def backend(name: str) -> Backend:

@@ -89,7 +89,9 @@ class Kernel:
                 try:
                     _live().enter_user_namespace()
                 except PermissionError as error:
-                    raise PrivilegeError(self.name, f"{capability.why}; without root: {error}") from error
+                    # The core tells what forbids it and the remedy in one text.
+                    what, _, remedy = str(error).partition(": ")
+                    raise PrivilegeError(self.name, f"{capability.why}; without root: {what}", remedy) from error
 
     def probe(self) -> list[Capability]:
         table = _live().live_capabilities(on_any_machine=self._on_any_machine, own_stack=self.has_own_stack)

@@ -67,11 +67,10 @@ def command(
     Exit status 1: an expectation did not hold.
     """
     from mptcplab.cli.exporting import exporter_of, print_grid, table_form, write_runs
-    from mptcplab.cli.specs import members_of
+    from mptcplab.cli.specs import resolved
 
     exporter, form = exporter_of(export, formats, size, style), table_form(table, as_json=as_json)
-    members = members_of(spec, settings)
-    experiments = [member.resolve() for member in members]
+    members, experiments = resolved(spec, settings)
 
     # Errors of the description come before the other modules are loaded, which takes time.
     from mptcplab import families
@@ -82,9 +81,9 @@ def command(
 
     for member, experiment in zip(members, experiments, strict=True):
         families.check(member, experiment)
-    resolved = [experiment.data for experiment in experiments]
+    data = [experiment.data for experiment in experiments]
     with rights(allow=allow_programs, root=root_programs):
-        work = plan(resolved, on, seed=seed, repeat=repeat, out=out, fresh=fresh)
+        work = plan(data, on, seed=seed, repeat=repeat, out=out, fresh=fresh)
     with progress(work) as observer:
         bundles = execute(work, observer, workers=jobs)
     over_families = families.evaluate(members, bundles)

@@ -30,7 +30,7 @@ def command(
     from mptcplab.cli.output import REMARKS, print_json
     from mptcplab.cli.specs import resolved
 
-    members = resolved([spec], settings)
+    _, members = resolved([spec], settings)
     if svg is not None:
         _write_svg(members, svg)
         REMARKS.print(f"wrote {svg}", style="dim", markup=False, soft_wrap=True)
