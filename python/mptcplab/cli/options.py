@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -48,47 +48,26 @@ def _tell_more(wanted: bool) -> None:
         be_verbose()
 
 
+def _on(meaning: str, form: str) -> Any:
+    return typer.Option("--on", autocompletion=completion.backends, help=meaning, metavar=form, callback=made_ready)
+
+
+def _set(meaning: str, form: str) -> Any:
+    return typer.Option("--set", autocompletion=completion.settings, help=meaning, metavar=form)
+
+
 As_json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 _SPEC = typer.Argument(autocompletion=completion.specs, help="A .yaml file, or a name or prefix from `mptcplab list`.")
 Spec: TypeAlias = Annotated[str, _SPEC]
 Specs: TypeAlias = Annotated[list[str], _SPEC]
-On: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--on",
-        autocompletion=completion.backends,
-        help="Back-end, or the path of your own simulator.",
-        metavar="|".join((*BACKENDS, "PROGRAM")),
-        callback=made_ready,
-    ),
-]
-On_each: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--on",
-        autocompletion=completion.backends,
-        help="Back-ends, separated by commas.",
-        metavar="sim,kernel",
-        callback=made_ready,
-    ),
-]
+On: TypeAlias = Annotated[str, _on("Back-end, or the path of your own simulator.", "|".join((*BACKENDS, "PROGRAM")))]
+On_each: TypeAlias = Annotated[str, _on("Back-ends, separated by commas.", "sim,kernel")]
 Settings: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        autocompletion=completion.settings,
-        help="Change a value of the description; may be given again.",
-        metavar="KEY=VALUE",
-    ),
+    list[str] | None, _set("Change a value of the description; may be given again.", "KEY=VALUE")
 ]
 SeveralValues: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set",
-        autocompletion=completion.settings,
-        help="Change a value of the description, or run each of several values; may be given again.",
-        metavar="KEY=V1,V2",
-    ),
+    _set("Change a value of the description, or run each of several values; may be given again.", "KEY=V1,V2"),
 ]
 Seed: TypeAlias = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of the first repetition.")]
 Repeat: TypeAlias = Annotated[int, typer.Option(min=1, help="Repetitions, each with the next seed.")]
