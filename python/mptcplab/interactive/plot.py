@@ -108,6 +108,8 @@ class RunsPlot:
     def _draw(self, draw: Callable[..., Drawing | None], flow: str | None, ax: Any) -> Any:
         loaded = {arm: [bundle.load() for bundle in bundles] for arm, bundles in self._arms.items()}
         flows = list(dict.fromkeys(name for runs in loaded.values() for run in runs for name in run.flows))
+        # Frames and metrics name it `flows.bulk`.
+        flow = flow.removeprefix("flows.") if flow is not None else None
         if flow is not None and flow not in flows:
             raise UsageError(f"flow={flow!r}; allowed: {', '.join(flows)}")
         of = flow or max(flows, key=lambda name: _most_bytes(loaded, name))

@@ -72,9 +72,9 @@ def draw_marks(axes: Axes, marks: Sequence[Mark], look: Look, *, labels: bool = 
     letter = LETTER * (look.font_pt / PAGE_FONT_PT) / (look.width_in / PAGE_WIDTH_IN)
     free_from = [left] * LABEL_ROWS
     written: set[str] = set()
+    for start_s, end_s in _periods(marks):
+        axes.axvspan(start_s, end_s, color=BAND, zorder=0, linewidth=0)
     for mark in marks:
-        if mark.end_s is not None:
-            axes.axvspan(mark.start_s, mark.end_s, color=BAND, zorder=0, linewidth=0)
         axes.axvline(mark.start_s, color=FAINT, linewidth=0.9, linestyle=(0, (2, 2)), zorder=1)
         row = next((r for r in range(LABEL_ROWS) if free_from[r] <= mark.start_s), None)
         if not labels or row is None or mark.label in written:
@@ -91,6 +91,17 @@ def draw_marks(axes: Axes, marks: Sequence[Mark], look: Look, *, labels: bool = 
             color=FAINT,
             annotation_clip=False,
         )
+
+
+def _periods(marks: Sequence[Mark]) -> list[tuple[float, float]]:
+    """Returns the periods in which something was down, each once, because shades over each other would hide curves."""
+    periods: list[tuple[float, float]] = []
+    for start_s, end_s in sorted((mark.start_s, mark.end_s) for mark in marks if mark.end_s is not None):
+        if periods and start_s <= periods[-1][1]:
+            periods[-1] = (periods[-1][0], max(periods[-1][1], end_s))
+        else:
+            periods.append((start_s, end_s))
+    return periods
 
 
 def _fails(happening: Happening) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from mptcplab.plots.drawing import binned, label_line_ends, new_figure
 from mptcplab.plots.look import INK, Look, colour_of
 from mptcplab.plots.marks import draw_marks
-from mptcplab.plots.specification import POINTS, Curve, Panel, Specification, kept_places
+from mptcplab.plots.specification import POINTS, Axis, Curve, Panel, Specification, kept_places
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 MOST_LABELS = 8
 #: What a row of a legend below the axes adds to the height of a figure on a page, in inches.
 LEGEND_ROW = 0.36
+#: The mean width of a letter, in parts of the size of the font.
+LETTER_EM = 0.56
 DASHES, CEILING_DASHES = (0, (3, 1.6)), (0, (5, 3))
 STEPS = {"step": "steps-mid", "hold": "steps-post", "line": "default"}
 
@@ -131,7 +133,7 @@ def _label_axes(figure: Figure, axes: Any, specification: Specification, look: L
     panels = specification.panels
     shown = len(panels)
     if _shared(specification)["sharey"] and shown > 1 and specification.layout == "grid":
-        figure.supylabel(panels[0].y.label, fontsize=look.font_pt)
+        figure.supylabel(_broken(panels[0].y, figure, look), fontsize=look.font_pt)
     else:
         for plot, panel in zip(axes.flat, panels, strict=False):
             plot.set_ylabel(panel.y.label)
@@ -141,6 +143,14 @@ def _label_axes(figure: Figure, axes: Any, specification: Specification, look: L
         if is_lowest or panel.x != panels[min(number + columns, shown - 1)].x:
             plot.set_xlabel(panel.x.label)
             plot.tick_params(labelbottom=True)
+
+
+def _broken(axis: Axis, figure: Figure, look: Look) -> str:
+    """Returns the label of the vertical axis, with the unit on a line of its own if it is longer than the figure is
+    high.
+    """
+    length_in = len(axis.label) * LETTER_EM * look.font_pt / 72
+    return axis.label if length_in < figure.get_figheight() else f"{axis.quantity}\n({axis.unit})"
 
 
 def _name_curves(figure: Figure, plot: Axes, panel: Panel, look: Look, *, is_grid: bool, is_last: bool) -> None:
