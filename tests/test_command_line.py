@@ -103,6 +103,10 @@ def copied(done: Path, to: Path) -> Path:
         ("compare short.yaml", ["at least two", "found 1 of one"]),
         ("compare short.yaml short.yaml --on sim,sim", ["at least two", "found 1 of one"]),
         ("check --ktap", ["--ktap"]),
+        ("pcap short.yaml", ["short.yaml: not a capture file"]),
+        ("pcap /dev/null", ["/dev/null: not a capture file"]),
+        ("report nothing", ["nothing: there is no such directory"]),
+        ("run short.yaml --quiet --verbose", ["found both; allowed: one of them"]),
     ],
 )
 def test_wrong_usage_is_one_message(desk: Path, arguments: str, words: list[str]) -> None:
@@ -139,6 +143,37 @@ def test_what_a_back_end_cannot_do_names_the_remedy(desk: Path) -> None:
     ours = "hosts.phone.stack=userspace"
     ended = mptcplab("run", "short.yaml", "--set", ours, "--json", cwd=desk)
     assert is_refused(ended, 3, "hosts.phone.stack: userspace", "use --on userspace")
+
+
+def test_what_a_back_end_cannot_do_has_its_line(desk: Path) -> None:
+    (desk / "long.yaml").write_text(SHORT.replace("size: 1000", "size: 12000"))
+    ended = mptcplab("run", "long.yaml", cwd=desk)
+    assert is_refused(ended, 3, "cannot run short: long.yaml:5: flows.call.app.size_bytes: 12000 (with 28 bytes of")
+    ended = mptcplab("run", "short.yaml", "--set", "flows.call.app.cbr.size=12000", cwd=desk)
+    assert is_refused(ended, 3, "cannot run short: --set flows.call.app.cbr.size=12000: flows.call.app.size_bytes")
+
+
+def test_a_name_may_have_letters_of_any_language(desk: Path) -> None:
+    (desk / "named.yaml").write_text(SHORT.replace("name: short", "name: erste Übung ☃"))
+    assert mptcplab("run", "named.yaml", cwd=desk).status == 0
+    assert (desk / "results/erste_Übung_☃").is_dir()
+
+
+def test_a_place_that_takes_no_results_is_named(desk: Path) -> None:
+    ended = mptcplab("run", "short.yaml", "--out", "/proc/results", cwd=desk)
+    assert is_refused(ended, 4, "/proc/results/short/", "cannot be written")
+
+
+def test_a_run_within_one_sample_has_a_report_without_warnings(desk: Path) -> None:
+    (desk / "brief.yaml").write_text(
+        SHORT.replace("transport: udp, app: {cbr: {rate: 1mbit, size: 1000}}", "transport: mptcp")
+        .replace("events:", "# events:")
+        .replace("duration: 2s", "duration: 60ms\nvary: {start: 0s}")
+        .replace("expect:", "# expect:")
+    )
+    assert mptcplab("run", "brief.yaml", cwd=desk).status == 0
+    ended = mptcplab("report", "results/short", cwd=desk)
+    assert (ended.status, ended.err) == (0, "")
 
 
 def test_a_prefix_that_runs_in_part_is_refused_in_few_words(desk: Path) -> None:

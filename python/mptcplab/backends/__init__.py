@@ -142,11 +142,14 @@ def line_of(origins: Mapping[str, str], missing: str) -> str:
     has it, because it is a default.
     """
     field = missing.partition(": ")[0]
+    name = field.rpartition(".")[2]
     while field:
-        below = [origin for path, origin in origins.items() if f"{path}.".startswith(f"{field}.")]
-        lines = [origin for origin in below if _WRITTEN.search(origin)]
+        below = {path: origin for path, origin in origins.items() if f"{path}.".startswith(f"{field}.")}
+        written = {path: origin for path, origin in below.items() if _WRITTEN.search(origin)}
+        # Names of the resolved form end in their unit: `size_bytes` is `size` of the description.
+        namesakes = [origin for path, origin in written.items() if name.startswith(path.rpartition(".")[2])]
         if below:
-            return f"{lines[0]}: " if lines else ""
+            return "".join(f"{origin}: " for origin in [*namesakes, *written.values()][:1])
         field = field.rpartition(".")[0]
     return ""
 

@@ -56,7 +56,7 @@ def _paint(columns: list[str], rows: dict[str, Sequence[Cell | None]], shares: F
     plot.set_yticks(np.arange(len(rows)), list(rows), color=INK)
     plot.set_ylim(len(rows) - 0.5, -0.5)
     plot.grid(visible=False)
-    figure.colorbar(mesh, ax=plot, label="Share of the best", extend="min")
+    figure.colorbar(mesh, ax=plot, label="Share of\nthe best", extend="min")
     return figure
 
 
