@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import networkx
 import pytest
 from documentation import ROOT, blocks
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from mptcplab.errors import SpecError
 from mptcplab.paths import (
@@ -158,6 +158,9 @@ def test_maximally_disjoint_ways_share_the_least_and_then_cost_the_least(case: C
     assert_in_order(case, ways)
 
 
+# A flow with a loop that costs nothing, and a route that passes an edge in both directions.
+@example(6)
+@example(529)
 @given(st.integers(0, 10**9))
 def test_disjoint_ways_in_larger_networks_cost_what_the_flows_of_networkx_cost(seed: int) -> None:
     draws = random.Random(seed)
@@ -174,6 +177,7 @@ def test_disjoint_ways_in_larger_networks_cost_what_the_flows_of_networkx_cost(s
         except NoWaysError as error:
             ways = error.found
         assert (len(ways), total(case.graph, ways)) == flow_of_networkx(case, units_of_nodes)
+        assert all(share_nothing([node] for node in case.graph.nodes_of(way, case.source)) for way in ways)
 
 
 def flow_of_networkx(case: Case, units_of_nodes: int) -> tuple[int, int]:
@@ -368,6 +372,14 @@ TRIPLE = Graph(
         Edge("z", ("s", "t"), 3, frozenset({"channel", "tunnel"})),
     ]
 )
+
+
+def test_the_first_ways_that_share_no_group_need_not_be_the_cheapest() -> None:
+    # The cheapest way is over a and b, and then only the direct one is left.
+    edges = [*SQUARE.edges.values(), Edge("st", ("s", "t"), 100)]
+    without_groups = Graph(Edge(edge.id, edge.ends, edge.cost) for edge in edges)
+    assert srlg_disjoint(without_groups, "s", "t", 2) == [("sa", "at"), ("sb", "bt")]
+    assert srlg_disjoint(Graph(edges), "s", "t", 2) == [("sa", "ab", "bt"), ("st",)]
 
 
 def test_ways_that_share_groups_in_pairs_are_refused() -> None:

@@ -60,6 +60,18 @@ def test_a_link_whose_detour_would_turn_back_is_not_protected() -> None:
     assert strategy("ip_reactive").failed(turned, "a-b").detours == {BULK: both("s-b")}
 
 
+def test_two_detours_over_one_node_are_not_taken_one_after_the_other() -> None:
+    edges = [("s", "m", 1), ("m", "t", 1), ("s", "x", 1), ("x", "m", 1), ("x", "t", 3)]
+    graph = Graph(Edge(f"{near}-{far}", (near, far), cost) for near, far, cost in edges)
+    start = Network(graph, {BULK: ("s-m", "m-t")}, {BULK: ("s", "t")})
+    preinstalled = strategy("ip_preinstalled")
+    detours = preinstalled.prepare(start)
+    assert detours[BULK, "s-m"].there == ("s-x", "x-m", "m-t")
+    assert detours[BULK, "m-t"].there == ("s-m", "x-m", "x-t")
+    both_down = Network(graph, start.ways, start.ends, frozenset({"s-m", "m-t"}))
+    assert preinstalled.failed(both_down, "m-t").detours == {}
+
+
 def test_reactive_takes_the_shortest_way_without_failed_links_and_returns() -> None:
     reactive = strategy("ip_reactive")
     assert reactive.prepare(network()) == {}
