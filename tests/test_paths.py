@@ -173,11 +173,22 @@ def test_disjoint_ways_in_larger_networks_cost_what_the_flows_of_networkx_cost(s
     case = Case(Graph(edges, nodes), nodes[0], nodes[1], draws.randint(2, 5))
     for function, units_of_nodes in ((edge_disjoint, case.count), (node_disjoint, 1)):
         try:
-            ways = function(*case)
+            ways, cut = function(*case), None
         except NoWaysError as error:
-            ways = error.found
+            ways, cut = error.found, error.cut
         assert (len(ways), total(case.graph, ways)) == flow_of_networkx(case, units_of_nodes)
         assert all(share_nothing([node] for node in case.graph.nodes_of(way, case.source)) for way in ways)
+        assert cut is None or (len(cut) == len(ways) and separates(cut, case))
+
+
+def separates(cut: tuple[str, ...], case: Case) -> bool:
+    """Returns whether no way is left without the edges and nodes of a cut."""
+    edges = case.graph.edges.values()
+    try:
+        shortest(case.graph.without({edge.id for edge in edges if {edge.id, *edge.ends} & set(cut)}), *case[1:3], 1)
+    except NoWaysError:
+        return True
+    return False
 
 
 def flow_of_networkx(case: Case, units_of_nodes: int) -> tuple[int, int]:
