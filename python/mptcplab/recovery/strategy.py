@@ -13,7 +13,7 @@ PathKey: TypeAlias = tuple[str, int]
 
 PORT_STATUS_NS = 2_500_000
 """Model of the time from the failure of a link until a switch has reported the state of its port: the median of 40
-failures of TAP ports of Open vSwitch 3.1.0, on two shared cores (smallest 95th percentile: 4.3 ms)."""
+failures of TAP ports of Open vSwitch 3.1.0 on two shared cores; the 95th percentile was 4.3 ms."""
 
 
 @dataclass(frozen=True, slots=True)
