@@ -154,10 +154,12 @@ class LiveRun(Run):
         classes: _Classes = {},
         *,
         caller: tuple[int, int, list[int], dict[str, str]] | None = None,
+        controller: list[str] = [],
     ) -> None:
         """Build the hosts and their network, verify them, and start at time 0.
 
         Programs run as ``caller``: user, group, further groups and environment; without one as this process.
+        ``controller`` is the program that controls switches, unless the experiment names another one.
         ValueError if the JSON is not of the schema, OSError if a file cannot be written, RuntimeError if the machine
         refuses or the network is not as described.
         """

@@ -63,7 +63,6 @@ const NOWHERE_TO_REGISTER: Lacking =
     Some("the simulator has no kernel to register it in: use --on kernel");
 const OWN_PROGRAM: Lacking = Some("only a simulator of your own has it: use --on PROGRAM");
 
-const NO_FABRIC: Lacking = Some("switches under control run in the simulator: use --on sim");
 const NO_CONTROLLER: Lacking = Some(
     "the simulator forwards as the entries would, without a controller: use --on kernel or userspace",
 );
@@ -140,7 +139,7 @@ features! {
     Router "kind router":                                 HAS,                 HAS,               HAS;
     Switch "kind switch":                                 HAS,                 HAS,               HAS;
     Ap "kind ap":                                         HAS,                 HAS,               HAS;
-    Openflow "kind openflow":                             HAS,                 NO_FABRIC,         NO_FABRIC;
+    Openflow "kind openflow":                             HAS,                 HAS,               HAS;
     InstallProactive "install proactive":                 HAS,                 HAS,               HAS;
     InstallReactive "install reactive":                   NO_CONTROLLER,       HAS,               HAS;
     OwnController "control command":                      NO_CONTROLLER,       HAS,               HAS;

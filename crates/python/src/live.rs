@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyPermissionError, PyValueError};
 use pyo3::prelude::*;
 use realtime::applications::programs::Caller;
 use realtime::kernel::congestion;
-use realtime::{Kernel, LiveError, LiveRun as Live, Userspace};
+use realtime::{Controlling, Kernel, LiveError, LiveRun as Live, Userspace};
 
 use crate::classes::{Classes, registry};
 use crate::run::{Run, run_error};
@@ -26,12 +26,14 @@ impl LiveRun {
     /// Builds the hosts and their network, verifies them, and starts at time 0. Creates
     /// samples.arrows and units.arrows. `classes` are a user's own algorithms for the userspace
     /// stack, by field and name. Programs run as `caller`: user, group, further groups and
-    /// environment. Without one they run as this process.
+    /// environment. Without one they run as this process. `controller` is the program that controls
+    /// switches; an experiment can name another one.
     ///
     /// Raises ValueError if the JSON does not match the schema, OSError if a file cannot be
     /// written, RuntimeError otherwise.
     #[new]
-    #[pyo3(signature = (resolved, seed, directory, classes = Classes::new(), *, caller = None))]
+    #[pyo3(signature = (resolved, seed, directory, classes = Classes::new(), *, caller = None, controller = Vec::new()))]
+    #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         resolved: &str,
@@ -39,6 +41,7 @@ impl LiveRun {
         directory: PathBuf,
         classes: Classes,
         caller: Option<Identity>,
+        controller: Vec<String>,
     ) -> PyResult<PyClassInitializer<Self>> {
         let caller = caller.map(|(uid, gid, groups, environment)| {
             Caller::new(uid, gid, &groups, environment.into_iter().collect())
@@ -46,7 +49,12 @@ impl LiveRun {
         let caller = caller.transpose().map_err(PyValueError::new_err)?;
         let experiment = read_experiment(resolved)?;
         let registry = registry(classes)?;
-        let run = py.detach(|| Live::start(experiment, seed, &directory, &registry, caller));
+        let controlling = Controlling {
+            resolved,
+            controller: &controller,
+        };
+        let run =
+            py.detach(|| Live::start(experiment, seed, &directory, &registry, caller, controlling));
         let run = run.map_err(|error| run_error(error.into()))?;
         Ok(PyClassInitializer::from(Run::new(run)).add_subclass(Self))
     }

@@ -16,6 +16,7 @@ use crate::applications::traffic::why_refused;
 use crate::kernel::congestion::{self, RunControls};
 use crate::kernel::path_manager::PathManagers;
 use crate::network::first_hop;
+use crate::switches::daemons;
 use crate::{Hosts, Userspace};
 
 /// The path managers that a program can be over netlink, and their parameters.
@@ -47,6 +48,8 @@ pub struct Kernel {
     pub takes_no_controls_because: Option<&'static str>,
     /// Whether packet schedulers can be registered as eBPF.
     pub takes_schedulers: bool,
+    /// Whether Open vSwitch is installed beside it.
+    pub has_open_vswitch: bool,
 }
 
 impl Kernel {
@@ -57,6 +60,7 @@ impl Kernel {
             congestion_controls: congestion::available(),
             takes_no_controls_because: congestion::why_not_registered(),
             takes_schedulers: *TAKES_SCHEDULERS,
+            has_open_vswitch: daemons::are_installed(),
         }
     }
 
@@ -67,6 +71,7 @@ impl Kernel {
             congestion_controls: IN_TREE.iter().map(|name| (*name).to_owned()).collect(),
             takes_no_controls_because: None,
             takes_schedulers: false,
+            has_open_vswitch: true,
         }
     }
 
@@ -91,6 +96,7 @@ impl Kernel {
             Feature::TransportMptcp => (!self.is_multipath).then_some(
                 "this kernel has no Multipath TCP: it needs Linux 6.1 or newer with CONFIG_MPTCP",
             ),
+            Feature::Openflow => (!self.has_open_vswitch).then_some(daemons::NOT_INSTALLED),
             Feature::OwnObject => self.takes_no_controls_because,
             _ => None,
         }

@@ -25,6 +25,11 @@ impl Clock {
         monotonic_ns() - self.zero_ns
     }
 
+    /// Returns a time of the machine's monotonic clock as a time of this one; 0 if it is earlier.
+    pub(crate) fn at_monotonic(&self, ns: u64) -> Nanos {
+        ns.saturating_sub(self.zero_ns)
+    }
+
     /// Returns the time left until `at`; zero if it has passed.
     pub fn until(&self, at: Nanos) -> Duration {
         Duration::from_nanos(at.saturating_sub(self.now()))

@@ -22,6 +22,7 @@ use crate::kernel::path_manager::{PathEvent, PathManagers};
 use crate::kernel::subflow_times;
 use crate::summary::{self, Summary};
 use crate::telemetry::{Fallback, Telemetry};
+use crate::switches::Switches;
 use crate::userspace::Stacks;
 use crate::userspace::capabilities::kernel_part;
 use crate::{Clock, Emulator, Hosts, LiveError, sampling};
@@ -41,6 +42,7 @@ pub struct LiveRun {
     path_managers: PathManagers,
     controls: RunControls,
     stacks: Stacks,
+    switches: Option<Switches>,
     hosts: Hosts,
     emulator: Emulator,
     telemetry: Telemetry,
@@ -51,11 +53,21 @@ pub struct LiveRun {
     fault: Fault,
 }
 
+/// What a run with switches under control needs beside its experiment.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Controlling<'a> {
+    /// The resolved experiment as JSON, for the controller.
+    pub resolved: &'a str,
+    /// Program and arguments of our controller. It gets the path of the experiment as a further
+    /// argument. An experiment with a controller of its own does not use it.
+    pub controller: &'a [String],
+}
+
 impl LiveRun {
     /// Builds hosts and links, verifies them, and starts the run at time 0. The userspace stack
     /// takes its algorithms from `registry`. The tables are `samples.arrows` and `units.arrows` in
-    /// `directory`; captures are in its folder `captures`. Programs
-    /// have the rights of `caller`, without one those of this process.
+    /// `directory`; captures are in its folder `captures`. Programs and controllers have the rights
+    /// of `caller`, without one those of this process.
     ///
     /// # Errors
     /// The machine refuses, or the network is not as described. Nothing is left behind then.
@@ -65,11 +77,13 @@ impl LiveRun {
         directory: &Path,
         registry: &Registry,
         caller: Option<Caller>,
+        controlling: Controlling<'_>,
     ) -> Result<Self, LiveError> {
         let controls = RunControls::register(&kernel_part(&experiment))?;
         let (mut hosts, devices) = Hosts::build(&experiment)?;
         let captures = directory.join(CAPTURES);
         let emulator = Emulator::start(&experiment, seed, devices, &captures, Clock::start())?;
+        let mut switches = Switches::start(&experiment, &hosts, controlling, caller.as_ref())?;
         hosts.verify(&experiment)?;
         let mut path_managers =
             PathManagers::start(&experiment, |id| hosts.namespace(id), Clock::start())?;
@@ -89,6 +103,9 @@ impl LiveRun {
         let clock = Clock::start();
         emulator.restart(clock)?;
         path_managers.restart(clock)?;
+        if let Some(switches) = &mut switches {
+            switches.begin(clock)?;
+        }
         let stacks = stacks.start(clock)?;
         let traffic = traffic.start(clock);
         programs.start(clock);
@@ -106,6 +123,7 @@ impl LiveRun {
             path_managers,
             controls,
             stacks,
+            switches,
             hosts,
             emulator,
         };
@@ -116,7 +134,9 @@ impl LiveRun {
     fn next_look(&self) -> Nanos {
         let event = self.record.schedule.next_at().unwrap_or(Nanos::MAX);
         let tick = self.record.samples.next_at();
-        event.min(tick).min(self.record.now + LOOK_EVERY_NS)
+        let controller = self.switches.as_ref().and_then(Switches::next_at);
+        let next = event.min(tick).min(controller.unwrap_or(Nanos::MAX));
+        next.min(self.record.now + LOOK_EVERY_NS)
     }
 
     fn look(&mut self) -> Result<(), LiveError> {
@@ -128,6 +148,9 @@ impl LiveRun {
                 .last()
                 .map(|event| event.id.clone());
             self.carry_out(&action, &id.unwrap_or_default())?;
+        }
+        if let Some(switches) = &mut self.switches {
+            switches.look(&mut self.record)?;
         }
         self.record_arrivals()?;
         if self.record.now >= self.record.samples.next_at() {
@@ -152,6 +175,11 @@ impl LiveRun {
     fn carry_out(&mut self, action: &Action, event: &str) -> Result<(), LiveError> {
         if let Action::Exec { host, argv } = action {
             return self.programs.execute(host, argv, event);
+        }
+        if let Some(switches) = &mut self.switches
+            && switches.apply(action, event)?
+        {
+            return Ok(());
         }
         self.emulator.apply(action)?;
         self.hosts.apply(action)?;
@@ -224,6 +252,10 @@ impl LiveRun {
         self.stacks.stop()?;
         self.programs.stop()?;
         self.record_arrivals()?;
+        let control = match &mut self.switches {
+            Some(switches) => Some(switches.stop(&mut self.record)?),
+            None => None,
+        };
         let results = self.flow_results();
         let programs = self.programs.results();
         let network = self.emulator.state()?;
@@ -258,6 +290,7 @@ impl LiveRun {
             path_events: self.path_events,
             congestion_controls: self.controls.records(),
             programs,
+            control,
             longest_standstill_s: emulation.longest_standstill_s,
         };
         self.record.finish()?;

@@ -15,7 +15,7 @@ use crate::applications::traffic::FlowResult;
 use crate::kernel::congestion::ControlRecord;
 use crate::kernel::path_manager::PathEvent;
 use crate::telemetry::Fallback;
-use crate::{EmulatorSummary, Hosts, LatenessSummary, LiveError, NetworkState, Tables};
+use crate::{ControlSummary, EmulatorSummary, Hosts, LatenessSummary, LiveError, NetworkState, Tables};
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -59,6 +59,8 @@ pub struct Summary {
     pub congestion_controls: Vec<ControlRecord>,
     /// Programs, in the order in which they were started.
     pub programs: Vec<ProgramResult>,
+    /// What switches under control and their controller did; `None` if there are none.
+    pub control: Option<ControlSummary>,
     /// The longest standstill of the emulator, in seconds.
     pub longest_standstill_s: f64,
 }

@@ -12,7 +12,7 @@ use experiment::resolved::Experiment;
 use experiment::run::Run;
 use experiment::time::Nanos;
 use realtime::kernel::congestion::{State, install, list, remove};
-use realtime::{LiveRun, check};
+use realtime::{Controlling, LiveRun, check};
 use serde_json::json;
 
 const TWO_PATHS: &str = include_str!("traffic/two_paths.json");
@@ -58,8 +58,9 @@ fn transfer(control: &str) -> Experiment {
 /// Returns the bytes of the transfer that each subflow carried.
 fn carried(experiment: Experiment) -> Vec<u64> {
     let directory = tempfile::tempdir().unwrap();
-    let mut run =
-        LiveRun::start(experiment, 1, directory.path(), &Registry::default(), None).unwrap();
+    let run =
+        LiveRun::start(experiment, 1, directory.path(), &Registry::default(), None, Controlling::default());
+    let mut run = run.unwrap();
     assert!(run.advance(Nanos::MAX).unwrap());
     let summary = run.finish().unwrap();
     let [flow] = &summary.flows[..] else {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 from mptcplab import _core, callers, consent
@@ -22,6 +23,8 @@ HEED_STOP_NS = 200_000_000
 #: The values of a behaviour that a run can set: `stale_intervals` is a setting of the kernel, and mptcplab runs the
 #: path manager.
 SETTABLE = {"stale_intervals", "path_manager_delay_ns", "recreation", "recreation_first_ns", "recreation_longest_ns"}
+#: The program that controls switches, unless the description names another.
+CONTROLLER = (sys.executable, "-m", "mptcplab.controller")
 ELSEWHERE = "needs Linux 6.1 or newer with MPTCP: run it there, or use --on sim"
 
 
@@ -34,7 +37,15 @@ class KernelRun:
         consent.require(experiment, in_real_time=True)
         found = callers.caller()
         rights = {"caller": found.identity} if found is not None else {}
-        self._live = _told(_live().LiveRun, json.dumps(experiment), seed, str(directory), classes or {}, **rights)
+        self._live = _told(
+            _live().LiveRun,
+            json.dumps(experiment),
+            seed,
+            str(directory),
+            classes or {},
+            controller=list(CONTROLLER),
+            **rights,
+        )
         self._step_ns: int = min(experiment["measure"]["every_ns"], HEED_STOP_NS)
         self._state = "running"
 

@@ -25,6 +25,7 @@ KINDS = {
     "flows": "flow",
     "links": "link",
     "interfaces": "interface",
+    "switches": "switch",
     "probes": "probe",
     "events": "event",
 }

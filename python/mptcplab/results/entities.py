@@ -34,6 +34,7 @@ def entities(resolved: Json, injected: Sequence[str] = ()) -> dict[str, Entity]:
     """
     found = [Entity("run", "run"), *_flows(resolved), *_links(resolved)]
     found += [Entity(f"interfaces.{interface['id']}", "interface") for interface in resolved["interfaces"]]
+    found += [Entity(f"switches.{node['id']}", "switch") for node in resolved["nodes"] if node["kind"] == "openflow"]
     found += [Entity(path, "probe") for path in _probe_paths(resolved)]
     found += _events(resolved, injected)
     return {entity.path: entity for entity in found}

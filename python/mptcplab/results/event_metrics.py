@@ -11,12 +11,15 @@ import numpy as np
 from mptcplab import metrics
 from mptcplab.metrics.recovery import BASELINE_S
 from mptcplab.results import recovery
+from mptcplab.results.entities import Json
 from mptcplab.results.run_data import Absent, Happening, NotConcerned, RunData, Value, worst
 from mptcplab.results.subflows import recreated_after, reused
-from mptcplab.results.tables import Series
+from mptcplab.results.tables import NANOS_PER_SECOND, Series
 
 NO_OUTAGE = "the event takes nothing down"
 NO_REPAIR = "nothing undoes the event before the run ends"
+NO_RULE = "no rule of a switch makes this outage"
+NO_REACTION = "the controller did not react to it"
 
 
 @dataclass(frozen=True)
@@ -160,6 +163,75 @@ def outage_measured_s(event: EventView) -> Value:
     return max(0.0, *found) if found else Absent("no probe was answered")
 
 
+def outage_barrier_s(event: EventView) -> Value:
+    """Returns the longest time between the rules that make the outage and their removal."""
+    return _longest(event)[0]
+
+
+def outage_barrier_error_s(event: EventView) -> Value:
+    """Returns the least error of ``outage_barrier_s``."""
+    return _longest(event)[1]
+
+
+def _longest(event: EventView) -> tuple[Value, Value]:
+    """Returns the length of the longest outage by rules and its least error, in seconds."""
+    rules = _control(event).get("rules", [])
+    added = [rule for rule in rules if rule["added"] and rule["event"] in _ids(event)]
+    if not added:
+        return Absent(NO_RULE), Absent(NO_RULE)
+    outages = []
+    for rule in added:
+        later = (other for other in rules if other["link"] == rule["link"] and other["sent_ns"] > rule["sent_ns"])
+        removal = next((other for other in later if not other["added"]), None)
+        if removal is None:
+            return Absent(NO_REPAIR), Absent(NO_REPAIR)
+        (start_ns, start_error_ns), (end_ns, end_error_ns) = _middle(rule), _middle(removal)
+        outages.append(((end_ns - start_ns) / NANOS_PER_SECOND, (start_error_ns + end_error_ns) / NANOS_PER_SECOND))
+    return max(outages)
+
+
+def _middle(rule: Json) -> tuple[float, float]:
+    """Returns the middle between the request and the answer, and the time from there to either."""
+    sent_ns, answered_ns = rule["sent_ns"], rule["answered_ns"]
+    return (sent_ns + answered_ns) / 2, (answered_ns - sent_ns) / 2
+
+
+def detection_s(event: EventView) -> Value:
+    """Returns the longest time from a failure until the controller knew of it."""
+    found = _reactions(event)
+    times = [reaction["detected_ns"] / NANOS_PER_SECOND - happening.actual_s for happening, reaction in found]
+    return max(times) if times else Absent(NO_REACTION)
+
+
+def route_install_s(event: EventView) -> Value:
+    """Returns the longest time from the controller's knowledge until the last entry was installed."""
+    times = [
+        (reaction["installed_ns"] - reaction["detected_ns"]) / NANOS_PER_SECOND for _, reaction in _reactions(event)
+    ]
+    return max(times) if times else Absent(NO_REACTION)
+
+
+def _reactions(event: EventView) -> list[tuple[Happening, Json]]:
+    """Returns the first reaction to each member: to its link or to itself."""
+    all_of_run = _control(event).get("controller", {}).get("reactions", [])
+    found = []
+    for happening in event.happenings:
+        causes = {happening.id, happening.action.get("link")}
+        at_ns = happening.actual_s * NANOS_PER_SECOND
+        later = (one for one in all_of_run if one["cause"] in causes and one["detected_ns"] >= at_ns)
+        found += [(happening, reaction) for reaction in later][:1]
+    return found
+
+
+def _control(event: EventView) -> Json:
+    """Returns what switches and controller did; empty if there are none."""
+    return event.run.result.get("control") or {}
+
+
+def _ids(event: EventView) -> set[str]:
+    return {happening.id for happening in event.happenings}
+
+
 def subflows_reused(event: EventView) -> Value:
     """Returns the number of subflows hit by the outages of the event that continued after them."""
     return total(reused(event.run, flow, event.happenings) for flow in event.flows)
@@ -217,8 +289,12 @@ EVENT_METRICS: dict[str, Callable[[EventView], Value]] = {
     "full_recovery": full_recovery,
     "outage_asked_s": lambda event: outage_s(event, asked=True),
     "outage_actual_s": lambda event: outage_s(event, asked=False),
+    "outage_barrier_s": outage_barrier_s,
+    "outage_barrier_error_s": outage_barrier_error_s,
     "outage_measured_s": outage_measured_s,
     "subflows_reused": subflows_reused,
     "subflows_recreated": subflows_recreated,
+    "detection_s": detection_s,
+    "route_install_s": route_install_s,
 }
 """Functions of the derived metrics of events."""

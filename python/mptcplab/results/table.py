@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Literal
 
-Kind = Literal["flow", "subflow", "link", "interface", "probe", "event", "run", "family"]
+Kind = Literal["flow", "subflow", "link", "interface", "switch", "probe", "event", "run", "family"]
 Form = Literal["counter", "gauge", "derived", "series", "distribution"]
 Grouping = Literal["sum", "max", "min"]
 
@@ -25,7 +25,7 @@ IN_CAPTURES = CAPTURE | {"kernel": "the kernel does not report it; needs the ana
 UNCOUNTED = UNTOLD | {"sim": "the engine does not count it"}
 NO_PLAYER = dict.fromkeys(("userspace", "kernel"), "only the simulator has the player")
 LIVE = {"sim": "nothing is late in virtual time"}
-CONTROLLER = dict.fromkeys(SUPPLIERS, "needs an SDN controller")
+CONTROLLER = {"sim": "the simulator forwards as the entries would, without switches and controller"}
 NESTED_RUNS = dict.fromkeys(SUPPLIERS, "needs further runs of the same scenario with other arms")
 
 
@@ -214,6 +214,18 @@ _INTERFACE = [
     _m("interface", "dropped_no_address", "packets", "counter", "dropped because the interface had no address"),
 ]
 
+_SWITCH = [
+    _m("switch", "entries", "entries", "gauge", "entries in the tables (mean)", awaits=CONTROLLER),
+    _m("switch", "lookups", "packets", "counter", "packets looked up in the tables", awaits=CONTROLLER),
+    _m("switch", "matched", "packets", "counter", "packets that an entry matched", awaits=CONTROLLER),
+    _m("switch", "dropped_no_entry", "packets", "counter", "dropped because no entry matched; reports of multicast groups are among them", awaits=CONTROLLER),
+    _m("switch", "received_packets", "packets", "counter", "packets received, by the switch's own counters of its ports", awaits=CONTROLLER),
+    _m("switch", "sent_packets", "packets", "counter", "packets sent, by the switch's own counters of its ports", awaits=CONTROLLER),
+    _m("switch", "barrier_rtt_s", "s", "gauge", "time until the switch answers a barrier of mptcplab (mean)", awaits=CONTROLLER),
+    _m("switch", "packet_ins", "packets", "counter", "packets that the switch handed to the controller, which reports them", awaits=CONTROLLER),
+    _m("switch", "packet_outs", "packets", "counter", "packets that the switch got from the controller, which reports them", awaits=CONTROLLER),
+]  # fmt: skip
+
 _PROBE = [
     _m(
         "probe",
@@ -265,8 +277,9 @@ _EVENT = [
     _m("event", "outage_asked_s", "s", "derived", "time from the failure to its repair in the description", papers="requested_outage_ms"),
     _m("event", "outage_actual_s", "s", "derived", "time from the failure to its repair as the back-end carried them out"),
     _m("event", "outage_barrier_s", "s", "derived",
-       "time from the switch's answer to the barrier after the failure until its answer to the barrier after the repair (OpenFlow 1.3, section 7.3.8)", awaits=CONTROLLER,
+       "time from the rules that drop until their removal, each in the middle between the request and the last switch's answer to the barrier after it (OpenFlow 1.3, section 7.3.8)", awaits=CONTROLLER,
        papers="barrier_estimated_outage_ms; measured_outage_s(barrier)"),
+    _m("event", "outage_barrier_error_s", "s", "derived", "least error of outage_barrier_s: half of the time that both barriers took together; switches may still use cached entries after their answer", awaits=CONTROLLER),
     _m("event", "outage_measured_s", "s", "derived",
        "longest time between answers to probes that overlaps the outage, less the interval of the probes; the worst probe", papers="probe_measured_outage_ms"),
     _m("event", "subflows_reused", "subflows", "derived", f"{_REUSED}; all flows"),
@@ -311,7 +324,7 @@ FORMER = {("event", "recovery_before_s"): "full_rate_s", ("event", "recovery_rem
 
 METRICS: dict[tuple[Kind, str], Metric] = {
     (metric.kind, metric.name): metric
-    for metric in (*_FLOW, *_SUBFLOW, *_LINK, *_INTERFACE, *_PROBE, *_EVENT, *_RUN, *_FAMILY)
+    for metric in (*_FLOW, *_SUBFLOW, *_LINK, *_INTERFACE, *_SWITCH, *_PROBE, *_EVENT, *_RUN, *_FAMILY)
 }
 
 

@@ -56,6 +56,16 @@ pub const INTERFACE: [&str; 6] = [
     "dropped_no_address",
     "dropped_no_route",
 ];
+/// A switch under control.
+pub const SWITCH: [&str; 7] = [
+    "entries",
+    "lookups",
+    "matched",
+    "dropped_no_entry",
+    "received_packets",
+    "sent_packets",
+    "barrier_rtt_s",
+];
 
 /// Metrics that are recorded together, in the order of [`Group::METRICS`].
 #[derive(Clone, Copy, Debug)]
@@ -80,11 +90,15 @@ pub enum Group {
     Rtt,
     /// How late a link direction delivers in real time.
     Lateness,
+    /// [`SWITCH`].
+    Switch,
+    /// Packets that a switch handed to its controller and got from it.
+    Controller,
 }
 
 impl Group {
     /// The names of the metrics of each group, in the order of their values.
-    pub const METRICS: [&[&str]; 10] = [
+    pub const METRICS: [&[&str]; 12] = [
         &PAYLOAD,
         &["packets_sent", "packets_received"],
         &STREAM,
@@ -95,5 +109,7 @@ impl Group {
         &["sent", "answered"],
         &["rtt_s"],
         &["late_s"],
+        &SWITCH,
+        &["packet_ins", "packet_outs"],
     ];
 }

@@ -11,7 +11,7 @@ use emulation::links::{Arrival, LinkState, Links};
 use emulation::middlebox::{Chain, Heading, MiddleboxSummary, summaries};
 use experiment::addressing::Lookup;
 use experiment::resolved::{
-    Action, Direction, Experiment, InvalidDirection, Link, LinkDownBy, Loss,
+    Action, Direction, Experiment, InvalidDirection, Link, LinkDownBy, Loss, NodeKind,
 };
 use experiment::time::Nanos;
 use rustix::io::Errno;
@@ -46,6 +46,8 @@ pub(super) struct Port {
     /// The link direction that begins here.
     pub(super) outgoing: usize,
     is_captured: bool,
+    /// Whether it is a port of a switch under control.
+    is_controlled: bool,
     /// Where TCP goes if its host has the userspace stack.
     pub(super) stack: Option<Arc<Mailbox<Message>>>,
     /// Whether the interface is up, for a host with the userspace stack. Other devices report it
@@ -164,6 +166,7 @@ impl Fabric {
                 .measure
                 .captures
                 .contains(&experiment.interfaces[index].id),
+            is_controlled: is_controlled(experiment, &experiment.interfaces[index].node),
             stack: mailboxes
                 .inboxes
                 .get(&experiment.interfaces[index].node)
@@ -239,7 +242,9 @@ impl Fabric {
         let ends = directions.map(|direction| self.ends[direction]);
         let is_captured = ends.iter().any(|end| self.ports[*end].is_captured);
         let is_changed = ends.iter().any(|end| self.middleboxes.contains_key(end));
-        let is_whole = !is_on_medium && !is_captured && !is_changed;
+        // Open vSwitch takes no packet that is larger than the MTU.
+        let is_controlled = ends.iter().any(|end| self.ports[*end].is_controlled);
+        let is_whole = !is_on_medium && !is_captured && !is_changed && !is_controlled;
         let mut on = is_whole && is_unshaped(forward) && is_unshaped(backward);
         for end in ends {
             let chosen = self.ports[end].device.set_super_packets(on);
@@ -616,6 +621,11 @@ impl Fabric {
     pub(super) fn take_captures(&mut self) -> Option<Captures> {
         self.captures.take()
     }
+}
+
+fn is_controlled(experiment: &Experiment, node: &str) -> bool {
+    let mut nodes = experiment.nodes.iter();
+    nodes.any(|one| one.id == node && one.kind == NodeKind::Openflow)
 }
 
 fn is_between_hosts(lookup: &Lookup<'_>, link: &Link) -> bool {

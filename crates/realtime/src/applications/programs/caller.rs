@@ -16,8 +16,8 @@ use rustix::thread::{
 /// Whoever programs run as.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    uid: Uid,
-    gid: Gid,
+    pub(crate) uid: Uid,
+    pub(crate) gid: Gid,
     groups: Vec<Gid>,
     /// What is otherwise in a program's environment: that of root is not theirs.
     pub(super) environment: Vec<(String, String)>,

@@ -64,7 +64,7 @@ pub(super) struct End {
 
 /// What the thread reports to the others.
 #[derive(Debug, Default)]
-pub(super) struct Journal {
+pub(crate) struct Journal {
     pub(super) records: Vec<Record>,
     /// Flows whose program could not be started, and why.
     pub(super) failures: Vec<(usize, String)>,
@@ -73,7 +73,7 @@ pub(super) struct Journal {
 }
 
 /// The journal, shared by all threads.
-pub(super) type SharedJournal = Arc<Mutex<Journal>>;
+pub(crate) type SharedJournal = Arc<Mutex<Journal>>;
 
 /// Locks the journal, even after a panic in another thread.
 pub(super) fn locked(journal: &Mutex<Journal>) -> MutexGuard<'_, Journal> {
@@ -87,12 +87,16 @@ enum Request {
         role: Option<Role>,
         answer: mpsc::Sender<Result<usize, LiveError>>,
     },
+    Spawn {
+        order: Order,
+        answer: mpsc::Sender<Result<Child, LiveError>>,
+    },
     Begin(Clock, Vec<FlowPrograms>),
     Stop,
 }
 
 /// The handle of the thread. Dropping it ends all programs.
-pub(super) struct Launcher {
+pub(crate) struct Launcher {
     requests: mpsc::Sender<Request>,
     wake: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
@@ -100,7 +104,7 @@ pub(super) struct Launcher {
 
 impl Launcher {
     /// Creates the PID namespace. Long outputs go to `directory`.
-    pub(super) fn start(directory: PathBuf, journal: SharedJournal) -> Result<Self, LiveError> {
+    pub(crate) fn start(directory: PathBuf, journal: SharedJournal) -> Result<Self, LiveError> {
         let (requests, incoming) = mpsc::channel();
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let wake = wake.map_err(LiveError::while_("making an eventfd"))?;
@@ -169,13 +173,22 @@ impl Launcher {
         answered.recv().map_err(dead)?
     }
 
+    /// Starts a program now and returns it with its pipes. It is not in the journal, and its end is
+    /// for the caller to notice. It ends with the launcher at the latest.
+    pub(crate) fn spawn(&self, order: Order) -> Result<Child, LiveError> {
+        let (answer, answered) = mpsc::channel();
+        self.send(Request::Spawn { order, answer });
+        let dead = |_| LiveError::Failed("the thread for programs has ended".to_owned());
+        answered.recv().map_err(dead)?
+    }
+
     /// Lets flows start when they are due.
     pub(super) fn begin(&self, clock: Clock, flows: Vec<FlowPrograms>) {
         self.send(Request::Begin(clock, flows));
     }
 
     /// Ends all programs and waits until none is left.
-    pub(super) fn stop(&mut self) -> Result<(), LiveError> {
+    pub(crate) fn stop(&mut self) -> Result<(), LiveError> {
         let Some(thread) = self.thread.take() else {
             return Ok(());
         };
@@ -300,6 +313,9 @@ impl Keeper {
             } => {
                 let started = self.start(&order, purpose, role);
                 let _ = answer.send(started);
+            }
+            Request::Spawn { order, answer } => {
+                let _ = answer.send(order.start());
             }
             Request::Begin(clock, flows) => {
                 self.clock = Some(clock);

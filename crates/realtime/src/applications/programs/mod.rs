@@ -6,7 +6,7 @@
 
 mod caller;
 mod iperf3;
-mod launcher;
+pub(crate) mod launcher;
 mod output;
 mod plan;
 pub(crate) mod process;
@@ -32,6 +32,7 @@ use crate::applications::traffic::{FlowResult, FlowSocket};
 use crate::{Clock, LiveError, NetworkNamespace};
 
 pub use self::caller::Caller;
+pub(crate) use self::plan::is_program;
 pub use self::iperf3::{Iperf3Interval, Iperf3Report};
 
 /// The folder of long outputs in the directory of the run.
@@ -370,16 +371,32 @@ fn missing(host: &str, program: &str) -> LiveError {
     }
 }
 
-/// Returns whether a socket in a process's network listens at a TCP port (proc(5), /proc/net/tcp).
-fn listens(pid: u32, port: u16) -> bool {
+/// Returns whether a socket in a process's network listens at a TCP port.
+pub(crate) fn listens(pid: u32, port: u16) -> bool {
     const LISTENING: &str = "0A";
-    let ending = format!(":{port:04X}");
-    ["tcp", "tcp6"].into_iter().any(|table| {
+    count_sockets(pid, |[local, _, state]| local.ends_with(&ending(port)) && state == LISTENING) > 0
+}
+
+/// Returns how many sockets in a process's network are connected to a TCP port.
+pub(crate) fn connections_to(pid: u32, port: u16) -> usize {
+    const ESTABLISHED: &str = "01";
+    count_sockets(pid, |[_, remote, state]| remote.ends_with(&ending(port)) && state == ESTABLISHED)
+}
+
+fn ending(port: u16) -> String {
+    format!(":{port:04X}")
+}
+
+/// Returns how many sockets in a process's network are wanted, by local and remote address and
+/// state (proc(5), /proc/net/tcp).
+fn count_sockets(pid: u32, is_wanted: impl Fn([&str; 3]) -> bool) -> usize {
+    let tables = ["tcp", "tcp6"].map(|table| {
         let text = fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
-        text.lines().any(|line| {
-            let mut words = line.split_whitespace().skip(1);
-            let is_here = words.next().is_some_and(|local| local.ends_with(&ending));
-            is_here && words.nth(1) == Some(LISTENING)
-        })
-    })
+        let lines = text.lines().filter(|line| {
+            let words: Vec<&str> = line.split_whitespace().skip(1).take(3).collect();
+            <[&str; 3]>::try_from(words).is_ok_and(&is_wanted)
+        });
+        lines.count()
+    });
+    tables.into_iter().sum()
 }

@@ -66,6 +66,9 @@ impl<'a> Planner<'a> {
             argv,
             namespace: Arc::clone(namespace),
             names: Arc::new(self.names_for(host)),
+            environment: Vec::new(),
+            takes_input: false,
+            runs_first: false,
             caller: self.caller.cloned(),
             kept: CapabilitySet::empty(),
         })
@@ -241,12 +244,14 @@ pub(super) fn remedy(program: &str) -> String {
     }
 }
 
+/// Returns whether a file can be executed.
+pub(crate) fn is_program(path: &Path) -> bool {
+    let metadata = path.metadata();
+    metadata.is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
 /// Returns whether execvp(3) would find a program.
 fn is_installed(program: &str) -> bool {
-    let is_program = |path: &Path| {
-        let metadata = path.metadata();
-        metadata.is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
-    };
     if program.contains('/') {
         return is_program(Path::new(program));
     }

@@ -41,16 +41,22 @@ pub(crate) fn start_init() -> Result<Child, LiveError> {
 
 /// A program to start, and its place.
 #[derive(Clone, Debug)]
-pub(super) struct Order {
-    pub(super) host: String,
-    pub(super) argv: Vec<String>,
-    pub(super) namespace: Arc<NetworkNamespace>,
+pub(crate) struct Order {
+    pub(crate) host: String,
+    pub(crate) argv: Vec<String>,
+    pub(crate) namespace: Arc<NetworkNamespace>,
     /// The content of /etc/hosts.
-    pub(super) names: Arc<String>,
+    pub(crate) names: Arc<String>,
+    /// Variables in addition to those of this process and of the caller.
+    pub(crate) environment: Vec<(String, String)>,
+    /// Whether its standard input is a pipe; otherwise it is empty.
+    pub(crate) takes_input: bool,
+    /// Whether it runs before ordinary threads, as the emulator does.
+    pub(crate) runs_first: bool,
     /// Whose rights it has; none means those of this process.
-    pub(super) caller: Option<Arc<Caller>>,
+    pub(crate) caller: Option<Arc<Caller>>,
     /// Capabilities that it needs nevertheless.
-    pub(super) kept: CapabilitySet,
+    pub(crate) kept: CapabilitySet,
 }
 
 impl Order {
@@ -66,7 +72,10 @@ impl Order {
         let mut command = Command::new(program);
         command
             .args(arguments)
-            .stdin(Stdio::null())
+            .stdin(match self.takes_input {
+                true => Stdio::piped(),
+                false => Stdio::null(),
+            })
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             // An interrupt at the terminal is for the run, which ends its programs itself.
@@ -81,9 +90,16 @@ impl Order {
             let variables = caller.environment.iter();
             command.envs(variables.map(|(name, value)| (name, value)));
         }
+        let variables = self.environment.iter();
+        command.envs(variables.map(|(name, value)| (name, value)));
         let (kept, is_root) = (self.kept, getuid().is_root());
+        let runs_first = self.runs_first;
         sys::before_exec(&mut command, move || {
             place.enter()?;
+            if runs_first {
+                // Without the privilege it has ordinary priority.
+                let _ = sys::run_before_ordinary_threads();
+            }
             match &caller {
                 Some(caller) => caller.take_over(kept),
                 None if is_root => Ok(()),

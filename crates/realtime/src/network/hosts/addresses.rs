@@ -45,7 +45,20 @@ pub(super) enum PlaceKind {
     Router,
     /// A switch or an access point.
     Switch,
+    /// All switches under control.
+    Openflow,
 }
+
+impl PlaceKind {
+    /// Returns whether it has addresses and routes.
+    pub(super) fn is_routed(self) -> bool {
+        matches!(self, Self::Host | Self::Router)
+    }
+}
+
+/// The place of all switches under control. Nodes of the description never have a name of this
+/// form.
+pub(super) const FABRIC: &str = "(fabric)";
 
 /// A host or node as it is to be built.
 #[derive(Clone, Debug)]
@@ -64,6 +77,8 @@ pub(super) struct Port {
     pub(super) id: String,
     /// Index of its place.
     pub(super) place: usize,
+    /// Index of its host or node, hosts first.
+    pub(super) node: usize,
     /// Index of its link.
     pub(super) link: usize,
     pub(super) device: String,
@@ -112,6 +127,8 @@ impl Port {
 pub(super) struct Layout {
     pub(super) places: Vec<PlacePlan>,
     pub(super) ports: Vec<Port>,
+    /// Indices of the interfaces of each host and node, hosts first.
+    pub(super) interfaces_of_node: Vec<Vec<usize>>,
     /// Indices of the interfaces at the ends `a` and `b` of each link.
     pub(super) ends: Vec<[usize; 2]>,
     pub(super) port_of: HashMap<String, usize>,
@@ -122,18 +139,25 @@ pub(super) struct Layout {
 impl Layout {
     pub(super) fn new(experiment: &Experiment) -> Result<Self, LiveError> {
         let lookup = Lookup::new(experiment);
-        let mut places = places_of(experiment);
-        let place_of = index_by_id(places.iter().map(|place| &place.id));
+        let (mut places, place_of) = places_of(experiment);
+        let node_of = index_by_id(ids_of_nodes(experiment));
+        let mut interfaces_of_node = vec![Vec::new(); node_of.len()];
         let link_of = index_by_id(experiment.links.iter().map(|link| &link.id));
         let port_of = index_by_id(experiment.interfaces.iter().map(|interface| &interface.id));
         let mut ports = Vec::with_capacity(experiment.interfaces.len());
         for (index, interface) in experiment.interfaces.iter().enumerate() {
             let place = place_of[&interface.node];
             let link = link_of[&interface.link];
+            let node = node_of[&interface.node];
             places[place].interfaces.push(index);
+            interfaces_of_node[node].push(index);
             let outside = lookup.outside_addresses(&interface.id);
             let layer = experiment.links[link].layer;
-            ports.push(port(interface, place, link, layer, outside)?);
+            let mut port = port(interface, [place, node, link], layer, outside)?;
+            if places[place].kind == PlaceKind::Openflow {
+                port.device = device_in_fabric(index);
+            }
+            ports.push(port);
         }
         let links = experiment.links.iter();
         let ends = links
@@ -142,6 +166,7 @@ impl Layout {
         let mut layout = Self {
             places,
             ports,
+            interfaces_of_node,
             ends,
             port_of,
             link_of,
@@ -203,7 +228,14 @@ fn index_by_id<'a>(ids: impl Iterator<Item = &'a String>) -> HashMap<String, usi
         .collect()
 }
 
-fn places_of(experiment: &Experiment) -> Vec<PlacePlan> {
+fn ids_of_nodes(experiment: &Experiment) -> impl Iterator<Item = &String> {
+    let hosts = experiment.hosts.iter().map(|host| &host.id);
+    hosts.chain(experiment.nodes.iter().map(|node| &node.id))
+}
+
+/// Returns the places, and the index of the place of each host and node. All switches under control
+/// share one.
+fn places_of(experiment: &Experiment) -> (Vec<PlacePlan>, HashMap<String, usize>) {
     let place = |id: &String, kind, host| PlacePlan {
         id: id.clone(),
         kind,
@@ -212,20 +244,35 @@ fn places_of(experiment: &Experiment) -> Vec<PlacePlan> {
     };
     let hosts = experiment.hosts.iter().enumerate();
     let hosts = hosts.map(|(index, host)| place(&host.id, PlaceKind::Host, Some(index)));
-    let nodes = experiment.nodes.iter().map(|node| {
+    let mut places: Vec<PlacePlan> = hosts.collect();
+    let mut place_of = index_by_id(places.iter().map(|place| &place.id));
+    let mut fabric = None;
+    for node in &experiment.nodes {
         let kind = match node.kind {
             NodeKind::Router => PlaceKind::Router,
-            NodeKind::Switch | NodeKind::Ap | NodeKind::Openflow => PlaceKind::Switch,
+            NodeKind::Switch | NodeKind::Ap => PlaceKind::Switch,
+            NodeKind::Openflow => PlaceKind::Openflow,
         };
-        place(&node.id, kind, None)
-    });
-    hosts.chain(nodes).collect()
+        let next = places.len();
+        let index = match kind {
+            PlaceKind::Openflow => *fabric.get_or_insert(next),
+            _ => next,
+        };
+        place_of.insert(node.id.clone(), index);
+        if index == next {
+            let id = match kind {
+                PlaceKind::Openflow => &FABRIC.to_owned(),
+                _ => &node.id,
+            };
+            places.push(place(id, kind, None));
+        }
+    }
+    (places, place_of)
 }
 
 fn port(
     interface: &Interface,
-    place: usize,
-    link: usize,
+    [place, node, link]: [usize; 3],
     layer: Layer,
     outside: Vec<IpAddr>,
 ) -> Result<Port, LiveError> {
@@ -236,6 +283,7 @@ fn port(
     Ok(Port {
         id: interface.id.clone(),
         place,
+        node,
         link,
         device: device_name(&interface.id),
         layer,
@@ -247,6 +295,12 @@ fn port(
         ipv6: prefixed(&interface.id, ipv6)?,
         outside,
     })
+}
+
+/// Returns the name of the device of an interface of a switch under control, by the index of the
+/// interface in the experiment. All these switches share a namespace.
+pub(crate) fn device_in_fabric(interface: usize) -> String {
+    format!("p{interface}")
 }
 
 /// Returns the part behind the dot, cut to the length that the kernel allows.
@@ -281,7 +335,7 @@ fn prefixed(interface: &str, text: &Option<String>) -> Result<Option<Prefixed>, 
 
 /// Returns the link-layer address of an interface: locally administered, its index in the last four
 /// bytes.
-pub(super) fn mac_of(port: usize) -> Mac {
+pub(crate) fn mac_of(port: usize) -> Mac {
     let [a, b, c, d] = (port as u32).to_be_bytes();
     [0x02, 0x00, a, b, c, d]
 }

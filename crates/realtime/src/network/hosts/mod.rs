@@ -23,9 +23,10 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use serde::Serialize;
 
 use crate::network::device::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, VIRTIO_HEADER_BYTES};
-use crate::network::netlink::{RouteRow, dump_routes, dump_rules, route_text, rule_text};
+use crate::network::netlink::{Mac, RouteRow, dump_routes, dump_rules, route_text, rule_text};
 use crate::{Device, DeviceKind, LiveError, NetworkNamespace};
-use addresses::{Layout, PlaceKind, mac_of};
+pub(crate) use addresses::{device_in_fabric, mac_of};
+use addresses::{Layout, PlaceKind};
 use place::Place;
 use routing::{PlaceRoutes, Step};
 
@@ -129,6 +130,13 @@ impl Hosts {
         &self.places[self.layout.place_of[id]].namespace
     }
 
+    /// Returns the link-layer addresses to which frames that leave an interface go. The interface is
+    /// named by its index in the experiment.
+    pub(crate) fn frames_behind(&self, interface: usize) -> Vec<Mac> {
+        let behind = switches::interfaces_behind(&self.layout, interface);
+        behind.into_iter().map(mac_of).collect()
+    }
+
     /// Returns the routes of a host, by source and destination.
     pub(crate) fn departures(&self, id: &str) -> BTreeMap<(IpAddr, IpAddr), Departure> {
         let place = &self.places[self.layout.place_of[id]];
@@ -204,10 +212,7 @@ impl Hosts {
         action: impl Fn(&Place) -> Result<T, LiveError> + Sync,
     ) -> Result<BTreeMap<String, T>, LiveError> {
         in_one_thread(|| {
-            let routed = self
-                .places
-                .iter()
-                .filter(|place| place.kind != PlaceKind::Switch);
+            let routed = self.places.iter().filter(|place| place.kind.is_routed());
             routed
                 .map(|place| {
                     place.namespace.enter()?;
@@ -222,10 +227,8 @@ impl Hosts {
     /// # Errors
     /// The rules or routes cannot be read.
     pub fn tables(&mut self) -> Result<BTreeMap<String, Tables>, LiveError> {
-        let routed = self
-            .places
-            .iter_mut()
-            .filter(|place| place.kind != PlaceKind::Switch);
+        let routed = self.places.iter_mut();
+        let routed = routed.filter(|place| place.kind.is_routed());
         routed
             .map(|place| Ok((place.id.clone(), tables_of(place)?)))
             .collect()

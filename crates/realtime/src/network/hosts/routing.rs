@@ -98,7 +98,7 @@ impl<'a> Way<'a> {
         let mut left_by = None;
         for &(near, far) in &self.hops {
             let left = *left_by.get_or_insert(near);
-            if layout.kind_at(far) != PlaceKind::Switch {
+            if layout.kind_at(far).is_routed() {
                 steps.push((left, far));
                 left_by = None;
             }

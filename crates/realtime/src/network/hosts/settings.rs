@@ -49,8 +49,8 @@ const MPTCP: &str = "net.mptcp";
 /// Returns the settings that a place gets before its devices are created, because devices copy the
 /// defaults.
 pub(super) fn settings_for(kind: PlaceKind, host: Option<&Host>) -> Vec<Setting> {
-    if kind == PlaceKind::Switch {
-        // A bridge has no addresses and does not report multicast memberships to its neighbours.
+    if !kind.is_routed() {
+        // A switch has no addresses and does not report multicast memberships to its neighbours.
         return fixed(&[
             ("net.ipv6.conf.all.disable_ipv6", "1"),
             ("net.ipv6.conf.default.disable_ipv6", "1"),

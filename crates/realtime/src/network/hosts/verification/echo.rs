@@ -6,7 +6,8 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use experiment::resolved::{Direction, Experiment, HopDirection, Link, Loss, Path};
+use experiment::addressing::port_of_flow;
+use experiment::resolved::{Direction, Experiment, Flow, HopDirection, Link, Loss, Path, Transport};
 use experiment::time::Nanos;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
@@ -29,6 +30,9 @@ const AT_ONCE: usize = 64;
 /// Attempts until a path is given up.
 const ATTEMPTS: u32 = 30;
 
+/// How long a controller of the user may take until its entries are there. It does not say.
+const PATIENCE_WITH_CONTROLLER: Duration = Duration::from_secs(5);
+
 /// If the description lets less than this share of echoes through, the path is not verified.
 const SMALLEST_CHANCE: f64 = 0.2;
 
@@ -46,8 +50,10 @@ struct Probe {
     path: String,
     /// The host of the destination, for errors.
     towards: String,
-    source: IpAddr,
-    destination: IpAddr,
+    source: SocketAddr,
+    destination: SocketAddr,
+    /// How long it is attempted at least.
+    patience: Duration,
     /// The shortest and the longest time that the description allows.
     expected_ns: (Nanos, Nanos),
     made: Instant,
@@ -100,8 +106,39 @@ pub(super) fn verify(hosts: &Hosts, experiment: &Experiment) -> Result<(), LiveE
     }
 }
 
+/// Tells which flows have entries of their own at switches under control, because an earlier flow
+/// between the same addresses takes other links.
+#[derive(Default)]
+struct Owners<'a> {
+    /// The links of the first path between two addresses.
+    links: BTreeMap<[IpAddr; 2], Vec<&'a str>>,
+}
+
+impl<'a> Owners<'a> {
+    fn has_own_entries(&mut self, mut ends: [IpAddr; 2], path: &'a Path) -> bool {
+        let mut links: Vec<&str> = path.hops.iter().map(|hop| hop.link.as_str()).collect();
+        if ends[0] > ends[1] {
+            ends.reverse();
+            links.reverse();
+        }
+        *self.links.entry(ends).or_insert_with(|| links.clone()) != links
+    }
+}
+
+/// Returns the port at which a flow is accepted.
+fn port_at_acceptor(experiment: &Experiment, flow: &Flow) -> u16 {
+    let index = experiment.flows.iter().position(|one| one.id == flow.id);
+    index.and_then(port_of_flow).unwrap_or(PORT)
+}
+
 fn probes(hosts: &Hosts, experiment: &Experiment) -> Vec<Probe> {
     let mut asked = BTreeSet::new();
+    let mut owners = Owners::default();
+    let control = experiment.control.as_ref();
+    let patience = match control.is_some_and(|control| control.command.is_some()) {
+        true => PATIENCE_WITH_CONTROLLER,
+        false => Duration::ZERO,
+    };
     let mut probes = Vec::new();
     for (flow, path) in hosts.usable_paths(experiment) {
         let [local, remote] = [&path.local, &path.remote].map(|id| hosts.layout.port_of[id]);
@@ -114,6 +151,14 @@ fn probes(hosts: &Hosts, experiment: &Experiment) -> Vec<Probe> {
         let Some((source, destination)) = addresses else {
             continue;
         };
+        let port = match owners.has_own_entries([source, destination], path) {
+            false => PORT,
+            // Its entries match the port of TCP, which an echo over UDP does not have.
+            true if flow.transport != Transport::Udp => continue,
+            true => port_at_acceptor(experiment, flow),
+        };
+        let source = SocketAddr::new(source, PORT);
+        let destination = SocketAddr::new(destination, port);
         let way = Way::new(hosts, experiment, path);
         if way.chance < SMALLEST_CHANCE || !asked.insert((source, destination)) {
             continue;
@@ -123,6 +168,7 @@ fn probes(hosts: &Hosts, experiment: &Experiment) -> Vec<Probe> {
             towards: flow.to.clone(),
             source,
             destination,
+            patience,
             expected_ns: (way.shortest_ns, way.longest_ns + SLACK_NS),
             made: Instant::now(),
             sent: Vec::new(),
@@ -215,7 +261,7 @@ impl Probe {
     }
 
     fn attempt(&mut self, index: usize, sockets: &Sockets) -> Result<(), LiveError> {
-        if self.sent.len() as u32 == ATTEMPTS {
+        if self.sent.len() as u32 >= ATTEMPTS && self.made.elapsed() >= self.patience {
             return Err(self.failure());
         }
         let message = Message {
@@ -246,8 +292,8 @@ impl Probe {
         LiveError::Verification(format!(
             "{}: an echo from {} to {} should take {} to {}, found {found}, in {} attempts",
             self.path,
-            self.source,
-            self.destination,
+            self.source.ip(),
+            self.destination.ip(),
             milliseconds(shortest),
             milliseconds(longest),
             self.sent.len()
@@ -271,26 +317,25 @@ fn milliseconds(ns: Nanos) -> String {
     format!("{:.3} ms", ns as f64 / 1e6)
 }
 
-/// One socket at each address.
+/// One socket at each address and port.
 struct Sockets {
-    sockets: Vec<(IpAddr, UdpSocket)>,
-    index_of: BTreeMap<IpAddr, usize>,
+    sockets: Vec<(SocketAddr, UdpSocket)>,
+    index_of: BTreeMap<SocketAddr, usize>,
     epoll: OwnedFd,
 }
 
 impl Sockets {
     fn open(hosts: &Hosts, probes: &[Probe]) -> Result<Self, LiveError> {
-        let wanted: BTreeSet<IpAddr> = probes
+        let wanted: BTreeSet<SocketAddr> = probes
             .iter()
             .flat_map(|probe| [probe.source, probe.destination])
             .collect();
         let sockets = in_one_thread(|| {
             let mut sockets = Vec::with_capacity(wanted.len());
             for place in &hosts.places {
-                let own: Vec<IpAddr> = place
-                    .addresses()
-                    .filter(|own| wanted.contains(own))
-                    .collect();
+                let addresses: BTreeSet<IpAddr> = place.addresses().collect();
+                let own = wanted.iter().filter(|one| addresses.contains(&one.ip()));
+                let own: Vec<SocketAddr> = own.copied().collect();
                 if !own.is_empty() {
                     place.namespace.enter()?;
                 }
@@ -310,14 +355,13 @@ impl Sockets {
         })
     }
 
-    fn send(&self, source: IpAddr, destination: IpAddr, message: &Message) -> io::Result<()> {
-        let to = SocketAddr::new(destination, PORT);
+    fn send(&self, source: SocketAddr, to: SocketAddr, message: &Message) -> io::Result<()> {
         let (_, socket) = &self.sockets[self.index_of[&source]];
         socket.send_to(&message.bytes(), to).map(drop)
     }
 
     /// Returns all messages that arrived, after at most `wait`.
-    fn receive(&self, wait: Duration) -> Result<Vec<(IpAddr, IpAddr, Message)>, LiveError> {
+    fn receive(&self, wait: Duration) -> Result<Vec<(SocketAddr, SocketAddr, Message)>, LiveError> {
         let timeout = Timespec {
             tv_sec: wait.as_secs() as i64,
             tv_nsec: i64::from(wait.subsec_nanos()),
@@ -334,7 +378,7 @@ impl Sockets {
             // Reads until the socket is empty.
             while let Ok((length, from)) = socket.recv_from(&mut content) {
                 let message = Message::parse(&content[..length]);
-                messages.extend(message.map(|message| (*at, from.ip(), message)));
+                messages.extend(message.map(|message| (*at, from, message)));
             }
         }
         Ok(messages)
@@ -342,8 +386,8 @@ impl Sockets {
 
     fn handle(
         &self,
-        at: IpAddr,
-        from: IpAddr,
+        at: SocketAddr,
+        from: SocketAddr,
         message: &Message,
         probes: &mut [Probe],
     ) -> Result<(), LiveError> {
@@ -367,7 +411,7 @@ impl Sockets {
     }
 }
 
-fn watch(sockets: &[(IpAddr, UdpSocket)]) -> Result<OwnedFd, Errno> {
+fn watch(sockets: &[(SocketAddr, UdpSocket)]) -> Result<OwnedFd, Errno> {
     let watched = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     for (index, (_, socket)) in sockets.iter().enumerate() {
         let data = epoll::EventData::new_u64(index as u64);
@@ -376,9 +420,9 @@ fn watch(sockets: &[(IpAddr, UdpSocket)]) -> Result<OwnedFd, Errno> {
     Ok(watched)
 }
 
-fn open(address: IpAddr) -> Result<UdpSocket, LiveError> {
+fn open(address: SocketAddr) -> Result<UdpSocket, LiveError> {
     let open = || {
-        let socket = UdpSocket::bind((address, PORT))?;
+        let socket = UdpSocket::bind(address)?;
         socket.set_nonblocking(true)?;
         Ok(socket)
     };

@@ -1,0 +1,132 @@
+//! Measures switches under control: how long it takes until all paths are verified, and how exactly
+//! rules that drop make an outage, seen by a probe each millisecond.
+//!
+//! Needs root and Open vSwitch. Prints `NAME VALUE`. With a name as argument, only that one runs.
+
+mod description;
+#[path = "../tests/switches/networks.rs"]
+mod networks;
+
+use std::time::Instant;
+
+use experiment::algorithms::Registry;
+use experiment::resolved::Experiment;
+use experiment::run::Run;
+use experiment::samples::{Column, read_table};
+use experiment::time::Nanos;
+use realtime::{Controlling, LiveRun, RuleChange};
+use serde_json::{Value, json};
+
+const MILLISECOND: u64 = 1_000_000;
+/// Between two outages.
+const PAUSE_NS: u64 = 200 * MILLISECOND;
+const OUTAGES: u64 = 100;
+
+fn main() {
+    let wanted = std::env::args()
+        .nth(1)
+        .filter(|word| !word.starts_with('-'));
+    let is_wanted = |name: &str| wanted.as_ref().is_none_or(|wanted| wanted == name);
+    for (name, runs, resolved) in [
+        ("sdn-setup-mesh5", 7, networks::geant5()),
+        ("sdn-setup-100", 3, networks::hundred()),
+    ] {
+        if is_wanted(name) {
+            set_up(name, runs, resolved);
+        }
+    }
+    for milliseconds in [50, 100, 1000] {
+        let name = format!("sdn-outage-{milliseconds}ms");
+        if is_wanted(&name) {
+            outages(&name, milliseconds * MILLISECOND);
+        }
+    }
+}
+
+fn start(resolved: &Value, directory: &std::path::Path) -> LiveRun {
+    let resolved = resolved.to_string();
+    let experiment = Experiment::from_json(&resolved).expect("it is valid");
+    let controlling = Controlling {
+        resolved: &resolved,
+        controller: &networks::controller(&["ours"]),
+    };
+    let registry = Registry::default();
+    LiveRun::start(experiment, 1, directory, &registry, None, controlling).expect("root")
+}
+
+fn set_up(name: &str, runs: usize, resolved: Value) {
+    let mut times: Vec<[f64; 2]> = (0..runs)
+        .map(|_| {
+            let directory = tempfile::tempdir().expect("a directory");
+            let begun = Instant::now();
+            let run = start(&resolved, directory.path());
+            let verified = begun.elapsed().as_secs_f64();
+            let begun = Instant::now();
+            drop(run);
+            [verified, begun.elapsed().as_secs_f64()]
+        })
+        .collect();
+    for (step, word) in ["verified", "down"].into_iter().enumerate() {
+        times.sort_by(|one, other| one[step].total_cmp(&other[step]));
+        println!("{name}-{word} {:.3}", times[runs / 2][step]);
+        println!("{name}-{word}-largest {:.3}", times[runs - 1][step]);
+    }
+}
+
+fn outages(name: &str, for_ns: u64) {
+    let mut resolved = networks::probed();
+    // One way only, because an outage takes out both directions at different times of a round trip.
+    resolved["flows"][0]["app"] =
+        json!({"kind": "cbr", "rate_bps": 512_000, "size_bytes": 64, "duration_ns": null});
+    let period = for_ns + PAUSE_NS;
+    let events = (0..OUTAGES).flat_map(|index| {
+        let at_ns = PAUSE_NS + index * period;
+        let event = |kind: &str, at_ns: u64| {
+            let action = json!({"kind": kind, "link": "s0-s1", "by": "drop_rule"});
+            json!({"id": format!("{kind}{index}"), "parent": null, "at_ns": at_ns, "action": action})
+        };
+        [event("link_down", at_ns), event("link_up", at_ns + for_ns)]
+    });
+    resolved["events"] = events.collect();
+    resolved["duration_ns"] = json!(PAUSE_NS + OUTAGES * period);
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut run = start(&resolved, directory.path());
+    while !run.advance(Nanos::MAX).expect("it runs") {}
+    let summary = run.finish().expect("it ends");
+    let arrived = arrived(directory.path());
+    let rules = summary.control.expect("switches").rules;
+    let (mut by_probe, mut by_barrier, mut beside) = (Vec::new(), Vec::new(), Vec::new());
+    for pair in rules.chunks_exact(2) {
+        let middle = |rule: &RuleChange| (rule.sent_ns + rule.answered_ns) as f64 / 2.0;
+        let barrier = middle(&pair[1]) - middle(&pair[0]);
+        let probe = silence(&arrived, middle(&pair[0])) - MILLISECOND as f64;
+        by_probe.push((probe - for_ns as f64).abs() / 1e6);
+        by_barrier.push((barrier - for_ns as f64).abs() / 1e6);
+        beside.push((barrier - probe).abs() / 1e6);
+    }
+    for (what, mut errors) in [("probe", by_probe), ("barrier", by_barrier), ("between", beside)] {
+        errors.sort_by(f64::total_cmp);
+        let at = |share: f64| errors[((errors.len() - 1) as f64 * share) as usize];
+        println!("{name}-{what} p50 {:.2} p95 {:.2} max {:.2}", at(0.5), at(0.95), at(1.0));
+    }
+}
+
+/// Returns when the datagrams that arrived had been sent.
+fn arrived(directory: &std::path::Path) -> Vec<f64> {
+    let table = read_table(&directory.join("units.parquet")).expect("units");
+    let sent = table.iter().find(|(name, _)| name == "sent_ns");
+    let Some((_, Column::Integers(sent))) = sent else {
+        panic!("other columns");
+    };
+    let mut sent: Vec<f64> = sent.iter().flatten().map(|time| time as f64).collect();
+    sent.sort_by(f64::total_cmp);
+    sent
+}
+
+/// Returns the longest time between two datagrams that arrived, near `from`.
+fn silence(arrived: &[f64], from: f64) -> f64 {
+    let pause = PAUSE_NS as f64;
+    let near = |pair: &&[f64]| pair[0] > from - pause / 2.0 && pair[0] < from + pause / 4.0;
+    let gaps = arrived.windows(2).filter(near).map(|pair| pair[1] - pair[0]);
+    gaps.fold(0.0, f64::max)
+}
