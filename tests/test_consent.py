@@ -141,11 +141,12 @@ def test_programs_are_another_version_when_a_file_of_theirs_is(place: Path) -> N
     (place / "serve.sh").write_text("exit 0")
     experiment = {
         "user_code": [],
+        "control": {"command": ["sh", "control.sh"]},
         "flows": [{"id": "a", "app": {"kind": "command", "argv": ["sh", "serve.sh"]}}],
         "events": [{"id": "e", "action": {"kind": "exec", "host": "h", "argv": ["true"]}}],
     }
     before = consent.brought_by(experiment, in_real_time=True)
-    assert [one.what for one in before] == ["sh serve.sh", "true"]
+    assert [one.what for one in before] == ["sh serve.sh", "true", "sh control.sh"]
     (place / "serve.sh").write_text("exit 1")
     after = consent.brought_by(experiment, in_real_time=True)
     assert before[0].version != after[0].version

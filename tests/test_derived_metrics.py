@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -56,6 +58,29 @@ def test_value(evaluation: Evaluation, path: str, metric: str, expected: float) 
 
 def test_outage_is_measured_to_a_probe_interval(evaluation: Evaluation) -> None:
     assert number(evaluation, "events.cut", "outage_measured_s") == pytest.approx(10, abs=0.1)
+
+
+def test_rules_and_reactions_of_switches_give_the_outage_by_barriers_and_the_detection() -> None:
+    run = made_run()
+    actions = {e["id"]: e["action"] for e in run.resolved["events"]}
+    at_ns = {e["id"]: e["at_ns"] for e in run.resolved["events"]}
+    ends = [("cut", True, 200_000, 600_000), ("back", False, 100_000, 200_000)]
+    rules = [
+        {"event": e, "link": "wifi", "added": a, "sent_ns": at_ns[e] + s, "answered_ns": at_ns[e] + t}
+        for e, a, s, t in ends
+    ]
+    seen_ns = at_ns["cut"] + 4_000_000
+    cause = actions["cut"].get("link") or "cut"
+    reaction = {"cause": cause, "detected_ns": seen_ns, "installed_ns": seen_ns + 2_000_000, "flows": []}
+    early = reaction | {"detected_ns": 1, "installed_ns": 2}
+    control = {"rules": rules, "controller": {"reactions": [early, reaction]}}
+    evaluation = Evaluation(replace(run, backend="kernel", result=run.result | {"control": control}))
+    assert number(evaluation, "events.cut", "outage_barrier_s") == pytest.approx(10 - 0.00025)
+    assert number(evaluation, "events.cut", "outage_barrier_error_s") == pytest.approx(0.00025)
+    assert number(evaluation, "events.cut", "detection_s") == pytest.approx(0.004)
+    assert number(evaluation, "events.cut", "route_install_s") == pytest.approx(0.002)
+    without = Evaluation(replace(run, backend="kernel", result=run.result | {"control": None}))
+    assert "no rule" in str(without.value("events.cut", "outage_barrier_s"))
 
 
 def test_the_one_lost_datagram_is_the_loss_ratio(evaluation: Evaluation) -> None:

@@ -103,8 +103,10 @@ def _commands(experiment: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[str
     for event in experiment["events"]:
         if event["action"]["kind"] == "exec":
             yield f"events.{event['id']}", event["action"]["argv"]
-    if experiment["control"] is not None and experiment["control"]["command"] is not None:
-        yield "control.command", experiment["control"]["command"]
+    # Absent in experiments of earlier versions.
+    command = (experiment.get("control") or {}).get("command")
+    if command is not None:
+        yield "control.command", command
 
 
 def _program(place: str, argv: Sequence[str]) -> Brought:
