@@ -1,0 +1,109 @@
+"""The order in which tables change: no packet meets a loop while they do.
+
+The switches of a new way that packets do not reach yet come first. Those on both ways follow one by one from the
+receiver's end, so a packet that meets a changed switch stays on the new way. What is no longer needed goes last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from mptcplab.controller.entries import Tables
+from mptcplab.controller.streams import Stream
+from mptcplab.controller.tables import Entry, Group, Match, Table
+
+
+@dataclass(frozen=True, slots=True)
+class PutEntry:
+    """Adds an entry, or gives it other actions."""
+
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveEntry:
+    """Removes the entry with this priority and match."""
+
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class PutGroup:
+    """Adds a group, or gives it other buckets."""
+
+    group: Group
+    is_there: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveGroup:
+    """Removes a group."""
+
+    group: Group
+
+
+Change = PutEntry | RemoveEntry | PutGroup | RemoveGroup
+#: Changes by switch. The next round begins once all switches of this one have answered a barrier.
+Round = dict[str, list[Change]]
+
+
+def difference(switch: str, found: Table, wanted: Table) -> list[Change]:
+    """Returns what makes the table of one switch the wanted one, and touches nothing that is right."""
+    rounds = rounds_between({switch: found}, {switch: wanted}, (), ())
+    return [change for each in rounds for change in each.get(switch, ())]
+
+
+def rounds_between(
+    before: Tables, after: Tables, streams_before: Sequence[Stream], streams_after: Iterable[Stream]
+) -> list[Round]:
+    """Returns the rounds of changes from one state of all tables to another."""
+    turns = _turns(streams_before, streams_after)
+    rounds: dict[int, Round] = {}
+    last = max(turns.values(), default=0) + 1
+    for switch, wanted in after.items():
+        for change in _changes(before[switch], wanted):
+            number = _round_of(change, switch, turns, last)
+            rounds.setdefault(number, {}).setdefault(switch, []).append(change)
+    return [rounds[number] for number in sorted(rounds)]
+
+
+def _changes(found: Table, wanted: Table) -> Iterator[Change]:
+    for number, group in wanted.groups.items():
+        if found.groups.get(number) != group:
+            yield PutGroup(group, number in found.groups)
+    for key, entry in wanted.entries.items():
+        if found.entries.get(key) != entry:
+            yield PutEntry(entry)
+    yield from (RemoveEntry(entry) for key, entry in found.entries.items() if key not in wanted.entries)
+    yield from (RemoveGroup(group) for number, group in found.groups.items() if number not in wanted.groups)
+
+
+def _round_of(change: Change, switch: str, turns: dict[tuple[str, int, Match], int], last: int) -> int:
+    match change:
+        case PutEntry(entry):
+            return turns.get((switch, *entry.key), 0)
+        case PutGroup():
+            return 0
+        case _:
+            return last
+
+
+def _turns(before: Sequence[Stream], after: Iterable[Stream]) -> dict[tuple[str, int, Match], int]:
+    """Returns the round of the entries that wait for others: by switch, priority and match."""
+    turns = {}
+    known = set(before)
+    for stream in after:
+        if stream not in known:
+            ports = _ports_before(before, stream)
+            changed = [step for step in reversed(stream.steps) if ports.get(step.switch, step.out_port) != step.out_port]
+            for turn, step in enumerate(changed, start=1):
+                turns[step.switch, stream.priority, stream.match] = turn
+    return turns
+
+
+def _ports_before(before: Sequence[Stream], stream: Stream) -> dict[str, int]:
+    """Returns the ports by which the packets of a stream have left the switches so far."""
+    covering = [one for one in before if one.match.covers(stream.match) and one.priority <= stream.priority]
+    nearest = max(covering, key=lambda one: one.priority, default=None)
+    return {} if nearest is None else {step.switch: step.out_port for step in nearest.steps}
