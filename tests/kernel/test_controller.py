@@ -1,0 +1,209 @@
+"""Tests of the controller on Open vSwitch: packets follow the entries, and keep doing so whatever fails."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from controlled import experiment, hops, recovery, reversed_hops
+from fabric import Controller, Fabric, controlled, fabric_of, within
+
+pytestmark = pytest.mark.kernel
+
+SECOND_PAIR = {"source": "10.0.1.1", "target": "10.0.1.2"}
+COUNT = 10
+
+
+def sent_over(fabric: Fabric, *interfaces: str) -> dict[str, int]:
+    return {interface: fabric.packets(interface) for interface in interfaces}
+
+
+def grown(fabric: Fabric, before: dict[str, int]) -> dict[str, int]:
+    return {interface: fabric.packets(interface) - count for interface, count in before.items()}
+
+
+def test_each_path_takes_the_links_of_its_entries_both_ways(tmp_path: Path) -> None:
+    described = experiment(4, attach=2, ways=((1, 2), (1, 3, 2)))
+    with controlled(described, tmp_path) as (fabric, _):
+        before = sent_over(fabric, "s1.s2", "s2.s1", "s1.s3", "s3.s2", "s2.s3", "s3.s1")
+        assert fabric.answered(COUNT) == COUNT
+        first = grown(fabric, before)
+        assert fabric.answered(COUNT, **SECOND_PAIR) == COUNT
+        assert fabric.answered(COUNT, source="fd00::1:1", target="fd00::1:2") == COUNT
+        both = grown(fabric, before)
+    # Hosts send a few packets of their own, such as reports of groups, which no entry forwards.
+    assert first == {"s1.s2": COUNT, "s2.s1": COUNT, "s1.s3": 0, "s3.s2": 0, "s2.s3": 0, "s3.s1": 0}
+    assert both == {"s1.s2": COUNT, "s2.s1": COUNT, **dict.fromkeys(("s1.s3", "s3.s2", "s2.s3", "s3.s1"), 2 * COUNT)}
+
+
+def test_a_packet_without_an_entry_is_dropped(tmp_path: Path) -> None:
+    described = experiment(3, attach=2, ways=((1, 2), (1, 3, 2)))
+    with controlled(described, tmp_path) as (fabric, _):
+        assert fabric.answered(COUNT, source="10.0.0.1", target="10.0.1.2") == 0
+
+
+@pytest.mark.parametrize("strategy", ["ip_preinstalled", "ip_reactive"])
+def test_packets_leave_a_failed_link_and_return_after_its_repair(tmp_path: Path, strategy: str) -> None:
+    described = experiment(3, recovery=recovery(strategy))
+    with controlled(described, tmp_path) as (fabric, controller):
+        fabric.set_link("s1-s2", up=False)
+        reaction = controller.wait_for("reaction")
+        assert (reaction["cause"], reaction["state"], reaction["flows"]) == ("s1-s2", "down", ["f0"])
+        assert reaction["installed_ns"] >= reaction["detected_ns"]
+        before = sent_over(fabric, "s1.s3", "s3.s2", "s2.s3", "s3.s1")
+        assert fabric.answered(COUNT) == COUNT
+        assert set(grown(fabric, before).values()) == {COUNT}
+        fabric.set_link("s1-s2", up=True)
+        assert controller.wait_for("reaction")["state"] == "up"
+        before = sent_over(fabric, "s1.s2", "s2.s1", "s1.s3")
+        assert fabric.answered(COUNT) == COUNT
+        assert grown(fabric, before) == {"s1.s2": COUNT, "s2.s1": COUNT, "s1.s3": 0}
+
+
+def test_prepared_detours_work_without_the_controller(tmp_path: Path) -> None:
+    described = experiment(4, ways=((1, 3, 2),), recovery=recovery("ip_preinstalled"))
+    with controlled(described, tmp_path) as (fabric, controller):
+        controller.kill()
+        for link in ("s2-s3", "s1-s3"):
+            fabric.set_link(link, up=False)
+            assert fabric.answered(COUNT) == COUNT, link
+            fabric.set_link(link, up=True)
+
+
+def test_without_recovery_nothing_arrives_over_a_failed_link(tmp_path: Path) -> None:
+    with controlled(experiment(3), tmp_path) as (fabric, controller):
+        fabric.set_link("s1-s2", up=False)
+        assert controller.wait_for("reaction")["flows"] == []
+        assert fabric.answered(COUNT) == 0
+
+
+def test_a_failure_that_ports_do_not_show_is_detected_by_order(tmp_path: Path) -> None:
+    described = experiment(3, recovery=recovery("ip_preinstalled", detect_ns=10_000_000))
+    with controlled(described, tmp_path) as (fabric, controller):
+        controller.order(do="failed", link="s1-s2")
+        assert controller.wait_for("reaction")["flows"] == ["f0"]
+        before = sent_over(fabric, "s1.s2", "s1.s3")
+        assert fabric.answered(COUNT) == COUNT
+        assert grown(fabric, before) == {"s1.s2": 0, "s1.s3": COUNT}
+        controller.order(do="repaired", link="s1-s2")
+        controller.wait_for("reaction")
+        before = sent_over(fabric, "s1.s2", "s1.s3")
+        assert fabric.answered(COUNT) == COUNT
+        assert grown(fabric, before) == {"s1.s2": COUNT, "s1.s3": 0}
+
+
+def test_a_reroute_leads_both_directions_over_other_links(tmp_path: Path) -> None:
+    described = experiment(4)
+    first, last = described["flows"][0]["paths"][0]["hops"][0], described["flows"][0]["paths"][0]["hops"][-1]
+    there, back = [first, *hops(1, 3, 2), last], reversed_hops([first, *hops(1, 4, 2), last])
+    with controlled(described, tmp_path) as (fabric, controller):
+        controller.order(do="reroute", id="r1", flow="f0", path=0, there=there, back=back)
+        assert controller.wait_for("rerouted")["id"] == "r1"
+        before = sent_over(fabric, "s1.s3", "s2.s4", "s1.s2", "s2.s1")
+        assert fabric.answered(COUNT) == COUNT
+        assert grown(fabric, before) == {"s1.s3": COUNT, "s2.s4": COUNT, "s1.s2": 0, "s2.s1": 0}
+
+
+def stable(fabric: Fabric) -> dict[str, list[str]]:
+    """Returns the entries of all switches without what changes by itself."""
+    changing = re.compile(r"(duration|n_packets|n_bytes|idle_age|hard_age)=[^,]*, ?")
+    return {switch: sorted(changing.sub("", row) for row in fabric.entries(switch)) for switch in fabric.network.switches}
+
+
+def ages(fabric: Fabric) -> list[float]:
+    rows = [row for switch in fabric.network.switches for row in fabric.entries(switch)]
+    return [float(found[1]) for row in rows if (found := re.search(r"duration=([\d.]+)s", row))]
+
+
+def test_traffic_outlives_the_controller_and_a_new_one_touches_nothing(tmp_path: Path) -> None:
+    described = experiment(4, attach=2, ways=((1, 2), (1, 3, 2)), recovery=recovery("ip_preinstalled"))
+    with controlled(described, tmp_path) as (fabric, controller):
+        installed, before = stable(fabric), ages(fabric)
+        controller.kill()
+        assert fabric.answered(COUNT) == COUNT
+        again = Controller(fabric, described)
+        try:
+            again.wait_for("ready")
+            assert stable(fabric) == installed
+            assert all(later > earlier for later, earlier in zip(ages(fabric), before, strict=True))
+            assert fabric.answered(COUNT) == COUNT
+        finally:
+            again.close()
+
+
+def test_a_new_controller_takes_over_a_detour(tmp_path: Path) -> None:
+    described = experiment(3, recovery=recovery("ip_reactive"))
+    with controlled(described, tmp_path) as (fabric, controller):
+        fabric.set_link("s1-s2", up=False)
+        controller.wait_for("reaction")
+        detour = stable(fabric)
+        controller.kill()
+        again = Controller(fabric, described)
+        try:
+            again.wait_for("ready")
+            assert stable(fabric) == detour
+            fabric.set_link("s1-s2", up=True)
+            again.wait_for("reaction")
+            before = sent_over(fabric, "s1.s2", "s1.s3")
+            assert fabric.answered(COUNT) == COUNT
+            assert grown(fabric, before) == {"s1.s2": COUNT, "s1.s3": 0}
+        finally:
+            again.close()
+
+
+def test_a_switch_that_connects_again_gets_what_it_lacks(tmp_path: Path) -> None:
+    described = experiment(3, recovery=recovery("ip_preinstalled"))
+    with controlled(described, tmp_path) as (fabric, controller):
+        installed = stable(fabric)
+        # A switch without any controller would lose its entries.
+        fabric.vsctl("set-controller", "s1", "tcp:127.0.0.1:1")
+        assert "s1: the connection is lost" in controller.wait_for("problem")["text"]
+        fabric.run("ovs-ofctl", "-O", "OpenFlow13", "del-flows", "s1", "ip")
+        fabric.run("ovs-ofctl", "-O", "OpenFlow13", "add-flow", "s1", "cookie=0x6d70,priority=77,arp,actions=drop")
+        fabric.run("ovs-ofctl", "-O", "OpenFlow13", "add-flow", "s1", "cookie=0x1,priority=65535,arp,actions=drop")
+        assert fabric.answered(COUNT) == 0
+        fabric.vsctl("set-controller", "s1", "tcp:127.0.0.1:6653")
+        within(lambda: len(fabric.entries("s1")) == len(installed["s1"]) + 1, "the entries of s1")
+        # What belongs to others stays.
+        fabric.run("ovs-ofctl", "-O", "OpenFlow13", "--strict", "del-flows", "s1", "priority=65535,arp")
+        assert stable(fabric) == installed
+        assert fabric.answered(COUNT) == COUNT
+
+
+def test_statistics_count_what_was_sent(tmp_path: Path) -> None:
+    described = experiment(3, statistics_ns=200_000_000)
+    with controlled(described, tmp_path) as (fabric, controller):
+        fabric.answered(COUNT)
+
+        def counted() -> bool:
+            said = controller.wait_for("statistics")
+            path, switch = said["paths"]["f0/0"], said["switches"]["s1"]
+            assert set(said["switches"]) == {"s1", "s2", "s3"}
+            assert switch["entries"] == 4
+            assert switch["barrier_rtt_s"] > 0
+            return (path["there_packets"], path["back_packets"], said["ports"]["s1.s2"]["tx_packets"] >= COUNT) == (
+                COUNT,
+                COUNT,
+                True,
+            )
+
+        within(counted, "the packets of the path")
+
+
+def test_discovery_finds_the_described_links(tmp_path: Path) -> None:
+    with controlled(experiment(4, discover=True), tmp_path) as (fabric, _):
+        assert all("0x88cc" not in row for row in fabric.entries("s1"))
+        assert fabric.answered(COUNT) == COUNT
+
+
+def test_discovery_names_a_link_that_is_not_there(tmp_path: Path) -> None:
+    described = experiment(3, discover=True)
+    with fabric_of(experiment(3), tmp_path) as fabric:
+        fabric.set_link("s2-s3", up=False)
+        controller = Controller(fabric, described)
+        try:
+            assert controller.wait_for("problem")["text"].endswith("not found: s2.s3 - s3.s2")
+            assert controller.process.wait() == 4
+        finally:
+            controller.close()
