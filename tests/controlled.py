@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 
@@ -26,7 +26,13 @@ def experiment(
     joined: list[dict[str, Any]] = []
     for host, switch, last in (("h1", "s1", 1), ("h2", "s2", 2)):
         for index in range(attach):
-            _join(interfaces, joined, f"{host}-{index}", (f"{host}.eth{index}", host), (f"{switch}.{host}-{index}", switch))
+            _join(
+                interfaces,
+                joined,
+                f"{host}-{index}",
+                (f"{host}.eth{index}", host),
+                (f"{switch}.{host}-{index}", switch),
+            )
             own = next(one for one in interfaces if one["id"] == f"{host}.eth{index}")
             own |= {"ipv4": f"10.0.{index}.{last}/16", "ipv6": f"fd00::{index}:{last}/64"}
     for a, b in between:
@@ -98,7 +104,7 @@ def _path(interface: int, way: Sequence[int]) -> dict[str, Any]:
 def hops(*way: int) -> list[dict[str, str]]:
     """Returns the hops over switches that follow each other."""
     found = []
-    for here, there in zip(way, way[1:], strict=False):
+    for here, there in pairwise(way):
         low, high = sorted((here, there))
         found.append({"link": f"s{low}-s{high}", "direction": "forward" if here == low else "backward"})
     return found

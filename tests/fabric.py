@@ -39,7 +39,9 @@ class Fabric:
         self._make_bridges()
 
     def _hold(self) -> subprocess.Popen[bytes]:
-        holder = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo here; exec sleep infinity"], stdout=subprocess.PIPE)
+        holder = subprocess.Popen(
+            ["unshare", "--net", "sh", "-c", "echo here; exec sleep infinity"], stdout=subprocess.PIPE
+        )
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"here\n"
         return holder
@@ -79,8 +81,20 @@ class Fabric:
         for link in experiment["links"]:
             ends = [(end, self.device(end), self.place(end)) for end in (link["a"], link["b"])]
             (_, a, _), (_, b, peer) = ends
-            self.run("ip", "link", "add", a, "type", "veth", "peer", "name", b, "netns", str(self._holders[peer].pid),
-                     at=ends[0][2])
+            self.run(
+                "ip",
+                "link",
+                "add",
+                a,
+                "type",
+                "veth",
+                "peer",
+                "name",
+                b,
+                "netns",
+                str(self._holders[peer].pid),
+                at=ends[0][2],
+            )
             for interface, device, place in ends:
                 self._set_up(interface, device, place)
         for host in (one["id"] for one in experiment["hosts"]):
@@ -94,7 +108,9 @@ class Fabric:
         for family in ("ipv4", "ipv6"):
             address = self.network.interfaces[interface][family]
             if address:
-                self.run("ip", "address", "add", address, "dev", device, *(["nodad"] if family == "ipv6" else []), at=place)
+                self.run(
+                    "ip", "address", "add", address, "dev", device, *(["nodad"] if family == "ipv6" else []), at=place
+                )
 
     def _make_neighbours(self, host: str) -> None:
         """Tells a host all others, and gives each of its addresses a table of routes of its own."""
@@ -103,7 +119,9 @@ class Fabric:
             device = self.device(interface["id"])
             for address, other in self.network.interface_by_address.items():
                 if self.network.node(other) != host:
-                    self.run("ip", "neigh", "replace", address, "lladdr", self.network.mac(other), "dev", device, at=host)
+                    self.run(
+                        "ip", "neigh", "replace", address, "lladdr", self.network.mac(other), "dev", device, at=host
+                    )
             for family in ("ipv4", "ipv6"):
                 subnet = "10.0.0.0/16" if family == "ipv4" else "fd00::/64"
                 version = "-4" if family == "ipv4" else "-6"
@@ -115,15 +133,35 @@ class Fabric:
         commands = []
         for switch, number in self.network.switches.items():
             bridge = self.bridge(switch)
-            commands += ["--", "add-br", bridge, "--", "set", "bridge", bridge, "datapath_type=netdev", "fail-mode=secure",
-                         "protocols=OpenFlow13", f"other-config:datapath-id={number:016x}"]
+            commands += [
+                "--",
+                "add-br",
+                bridge,
+                "--",
+                "set",
+                "bridge",
+                bridge,
+                "datapath_type=netdev",
+                "fail-mode=secure",
+                "protocols=OpenFlow13",
+                f"other-config:datapath-id={number:016x}",
+            ]
             commands += ["--", "set-controller", bridge, "tcp:127.0.0.1:6653"]
             commands += ["--", "set", "controller", bridge, "max_backoff=1000", "inactivity_probe=0"]
             for port in self.network.ports.values():
                 if port.switch == switch:
                     device = self.device(port.interface)
-                    commands += ["--", "add-port", bridge, device, "--", "set", "interface", device,
-                                 f"ofport_request={port.number}"]
+                    commands += [
+                        "--",
+                        "add-port",
+                        bridge,
+                        device,
+                        "--",
+                        "set",
+                        "interface",
+                        device,
+                        f"ofport_request={port.number}",
+                    ]
         self.vsctl("--no-wait", "init")
         self.vsctl(*commands)
 

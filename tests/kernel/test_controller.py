@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -108,7 +110,9 @@ def test_a_reroute_leads_both_directions_over_other_links(tmp_path: Path) -> Non
 def stable(fabric: Fabric) -> dict[str, list[str]]:
     """Returns the entries of all switches without what changes by itself."""
     changing = re.compile(r"(duration|n_packets|n_bytes|idle_age|hard_age)=[^,]*, ?")
-    return {switch: sorted(changing.sub("", row) for row in fabric.entries(switch)) for switch in fabric.network.switches}
+    return {
+        switch: sorted(changing.sub("", row) for row in fabric.entries(switch)) for switch in fabric.network.switches
+    }
 
 
 def ages(fabric: Fabric) -> list[float]:
@@ -207,3 +211,132 @@ def test_discovery_names_a_link_that_is_not_there(tmp_path: Path) -> None:
             assert controller.process.wait() == 4
         finally:
             controller.close()
+
+
+# ---- reactive ----
+
+RECEIVE = """
+import socket
+listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_MPTCP)
+listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+listener.bind(("10.0.0.2", 5001))
+listener.listen()
+print("here", flush=True)
+connection, _ = listener.accept()
+received = 0
+while part := connection.recv(1 << 16):
+    received += len(part)
+print(received)
+"""
+#: Sends 2 MB in pieces, slowly enough for the second subflow to join and carry some of them.
+SEND = """
+import socket, time
+connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_MPTCP)
+connection.bind(("10.0.0.1", 0))
+connection.connect(("10.0.0.2", 5001))
+for _ in range(20):
+    connection.sendall(bytes(100_000))
+    time.sleep(0.02)
+"""
+
+
+def transfer(fabric: Fabric) -> int:
+    """Sends 2 MB over a connection whose second subflow comes from eth1. Returns the number of bytes received."""
+    fabric.run("ip", "mptcp", "limits", "set", "subflow", "2", at="h1")
+    fabric.run("ip", "mptcp", "limits", "set", "subflow", "2", at="h2")
+    fabric.run(
+        "ip",
+        "mptcp",
+        "endpoint",
+        "replace" if fabric.run("ip", "mptcp", "endpoint", at="h1") else "add",
+        "10.0.1.1",
+        "dev",
+        fabric.device("h1.eth1"),
+        "subflow",
+        at="h1",
+    )
+    with fabric.popen(sys.executable, "-c", RECEIVE, at="h2", stdout=subprocess.PIPE) as receiver:
+        assert receiver.stdout is not None
+        assert receiver.stdout.readline() == "here\n"
+        fabric.run(sys.executable, "-c", SEND, at="h1")
+        return int(receiver.stdout.read())
+
+
+def pins(fabric: Fabric, switch: str) -> list[str]:
+    return [row for row in fabric.entries(switch) if "priority=300" in row]
+
+
+def test_reactive_entries_give_each_subflow_its_path(tmp_path: Path) -> None:
+    described = experiment(3, attach=2, ways=((1, 2), (1, 3, 2)), install="reactive")
+    with controlled(described, tmp_path) as (fabric, controller):
+        assert all("CONTROLLER" in row for row in fabric.entries("s1"))
+        before = sent_over(fabric, "s1.s2", "s1.s3", "s3.s2")
+        assert transfer(fabric) == 2_000_000
+        carried = grown(fabric, before)
+        # The second subflow ends at eth0, where no path from eth1 ends: it takes the path that is not used yet.
+        assert all(count > 100 for count in carried.values()), carried
+        assert len(pins(fabric, "s1")) == 4
+        assert len(pins(fabric, "s3")) == 2
+        # The keys are known, so nothing is copied any more.
+        assert not any("CONTROLLER" in row for row in pins(fabric, "s1"))
+        within(lambda: controller.wait_for("statistics")["switches"]["s1"]["packet_ins"] >= 2, "packets-in")
+
+
+def test_reactive_entries_forward_datagrams_from_the_first_on(tmp_path: Path) -> None:
+    described = experiment(3, attach=2, ways=((1, 2), (1, 3, 2)), install="reactive")
+    with controlled(described, tmp_path) as (fabric, _):
+        before = sent_over(fabric, "s1.s2", "s1.s3", "s2.s3")
+        assert fabric.answered(COUNT, **SECOND_PAIR) == COUNT
+        assert grown(fabric, before) == {"s1.s2": 0, "s1.s3": COUNT, "s2.s3": COUNT}
+
+
+def test_subflows_move_with_their_path_and_outlive_the_controller(tmp_path: Path) -> None:
+    described = experiment(4, attach=2, ways=((1, 2), (1, 3, 2)), install="reactive", recovery=recovery("ip_reactive"))
+    with controlled(described, tmp_path) as (fabric, controller):
+        transfer(fabric)
+        fabric.set_link("s2-s3", up=False)
+        assert controller.wait_for("reaction")["flows"] == ["f0"]
+        installed = stable(fabric)
+        assert len(pins(fabric, "s3")) == 0
+        controller.kill()
+        again = Controller(fabric, described)
+        try:
+            again.wait_for("ready")
+            assert stable(fabric) == installed
+        finally:
+            again.close()
+
+
+# ---- programs ----
+
+ASK_NAME = """
+import dns.message, dns.query, sys
+query = dns.message.make_query(sys.argv[1], "A")
+print(dns.query.udp(query, sys.argv[2], source="10.0.0.1", timeout=5).answer[0][0])
+"""
+
+
+def test_programs_get_answers_to_arp_and_dns(tmp_path: Path) -> None:
+    described = experiment(3, flows=({"app": {"kind": "command", "argv": []}, "transport": "tcp"},))
+    with controlled(described, tmp_path) as (fabric, _):
+        for address in ("10.0.0.2", "10.0.255.254"):
+            fabric.run("ip", "neigh", "flush", address, at="h1")
+        assert fabric.run(sys.executable, "-c", ASK_NAME, "h2", "10.0.255.254", at="h1") == "10.0.0.2\n"
+        fabric.run("ip", "neigh", "del", "10.0.0.2", "dev", fabric.device("h1.eth0"), at="h1")
+        assert fabric.answered(COUNT) == COUNT
+        assert fabric.network.mac("h2.eth0") in fabric.run("ip", "neigh", "show", "10.0.0.2", at="h1")
+
+
+def test_a_second_controller_is_refused(tmp_path: Path) -> None:
+    with controlled(experiment(3), tmp_path) as (fabric, _):
+        second = fabric.popen(
+            sys.executable,
+            "-m",
+            "mptcplab.controller",
+            str(tmp_path / "experiment.json"),
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        _, problem = second.communicate()
+        assert problem == "mptcplab.controller: cannot listen on 127.0.0.1:6653: Address already in use\n"
+        assert second.returncode == 4

@@ -87,7 +87,7 @@ def _check_free(address: tuple[str, int]) -> None:
     try:
         socket.create_server(address).close()
     except OSError as error:
-        raise RunFailed(f"cannot listen on {address[0]}:{address[1]}: {error.strerror}") from error
+        raise RunFailed(f"cannot listen on {address[0]}:{address[1]}: {os.strerror(error.errno or 0)}") from error
 
 
 if __name__ == "__main__":

@@ -42,15 +42,28 @@ class Posted(event.EventBase):  # type: ignore[misc]
         self.call = call
 
 
-def fatal(handler: Callable[..., None]) -> Callable[..., None]:
+Handler = Callable[["Application", Any], None]
+
+
+def on(happened: type, *states: str) -> Callable[[Handler], Handler]:
+    """Registers a method for an event, of switches in some states."""
+
+    def register(handler: Handler) -> Handler:
+        registered: Handler = set_ev_cls(happened, list(states) or None)(_or_end(handler))
+        return registered
+
+    return register
+
+
+def _or_end(handler: Handler) -> Handler:
     """Ends the process if a handler fails, because os-ken would go on with half of the work done."""
 
     @wraps(handler)
-    def handle(self: Application, *arguments: Any) -> None:
+    def handle(application: Application, happened: Any) -> None:
         try:
-            handler(self, *arguments)
+            handler(application, happened)
         except MptcplabError as error:
-            self.say({"said": "problem", "text": str(error)})
+            application.say({"said": "problem", "text": str(error)})
             os._exit(error.exit_status)
         except Exception:
             traceback.print_exc()
@@ -138,15 +151,13 @@ class Application(app_manager.OSKenApp):  # type: ignore[misc]
                 due_s += self._statistics_s
                 self.post(self._control.on_statistics_due)
 
-    @set_ev_cls(Posted)  # type: ignore[misc]
-    @fatal
+    @on(Posted)
     def _on_posted(self, ev: Posted) -> None:
         ev.call()
 
     # ---- switches ----
 
-    @set_ev_cls(ofp_event.EventOFPStateChange, [MAIN_DISPATCHER, DEAD_DISPATCHER])  # type: ignore[misc]
-    @fatal
+    @on(ofp_event.EventOFPStateChange, MAIN_DISPATCHER, DEAD_DISPATCHER)
     def _on_state(self, ev: Any) -> None:
         datapath = ev.datapath
         name = self._names.get(datapath.id)
@@ -161,16 +172,14 @@ class Application(app_manager.OSKenApp):  # type: ignore[misc]
             self._asked.pop(name, None)
             datapath.send_msg(datapath.ofproto_parser.OFPPortDescStatsRequest(datapath, 0))
 
-    @set_ev_cls(ofp_event.EventOFPPortDescStatsReply, MAIN_DISPATCHER)  # type: ignore[misc]
-    @fatal
+    @on(ofp_event.EventOFPPortDescStatsReply, MAIN_DISPATCHER)
     def _on_ports(self, ev: Any) -> None:
         found = self._gathered(ev.msg, "described")
         if found is not None:
             name, ports = found
             self._control.on_connected(name, {port.port_no: _is_up(ev.msg.datapath, port) for port in ports})
 
-    @set_ev_cls(ofp_event.EventOFPPortStatus, MAIN_DISPATCHER)  # type: ignore[misc]
-    @fatal
+    @on(ofp_event.EventOFPPortStatus, MAIN_DISPATCHER)
     def _on_port(self, ev: Any) -> None:
         name = self._name(ev.msg.datapath)
         if name is not None:
@@ -178,23 +187,20 @@ class Application(app_manager.OSKenApp):  # type: ignore[misc]
             is_up = not is_gone and _is_up(ev.msg.datapath, ev.msg.desc)
             self._control.on_port(name, ev.msg.desc.port_no, is_up=is_up)
 
-    @set_ev_cls(ofp_event.EventOFPPacketIn, MAIN_DISPATCHER)  # type: ignore[misc]
-    @fatal
+    @on(ofp_event.EventOFPPacketIn, MAIN_DISPATCHER)
     def _on_packet(self, ev: Any) -> None:
         name = self._name(ev.msg.datapath)
         if name is not None:
             is_miss = ev.msg.reason == ev.msg.datapath.ofproto.OFPR_NO_MATCH
             self._control.on_packet(name, ev.msg.match["in_port"], bytes(ev.msg.data), is_miss=is_miss)
 
-    @set_ev_cls(ofp_event.EventOFPBarrierReply, MAIN_DISPATCHER)  # type: ignore[misc]
-    @fatal
+    @on(ofp_event.EventOFPBarrierReply, MAIN_DISPATCHER)
     def _on_barrier(self, ev: Any) -> None:
         name = self._name(ev.msg.datapath)
         if name is not None:
             self._control.on_barrier(name, ev.msg.xid)
 
-    @set_ev_cls(ofp_event.EventOFPErrorMsg, MAIN_DISPATCHER)  # type: ignore[misc]
-    @fatal
+    @on(ofp_event.EventOFPErrorMsg, MAIN_DISPATCHER)
     def _on_error(self, ev: Any) -> None:
         name = self._name(ev.msg.datapath)
         if name is not None:
@@ -202,23 +208,19 @@ class Application(app_manager.OSKenApp):  # type: ignore[misc]
 
     # ---- statistics ----
 
-    @set_ev_cls(ofp_event.EventOFPGroupDescStatsReply, MAIN_DISPATCHER)  # type: ignore[misc]
-    @fatal
+    @on(ofp_event.EventOFPGroupDescStatsReply, MAIN_DISPATCHER)
     def _on_groups(self, ev: Any) -> None:
         self._keep(ev.msg, GROUPS)
 
-    @set_ev_cls(ofp_event.EventOFPTableStatsReply, MAIN_DISPATCHER)  # type: ignore[misc]
-    @fatal
+    @on(ofp_event.EventOFPTableStatsReply, MAIN_DISPATCHER)
     def _on_tables(self, ev: Any) -> None:
         self._keep(ev.msg, TABLES)
 
-    @set_ev_cls(ofp_event.EventOFPPortStatsReply, MAIN_DISPATCHER)  # type: ignore[misc]
-    @fatal
+    @on(ofp_event.EventOFPPortStatsReply, MAIN_DISPATCHER)
     def _on_port_counters(self, ev: Any) -> None:
         self._keep(ev.msg, PORTS)
 
-    @set_ev_cls(ofp_event.EventOFPFlowStatsReply, MAIN_DISPATCHER)  # type: ignore[misc]
-    @fatal
+    @on(ofp_event.EventOFPFlowStatsReply, MAIN_DISPATCHER)
     def _on_flows(self, ev: Any) -> None:
         """Handles the last of the replies that a switch was asked for: they come in the order of the requests."""
         found = self._gathered(ev.msg, FLOWS)

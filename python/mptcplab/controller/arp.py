@@ -44,5 +44,5 @@ class Neighbours:
         if form != [_ETHERNET, IPV4, 6, 4] or operation != _REQUEST or mac is None or asker == asked:
             return None
         mine = bytes.fromhex(mac.replace(":", ""))
-        head = asker_mac + mine + ARP.to_bytes(2, "big")
+        head: bytes = asker_mac + mine + ARP.to_bytes(2, "big")
         return head + _FORM.pack(_ETHERNET, IPV4, 6, 4, _REPLY, mine, asked, asker_mac, asker)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from mptcplab.controller.connections import Pin
 from mptcplab.controller.installation import Installation
 from mptcplab.controller.link_states import LinkStates
 from mptcplab.controller.messages import Counters, Outlet, PacketOut, ReadCounters, ReadTable
@@ -212,8 +213,12 @@ class Control:
         if not pin.is_installed or is_miss:
             self._forward(switch, in_port, frame, stream)
         elif pin.awaited and stream == pin.streams[0] and not packet.is_opening:
-            if self._state.connections.learn(pin, packet):
-                self._installation.at_once([self._state.forget_copies(pin)], lambda: None)
+            self._learn(pin, packet)
+
+    def _learn(self, pin: Pin, packet: Packet) -> None:
+        """Reads a copy of an opener's segment. The first switch makes no more of them once they are not needed."""
+        if self._state.connections.learn(pin, packet):
+            self._installation.at_once([self._state.forget_copies(pin)], lambda: None)
 
     def _on_other(self, switch: str, in_port: int, frame: bytes, packet: Packet) -> None:
         found = self._state.pair(packet)

@@ -2,8 +2,8 @@
 
 The switch marks the packets of a detour in the source address of the frame, which nothing else uses. Entries for the
 mark lead the packets back over the path to the last switch from which the detour goes on, and then along the detour.
-So the packets of several failures never meet each other's entries. Where the detour is on the path again, the mark goes,
-because the next failure is then met as by any packet.
+So the packets of several failures never meet each other's entries. Where the detour is on the path again, the mark
+goes, because the next failure is then met as by any packet.
 """
 
 from __future__ import annotations
@@ -105,4 +105,3 @@ def mark_of(network: Network, link: str) -> str:
     """Returns the source address that marks packets on the detour around a link."""
     octets = (list(network.links).index(link) + 1).to_bytes(4, "big")
     return "06:00:" + ":".join(f"{octet:02x}" for octet in octets)
-

@@ -84,7 +84,7 @@ def _ipv6(ends: list[bytes], length: int) -> bytes:
 def checksum(covered: bytes) -> int:
     """Returns the Internet checksum (RFC 1071)."""
     padded = covered + bytes(len(covered) % 2)
-    total = sum(struct.unpack(f"!{len(padded) // 2}H", padded))
+    total: int = sum(struct.unpack(f"!{len(padded) // 2}H", padded))
     while total > 0xFFFF:
         total = (total & 0xFFFF) + (total >> 16)
     return ~total & 0xFFFF

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -47,9 +48,7 @@ class Network:
     def __init__(self, experiment: Experiment) -> None:
         self.experiment = experiment
         self.switches = {
-            node["id"]: index
-            for index, node in enumerate(experiment["nodes"], start=1)
-            if node["kind"] == "openflow"
+            node["id"]: index for index, node in enumerate(experiment["nodes"], start=1) if node["kind"] == "openflow"
         }
         self.links: dict[str, Any] = {link["id"]: link for link in experiment["links"]}
         self.interfaces: dict[str, Any] = {one["id"]: one for one in experiment["interfaces"]}
@@ -93,7 +92,7 @@ class Network:
         return found
 
     def _steps(self, hops: Hops, place: str) -> Iterator[Step]:
-        for hop, following in zip(hops, hops[1:], strict=False):
+        for hop, following in itertools.pairwise(hops):
             arrival, departure = self.ends(hop)[1], self.ends(following)[0]
             if self.node(arrival) != self.node(departure):
                 problem = f"{hop['link']} ends at {self.node(arrival)}, and {following['link']} begins elsewhere"

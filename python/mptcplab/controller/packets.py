@@ -77,8 +77,9 @@ def _read_ip(frame: bytes) -> Packet | None:
     if protocol == TCP:
         return _read_tcp(ethernet_type, source, destination, inner)
     if protocol == UDP:
-        ports = struct.unpack("!HH", inner[:4])
-        return Packet(ethernet_type, source, destination, protocol, *ports, payload=inner[UDP_HEADER_BYTES:])
+        source_port, destination_port = struct.unpack("!HH", inner[:4])
+        payload = inner[UDP_HEADER_BYTES:]
+        return Packet(ethernet_type, source, destination, UDP, source_port, destination_port, payload=payload)
     return Packet(ethernet_type, source, destination, protocol)
 
 

@@ -28,7 +28,9 @@ class Sample:
     counters: dict[str, Counters] = field(default_factory=dict)
     barrier_rtt_s: dict[str, float] = field(default_factory=dict)
 
-    def as_message(self, network: Network, exchanged: dict[str, Exchanged], streams: Iterable[Stream]) -> dict[str, Any]:
+    def as_message(
+        self, network: Network, exchanged: dict[str, Exchanged], streams: Iterable[Stream]
+    ) -> dict[str, Any]:
         """Returns the line that tells of the sample."""
         return {
             "said": "statistics",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import Any, Literal
 
@@ -122,8 +122,8 @@ class Streams:
 
     def is_to_acceptor(self, flow: Mapping[str, Any], side: Side) -> bool:
         """Returns whether packets of this direction go to the port at which the flow is accepted."""
-        opened_by_sender = flow["transport"] == "udp" or flow["opened_by"] == "from"
-        return opened_by_sender == (side == "there")
+        is_opened_by_sender: bool = flow["transport"] == "udp" or flow["opened_by"] == "from"
+        return is_opened_by_sender == (side == "there")
 
     def _of_flow(self, stream: Stream) -> Stream:
         """Returns the same stream for the packets of its flow alone."""
@@ -136,14 +136,13 @@ class Streams:
                 Where(field=f"flows.{flow['id']}"),
                 allowed="the same links, or other interfaces",
             )
-        field = "destination_port" if self.is_to_acceptor(flow, stream.side) else "source_port"
-        ports = {field: port_of_flow(index)}
-        match = Match(
-            stream.match.ethernet_type,
-            stream.match.source,
-            stream.match.destination,
-            UDP if flow["transport"] == "udp" else TCP,
-            **ports,
+        port = port_of_flow(index)
+        is_there = self.is_to_acceptor(flow, stream.side)
+        match = replace(
+            stream.match,
+            protocol=UDP if flow["transport"] == "udp" else TCP,
+            source_port=None if is_there else port,
+            destination_port=port if is_there else None,
         )
         return Stream(stream.key, stream.side, PRIORITY_OF_FLOW, match, stream.steps)
 

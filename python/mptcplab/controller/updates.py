@@ -96,7 +96,9 @@ def _turns(before: Sequence[Stream], after: Iterable[Stream]) -> dict[tuple[str,
     for stream in after:
         if stream not in known:
             ports = _ports_before(before, stream)
-            changed = [step for step in reversed(stream.steps) if ports.get(step.switch, step.out_port) != step.out_port]
+            changed = [
+                step for step in reversed(stream.steps) if ports.get(step.switch, step.out_port) != step.out_port
+            ]
             for turn, step in enumerate(changed, start=1):
                 turns[step.switch, stream.priority, stream.match] = turn
     return turns
