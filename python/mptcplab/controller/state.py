@@ -23,7 +23,7 @@ class State:
     """The ways of paths, the subflows that keep to them, and the tables that follow."""
 
     def __init__(self, network: Network, strategy: Strategy) -> None:
-        self._network = network
+        self.network = network
         experiment = network.experiment
         self._streams = Streams(network)
         self.ways = Ways(network, described_ways(experiment), strategy)
@@ -149,7 +149,7 @@ class State:
         self.renew()
 
     def _ordered_ways(self) -> list[tuple[PathKey, Way]]:
-        actions = (event["action"] for event in self._network.experiment["events"])
+        actions = (event["action"] for event in self.network.experiment["events"])
         ordered = (one for one in actions if one["kind"] == "reroute" and one["by"] == "description")
         return [((one["flow"], one["path"]), Way.of(one["there"], one["back"])) for one in ordered]
 
