@@ -146,8 +146,6 @@ class Fabric:
                 "protocols=OpenFlow13",
                 f"other-config:datapath-id={number:016x}",
             ]
-            commands += ["--", "set-controller", bridge, "tcp:127.0.0.1:6653"]
-            commands += ["--", "set", "controller", bridge, "max_backoff=1000", "inactivity_probe=0"]
             for port in self.network.ports.values():
                 if port.switch == switch:
                     device = self.device(port.interface)
@@ -164,6 +162,13 @@ class Fabric:
                     ]
         self.vsctl("--no-wait", "init")
         self.vsctl(*commands)
+
+    def connect(self) -> None:
+        """Tells the switches their controller. One that does not listen yet would be tried again after a second."""
+        bridges = [self.bridge(switch) for switch in self.network.switches]
+        commands = [["--", "set-controller", bridge, "tcp:127.0.0.1:6653"] for bridge in bridges]
+        commands += [["--", "set", "controller", bridge, "max_backoff=1000"] for bridge in bridges]
+        self.vsctl(*(word for command in commands for word in command))
 
     def bridge(self, switch: str) -> str:
         """Returns the name of the bridge of a switch."""
@@ -291,6 +296,8 @@ def controlled(experiment: dict[str, Any], folder: Path) -> Iterator[tuple[Fabri
     with fabric_of(experiment, folder) as fabric:
         controller = Controller(fabric, experiment)
         try:
+            controller.wait_for("listening")
+            fabric.connect()
             controller.wait_for("ready")
             yield fabric, controller
         finally:

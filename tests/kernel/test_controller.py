@@ -207,6 +207,8 @@ def test_discovery_names_a_link_that_is_not_there(tmp_path: Path) -> None:
         fabric.set_link("s2-s3", up=False)
         controller = Controller(fabric, described)
         try:
+            controller.wait_for("listening")
+            fabric.connect()
             assert controller.wait_for("problem")["text"].endswith("not found: s2.s3 - s3.s2")
             assert controller.process.wait() == 4
         finally:

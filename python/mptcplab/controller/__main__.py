@@ -6,16 +6,21 @@ Writes JSON lines to its output and takes orders as JSON lines from its input, w
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import socket
 import sys
+import time
 from pathlib import Path
 
 from mptcplab.errors import MptcplabError, RunFailed, SpecError, UsageError, Where
 
 #: Where the controller listens unless MPTCPLAB_OPENFLOW says otherwise.
 LISTEN = "127.0.0.1:6653"
+
+#: Seconds until os-ken must listen.
+PATIENCE_S = 10
 
 
 def main() -> int:
@@ -72,8 +77,21 @@ def serve(experiment: dict[str, object], address: tuple[str, int]) -> None:
     manager = app_manager.AppManager.get_instance()
     manager.load_apps(["os_ken.controller.ofp_handler"])
     manager.create_contexts()
-    manager.instantiate(Application, experiment)
-    app_manager.hub.joinall(manager.instantiate_apps())
+    application = manager.instantiate(Application, experiment)
+    threads = manager.instantiate_apps()
+    _wait_until_listening(address)
+    application.say({"said": "listening"})
+    app_manager.hub.joinall(threads)
+
+
+def _wait_until_listening(address: tuple[str, int]) -> None:
+    """Waits for os-ken's thread: a switch that is refused tries again only after a second."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        with contextlib.suppress(ConnectionRefusedError), socket.create_connection(address):
+            return
+        time.sleep(0.001)
+    raise RunFailed(f"os-ken does not listen on {address[0]}:{address[1]} after {PATIENCE_S} s")
 
 
 class NotInstalled(MptcplabError):

@@ -103,5 +103,5 @@ def _position_before(network: Network, stream: Stream, link: str) -> int | None:
 
 def mark_of(network: Network, link: str) -> str:
     """Returns the source address that marks packets on the detour around a link."""
-    octets = (list(network.links).index(link) + 1).to_bytes(4, "big")
+    octets = (network.index_of_link[link] + 1).to_bytes(4, "big")
     return "06:00:" + ":".join(f"{octet:02x}" for octet in octets)

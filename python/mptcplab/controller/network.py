@@ -57,6 +57,8 @@ class Network:
             for number, one in enumerate(experiment["interfaces"], start=1)
             if one["node"] in self.switches
         }
+        self._index_of_interface = {one["id"]: index for index, one in enumerate(experiment["interfaces"])}
+        self.index_of_link = {link: index for index, link in enumerate(self.links)}
         self._hosts = {host["id"] for host in experiment["hosts"]}
 
     @cached_property
@@ -129,7 +131,7 @@ class Network:
 
     def mac(self, interface: str) -> str:
         """Returns the link-layer address of an interface."""
-        octets = list(self.interfaces).index(interface).to_bytes(4, "big")
+        octets = self._index_of_interface[interface].to_bytes(4, "big")
         return "02:00:" + ":".join(f"{octet:02x}" for octet in octets)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from ipaddress import ip_address
 from typing import Any, Literal
 
 from mptcplab.controller.network import Experiment, Hops, Network, Step, port_of_flow, turned
@@ -73,6 +72,10 @@ class Streams:
     def __init__(self, network: Network) -> None:
         self._network = network
         self._flows: Sequence[Mapping[str, Any]] = network.experiment["flows"]
+        self._indices = {flow["id"]: index for index, flow in enumerate(self._flows)}
+        #: The streams of each path on the last way that it had, because a failure changes few of them.
+        self._latest: dict[PathKey, tuple[Way, list[Stream]]] = {}
+        self._pairs: dict[PathKey, list[tuple[str, str]]] = {}
 
     def of_ways(self, ways: Mapping[PathKey, Way]) -> list[Stream]:
         """Returns the streams that entries can tell apart beforehand.
@@ -97,6 +100,13 @@ class Streams:
 
     def of_path(self, key: PathKey, way: Way) -> list[Stream]:
         """Returns the streams of the address pairs of a path, in both families and directions."""
+        way_before, found = self._latest.get(key, (None, []))
+        if way_before != way:
+            found = self._of_path(key, way)
+            self._latest[key] = way, found
+        return found
+
+    def _of_path(self, key: PathKey, way: Way) -> list[Stream]:
         place = f"flows.{key[0]}.paths.{key[1]}"
         steps = {side: self._network.steps(way.hops(side), place) for side in ("there", "back")}
         found = []
@@ -107,18 +117,23 @@ class Streams:
 
     def pairs(self, key: PathKey) -> list[tuple[str, str]]:
         """Returns the address pairs of a path, seen from the sender."""
+        if key not in self._pairs:
+            self._pairs[key] = self._pairs_of(key)
+        return self._pairs[key]
+
+    def _pairs_of(self, key: PathKey) -> list[tuple[str, str]]:
         path = self._flows[self.index(key[0])]["paths"][key[1]]
         ends = [self._network.addresses(path[end]) for end in ("local", "remote")]
         return [
             (local, remote)
             for local in ends[0]
             for remote in ends[1]
-            if ip_address(local).version == ip_address(remote).version
+            if (":" in local) == (":" in remote)
         ]
 
     def index(self, flow: str) -> int:
         """Returns the index of a flow."""
-        return next(index for index, one in enumerate(self._flows) if one["id"] == flow)
+        return self._indices[flow]
 
     def is_to_acceptor(self, flow: Mapping[str, Any], side: Side) -> bool:
         """Returns whether packets of this direction go to the port at which the flow is accepted."""
@@ -162,4 +177,4 @@ class Streams:
 
 def pair_match(source: str, destination: str) -> Match:
     """Returns the match of the packets from one address to another."""
-    return Match(IPV4 if ip_address(source).version == 4 else IPV6, source, destination)
+    return Match(IPV6 if ":" in source else IPV4, source, destination)
