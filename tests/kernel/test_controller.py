@@ -242,26 +242,19 @@ for _ in range(20):
 """
 
 
-def transfer(fabric: Fabric) -> int:
-    """Sends 2 MB over a connection whose second subflow comes from eth1. Returns the number of bytes received."""
-    fabric.run("ip", "mptcp", "limits", "set", "subflow", "2", at="h1")
-    fabric.run("ip", "mptcp", "limits", "set", "subflow", "2", at="h2")
-    fabric.run(
-        "ip",
-        "mptcp",
-        "endpoint",
-        "replace" if fabric.run("ip", "mptcp", "endpoint", at="h1") else "add",
-        "10.0.1.1",
-        "dev",
-        fabric.device("h1.eth1"),
-        "subflow",
-        at="h1",
-    )
+def transfer(fabric: Fabric, *endpoint: str, at: str = "h1") -> int:
+    """Sends 2 MB over a connection that gets a second subflow by an endpoint. Returns the number of bytes received."""
+    for host in ("h1", "h2"):
+        fabric.run("ip", "mptcp", "limits", "set", "subflow", "1", "add_addr_accepted", "1", at=host)
+    fabric.run("ip", "mptcp", "endpoint", "add", *endpoint, at=at)
     with fabric.popen(sys.executable, "-c", RECEIVE, at="h2", stdout=subprocess.PIPE) as receiver:
         assert receiver.stdout is not None
         assert receiver.stdout.readline() == "here\n"
         fabric.run(sys.executable, "-c", SEND, at="h1")
         return int(receiver.stdout.read())
+
+
+SECOND_INTERFACE = ("10.0.1.1", "subflow")
 
 
 def pins(fabric: Fabric, switch: str) -> list[str]:
@@ -273,7 +266,7 @@ def test_reactive_entries_give_each_subflow_its_path(tmp_path: Path) -> None:
     with controlled(described, tmp_path) as (fabric, controller):
         assert all("CONTROLLER" in row for row in fabric.entries("s1"))
         before = sent_over(fabric, "s1.s2", "s1.s3", "s3.s2")
-        assert transfer(fabric) == 2_000_000
+        assert transfer(fabric, *SECOND_INTERFACE) == 2_000_000
         carried = grown(fabric, before)
         # The second subflow ends at eth0, where no path from eth1 ends: it takes the path that is not used yet.
         assert all(count > 100 for count in carried.values()), carried
@@ -282,6 +275,23 @@ def test_reactive_entries_give_each_subflow_its_path(tmp_path: Path) -> None:
         # The keys are known, so nothing is copied any more.
         assert not any("CONTROLLER" in row for row in pins(fabric, "s1"))
         within(lambda: controller.wait_for("statistics")["switches"]["s1"]["packet_ins"] >= 2, "packets-in")
+
+
+def test_subflows_between_the_same_addresses_are_told_apart_when_they_open(tmp_path: Path) -> None:
+    described = experiment(4, ways=((1, 2), (1, 3, 2)))
+    with controlled(described, tmp_path) as (fabric, controller):
+        before = sent_over(fabric, "s1.s2", "s1.s3", "s3.s2")
+        assert transfer(fabric, "10.0.0.2", "port", "7000", "signal", at="h2") == 2_000_000
+        carried = grown(fabric, before)
+        assert all(count > 100 for count in carried.values()), carried
+        installed = stable(fabric)
+        controller.kill()
+        again = Controller(fabric, described)
+        try:
+            again.wait_for("ready")
+            assert stable(fabric) == installed
+        finally:
+            again.close()
 
 
 def test_reactive_entries_forward_datagrams_from_the_first_on(tmp_path: Path) -> None:
@@ -295,7 +305,7 @@ def test_reactive_entries_forward_datagrams_from_the_first_on(tmp_path: Path) ->
 def test_subflows_move_with_their_path_and_outlive_the_controller(tmp_path: Path) -> None:
     described = experiment(4, attach=2, ways=((1, 2), (1, 3, 2)), install="reactive", recovery=recovery("ip_reactive"))
     with controlled(described, tmp_path) as (fabric, controller):
-        transfer(fabric)
+        transfer(fabric, *SECOND_INTERFACE)
         fabric.set_link("s2-s3", up=False)
         assert controller.wait_for("reaction")["flows"] == ["f0"]
         installed = stable(fabric)

@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import json
 import os
+import signal
 import socket
 import sys
 import time
@@ -28,6 +29,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m mptcplab.controller", description="The controller of a run.")
     parser.add_argument("experiment", type=Path, nargs="?", help="the resolved experiment, else MPTCPLAB_EXPERIMENT")
     given = parser.parse_args()
+    # Whoever interrupts a run at its terminal ends the program that started the controller, and with it the input.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         serve(_read(given.experiment or _from_environment()), _address())
     except MptcplabError as error:

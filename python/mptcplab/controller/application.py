@@ -170,6 +170,7 @@ class Application(app_manager.OSKenApp):  # type: ignore[misc]
         else:
             self._datapaths[name] = datapath
             self._asked.pop(name, None)
+            self._parts = {key: rows for key, rows in self._parts.items() if key[0] != name}
             datapath.send_msg(datapath.ofproto_parser.OFPPortDescStatsRequest(datapath, 0))
 
     @on(ofp_event.EventOFPPortDescStatsReply, MAIN_DISPATCHER)

@@ -15,6 +15,7 @@ from mptcplab.controller.tables import (
     IPV4,
     IPV6,
     LLDP,
+    TCP,
     UDP,
     Action,
     Bucket,
@@ -76,7 +77,7 @@ class Tabulation:
         for stream in streams:
             self.add(tables, stream)
         for stream in openings:
-            match = replace(stream.match, opening=True)
+            match = replace(stream.match, protocol=TCP, opening=True)
             tables[stream.steps[0].switch].add(Entry(PRIORITY_OF_OPENING, match, TO_CONTROLLER))
         return tables
 

@@ -106,15 +106,15 @@ def _read_tcp(ethernet_type: int, source: str, destination: str, segment: bytes)
 
 
 def _mptcp_options(options: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yields the subtype and the bytes of each option of MPTCP."""
+    """Yields the subtype and the bytes of each option of MPTCP. What follows a malformed option is left out."""
     at = 0
-    while at < len(options) and options[at] != _END:
+    while at + 1 < len(options) and options[at] != _END:
         if options[at] == _NO_OPERATION:
             at += 1
             continue
-        length = options[at + 1]
-        if length < 2:
+        option = options[at : at + options[at + 1]]
+        if len(option) < 2 or len(option) < options[at + 1]:
             return
-        if options[at] == _MPTCP_OPTION:
-            yield options[at + 2] >> 4, options[at : at + length]
-        at += length
+        if option[0] == _MPTCP_OPTION and len(option) > 2:
+            yield option[2] >> 4, option
+        at += len(option)

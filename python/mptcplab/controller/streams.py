@@ -124,12 +124,7 @@ class Streams:
     def _pairs_of(self, key: PathKey) -> list[tuple[str, str]]:
         path = self._flows[self.index(key[0])]["paths"][key[1]]
         ends = [self._network.addresses(path[end]) for end in ("local", "remote")]
-        return [
-            (local, remote)
-            for local in ends[0]
-            for remote in ends[1]
-            if (":" in local) == (":" in remote)
-        ]
+        return [(local, remote) for local in ends[0] for remote in ends[1] if (":" in local) == (":" in remote)]
 
     def index(self, flow: str) -> int:
         """Returns the index of a flow."""
@@ -163,15 +158,14 @@ class Streams:
 
     def undistinguished(self, ways: Mapping[PathKey, Way]) -> list[Stream]:
         """Returns the streams of paths that share their addresses, but not their links, with an earlier path of the
-        same flow, from the opener to the acceptor. Their subflows can be told apart only when they open.
+        same flow. Their subflows can be told apart only when they open.
         """
         first: dict[tuple[str, Match], Stream] = {}
         found = []
         for stream in self._of_all_paths(ways):
-            flow = self._flows[self.index(stream.key[0])]
             owner = first.setdefault((stream.key[0], stream.match), stream)
-            if owner.steps != stream.steps and self.is_to_acceptor(flow, stream.side):
-                found.append(self._of_flow(stream))
+            if owner.steps != stream.steps:
+                found.append(stream)
         return found
 
 

@@ -73,7 +73,7 @@ class Ways:
         changed = {key: way for key, way in changed.items() if way != self.now[key]}
         for key, way in changed.items():
             for side in ("there", "back"):
-                self._network.steps(way.hops(side), f"way of {key[0]}, path {key[1]}, by {self._strategy}")
+                self._network.steps(way.hops(side), f"way of {key[0]}, path {key[1]}")
         self.now |= changed
         return changed
 
