@@ -84,6 +84,7 @@ ALLOWED: dict[str, set[str]] = {
     "fidelity": {"backends", "errors", "experiment", "metrics", "report", "results", "runner"},
     "congestion": {"errors", "_core"},
     "proxy": {"errors", "signals", "_core"},
+    "controller": {"errors", "paths", "recovery"},
     "own_mptcp": set(),
     "doctor": {"errors", "backends", "own_mptcp", "_core"},
     "reference": {"_core", "algorithms", "catalogue", "document", "experiment", "results", "units"},
