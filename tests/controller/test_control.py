@@ -204,9 +204,9 @@ def test_an_order_reroutes_a_path_and_is_answered() -> None:
     switches.order(do="reroute", id="r", flow="f0", path=0, there=there, back=back)
     assert switches.links(FIRST) == ["h1-0", "s1-s3", "s2-s3", "h2-0"]
     assert switches.links(pair_match("10.0.0.2", "10.0.0.1"), "h2.eth0") == ["h2-0", "s2-s4", "s1-s4", "h1-0"]
-    [answer] = switches.told("rerouted")
-    assert answer["id"] == "r"
-    assert answer["installed_ns"] > answer["received_ns"]
+    [answer] = switches.told("reaction")
+    assert (answer["cause"], answer["state"], answer["flows"]) == ("r", "rerouted", ["f0"])
+    assert answer["installed_ns"] > answer["detected_ns"]
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_a_reroute_leads_both_directions_over_other_links(tmp_path: Path) -> Non
     there, back = [first, *hops(1, 3, 2), last], reversed_hops([first, *hops(1, 4, 2), last])
     with controlled(described, tmp_path) as (fabric, controller):
         controller.order(do="reroute", id="r1", flow="f0", path=0, there=there, back=back)
-        assert controller.wait_for("rerouted")["id"] == "r1"
+        assert controller.wait_for("reaction")["cause"] == "r1"
         before = sent_over(fabric, "s1.s3", "s2.s4", "s1.s2", "s2.s1")
         assert fabric.answered(COUNT) == COUNT
         assert grown(fabric, before) == {"s1.s3": COUNT, "s2.s4": COUNT, "s1.s2": 0, "s2.s1": 0}

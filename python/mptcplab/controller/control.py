@@ -174,8 +174,8 @@ class Control:
         key = (order["flow"], order["path"])
         self._state.ways.reroute(key, order["there"], order["back"])
         self._state.prepare_anew()
-        said = {"said": "rerouted", "id": order["id"], "received_ns": seen_ns}
-        self._install({key: self._state.ways.now[key]}, said, seen_ns)
+        said = {"said": "reaction", "cause": order["id"], "state": "rerouted", "detected_ns": seen_ns}
+        self._install({key: self._state.ways.now[key]}, {**said, "flows": [key[0]]}, seen_ns)
 
     # ---- packets ----
 

@@ -184,10 +184,13 @@ def read_group(row: Any) -> Group:
 def read_table(rows: Iterable[Any], groups: Iterable[Any]) -> Table:
     """Returns the table of a switch."""
     table = Table(groups={group.group_id: read_group(group) for group in groups})
-    for row in rows:
-        if row.priority < PRIORITY_OF_OTHERS:
-            table.add(read_entry(row))
+    for row in _own(rows):
+        table.add(read_entry(row))
     return table
+
+
+def _own(rows: Iterable[Any]) -> Iterable[Any]:
+    return (row for row in rows if row.priority < PRIORITY_OF_OTHERS)
 
 
 _PORT_COUNTERS = ("rx_packets", "tx_packets", "rx_bytes", "tx_bytes", "rx_dropped", "tx_dropped")
@@ -197,7 +200,7 @@ def read_counters(tables: Iterable[Any], ports: Iterable[Any], rows: Iterable[An
     """Returns the counters of a switch."""
     listed = list(tables)
     flows = {}
-    for row in rows:
+    for row in _own(rows):
         entry = read_entry(row)
         flows[entry.key] = (row.packet_count, row.byte_count)
     return Counters(
