@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any
 
@@ -90,9 +91,15 @@ def _flow_mod(datapath: Any, command: int, entry: Entry) -> Any:
         buffer_id=protocol.OFP_NO_BUFFER,
         out_port=protocol.OFPP_ANY,
         out_group=protocol.OFPG_ANY,
-        match=parser.OFPMatch(**_fields(entry.match)),
+        match=_match(parser, entry.match),
         instructions=[apply],
     )
+
+
+@lru_cache(maxsize=4096)
+def _match(parser: Any, match: Match) -> Any:
+    """Returns a match of os-ken, which takes longer to make than the rest of a message."""
+    return parser.OFPMatch(**_fields(match))
 
 
 def _group_mod(datapath: Any, command: int, group: Group) -> Any:
