@@ -73,7 +73,8 @@ class Switches:
                     self.control.on_barrier(switch, number)
                 case ReadTable():
                     self.control.on_table(switch, Table(dict(table.entries), dict(table.groups)))
-                case ReadCounters():
+                case ReadCounters(of_entries):
+                    assert of_entries == (len(table.entries) <= 500)
                     self.control.on_counters(switch, Counters(1, 2, len(table.entries)))
                 case PacketOut():
                     self.sent.append((switch, message))

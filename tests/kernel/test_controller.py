@@ -302,6 +302,32 @@ def test_reactive_entries_forward_datagrams_from_the_first_on(tmp_path: Path) ->
         assert grown(fabric, before) == {"s1.s2": 0, "s1.s3": COUNT, "s2.s3": COUNT}
 
 
+#: Sends the first segments of 300 connections, one each millisecond.
+OPEN_MANY = """
+import socket, sys, time
+sys.path.insert(0, sys.argv[2])
+from frames import SYN, capable_syn, tcp
+outgoing = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+outgoing.bind((sys.argv[1], 0))
+for number in range(300):
+    outgoing.send(tcp("10.0.0.1", "10.0.0.2", (10000 + number, 5001), SYN, capable_syn()))
+    time.sleep(0.001)
+"""
+
+
+def test_many_subflows_have_entries_and_only_their_number_is_counted(tmp_path: Path) -> None:
+    with controlled(experiment(3, install="reactive"), tmp_path) as (fabric, controller):
+        folder = str(Path(__file__).parents[1])
+        fabric.run(sys.executable, "-c", OPEN_MANY, fabric.device("h1.eth0"), folder, at="h1")
+        within(lambda: len(pins(fabric, "s2")) == 600, "the entries of all subflows")
+
+        def counted() -> bool:
+            said = controller.wait_for("statistics")
+            return said["switches"]["s1"]["entries"] == 601 and said["switches"]["s1"]["packet_ins"] >= 300
+
+        within(counted, "the number of entries")
+
+
 def test_subflows_move_with_their_path_and_outlive_the_controller(tmp_path: Path) -> None:
     described = experiment(4, attach=2, ways=((1, 2), (1, 3, 2)), install="reactive", recovery=recovery("ip_reactive"))
     with controlled(described, tmp_path) as (fabric, controller):

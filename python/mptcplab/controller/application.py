@@ -23,7 +23,7 @@ from os_ken.ofproto import ofproto_v1_3
 
 from mptcplab.controller import openflow
 from mptcplab.controller.control import Control
-from mptcplab.controller.messages import Message, ReadCounters, ReadTable
+from mptcplab.controller.messages import Counters, Message, ReadCounters, ReadTable
 from mptcplab.controller.network import Experiment, Network
 from mptcplab.controller.strategies import strategy_of
 from mptcplab.errors import MptcplabError
@@ -31,7 +31,7 @@ from mptcplab.errors import MptcplabError
 #: Interval at which the controller looks at the time.
 TURN_S = 0.05
 
-GROUPS, FLOWS, TABLES, PORTS = "groups", "flows", "tables", "ports"
+GROUPS, TABLES, PORTS = "groups", "tables", "ports"
 
 
 class Posted(event.EventBase):  # type: ignore[misc]
@@ -224,15 +224,31 @@ class Application(app_manager.OSKenApp):  # type: ignore[misc]
     @on(ofp_event.EventOFPFlowStatsReply, MAIN_DISPATCHER)
     def _on_flows(self, ev: Any) -> None:
         """Handles the last of the replies that a switch was asked for: they come in the order of the requests."""
-        found = self._gathered(ev.msg, FLOWS)
+        found = self._gathered(ev.msg, "flows")
         if found is None:
             return
         name, rows = found
         if self._asked[name].pop(0) is ReadTable:
             self._control.on_table(name, openflow.read_table(rows, self._parts.pop((name, GROUPS), [])))
         else:
-            tables, ports = (self._parts.pop((name, kind), []) for kind in (TABLES, PORTS))
-            self._control.on_counters(name, openflow.read_counters(tables, ports, rows))
+            counters = self._counters(name)
+            counters.flows = openflow.read_flows(rows)
+            counters.entries = len(counters.flows)
+            self._control.on_counters(name, counters)
+
+    @on(ofp_event.EventOFPAggregateStatsReply, MAIN_DISPATCHER)
+    def _on_number_of_flows(self, ev: Any) -> None:
+        """Handles the last of the replies to a request for counters without those of entries."""
+        name = self._name(ev.msg.datapath)
+        if name is not None:
+            self._asked[name].pop(0)
+            counters = self._counters(name)
+            counters.entries = ev.msg.body.flow_count
+            self._control.on_counters(name, counters)
+
+    def _counters(self, name: str) -> Counters:
+        tables, ports = (self._parts.pop((name, kind), []) for kind in (TABLES, PORTS))
+        return openflow.read_counters(tables, ports)
 
     def _keep(self, message: Any, kind: str) -> None:
         """Keeps a reply until the one that completes it."""

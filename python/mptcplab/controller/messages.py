@@ -24,7 +24,9 @@ class ReadTable:
 
 @dataclass(frozen=True, slots=True)
 class ReadCounters:
-    """Asks for the counters of table, ports and entries."""
+    """Asks for the counters of the table and of ports, and of each entry or only for their number."""
+
+    of_entries: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class Counters:
     entries: int = 0
     #: By number of the port.
     ports: dict[int, dict[str, int]] = field(default_factory=dict)
-    #: Packets and bytes by priority and match.
+    #: Packets and bytes by priority and match, if they were asked for.
     flows: dict[tuple[int, Match], tuple[int, int]] = field(default_factory=dict)
 
 

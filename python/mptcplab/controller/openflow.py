@@ -55,10 +55,12 @@ def written(datapath: Any, message: Message) -> list[Any]:
             barrier.xid = number
             return [barrier]
         case ReadTable():
-            return [parser.OFPGroupDescStatsRequest(datapath, 0), _flow_request(datapath)]
-        case ReadCounters():
+            entries = _request(datapath, parser.OFPFlowStatsRequest)
+            return [parser.OFPGroupDescStatsRequest(datapath, 0), entries]
+        case ReadCounters(of_entries):
             ports = parser.OFPPortStatsRequest(datapath, 0, protocol.OFPP_ANY)
-            return [parser.OFPTableStatsRequest(datapath, 0), ports, _flow_request(datapath)]
+            entries = _request(datapath, parser.OFPFlowStatsRequest if of_entries else parser.OFPAggregateStatsRequest)
+            return [parser.OFPTableStatsRequest(datapath, 0), ports, entries]
         case PacketOut(frame, in_port, actions):
             return [
                 parser.OFPPacketOut(
@@ -72,10 +74,18 @@ def written(datapath: Any, message: Message) -> list[Any]:
     raise AssertionError(message)
 
 
-def _flow_request(datapath: Any) -> Any:
+def _request(datapath: Any, kind: Any) -> Any:
+    """Returns a request for all entries of the controller."""
     protocol = datapath.ofproto
-    return datapath.ofproto_parser.OFPFlowStatsRequest(
-        datapath, 0, protocol.OFPTT_ALL, protocol.OFPP_ANY, protocol.OFPG_ANY, COOKIE, WHOLE_COOKIE
+    return kind(
+        datapath,
+        0,
+        protocol.OFPTT_ALL,
+        protocol.OFPP_ANY,
+        protocol.OFPG_ANY,
+        COOKIE,
+        WHOLE_COOKIE,
+        datapath.ofproto_parser.OFPMatch(),
     )
 
 
@@ -203,17 +213,16 @@ def _own(rows: Iterable[Any]) -> Iterable[Any]:
 _PORT_COUNTERS = ("rx_packets", "tx_packets", "rx_bytes", "tx_bytes", "rx_dropped", "tx_dropped")
 
 
-def read_counters(tables: Iterable[Any], ports: Iterable[Any], rows: Iterable[Any]) -> Counters:
-    """Returns the counters of a switch."""
+def read_counters(tables: Iterable[Any], ports: Iterable[Any]) -> Counters:
+    """Returns the counters of a switch without those of entries."""
     listed = list(tables)
-    flows = {}
-    for row in _own(rows):
-        entry = read_entry(row)
-        flows[entry.key] = (row.packet_count, row.byte_count)
     return Counters(
         lookups=sum(row.lookup_count for row in listed),
         matched=sum(row.matched_count for row in listed),
-        entries=len(flows),
         ports={row.port_no: {name: getattr(row, name) for name in _PORT_COUNTERS} for row in ports},
-        flows=flows,
     )
+
+
+def read_flows(rows: Iterable[Any]) -> dict[tuple[int, Match], tuple[int, int]]:
+    """Returns the counters of entries."""
+    return {read_entry(row).key: (row.packet_count, row.byte_count) for row in _own(rows)}
