@@ -127,7 +127,7 @@ def test_a_new_controller_knows_the_subflows_of_the_tables() -> None:
     given = {"ways": (DIRECT, OVER_S3)}
     state = state_of(**given)
     connect(state, 40000, (b"A" * 8, b"B" * 8))
-    opened(state, segment((40001, 5001), SYN, join_syn(token_of(b"B" * 8))))
+    opened(state, segment((42000, 43000), SYN, join_syn(token_of(b"A" * 8)), (ACCEPTOR, OPENER)))
     again = state_of(**given)
     again.adopt(state.tables, ())
     pinned = {entry.key for table in again.tables.values() for entry in table.entries.values() if entry.priority == 300}

@@ -215,6 +215,13 @@ def test_an_order_reroutes_a_path_and_is_answered() -> None:
     [
         ({"do": "dance"}, "order 'dance' is unknown; allowed: reroute, failed, repaired"),
         ({}, "order {}: 'do' is missing or unknown"),
+        ({"do": "failed", "link": []}, "order {'do': 'failed', 'link': []}: a value has the wrong type"),
+        ([], "order []: a value has the wrong type"),
+        (
+            {"do": "reroute", "id": "r", "flow": "f0", "path": 0, "there": [], "back": []},
+            "reroute of f0, path 0: the way does not join the hosts of the path; allowed: a way that begins with h1-0 "
+            "and ends with h2-0",
+        ),
         ({"do": "failed", "link": "x"}, "order {'do': 'failed', 'link': 'x'}: 'x' is missing or unknown"),
         (
             {"do": "reroute", "id": "r", "flow": "f9", "path": 0, "there": [], "back": []},
@@ -225,7 +232,7 @@ def test_an_order_reroutes_a_path_and_is_answered() -> None:
 def test_a_wrong_order_changes_nothing_and_is_told(order: dict[str, Any], problem: str) -> None:
     switches = ready(experiment(3))
     switches.changes.clear()
-    switches.order(**order)
+    switches.control.on_order(order)
     assert switches.said[1:] == [{"said": "problem", "text": problem}]
     assert switches.changes == []
 
@@ -367,6 +374,19 @@ def test_statistics_go_on_without_a_switch_that_is_lost() -> None:
     switches.control.on_lost("s3")
     switches._waiting = [sent for sent in switches._waiting if sent[0] != "s3"]
     switches.answer()
+    assert set(switches.told("statistics")[0]["switches"]) == {"s1", "s2"}
+
+
+def test_statistics_go_on_without_a_switch_that_is_lost_after_its_barrier() -> None:
+    switches = ready(experiment(3))
+    switches.control.on_statistics_due()
+    number = next(
+        message.number for switch, message in switches._waiting if switch == "s3" and isinstance(message, Barrier)
+    )
+    switches.control.on_barrier("s3", number)
+    switches._waiting = [sent for sent in switches._waiting if sent[0] != "s3"]
+    switches.answer()
+    switches.control.on_lost("s3")
     assert set(switches.told("statistics")[0]["switches"]) == {"s1", "s2"}
 
 

@@ -73,6 +73,39 @@ def test_prepared_detours_work_without_the_controller(tmp_path: Path) -> None:
             fabric.set_link(link, up=True)
 
 
+#: Detours that begin at the sender's switch, so packets have to come back to it.
+STRATEGY = """
+from mptcplab.paths import shortest
+from mptcplab.recovery import Detour, Strategy
+
+class FromTheStart(Strategy):
+    def prepare(self, network):
+        found = {}
+        for key, way in network.ways.items():
+            for link in way:
+                [around] = shortest(network.graph.without({link}), *network.ends[key], 1)
+                found[key, link] = Detour(around, around[::-1])
+        return found
+"""
+
+
+def test_packets_come_back_to_where_the_detour_of_a_users_strategy_begins(tmp_path: Path) -> None:
+    described = experiment(
+        4,
+        links=[(1, 3), (3, 4), (2, 4), (1, 2)],
+        ways=((1, 3, 4, 2),),
+        recovery=recovery("./whole.py:FromTheStart"),
+    )
+    described["user_code"] = [{"file": "./whole.py", "source": STRATEGY}]
+    with controlled(described, tmp_path) as (fabric, controller):
+        fabric.set_link("s2-s4", up=False)
+        assert controller.wait_for("reaction")["flows"] == ["f0"]
+        before = sent_over(fabric, "s3.s4", "s4.s3", "s3.s1", "s1.s2")
+        assert fabric.answered(COUNT) == COUNT
+        # The answers come over s1-s2 as well, because the detour of their direction begins at s2.
+        assert grown(fabric, before) == dict.fromkeys(before, COUNT)
+
+
 def test_without_recovery_nothing_arrives_over_a_failed_link(tmp_path: Path) -> None:
     with controlled(experiment(3), tmp_path) as (fabric, controller):
         fabric.set_link("s1-s2", up=False)

@@ -75,7 +75,7 @@ class Connections:
         return pin
 
     def candidates(self, match: Match, ways: Mapping[PathKey, Way]) -> Iterator[Pin]:
-        """Yields the pins that a subflow could have, seen from its opener."""
+        """Yields the pins that a subflow could have; none if it has one."""
         packet = Packet(
             match.ethernet_type or 0,
             match.source or "",
@@ -84,14 +84,11 @@ class Connections:
             match.source_port,
             match.destination_port,
         )
-        flow = self._flow_of(packet)
+        flow = None if self.pin_of(packet) else self._flow_of(packet)
         for index in range(len(self._flow(flow)["paths"]) if flow else 0):
             key = (str(flow), index)
-            if self._is_from_opener(key, packet) and self._fits(key, packet, ways):
+            if self._fits(key, packet, ways):
                 yield self._pin(key, packet, ways)
-
-    def _is_from_opener(self, key: PathKey, packet: Packet) -> bool:
-        return self._streams.is_to_acceptor(self._flow(key[0]), self._side(key, packet))
 
     def _flow(self, flow: str) -> Mapping[str, Any]:
         return self._flows[self._streams.index(flow)]

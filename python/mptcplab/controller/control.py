@@ -5,28 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mptcplab.controller.connections import Pin
+from mptcplab.controller.first_packets import FirstPackets
 from mptcplab.controller.installation import Installation
 from mptcplab.controller.link_states import LinkStates
-from mptcplab.controller.messages import Counters, Outlet, PacketOut, ReadCounters, ReadTable
+from mptcplab.controller.messages import Counters, Outlet, ReadTable
 from mptcplab.controller.network import Experiment, Network
-from mptcplab.controller.packets import Packet, read
-from mptcplab.controller.responders import Responders
+from mptcplab.controller.sampling import Sampling
 from mptcplab.controller.search import Search
 from mptcplab.controller.state import State
-from mptcplab.controller.statistics import Exchanged, Sample
-from mptcplab.controller.streams import PathKey, Stream, Way
-from mptcplab.controller.tables import LLDP, TCP, Output, Table
+from mptcplab.controller.statistics import Exchanged
+from mptcplab.controller.streams import PathKey, Way
+from mptcplab.controller.tables import LLDP, Table
 from mptcplab.controller.updates import difference
 from mptcplab.errors import MptcplabError
 
 if TYPE_CHECKING:
     from mptcplab.recovery import Strategy
+
 #: Attempts to give a switch its table before a difference is a problem.
 MOST_ATTEMPTS = 3
-
-#: The most entries of a switch whose counters are read, because reading one takes a tenth of a millisecond.
-MOST_COUNTED = 500
 
 
 class Control:
@@ -39,14 +36,14 @@ class Control:
         self._state = State(self._network, strategy)
         self._links = LinkStates(self._network)
         self._installation = Installation(outlet)
-        self._responders = Responders(self._network)
-        self._search = Search(self._network, outlet) if self._state.roles.discovers else None
         self._exchanged = {switch: Exchanged() for switch in self._network.switches}
+        self._first_packets = FirstPackets(self._state, self._installation, outlet, self._exchanged)
+        self._sampling = Sampling(self._state, self._installation, outlet, self._exchanged)
+        self._search = Search(self._network, outlet) if self._state.roles.discovers else None
         self._found: dict[str, Table] = {}
         self._has_begun = self._is_ready = False
         #: Attempts at the switches whose tables were not yet found as computed.
         self._unconfirmed = dict.fromkeys(self._network.switches, 0)
-        self._sample: Sample | None = None
 
     # ---- connections of switches ----
 
@@ -62,6 +59,7 @@ class Control:
         """Handles the loss of the connection to a switch. Its entries stay, and so does the traffic."""
         if switch in self._installation.connected:
             self._installation.on_lost(switch)
+            self._sampling.on_lost(switch)
             self._problem(f"switch {switch}: the connection is lost; its entries stay")
 
     def on_table(self, switch: str, found: Table) -> None:
@@ -142,7 +140,7 @@ class Control:
             changed = ways.repair(link) if is_up else ways.fail(link, protected)
         except MptcplabError as error:
             self._problem(str(error))
-        reacting = {key[0] for key in {*changed, *(set() if is_up else protected)}}
+        reacting = {key[0] for key in {*changed, *protected}}
         said = {"said": "reaction", "cause": link, "state": "up" if is_up else "down", "detected_ns": seen_ns}
         self._install(changed, {**said, "flows": sorted(reacting)}, seen_ns)
 
@@ -169,7 +167,9 @@ class Control:
                 case other:
                     self._problem(f"order {other!r} is unknown; allowed: reroute, failed, repaired")
         except KeyError as missing:
-            self._problem(f"order {dict(order)}: {missing} is missing or unknown")
+            self._problem(f"order {order}: {missing} is missing or unknown")
+        except TypeError:
+            self._problem(f"order {order}: a value has the wrong type")
         except MptcplabError as error:
             self._problem(str(error))
 
@@ -180,119 +180,37 @@ class Control:
         said = {"said": "reaction", "cause": order["id"], "state": "rerouted", "detected_ns": seen_ns}
         self._install({key: self._state.ways.now[key]}, {**said, "flows": [key[0]]}, seen_ns)
 
-    # ---- packets ----
+    # ---- packets and time ----
 
     def on_packet(self, switch: str, in_port: int, frame: bytes, *, is_miss: bool) -> None:
         """Handles a frame that a switch hands over. `is_miss`: no entry of a flow was there for it."""
         self._exchanged[switch].packet_ins += 1
-        if int.from_bytes(frame[12:14], "big") == LLDP:
-            self._on_discovery(switch, in_port, frame)
-            return
-        packet = read(frame)
-        answer = self._responders.answer(frame, packet) if self._state.roles.answers_programs else None
-        if answer is not None:
-            self._send_out(switch, PacketOut(answer, 0, (Output(in_port),)))
-        elif packet is not None and packet.protocol == TCP:
-            self._on_segment(switch, in_port, frame, packet, is_miss=is_miss)
-        elif packet is not None and self._state.roles.is_reactive:
-            self._on_other(switch, in_port, frame, packet)
-
-    def _on_segment(self, switch: str, in_port: int, frame: bytes, packet: Packet, *, is_miss: bool) -> None:
-        pin = self._state.connections.pin_of(packet)
-        if pin is None:
-            opened = self._state.open(packet)
-            if opened is None:
-                return
-            pin, changes = opened
-            opened_pin = pin
-
-            def done() -> None:
-                opened_pin.is_installed = True
-                self._forward(switch, in_port, frame, opened_pin.streams[0])
-
-            self._installation.at_once([changes], done)
-            return
-        stream = next(one for one in pin.streams if one.match.source_port == packet.source_port)
-        if not pin.is_installed or is_miss:
-            self._forward(switch, in_port, frame, stream)
-        elif pin.awaited and stream == pin.streams[0] and not packet.is_opening:
-            self._learn(pin, packet)
-
-    def _learn(self, pin: Pin, packet: Packet) -> None:
-        """Reads a copy of an opener's segment. The first switch makes no more of them once they are not needed."""
-        if self._state.connections.learn(pin, packet):
-            self._installation.at_once([self._state.forget_copies(pin)], lambda: None)
-
-    def _on_other(self, switch: str, in_port: int, frame: bytes, packet: Packet) -> None:
-        found = self._state.pair(packet)
-        if found is not None:
-            stream, changes = found
-            self._installation.at_once([changes], lambda: self._forward(switch, in_port, frame, stream))
-
-    def _forward(self, switch: str, in_port: int, frame: bytes, stream: Stream) -> None:
-        """Sends a frame on from the switch that handed it over."""
-        port = next((step.out_port for step in stream.steps if step.switch == switch), None)
-        if port is not None:
-            self._send_out(switch, PacketOut(frame, in_port, (Output(port),)))
-
-    def _send_out(self, switch: str, packet: PacketOut) -> None:
-        self._exchanged[switch].packet_outs += 1
-        self._outlet.send(switch, [packet])
-
-    # ---- discovery ----
-
-    def _on_discovery(self, switch: str, in_port: int, frame: bytes) -> None:
-        if self._search is not None:
+        if int.from_bytes(frame[12:14], "big") != LLDP:
+            self._first_packets.on_frame(switch, in_port, frame, is_miss=is_miss)
+        elif self._search is not None:
             self._search.on_frame(switch, in_port, frame)
             self._end_search()
 
     def on_time(self) -> None:
-        """Handles that time has passed."""
+        """Handles that time has passed. Raises RunFailed if discovery does not find the described links in time."""
         if self._search is not None:
             self._search.on_time()
             self._end_search()
 
     def _end_search(self) -> None:
-        """Removes the entries for discovery once it is over. Raises SpecError if other links were found."""
+        """Removes the entries for discovery once it is over."""
         if self._search is not None and self._search.is_over:
             self._search = None
             self._installation.in_turn(self._state.stop_discovery(), self._on_confirmed)
 
-    # ---- statistics ----
-
     def on_statistics_due(self) -> None:
-        """Asks all switches for their counters, unless the answers to the last question are still awaited."""
-        if self._sample is not None or not self._is_ready or not self._installation.connected:
-            return
-        self._sample = Sample(self._outlet.now_ns(), set(self._installation.connected))
-        for switch in sorted(self._installation.connected):
-            asked_ns = self._outlet.now_ns()
-            self._installation.ask(switch, [], lambda switch=switch, asked_ns=asked_ns: self._on_echo(switch, asked_ns))  # type: ignore[misc]
-            of_entries = len(self._state.tables[switch].entries) <= MOST_COUNTED
-            self._outlet.send(switch, [ReadCounters(of_entries)])
-
-    def _on_echo(self, switch: str, asked_ns: int) -> None:
-        if self._sample is None:
-            return
-        if switch in self._installation.connected:
-            self._sample.barrier_rtt_s[switch] = (self._outlet.now_ns() - asked_ns) / 1e9
-        else:
-            self._answered(switch)
+        """Asks all switches for their counters."""
+        if self._is_ready:
+            self._sampling.begin()
 
     def on_counters(self, switch: str, counters: Counters) -> None:
         """Handles the counters of a switch."""
-        if self._sample is not None:
-            self._sample.counters[switch] = counters
-            self._answered(switch)
-
-    def _answered(self, switch: str) -> None:
-        sample = self._sample
-        if sample is None:
-            return
-        sample.waiting.discard(switch)
-        if not sample.waiting:
-            self._sample = None
-            self._outlet.say(sample.as_message(self._network, self._exchanged, self._state.current))
+        self._sampling.on_counters(switch, counters)
 
     def _problem(self, text: str) -> None:
         self._outlet.say({"said": "problem", "text": text})

@@ -173,6 +173,7 @@ class State:
         for pin in self.connections.candidates(match, self.ways.now):
             parts = [self._tabulation.of_stream(stream) for stream in pin.streams]
             if all(is_there(part, found) for part in parts):
+                pin.is_installed = True
                 self.connections.remember(pin)
                 return
 

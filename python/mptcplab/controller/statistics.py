@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,7 +29,7 @@ class Sample:
     barrier_rtt_s: dict[str, float] = field(default_factory=dict)
 
     def as_message(
-        self, network: Network, exchanged: dict[str, Exchanged], streams: Iterable[Stream]
+        self, network: Network, exchanged: Mapping[str, Exchanged], streams: Iterable[Stream]
     ) -> dict[str, Any]:
         """Returns the line that tells of the sample."""
         return {

@@ -61,8 +61,15 @@ class Ways:
             raise SpecError("there is no such path", Where(field=place), allowed=self._known())
         way = Way.of(there, back)
         for side in ("there", "back"):
+            self._check_ends(way.hops(side), self.base[key].hops(side), place)
             self._network.steps(way.hops(side), place)
         self.base[key] = self.now[key] = way
+
+    def _check_ends(self, given: Hops, base: Hops, place: str) -> None:
+        """Raises SpecError unless a way begins and ends at the same links as another."""
+        if [hop["link"] for hop in (*given[:1], *given[-1:])] != [base[0]["link"], base[-1]["link"]]:
+            allowed = f"a way that begins with {base[0]['link']} and ends with {base[-1]['link']}"
+            raise SpecError("the way does not join the hosts of the path", Where(field=place), allowed=allowed)
 
     def _known(self) -> str:
         return ", ".join(f"{flow} path {index}" for flow, index in self.now)
@@ -122,4 +129,4 @@ def graph_of(network: Network) -> Graph:
         link = network.links[row["link"]]
         ends = (network.node(link["a"]), network.node(link["b"]))
         edges.append(Edge(row["link"], ends, row["cost"], groups[row["link"]]))
-    return Graph(edges)
+    return Graph(edges, (node["id"] for node in network.experiment["nodes"]))
