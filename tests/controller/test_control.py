@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from controlled import experiment, hops, recovery, reversed_hops
 from forwarding import over
-from frames import ACK, SYN, arp_request, capable_keys, capable_syn, tcp, udp
+from frames import ACK, SYN, arp_request, capable_keys, capable_syn, join_syn, tcp, udp
 from mptcplab.controller.control import Control
 from mptcplab.controller.messages import Barrier, Counters, Message, PacketOut, ReadCounters, ReadTable
 from mptcplab.controller.network import Network
-from mptcplab.controller.packets import read
+from mptcplab.controller.packets import read, token_of
 from mptcplab.controller.strategies import strategy_of
 from mptcplab.controller.streams import pair_match
 from mptcplab.controller.tables import Entry, Match, Output, Table
@@ -324,6 +324,17 @@ def test_a_first_segment_waits_for_the_entries_and_then_leaves() -> None:
     assert switches.links(later, "h1.eth1") == ["h1-1", "s1-s3", "s2-s3", "h2-1"]
     assert not [entry for entry in switches.tables["s1"].entries.values() if len(entry.actions) == 2]
     assert len(switches.sent) == 1
+
+
+def test_keys_are_learned_from_a_segment_that_misses_its_entry_too() -> None:
+    switches = ready(experiment(4, ways=((1, 2), (1, 3, 2)), install="reactive"))
+    ends = ("10.0.0.1", "10.0.0.2")
+    switches.packet("h1.eth0", tcp(*ends, (40000, 5001), SYN, capable_syn()))
+    third = tcp(*ends, (40000, 5001), ACK, capable_keys(b"A" * 8, b"B" * 8))
+    switches.packet("h1.eth0", third, is_miss=True)
+    assert [sent.frame for _, sent in switches.sent][1:] == [third]
+    switches.packet("h1.eth0", tcp(*ends, (40001, 5001), SYN, join_syn(token_of(b"B" * 8))))
+    assert switches.links(Match(0x0800, *ends, 6, 40001, 5001)) == ["h1-0", "s1-s3", "s2-s3", "h2-0"]
 
 
 def test_datagrams_get_entries_for_their_protocol_alone() -> None:

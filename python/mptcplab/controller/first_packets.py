@@ -44,9 +44,10 @@ class FirstPackets:
             self._open(switch, in_port, frame, packet)
             return
         stream = next(one for one in pin.streams if one.match.source_port == packet.source_port)
+        # For some milliseconds after the barrier, Open vSwitch may still miss the entry.
         if not pin.is_installed or is_miss:
             self._forward(switch, in_port, frame, stream)
-        elif pin.awaited and stream == pin.streams[0] and not packet.is_opening:
+        if pin.awaited and stream == pin.streams[0] and not packet.is_opening:
             self._learn(pin, packet)
 
     def _open(self, switch: str, in_port: int, frame: bytes, packet: Packet) -> None:
@@ -63,7 +64,7 @@ class FirstPackets:
         self._installation.at_once([changes], done)
 
     def _learn(self, pin: Pin, packet: Packet) -> None:
-        """Reads a copy of an opener's segment. The first switch makes no more of them once they are not needed."""
+        """Reads a segment of an opener. The first switch makes no more of them once they are not needed."""
         if self._state.connections.learn(pin, packet):
             self._installation.at_once([self._state.forget_copies(pin)], lambda: None)
 
