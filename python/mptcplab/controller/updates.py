@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mptcplab.controller.entries import Tables
-from mptcplab.controller.streams import Stream
+from mptcplab.controller.streams import PRIORITY_OF_PIN, Stream
 from mptcplab.controller.tables import Entry, Group, Match, Table
 
 
@@ -92,10 +92,12 @@ def _round_of(change: Change, switch: str, turns: dict[tuple[str, int, Match], i
 def _turns(before: Sequence[Stream], after: Iterable[Stream]) -> dict[tuple[str, int, Match], int]:
     """Returns the round of the entries that wait for others: by switch, priority and match."""
     turns = {}
-    known = set(before)
+    exact = {one.match: one for one in before}
+    broad = [one for one in before if one.priority < PRIORITY_OF_PIN]
     for stream in after:
-        if stream not in known:
-            ports = _ports_before(before, stream)
+        nearest = exact.get(stream.match)
+        if nearest != stream:
+            ports = _ports(nearest or _broader(broad, stream))
             changed = [
                 step for step in reversed(stream.steps) if ports.get(step.switch, step.out_port) != step.out_port
             ]
@@ -104,8 +106,12 @@ def _turns(before: Sequence[Stream], after: Iterable[Stream]) -> dict[tuple[str,
     return turns
 
 
-def _ports_before(before: Sequence[Stream], stream: Stream) -> dict[str, int]:
-    """Returns the ports by which the packets of a stream have left the switches so far."""
-    covering = [one for one in before if one.match.covers(stream.match) and one.priority <= stream.priority]
-    nearest = max(covering, key=lambda one: one.priority, default=None)
-    return {} if nearest is None else {step.switch: step.out_port for step in nearest.steps}
+def _broader(before: Sequence[Stream], stream: Stream) -> Stream | None:
+    """Returns the stream to which the packets of another one have belonged so far."""
+    covering = [one for one in before if one.match.covers(stream.match)]
+    return max(covering, key=lambda one: one.priority, default=None)
+
+
+def _ports(stream: Stream | None) -> dict[str, int]:
+    """Returns the ports by which the packets of a stream leave the switches."""
+    return {} if stream is None else {step.switch: step.out_port for step in stream.steps}
