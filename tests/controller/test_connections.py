@@ -103,7 +103,11 @@ def test_an_unknown_token_counts_as_a_connection_of_its_flow() -> None:
 
 def test_addresses_of_no_host_are_not_forwarded() -> None:
     state = state_of()
-    assert state.open(segment((40000, 5001), SYN, b"", ("192.0.2.1", ACCEPTOR))) is None
+    connect(state, 40000, (b"A" * 8, b"B" * 8))
+    join = join_syn(token_of(b"B" * 8))
+    for ends in (("192.0.2.1", ACCEPTOR), (OPENER, "192.0.2.1")):
+        assert state.open(segment((40001, 5001), SYN, b"", ends)) is None
+        assert state.open(segment((40001, 5001), SYN, join, ends)) is None
 
 
 def test_copies_of_the_openers_segments_end_with_the_keys_or_after_some_without() -> None:

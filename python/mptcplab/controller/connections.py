@@ -59,6 +59,8 @@ class Connections:
 
     def open(self, packet: Packet, ways: Mapping[PathKey, Way]) -> Pin | None:
         """Returns the pin of a new subflow; None if no flow of the experiment can send the segment."""
+        if None in (self._host_of(packet.source), self._host_of(packet.destination)):
+            return None
         connection = self._connection(packet)
         flow = connection.flow if connection else self._flow_of(packet)
         if flow is None:
@@ -134,8 +136,8 @@ class Connections:
         """Returns whether the addresses of a segment are those of the two hosts of a flow."""
         return {self._host_of(packet.source), self._host_of(packet.destination)} == {flow["from"], flow["to"]}
 
-    def _host_of(self, address: str | None) -> str | None:
-        interface = self._network.interface_by_address.get(address or "")
+    def _host_of(self, address: str) -> str | None:
+        interface = self._network.interface_by_address.get(address)
         return None if interface is None else self._network.node(interface)
 
     def _path(self, flow: str, packet: Packet, used: Sequence[int], ways: Mapping[PathKey, Way]) -> int | None:
