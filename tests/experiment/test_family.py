@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -250,3 +251,37 @@ def test_a_wrong_family_metric(write: Write, old: str, new: str, message: str) -
     with pytest.raises(SpecError) as error:
         members(write(QUEUES.replace(old, new)))
     assert f"x.yaml:{message}" in str(error.value)
+
+
+SCALED = """\
+name: scaled/$s
+parameters: {s: [1, 3, 4], n: 2, at: {early: {time: 10ms}}}
+hosts: {a: {}, b: {}}
+links: {wire: {between: [a.eth0, b.eth0], rate: "${10mbit / s}", delay: "${at.time * s}"}}
+flows: {bulk: {from: a, to: b, parallel: "${n * s}", start: "${at.none * s}", app: {bulk: {bytes: "${1.5kB * n * s}"}}}}
+duration: ${1s * s}
+"""
+
+
+@pytest.mark.parametrize(("s", "rate_bps"), [(1, 10_000_000), (3, 3_333_333), (4, 2_500_000)])
+def test_products_scale_quantities_to_whole_units(write: Write, s: int, rate_bps: int) -> None:
+    data = {member.name: member for member in members(write(SCALED))}[f"scaled/{s}"].resolve().data
+    forward = data["links"][0]["forward"]
+    assert (forward["rate_bps"], forward["delay_ns"]) == (rate_bps, s * 10_000_000)
+    assert [flow["app"]["bytes"] for flow in data["flows"]] == 2 * s * [3000 * s]
+    assert data["duration_ns"] == s * 1_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("product", "problem"),
+    [
+        ("${10ms * 4ms}", "links.wire.delay: '4ms' has a unit"),
+        ("${10ms / 0}", "links.wire.delay: division by zero"),
+        ("${10ms * scale}", "links.wire.delay: unknown parameter 'scale'"),
+        ("${at * 2}", "links.wire.delay: 'early' is not a number"),
+        ("${n*2}", "links.wire.delay: a lone '$'"),
+    ],
+)
+def test_products_of_other_things_are_refused(write: Write, product: str, problem: str) -> None:
+    with pytest.raises(SpecError, match=re.escape(problem)):
+        members(write(SCALED.replace("${at.time * s}", product)))[0].resolve()

@@ -1,4 +1,6 @@
-"""References in a description: `$name` and `$name.field`, replaced by the values of parameters."""
+"""References in a description, replaced by the values of parameters: `$name`, `$name.field`, and products such as
+`${125mbit / scale}`.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,14 @@ from collections.abc import Mapping
 
 from mptcplab.document import FieldPath, Node, kind_of, wrong
 from mptcplab.experiment.base import nearest_hint
+from mptcplab.experiment.products import factors, product
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
-_REFERENCE = re.compile(rf"\$(?:(\$)|\{{({_NAME}(?:\.{_NAME})*)\}}|({_NAME}(?:\.{_NAME})*)|)")
-_WHOLE = re.compile(rf"\$(?:\{{({_NAME}(?:\.{_NAME})*)\}}|({_NAME}(?:\.{_NAME})*))")
+_DOTTED = rf"{_NAME}(?:\.{_NAME})*"
+# What stands in braces begins with a name, or is a product with an operator.
+_BRACED = rf"\{{({_DOTTED}|[^{{}}$]* [*/] [^{{}}$]*)\}}"
+_REFERENCE = re.compile(rf"\$(?:(\$)|{_BRACED}|({_DOTTED})|)")
+_WHOLE = re.compile(rf"\$(?:{_BRACED}|({_DOTTED}))")
 
 
 class Binding:
@@ -35,7 +41,8 @@ def substituted(tree: Node, bindings: Bindings) -> Node:
 def mentions(text: str) -> set[str]:
     """Returns the names of the parameters that a text refers to."""
     found = (match[2] or match[3] for match in _REFERENCE.finditer(text))
-    return {reference.partition(".")[0] for reference in found if reference}
+    names = (name for reference in found if reference for _, name in factors(reference))
+    return {name.partition(".")[0] for name in names if re.fullmatch(_DOTTED, name)}
 
 
 class _Substitution:
@@ -74,6 +81,8 @@ class _Substitution:
         return self._bindings[name]
 
     def _value(self, reference: str, path: FieldPath) -> Node | None:
+        if len(terms := factors(reference)) > 1:
+            return self._product(terms, path)
         name, *fields = reference.split(".")
         binding = self._binding(name, path)
         if not fields:
@@ -81,12 +90,32 @@ class _Substitution:
             return Node(binding.label, binding.node.source) if isinstance(binding.node.value, dict) else binding.node
         return binding.node.find(fields)
 
+    def _product(self, terms: list[tuple[str, str]], path: FieldPath) -> Node | None:
+        """Returns the product, or None to remove its key, if a value lacks the field that it uses."""
+        found = [
+            (operator, self._value(text, path) if re.fullmatch(_DOTTED, text) else Node(text, self._tree.source))
+            for operator, text in terms
+        ]
+        known = [(operator, node) for operator, node in found if node is not None]
+        if len(known) < len(found):
+            return None
+        try:
+            value = product([(operator, label_of(node)) for operator, node in known])
+        except ValueError as error:
+            raise wrong(self._tree, path, str(error), "a number, one with a unit at first: ${10s * scale}") from None
+        return Node(int(value) if value.isdigit() else value, known[0][1].source)
+
     def _inside(self, match: re.Match[str], path: FieldPath) -> str:
         if match[1]:
             return "$"
         reference = match[2] or match[3]
         if not reference:
-            raise wrong(self._tree, path, "a lone '$'", "$name, ${name}, or $$ for a plain $")
+            raise wrong(self._tree, path, "a lone '$'", "$name, ${name}, ${10s * name}, or $$ for a plain $")
+        if len(terms := factors(reference)) > 1:
+            found = self._product(terms, path)
+            if found is None:
+                raise wrong(self._tree, path, f"'${{{reference}}}' has a field that is not there", "a field of the value")
+            return label_of(found)
         name, _, rest = reference.partition(".")
         binding = self._binding(name, path)
         if not rest:

@@ -14,7 +14,7 @@ Schema: TypeAlias = "dict[str, Any]"
 _REFERENCE: Schema = {
     "type": "string",
     "pattern": r"\$",
-    "description": "a parameter: $name or $name.field, alone or inside a text",
+    "description": "a parameter: $name, $name.field or a product ${10s * name}, alone or inside a text",
 }
 _EXPERIMENTS: Schema = {
     "type": "array",
