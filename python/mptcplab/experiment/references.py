@@ -114,7 +114,7 @@ class _Substitution:
         if len(terms := factors(reference)) > 1:
             found = self._product(terms, path)
             if found is None:
-                raise wrong(self._tree, path, f"'${{{reference}}}' has a field that is not there", "a field of the value")
+                raise wrong(self._tree, path, f"'${{{reference}}}' has a field that is not there", "one that is")
             return label_of(found)
         name, _, rest = reference.partition(".")
         binding = self._binding(name, path)

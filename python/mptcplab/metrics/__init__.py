@@ -36,6 +36,7 @@ from mptcplab.metrics.statistics import (
     median,
     median_interval,
     rank_correlation,
+    share_interval,
 )
 from mptcplab.metrics.throughput import binned_rate, completion_time, counter_at, goodput, mean_rate, utilisation
 
@@ -77,6 +78,7 @@ __all__ = [
     "reordering_ratio",
     "rfc3550_jitter",
     "rfc3550_jitter_constant_gap",
+    "share_interval",
     "standing_apart",
     "unaffected_fraction",
     "utilisation",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from math import comb
+from math import comb, sqrt
 
 import numpy as np
 
@@ -31,6 +31,19 @@ def median_interval(values: Numbers, confidence: float = 0.95) -> tuple[float, f
     ordered = np.sort(np.asarray(values, dtype=np.float64))
     rank = _interval_rank(len(ordered), confidence)
     return median(ordered), float(ordered[rank]), float(ordered[-1 - rank])
+
+
+def share_interval(successes: int, n: int) -> tuple[float, float, float] | None:
+    """Returns the share of successes and its interval of 95 % (Wilson 1927); None without values.
+
+    The interval ends at 0 without a success and at 1 without a failure.
+    """
+    if n == 0:
+        return None
+    share, z = successes / n, 1.959964
+    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return share, max(0.0, middle - half) if successes else 0.0, min(1.0, middle + half) if successes < n else 1.0
 
 
 def _interval_rank(n: int, confidence: float) -> int:

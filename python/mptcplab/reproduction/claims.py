@@ -46,6 +46,10 @@ class Comparison(_Model):
     over: MeasureText | None = None
     #: Compares the rank correlation (Spearman) with this parameter over the experiments instead of the numbers.
     trend: str | None = None
+    #: Divides flow by flow, for the flows of a group, and takes the median of these ratios.
+    paired: bool = False
+    #: Compares the share of runs in which a quantity of 0 or 1 is 1, with its interval by Wilson.
+    share: bool = False
     #: The words or numbers of the paper; None if only the order counts.
     published: str | None = None
     unit: str = ""

@@ -13,8 +13,8 @@ from mptcplab.results.tables import Keep
 Json = dict[str, Any]
 #: Series of flows that quantities, figures and the fates of subflows use.
 OF_FLOWS = ("bytes_in_order", "out_of_order_bytes")
-OF_SUBFLOWS = ("bytes_received",)
-TOLD_OF_SUBFLOWS = ("bytes_sent", "stale", "backup", "alive", "rto_count")
+OF_SUBFLOWS = ("bytes_received", "rto_count")
+TOLD_OF_SUBFLOWS = ("bytes_sent", "stale", "backup", "alive")
 
 
 @dataclass(frozen=True)

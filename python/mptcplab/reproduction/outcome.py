@@ -13,7 +13,7 @@ from mptcplab.reproduction.arms import NAMES, Arm
 from mptcplab.reproduction.claims import Claim, Comparison
 from mptcplab.reproduction.notation import Measure
 from mptcplab.reproduction.observation import Observation
-from mptcplab.reproduction.quantities import measured
+from mptcplab.reproduction.quantities import measured, of_each_flow
 from mptcplab.reproduction.study import AS_DESCRIBED, Cell, Study, alternatives
 from mptcplab.reproduction.verdict import Judged, Kind, flips, judge, together
 from mptcplab.results import Absent
@@ -164,6 +164,8 @@ def _one(study: Study, observations: Observations, comparison: Comparison, cell:
     divisor = cell if over is None else study.cells[cell.arm, cell.variant, over]
     divisors, why_not = _divisors(comparison, divisor, _by_seed(observations, divisor))
     values, absent = _values(comparison.above, runs)
+    if comparison.paired:
+        return _paired(comparison, cell, over, runs, _by_seed(observations, divisor))
     if runs and all(run.busy for run in runs.values()):
         # Disturbed runs say nothing about the claim, not even that it cannot be tested.
         return Compared(comparison, cell.name, judge([], comparison.allowed), over, None, len(runs), absent)
@@ -172,8 +174,30 @@ def _one(study: Study, observations: Observations, comparison: Comparison, cell:
         return _cannot(comparison, cell.name, why_not, over)
     ratios = [_ratio(value, divisors[seed]) for seed, value in values.items() if seed in divisors]
     known = [ratio for ratio in ratios if ratio is not None]
-    judged = judge(known, comparison.allowed)
+    judged = judge(known, comparison.allowed, share=comparison.share)
     return Compared(comparison, cell.name, judged, over, without=len(runs) - len(known), why_without=absent)
+
+
+def _paired(
+    comparison: Comparison,
+    cell: Cell,
+    over: str | None,
+    runs: Mapping[int, Observation],
+    divisors: Mapping[int, Observation],
+) -> Compared:
+    """Compares the flows of a group one by one, and takes the median of their ratios in each seed."""
+    above, below = comparison.above, comparison.below or comparison.above
+    medians = []
+    for seed, run in runs.items():
+        if run.busy or seed not in divisors or divisors[seed].busy:
+            continue
+        beside = of_each_flow(below, divisors[seed])
+        ratios = [value / beside[flow] for flow, value in of_each_flow(above, run).items() if beside.get(flow)]
+        if ratios:
+            medians.append(metrics.median(ratios))
+    if not medians:
+        return _cannot(comparison, cell.name, f"no flow has {above.name} in both runs", over)
+    return Compared(comparison, cell.name, judge(medians, comparison.allowed), over, without=len(runs) - len(medians))
 
 
 def _other(comparison: Comparison, cell: Cell) -> str | None:

@@ -32,6 +32,14 @@ def measured(measure: Measure, observation: Observation) -> Value:
     return Absent(observation.absent.get(entity, {}).get(name, NO_SAMPLES)) if value is None else value
 
 
+def of_each_flow(measure: Measure, observation: Observation) -> dict[str, float]:
+    """Returns a metric of each flow of a group, by the names of the flows: ``flows.bulk.fct_s``."""
+    group, _, name = measure.name.rpartition(".")
+    flows = (flow for flow in observation.run.flows if f"flows.{flow}".startswith(f"{group}."))
+    found = {flow: observation.metrics.get(f"flows.{flow}", {}).get(name) for flow in flows}
+    return {flow: value for flow, value in found.items() if value is not None}
+
+
 def _mean_bps(run: RunData, start_s: float, end_s: float) -> Value:
     counter = run.in_order(_flow(run))
     mean = None if counter is None else metrics.mean_rate(counter.times_s, counter.values, start_s, end_s)
@@ -81,6 +89,13 @@ def _paths_used(run: RunData, start_s: float, end_s: float) -> Value:
     return float(len({addresses for addresses, (before, after) in grown if after > before}))
 
 
+def _timeouts(run: RunData, start_s: float, end_s: float) -> Value:
+    """Returns the number of retransmission timeouts of all subflows."""
+    counters = [run.samples.series(one.entity, "rto_count") for one in subflows_of(run, _flow(run))]
+    known = [np.interp([start_s, end_s], one.times_s, one.values) for one in counters if one is not None]
+    return float(sum(after - before for before, after in known)) if known else Absent(NO_SAMPLES)
+
+
 def _variation(rates: list[float]) -> float:
     return float(np.std(rates) / np.mean(rates)) if np.mean(rates) else float("inf")
 
@@ -117,6 +132,7 @@ QUANTITIES: dict[str, Callable[[RunData, float, float], Value]] = {
     "min_arrived_bps": _min_arrived_bps,
     "mean_arrived_bps": _mean_arrived_bps,
     "paths_used": _paths_used,
+    "timeouts": _timeouts,
     "variation": partial(_of_rates, _variation),
     "longest_pause_s": partial(_of_gaps, max),
     "jitter_s2": partial(_of_gaps, lambda gaps: float(np.var(gaps))),

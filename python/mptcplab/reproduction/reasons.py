@@ -32,6 +32,8 @@ WORDS = {
     "subflows_opened": "opened",
     "subflows_reused": "subflows used again",
     "connection_survived": "connection alive",
+    "connection_established": "connection established",
+    "timeouts": "timeouts",
     "paths_used": "paths that carry data",
 }
 
@@ -77,11 +79,15 @@ def what(one: Compared) -> str:
     """Returns what a comparison measures, without its experiment."""
     comparison = one.comparison
     named = _named(comparison.above)
+    if comparison.share:
+        return f"share of runs with {named}"
     if comparison.trend is not None:
         return f"rank correlation of {named} with {comparison.trend}"
     if comparison.below is None:
         return named
     beside = "" if one.over in (None, one.on) else f" of {one.over}"
+    if comparison.paired:
+        return f"{named} over that of the same flow{beside}"
     divisor = _named(comparison.below)
     return f"{named} over that{beside}" if divisor == named else f"{named} over {divisor}{beside}"
 

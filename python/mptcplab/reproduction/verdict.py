@@ -24,13 +24,14 @@ class Judged:
     provisional: bool
 
 
-def judge(values: Sequence[float], allowed: Range) -> Judged:
+def judge(values: Sequence[float], allowed: Range, *, share: bool = False) -> Judged:
     """Judges a comparison with one value per seed: reproduced if the whole interval is allowed, refuted
     if none of it is.
 
-    Below six values the interval is their range, and the verdict is provisional.
+    Below six values the interval is their range, and the verdict is provisional. With `share` the values are 0 or 1,
+    and the spread is that of the share of ones.
     """
-    spread = Spread.of(list(values))
+    spread = Spread.of_share(list(values)) if share else Spread.of(list(values))
     if spread is None or spread.n < FEWEST:
         return Judged("undecided", spread, provisional=True)
     provisional = spread.n < SMALLEST_SAMPLE

@@ -30,6 +30,12 @@ class Spread:
         found = metrics.median_interval(values)
         return None if found is None else cls(len(values), *found)
 
+    @classmethod
+    def of_share(cls, values: Sequence[float]) -> Spread | None:
+        """Returns the mean of values of 0 and 1 with its interval of 95 % by Wilson, or None without values."""
+        found = metrics.share_interval(sum(value == 1 for value in values), len(values))
+        return None if found is None else cls(len(values), *found)
+
     def scaled(self, factor: float) -> Spread:
         """Returns the spread in another unit. `factor` is positive."""
         return Spread(self.n, factor * self.median, factor * self.low, factor * self.high)
