@@ -20,14 +20,14 @@ from documentation import (
     command_lines,
     documented_commands,
 )
-from mptcplab.cli import app
+from mptcplab.cli import application
 from mptcplab.errors import MptcplabError
 from typer.testing import CliRunner
 
 
 def run(arguments: list[str]) -> tuple[int, str]:
     """Runs a command line and returns its exit status and its text."""
-    result = CliRunner().invoke(app, arguments)
+    result = CliRunner().invoke(application(), arguments)
     if isinstance(result.exception, MptcplabError):
         return result.exception.exit_status, str(result.exception)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
@@ -45,7 +45,7 @@ def options_of(command: Any) -> set[str]:
     ids=lambda value: " ".join(value) if isinstance(value, list) else value,
 )
 def test_documented_command_line_exists(where: str, arguments: list[str]) -> None:
-    program: Any = typer.main.get_command(app)
+    program: Any = typer.main.get_command(application())
     is_command = not arguments[0].startswith("-")
     assert not is_command or arguments[0] in program.commands, where
     # The words after -- are another program's.

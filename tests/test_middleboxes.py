@@ -8,14 +8,14 @@ import pytest
 from command_line import SHORT
 from middlebox_matrix import MIDDLEBOXES, PAGE, cells, row
 from mptcplab.catalogue import listing
-from mptcplab.cli import app
+from mptcplab.cli import application
 from typer.testing import CliRunner
 
 
 def test_show_says_what_stands_where(tmp_path: Path) -> None:
     description = tmp_path / "short.yaml"
     description.write_text(SHORT + "middleboxes: [{at: phone.wlan0, direction: leaving, insert_bytes: {after: 8kB}}]\n")
-    shown = CliRunner().invoke(app, ["show", str(description)]).output
+    shown = CliRunner().invoke(application(), ["show", str(description)]).output
     [line] = [line for line in shown.splitlines() if "insert_bytes" in line and "phone.wlan0" in line]
     assert "leaving" in line
     assert "after_bytes 8000" in line

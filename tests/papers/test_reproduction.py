@@ -18,7 +18,7 @@ import typer
 from command_line import mptcplab
 from jsonschema import Draft202012Validator
 from mptcplab.catalogue import catalogue, find
-from mptcplab.cli import app
+from mptcplab.cli import application
 from mptcplab.errors import MptcplabError, SpecError
 from mptcplab.metrics import rank_correlation
 from mptcplab.reproduction import Arm, Cell, Observation, Outcome, Study, apart, load, papers, rank, study, why
@@ -357,7 +357,7 @@ def test_what_is_asked_wrongly_is_told_before_anything_runs(tmp_path: Path, word
 # ---------------------------------------------------------------------------------------------
 
 REQUIREMENT = re.compile(r"\| (A[0-9]+) \| ([^|]+) \| ([^|]+) \|")
-COMMANDS: Any = typer.main.get_group(app).commands
+COMMANDS: Any = typer.main.get_group(application()).commands
 NEEDS = REQUIREMENT.findall((ROOT / "docs" / "papers" / f"{PAPER}.md").read_text(encoding="utf-8"))
 
 

@@ -10,31 +10,16 @@ from __future__ import annotations
 import gc
 import sys
 import traceback
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
 
 import typer
 
-from mptcplab.cli import (
-    bench_algorithm,
-    cc,
-    check,
-    clean,
-    compare,
-    doctor,
-    examples,
-    pcap,
-    proxy,
-    report,
-    reproduce,
-    run,
-    show,
-    sweep,
-)
-from mptcplab.cli import list as list_
 from mptcplab.cli.closed_pipe import heed_closed_pipe
 from mptcplab.errors import MptcplabError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from io import TextIOWrapper
 
 INTERRUPTED = 130
@@ -45,22 +30,29 @@ GARBAGE_OBJECTS = 100_000
 #: The error of typer for any wrong option or argument. Its name is public only in some versions.
 WrongUsage: type[Exception] = typer.BadParameter.__bases__[0]
 
-app = typer.Typer(
-    name="mptcplab",
-    help="A laboratory for Multipath TCP: describe hosts, links, flows and failures; run, view and compare them.",
-    epilog="Start here: mptcplab list; mptcplab show SPEC; mptcplab run SPEC; mptcplab report BUNDLE",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+#: The commands in the order of the help. Each has a module of its name.
+COMMANDS = (
+    *("run", "list", "examples", "show", "report", "compare", "sweep", "reproduce", "bench-algorithm"),
+    *("check", "pcap", "cc", "proxy", "doctor", "clean"),
 )
 
-COMMANDS = (
-    *(run, list_, examples, show, report, compare, sweep, reproduce, bench_algorithm),
-    *(check, pcap, cc, proxy, doctor, clean),
-)
-for command in COMMANDS:
-    app.command(command.__name__.rpartition(".")[2].replace("_", "-"), epilog=command.EXAMPLE)(command.command)
+
+def application(commands: Sequence[str] = COMMANDS) -> typer.Typer:
+    """Returns the command line with these commands."""
+    app = typer.Typer(
+        name="mptcplab",
+        help="A laboratory for Multipath TCP: describe hosts, links, flows and failures; run, view and compare them.",
+        epilog="Start here: mptcplab list; mptcplab show SPEC; mptcplab run SPEC; mptcplab report BUNDLE",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_options)
+    for name in commands:
+        module = import_module(f"mptcplab.cli.{name.replace('-', '_')}")
+        app.command(name, epilog=module.EXAMPLE)(module.command)
+    return app
 
 
 def _print_version(wanted: bool) -> None:
@@ -71,7 +63,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     context: typer.Context,
     _version: Annotated[
@@ -81,9 +72,13 @@ def _options(
     """Options before the command."""
     from mptcplab.cli.config import Config
 
-    commands = {name: _long_options(one) for name, one in vars(context.command)["commands"].items()}
-    context.obj = Config.read(commands)
+    context.obj = Config.read(_commands)
     context.default_map = context.obj.defaults
+
+
+def _commands() -> dict[str, dict[str, str]]:
+    """Returns the long options of all commands."""
+    return {name: _long_options(one) for name, one in typer.main.get_group(application()).commands.items()}
 
 
 def _long_options(command: Any) -> dict[str, str]:
@@ -104,6 +99,9 @@ def main() -> None:
     heed_closed_pipe()
     gc.set_threshold(GARBAGE_OBJECTS)
     try:
+        # All commands take a tenth of the time of a short one. Help, completion and wrong names need them.
+        asked = sys.argv[1:2]
+        app = application(asked if asked and asked[0] in COMMANDS else COMMANDS)
         status = app(prog_name="mptcplab", standalone_mode=False)
     except MptcplabError as error:
         _end(str(error), error.exit_status)

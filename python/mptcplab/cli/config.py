@@ -17,7 +17,7 @@ from mptcplab.backends import BACKENDS
 from mptcplab.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     #: The options of each command: the name of the parameter by that of the option.
     Commands = Mapping[str, Mapping[str, str]]
@@ -49,12 +49,15 @@ class Config:
     places: dict[tuple[str, str], str] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, commands: Commands) -> Config:
-        """Reads the files that exist. Raises UsageError for a key or value that is not allowed."""
+    def read(cls, commands: Callable[[], Commands]) -> Config:
+        """Reads the files that exist, and needs the commands only then. Raises UsageError for a key or value that is
+        not allowed.
+        """
         config = cls()
-        for file in (of_user(), HERE):
-            if file.is_file():
-                config._add(file, commands)
+        if files := [file for file in (of_user(), HERE) if file.is_file()]:
+            known = commands()
+            for file in files:
+                config._add(file, known)
         return config
 
     def _add(self, file: Path, commands: Commands) -> None:

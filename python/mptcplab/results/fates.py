@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mptcplab.results.recovery import repair_of
-from mptcplab.results.run_data import Happening, RunData
+from mptcplab.results.run_data import Happening, RunData, once_a_run
 from mptcplab.results.subflows import Subflow, before_it, carried, hit_by, subflows_of
 
 
@@ -31,6 +31,7 @@ class Fate:
     timeouts: float | None
 
 
+@once_a_run
 def fates(run: RunData, flow: str) -> list[Fate]:
     """Returns the fate of every subflow of a flow that was hit, for its first failure, in the order of the failures."""
     found = subflows_of(run, flow)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -79,18 +80,21 @@ class Samples:
             # Calls ``keep`` once for each series that exists. All pairs of names would be many
             # times as many.
             wanted = np.zeros(len(entities) * width, dtype=bool)
-            for one in np.flatnonzero(np.bincount(key)):
-                wanted[one] = keep(entities[one // width], metrics[one % width])
+            for there in np.flatnonzero(np.bincount(key)):
+                wanted[there] = keep(entities[there // width], metrics[there % width])
             rows = np.flatnonzero(wanted[key])
             key, times, values = key[rows], times[rows], values[rows]
         self._series: dict[str, dict[str, Series]] = {}
+        if len(entities) * width <= 1 << 16:
+            # Numpy sorts and compares them in a third of the time.
+            key = key.astype(np.uint16)
         order = np.argsort(key, kind="stable")
         key, times, values = key[order], times[order] / NANOS_PER_SECOND, values[order]
         # All readers share the arrays.
         times.flags.writeable = values.flags.writeable = False
-        starts = np.flatnonzero(np.diff(key, prepend=-1)).tolist()
-        for start, end in zip(starts, [*starts[1:], len(key)], strict=True):
-            one = key[start]
+        bounds = [0, *(np.flatnonzero(key[1:] != key[:-1]) + 1).tolist(), len(key)] if len(key) else []
+        for start, end in pairwise(bounds):
+            one = int(key[start])
             series = Series(times[start:end], values[start:end])
             self._series.setdefault(entities[one // width], {})[metrics[one % width]] = series
 
