@@ -10,6 +10,7 @@ use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
+use parquet::schema::types::ColumnPath;
 
 use super::TableError;
 use super::reader::Batches;
@@ -78,7 +79,11 @@ fn write(
     batches: impl IntoIterator<Item = Result<RecordBatch, TableError>>,
 ) -> Result<(), TableError> {
     let file = File::create(path).map_err(|error| TableError::io(path, error))?;
-    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY);
+    // Most sampled values differ. A dictionary of them would take a third of the time and save 3 %
+    // of the file.
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_column_dictionary_enabled(ColumnPath::from("value"), false);
     let failed = |error| TableError::parquet(path, error);
     let mut writer =
         ArrowWriter::try_new(file, schema, Some(properties.build())).map_err(failed)?;
