@@ -21,6 +21,7 @@ PAGES = sorted((ROOT / "docs").rglob("*.md"))
 TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]
 WITH_LINKS = [*TEXTS, ROOT / "SECURITY.md", ROOT / "CHANGELOG.md"]
 TUTORIAL = ROOT / "docs" / "tutorial.md"
+PATHS_UNDER_CONTROL = ROOT / "docs" / "guide" / "sdn.md"
 RESULTS = ROOT / "docs" / "guide" / "results.md"
 FROM_PYTHON = ROOT / "docs" / "guide" / "python.md"
 SWEEPING = ROOT / "docs" / "guide" / "sweeping.md"

@@ -12,6 +12,7 @@ import typer
 from documentation import (
     EXAMPLES,
     FROM_PYTHON,
+    PATHS_UNDER_CONTROL,
     RESULTS,
     SWEEPING,
     TUTORIAL,
@@ -54,7 +55,7 @@ def test_documented_command_line_exists(where: str, arguments: list[str]) -> Non
     assert options <= options_of(program.commands[arguments[0]] if is_command else program), where
 
 
-@pytest.mark.parametrize("page", [TUTORIAL, FROM_PYTHON], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [TUTORIAL, FROM_PYTHON, PATHS_UNDER_CONTROL], ids=lambda page: page.stem)
 def test_page_works_from_top_to_bottom(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").symlink_to(EXAMPLES)

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as Xml
 from mptcplab.units import Duration, Rate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     Resolved = Mapping[str, Any]
 
@@ -23,6 +23,11 @@ LINK_HEIGHT = 56
 NODE_WIDTH = 96
 NODE_HEIGHT = 40
 MARGIN = 24
+LEGEND_HEIGHT = 24
+PATH_WIDTH = 5
+
+#: The number of colours of paths in the style.
+PATH_COLOURS = 8
 
 STYLE = """
 .topology { --ink: #1a1a1a; --paper: #ffffff; --host: #dbe9f6; --node: #efe7d6; --soft: #667 }
@@ -33,7 +38,14 @@ STYLE = """
 .topology .node { fill: var(--node); stroke: var(--ink) }
 .topology .host { fill: var(--host) }
 .topology .link { fill: none; stroke: var(--soft); stroke-width: 1.5 }
+.topology .grouped { stroke: var(--ink); stroke-dasharray: 6 4 }
+.topology .path { fill: none; stroke-width: 5; stroke-linecap: round }
+.topology .path0 { stroke: #0072b2 } .topology .path1 { stroke: #d55e00 }
+.topology .path2 { stroke: #009e73 } .topology .path3 { stroke: #cc79a7 }
+.topology .path4 { stroke: #e69f00 } .topology .path5 { stroke: #56b4e9 }
+.topology .path6 { stroke: #8c6bb1 } .topology .path7 { stroke: #999999 }
 .topology text { fill: var(--ink); text-anchor: middle }
+.topology .key { text-anchor: start }
 .topology .detail { fill: var(--soft); font-size: 11px; paint-order: stroke; stroke: var(--paper); stroke-width: 4px }
 """
 
@@ -72,12 +84,17 @@ def as_text(experiment: Resolved) -> list[str]:
     return [*lines, f"... and {hidden} more links"] if hidden else lines
 
 
-def as_svg(experiment: Resolved) -> str:
-    """Returns the topology as an SVG document that follows the reader's light or dark scheme."""
+def as_svg(experiment: Resolved, *, paths: bool = False) -> str:
+    """Returns the topology as an SVG document that follows the reader's light or dark scheme.
+
+    With `paths` it has the paths of the first flow in colours, and links of shared-risk groups dashed.
+    """
     places = _places(experiment)
+    drawn = experiment["flows"][0]["paths"] if paths and experiment["flows"] else []
     width = max((x for x, _ in places.values()), default=0) + NODE_WIDTH / 2 + MARGIN
     lowest = max((y for _, y in places.values()), default=0)
-    height = lowest + max(_tallest_bundle(experiment), NODE_HEIGHT) / 2 + MARGIN
+    legend = lowest + max(_tallest_bundle(experiment), NODE_HEIGHT) / 2 + MARGIN
+    height = legend + len(drawn) * LEGEND_HEIGHT
     svg = Xml.Element(
         "svg",
         {
@@ -90,8 +107,11 @@ def as_svg(experiment: Resolved) -> str:
         },
     )
     Xml.SubElement(svg, "style").text = STYLE
-    _draw_links(svg, experiment, places)
+    _draw_links(svg, experiment, places, drawn)
     _draw_nodes(svg, experiment, places)
+    for number, path in enumerate(drawn):
+        told = f"{experiment['flows'][0]['id']}, path {number + 1}: {path['local']} to {path['remote']}"
+        _draw_key(svg, legend + number * LEGEND_HEIGHT, number, told)
     return Xml.tostring(svg, encoding="unicode")
 
 
@@ -180,20 +200,47 @@ def _bundles(experiment: Resolved) -> dict[tuple[str, str], list[Mapping[str, An
     return bundles
 
 
-def _draw_links(svg: Xml.Element, experiment: Resolved, places: Mapping[str, tuple[float, float]]) -> None:
+def _draw_links(
+    svg: Xml.Element,
+    experiment: Resolved,
+    places: Mapping[str, tuple[float, float]],
+    paths: Sequence[Mapping[str, Any]],
+) -> None:
+    grouped = {link for group in (experiment["control"] or {"srlg": []})["srlg"] for link in group["links"]}
     media = {medium["id"]: medium for medium in experiment["media"]}
     node_of = {interface["id"]: interface["node"] for interface in experiment["interfaces"]}
     for (a, b), links in _bundles(experiment).items():
         (ax, ay), (bx, by) = places[a], places[b]
         for index, link in enumerate(links):
             bend = (index - (len(links) - 1) / 2) * LINK_HEIGHT
-            middle_x, middle_y = (ax + bx) / 2, (ay + by) / 2 + bend
+            aside = _aside((ax, ay), (bx, by), places.values())
+            middle_x, middle_y = (ax + bx) / 2 - aside, (ay + by) / 2 + bend
             # The control point of a quadratic curve is twice as far out as the curve.
-            path = f"M {ax:.0f} {ay:.0f} Q {middle_x:.0f} {middle_y + bend:.0f} {bx:.0f} {by:.0f}"
-            Xml.SubElement(svg, "path", {"class": "link", "d": path})
+            path = f"M {ax:.0f} {ay:.0f} Q {middle_x - aside:.0f} {middle_y + bend:.0f} {bx:.0f} {by:.0f}"
+            over = [number for number, one in enumerate(paths) if link["id"] in {hop["link"] for hop in one["hops"]}]
+            for place, number in enumerate(over):
+                shift = (place - (len(over) - 1) / 2) * PATH_WIDTH
+                look = {"class": f"path path{number % PATH_COLOURS}", "transform": f"translate(0 {shift:.1f})"}
+                Xml.SubElement(svg, "path", {**look, "d": path})
+            is_grouped = bool(paths) and link["id"] in grouped
+            if is_grouped or not over:
+                Xml.SubElement(svg, "path", {"class": "link grouped" if is_grouped else "link", "d": path})
             _text(svg, middle_x, middle_y - 4, link["id"])
             _text(svg, middle_x, middle_y + 10, link_summary(link, media), "detail")
             _text(svg, middle_x, middle_y + 24, _ends(link, (ax, bx), a, node_of), "detail")
+
+
+def _aside(a: tuple[float, float], b: tuple[float, float], places: Iterable[tuple[float, float]]) -> float:
+    """Returns how far left of its ends the middle of a link is, so that it passes the nodes between them."""
+    between = sum(x == a[0] and min(a[1], b[1]) < y < max(a[1], b[1]) for x, y in places)
+    return between * 0.7 * NODE_WIDTH if a[0] == b[0] else 0
+
+
+def _draw_key(svg: Xml.Element, y: float, number: int, text: str) -> None:
+    """Draws the line of a path in the legend."""
+    line = {"class": f"path path{number % PATH_COLOURS}", "d": f"M {MARGIN} {y:.0f} h 32"}
+    Xml.SubElement(svg, "path", line)
+    Xml.SubElement(svg, "text", {"class": "key", "x": str(MARGIN + 40), "y": f"{y + 4:.0f}"}).text = text
 
 
 def _ends(link: Mapping[str, Any], xs: tuple[float, float], a: str, node_of: Mapping[str, str]) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 
 from mptcplab.cli.output import RESULTS, print_table
+from mptcplab.experiment.ways import limits, ways_of
 from mptcplab.picture import as_text
 from mptcplab.plots.marks import in_words
 from mptcplab.report.quantities import quantity
@@ -87,6 +88,34 @@ def print_ceilings(experiment: Mapping[str, Any]) -> None:
     ]
     print_table(("flow", "", "transport", "application", "ceiling", "paths"), rows, right=(4, 5))
     _print_hidden(len(experiment["flows"]))
+
+
+def print_paths(experiment: Mapping[str, Any]) -> None:
+    """Prints the way of each path, what it shares with other paths of its flow, and why there are no more ways."""
+    _title("paths")
+    rows = [
+        (
+            escape(flow["id"]) if way.number == 1 else "",
+            str(way.number),
+            f"{escape(way.local)} → {escape(way.remote)}",
+            "routers choose" if way.is_chosen else escape(" ".join(way.nodes)) or "direct",
+            quantity(way.rtt_ns / 1e9, "s"),
+            quantity(way.rate_bps, "bit/s"),
+            escape(", ".join(f"{link} with {_numbers(others)}" for link, others in way.shared.items())),
+            escape(", ".join(way.groups)),
+        )
+        for flow in experiment["flows"][:MOST_ROWS]
+        for way in ways_of(experiment, flow)
+    ]
+    columns = ("flow", "path", "", "over", "round trip", "rate", "shares", "groups")
+    print_table(columns, rows, right=(1, 4, 5))
+    _print_hidden(len(experiment["flows"]))
+    for flow, why in limits(experiment):
+        RESULTS.print(f"{flow}: {why}", markup=False, soft_wrap=True)
+
+
+def _numbers(paths: tuple[int, ...]) -> str:
+    return f"path{'s' if len(paths) > 1 else ''} {', '.join(map(str, paths))}"
 
 
 def print_schedule(experiment: Mapping[str, Any]) -> None:

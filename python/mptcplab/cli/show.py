@@ -21,35 +21,45 @@ def command(
     as_resolved: Annotated[
         bool, typer.Option("--resolved", help="Print the resolved form that back-ends read, as one JSON document.")
     ] = False,
-    svg: Annotated[Path | None, typer.Option(help="Write the topology as SVG into this file.")] = None,
+    paths: Annotated[
+        bool, typer.Option("--paths", help="Print the way of each path, and the cut that proves that no more exist.")
+    ] = False,
+    svg: Annotated[
+        Path | None,
+        typer.Option(help="Write the topology as SVG into this file; with --paths, with the paths of its first flow."),
+    ] = None,
 ) -> None:
     """Show what a description was resolved to.
 
     Prints the topology, middleboxes, payload capacities, the schedule, and every value with its origin.
     """
+    from mptcplab.cli.explained import print_paths
     from mptcplab.cli.output import REMARKS, print_json
     from mptcplab.cli.specs import resolved
 
     _, members = resolved([spec], settings)
     if svg is not None:
-        _write_svg(members, svg)
+        _write_svg(members, svg, paths=paths)
         REMARKS.print(f"wrote {svg}", style="dim", markup=False, soft_wrap=True)
     if as_resolved:
         experiments = [member.data for member in members]
         print_json(experiments[0] if len(experiments) == 1 else experiments)
         return
     for member in members:
-        _print(member)
+        if paths:
+            print_paths(member.data)
+        else:
+            _print(member)
 
 
-def _write_svg(members: list[Resolved], svg: Path) -> None:
+def _write_svg(members: list[Resolved], svg: Path, *, paths: bool) -> None:
     from mptcplab.cli.output import write_text
     from mptcplab.errors import UsageError
     from mptcplab.picture import as_svg
 
     if len(members) > 1:
         raise UsageError(f"--svg draws one experiment, and this SPEC has {len(members)}; name one of them")
-    write_text(svg, as_svg(members[0].data))
+    write_text(svg, as_svg(members[0].data, paths=paths))
 
 
 def _print(member: Resolved) -> None:

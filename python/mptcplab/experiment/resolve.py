@@ -429,7 +429,10 @@ class _Resolution:
         planned: list[schedule.Step] = []
         for number, event in enumerate(self._all_events):
             with at(self._tree, *self._place_of(number), event.action):
-                planned += schedule.steps(event, number, world)
+                steps = schedule.steps(event, number, world)
+            # A failure that a model made may last until the end, which undoes it.
+            is_made = number >= len(self._experiment.events)
+            planned += [step for step in steps if not is_made or step.at_ns < self._experiment.duration]
         self._check_times(planned)
         walked = list(self._walked(planned, world))
         return self._numbered(self._recovered(walked, world.switched))

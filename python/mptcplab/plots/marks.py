@@ -48,22 +48,34 @@ def are_alike(marks: Sequence[Mark], others: Sequence[Mark], within_s: float) ->
     )
 
 
+#: What happens to a link that goes down, by how it does.
+_LINK_DOWN = {"cut": "cut", "drop_rule": "interrupted by a rule", "port_down": "loses its ports"}
+
+_IN_WORDS = {
+    "interface_down": "down",
+    "interface_up": "up",
+    "link_up": "restored",
+    "address_remove": "loses its address",
+    "address_add": "gets its address",
+    "set_link": "changed",
+}
+
+
 def in_words(action: Json) -> str:
     """Describes an action in a few words."""
     what = action.get("interface") or action.get("link") or action.get("host", "")
-    words = {
-        "interface_down": "down",
-        "interface_up": "up",
-        "link_down": "cut",
-        "link_up": "restored",
-        "address_remove": "loses its address",
-        "address_add": "gets its address",
-        "set_link": "changed",
-        "exec": "runs " + " ".join(action.get("argv", [])),
-    }
-    if action["kind"] == "set_backup":
-        return f"{what} {'is' if action['on'] else 'is no longer'} backup"
-    return f"{what} {words.get(action['kind'], action['kind'])}".strip()
+    match action["kind"]:
+        case "link_down":
+            return f"{what} {_LINK_DOWN[action['by']]}"
+        case "set_backup":
+            return f"{what} {'is' if action['on'] else 'is no longer'} backup"
+        case "reroute":
+            way = " ".join(hop["link"] for hop in action["there"][1:-1])
+            return f"{action['flow']}, path {action['path'] + 1}, goes over {way}"
+        case "exec":
+            return f"{what} runs {' '.join(action['argv'])}"
+        case kind:
+            return f"{what} {_IN_WORDS.get(kind, kind)}".strip()
 
 
 def draw_marks(axes: Axes, marks: Sequence[Mark], look: Look, *, labels: bool = True) -> None:
