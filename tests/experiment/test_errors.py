@@ -168,7 +168,8 @@ REPLACED = [
     (
         "to: server",
         "to: server, transport: tcp, handshake: race",
-        "7:63: flows.bulk.handshake: 'handshake' has no effect on transport tcp; allowed: with mptcp",
+        "7:63: flows.bulk.handshake: 'handshake' has no effect on transport tcp; allowed: with mptcp; "
+        "'mptcp: false' of host client turns MPTCP off as well",
     ),
     (
         "client: {}",

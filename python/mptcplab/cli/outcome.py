@@ -8,6 +8,7 @@ import numpy as np
 from rich.markup import escape
 
 from mptcplab.cli.output import PROBLEMS, RESULTS, print_table
+from mptcplab.errors import first_few
 from mptcplab.report.grid import Grid
 from mptcplab.report.quantities import MISSING, interval, quantity
 from mptcplab.report.verdict import fell_back, offered_bps, substituted, user_code
@@ -79,12 +80,16 @@ def print_user_code(bundles: Sequence[Bundle]) -> None:
 
 
 def print_fallbacks(bundles: Sequence[Bundle]) -> None:
-    """Prints a line for each connection that fell back to TCP."""
+    """Prints a line for each way in which a connection fell back to TCP, with the runs in which it did."""
+    runs: dict[str, list[str]] = {}
     for bundle in bundles:
         for flow in bundle.record["flows"]:
             if flow.get("fallback"):
                 run = f"{bundle.record['experiment']}, seed {bundle.record['seed']}"
-                RESULTS.print(f"[yellow]fallback[/] {escape(f'{fell_back(flow)} ({run})')}", soft_wrap=True)
+                runs.setdefault(fell_back(flow), []).append(run)
+    for told, where in runs.items():
+        line = f"{told} ({first_few(where, '; ', most=1)})"
+        RESULTS.print(f"[yellow]fallback[/] {escape(line)}", soft_wrap=True)
 
 
 def print_flow_errors(bundles: Sequence[Bundle]) -> None:

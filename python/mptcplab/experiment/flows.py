@@ -360,11 +360,10 @@ class Flow(Model):
     def _settings_have_effect(self) -> Flow:
         for name, transports in MEANINGFUL.items():
             if name in self.model_fields_set and self.transport not in transports:
-                raise described(
-                    f"'{name}' has no effect on transport {self.transport}",
-                    f"with {' or '.join(transports)}",
-                    field=name,
-                )
+                ways = f"with {' or '.join(transports)}"
+                if self.transport == "tcp":
+                    ways += f"; 'mptcp: false' of host {self.from_ or 'NAME'} turns MPTCP off as well"
+                raise described(f"'{name}' has no effect on transport {self.transport}", ways, field=name)
         if self.app.kind == CHOOSES_ITS_CC and "cc" in self.model_fields_set:
             raise described(
                 f"'cc' has no effect on a {CHOOSES_ITS_CC}: a program asks for its own, or has its host's default",
