@@ -16,7 +16,7 @@ use crate::applications::traffic::why_refused;
 use crate::kernel::congestion::{self, RunControls};
 use crate::kernel::path_manager::PathManagers;
 use crate::network::first_hop;
-use crate::switches::daemons;
+use crate::switches::{self, daemons};
 use crate::{Hosts, Userspace};
 
 /// The path managers that a program can be over netlink, and their parameters.
@@ -164,6 +164,10 @@ pub(crate) fn check_plans(experiment: &Experiment) -> Vec<Missing> {
             why: why_refused(experiment, flow)?,
         })
     }));
+    missing.extend(experiment.events.iter().filter_map(|event| {
+        let place = format!("events.{}", event.id);
+        switches::check_action(experiment, &place, &event.action)
+    }));
     missing.extend(Hosts::check(experiment).err().map(|error| Missing {
         feature: "network".to_owned(),
         why: error.to_string(),
@@ -234,7 +238,9 @@ pub fn check(experiment: &Experiment, own_stack: Option<&Registry>) -> Vec<Missi
 /// Returns what cannot be done of an action that is injected during a run.
 pub(crate) fn check_action(experiment: &Experiment, action: &Action) -> Vec<Missing> {
     let capabilities = Kernel::of_this_machine().capabilities();
-    Capabilities::new(&capabilities).check_action(experiment, "action", action)
+    let mut missing = Capabilities::new(&capabilities).check_action(experiment, "action", action);
+    missing.extend(switches::check_action(experiment, "action", action));
+    missing
 }
 
 /// Returns whether this thread has all of these capabilities.

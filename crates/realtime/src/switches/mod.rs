@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use experiment::capabilities::Missing;
 use experiment::resolved::{Action, Control, Experiment, LinkDownBy, RerouteBy};
 use experiment::run::RunRecord;
 use experiment::samples::metrics::Group;
@@ -262,6 +263,28 @@ impl Switches {
             rules: std::mem::take(&mut self.rules),
         })
     }
+}
+
+/// Returns why an action at `place` cannot be carried out: a controller of the user takes no
+/// commands.
+pub(crate) fn check_action(
+    experiment: &Experiment,
+    place: &str,
+    action: &Action,
+) -> Option<Missing> {
+    let control = experiment.control.as_ref();
+    let is_foreign = control.is_some_and(|control| control.command.is_some());
+    let is_command = matches!(
+        action,
+        Action::Reroute {
+            by: RerouteBy::Description,
+            ..
+        }
+    );
+    (is_foreign && is_command).then(|| Missing {
+        feature: format!("{place}: reroute"),
+        why: "a controller of your own takes no commands: leave `control.command` out".to_owned(),
+    })
 }
 
 /// The files that a controller reads.

@@ -26,25 +26,25 @@ def message(kind, body=b"", transaction=1):
     return struct.pack("!BBHI", 4, kind, 8 + len(body), transaction) + body
 
 
-def flow_mod(source, destination, port):
+def flow_mod(source, destination, port, own=()):
     kind, fields = (0x0800, (11, 12)) if source.version == 4 else (0x86DD, (26, 27))
-    parts = [(5, struct.pack("!H", kind)), (fields[0], source.packed), (fields[1], destination.packed)]
+    parts = [(5, struct.pack("!H", kind)), (fields[0], source.packed), (fields[1], destination.packed), *own]
     match = b"".join(struct.pack("!HBB", 0x8000, number << 1, len(value)) + value for number, value in parts)
     match = struct.pack("!HH", 1, 4 + len(match)) + match
     match += bytes(-len(match) % 8)
     output = struct.pack("!HH4xHHIH6x", 4, 24, 0, 16, port, 0)
-    head = struct.pack("!QQBBHHHIIIH2x", 0x6D70, 0, 0, 0, 0, 0, 100, 0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
+    head = struct.pack("!QQBBHHHIIIH2x", 0x6D70, 0, 0, 0, 0, 0, 200 if own else 100, 0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
     return message(14, head + match + output)
 
 
-def entries(local, remote, hops):
+def entries(local, remote, hops, own=()):
     ends = [(LINKS[h["link"]]["a"], LINKS[h["link"]]["b"])[:: 1 if h["direction"] == "forward" else -1] for h in hops]
     for _, departure in zip(ends, ends[1:]):
         if departure[0] in PORTS:
             for source in ADDRESSES[local]:
                 for destination in ADDRESSES[remote]:
                     if source.version == destination.version:
-                        yield PORTS[departure[0]][0], flow_mod(source, destination, PORTS[departure[0]][1])
+                        yield PORTS[departure[0]][0], flow_mod(source, destination, PORTS[departure[0]][1], own)
 
 
 def of_path(path, there, back):
@@ -53,9 +53,20 @@ def of_path(path, there, back):
 
 
 def all_entries():
-    for path in (path for flow in EXPERIMENT["flows"] for path in flow["paths"]):
-        back = [{"link": h["link"], "direction": OTHER[h["direction"]]} for h in reversed(path["hops"])]
-        yield from of_path(path, path["hops"], back)
+    first = {}
+    for index, flow in enumerate(EXPERIMENT["flows"]):
+        udp = flow["transport"] == "udp"
+        to_acceptor, from_acceptor = (
+            ((10, bytes([17 if udp else 6])), (field, struct.pack("!H", 5001 + index)))
+            for field in ((16, 15) if udp else (14, 13))
+        )
+        for path in flow["paths"]:
+            back = [{"link": h["link"], "direction": OTHER[h["direction"]]} for h in reversed(path["hops"])]
+            if first.setdefault((path["local"], path["remote"]), path["hops"]) == path["hops"]:
+                yield from of_path(path, path["hops"], back)
+            else:
+                yield from entries(path["local"], path["remote"], path["hops"], to_acceptor)
+                yield from entries(path["remote"], path["local"], back, from_acceptor)
 
 
 def read(connection, length):

@@ -5,7 +5,12 @@
 mod description;
 mod networks;
 
-use std::path::Path;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+use std::{env, fs};
 
 use experiment::algorithms::Registry;
 use experiment::resolved::Experiment;
@@ -147,7 +152,7 @@ fn ports_that_go_down_and_up_carry_again_and_the_controller_is_not_told() {
     resolved["duration_ns"] = json!(600 * MILLISECOND);
     resolved["events"] = outage("s0-s1", "port_down", 200 * MILLISECOND, 200 * MILLISECOND);
     let (summary, latest) = run(&resolved);
-    assert_eq!(summary.control.unwrap().controller.reactions, []);
+    assert!(summary.control.unwrap().controller.reactions.is_empty());
     let probe = &latest["probes.bulk"];
     assert!(probe["sent"] - probe["answered"] > 150.0, "{probe:?}");
     assert!(probe["answered"] > 250.0, "{probe:?}");
@@ -201,8 +206,8 @@ fn a_reroute_moves_the_packets_of_a_path_and_one_of_the_recovery_is_left_to_the_
 #[ignore = "needs root"]
 fn traffic_goes_on_without_its_controller_and_the_record_has_its_end() {
     let mut resolved = probed();
-    resolved["duration_ns"] = json!(500 * MILLISECOND);
-    let script = "python3 \"$0\" ours & until grep -q 19FD /proc/net/tcp; do sleep 0.01; done; sleep 0.5; kill -9 $!; exit 7";
+    resolved["duration_ns"] = json!(6000 * MILLISECOND);
+    let script = "exec 3<&0; python3 \"$0\" ours <&3 & sleep 4; kill -9 $!; exit 7";
     let resolved = resolved.to_string();
     let experiment = Experiment::from_json(&resolved).unwrap();
     let command = [vec!["sh".to_owned(), "-c".to_owned(), script.to_owned()], controller(&[])[1..].to_vec()].concat();
@@ -242,4 +247,157 @@ fn a_hundred_switches_with_two_hundred_links_are_verified() {
     let (summary, latest) = run(&resolved);
     assert_eq!(summary.control.unwrap().controller.ended_ns, None);
     assert_eq!(latest.keys().filter(|name| name.starts_with("switches.")).count(), 100);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn flows_between_the_same_addresses_are_verified_and_sent_over_their_own_links() {
+    let mut resolved = two_ways();
+    resolved["duration_ns"] = json!(1000 * MILLISECOND);
+    let template = resolved["flows"][0].clone();
+    let around = template["paths"][1]["hops"].clone();
+    let flow = |id: &str, transport: &str, is_direct: bool, app: Value| {
+        let mut flow = template.clone();
+        flow["id"] = json!(id);
+        flow["transport"] = json!(transport);
+        flow["app"] = app;
+        for field in ["cc", "scheduler", "path_manager"] {
+            flow[field] = json!([]);
+        }
+        if transport == "tcp" {
+            flow["cc"] = json!(["cubic"]);
+        }
+        flow["paths"].as_array_mut().unwrap().truncate(1);
+        if !is_direct {
+            let mut hops = around.clone();
+            hops[0]["link"] = json!("a.eth0");
+            hops[3]["link"] = json!("b.eth0");
+            flow["paths"][0]["hops"] = hops;
+            flow["paths"][0]["rtt_ns"] = json!(8 * MILLISECOND);
+        }
+        flow
+    };
+    let cbr = || json!({"kind": "cbr", "rate_bps": 2_000_000, "size_bytes": 1000, "duration_ns": null});
+    let bulk = || json!({"kind": "bulk", "bytes": 500_000, "duration_ns": null});
+    resolved["flows"] = json!([
+        flow("direct", "udp", true, cbr()),
+        flow("around", "udp", false, cbr()),
+        flow("stream", "tcp", false, bulk()),
+    ]);
+    let (summary, latest) = run(&resolved);
+    let wire = |link: &str| latest[&format!("links.{link}.forward")]["wire_bytes"];
+    let of_flow = |flow: usize| summary.flows[flow].bytes as f64;
+    assert_eq!(summary.flows[2].bytes, 500_000, "{:?}", summary.flows[2]);
+    assert!(wire("s0-s1") < 1.2 * of_flow(0), "{} {:?}", wire("s0-s1"), summary.flows);
+    assert!(wire("s2-s1") > of_flow(1) + of_flow(2), "{} {:?}", wire("s2-s1"), summary.flows);
+}
+
+/// The environment variable that a test sets for its child process: the place of its temporary
+/// files. Without it, `victim` does nothing.
+const VICTIM: &str = "MPTCPLAB_TEST_VICTIM";
+
+/// Returns the processes that have this text in their command line.
+fn processes_with(text: &str) -> Vec<(u32, String)> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let found = entries.filter_map(|entry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let line = fs::read(entry.path().join("cmdline")).ok()?;
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        line.contains(text).then_some((pid, line))
+    });
+    found.collect()
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let since = Instant::now();
+    while !is_so() {
+        assert!(since.elapsed() < Duration::from_secs(20), "waiting for {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn victim() {
+    if env::var_os(VICTIM).is_none() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let mut run = start(&probed(), directory.path()).unwrap();
+    println!("\nstanding");
+    let _ = run.advance(Nanos::MAX);
+    thread::sleep(Duration::from_secs(60));
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_killed_run_leaves_only_its_directory_and_the_next_run_removes_that() {
+    let place = tempfile::tempdir().unwrap();
+    let scratch = || -> Vec<PathBuf> {
+        let entries = fs::read_dir(place.path()).unwrap().flatten();
+        let paths = entries.map(|entry| entry.path());
+        paths.filter(|path| path.to_string_lossy().contains("mptcplab-switches-")).collect()
+    };
+    let start_victim = || {
+        let mut victim = Command::new(env::current_exe().unwrap())
+            .args(["--ignored", "--exact", "victim", "--nocapture"])
+            .env(VICTIM, "1")
+            .env("TMPDIR", place.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(victim.stdout.take().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap() == "standing"));
+        victim
+    };
+    let mut victim = start_victim();
+    let [left] = &scratch()[..] else {
+        panic!("{:?}", scratch());
+    };
+    let path = left.to_string_lossy().into_owned();
+    // The database server, the switch daemon and the controller.
+    assert!(processes_with(&path).len() >= 3, "{:?}", processes_with(&path));
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    wait_until("the end of its programs", || processes_with(&path).is_empty());
+    assert!(left.exists());
+    let mut next = start_victim();
+    assert!(!left.exists());
+    assert_eq!(scratch().len(), 1);
+    next.kill().unwrap();
+    next.wait().unwrap();
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_switch_daemon_that_is_killed_ends_the_run_with_its_name_and_nothing_is_left() {
+    let mut resolved = probed();
+    resolved["duration_ns"] = json!(10_000 * MILLISECOND);
+    let directory = tempfile::tempdir().unwrap();
+    let mut run = start(&resolved, directory.path()).unwrap();
+    assert!(!run.advance(100 * MILLISECOND).unwrap());
+    let own = format!("mptcplab-switches-{}-", std::process::id());
+    let daemons = processes_with(&own);
+    let daemon = daemons.iter().find(|(_, line)| line.contains("ovs-vswitchd"));
+    let (pid, _) = daemon.expect("the daemon");
+    Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
+    let why = run.advance(Nanos::MAX).unwrap_err().to_string();
+    assert!(why.contains("Open vSwitch ended with signal: 9"), "{why}");
+    drop(run);
+    assert!(processes_with(&own).is_empty());
+}
+
+#[test]
+#[ignore = "needs root"]
+fn two_runs_at_once_do_not_meet() {
+    let directories = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let mut resolved = probed();
+    resolved["duration_ns"] = json!(300 * MILLISECOND);
+    let runs = directories.each_ref().map(|one| start(&resolved, one.path()).unwrap());
+    for mut run in runs {
+        let _ = run.advance(Nanos::MAX).unwrap();
+        let probe = run.latest()["probes.bulk"].clone();
+        assert!(probe["answered"] > 100.0, "{probe:?}");
+        run.finish().unwrap();
+    }
 }

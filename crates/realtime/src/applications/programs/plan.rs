@@ -218,6 +218,10 @@ pub(super) fn check(experiment: &Experiment) -> Vec<Missing> {
             missing.extend(not_installed(argv.first().map(String::as_str), feature));
         }
     }
+    let control = experiment.control.as_ref();
+    let command = control.and_then(|control| control.command.as_ref()?.first());
+    let place = || "control.command".to_owned();
+    missing.extend(not_installed(command.map(String::as_str), place));
     missing
 }
 

@@ -1,6 +1,7 @@
 //! Verifies that the network that was built is the described one.
 
 mod echo;
+mod knock;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

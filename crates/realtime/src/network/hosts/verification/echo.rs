@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use experiment::addressing::port_of_flow;
-use experiment::resolved::{Direction, Experiment, Flow, HopDirection, Link, Loss, Path, Transport};
+use experiment::resolved::{
+    Direction, Experiment, Flow, FlowEnd, HopDirection, Host, Install, Link, Loss, Path, Stack, Transport,
+};
 use experiment::time::Nanos;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
@@ -15,6 +18,7 @@ use rustix::io::Errno;
 
 use super::super::addresses::Family;
 use super::super::{Hosts, in_one_thread};
+use super::knock::Knock;
 use super::name_of;
 use crate::LiveError;
 
@@ -28,7 +32,7 @@ const SLACK_NS: Nanos = 10_000_000;
 const AT_ONCE: usize = 64;
 
 /// Attempts until a path is given up.
-const ATTEMPTS: u32 = 30;
+pub(super) const ATTEMPTS: u32 = 30;
 
 /// How long a controller of the user may take until its entries are there. It does not say.
 const PATIENCE_WITH_CONTROLLER: Duration = Duration::from_secs(5);
@@ -76,11 +80,16 @@ struct Message {
 /// Names the first path, in order of declaration, along which no echo came back or none within the
 /// described time.
 pub(super) fn verify(hosts: &Hosts, experiment: &Experiment) -> Result<(), LiveError> {
-    let mut probes = probes(hosts, experiment);
+    let (mut probes, knocks) = probes(hosts, experiment);
+    exchange(hosts, &mut probes)?;
+    knocks.iter().try_for_each(Knock::verify)
+}
+
+fn exchange(hosts: &Hosts, probes: &mut [Probe]) -> Result<(), LiveError> {
     if probes.is_empty() {
         return Ok(());
     }
-    let sockets = Sockets::open(hosts, &probes)?;
+    let sockets = Sockets::open(hosts, probes)?;
     loop {
         // Takes the first paths that have not succeeded yet.
         let wanting: Vec<usize> = (0..probes.len())
@@ -101,27 +110,45 @@ pub(super) fn verify(hosts: &Hosts, experiment: &Experiment) -> Result<(), LiveE
             }
         }
         for (at, from, message) in sockets.receive(next.saturating_duration_since(now))? {
-            sockets.handle(at, from, &message, &mut probes)?;
+            sockets.handle(at, from, &message, probes)?;
         }
     }
 }
 
-/// Tells which flows have entries of their own at switches under control, because an earlier flow
-/// between the same addresses takes other links.
-#[derive(Default)]
-struct Owners<'a> {
-    /// The links of the first path between two addresses.
-    links: BTreeMap<[IpAddr; 2], Vec<&'a str>>,
+/// By what switches under control tell the packets of a path from those of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Distinction {
+    Addresses,
+    /// An earlier flow between the same addresses takes other links.
+    Port,
+    /// An earlier path of the flow has the same addresses and other links. Only subflows differ.
+    Subflow,
 }
 
-impl<'a> Owners<'a> {
-    fn has_own_entries(&mut self, mut ends: [IpAddr; 2], path: &'a Path) -> bool {
+/// The links of the first path between two addresses, of all flows and of each.
+#[derive(Default)]
+struct Distinctions<'a> {
+    of_all: BTreeMap<[IpAddr; 2], Vec<&'a str>>,
+    of_flow: BTreeMap<(&'a str, [IpAddr; 2]), Vec<&'a str>>,
+}
+
+impl<'a> Distinctions<'a> {
+    fn of(&mut self, flow: &'a Flow, mut ends: [IpAddr; 2], path: &'a Path) -> Distinction {
         let mut links: Vec<&str> = path.hops.iter().map(|hop| hop.link.as_str()).collect();
         if ends[0] > ends[1] {
             ends.reverse();
             links.reverse();
         }
-        *self.links.entry(ends).or_insert_with(|| links.clone()) != links
+        let of_flow = self.of_flow.entry((&flow.id, ends));
+        let of_flow = of_flow.or_insert_with(|| links.clone());
+        let of_all = self.of_all.entry(ends).or_insert_with(|| links.clone());
+        if *of_flow != links {
+            Distinction::Subflow
+        } else if *of_all != links {
+            Distinction::Port
+        } else {
+            Distinction::Addresses
+        }
     }
 }
 
@@ -131,9 +158,11 @@ fn port_at_acceptor(experiment: &Experiment, flow: &Flow) -> u16 {
     index.and_then(port_of_flow).unwrap_or(PORT)
 }
 
-fn probes(hosts: &Hosts, experiment: &Experiment) -> Vec<Probe> {
+/// Returns the echoes, and the connections for paths along which no echo over UDP goes.
+fn probes(hosts: &Hosts, experiment: &Experiment) -> (Vec<Probe>, Vec<Knock>) {
     let mut asked = BTreeSet::new();
-    let mut owners = Owners::default();
+    let mut distinctions = Distinctions::default();
+    let mut knocks = Vec::new();
     let control = experiment.control.as_ref();
     let patience = match control.is_some_and(|control| control.command.is_some()) {
         true => PATIENCE_WITH_CONTROLLER,
@@ -151,16 +180,24 @@ fn probes(hosts: &Hosts, experiment: &Experiment) -> Vec<Probe> {
         let Some((source, destination)) = addresses else {
             continue;
         };
-        let port = match owners.has_own_entries([source, destination], path) {
-            false => PORT,
-            // Its entries match the port of TCP, which an echo over UDP does not have.
-            true if flow.transport != Transport::Udp => continue,
-            true => port_at_acceptor(experiment, flow),
+        let way = Way::new(hosts, experiment, path);
+        let expected_ns = (way.shortest_ns, way.longest_ns + SLACK_NS);
+        let port = match distinctions.of(flow, [source, destination], path) {
+            Distinction::Addresses => PORT,
+            Distinction::Port => port_at_acceptor(experiment, flow),
+            Distinction::Subflow => continue,
         };
+        if way.chance < SMALLEST_CHANCE {
+            continue;
+        }
+        if port != PORT && flow.transport != Transport::Udp {
+            let ends = [(&flow.from, source), (&flow.to, destination)];
+            knocks.extend(knock(hosts, experiment, (flow, path), ends, expected_ns));
+            continue;
+        }
         let source = SocketAddr::new(source, PORT);
         let destination = SocketAddr::new(destination, port);
-        let way = Way::new(hosts, experiment, path);
-        if way.chance < SMALLEST_CHANCE || !asked.insert((source, destination)) {
+        if !asked.insert((source, destination)) {
             continue;
         }
         probes.push(Probe {
@@ -169,7 +206,7 @@ fn probes(hosts: &Hosts, experiment: &Experiment) -> Vec<Probe> {
             source,
             destination,
             patience,
-            expected_ns: (way.shortest_ns, way.longest_ns + SLACK_NS),
+            expected_ns,
             made: Instant::now(),
             sent: Vec::new(),
             best_ns: None,
@@ -177,7 +214,39 @@ fn probes(hosts: &Hosts, experiment: &Experiment) -> Vec<Probe> {
             refused: None,
         });
     }
-    probes
+    (probes, knocks)
+}
+
+/// Returns the connection that verifies a path of a flow over TCP. Returns `None` if the userspace
+/// stack would have to answer, which does not run yet, or if entries come with the first packet.
+fn knock(
+    hosts: &Hosts,
+    experiment: &Experiment,
+    (flow, path): (&Flow, &Path),
+    mut ends: [(&String, IpAddr); 2],
+    expected_ns: (Nanos, Nanos),
+) -> Option<Knock> {
+    // A reactive controller would take it for the first subflow of the flow.
+    let control = experiment.control.as_ref()?;
+    if control.install == Install::Reactive {
+        return None;
+    }
+    let is_ours = |host: &Host| host.stack == Stack::Userspace;
+    let mut hosts_of_flow = experiment.hosts.iter();
+    if hosts_of_flow.any(|host| is_ours(host) && [&flow.from, &flow.to].contains(&&host.id)) {
+        return None;
+    }
+    if flow.opened_by == FlowEnd::To {
+        ends.reverse();
+    }
+    let [(opener, source), (_, acceptor)] = ends;
+    Some(Knock {
+        path: name_of(flow, path),
+        namespace: Arc::clone(hosts.namespace(opener)),
+        source,
+        destination: SocketAddr::new(acceptor, port_at_acceptor(experiment, flow)),
+        expected_ns,
+    })
 }
 
 /// What the description says about an echo along a path.
@@ -313,7 +382,7 @@ impl Probe {
     }
 }
 
-fn milliseconds(ns: Nanos) -> String {
+pub(super) fn milliseconds(ns: Nanos) -> String {
     format!("{:.3} ms", ns as f64 / 1e6)
 }
 
