@@ -37,7 +37,7 @@ ALLOWED: dict[str, set[str]] = {
     "recorded": {"errors", "experiment", "resolved_versions", "_core"},
     "catalogue_index": set(),
     "catalogue": {"catalogue_index", "backends", "callers", "consent", "errors", "experiment", "recorded"},
-    "results": {"algorithms", "callers", "errors", "metrics", "resolved_versions", "units", "_core"},
+    "results": {"algorithms", "callers", "errors", "metrics", "recovery", "resolved_versions", "units", "_core"},
     "plots": {"results", "metrics", "errors", "sweep"},
     "signals": set(),
     "captures": {"errors", "signals", "_core"},
@@ -66,7 +66,7 @@ ALLOWED: dict[str, set[str]] = {
         "results",
         "runner",
     },
-    "families": {"experiment", "recorded", "results"},
+    "families": {"errors", "experiment", "recorded", "results"},
     "interactive": {
         "card",
         "catalogue",

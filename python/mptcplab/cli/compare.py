@@ -34,6 +34,9 @@ from mptcplab.cli.options import (
 
 if TYPE_CHECKING:
     from mptcplab.cli.bundles import Selection
+    from mptcplab.experiment import Member
+    from mptcplab.families import Json
+    from mptcplab.recorded import Recorded
     from mptcplab.results import Bundle
 
 EXAMPLE = (
@@ -102,7 +105,7 @@ def command(
         print_bundles(_selected(what, selection))
         return
     with rights(allow=allow_programs, root=root_programs):
-        bundles = _bundles(what, selection, on.split(","), settings, seed, repeat, out, jobs, native=native)
+        members, bundles = _bundles(what, selection, on.split(","), settings, seed, repeat, out, jobs, native=native)
 
     from rich.markup import escape
 
@@ -116,10 +119,12 @@ def command(
         outages_of,
         table_of,
     )
+    from mptcplab.report.members import members_grids
     from mptcplab.results import agreement, summary
 
     agreed = agreement(bundles, band)
-    write_text(report, comparison_page(bundles, agreed))
+    families = members_grids(_over_families(members, bundles), bundles)
+    write_text(report, comparison_page(bundles, agreed, families))
     if exporter is not None:
         write_figures(exporter, comparison_drawings(bundles), bundles, quiet=as_json or form is not None)
     if as_json:
@@ -133,6 +138,7 @@ def command(
     shown = [
         by_metric(grid),
         outages_of(arms, intervals=False),
+        *(table for _, table in families),
         *((metrics_grid(agreed), shares_grid(agreed)) if agreed else ()),
     ]
     for table_shown in shown:
@@ -157,8 +163,11 @@ def _bundles(
     jobs: int | None,
     *,
     native: bool,
-) -> list[Bundle]:
-    """Returns the bundles of the given directories and of the SPECs. Runs that are not done are run."""
+) -> tuple[list[Member | Recorded], list[Bundle]]:
+    """Returns the experiments of the SPECs, and their bundles after those of the directories. Runs that are not done
+    are run.
+    """
+    from mptcplab import families
     from mptcplab.cli.progress import progress
     from mptcplab.cli.specs import overrides
     from mptcplab.runner import execute, plan_on
@@ -166,12 +175,29 @@ def _bundles(
 
     specs = [word for word in what if not Path(word).is_dir()]
     members = arms_by_value(specs, split_settings(overrides(settings))) if specs else []
-    experiments = [member.resolve().data for member in members]
+    resolved = [member.resolve() for member in members]
+    families.check(list(zip(members, resolved, strict=True)))
+    experiments = [one.data for one in resolved]
     here = _selected(what, selection)
     work = plan_on(backends if experiments else [], experiments, seed=seed, repeat=repeat, out=out, native=native)
     with progress(work) as observer:
         done = execute(work, observer, workers=jobs)
-    return [*here, *done]
+    return members, [*here, *done]
+
+
+def _over_families(members: list[Member | Recorded], bundles: list[Bundle]) -> dict[str, list[Json]]:
+    """Returns the metrics over the families of the SPECs by back-end; none if a member has several variants."""
+    from mptcplab import families
+
+    names = [member.name for member in members]
+    if len(set(names)) < len(names):
+        return {}
+    of_members = [bundle for bundle in bundles if bundle.record["experiment"] in names]
+    backends = dict.fromkeys(bundle.record["backend"] for bundle in of_members)
+    return {
+        backend: families.evaluate(members, [one for one in of_members if one.record["backend"] == backend])
+        for backend in backends
+    }
 
 
 def _selected(what: list[str], selection: Selection) -> list[Bundle]:

@@ -10,6 +10,7 @@ from rich.markup import escape
 from mptcplab.cli.output import PROBLEMS, RESULTS, print_table
 from mptcplab.errors import first_few
 from mptcplab.report.grid import Grid
+from mptcplab.report.members import OF_MEMBERS, members_grids
 from mptcplab.report.quantities import MISSING, interval, quantity
 from mptcplab.report.verdict import fell_back, offered_bps, substituted, user_code
 from mptcplab.results import Spread
@@ -123,19 +124,25 @@ def print_expectations(bundles: Sequence[Bundle]) -> None:
         RESULTS.print(f"{len(verdicts) - len(failed)} of {len(verdicts)} expectations held")
 
 
-def print_family_metrics(entries: Sequence[Json]) -> None:
-    """Prints the ratios, best values and crossings of the families that were run."""
+def print_family_metrics(entries: Sequence[Json], bundles: Sequence[Bundle]) -> None:
+    """Prints the metrics of the families that were run: a table of the members, best values and crossings."""
     if not entries:
         return
-    RESULTS.print()
-    rows = [(escape(entry["id"]), escape(_subject(entry)), *_family_values(entry)) for entry in entries]
-    print_table(("family metric", "", "value", "interval"), rows, right=(2, 3))
+    for _, grid in members_grids({"": entries}, bundles):
+        RESULTS.print()
+        print_table(grid.heads, [[escape(cell) for cell in row] for row in grid.rows], right=grid.numeric)
+    of_members = [entry for entry in entries if entry["kind"] in OF_MEMBERS]
+    for line in dict.fromkeys(f"{entry['id']}: {entry['why']}" for entry in of_members if entry["why"]):
+        RESULTS.print(escape(line), soft_wrap=True)
+    others = [entry for entry in entries if entry not in of_members]
+    rows = [(escape(entry["id"]), escape(_subject(entry)), *_family_values(entry)) for entry in others]
+    if rows:
+        RESULTS.print()
+        print_table(("family metric", "", "value", "interval"), rows, right=(2, 3))
     RESULTS.print()
 
 
 def _subject(entry: Json) -> str:
-    if entry["kind"] == "ratio":
-        return str(entry["experiment"])
     verb = "is largest at" if entry["kind"] == "argmax" else "cross at"
     return f"{entry['metric'].replace(' ', ' and ')} {verb} {entry['over']} ="
 

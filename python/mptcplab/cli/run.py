@@ -79,8 +79,7 @@ def command(
     from mptcplab.results import summary
     from mptcplab.runner import execute, plan
 
-    for member, experiment in zip(members, experiments, strict=True):
-        families.check(member, experiment)
+    families.check(list(zip(members, experiments, strict=True)))
     data = [experiment.data for experiment in experiments]
     with rights(allow=allow_programs, root=root_programs):
         work = plan(data, on, seed=seed, repeat=repeat, out=out, fresh=fresh)
@@ -155,7 +154,7 @@ def _show(bundles: list[Bundle], over_families: list[Json], reused: int) -> None
     print_not_done(bundles)
     if len(bundles) == 1 and bundles[0].record["result"] is not None:
         print_chart(bundles[0])
-    print_family_metrics(over_families)
+    print_family_metrics(over_families, bundles)
     print_expectations(bundles)
     if reused:
         print_remark(f"done already: {reused} of {len(bundles)} (--fresh runs all again)")

@@ -10,17 +10,29 @@ from mptcplab.document import Node, kind_of, wrong
 from mptcplab.experiment.base import Model, Name, described, nearest_hint, one_of
 from mptcplab.experiment.validation import validated
 
-Kind = Literal["ratio", "argmax", "crossover"]
-KINDS: tuple[Kind, ...] = ("ratio", "argmax", "crossover")
+Kind = Literal["ratio", "difference", "value", "argmax", "crossover"]
+KINDS: tuple[Kind, ...] = ("ratio", "difference", "value", "argmax", "crossover")
+# Kinds with a value for each member, and those of them that need a reference.
+OF_MEMBERS: tuple[Kind, ...] = ("ratio", "difference", "value")
+_TO_A_REFERENCE: tuple[Kind, ...] = ("ratio", "difference")
 
 
 class FamilyMetric(Model):
-    """A metric over the members of a family: exactly one of `ratio`, `argmax` and `crossover`."""
+    """A metric over the members of a family: exactly one of `ratio`, `difference`, `value`, `argmax` and
+    `crossover`."""
 
     id: Name
     """Name in results."""
     ratio: str | None = Field(
         None, description="this metric, divided by that of the reference member", examples=["flows.bulk.goodput_bps"]
+    )
+    difference: str | None = Field(
+        None,
+        description="this metric, less that of the reference member",
+        examples=["flows.bulk.bytes_in_order"],
+    )
+    value: str | None = Field(
+        None, description="this metric itself, for the table of the members", examples=["events.cut.gap_s"]
     )
     argmax: str | None = Field(
         None,
@@ -44,9 +56,9 @@ class FamilyMetric(Model):
     @model_validator(mode="after")
     def _one_kind(self) -> FamilyMetric:
         kind = one_of(self, list(KINDS), "a family metric")
-        if kind == "ratio" and self.over is not None:
-            raise described("'over' has no effect on ratio", "argmax and crossover with over", field="over")
-        if kind != "ratio" and self.over is None:
+        if kind in OF_MEMBERS and self.over is not None:
+            raise described(f"'over' has no effect on {kind}", "argmax and crossover with over", field="over")
+        if kind not in OF_MEMBERS and self.over is None:
             raise described(f"{kind} needs 'over'", "over: PARAMETER")
         return self
 
@@ -76,5 +88,7 @@ def _check(family: Node, place: int, metric: FamilyMetric, taken: list[str]) -> 
         problem = f"unknown parameter '{metric.over}'{nearest_hint(metric.over, known)}"
         raise wrong(family, ("family", place, "over"), problem, ", ".join(known) or "declare it under parameters")
     # `reference: null` is accepted, because `--set` writes it if it removes the reference member.
-    if metric.kind == "ratio" and family.child("reference") is None:
-        raise wrong(family, ("family", place, "ratio"), "needs a reference", "reference: {PARAMETER: VALUE} beside it")
+    if metric.kind in _TO_A_REFERENCE and family.child("reference") is None:
+        raise wrong(
+            family, ("family", place, metric.kind), "needs a reference", "reference: {PARAMETER: VALUE} beside it"
+        )

@@ -174,10 +174,10 @@ def _reroute(event: Event, world: World) -> Action:
     flow, number = world.flow(event.reroute or ""), (event.path or 1) - 1
     if number >= len(flow["paths"]):
         raise described(f"flow {flow['id']} has no path {number + 1}", f"1 to {len(flow['paths'])}", field="path")
-    if world.switched is None or (key := (flow["id"], number)) not in world.switched.ends:
+    if world.switched is None or (key := (flow["id"], number)) not in world.switched.whole.ends:
         raise described(f"path {number + 1} of flow {flow['id']} goes over no OpenFlow switches", field="path")
     try:
-        way = explicit(world.switched.graph, *world.switched.ends[key], event.over or [])
+        way = explicit(world.switched.graph, *world.switched.whole.ends[key], event.over or [])
     except SpecError as error:
         raise described(error.problem, error.allowed, field="over") from None
     return world.switched.reroute(key, both_directions(way), "description")

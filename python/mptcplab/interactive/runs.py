@@ -158,8 +158,7 @@ def run(
         experiments = [experiments]
     described = list(experiments)
     resolved = [resolve(each) if isinstance(each, Experiment) else each.resolve() for each in described]
-    for each, form in zip(described, resolved, strict=True):
-        families.check(each, form)
+    families.check(list(zip(described, resolved, strict=True)))
     with consent.policy("allow" if allow_programs else "refuse"):
         jobs = plan([form.data for form in resolved], on, seed=seed, repeat=repeat, out=Path(out))
     return Runs(execute(jobs, Nobody()), [each for each in described if not isinstance(each, Experiment)])

@@ -15,6 +15,7 @@ from mptcplab.recovery.ip_preinstalled import IpPreinstalled
 from mptcplab.recovery.ip_reactive import IpReactive
 from mptcplab.recovery.none import NoRecovery
 from mptcplab.recovery.optical import Optical
+from mptcplab.recovery.resolved import ends_of, links_of, network_of, reserved_bps
 from mptcplab.recovery.strategy import (
     PORT_STATUS_NS,
     Detour,
@@ -66,5 +67,9 @@ __all__ = [
     "Rerouting",
     "Strategy",
     "both_directions",
+    "ends_of",
+    "links_of",
+    "network_of",
+    "reserved_bps",
     "strategy",
 ]

@@ -39,15 +39,18 @@ AS_DESCRIBED = "as described"
 Arms = dict[str, list[Bundle]]
 
 
-def comparison_page(bundles: Sequence[Bundle], agreement: Json | None = None) -> str:
+def comparison_page(
+    bundles: Sequence[Bundle], agreement: Json | None = None, families: Sequence[tuple[str, Grid]] = ()
+) -> str:
     """The comparison of finished runs as HTML; the first arm is what ratios are taken to.
 
-    ``agreement``: how far their back-ends agree, as ``results.agreement`` tells it.
+    ``agreement``: how far their back-ends agree, as ``results.agreement`` tells it. ``families``: the tables of their
+    families, as ``members_grids`` makes them.
 
     Runs of one experiment on one back-end are repetitions of one arm. Raises UsageError below two arms, and
     BundleError for a bundle that is not done or is damaged.
     """
-    return page_of(arms_of(bundles), {str(bundle.path): bundle.load() for bundle in bundles}, agreement)
+    return page_of(arms_of(bundles), {str(bundle.path): bundle.load() for bundle in bundles}, agreement, families)
 
 
 def arms_of(bundles: Sequence[Bundle]) -> Arms:
@@ -169,7 +172,9 @@ def _flows_of_runs(runs: Iterable[RunData]) -> list[str]:
     return list(dict.fromkeys(flow for run in runs for flow in run.flows))[:MOST_FLOWS]
 
 
-def page_of(arms: Arms, data: dict[str, RunData], agreement: Json | None = None) -> str:
+def page_of(
+    arms: Arms, data: dict[str, RunData], agreement: Json | None = None, families: Sequence[tuple[str, Grid]] = ()
+) -> str:
     """Returns the comparison from its arms and the data of each bundle by path."""
     flows = _flows_of_runs(data.values())
     smallest = min(len(bundles) for bundles in arms.values())
@@ -184,6 +189,7 @@ def page_of(arms: Arms, data: dict[str, RunData], agreement: Json | None = None)
         pictures=[Picture.of(drawing) for drawing in _drawings(arms, data)],
         table_of_arms=table_of(arms, flows),
         outages=outages_of(arms),
+        families=families,
         agreement=agreement,
         agreement_of_metrics=metrics_grid(agreement) if agreement else None,
         agreement_of_shares=shares_grid(agreement) if agreement else None,

@@ -1,6 +1,6 @@
 """Results: the metric table, tables, bundles, expectations, aggregates and the summary document."""
 
-from mptcplab.results.aggregates import Crossing, Spread, aggregates, argmax, crossover, ratio, spread
+from mptcplab.results.aggregates import Crossing, Spread, aggregates, argmax, crossover, difference, ratio, spread
 from mptcplab.results.agreement import COMPARED, agreement, share_of_links
 from mptcplab.results.arrivals import arrived, capacity_steps, tells_only_order
 from mptcplab.results.bundle import (
@@ -73,6 +73,7 @@ __all__ = [
     "check",
     "check_metric",
     "crossover",
+    "difference",
     "digest",
     "done_beside",
     "done_bundles",

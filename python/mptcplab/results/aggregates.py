@@ -82,6 +82,12 @@ def ratio(bundles: Sequence[Bundle], reference: Sequence[Bundle], entity: str, m
     return Spread.of([above[seed] / below[seed] for seed in above if below.get(seed)])
 
 
+def difference(bundles: Sequence[Bundle], reference: Sequence[Bundle], entity: str, metric: str) -> Spread | None:
+    """Returns the metric of a member less that of the reference, seed by seed, or None if no seed has both."""
+    above, below = _by_seed(bundles, entity, metric), _by_seed(reference, entity, metric)
+    return Spread.of([above[seed] - below[seed] for seed in above if seed in below])
+
+
 def argmax(members: Sequence[Sequence[Bundle]], over: str, entity: str, metric: str) -> tuple[Any, Spread] | None:
     """Returns the value of `over` with the largest median, and that median, or None. Raises UsageError."""
     found = [(_parameter(member, over), spread(member, entity, metric)) for member in members if member]

@@ -8,7 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from mptcplab import metrics
+from mptcplab import metrics, recovery
+from mptcplab.errors import NotAllowed
 from mptcplab.results.flow_metrics import FlowView, fct_s, goodput_bps
 from mptcplab.results.run_data import Absent, RunData, Value
 
@@ -109,6 +110,18 @@ def _total_goodput(run: RunData) -> Value:
     return sum(value for value in goodputs if not isinstance(value, Absent)) if goodputs else Absent("there is no flow")
 
 
+def _capacity_reserved(run: RunData) -> Value:
+    control = run.resolved["control"]
+    if control is None:
+        return Absent("no switch is under control")
+    asked = control["recovery"]
+    try:
+        strategy = recovery.strategy(asked["strategy"], asked["parameters"], run.resolved["user_code"])
+    except NotAllowed as error:
+        return Absent(str(error))
+    return recovery.reserved_bps(run.resolved, strategy)
+
+
 LINK_METRICS: dict[str, Callable[[EntityView], Value]] = {
     "dropped_packets": dropped_packets,
     "wire_rate_bps": wire_rate_bps,
@@ -129,6 +142,7 @@ RUN_METRICS: dict[str, Callable[[RunData], Value]] = {
     "jain_index": lambda run: jain_index(run, tuple(run.flows)),
     "flows_completed": lambda run: float(sum(not isinstance(fct_s(FlowView(run, flow)), Absent) for flow in run.flows)),
     "duration_s": lambda run: run.end_s,
+    "capacity_reserved_bps": _capacity_reserved,
     "connections": lambda run: float(
         sum(
             run.flows[flow]["transport"] == "mptcp" and result.get("established_ns") is not None

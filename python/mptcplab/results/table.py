@@ -298,6 +298,8 @@ _RUN = [
     _m("run", "jain_index", "", "derived", "Jain's index over the goodputs of all flows; a connection is one flow, whatever its number of subflows", papers="jain_index"),
     _m("run", "flows_completed", "flows", "derived", "finite flows that delivered all their data"),
     _m("run", "duration_s", "s", "derived", "time at which the run ended: when all flows had ended, or at the duration of the description"),
+    _m("run", "capacity_reserved_bps", "bit/s", "derived",
+       "capacity that the recovery below the transport keeps free, on all links together; a unit of it is the rate of the narrowest link between switches on the paths"),
     _m("run", "connections", "connections", "derived", "MPTCP connections established", papers="mptcp_connections"),
     _m("run", "tokens", "tokens", "counter", "number of different connection tokens", awaits=CAPTURE, papers="tokens"),
     _m("run", "add_addr_seen", "options", "counter", "ADD_ADDR options in the captures (RFC 8684 section 3.4.1)", awaits=CAPTURE,
@@ -312,6 +314,8 @@ _RUN = [
 _FAMILY = [
     _m("family", "ratio", "", "derived", "metric of a member / metric of the reference member: medians over the runs, with seeds paired for the interval",
        papers="ratio; fct_ratio_mptcp_over_tcp per flow"),
+    _m("family", "difference", "", "derived", "metric of a member - metric of the reference member, in the unit of the metric: medians over the runs, with seeds paired for the interval"),
+    _m("family", "value", "", "derived", "metric of a member, in its own unit: median over the runs"),
     _m("family", "argmax", "", "derived", "value of the parameter at which the median of a metric is largest", papers="argmax_N"),
     _m("family", "crossover", "", "derived", "value of the parameter at which the medians of two metrics cross; interval: the two neighbouring values", papers="crossover_value"),
     _m("family", "friendliness", "", "derived", "goodput of TCP that competes with MPTCP / goodput of TCP that competes with TCP (>= 1: no harm)", awaits=NESTED_RUNS),
