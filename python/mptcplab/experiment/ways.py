@@ -62,7 +62,7 @@ def limits(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if switched is None:
         return
     for flow in data["flows"]:
-        ends = switched.ends.get((flow["id"], 0))
+        ends = switched.whole.ends.get((flow["id"], 0))
         if ends is not None and ends[0] != ends[1]:
             cut = _cut(switched, ends)
             noun = "one edge-disjoint way" if len(cut) == 1 else f"{len(cut)} edge-disjoint ways"
