@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mptcplab.backends import backend
 from mptcplab.errors import SpecError
-from mptcplab.experiment import Experiment, members, parse_action, resolve
+from mptcplab.experiment import Experiment, members, parse_action, parse_actions, resolve
 
 MS = 1_000_000
 
@@ -151,6 +152,27 @@ def test_an_injected_reroute_is_the_same_action() -> None:
     )
     action = parse_action("reroute: bulk, over: [uk, x5, de]", resolve(experiment))
     assert [hop["link"] for hop in action["there"]][1:-1] == ["x5-uk", "x5-de"]
+
+
+def test_an_injected_outage_ends_by_itself(tmp_path: Path) -> None:
+    experiment = Experiment.model_validate(
+        {
+            "name": "x",
+            "topology": {"geant5": {"rate": "5mbit"}},
+            "flows": {"call": {"from": "h-uk", "to": "h-de", "transport": "udp", "app": {"cbr": {"rate": "1mbit"}}}},
+            "duration": "3s",
+        }
+    )
+    resolved = resolve(experiment)
+    run = backend("sim").start(resolved.data, seed=1, directory=tmp_path)
+    actions = parse_actions("outage: uk-de, for: 250ms, by: drop_rule", resolved)
+    assert [after_ns for after_ns, _ in actions] == [0, 250 * MS]
+    for tick in run.samples():
+        if tick.time_ns == 1000 * MS:
+            for after_ns, action in actions:
+                run.inject_later(action, after_ns)
+    happened = [(event["actual_ns"] // MS, event["action"]["kind"]) for event in run.result()["events"]]
+    assert happened == [(1000, "link_down"), (1250, "link_up")]
 
 
 def test_an_error_model_makes_the_same_events_for_the_same_draw() -> None:

@@ -76,6 +76,9 @@ class Run(Protocol):
     def inject(self, action: Mapping[str, Any]) -> dict[str, Any]:
         """Applies an action of the resolved form now and returns the recorded event."""
 
+    def inject_later(self, action: Mapping[str, Any], after_ns: int) -> None:
+        """Applies an action of the resolved form after a time of the run, while `samples` drives it."""
+
     def stop(self, reason: str) -> None:
         """Ends the run early."""
 

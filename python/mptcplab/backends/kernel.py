@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mptcplab import _core, callers, consent
 from mptcplab.backends import PRIVILEGES, Capability, Tick, user_code
+from mptcplab.backends.later import Later
 from mptcplab.backends.refusal import refusal
 from mptcplab.behaviours import presets
 from mptcplab.errors import PrivilegeError, RunFailed, Unsupported
@@ -48,6 +49,7 @@ class KernelRun:
         )
         self._step_ns: int = min(experiment["measure"]["every_ns"], HEED_STOP_NS)
         self._state = "running"
+        self._later = Later()
 
     @property
     def state(self) -> str:
@@ -55,13 +57,15 @@ class KernelRun:
 
     def samples(self) -> Iterator[Tick]:
         while self._state == "running":
+            for action in self._later.due(self._live.now_ns):
+                self.inject(action)
             if self._advance():
                 self._state = "ended"
             yield Tick(self._live.now_ns, self._live.latest)
 
     def _advance(self) -> bool:
         try:
-            return bool(_told(self._live.advance, self._live.now_ns + self._step_ns))
+            return bool(_told(self._live.advance, self._later.until(self._live.now_ns + self._step_ns)))
         except RunFailed as failure:
             # The engine has not answered. A user-defined hook may block it.
             if where := user_code.interrupt_hooks():
@@ -71,6 +75,9 @@ class KernelRun:
     def inject(self, action: Mapping[str, Any]) -> dict[str, Any]:
         event: dict[str, Any] = json.loads(_told(self._live.inject, json.dumps(action)))
         return event
+
+    def inject_later(self, action: Mapping[str, Any], after_ns: int) -> None:
+        self._later.add(self._live.now_ns + after_ns, action)
 
     def stop(self, reason: str) -> None:  # noqa: ARG002  (the bundle records the reason)
         self._state = "stopped"

@@ -53,6 +53,9 @@ class ProgramRun:
     def inject(self, action: Mapping[str, Any]) -> dict[str, Any]:
         raise Unsupported(self._program.name, [(f"action {action['kind']}", "injected actions need --on sim")])
 
+    def inject_later(self, action: Mapping[str, Any], after_ns: int) -> None:  # noqa: ARG002
+        self.inject(action)
+
     def stop(self, reason: str) -> None:  # noqa: ARG002  (the bundle records the reason)
         self._state = "stopped"
 

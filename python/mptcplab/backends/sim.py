@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mptcplab import _core
 from mptcplab.backends import OWN_CLASS, Capability, Tick, user_code
+from mptcplab.backends.later import Later
 from mptcplab.backends.refusal import refusal
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class SimulatedRun:
         self._advance = user_code.Watched(self._simulation).advance if classes else self._simulation.advance
         self._every_ns: int = experiment["measure"]["every_ns"]
         self._state = "running"
+        self._later = Later()
 
     @property
     def state(self) -> str:
@@ -32,13 +34,18 @@ class SimulatedRun:
 
     def samples(self) -> Iterator[Tick]:
         while self._state == "running":
-            if self._advance(self._simulation.now_ns + self._every_ns):
+            for action in self._later.due(self._simulation.now_ns):
+                self.inject(action)
+            if self._advance(self._later.until(self._simulation.now_ns + self._every_ns)):
                 self._state = "ended"
             yield Tick(self._simulation.now_ns, self._simulation.latest)
 
     def inject(self, action: Mapping[str, Any]) -> dict[str, Any]:
         event: dict[str, Any] = json.loads(self._simulation.inject(json.dumps(action)))
         return event
+
+    def inject_later(self, action: Mapping[str, Any], after_ns: int) -> None:
+        self._later.add(self._simulation.now_ns + after_ns, action)
 
     def stop(self, reason: str) -> None:  # noqa: ARG002  (the bundle records the reason)
         self._state = "stopped"

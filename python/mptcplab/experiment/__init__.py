@@ -21,7 +21,7 @@ from mptcplab.experiment.flows import (
     Video,
 )
 from mptcplab.experiment.hosts import Behaviour, Host, Interface, NetworkNode
-from mptcplab.experiment.inject import parse_action
+from mptcplab.experiment.inject import parse_action, parse_actions
 from mptcplab.experiment.links import GilbertElliott, Link, Loss, Medium, Queue
 from mptcplab.experiment.load import Member, load, members
 from mptcplab.experiment.measure import Measure, ProbeSettings, Vary
@@ -65,5 +65,6 @@ __all__ = [
     "load",
     "members",
     "parse_action",
+    "parse_actions",
     "resolve",
 ]

@@ -16,22 +16,41 @@ def parse_action(words: str | Mapping[str, object], resolved: Resolved, now_ns: 
     """Parses an action such as `down: client.wlan0` or `set: wifi, delay: 20ms`, at `now_ns` of the
     experiment.
 
-    Raises SpecError if the text is wrong, or if it stands for several actions (a list, a handover, a
-    sequence).
+    Raises SpecError if the text is wrong, or if it stands for several actions (a list, an outage, a
+    handover, a sequence), which `parse_actions` returns.
     """
     tree = _tree(words)
-    event = validated(Event, Node({"at": Node("0s", tree.source), **tree.mapping}, tree.source))
+    actions = _parsed(tree, resolved, now_ns)
+    if len(actions) != 1:
+        raise wrong(tree, (_event(tree).action,), f"stands for {len(actions)} actions", "one action at a time")
+    return actions[0][1]
+
+
+def parse_actions(
+    words: str | Mapping[str, object], resolved: Resolved, now_ns: int = 0
+) -> list[tuple[int, Action]]:
+    """Parses an action that may stand for several, such as `outage: wifi, for: 100ms`.
+
+    Returns each with the time in ns after the first. Raises SpecError if the text is wrong.
+    """
+    return _parsed(_tree(words), resolved, now_ns)
+
+
+def _parsed(tree: Node, resolved: Resolved, now_ns: int) -> list[tuple[int, Action]]:
     world = schedule.World.of(_links_at(resolved, now_ns))
+    walk = schedule.Walk(world)
     with at(tree):
-        steps = schedule.steps(event, 0, world)
-    if len(steps) != 1:
-        raise wrong(tree, (event.action,), f"stands for {len(steps)} actions", "one action at a time")
-    step = steps[0]
-    # Whether an interface is up now is known only to the back-end.
-    if step.action["kind"] != "set_link":
-        return step.action
-    with at(tree):
-        return schedule.Walk(world).take(step) or step.action
+        steps = schedule.in_order(schedule.steps(_event(tree), 0, world))
+        return [(step.at_ns, _complete(step, walk)) for step in steps]
+
+
+def _complete(step: schedule.Step, walk: schedule.Walk) -> Action:
+    """Returns the action of a step. Whether an interface is up now is known only to the back-end."""
+    return walk.take(step) or step.action if step.action["kind"] == "set_link" else step.action
+
+
+def _event(tree: Node) -> Event:
+    return validated(Event, Node({"at": Node("0s", tree.source), **tree.mapping}, tree.source))
 
 
 def _tree(words: str | Mapping[str, object]) -> Node:
