@@ -44,6 +44,8 @@ const OPENFLOW: &str = "127.0.0.1:6653";
 const OPENFLOW_PORT: u16 = 6653;
 /// How long a controller may take until it has connected and installed its entries.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a daemon that closed its sockets may take until it has ended.
+const PATIENCE_FOR_END: Duration = Duration::from_millis(200);
 /// The time between two looks at what is awaited.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
@@ -243,10 +245,15 @@ impl Switches {
 
     /// Adds why a switch does not answer, if its daemon has ended.
     fn explained(&mut self, error: LiveError) -> LiveError {
-        match self.daemons.failure() {
-            Some(why) => LiveError::Failed(why),
-            None => error,
+        let since = Instant::now();
+        // Its sockets close before its end is known.
+        while since.elapsed() < PATIENCE_FOR_END {
+            if let Some(why) = self.daemons.failure() {
+                return LiveError::Failed(why);
+            }
+            thread::sleep(LOOK_EVERY);
         }
+        error
     }
 
     /// Ends counting and controller.

@@ -74,7 +74,14 @@ fn received(latest: &Latest, switch: &str) -> f64 {
 fn every_path_of_a_full_mesh_is_verified_with_the_entries_of_a_controller_of_the_user() {
     let mut resolved = geant5();
     resolved["control"]["command"] = json!(controller(&[]));
-    resolved["duration_ns"] = json!(300 * MILLISECOND);
+    resolved["duration_ns"] = json!(1000 * MILLISECOND);
+    for flow in resolved["flows"].as_array_mut().unwrap() {
+        flow["transport"] = json!("udp");
+        flow["app"] = json!({"kind": "cbr", "rate_bps": 100_000, "size_bytes": 100, "duration_ns": null});
+        for field in ["cc", "scheduler", "path_manager"] {
+            flow[field] = json!([]);
+        }
+    }
     let (summary, latest) = run(&resolved);
     let control = summary.control.unwrap();
     assert_eq!(control.controller.ended_ns, None, "{control:?}");
@@ -278,7 +285,7 @@ fn flows_between_the_same_addresses_are_verified_and_sent_over_their_own_links()
         flow
     };
     let cbr = || json!({"kind": "cbr", "rate_bps": 2_000_000, "size_bytes": 1000, "duration_ns": null});
-    let bulk = || json!({"kind": "bulk", "bytes": 500_000, "duration_ns": null});
+    let bulk = || json!({"kind": "bulk", "bytes": null, "duration_ns": null});
     resolved["flows"] = json!([
         flow("direct", "udp", true, cbr()),
         flow("around", "udp", false, cbr()),
@@ -287,7 +294,7 @@ fn flows_between_the_same_addresses_are_verified_and_sent_over_their_own_links()
     let (summary, latest) = run(&resolved);
     let wire = |link: &str| latest[&format!("links.{link}.forward")]["wire_bytes"];
     let of_flow = |flow: usize| summary.flows[flow].bytes as f64;
-    assert_eq!(summary.flows[2].bytes, 500_000, "{:?}", summary.flows[2]);
+    assert!(of_flow(2) > 100_000.0, "{:?}", summary.flows[2]);
     assert!(wire("s0-s1") < 1.2 * of_flow(0), "{} {:?}", wire("s0-s1"), summary.flows);
     assert!(wire("s2-s1") > of_flow(1) + of_flow(2), "{} {:?}", wire("s2-s1"), summary.flows);
 }
