@@ -30,21 +30,24 @@ class Fabric:
         self.folder = folder
         self._environment = os.environ | {name: str(folder) for name in ("OVS_RUNDIR", "OVS_DBDIR", "OVS_LOGDIR")}
         #: Processes that hold the namespaces: of the switches, and of each host.
-        self._holders = {name: self._hold() for name in ("", *(host["id"] for host in experiment["hosts"]))}
+        self._holders: dict[str, subprocess.Popen[bytes]] = {}
         self._daemons: list[subprocess.Popen[bytes]] = []
+
+    def build(self, experiment: dict[str, Any]) -> None:
+        """Makes everything. What was made before an error is there for `close`."""
+        for place in ("", *(host["id"] for host in experiment["hosts"])):
+            self._hold(place)
         # Reports of groups from the ports would count as packets of the links.
         self.run("sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6; ip link set lo up")
         self._start_daemons()
         self._make_links(experiment)
         self._make_bridges()
 
-    def _hold(self) -> subprocess.Popen[bytes]:
-        holder = subprocess.Popen(
-            ["unshare", "--net", "sh", "-c", "echo here; exec sleep infinity"], stdout=subprocess.PIPE
-        )
+    def _hold(self, place: str) -> None:
+        command = ["unshare", "--net", "sh", "-c", "echo here; exec sleep infinity"]
+        holder = self._holders[place] = subprocess.Popen(command, stdout=subprocess.PIPE)
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"here\n"
-        return holder
 
     def inside(self, place: str = "") -> list[str]:
         """Returns the beginning of a command in the namespace of a host, or of the switches."""
@@ -60,8 +63,7 @@ class Fabric:
 
     def popen(self, *command: str, at: str = "", **settings: Any) -> subprocess.Popen[str]:
         """Starts a command in a namespace."""
-        environment = self._environment | settings.pop("environment", {})
-        return subprocess.Popen([*self.inside(at), *command], env=environment, text=True, **settings)
+        return subprocess.Popen([*self.inside(at), *command], env=self._environment, text=True, **settings)
 
     def _start_daemons(self) -> None:
         database, remote = self.folder / "conf.db", f"punix:{self.folder}/db.sock"
@@ -285,6 +287,7 @@ def fabric_of(experiment: dict[str, Any], folder: Path) -> Iterator[Fabric]:
     """Builds a fabric, and ends it."""
     fabric = Fabric(experiment, folder)
     try:
+        fabric.build(experiment)
         yield fabric
     finally:
         fabric.close()

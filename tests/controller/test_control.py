@@ -316,7 +316,7 @@ def test_a_first_segment_waits_for_the_entries_and_then_leaves() -> None:
     packet = read(frame)
     assert packet is not None
     later = Match(packet.ethernet_type, "10.0.1.1", "10.0.1.2", 6, 40000, 5001)
-    # The first switch copies the opener's segments until the keys are known; the copies do not count as ways.
+    # The first switch copies the opener's segments until the keys are known.
     copying = [entry for entry in switches.tables["s1"].entries.values() if len(entry.actions) == 2]
     assert [entry.match for entry in copying] == [later]
     third = tcp("10.0.1.1", "10.0.1.2", (40000, 5001), ACK, capable_keys(b"A" * 8, b"B" * 8))

@@ -301,7 +301,7 @@ def test_reactive_entries_give_each_subflow_its_path(tmp_path: Path) -> None:
         before = sent_over(fabric, "s1.s2", "s1.s3", "s3.s2")
         assert transfer(fabric, *SECOND_INTERFACE) == 2_000_000
         carried = grown(fabric, before)
-        # The second subflow ends at eth0, where no path from eth1 ends: it takes the path that is not used yet.
+        # The second subflow ends at eth0, where no path from eth1 ends: it takes the unused path.
         assert all(count > 100 for count in carried.values()), carried
         assert len(pins(fabric, "s1")) == 4
         assert len(pins(fabric, "s3")) == 2

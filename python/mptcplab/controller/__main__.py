@@ -29,7 +29,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m mptcplab.controller", description="The controller of a run.")
     parser.add_argument("experiment", type=Path, nargs="?", help="the resolved experiment, else MPTCPLAB_EXPERIMENT")
     given = parser.parse_args()
-    # Whoever interrupts a run at its terminal ends the program that started the controller, and with it the input.
+    # An interrupt at the terminal reaches the whole run, which ends this process by its input.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         serve(_read(given.experiment or _from_environment()), _address())
@@ -73,7 +73,7 @@ def serve(experiment: dict[str, object], address: tuple[str, int]) -> None:
     from mptcplab.controller.application import Application
 
     _check_free(address)
-    # os-ken would read the arguments of this process, and would listen on all addresses and an old port as well.
+    # os-ken would read the arguments of this process, and listen on all addresses and an old port.
     cfg.CONF(args=[], project="os_ken", default_config_files=[])
     cfg.CONF.set_override("ofp_listen_host", address[0])
     cfg.CONF.set_override("ofp_tcp_listen_port", address[1])

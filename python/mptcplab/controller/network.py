@@ -15,7 +15,7 @@ Experiment = Mapping[str, Any]
 #: Links of a way in order, with the direction in which each is used.
 Hops = Sequence[Mapping[str, str]]
 
-#: The port at which the first flow is accepted; the others follow (crates/experiment/src/addressing).
+#: The port at which the first flow is accepted; others follow (crates/experiment/src/addressing).
 FIRST_PORT = 5001
 
 

@@ -10,7 +10,7 @@ from mptcplab.controller.messages import Counters, Outlet, ReadCounters
 from mptcplab.controller.state import State
 from mptcplab.controller.statistics import Exchanged, Sample
 
-#: The most entries of a switch whose counters are read, because reading one takes a tenth of a millisecond.
+#: The most entries of a switch whose counters are read, because reading one takes 0.1 ms.
 MOST_COUNTED = 500
 
 

@@ -29,7 +29,7 @@ class State:
         self.ways = Ways(network, described_ways(experiment), strategy)
         self.roles = Roles.of(experiment["control"], experiment["flows"])
         self.connections = Connections(network, self._streams)
-        #: Switches take detours by the state of their ports, so there are none if failures are detected otherwise.
+        #: Without it switches have no detours, because they would take them by the state of ports.
         self._is_detected_by_port = experiment["control"]["recovery"]["detect_ns"] is None
         self._tabulation = Tabulation(network, self.roles, {})
         self.prepare_anew()

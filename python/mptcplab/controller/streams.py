@@ -73,7 +73,7 @@ class Streams:
         self._network = network
         self._flows: Sequence[Mapping[str, Any]] = network.experiment["flows"]
         self._indices = {flow["id"]: index for index, flow in enumerate(self._flows)}
-        #: The streams of each path on the last way that it had, because a failure changes few of them.
+        #: The streams of each path on its last way, because a failure changes few of them.
         self._latest: dict[PathKey, tuple[Way, list[Stream]]] = {}
         self._pairs: dict[PathKey, list[tuple[str, str]]] = {}
 
