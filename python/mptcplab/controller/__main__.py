@@ -83,7 +83,7 @@ def serve(experiment: dict[str, object], address: tuple[str, int]) -> None:
     application = manager.instantiate(Application, experiment)
     threads = manager.instantiate_apps()
     _wait_until_listening(address)
-    application.say({"said": "listening"})
+    application.post(lambda: application.say({"said": "listening"}))
     app_manager.hub.joinall(threads)
 
 
