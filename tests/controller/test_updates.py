@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import replace
 
+import pytest
 from controlled import experiment, hops, reversed_hops
 from forwarding import over
 from hypothesis import given, settings
@@ -17,6 +18,7 @@ from mptcplab.controller.streams import pair_match
 from mptcplab.controller.tables import TCP, Bucket, Group, Output, Table
 from mptcplab.controller.updates import Change, PutEntry, PutGroup, RemoveEntry, RemoveGroup, Round, difference
 from mptcplab.recovery import Strategy
+from mptcplab.recovery.ip_preinstalled import IpPreinstalled
 
 THERE, BACK = pair_match("10.0.0.1", "10.0.0.2"), pair_match("10.0.0.2", "10.0.0.1")
 #: Packets of the flow that moves, and of one that stays.
@@ -56,15 +58,19 @@ ways = st.permutations(range(3, SWITCHES + 1)).flatmap(
 )
 
 
+@pytest.mark.parametrize("strategy", [Strategy(), IpPreinstalled()])
 @given(ways, ways, st.randoms(use_true_random=False))
 @settings(deadline=None)
-def test_a_path_moves_without_a_lost_packet(old: tuple[int, ...], new: tuple[int, ...], order: random.Random) -> None:
+def test_a_path_moves_without_a_lost_packet(
+    strategy: Strategy, old: tuple[int, ...], new: tuple[int, ...], order: random.Random
+) -> None:
     described = experiment(SWITCHES, ways=(old,), flows=({}, {}))
-    state = State(Network(described), Strategy())
+    state = State(Network(described), strategy)
     path = described["flows"][0]["paths"][0]["hops"]
     there = [path[0], *hops(*new), path[-1]]
     before = deepcopy(dict(state.tables))
     state.ways.reroute(("f0", 0), there, reversed_hops(there))
+    state.prepare_anew()
     rounds = state.renew()
     for tables in tables_between(before, rounds, order):
         for packet, interface in PACKETS:

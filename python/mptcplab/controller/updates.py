@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from mptcplab.controller.entries import Tables
 from mptcplab.controller.streams import PRIORITY_OF_PIN, Stream
-from mptcplab.controller.tables import Entry, Group, Match, Table
+from mptcplab.controller.tables import Entry, Group, Match, Table, ToGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,8 @@ class RemoveGroup:
 Change = PutEntry | RemoveEntry | PutGroup | RemoveGroup
 #: Changes by switch. The next round begins once all switches of this one have answered a barrier.
 Round = dict[str, list[Change]]
+#: Rounds of entries by switch, priority and match.
+Turns = dict[tuple[str, int, Match], int]
 
 
 def difference(switch: str, found: Table, wanted: Table) -> list[Change]:
@@ -63,7 +65,7 @@ def rounds_between(
     last = max(turns.values(), default=0) + 1
     for switch, wanted in after.items():
         for change in _changes(before[switch], wanted):
-            number = _round_of(change, switch, turns, last)
+            number = _round_of(change, switch, wanted, turns, last)
             rounds.setdefault(number, {}).setdefault(switch, []).append(change)
     return [rounds[number] for number in sorted(rounds)]
 
@@ -79,18 +81,22 @@ def _changes(found: Table, wanted: Table) -> Iterator[Change]:
     yield from (RemoveGroup(group) for number, group in found.groups.items() if number not in wanted.groups)
 
 
-def _round_of(change: Change, switch: str, turns: dict[tuple[str, int, Match], int], last: int) -> int:
+def _round_of(change: Change, switch: str, wanted: Table, turns: Turns, last: int) -> int:
     match change:
         case PutEntry(entry):
             return turns.get((switch, *entry.key), 0)
+        case PutGroup(group, is_there=True):
+            # The entries that hand packets to it are the same before and after.
+            users = (entry for entry in wanted.entries.values() if ToGroup(group.id) in entry.actions)
+            return max((turns.get((switch, *entry.key), 0) for entry in users), default=0)
         case PutGroup():
             return 0
         case _:
             return last
 
 
-def _turns(before: Sequence[Stream], after: Iterable[Stream]) -> dict[tuple[str, int, Match], int]:
-    """Returns the round of the entries that wait for others: by switch, priority and match."""
+def _turns(before: Sequence[Stream], after: Iterable[Stream]) -> Turns:
+    """Returns the rounds of the entries that wait for others."""
     turns = {}
     exact = {one.match: one for one in before}
     broad = [one for one in before if one.priority < PRIORITY_OF_PIN]
