@@ -143,6 +143,15 @@ def test_packets_come_back_over_the_path_to_where_a_detour_begins() -> None:
     assert links(state, FIRST, down={"s2-s4"}) == ["h1-0", "s1-s3", "s3-s4", "s3-s4", "s1-s3", "s1-s2", "h2-0"]
 
 
+def test_a_detour_can_begin_with_the_link_by_which_the_packets_came() -> None:
+    around = [(1, 3), (1, 4), (2, 3), (2, 5), (3, 4), (4, 5)]
+    described = experiment(5, links=around, ways=((1, 3, 4, 5, 2),))
+    described["control"]["costs"][5]["cost"] = 9  # the detour goes by s3, not by s5
+    state = State(Network(described), FromTheStart())
+    back = links(state, pair_match("10.0.0.2", "10.0.0.1"), "h2.eth0", {"s1-s3"})
+    assert back == ["h2-0", "s2-s5", "s4-s5", "s3-s4", "s3-s4", "s1-s4", "h1-0"]
+
+
 @st.composite
 def networks(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]], list[int]]:
     """Draws a connected network, and a way from its first switch to the second."""

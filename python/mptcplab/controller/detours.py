@@ -71,13 +71,13 @@ def _protection(
     failing = stream.steps[before]
     hops = [(stream.steps[number].switch, stream.steps[number].in_port) for number in range(before - 1, turn, -1)]
     hops += [(step.switch, step.out_port) for step in onward[:own]]
+    first = failing.in_port
     if turn == before:
         (_, first), *hops = hops
-        watched = first
-    else:
-        first, watched = IN_PORT, failing.in_port
     mark = mark_of(network, link)
-    bucket = Bucket(watched, (SetEthernetSource(mark if hops else NO_MARK), Output(first)))
+    # A switch sends nothing back by the port of arrival unless it is told so by this name.
+    out = IN_PORT if first == failing.in_port else first
+    bucket = Bucket(first, (SetEthernetSource(mark if hops else NO_MARK), Output(out)))
     match = replace(stream.match, ethernet_source=mark)
     entries = []
     for number, (switch, port) in enumerate(hops, start=1):
