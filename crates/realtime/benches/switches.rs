@@ -104,10 +104,19 @@ fn outages(name: &str, for_ns: u64) {
         by_barrier.push((barrier - for_ns as f64).abs() / 1e6);
         beside.push((barrier - probe).abs() / 1e6);
     }
-    for (what, mut errors) in [("probe", by_probe), ("barrier", by_barrier), ("between", beside)] {
+    for (what, mut errors) in [
+        ("probe", by_probe),
+        ("barrier", by_barrier),
+        ("between", beside),
+    ] {
         errors.sort_by(f64::total_cmp);
         let at = |share: f64| errors[((errors.len() - 1) as f64 * share) as usize];
-        println!("{name}-{what} p50 {:.2} p95 {:.2} max {:.2}", at(0.5), at(0.95), at(1.0));
+        println!(
+            "{name}-{what} p50 {:.2} p95 {:.2} max {:.2}",
+            at(0.5),
+            at(0.95),
+            at(1.0)
+        );
     }
 }
 
@@ -127,6 +136,9 @@ fn arrived(directory: &std::path::Path) -> Vec<f64> {
 fn silence(arrived: &[f64], from: f64) -> f64 {
     let pause = PAUSE_NS as f64;
     let near = |pair: &&[f64]| pair[0] > from - pause / 2.0 && pair[0] < from + pause / 4.0;
-    let gaps = arrived.windows(2).filter(near).map(|pair| pair[1] - pair[0]);
+    let gaps = arrived
+        .windows(2)
+        .filter(near)
+        .map(|pair| pair[1] - pair[0]);
     gaps.fold(0.0, f64::max)
 }

@@ -15,7 +15,9 @@ use crate::applications::traffic::FlowResult;
 use crate::kernel::congestion::ControlRecord;
 use crate::kernel::path_manager::PathEvent;
 use crate::telemetry::Fallback;
-use crate::{ControlSummary, EmulatorSummary, Hosts, LatenessSummary, LiveError, NetworkState, Tables};
+use crate::{
+    ControlSummary, EmulatorSummary, Hosts, LatenessSummary, LiveError, NetworkState, Tables,
+};
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

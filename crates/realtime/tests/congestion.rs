@@ -58,8 +58,14 @@ fn transfer(control: &str) -> Experiment {
 /// Returns the bytes of the transfer that each subflow carried.
 fn carried(experiment: Experiment) -> Vec<u64> {
     let directory = tempfile::tempdir().unwrap();
-    let run =
-        LiveRun::start(experiment, 1, directory.path(), &Registry::default(), None, Controlling::default());
+    let run = LiveRun::start(
+        experiment,
+        1,
+        directory.path(),
+        &Registry::default(),
+        None,
+        Controlling::default(),
+    );
     let mut run = run.unwrap();
     assert!(run.advance(Nanos::MAX).unwrap());
     let summary = run.finish().unwrap();

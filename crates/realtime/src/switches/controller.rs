@@ -179,7 +179,9 @@ impl Controller {
         loop {
             self.check_alive()?;
             let patience = until.saturating_duration_since(Instant::now());
-            let line = self.lines.recv_timeout(patience.min(Duration::from_millis(20)));
+            let line = self
+                .lines
+                .recv_timeout(patience.min(Duration::from_millis(20)));
             match line {
                 Ok((_, line)) => match serde_json::from_str(&line) {
                     Ok(Said::Ready { entries }) => {
@@ -211,7 +213,11 @@ impl Controller {
     }
 
     pub(super) fn failure(&self, what: &str) -> LiveError {
-        let problems = self.summary.problems.iter().map(|problem| problem.text.clone());
+        let problems = self
+            .summary
+            .problems
+            .iter()
+            .map(|problem| problem.text.clone());
         let said = self.stderr_text();
         let last = said.lines().rfind(|line| !line.trim().is_empty());
         let why: Vec<String> = problems.chain(last.map(str::to_owned)).collect();
@@ -219,7 +225,10 @@ impl Controller {
             true => String::new(),
             false => format!(": {}", why.join("; ")),
         };
-        LiveError::Failed(format!("the controller {} {what}{why}", self.summary.argv.join(" ")))
+        LiveError::Failed(format!(
+            "the controller {} {what}{why}",
+            self.summary.argv.join(" ")
+        ))
     }
 
     /// Sends a command. One that has ended, or takes none, gets nothing.
@@ -297,7 +306,9 @@ impl Drop for Controller {
 }
 
 fn read_in_thread(read: impl FnOnce() + Send + 'static) -> Result<(), LiveError> {
-    let thread = thread::Builder::new().name("controller".to_owned()).spawn(read);
+    let thread = thread::Builder::new()
+        .name("controller".to_owned())
+        .spawn(read);
     thread
         .map(drop)
         .map_err(LiveError::while_("starting a thread for the controller"))

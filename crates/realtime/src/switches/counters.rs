@@ -101,10 +101,8 @@ impl Counting {
         let run = move || {
             loop {
                 let next = (clock.now() / every_ns + 1) * every_ns;
-                let is_last = match stopped.recv_timeout(clock.until(next)) {
-                    Err(RecvTimeoutError::Timeout) => false,
-                    _ => true,
-                };
+                let stopped = stopped.recv_timeout(clock.until(next));
+                let is_last = stopped != Err(RecvTimeoutError::Timeout);
                 let reading = reader.read(Some(clock));
                 let has_failed = reading.is_err();
                 if sender.send(reading).is_err() || has_failed || is_last {

@@ -97,7 +97,7 @@ impl Daemons {
     /// # Errors
     /// Open vSwitch refuses a bridge or a port.
     pub(crate) fn create_bridges(&self, switches: &[Switch]) -> Result<(), LiveError> {
-        let mut words = vec!["set", "Open_vSwitch", "."].into_iter().map(str::to_owned).collect::<Vec<_>>();
+        let mut words = ["set", "Open_vSwitch", "."].map(str::to_owned).to_vec();
         words.extend(SETTINGS.map(str::to_owned));
         for switch in switches {
             let bridge = &switch.bridge;
@@ -113,7 +113,10 @@ impl Daemons {
             for port in &switch.ports {
                 let (device, number) = (&port.device, port.number);
                 add(&mut words, &format!("add-port {bridge} {device}"));
-                add(&mut words, &format!("set interface {device} ofport_request={number}"));
+                add(
+                    &mut words,
+                    &format!("set interface {device} ofport_request={number}"),
+                );
             }
         }
         self.configure(words)
@@ -213,9 +216,14 @@ impl Daemons {
     fn log(&self) -> String {
         let log = std::fs::read_to_string(self.directory.join("ovs-vswitchd.log"));
         let log = log.unwrap_or_default();
-        let is_warning = |line: &&str| ["|WARN|", "|ERR|", "|EMER|"].iter().any(|level| line.contains(level));
+        let is_warning = |line: &&str| {
+            ["|WARN|", "|ERR|", "|EMER|"]
+                .iter()
+                .any(|level| line.contains(level))
+        };
         let last = log.lines().rfind(is_warning);
-        last.map(|line| format!("; its log: {line}")).unwrap_or_default()
+        last.map(|line| format!("; its log: {line}"))
+            .unwrap_or_default()
     }
 
     fn await_file(&mut self, name: &str) -> Result<(), LiveError> {
@@ -240,7 +248,10 @@ impl Daemons {
         let mut children = self.children.iter_mut();
         children.find_map(|child| {
             let status = child.try_wait().ok()??;
-            Some(format!("Open vSwitch ended with {status}: {}{log}", said(child)))
+            Some(format!(
+                "Open vSwitch ended with {status}: {}{log}",
+                said(child)
+            ))
         })
     }
 }

@@ -52,7 +52,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// What the switches of a run did, besides their samples.
 #[derive(Clone, Debug, Serialize)]
 pub struct ControlSummary {
-    /// The version of Open vSwitch is among the settings of the machine; this is its controller.
+    /// The controller.
     pub controller: ControllerSummary,
     /// The changes of rules that drop, in order.
     pub rules: Vec<RuleChange>,
@@ -96,7 +96,13 @@ impl Switches {
             return Ok(None);
         };
         let scratch = Scratch::new()?;
-        let files = Files::write(&scratch, experiment, controlling.resolved, &switches, caller)?;
+        let files = Files::write(
+            &scratch,
+            experiment,
+            controlling.resolved,
+            &switches,
+            caller,
+        )?;
         let namespace = Arc::clone(hosts.namespace(&first.name));
         // Programs of switches write nothing that it keeps.
         let launcher = Launcher::start(scratch.path().to_owned(), SharedJournal::default())?;
@@ -220,16 +226,19 @@ impl Switches {
     /// A switch does not answer, or a table cannot be written.
     pub(crate) fn look(&mut self, record: &mut RunRecord) -> Result<(), LiveError> {
         let now = self.clock.now();
-        let (due, later) = std::mem::take(&mut self.to_tell)
-            .into_iter()
-            .partition(|(at, _)| *at <= now);
-        self.to_tell = later;
-        let due: Vec<(Nanos, Command)> = due;
-        due.iter().for_each(|(_, command)| self.controller.tell(command));
+        for (at_ns, command) in std::mem::take(&mut self.to_tell) {
+            if at_ns <= now {
+                self.controller.tell(&command);
+            } else {
+                self.to_tell.push((at_ns, command));
+            }
+        }
         for (at_ns, switch, counted) in self.controller.listen(self.clock) {
             let values = [counted.packet_ins as f64, counted.packet_outs as f64];
             let entity = format!("switches.{switch}");
-            record.samples.record_at(at_ns, &entity, Group::Controller, values)?;
+            record
+                .samples
+                .record_at(at_ns, &entity, Group::Controller, values)?;
         }
         let readings = match &self.counting {
             Some(counting) => counting.readings(),
@@ -238,7 +247,9 @@ impl Switches {
         for reading in readings.map_err(|error| self.explained(error))? {
             let entity = format!("switches.{}", self.switches[reading.switch].name);
             let values = reading.since(&self.at_start[reading.switch]);
-            record.samples.record_at(reading.at_ns, &entity, Group::Switch, values)?;
+            record
+                .samples
+                .record_at(reading.at_ns, &entity, Group::Switch, values)?;
         }
         Ok(())
     }
@@ -325,7 +336,9 @@ impl Files {
             }
             Ok(files)
         };
-        write_all().map_err(LiveError::while_::<std::io::Error>("writing the controller's files"))
+        write_all().map_err(LiveError::while_::<std::io::Error>(
+            "writing the controller's files",
+        ))
     }
 
     fn order(
@@ -353,7 +366,9 @@ impl Files {
             argv,
             namespace: Arc::clone(namespace),
             names: Arc::new("127.0.0.1 localhost\n".to_owned()),
-            environment: variables.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
+            environment: variables
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .to_vec(),
             takes_input: control.command.is_none(),
             runs_first: false,
             caller: caller.cloned().map(Arc::new),
@@ -364,7 +379,11 @@ impl Files {
 
 /// Makes a directory that of the caller.
 fn give(directory: &Path, caller: &Caller) -> std::io::Result<()> {
-    chown(directory, Some(caller.uid.as_raw()), Some(caller.gid.as_raw()))
+    chown(
+        directory,
+        Some(caller.uid.as_raw()),
+        Some(caller.gid.as_raw()),
+    )
 }
 
 /// Waits until the controller listens, connects the switches to it, and waits until it is ready.

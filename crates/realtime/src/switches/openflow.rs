@@ -55,7 +55,16 @@ impl Match {
             Self::Destination(mac) => (3, mac.to_vec()),
         };
         let length = 4 + 4 + value.len();
-        let mut bytes = vec![0, 1, 0, length as u8, 0x80, 0, number << 1, value.len() as u8];
+        let mut bytes = vec![
+            0,
+            1,
+            0,
+            length as u8,
+            0x80,
+            0,
+            number << 1,
+            value.len() as u8,
+        ];
         bytes.extend(value);
         bytes.resize(length.next_multiple_of(8), 0);
         bytes
@@ -341,7 +350,9 @@ mod tests {
             datapath_id: "000000000000002a".to_owned(),
             ports: Vec::new(),
         };
-        daemons.create_bridges(std::slice::from_ref(&switch)).unwrap();
+        daemons
+            .create_bridges(std::slice::from_ref(&switch))
+            .unwrap();
         let socket = daemons.socket(&switch);
         let ofctl = |command: &str| {
             let target = format!("unix:{}", socket.display());
@@ -361,7 +372,11 @@ mod tests {
         let barrier = connection.begin(Change::Add, &rules).unwrap();
         connection.await_barrier(barrier).unwrap();
         let entries = ofctl("dump-flows");
-        for part in ["cookie=0x6d70", "priority=65535,in_port=7 actions=drop", "dl_dst=02:00:00:00:00:09 actions=drop"] {
+        for part in [
+            "cookie=0x6d70",
+            "priority=65535,in_port=7 actions=drop",
+            "dl_dst=02:00:00:00:00:09 actions=drop",
+        ] {
             assert!(entries.contains(part), "{part} in {entries}");
         }
         assert_eq!(connection.tables().unwrap().entries, 2);
@@ -369,7 +384,10 @@ mod tests {
         let barrier = connection.begin(Change::Delete, &rules[..1]).unwrap();
         connection.await_barrier(barrier).unwrap();
         let entries = ofctl("dump-flows");
-        assert!(!entries.contains("in_port=7") && entries.contains("dl_dst"), "{entries}");
+        assert!(
+            !entries.contains("in_port=7") && entries.contains("dl_dst"),
+            "{entries}"
+        );
     }
 
     #[test]

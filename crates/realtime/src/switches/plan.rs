@@ -90,7 +90,9 @@ fn far_node(lookup: &Lookup<'_>, interface: &Interface) -> String {
 }
 
 fn mac(interface: usize) -> String {
-    mac_of(interface).map(|byte| format!("{byte:02x}")).join(":")
+    mac_of(interface)
+        .map(|byte| format!("{byte:02x}"))
+        .join(":")
 }
 
 /// Returns the text of the file that lists the switches and the interfaces of hosts.

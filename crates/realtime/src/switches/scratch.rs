@@ -86,7 +86,9 @@ fn sweep(parent: &Path) {
     let left = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX));
     for entry in left {
         let user = rustix::process::geteuid().as_raw();
-        let is_own = entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == user);
+        let is_own = entry
+            .metadata()
+            .is_ok_and(|found| found.is_dir() && found.uid() == user);
         if let Some(_lock) = is_own.then(|| lock(&entry.path())).flatten() {
             let _ = fs::remove_dir_all(entry.path());
         }

@@ -59,8 +59,16 @@ fn event(id: &str, at_ns: u64, action: Value) -> Value {
 /// Returns the two events of an outage.
 fn outage(link: &str, by: &str, at_ns: u64, for_ns: u64) -> Value {
     json!([
-        event("cut", at_ns, json!({"kind": "link_down", "link": link, "by": by})),
-        event("mended", at_ns + for_ns, json!({"kind": "link_up", "link": link, "by": by})),
+        event(
+            "cut",
+            at_ns,
+            json!({"kind": "link_down", "link": link, "by": by})
+        ),
+        event(
+            "mended",
+            at_ns + for_ns,
+            json!({"kind": "link_up", "link": link, "by": by})
+        ),
     ])
 }
 
@@ -77,7 +85,8 @@ fn every_path_of_a_full_mesh_is_verified_with_the_entries_of_a_controller_of_the
     resolved["duration_ns"] = json!(1000 * MILLISECOND);
     for flow in resolved["flows"].as_array_mut().unwrap() {
         flow["transport"] = json!("udp");
-        flow["app"] = json!({"kind": "cbr", "rate_bps": 100_000, "size_bytes": 100, "duration_ns": null});
+        flow["app"] =
+            json!({"kind": "cbr", "rate_bps": 100_000, "size_bytes": 100, "duration_ns": null});
         for field in ["cc", "scheduler", "path_manager"] {
             flow[field] = json!([]);
         }
@@ -111,7 +120,14 @@ fn a_path_without_entries_is_named_before_the_run() {
         controller: &[],
     };
     let registry = Registry::default();
-    let started = LiveRun::start(experiment, 1, directory.path(), &registry, None, controlling);
+    let started = LiveRun::start(
+        experiment,
+        1,
+        directory.path(),
+        &registry,
+        None,
+        controlling,
+    );
     let why = started.map(drop).unwrap_err().to_string();
     assert!(why.contains("flow bulk, path a.eth1 - b.eth1"), "{why}");
 }
@@ -123,7 +139,11 @@ fn subflows_of_a_connection_take_disjoint_paths() {
     resolved["duration_ns"] = json!(3000 * MILLISECOND);
     resolved["flows"][0]["cc"] = json!(["cubic"]);
     let (summary, latest) = run(&resolved);
-    let bytes: Vec<u64> = summary.flows[0].subflows.iter().map(|one| one.bytes).collect();
+    let bytes: Vec<u64> = summary.flows[0]
+        .subflows
+        .iter()
+        .map(|one| one.bytes)
+        .collect();
     assert_eq!(bytes.len(), 2, "{:?}", summary.flows[0]);
     let wire = |link: &str| latest[&format!("links.{link}.forward")]["wire_bytes"];
     for (link, bytes) in ["s0-s1", "s2-s1"].into_iter().zip(bytes) {
@@ -142,13 +162,19 @@ fn a_drop_rule_takes_its_link_out_in_both_directions_and_the_record_has_its_barr
         resolved["events"] = outage(link, "drop_rule", 200 * MILLISECOND, 200 * MILLISECOND);
         let (summary, latest) = run(&resolved);
         let rules = summary.control.unwrap().rules;
-        let told: Vec<_> = rules.iter().map(|rule| (rule.event.as_str(), rule.added)).collect();
+        let told: Vec<_> = rules
+            .iter()
+            .map(|rule| (rule.event.as_str(), rule.added))
+            .collect();
         assert_eq!(told, [("cut", true), ("mended", false)]);
         assert!(rules.iter().all(|rule| rule.sent_ns < rule.answered_ns));
         assert!(rules[0].answered_ns < rules[1].sent_ns);
         let probe = &latest["probes.bulk"];
         let lost = probe["sent"] - probe["answered"];
-        assert!((150.0..260.0).contains(&lost), "{link}: {lost} of {probe:?}");
+        assert!(
+            (150.0..260.0).contains(&lost),
+            "{link}: {lost} of {probe:?}"
+        );
     }
 }
 
@@ -205,7 +231,14 @@ fn a_reroute_moves_the_packets_of_a_path_and_one_of_the_recovery_is_left_to_the_
         assert_eq!(received(&latest, "s2") > 500.0, has_moved, "{latest:?}");
         let reactions = summary.control.unwrap().controller.reactions;
         let causes: Vec<_> = reactions.iter().map(|one| one.cause.as_deref()).collect();
-        assert_eq!(causes, if has_moved { vec![Some("turn")] } else { vec![] });
+        assert_eq!(
+            causes,
+            if has_moved {
+                vec![Some("turn")]
+            } else {
+                vec![]
+            }
+        );
     }
 }
 
@@ -217,14 +250,25 @@ fn traffic_goes_on_without_its_controller_and_the_record_has_its_end() {
     let script = "exec 3<&0; python3 \"$0\" ours <&3 & sleep 4; kill -9 $!; exit 7";
     let resolved = resolved.to_string();
     let experiment = Experiment::from_json(&resolved).unwrap();
-    let command = [vec!["sh".to_owned(), "-c".to_owned(), script.to_owned()], controller(&[])[1..].to_vec()].concat();
+    let command = [
+        vec!["sh".to_owned(), "-c".to_owned(), script.to_owned()],
+        controller(&[])[1..].to_vec(),
+    ]
+    .concat();
     let controlling = Controlling {
         resolved: &resolved,
         controller: &command,
     };
     let directory = tempfile::tempdir().unwrap();
     let registry = Registry::default();
-    let run = LiveRun::start(experiment, 1, directory.path(), &registry, None, controlling);
+    let run = LiveRun::start(
+        experiment,
+        1,
+        directory.path(),
+        &registry,
+        None,
+        controlling,
+    );
     let mut run = run.unwrap();
     assert!(run.advance(Nanos::MAX).unwrap());
     let probe = run.latest()["probes.bulk"].clone();
@@ -253,7 +297,13 @@ fn a_hundred_switches_with_two_hundred_links_are_verified() {
     resolved["duration_ns"] = json!(200 * MILLISECOND);
     let (summary, latest) = run(&resolved);
     assert_eq!(summary.control.unwrap().controller.ended_ns, None);
-    assert_eq!(latest.keys().filter(|name| name.starts_with("switches.")).count(), 100);
+    assert_eq!(
+        latest
+            .keys()
+            .filter(|name| name.starts_with("switches."))
+            .count(),
+        100
+    );
 }
 
 #[test]
@@ -284,7 +334,8 @@ fn flows_between_the_same_addresses_are_verified_and_sent_over_their_own_links()
         }
         flow
     };
-    let cbr = || json!({"kind": "cbr", "rate_bps": 2_000_000, "size_bytes": 1000, "duration_ns": null});
+    let cbr =
+        || json!({"kind": "cbr", "rate_bps": 2_000_000, "size_bytes": 1000, "duration_ns": null});
     let bulk = || json!({"kind": "bulk", "bytes": null, "duration_ns": null});
     resolved["flows"] = json!([
         flow("direct", "udp", true, cbr()),
@@ -295,8 +346,18 @@ fn flows_between_the_same_addresses_are_verified_and_sent_over_their_own_links()
     let wire = |link: &str| latest[&format!("links.{link}.forward")]["wire_bytes"];
     let of_flow = |flow: usize| summary.flows[flow].bytes as f64;
     assert!(of_flow(2) > 100_000.0, "{:?}", summary.flows[2]);
-    assert!(wire("s0-s1") < 1.2 * of_flow(0), "{} {:?}", wire("s0-s1"), summary.flows);
-    assert!(wire("s2-s1") > of_flow(1) + of_flow(2), "{} {:?}", wire("s2-s1"), summary.flows);
+    assert!(
+        wire("s0-s1") < 1.2 * of_flow(0),
+        "{} {:?}",
+        wire("s0-s1"),
+        summary.flows
+    );
+    assert!(
+        wire("s2-s1") > of_flow(1) + of_flow(2),
+        "{} {:?}",
+        wire("s2-s1"),
+        summary.flows
+    );
 }
 
 /// The environment variable that a test sets for its child process: the place of its temporary
@@ -318,7 +379,10 @@ fn processes_with(text: &str) -> Vec<(u32, String)> {
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let since = Instant::now();
     while !is_so() {
-        assert!(since.elapsed() < Duration::from_secs(20), "waiting for {what}");
+        assert!(
+            since.elapsed() < Duration::from_secs(20),
+            "waiting for {what}"
+        );
         thread::sleep(Duration::from_millis(10));
     }
 }
@@ -343,7 +407,9 @@ fn a_killed_run_leaves_only_its_directory_and_the_next_run_removes_that() {
     let scratch = || -> Vec<PathBuf> {
         let entries = fs::read_dir(place.path()).unwrap().flatten();
         let paths = entries.map(|entry| entry.path());
-        paths.filter(|path| path.to_string_lossy().contains("mptcplab-switches-")).collect()
+        paths
+            .filter(|path| path.to_string_lossy().contains("mptcplab-switches-"))
+            .collect()
     };
     let start_victim = || {
         let mut victim = Command::new(env::current_exe().unwrap())
@@ -363,10 +429,16 @@ fn a_killed_run_leaves_only_its_directory_and_the_next_run_removes_that() {
     };
     let path = left.to_string_lossy().into_owned();
     // The database server, the switch daemon and the controller.
-    assert!(processes_with(&path).len() >= 3, "{:?}", processes_with(&path));
+    assert!(
+        processes_with(&path).len() >= 3,
+        "{:?}",
+        processes_with(&path)
+    );
     victim.kill().unwrap();
     victim.wait().unwrap();
-    wait_until("the end of its programs", || processes_with(&path).is_empty());
+    wait_until("the end of its programs", || {
+        processes_with(&path).is_empty()
+    });
     assert!(left.exists());
     let mut next = start_victim();
     assert!(!left.exists());
@@ -385,9 +457,14 @@ fn a_switch_daemon_that_is_killed_ends_the_run_with_its_name_and_nothing_is_left
     assert!(!run.advance(100 * MILLISECOND).unwrap());
     let own = format!("mptcplab-switches-{}-", std::process::id());
     let daemons = processes_with(&own);
-    let daemon = daemons.iter().find(|(_, line)| line.contains("ovs-vswitchd"));
+    let daemon = daemons
+        .iter()
+        .find(|(_, line)| line.contains("ovs-vswitchd"));
     let (pid, _) = daemon.expect("the daemon");
-    Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
+    Command::new("kill")
+        .args(["-9", &pid.to_string()])
+        .status()
+        .unwrap();
     let why = run.advance(Nanos::MAX).unwrap_err().to_string();
     assert!(why.contains("Open vSwitch ended with signal: 9"), "{why}");
     drop(run);
@@ -400,7 +477,9 @@ fn two_runs_at_once_do_not_meet() {
     let directories = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let mut resolved = probed();
     resolved["duration_ns"] = json!(300 * MILLISECOND);
-    let runs = directories.each_ref().map(|one| start(&resolved, one.path()).unwrap());
+    let runs = directories
+        .each_ref()
+        .map(|one| start(&resolved, one.path()).unwrap());
     for mut run in runs {
         let _ = run.advance(Nanos::MAX).unwrap();
         let probe = run.latest()["probes.bulk"].clone();

@@ -14,7 +14,10 @@ pub fn controller(arguments: &[&str]) -> Vec<String> {
         env!("CARGO_MANIFEST_DIR")
     );
     let words = ["python3", &script].into_iter();
-    words.chain(arguments.iter().copied()).map(str::to_owned).collect()
+    words
+        .chain(arguments.iter().copied())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// A network under construction, in which all delays are 1 ms.
@@ -118,7 +121,9 @@ pub fn geant5() -> Value {
 /// Returns two hosts of two interfaces, and a connection over two switches and over three.
 pub fn two_ways() -> Value {
     let mut network = Network::default();
-    ["s0", "s1", "s2"].iter().for_each(|node| network.switch(node));
+    ["s0", "s1", "s2"]
+        .iter()
+        .for_each(|node| network.switch(node));
     network.trunk("s0", "s1");
     network.trunk("s0", "s2");
     network.trunk("s2", "s1");
@@ -142,7 +147,8 @@ pub fn probed() -> Value {
         flow[field] = json!([]);
     }
     flow["paths"].as_array_mut().unwrap().truncate(1);
-    flow["app"] = json!({"kind": "probe", "every_ns": MILLISECOND, "size_bytes": 64, "duration_ns": null});
+    flow["app"] =
+        json!({"kind": "probe", "every_ns": MILLISECOND, "size_bytes": 64, "duration_ns": null});
     resolved
 }
 
@@ -165,7 +171,10 @@ pub fn hundred() -> Value {
         let trunks: Vec<String> = (10 * index..10 * index + 10)
             .map(|at| format!("{}-{}", name(at), name(at + 1)))
             .collect();
-        let trunks: Vec<_> = trunks.iter().map(|link| (link.as_str(), "forward")).collect();
+        let trunks: Vec<_> = trunks
+            .iter()
+            .map(|link| (link.as_str(), "forward"))
+            .collect();
         let [from, to] = [index, index + 1].map(|host| format!("h{host}"));
         let paths = vec![network.path(&from, &to, 0, &trunks)];
         let id = format!("flow{index}");

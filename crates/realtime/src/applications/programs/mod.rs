@@ -32,8 +32,8 @@ use crate::applications::traffic::{FlowResult, FlowSocket};
 use crate::{Clock, LiveError, NetworkNamespace};
 
 pub use self::caller::Caller;
-pub(crate) use self::plan::is_program;
 pub use self::iperf3::{Iperf3Interval, Iperf3Report};
+pub(crate) use self::plan::is_program;
 
 /// The folder of long outputs in the directory of the run.
 const DIRECTORY: &str = "programs";
@@ -374,13 +374,17 @@ fn missing(host: &str, program: &str) -> LiveError {
 /// Returns whether a socket in a process's network listens at a TCP port.
 pub(crate) fn listens(pid: u32, port: u16) -> bool {
     const LISTENING: &str = "0A";
-    count_sockets(pid, |[local, _, state]| local.ends_with(&ending(port)) && state == LISTENING) > 0
+    count_sockets(pid, |[local, _, state]| {
+        local.ends_with(&ending(port)) && state == LISTENING
+    }) > 0
 }
 
 /// Returns how many sockets in a process's network are connected to a TCP port.
 pub(crate) fn connections_to(pid: u32, port: u16) -> usize {
     const ESTABLISHED: &str = "01";
-    count_sockets(pid, |[_, remote, state]| remote.ends_with(&ending(port)) && state == ESTABLISHED)
+    count_sockets(pid, |[_, remote, state]| {
+        remote.ends_with(&ending(port)) && state == ESTABLISHED
+    })
 }
 
 fn ending(port: u16) -> String {

@@ -25,8 +25,8 @@ use serde::Serialize;
 use crate::network::device::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, VIRTIO_HEADER_BYTES};
 use crate::network::netlink::{Mac, RouteRow, dump_routes, dump_rules, route_text, rule_text};
 use crate::{Device, DeviceKind, LiveError, NetworkNamespace};
-pub(crate) use addresses::{device_in_fabric, mac_of};
 use addresses::{Layout, PlaceKind};
+pub(crate) use addresses::{device_in_fabric, mac_of};
 use place::Place;
 use routing::{PlaceRoutes, Step};
 

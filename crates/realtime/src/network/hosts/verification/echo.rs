@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use experiment::addressing::port_of_flow;
 use experiment::resolved::{
-    Direction, Experiment, Flow, FlowEnd, HopDirection, Host, Install, Link, Loss, Path, Stack, Transport,
+    Direction, Experiment, Flow, FlowEnd, HopDirection, Host, Install, Link, Loss, Path, Stack,
+    Transport,
 };
 use experiment::time::Nanos;
 use rustix::buffer::spare_capacity;
