@@ -1,5 +1,6 @@
 //! Measures switches under control: how long it takes until all paths are verified, and how exactly
-//! rules that drop make an outage, seen by a probe each millisecond.
+//! rules that drop make an outage, seen by a datagram each millisecond, and what two disjoint paths
+//! carry.
 //!
 //! Needs root and Open vSwitch. Prints `NAME VALUE`. With a name as argument, only that one runs.
 
@@ -35,12 +36,31 @@ fn main() {
             set_up(name, runs, resolved);
         }
     }
+    if is_wanted("sdn-two-paths") {
+        two_paths("sdn-two-paths");
+    }
     for milliseconds in [50, 100, 1000] {
         let name = format!("sdn-outage-{milliseconds}ms");
         if is_wanted(&name) {
             outages(&name, milliseconds * MILLISECOND);
         }
     }
+}
+
+/// Measures what a connection carries over two disjoint paths of 100 Mbit/s each, as a share of what
+/// TCP could.
+fn two_paths(name: &str) {
+    const SECONDS: u64 = 10;
+    const TCP_ON_EACH_BPS: f64 = 95.6e6;
+    let mut resolved = networks::two_ways();
+    resolved["duration_ns"] = json!(SECONDS * 1000 * MILLISECOND);
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut run = start(&resolved, directory.path());
+    while !run.advance(Nanos::MAX).expect("it runs") {}
+    let flow = run.finish().expect("it ends").flows.swap_remove(0);
+    let goodput_bps = 8.0 * flow.bytes as f64 / SECONDS as f64;
+    println!("{name}-share {:.3}", goodput_bps / (2.0 * TCP_ON_EACH_BPS));
+    println!("{name}-subflows {}", flow.subflows.len());
 }
 
 fn start(resolved: &Value, directory: &std::path::Path) -> LiveRun {
