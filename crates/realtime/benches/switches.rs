@@ -131,12 +131,9 @@ fn outages(name: &str, for_ns: u64) {
     ] {
         errors.sort_by(f64::total_cmp);
         let at = |share: f64| errors[((errors.len() - 1) as f64 * share) as usize];
-        println!(
-            "{name}-{what} p50 {:.2} p95 {:.2} max {:.2}",
-            at(0.5),
-            at(0.95),
-            at(1.0)
-        );
+        for (word, share) in [("p50", 0.5), ("p95", 0.95), ("max", 1.0)] {
+            println!("{name}-{what}-{word} {:.3}", at(share));
+        }
     }
 }
 
