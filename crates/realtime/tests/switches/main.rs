@@ -294,7 +294,7 @@ fn a_controller_that_does_not_start_is_named_with_its_last_words() {
 #[ignore = "needs root"]
 fn a_hundred_switches_with_two_hundred_links_are_verified() {
     let mut resolved = hundred();
-    resolved["duration_ns"] = json!(200 * MILLISECOND);
+    resolved["duration_ns"] = json!(2000 * MILLISECOND);
     let (summary, latest) = run(&resolved);
     assert_eq!(summary.control.unwrap().controller.ended_ns, None);
     assert_eq!(
