@@ -74,6 +74,13 @@ def test_an_entity_has_one_colour_in_all_figures() -> None:
     assert of_subflows == {"wlan0-eth0": of_links["wifi"], "wwan0-eth1": of_links["lte"]}
 
 
+def test_lifetimes_have_the_colours_of_the_subflows() -> None:
+    svgs = {drawing.name: drawing.svg() for drawing in drawings_of(made_kernel_run())}
+    colours = {name: set(re.findall(r"var\(--c\d\)", svgs[name])) for name in ("timeline", "subflows")}
+    assert len(colours["subflows"]) == 2
+    assert colours["timeline"] == colours["subflows"]
+
+
 def test_arms_stand_in_the_order_of_their_numbers_with_the_same_colours_whatever_their_order() -> None:
     arms = {f"n{number}": [made_run(resolved(name=f"n{number}"))] for number in (10, 2, 1)}
     drawing = overlay("goodput", arms, "bulk")

@@ -14,7 +14,7 @@ from mptcplab.metrics.arrays import Floats
 from mptcplab.plots import colours
 from mptcplab.plots.bins import bin_width, bins_told, rate_axis, time_of
 from mptcplab.plots.drawing import Drawing, Line, new_figure
-from mptcplab.plots.look import INK, PALETTE, Look
+from mptcplab.plots.look import INK, Look, colour_of
 from mptcplab.plots.marks import draw_marks, marks_of
 from mptcplab.plots.specification import Axis, Curve, Panel, Specification
 from mptcplab.results import RunData, Series, Subflow, capacity_steps, carried, subflows_of
@@ -29,7 +29,8 @@ MOST_SUBFLOWS = 24
 MOST_PANELS = 12
 MOST_LANES = 24
 CAPACITY = "capacity"
-ALIVE, BACKUP, STALE = PALETTE[0], PALETTE[4], PALETTE[5]
+#: What lies over the colour of a subflow while it is in a state.
+HATCHES = {"backup": "..", "stale": "////"}
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,9 @@ def _paint_timeline(run: RunData, flow: str, shown: Sequence[Lane], look: Look) 
     figure, axes = new_figure(look, height=1.3 + 0.3 * len(shown))
     (plot,) = axes.flat
     places = {lane.label: len(shown) - 1 - index for index, lane in enumerate(shown)}
-    drawn = dict.fromkeys(kind for lane in shown for kind in _draw_lane(plot, run, lane, places[lane.label]))
+    every = [subflow for lane in shown for subflow in lane.subflows]
+    numbers = colours.address_pairs(run, every, {subflow.addresses: _between(subflow) for subflow in every})
+    drawn = dict.fromkeys(kind for lane in shown for kind in _draw_lane(plot, run, lane, places[lane.label], numbers))
     of_pairs: dict[frozenset[str], float] = {
         subflow.addresses: places[lane.label] for lane in shown for subflow in lane.subflows
     }
@@ -112,9 +115,9 @@ def _paint_timeline(run: RunData, flow: str, shown: Sequence[Lane], look: Look) 
     plot.set(xlim=(0, run.end_s), ylim=(-0.7, len(shown) - 0.3), xlabel=time_of(run).label)
     plot.grid(visible=False, axis="y")
     handles: Any = _legend(drawn)
-    if look.is_narrow:
+    if handles and look.is_narrow:
         figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
-    else:
+    elif handles:
         plot.legend(handles=handles, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
     draw_marks(plot, marks_of(run), look)
     return figure
@@ -198,16 +201,18 @@ def _panels(run: RunData, name: str, title: str, metric: str, factor: float, uni
     return Drawing.specified(name, titled, alt, specification, "time_s", y_name, lines)
 
 
-def _draw_lane(plot: Axes, run: RunData, lane: Lane, place: float) -> Iterator[str]:
-    """Draws the bars of a lane, and yields what was drawn, for the legend."""
+def _draw_lane(plot: Axes, run: RunData, lane: Lane, place: float, numbers: dict[frozenset[str], int]) -> Iterator[str]:
+    """Draws the bars of a lane in the colours of its subflows, and yields what was drawn, for the legend."""
     for number, subflow in enumerate(lane.subflows):
         since, until = _life(run, subflow)
-        yield "alive"
-        plot.barh(place, until - since, left=since, height=0.5, color=ALIVE)
-        for kind, colour in (("backup", BACKUP), ("stale", STALE)):
+        colour, opacity = colour_of(numbers[subflow.addresses])
+        plot.barh(place, until - since, left=since, height=0.5, color=colour, alpha=opacity)
+        for kind, hatch in HATCHES.items():
             for begin, end in _stretches(run.samples.series(subflow.entity, kind), until):
                 yield kind
-                plot.barh(place, end - begin, left=begin, height=0.5, color=colour)
+                plot.barh(
+                    place, end - begin, left=begin, height=0.5, fill=False, edgecolor=INK, hatch=hatch, linewidth=0
+                )
         if number > 0:
             yield "re-created"
             plot.plot([since], [place], ">", color=INK, markersize=7)
@@ -229,9 +234,12 @@ def _legend(drawn: dict[str, None]) -> list[object]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    bars = {"alive": ALIVE, "backup": BACKUP, "stale": STALE}
     signs = {"re-created": ">", "closed": "x", "path manager": "|"}
-    patches = [Patch(color=colour, label=kind) for kind, colour in bars.items() if kind in drawn]
+    patches = [
+        Patch(fill=False, edgecolor=INK, hatch=hatch, linewidth=0, label=kind)
+        for kind, hatch in HATCHES.items()
+        if kind in drawn
+    ]
     points = [
         Line2D([], [], linestyle="none", marker=sign, color=INK, label=kind)
         for kind, sign in signs.items()
