@@ -196,6 +196,10 @@ def _end(ended: Json | None) -> str:
     return f"RST by the {ended['by']}{reason}"
 
 
+def _repeated(times: int) -> str:
+    return "" if times == 0 else " (repeated once)" if times == 1 else f" (repeated {times} times)"
+
+
 def event_grid(connection: Json) -> Grid:
     """Returns a row for each event other than data."""
     rows = [
@@ -205,7 +209,7 @@ def event_grid(connection: Json) -> Grid:
             str(event["subflow"]),
             event["from"],
             EVENT_NAMES[event["kind"]],
-            event["text"] + (f" (repeated {event['times'] - 1} times)" if event["times"] > 1 else ""),
+            event["text"] + _repeated(event["times"] - 1),
         ]
         for event in connection["events"]
     ]
