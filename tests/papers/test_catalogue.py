@@ -22,9 +22,20 @@ SWEEPS = {
     "ghosh/single/mptcp_n_subflows": 7,
     "ghosh/single/tcp_n_connections": 7,
     "ghosh/graph6/A": 2,
+    **{f"sonkoly2014/fig6/{kind}": 5 for kind in ("tcp_regular", "tcp_overlay", "mptcp_regular", "mptcp_overlay")},
+    **{f"sonkoly2014/fig7/{pair}": 12 for pair in ("uk_de", "hr_nl", "ntnu_bme")},
+    **{f"sonkoly2014/syn/loss/{transport}": 3 for transport in ("mptcp", "tcp")},
+    "sonkoly2014/outage": 7,
+    "sonkoly2014/issues/primary": 2,
+    "sonkoly2014/issues/large_bdp": 2,
 }
 #: Experiments that are in no paper, but that a paper's claims need.
-OURS = {f"alenazi2019/apart/n{n}/{outage}" for n in (1, 3, 5, 7) for outage in ("short", "long")}
+OURS = {
+    *(f"alenazi2019/apart/n{n}/{outage}" for n in (1, 3, 5, 7) for outage in ("short", "long")),
+    *(f"sonkoly2014/syn/loss/race/{loss}" for loss in ("50%", "60%", "80%")),
+    "sonkoly2014/syn/race",
+    "sonkoly2014/iprecovery/none",
+}
 MBIT = 1_000_000
 
 
@@ -51,7 +62,7 @@ def timeline(name: str) -> list[tuple[float, str, str]]:
 
 
 def test_every_experiment_of_the_papers_is_there_and_no_other() -> None:
-    assert len(IDS) == 120
+    assert len(IDS) == 153
     covered = Counter(identifier for member in MEMBERS for identifier in IDS if _is_under(member.name, identifier))
     assert covered == {identifier: SWEEPS.get(identifier, 1) for identifier in IDS}
     assert {member.name for member in MEMBERS} >= OURS
@@ -313,3 +324,82 @@ def test_barreira_strangles_one_cable_and_captures_both_links() -> None:
     assert capture["measure"]["captures"] == ["client.eth0", "client.wlan0"]
     addresses = {interface["id"]: interface["ipv4"] for interface in capture["interfaces"]}
     assert addresses["client.wlan0"] == "192.168.88.3/24"
+
+
+# ---- Sonkoly ---------------------------------------------------------------------------------------------------------
+
+
+def over(flow: dict[str, Any]) -> list[list[str]]:
+    """Returns the links between switches on each path of a flow."""
+    return [[hop["link"] for hop in path["hops"][1:-1]] for path in flow["paths"]]
+
+
+@pytest.mark.parametrize(
+    ("experiment", "paths", "cut"),
+    [
+        ("fig3a/mptcp/exp1", [["uk-de"], ["uk-hr", "hr-de"]], "uk-de"),
+        ("fig3b/mptcp/exp2", [["hr-nl"], ["uk-hr", "uk-nl"]], "hr-nl"),
+        ("fig3a/tcp/exp2", [["hr-nl"]], "hr-nl"),
+        ("fig4/mptcp", [["uk-de"], ["uk-hr", "hr-de"]], "uk-de"),
+    ],
+)
+def test_sonkoly_paths_are_those_of_the_table_and_the_direct_one_fails(
+    experiment: str, paths: list[list[str]], cut: str
+) -> None:
+    name = f"sonkoly2014/{experiment}"
+    assert over(flows(name)["bulk"]) == paths
+    end = 10.1 if "fig4" in name else 20.0
+    assert timeline(name) == [(10.0, "link_down", cut), (end, "link_up", cut)]
+
+
+@pytest.mark.parametrize(
+    ("path", "rate_bps", "rtt_ms"),
+    [
+        ("uk_de_direct", 320_800_000, 18.6),
+        ("hr_nl_direct", 258_500_000, 44.8),
+        ("uk_de_through_hr", 255_800_000, 75.4),
+        ("hr_nl_through_uk", 257_900_000, 47.8),
+    ],
+)
+def test_sonkoly_links_add_up_to_the_paths_of_the_table(path: str, rate_bps: int, rtt_ms: float) -> None:
+    name = f"sonkoly2014/table/{path}"
+    (way,) = over(flows(name)["bulk"])
+    ends = [links(name)[link] for link in way]
+    assert min(link["forward"]["rate_bps"] for link in ends) == rate_bps
+    delays = sum(link[direction]["delay_ns"] for link in ends for direction in ("forward", "backward"))
+    assert delays / 1e6 == pytest.approx(rtt_ms)
+
+
+@pytest.mark.parametrize("transport", ["tcp", "mptcp"])
+def test_sonkoly_all_hosts_send_to_all_others(transport: str) -> None:
+    found = flows(f"sonkoly2014/fig5b/{transport}")
+    bulk = [flow for name, flow in found.items() if name.startswith("bulk.")]
+    noise = [flow for name, flow in found.items() if name.startswith("noise.")]
+    assert (len(bulk), len(noise)) == (20, 20)
+    assert {flow["app"]["rate_bps"] for flow in noise} == {125 * MBIT}
+    for flow in bulk:
+        ways = over(flow)
+        assert len(ways) == (2 if transport == "mptcp" else 1)
+        assert len({link for way in ways for link in way}) == sum(map(len, ways))
+
+
+@pytest.mark.parametrize("kind", ["mptcp_regular", "mptcp_overlay"])
+def test_sonkoly_the_primary_path_is_the_one_of_the_name(kind: str) -> None:
+    first = flows(f"sonkoly2014/fig6/{kind}/80ms")["bulk"]["paths"][0]["hops"][0]["link"]
+    assert first == {"mptcp_regular": "regular", "mptcp_overlay": "tunnel"}[kind]
+
+
+@pytest.mark.parametrize("member", catalogue("sonkoly2014"), ids=lambda member: member.name)
+def test_sonkoly_scaled_by_four_keeps_the_number_of_packets_on_every_link(member: Member) -> None:
+    (scaled,) = find(member.name, {"scale": "4"})
+    one, four = member.resolve().data, scaled.resolve().data
+    for link, other in zip(one["links"], four["links"], strict=True):
+        for side in ("forward", "backward"):
+            rate, delay = link[side]["rate_bps"] or 0, link[side]["delay_ns"]
+            assert (other[side]["rate_bps"] or 0) * 4 == pytest.approx(rate)
+            assert other[side]["delay_ns"] == 4 * delay
+    assert four["parameters"]["scale"] == 4
+    if not member.name.startswith(("sonkoly2014/outage", "sonkoly2014/iprecovery")):
+        assert "scale 1:4" in scaled.title
+        assert four["duration_ns"] == 4 * one["duration_ns"]
+        assert [event["at_ns"] for event in four["events"]] == [4 * event["at_ns"] for event in one["events"]]

@@ -10,6 +10,10 @@ from mptcplab.catalogue import catalogue
 from mptcplab.experiment import Member
 
 
+#: Experiments in which the primary path carries little or nothing.
+LOSSY = ("sonkoly2014/fig7/", "sonkoly2014/syn/")
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("member", catalogue(), ids=lambda member: member.name)
 def test_every_experiment_runs(member: Member, tmp_path: Path) -> None:
@@ -17,4 +21,4 @@ def test_every_experiment_runs(member: Member, tmp_path: Path) -> None:
     assert bundle.record["status"] == "done"
     flows = bundle.record["result"]["flows"]
     assert [flow["error"] for flow in flows] == [None] * len(flows)
-    assert all(flow["bytes"] > 0 for flow in flows)
+    assert all(flow["bytes"] > 0 for flow in flows) or member.name.startswith(LOSSY)

@@ -7,7 +7,7 @@ from mptcplab.plots.look import PAGE, SIZES, STYLES, Look, style
 from mptcplab.plots.publishing import DEFAULT_FORMATS, FORMATS, Exporter, export
 from mptcplab.plots.run import drawings_of
 from mptcplab.plots.specification import Specification
-from mptcplab.plots.subflows import stacked, timeline
+from mptcplab.plots.subflows import congestion_windows, stacked, timeline
 from mptcplab.plots.sweep import sweep_drawings
 from mptcplab.plots.words import metric_in_words
 
@@ -24,6 +24,7 @@ __all__ = [
     "Specification",
     "arrivals_of",
     "bars",
+    "congestion_windows",
     "drawings_of",
     "export",
     "metric_in_words",

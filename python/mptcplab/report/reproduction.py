@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mptcplab.plots import Drawing, Exporter, arrivals_of, overlay, stacked, timeline
+from mptcplab.plots import Drawing, Exporter, arrivals_of, bars, congestion_windows, overlay, stacked, timeline
 from mptcplab.report.grid import Grid
 from mptcplab.report.machine import machine_rows
 from mptcplab.report.page import Picture, render
@@ -17,15 +17,17 @@ from mptcplab.reproduction import (
     Claim,
     Compared,
     Figure,
+    Measure,
     Observation,
     Outcome,
     Verdict,
     apart,
+    measured,
     numbers,
     rank,
     why,
 )
-from mptcplab.results import RunData
+from mptcplab.results import Absent, RunData, Spread
 from mptcplab.results.entities import Json
 
 NO_BREAK = "\N{NON-BREAKING HYPHEN}"
@@ -79,17 +81,34 @@ def _drawings(sheet: Sheet) -> Iterator[Drawing]:
     runs = {label: [one.run for one in of_label] for label, of_label in sheet.lines.items()}
     flow = next(iter(next(iter(runs.values()))[0].flows))
     place = f"{sheet.figure.id}-{sheet.arm.name}-{Path(sheet.arm.backend).name}"
-    for kind in sheet.figure.draw:
-        draw = overlay if kind == "goodput" else arrivals_of
-        drawing = draw(f"{place}-{kind}", runs, flow)
-        if drawing is not None:
-            yield replace(drawing, title=f"{sheet.figure.title}, {sheet.arm.label}")
+    title = f"{sheet.figure.title}, {sheet.arm.label}"
+    for kind, draw in (("goodput", overlay), ("arrivals", arrivals_of)):
+        if kind in sheet.figure.draw and (drawing := draw(f"{place}-{kind}", runs, flow)) is not None:
+            yield replace(drawing, title=title)
+    if sheet.figure.of is not None and (drawing := _bars(f"{place}-bars", title, sheet, sheet.figure.of)) is not None:
+        yield drawing
+    kinds = ("subflows", "timeline", *(["windows"] if "windows" in sheet.figure.draw else []))
     for name, one in sheet.examples.items():
-        yield from _of_run(one.run, f"{place}-{name.replace('/', '-')}", f"{name}, seed {one.seed}, {sheet.arm.label}")
+        where = f"{name}, seed {one.seed}, {sheet.arm.label}"
+        yield from _of_run(one.run, f"{place}-{name.replace('/', '-')}", where, kinds)
 
 
-def _of_run(run: RunData, place: str, where: str) -> Iterator[Drawing]:
-    for kind, draw in (("subflows", stacked), ("timeline", timeline)):
+def _bars(name: str, title: str, sheet: Sheet, of: str) -> Drawing | None:
+    factor, unit = (1e-6, "Mbit/s") if sheet.figure.unit == "bit/s" else (1.0, sheet.figure.unit)
+    measure = Measure.parse(of)
+    values = {
+        label: [value for one in runs if not isinstance(value := measured(measure, one), Absent)]
+        for label, runs in sheet.lines.items()
+    }
+    spreads = {label: found.scaled(factor) for label, of_label in values.items() if (found := Spread.of(of_label))}
+    return bars(name, title, unit, spreads) if spreads else None
+
+
+_OF_RUN = {"subflows": stacked, "timeline": timeline, "windows": congestion_windows}
+
+
+def _of_run(run: RunData, place: str, where: str, kinds: Sequence[str]) -> Iterator[Drawing]:
+    for kind, draw in ((kind, _OF_RUN[kind]) for kind in kinds):
         drawing = draw(run)
         if drawing is not None:
             yield replace(drawing, name=f"{place}-{kind}", title=f"{drawing.title}: {where}")

@@ -3,9 +3,11 @@
 from mptcplab.reproduction.arms import Arm
 from mptcplab.reproduction.claims import Claim, Comparison, Figure, Paper, Ranking, load, papers
 from mptcplab.reproduction.document import document
+from mptcplab.reproduction.notation import Measure
 from mptcplab.reproduction.observation import Observation, observe, observe_in_memory
 from mptcplab.reproduction.outcome import Compared, Observations, Outcome, Verdict
 from mptcplab.reproduction.publication import Publication, Statement
+from mptcplab.reproduction.quantities import measured
 from mptcplab.reproduction.ranking import Ranked, rank
 from mptcplab.reproduction.reasons import apart, numbers, what, why
 from mptcplab.reproduction.sides import Side, Twins
@@ -19,6 +21,7 @@ __all__ = [
     "Compared",
     "Comparison",
     "Figure",
+    "Measure",
     "Observation",
     "Observations",
     "Outcome",
@@ -35,6 +38,7 @@ __all__ = [
     "claims_about",
     "document",
     "load",
+    "measured",
     "numbers",
     "observe",
     "observe_in_memory",

@@ -150,15 +150,24 @@ class Ranking(_Model):
 class Figure(_Model):
     """A figure as the paper draws it: the experiments of a pattern, one line for each value of a parameter.
 
-    `examples` are experiments whose first run is shown subflow by subflow.
+    `examples` are experiments whose first run is shown subflow by subflow. With `windows` among what is drawn, their
+    congestion windows are shown, too. `bars` are of the quantity `of`.
     """
 
     id: str
     title: str
-    draw: list[Literal["goodput", "arrivals"]] = []
+    draw: list[Literal["goodput", "arrivals", "windows", "bars"]] = []
     on: str
     label: str
+    of: MeasureText | None = None
+    unit: str = ""
     examples: list[str] = []
+
+    @model_validator(mode="after")
+    def _bars_have_a_quantity(self) -> Figure:
+        if ("bars" in self.draw) != (self.of is not None):
+            raise ValueError(f"figure {self.id}: 'bars' and 'of' belong together")
+        return self
 
 
 class Paper(_Model):

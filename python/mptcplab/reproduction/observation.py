@@ -14,7 +14,7 @@ Json = dict[str, Any]
 #: Series of flows that quantities, figures and the fates of subflows use.
 OF_FLOWS = ("bytes_in_order", "out_of_order_bytes")
 OF_SUBFLOWS = ("bytes_received", "rto_count")
-TOLD_OF_SUBFLOWS = ("bytes_sent", "stale", "backup", "alive")
+TOLD_OF_SUBFLOWS = ("bytes_sent", "stale", "backup", "alive", "cwnd_bytes")
 
 
 @dataclass(frozen=True)
