@@ -9,7 +9,6 @@ from mptcplab import run
 from mptcplab.catalogue import catalogue
 from mptcplab.experiment import Member
 
-
 #: Experiments in which the primary path carries little or nothing.
 LOSSY = ("sonkoly2014/fig7/", "sonkoly2014/syn/")
 

@@ -21,7 +21,7 @@ from mptcplab.catalogue import catalogue, find
 from mptcplab.cli import application
 from mptcplab.errors import MptcplabError, SpecError
 from mptcplab.metrics import rank_correlation
-from mptcplab.reproduction import Arm, Cell, Observation, Outcome, Study, apart, load, papers, rank, study, why
+from mptcplab.reproduction import Arm, Cell, Observation, Outcome, Study, apart, load, papers, rank, study, what, why
 from mptcplab.reproduction.claims import read
 from mptcplab.reproduction.notation import Measure, Range
 from mptcplab.reproduction.verdict import judge
@@ -129,6 +129,54 @@ def test_an_interval_decides_and_not_the_median() -> None:
     assert judge([0.99], allowed).kind == "undecided"
     assert judge([0.99] * 3, allowed).provisional
     assert not judge([0.99] * 6, allowed).provisional
+
+
+def test_a_share_of_runs_is_judged_by_its_interval() -> None:
+    few, most = Range.parse("< 0.5"), Range.parse("> 0.5")
+    assert judge([0.0] * 6, few, share=True).kind == "reproduced"
+    assert judge([1.0] * 6, few, share=True).kind == "refuted"
+    assert judge([1.0] * 6, most, share=True).kind == "reproduced"
+    half = judge([0.0, 1.0] * 5, few, share=True)
+    assert half.kind == "undecided"
+    assert half.spread is not None
+    # Wilson's interval of 5 of 10.
+    assert (half.spread.low, half.spread.high) == pytest.approx((0.2366, 0.7634), abs=1e-4)
+
+
+SONKOLY = load("sonkoly2014")
+
+
+def all_to_all(planned: Study, seconds: Callable[[str, int], float]) -> Outcome:
+    """Returns the outcome of a study of flows all-to-all with the times of ``seconds`` by transport and flow."""
+    observations = {}
+    for key, cell in planned.cells.items():
+        flows = [flow["id"] for flow in cell.experiment["flows"] if flow["id"].startswith("bulk.")]
+        transport = cell.name.rpartition("/")[2]
+        times = {f"flows.{flow}": {"fct_s": seconds(transport, place)} for place, flow in enumerate(flows)}
+        observations[key] = [
+            replace(_observation(cell.experiment, (1.0, 1.0, 1.0), seed), metrics=times) for seed in SEEDS
+        ]
+    return Outcome.of(planned, observations)
+
+
+def test_paired_flows_are_divided_one_by_one() -> None:
+    planned = study(SONKOLY, ["sim"], only="CL-C4", quick=True)
+    longer = all_to_all(planned, lambda transport, place: (place * 1.2 if transport == "mptcp" else place) + 0.5)
+    assert kinds(longer)["CL-C4"] == "reproduced"
+    shorter = all_to_all(planned, lambda transport, place: (place * 0.8 if transport == "mptcp" else place) + 0.5)
+    assert kinds(shorter)["CL-C4"] == "refuted"
+    (verdict,) = [one for one in longer.verdicts if one.arm == THEN]
+    assert "over that of the same flow" in what(verdict.compared[0])
+
+
+def test_bars_of_a_figure_need_a_quantity(tmp_path: Path) -> None:
+    table = tmp_path / "claims.toml"
+    table.write_text(
+        'id = "p"\ntitle = "t"\nsays = "s"\nclaim = []\n'
+        '[[figure]]\nid = "f"\ntitle = "t"\ndraw = ["bars"]\non = "f/*"\nlabel = "name"\n'
+    )
+    with pytest.raises(SpecError, match="'bars' and 'of' belong together"):
+        read(table)
 
 
 @pytest.mark.parametrize(
