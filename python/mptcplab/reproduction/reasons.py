@@ -34,6 +34,11 @@ WORDS = {
     "connection_survived": "connection alive",
     "connection_established": "connection established",
     "timeouts": "timeouts",
+    "rto_count": "timeouts",
+    "gap_s": "longest silence",
+    "outage_asked_s": "the length asked for",
+    "rtt_min_s": "smallest round-trip time",
+    "recovery_s": "recovery",
     "paths_used": "paths that carry data",
 }
 
