@@ -26,9 +26,7 @@ def parse_action(words: str | Mapping[str, object], resolved: Resolved, now_ns: 
     return actions[0][1]
 
 
-def parse_actions(
-    words: str | Mapping[str, object], resolved: Resolved, now_ns: int = 0
-) -> list[tuple[int, Action]]:
+def parse_actions(words: str | Mapping[str, object], resolved: Resolved, now_ns: int = 0) -> list[tuple[int, Action]]:
     """Parses an action that may stand for several, such as `outage: wifi, for: 100ms`.
 
     Returns each with the time in ns after the first. Raises SpecError if the text is wrong.
