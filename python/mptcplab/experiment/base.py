@@ -173,6 +173,18 @@ class Choice(Model):
         """Returns the fields beside the name that the mapping behind the name gives."""
         return dict(given)
 
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        reference = super().__get_pydantic_json_schema__(schema, handler)
+        full = handler.resolve_ref_schema(reference)
+        whole = dict(full)
+        settings = {name: field for name, field in whole.get("properties", {}).items() if name != "name"}
+        by_name = {"type": "object", "properties": settings}
+        one = {"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": by_name}
+        full.clear()
+        full.update({"anyOf": [{"type": "string"}, one, whole]})
+        return reference
+
     @model_validator(mode="before")
     @classmethod
     def _from_one_line(cls, data: Any) -> Any:
