@@ -8,7 +8,8 @@ PYTHON_FILES := python tests benches examples crates/mptcp/tests/kernel fuzz scr
 EBPF := $(if $(shell scripts/prepare --ebpf && echo found),realtime/ebpf mptcplab-python/ebpf)
 # What the tests of the workspace and the extension of Python are built with.
 FEATURES   := $(if $(EBPF),--features '$(EBPF)')
-EXTENSION  := --release --features 'pyo3/extension-module $(if $(EBPF),ebpf)'
+EXTENSION_FEATURES := 'pyo3/extension-module $(if $(EBPF),ebpf)'
+EXTENSION  := --release --features $(EXTENSION_FEATURES)
 
 .DEFAULT_GOAL := help
 .PHONY: help build wheel portable try bpf demo fidelity packetdrill test kernel-test test-kernels check vectors format bench soak \
@@ -123,8 +124,13 @@ format:  ## rewrite the sources in the house style
 	$(BIN)/ruff check --fix $(PYTHON_FILES)
 	$(BIN)/ruff format $(PYTHON_FILES)
 
-bench: build $(VENV)/.tools  ## the benchmarks, ONLY=name for one; writes benches/results.json
+bench: $(VENV)/.guided $(VENV)/.tools  ## the benchmarks, ONLY=name for one; writes benches/results.json
 	$(BIN)/python benches/run.py $(ONLY)
+
+# As in the wheel, a profile guides the extension that is measured. It also serves all else that needs one.
+$(VENV)/.guided: $(VENV)/.python $(RUST) scripts/guided scripts/train
+	. $(BIN)/activate && PIP_QUIET=1 scripts/guided $(EXTENSION_FEATURES) develop
+	touch $@ $(VENV)/.built
 
 schema: build $(VENV)/.tools  ## write the JSON Schemas and the reference that are generated from the code
 	$(BIN)/python -m mptcplab.reference .
