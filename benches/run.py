@@ -49,6 +49,31 @@ def startup() -> dict[str, Figure]:
     }
 
 
+def commands() -> dict[str, Figure]:
+    """CPU time of a run of 60 simulated seconds and of a paper's quick reproduction, from the start of the command to
+    its end; the peer is Python importing the libraries that a run needs.
+    """
+    libraries = "import numpy, pydantic, rich.console, typer, yaml"
+    peer = {"unit": "s", "peer": "the imports", "peer_value": _cpu_s(RUNS, sys.executable, "-c", libraries)}
+    with tempfile.TemporaryDirectory() as folder:
+        results = ("--out", folder, "--fresh")
+        run = _cpu_s(RUNS, str(MPTCPLAB), "run", str(ROOT / "examples" / "failing-link.yaml"), *results)
+        paper = _cpu_s(1, str(MPTCPLAB), "reproduce", "alenazi2019", "--on", "sim", "--quick", *results)
+    return {"run": {"value": run, "limit": 0.5, **peer}, "reproduce": {"value": paper, "limit": 45, **peer}}
+
+
+def _cpu_s(runs: int, *command: str) -> float:
+    """Median processor time of a command and its children in seconds, with the modules of Python compiled."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    times = []
+    for _ in range(runs):
+        before = os.times()
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+        after = os.times()
+        times.append(after.children_user + after.children_system - before.children_user - before.children_system)
+    return statistics.median(times)
+
+
 def resolve() -> dict[str, Figure]:
     """Resolving the whole catalogue in a fresh process, imports too; the peer only reads the same files as YAML."""
     resolve_all = "from mptcplab.catalogue import catalogue\nfor member in catalogue(): member.resolve()"
@@ -182,9 +207,8 @@ def eight_links() -> dict[str, Figure]:
     with tempfile.TemporaryDirectory() as folder:
         experiment = _resolved(Path(folder), "eight-links-mptcp.yaml", short)
         seeds = [[str(seed) for seed in range(first, 1000, 2)] for first in range(2)]
-        runner = _experiment_bench()
         begun = time.perf_counter()
-        halves = [subprocess.Popen([runner, experiment, *half], stdout=subprocess.DEVNULL) for half in seeds]
+        halves = [subprocess.Popen([*SIMULATED, experiment, *half], stdout=subprocess.DEVNULL) for half in seeds]
         if any(half.wait() for half in halves):
             sys.exit("sim-1000runs: a run failed")
         figures["sim-1000runs"] = _alone(time.perf_counter() - begun, "s", 20)
@@ -195,13 +219,12 @@ def in_flight() -> dict[str, Figure]:
     """Memory of a datagram on its way: what 4 s of delay take more than 10 ms, with 61,000 datagrams a second."""
     faster = {"topology.parallel_links.rate": "100mbit", "duration": "5s"}
     faster |= {f"flows.f{link}.app.cbr.rate": f"{DATAGRAMS_MBPS}mbit" for link in range(1, 9)}
-    runner = _experiment_bench()
     memory_bytes = []
     with tempfile.TemporaryDirectory() as folder:
         for delay in ("10ms", "4s"):
             slow = faster | {"topology.parallel_links.delay": delay}
             experiment = _resolved(Path(folder), "eight-links.yaml", slow)
-            memory_bytes.append(_lines(subprocess.check_output([runner, experiment], text=True))["memory-bytes"])
+            memory_bytes.append(_lines(_printed(*SIMULATED, experiment))["memory-bytes"])
     more_datagrams = 8 * DATAGRAMS_MBPS * 1e6 / 8 / 1472 * (4 - 0.01)
     return {"sim-in-flight": _alone((memory_bytes[1] - memory_bytes[0]) / more_datagrams, "bytes", 128)}
 
@@ -245,10 +268,9 @@ def _simulated(
 
     Instructions are those that a run of the second of the `counted` durations takes more than one of the first.
     """
-    runner = _experiment_bench()
     with tempfile.TemporaryDirectory() as folder:
         experiment = _resolved(Path(folder), description, changes)
-        runs = [_lines(subprocess.check_output([runner, experiment], text=True)) for _ in range(3)]
+        runs = [_lines(_printed(*SIMULATED, experiment)) for _ in range(3)]
         ns = statistics.median(run["cpu-ns"] / run["hops"] for run in runs)
         figures = {
             name: {"value": ns, "unit": "ns/hop", "limit": limit, **peer},
@@ -258,9 +280,9 @@ def _simulated(
             print(f"{name}: instructions left out, as valgrind is not installed")
             return figures
         short = _resolved(Path(folder), description, changes | {"duration": counted[0]})
-        instructions, hops = _counted(runner, short)
+        instructions, hops = _counted(short)
         twice = _resolved(Path(folder), description, changes | {"duration": counted[1]})
-        more_instructions, more_hops = _counted(runner, twice)
+        more_instructions, more_hops = _counted(twice)
         each = (more_instructions - instructions) / (more_hops - hops)
         return figures | {f"{name}-instructions": _alone(each, "instructions", 3 * limit)}
 
@@ -274,32 +296,20 @@ def _resolved(folder: Path, description: str, changes: dict[str, Any]) -> str:
     return str(file)
 
 
-def _experiment_bench() -> str:
-    """The program that runs resolved experiments: built, and found."""
-    command = [
-        "cargo",
-        "bench",
-        "--quiet",
-        "-p",
-        "simulator",
-        "--bench",
-        "experiment",
-        "--no-run",
-        "--message-format=json",
-    ]
-    printed = subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout
-    made = [json.loads(line).get("executable") for line in printed.splitlines()]
-    return next(program for program in made if program)
+SIMULATED = (sys.executable, str(ROOT / "benches" / "simulated.py"))
+"""The program that runs resolved experiments."""
 
 
 def _lines(printed: str) -> dict[str, float]:
     return {name: float(value) for name, value in (line.split() for line in printed.splitlines())}
 
 
-def _counted(runner: str, experiment: str) -> tuple[int, int]:
+def _counted(experiment: str) -> tuple[int, int]:
     """Instructions and packet-hops of a run."""
-    command = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", runner, experiment]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    runner = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
+    # Python hashes differently in each process, unless told otherwise.
+    fixed = os.environ | {"PYTHONHASHSEED": "0"}
+    done = subprocess.run([*runner, *SIMULATED, experiment], check=True, capture_output=True, text=True, env=fixed)
     found = re.search(r"I\s+refs:\s+([\d,]+)", done.stderr)
     if found is None:
         sys.exit(f"valgrind says no number of instructions:\n{done.stderr}")
@@ -863,6 +873,7 @@ def _median_ms(pairs: list[tuple[str, str]], find: Callable[[str, str], Any]) ->
 
 BENCHES: dict[str, Callable[[], dict[str, Figure]]] = {
     "startup": startup,
+    "commands": commands,
     "resolve": resolve,
     "link": link,
     "codec": codec,
