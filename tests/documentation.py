@@ -90,7 +90,8 @@ DOCUMENTED = [block for block in ALL_BLOCKS if block.is_description]
 
 
 def write_with_page(block: Block, directory: Path) -> Path:
-    """Writes the files of a block's page and then the block itself, and returns the path of the block."""
+    """Writes the files of a block's page and then the block itself, beside the examples. Returns its path."""
+    (directory / "examples").symlink_to(EXAMPLES)
     for other in blocks(block.page):
         if other.title and not other.is_description:
             (directory / other.title).write_text(other.text, encoding="utf-8")
