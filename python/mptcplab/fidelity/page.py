@@ -61,8 +61,9 @@ def _summary(rows: Sequence[Row], bounds: Bounds) -> str:
 def _verdict(rows: Sequence[Row]) -> str:
     tested = sum(row.p_outside is not None for row in rows)
     missed = [row for row in rows if row.verdict == "misses"]
-    chance = f"Of {tested} measures that could be tested, chance alone would put at most {LEVEL * tested:.0f} among the"
-    chance += " misses, were each true difference just at its bound; where there is none, hardly any."
+    chance = f"{tested} measures could be tested. If every true difference were exactly at its bound, chance alone"
+    chance += f" would give at most {LEVEL * tested:.0f} misses. If there were no true differences, it would give"
+    chance += " almost none."
     if not missed:
         return f"**No measure misses.** {chance}"
     named = ", ".join(f"{row.measure} of {row.case}" for row in missed)
