@@ -132,7 +132,10 @@ def print_family_metrics(entries: Sequence[Json], bundles: Sequence[Bundle]) -> 
         RESULTS.print()
         print_table(grid.heads, [[escape(cell) for cell in row] for row in grid.rows], right=grid.numeric)
     of_members = [entry for entry in entries if entry["kind"] in OF_MEMBERS]
-    for line in dict.fromkeys(f"{entry['id']}: {entry['why']}" for entry in of_members if entry["why"]):
+    # A value that only some members have is a dash in the table, which needs no reason.
+    valued = {entry["id"] for entry in of_members if entry["kind"] == "value" and not entry["why"]}
+    without = [entry for entry in of_members if entry["why"] and entry["id"] not in valued]
+    for line in dict.fromkeys(f"{entry['id']}: {entry['why']}" for entry in without):
         RESULTS.print(escape(line), soft_wrap=True)
     others = [entry for entry in entries if entry not in of_members]
     rows = [(escape(entry["id"]), escape(_subject(entry)), *_family_values(entry)) for entry in others]
