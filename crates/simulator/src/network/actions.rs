@@ -108,8 +108,7 @@ impl Network {
         let [there, back] = both.map(|hops| self.directions(hops));
         let (ends, interfaces) = (&self.ends, &self.interfaces);
         let node_before = |direction: u32| {
-            let [beginning, end] = ends[direction as usize / 2];
-            let from = if direction % 2 == 0 { beginning } else { end };
+            let from = ends[direction as usize / 2][direction as usize % 2];
             interfaces[from as usize].node
         };
         for route in self.routes_of_path.get(&path).into_iter().flatten() {
