@@ -285,7 +285,7 @@ def test_the_list_has_one_entry_per_experiment(desk: Path) -> None:
 def test_a_resolved_experiment_is_one_document(desk: Path) -> None:
     ended = mptcplab("show", "short.yaml", "--resolved", "--set", "duration=3s", cwd=desk)
     assert (ended.status, ended.err) == (0, "")
-    assert (ended.document["schema"], ended.document["duration_ns"]) == ("mptcplab/experiment/2", 3_000_000_000)
+    assert (ended.document["schema"], ended.document["duration_ns"]) == ("mptcplab/experiment/3", 3_000_000_000)
 
 
 def test_the_catalogue_is_listed(desk: Path) -> None:

@@ -57,7 +57,15 @@ class MadeLive:
         json.loads(text)
         return self.missing
 
-    def LiveRun(self, text: str, seed: int, directory: str, classes: object) -> SimpleNamespace:  # noqa: ARG002, N802
+    def LiveRun(  # noqa: N802
+        self,
+        text: str,
+        seed: int,  # noqa: ARG002
+        directory: str,
+        classes: object,  # noqa: ARG002
+        *,
+        controller: list[str],  # noqa: ARG002
+    ) -> SimpleNamespace:
         with self.lock:
             self.running += 1
             self.most_running = max(self.running, self.most_running)

@@ -253,6 +253,7 @@ def made(
 
 
 EMPTY: dict[str, Any] = {
+    "nodes": [],
     "flows": [{"id": "bulk", "group": "", "transport": "tcp", "app": {"kind": "bulk"}, "paths": []}],
     "links": [],
     "interfaces": [],

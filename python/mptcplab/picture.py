@@ -38,15 +38,19 @@ STYLE = """
 .topology .node { fill: var(--node); stroke: var(--ink) }
 .topology .host { fill: var(--host) }
 .topology .link { fill: none; stroke: var(--soft); stroke-width: 1.5 }
+.topology text { fill: var(--ink); text-anchor: middle }
+.topology .detail { fill: var(--soft); font-size: 11px; paint-order: stroke; stroke: var(--paper); stroke-width: 4px }
+"""
+
+#: The style of what a picture with paths has beyond others.
+PATH_STYLE = """
 .topology .grouped { stroke: var(--ink); stroke-dasharray: 6 4 }
 .topology .path { fill: none; stroke-width: 5; stroke-linecap: round }
 .topology .path0 { stroke: #0072b2 } .topology .path1 { stroke: #d55e00 }
 .topology .path2 { stroke: #009e73 } .topology .path3 { stroke: #cc79a7 }
 .topology .path4 { stroke: #e69f00 } .topology .path5 { stroke: #56b4e9 }
 .topology .path6 { stroke: #8c6bb1 } .topology .path7 { stroke: #999999 }
-.topology text { fill: var(--ink); text-anchor: middle }
 .topology .key { text-anchor: start }
-.topology .detail { fill: var(--soft); font-size: 11px; paint-order: stroke; stroke: var(--paper); stroke-width: 4px }
 """
 
 
@@ -106,7 +110,7 @@ def as_svg(experiment: Resolved, *, paths: bool = False) -> str:
             "aria-label": f"Topology of {experiment['name']}: {len(places)} nodes, {len(experiment['links'])} links",
         },
     )
-    Xml.SubElement(svg, "style").text = STYLE
+    Xml.SubElement(svg, "style").text = STYLE + (PATH_STYLE if drawn else "")
     _draw_links(svg, experiment, places, drawn)
     _draw_nodes(svg, experiment, places)
     for number, path in enumerate(drawn):
