@@ -47,6 +47,7 @@ def experiment(
         "user_code": [],
         "subnets": [{"id": 0, "ipv4": "10.0.0.0/16", "ipv6": "fd00::/64"}],
         "flows": [_flow(index, flow, ways, attach) for index, flow in enumerate(flows)],
+        "access": [],
         "control": {
             "install": "proactive",
             "command": None,

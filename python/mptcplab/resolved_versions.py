@@ -1,4 +1,4 @@
-"""Versions of the resolved form. Version 3 has the control of switches, which version 2 has not. In version 1, keys
+"""Versions of the resolved form. Version 3 has access networks and the control of switches, which version 2 has not. In version 1, keys
 with a usual value were absent and behaviours had fewer values.
 
 Bundles of earlier versions are read, and count as done for the same experiment today, because digests are those of the
@@ -77,7 +77,7 @@ def upgraded(resolved: Json) -> Json:
         resolved = _from_version_1(resolved)
     if resolved["schema"] == VERSION_2:
         flows = [{**flow, "policy": None} for flow in resolved["flows"]]
-        resolved = {**resolved, "schema": SCHEMA, "control": None, "flows": flows}
+        resolved = {**resolved, "schema": SCHEMA, "access": [], "control": None, "flows": flows}
     return resolved
 
 
@@ -116,12 +116,12 @@ def in_earliest_version(resolved: Json) -> Json:
 
 
 def _to_version_2(resolved: Json) -> Json:
-    """Returns an experiment of version 3 in version 2, or as it is if its switches are controlled."""
+    """Returns an experiment of version 3 in version 2, or as it is if version 2 lacks a part of it."""
     policies = [flow["policy"] for flow in resolved["flows"]]
-    if resolved["control"] is not None or any(policy is not None for policy in policies):
+    if resolved["control"] is not None or resolved["access"] or any(policy is not None for policy in policies):
         return resolved
     flows = [{key: value for key, value in flow.items() if key != "policy"} for flow in resolved["flows"]]
-    kept = {key: value for key, value in resolved.items() if key != "control"}
+    kept = {key: value for key, value in resolved.items() if key not in ("control", "access")}
     return {**kept, "schema": VERSION_2, "flows": flows}
 
 

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use experiment::resolved::{self, Direction, Experiment, HopDirection, InvalidDirection};
+use experiment::resolved::{self, Access, Direction, Experiment, HopDirection, InvalidDirection};
 use experiment::rng::Generator;
 use experiment::samples::metrics;
 use experiment::time::Nanos;
@@ -94,15 +94,17 @@ pub struct Links<P> {
     links: Vec<Link>,
     lanes: Vec<Lane>,
     channels: Vec<Channel<P>>,
-    /// Direction by medium and station. The channels of media come first.
-    on_media: Vec<Vec<u32>>,
-    /// Direction by channel, for the channels after those of media.
-    on_no_medium: Vec<u32>,
+    /// Direction by channel and station, for channels that several directions share. They come
+    /// first: those of media, then those of access networks of one link.
+    shared: Vec<Vec<u32>>,
+    /// Direction by channel, for the channels after the shared ones.
+    alone: Vec<u32>,
 }
 
 impl<P: Packet> Links<P> {
     /// Returns the links of a valid experiment, varied by `seed`. There is one channel per medium,
-    /// then one per direction of every other link.
+    /// then one per link with an access network of its own, then one per direction of every other
+    /// link.
     ///
     /// # Errors
     /// Fails if the link model refuses a direction.
@@ -112,21 +114,19 @@ impl<P: Packet> Links<P> {
             links: experiment.links.iter().map(vary).collect(),
             lanes: Vec::new(),
             channels: Vec::new(),
-            on_media: vec![Vec::new(); experiment.media.len()],
-            on_no_medium: Vec::new(),
+            shared: Vec::new(),
+            alone: Vec::new(),
         };
-        for medium in &experiment.media {
-            let channel = Channel::medium(medium.rate_bps, medium.overhead_bytes)?;
-            links.channels.push(channel);
-        }
-        let media = experiment.media.iter().enumerate();
-        let medium_of: HashMap<_, _> = media.map(|(index, medium)| (&medium.id, index)).collect();
+        let of_medium = links.add_media(experiment)?;
+        let of_link = links.add_access(experiment, seed, &of_medium);
+        links.shared = vec![Vec::new(); links.channels.len()];
         for link in &experiment.links {
             let directions = HopDirection::BOTH.into_iter();
             for (side, direction) in directions.zip([&link.forward, &link.backward]) {
-                let channel = match &link.medium {
-                    Some(medium) => medium_of[medium],
-                    None => links.add_channel(),
+                let channel = match (&link.medium, of_link.get(&link.id)) {
+                    (Some(medium), _) => of_medium[medium],
+                    (None, Some(channel)) => *channel,
+                    (None, None) => links.add_channel(),
                 };
                 let label = format!("{}/{}", link.id, side.name());
                 links.add_lane(channel, direction, StationGenerators::new(seed, &label))?;
@@ -135,9 +135,48 @@ impl<P: Packet> Links<P> {
         Ok(links)
     }
 
+    /// Adds the channels of media and returns them by id.
+    fn add_media<'a>(
+        &mut self,
+        experiment: &'a Experiment,
+    ) -> Result<HashMap<&'a String, usize>, InvalidDirection> {
+        let mut of_medium = HashMap::new();
+        for medium in &experiment.media {
+            of_medium.insert(&medium.id, self.channels.len());
+            let channel = Channel::medium(medium.rate_bps, medium.overhead_bytes)?;
+            self.channels.push(channel);
+        }
+        Ok(of_medium)
+    }
+
+    /// Makes media into access networks, adds the channels of links with an access network of their
+    /// own, and returns the latter by the id of the link.
+    fn add_access<'a>(
+        &mut self,
+        experiment: &'a Experiment,
+        seed: u64,
+        of_medium: &HashMap<&String, usize>,
+    ) -> HashMap<&'a String, usize> {
+        let mut of_link = HashMap::new();
+        for access in &experiment.access {
+            let channel = Channel::of_access(access, seed);
+            let link = match access {
+                Access::Wifi(wifi) => {
+                    self.channels[of_medium[&wifi.medium]] = channel;
+                    continue;
+                }
+                Access::Cellular(cellular) => &cellular.link,
+                Access::Leo(leo) => &leo.link,
+            };
+            of_link.insert(link, self.channels.len());
+            self.channels.push(channel);
+        }
+        of_link
+    }
+
     /// Adds a channel for the next direction alone.
     fn add_channel(&mut self) -> usize {
-        self.on_no_medium.push(self.lanes.len() as u32);
+        self.alone.push(self.lanes.len() as u32);
         self.channels.push(Channel::point_to_point());
         self.channels.len() - 1
     }
@@ -151,7 +190,7 @@ impl<P: Packet> Links<P> {
         let index = self.lanes.len();
         let direction = self.links[index / 2].varied(direction);
         let station = self.channels[channel].add_station(&direction, generators)?;
-        if let Some(directions) = self.on_media.get_mut(channel) {
+        if let Some(directions) = self.shared.get_mut(channel) {
             directions.push(index as u32);
         }
         self.lanes.push(Lane {
@@ -164,9 +203,9 @@ impl<P: Packet> Links<P> {
     }
 
     fn direction_of(&self, channel: usize, station: StationId) -> usize {
-        let direction = match channel.checked_sub(self.on_media.len()) {
-            None => self.on_media[channel][station.index()],
-            Some(alone) => self.on_no_medium[alone],
+        let direction = match channel.checked_sub(self.shared.len()) {
+            None => self.shared[channel][station.index()],
+            Some(alone) => self.alone[alone],
         };
         direction as usize
     }
@@ -185,7 +224,7 @@ impl<P: Packet> Links<P> {
     pub fn channel_alone(&self, direction: usize) -> Option<usize> {
         let lane = &self.lanes[direction];
         let channel = lane.channel as usize;
-        (channel >= self.on_media.len() && !lane.has_drop_rule).then_some(channel)
+        (channel >= self.shared.len() && !lane.has_drop_rule).then_some(channel)
     }
 
     /// Offers a packet to a direction.

@@ -113,6 +113,9 @@ impl<'a> Capabilities<'a> {
         for medium in &experiment.media {
             missing.extend(self.unless_possible(format!("media.{}", medium.id), Feature::Medium));
         }
+        for (index, access) in experiment.access.iter().enumerate() {
+            missing.extend(self.unless_there(&format!("access.{index}"), access));
+        }
         for link in &experiment.links {
             self.check_link(link, &mut missing);
         }

@@ -6,8 +6,8 @@
 //! because the registry has them.
 
 use crate::resolved::{
-    Action, Application, Control, Element, Fallback, FirstHop, Handshake, HostJitter, Install,
-    Loss, NextHop, NodeKind, Origin, Queue, Stack, Transport,
+    Access, Action, Application, Control, Element, Fallback, FirstHop, Handshake, HostJitter,
+    Install, Loss, NextHop, NodeKind, Origin, Queue, Stack, Transport,
 };
 
 /// A back-end, or a column of the table.
@@ -132,6 +132,9 @@ features! {
     ListOfLosses "loss list":                             HAS,                 HAS,               HAS;
     Trace "trace":                                        HAS,                 HAS,               HAS;
     Medium "medium":                                      HAS,                 HAS,               HAS;
+    Wifi "access wifi":                                   HAS,                 HAS,               HAS;
+    Cellular "access cellular":                           HAS,                 HAS,               HAS;
+    Leo "access leo":                                     HAS,                 HAS,               HAS;
     EcmpL3 "next_hop ecmp_l3":                            HAS,                 FOLLOWS_PATHS,     FOLLOWS_PATHS;
     EcmpL4 "next_hop ecmp_l4":                            HAS,                 FOLLOWS_PATHS,     FOLLOWS_PATHS;
     RandomNextHop "next_hop random":                      HAS,                 FOLLOWS_PATHS,     FOLLOWS_PATHS;
@@ -213,6 +216,16 @@ impl Feature {
         match handshake {
             Handshake::Primary => None,
             Handshake::Race => Some(Self::HandshakeRace),
+        }
+    }
+}
+
+impl From<&Access> for Feature {
+    fn from(access: &Access) -> Self {
+        match access {
+            Access::Wifi(_) => Self::Wifi,
+            Access::Cellular(_) => Self::Cellular,
+            Access::Leo(_) => Self::Leo,
         }
     }
 }

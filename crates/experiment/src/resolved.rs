@@ -1,6 +1,7 @@
 //! The resolved experiment. The types mirror its JSON exactly: integers in named units, no
 //! defaults, no unknown keys.
 
+mod access;
 mod action;
 mod algorithm;
 mod behaviour;
@@ -13,6 +14,7 @@ mod middlebox;
 mod schema;
 mod validation;
 
+pub use access::{Access, Cellular, Leo, Wifi, WifiStation};
 pub use action::{Action, LinkDownBy, RerouteBy};
 pub use algorithm::{Algorithm, Origin, Parameters};
 pub use behaviour::{

@@ -84,7 +84,7 @@ fn chains(count: usize, length: usize, duration_ns: u64) -> Experiment {
     let experiment = json!({
         "schema": "mptcplab/experiment/3", "name": "bench", "title": null, "description": null, "profiles": [], "parameters": {},
         "duration_ns": duration_ns, "vary": {"start_ns": 0, "rtt_ppm": 10_000, "events_ppm": 0}, "hosts": hosts, "nodes": nodes, "interfaces": interfaces,
-        "subnets": [{"id": 0, "ipv4": "10.1.1.0/24", "ipv6": "fd00:1:1::/64"}], "media": [], "links": links, "middleboxes": [], "control": null, "flows": flows,
+        "subnets": [{"id": 0, "ipv4": "10.1.1.0/24", "ipv6": "fd00:1:1::/64"}], "media": [], "links": links, "middleboxes": [], "access": [], "control": null, "flows": flows,
         "events": [], "measure": {"every_ns": 100 * MS, "captures": [], "unit_bytes": 64_000, "probe_rtt_ns": null}, "expect": [], "user_code": [], "origins": {},
     });
     Experiment::from_json(&experiment.to_string()).expect("a valid experiment")

@@ -120,6 +120,7 @@ class _Resolution:
             ],
             "media": media,
             "links": links,
+            "access": [],
             "middleboxes": middleboxes,
             "control": parts["control"],
             "flows": flows,

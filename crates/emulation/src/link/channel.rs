@@ -1,11 +1,12 @@
 //! A channel: one serializer and the stations that share it.
 
-use experiment::resolved::{Direction, InvalidDirection};
+use experiment::resolved::{Access, Direction, InvalidDirection};
 use experiment::time::Nanos;
 
+use super::carrier::Carrier;
 use super::fixed_rate::FixedRateFifo;
 use super::station::StationGenerators;
-use super::stepwise::Stepwise;
+use super::turns::Turns;
 use super::{Counters, DropReason, Packet};
 
 /// Identifies a station within the channel that created it.
@@ -70,15 +71,15 @@ impl<P> Output<P> {
 /// instant at which the serializer becomes free, no matter when the channel is called.
 pub struct Channel<P> {
     /// Carries the packets while the link is simple enough. It takes over only when the channel is
-    /// empty. Before anything about the link changes, it hands all packets back to `stepwise`.
+    /// empty. Before anything about the link changes, it hands all packets back to `carrier`.
     fixed_rate: Option<FixedRateFifo<P>>,
-    stepwise: Box<Stepwise<P>>,
+    carrier: Box<dyn Carrier<P>>,
 }
 
 impl<P: Packet> Channel<P> {
     /// Returns a channel whose stations each have their own rate and overhead.
     pub fn point_to_point() -> Self {
-        Self::of(Stepwise::new(None))
+        Self::of(Turns::new(None))
     }
 
     /// Returns a medium. `overhead_bytes` replaces the overhead of its stations. `rate_bps`, if
@@ -87,13 +88,21 @@ impl<P: Packet> Channel<P> {
     /// # Errors
     /// Fails if the rate is 0 or the overhead exceeds 65535 bytes.
     pub fn medium(rate_bps: Option<u64>, overhead_bytes: u32) -> Result<Self, InvalidDirection> {
-        Ok(Self::of(Stepwise::medium(rate_bps, overhead_bytes)?))
+        Ok(Self::of(Turns::medium(rate_bps, overhead_bytes)?))
     }
 
-    fn of(stepwise: Stepwise<P>) -> Self {
+    /// Returns the channel of an access network for the run with `seed`. Its stations are added link
+    /// by link, forward and backward, in the order of the experiment.
+    pub fn of_access(access: &Access, _seed: u64) -> Self {
+        match access {
+            Access::Wifi(_) | Access::Cellular(_) | Access::Leo(_) => Self::of(Turns::new(None)),
+        }
+    }
+
+    fn of(carrier: impl Carrier<P> + 'static) -> Self {
         Self {
             fixed_rate: None,
-            stepwise: Box::new(stepwise),
+            carrier: Box::new(carrier),
         }
     }
 
@@ -107,19 +116,28 @@ impl<P: Packet> Channel<P> {
         generators: StationGenerators,
     ) -> Result<StationId, InvalidDirection> {
         self.go_stepwise();
-        self.stepwise.add_station(direction, generators)
+        self.carrier.add_station(direction, generators)
     }
 
     /// Offers a packet to the queue of a station.
     #[inline]
     pub fn enqueue(&mut self, now: Nanos, station: StationId, packet: P) -> Enqueued {
         if self.fixed_rate.is_none() {
-            self.fixed_rate = self.stepwise.as_fixed_rate(now);
+            self.fixed_rate = self.carrier.as_fixed_rate(now);
         }
         match &mut self.fixed_rate {
             Some(fifo) => fifo.enqueue(now, packet),
-            None => self.stepwise.enqueue(now, station, packet),
+            None => self.enqueue_stepwise(now, station, packet),
         }
+    }
+
+    fn enqueue_stepwise(&mut self, now: Nanos, station: StationId, packet: P) -> Enqueued {
+        self.carrier.advance(now);
+        let outcome = self.carrier.stations_mut().enqueue(now, station, packet);
+        if outcome == Enqueued::Queued {
+            self.carrier.advance(now);
+        }
+        outcome
     }
 
     /// Offers a packet to the queue of the only station.
@@ -136,8 +154,17 @@ impl<P: Packet> Channel<P> {
     pub fn next_departure(&self) -> Option<Nanos> {
         match &self.fixed_rate {
             Some(fifo) => fifo.next_arrival(),
-            None => self.stepwise.next_departure(),
+            None => self.next_departure_stepwise(),
         }
+    }
+
+    fn next_departure_stepwise(&self) -> Option<Nanos> {
+        let stations = self.carrier.stations();
+        let arrival = stations.next_arrival().map(|(at, _)| at);
+        [stations.first_drop(), arrival, self.carrier.next_wakeup()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Returns whether the next departure is unaffected by a packet offered now, because that
@@ -152,7 +179,8 @@ impl<P: Packet> Channel<P> {
     /// until it returns `None`.
     pub fn poll(&mut self, now: Nanos) -> Option<Output<P>> {
         let Some(fifo) = &mut self.fixed_rate else {
-            return self.stepwise.poll(now);
+            self.carrier.advance(now);
+            return self.carrier.stations_mut().poll(now);
         };
         let (at, packet) = fifo.poll(now)?;
         Some(Output::Delivered {
@@ -184,7 +212,11 @@ impl<P: Packet> Channel<P> {
     ) -> Result<(), InvalidDirection> {
         self.advance(now);
         self.go_stepwise();
-        self.stepwise.reconfigure(now, station, direction)
+        direction.validate()?;
+        self.carrier.advance(now);
+        self.carrier.reconfigure(now, station, direction);
+        self.carrier.advance(now);
+        Ok(())
     }
 
     /// Cuts or restores the link of a station. A cut drops all packets that are queued, in service
@@ -192,13 +224,18 @@ impl<P: Packet> Channel<P> {
     pub fn set_up(&mut self, now: Nanos, station: StationId, up: bool) {
         self.advance(now);
         self.go_stepwise();
-        self.stepwise.set_up(now, station, up);
+        self.carrier.advance(now);
+        if !up {
+            self.carrier.abort(now, station);
+        }
+        self.carrier.stations_mut().set_up(now, station, up);
+        self.carrier.advance(now);
     }
 
-    /// Switches to stepwise simulation at the current instant of the channel.
+    /// Switches to the carrier at the current instant of the channel.
     fn go_stepwise(&mut self) {
         if let Some(fifo) = self.fixed_rate.take() {
-            self.stepwise.take_over(fifo);
+            self.carrier.take_over(fifo);
         }
     }
 
@@ -206,7 +243,7 @@ impl<P: Packet> Channel<P> {
     /// 0, generators at their start.
     pub fn reset(&mut self) {
         self.fixed_rate = None;
-        self.stepwise.reset();
+        self.carrier.reset();
     }
 
     /// Brings counters and gauges to `now`. Call it before reading them, because time does not pass
@@ -214,13 +251,13 @@ impl<P: Packet> Channel<P> {
     pub fn advance(&mut self, now: Nanos) {
         match &mut self.fixed_rate {
             Some(fifo) => fifo.advance(now),
-            None => self.stepwise.advance(now),
+            None => self.carrier.advance(now),
         }
     }
 
     /// Returns the counters of a station.
     pub fn counters(&self, station: StationId) -> Counters {
-        let mut counters = self.stepwise.counters(station).clone();
+        let mut counters = self.carrier.stations().counters(station).clone();
         if let Some(fifo) = &self.fixed_rate {
             fifo.add_to(&mut counters);
         }
@@ -231,7 +268,7 @@ impl<P: Packet> Channel<P> {
     pub fn queue_bytes(&self, station: StationId) -> u64 {
         match &self.fixed_rate {
             Some(fifo) => fifo.queue_bytes(),
-            None => self.stepwise.queue_bytes(station),
+            None => self.carrier.stations().get(station).queue_bytes(),
         }
     }
 
@@ -239,7 +276,7 @@ impl<P: Packet> Channel<P> {
     pub fn queue_packets(&self, station: StationId) -> u64 {
         match &self.fixed_rate {
             Some(fifo) => fifo.queue_packets(),
-            None => self.stepwise.queue_packets(station),
+            None => self.carrier.stations().get(station).queue_packets(),
         }
     }
 
@@ -248,7 +285,7 @@ impl<P: Packet> Channel<P> {
     pub fn next_start(&self, station: StationId) -> Option<Nanos> {
         let starts = || match &self.fixed_rate {
             Some(fifo) => fifo.next_start(),
-            None => self.stepwise.first_start(),
+            None => self.carrier.first_start(),
         };
         (self.queue_packets(station) > 0).then(starts).flatten()
     }
@@ -257,7 +294,10 @@ impl<P: Packet> Channel<P> {
     pub fn in_flight(&self, station: StationId) -> u64 {
         match &self.fixed_rate {
             Some(fifo) => fifo.in_flight(),
-            None => self.stepwise.in_flight(station),
+            None => {
+                let on_wire = self.carrier.stations().get(station).wire.len() as u64;
+                on_wire + self.carrier.held_packets(station)
+            }
         }
     }
 }

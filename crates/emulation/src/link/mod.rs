@@ -3,6 +3,7 @@
 //! Free of I/O and generic over the packet, so that the simulator and the emulator run the same
 //! code.
 
+mod carrier;
 mod channel;
 mod counters;
 mod delay_line;
@@ -11,7 +12,8 @@ mod loss;
 mod queue;
 mod serializer;
 mod station;
-mod stepwise;
+mod stations;
+mod turns;
 
 pub use channel::{Channel, Enqueued, Output, StationId};
 pub use counters::{Counters, DropReason};

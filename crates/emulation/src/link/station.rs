@@ -175,7 +175,7 @@ impl<P: Packet> Station<P> {
     ) -> Option<Started<P>> {
         let Queued {
             packet, wire_bytes, ..
-        } = self.queue.dequeue(start, discarded)?;
+        } = self.dequeue(start, discarded)?;
         let finish = self.serializer.transmit(start, wire_bytes);
         let lost = if self.loses_next_at(LossPlace::Egress) {
             Some(packet)
@@ -190,7 +190,18 @@ impl<P: Packet> Station<P> {
         })
     }
 
-    fn put_on_wire(&mut self, finish: Nanos, packet: P) {
+    /// Takes the next packet from the queue at `now`. Returns `None` if there is none, or the queue
+    /// dropped all its packets.
+    pub(super) fn dequeue(
+        &mut self,
+        now: Nanos,
+        discarded: &mut Discarded<P>,
+    ) -> Option<Queued<P>> {
+        self.queue.dequeue(now, discarded)
+    }
+
+    /// Sends a packet whose last bit has left at `finish` to the far end.
+    pub(super) fn put_on_wire(&mut self, finish: Nanos, packet: P) {
         let jitter = match self.direction.jitter_ns {
             0 => 0,
             bound => self.generators.jitter.below(bound),

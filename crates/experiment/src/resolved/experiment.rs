@@ -9,7 +9,9 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::validation::validate;
-use super::{Action, Control, Direction, Flow, HopDirection, Host, Middlebox, ResolvedError};
+use super::{
+    Access, Action, Control, Direction, Flow, HopDirection, Host, Middlebox, ResolvedError,
+};
 use crate::time::Nanos;
 
 /// The schema that this program reads.
@@ -50,6 +52,8 @@ pub struct Experiment {
     pub media: Vec<Medium>,
     /// Links, each between two interfaces.
     pub links: Vec<Link>,
+    /// The access networks that carry packets of links in place of serializers.
+    pub access: Vec<Access>,
     /// The middleboxes at the ends of links. Packets that leave an interface pass its middleboxes
     /// in this order.
     pub middleboxes: Vec<Middlebox>,

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use thiserror::Error;
 
 use super::{
-    Action, Algorithm, Application, Behaviour, Direction, Element, Experiment, FirstHop, Flow, Hop,
-    HopDirection, HostJitter, InvalidDirection, JitterQuantiles, Layer, Link, Middlebox,
+    Access, Action, Algorithm, Application, Behaviour, Direction, Element, Experiment, FirstHop,
+    Flow, Hop, HopDirection, HostJitter, InvalidDirection, JitterQuantiles, Layer, Link, Middlebox,
     MiddleboxDirection, Node, NodeKind, Path, SCHEMA, Video, validate_overhead,
 };
 use crate::addressing::{flow_at_port, pairs_of};
@@ -264,7 +264,42 @@ impl<'a> Declared<'a> {
         for link in &self.experiment.links {
             self.validate_link(link)?;
         }
+        for (index, access) in self.experiment.access.iter().enumerate() {
+            self.validate_access(&format!("access.{index}"), access)?;
+        }
         Ok(())
+    }
+
+    /// Checks that an access network carries links that exist.
+    fn validate_access(&self, place: &str, access: &Access) -> Validity {
+        match access {
+            Access::Wifi(wifi) => {
+                self.media.find(format!("{place}.medium"), &wifi.medium)?;
+                let links = self.experiment.links.iter();
+                let on_medium = links.filter(|link| link.medium.as_ref() == Some(&wifi.medium));
+                let found = wifi.stations.iter().map(|station| &station.link);
+                if !found.clone().eq(on_medium.map(|link| &link.id)) {
+                    let found = format!("{:?}", found.collect::<Vec<_>>());
+                    let allowed = "the links of the medium, in order";
+                    return refuse(format!("{place}.stations"), found, allowed);
+                }
+            }
+            Access::Cellular(cellular) => self.validate_alone(place, &cellular.link)?,
+            Access::Leo(leo) => self.validate_alone(place, &leo.link)?,
+        }
+        Ok(())
+    }
+
+    /// Checks that a link exists and is on no medium.
+    fn validate_alone(&self, place: &str, link: &str) -> Validity {
+        let place = format!("{place}.link");
+        match &self.experiment.links[self.links.find(&place, link)?].medium {
+            Some(medium) => {
+                let found = format!("{link} on {medium}");
+                refuse(place, found, "a link without a medium")
+            }
+            None => Ok(()),
+        }
     }
 
     fn validate_link(&self, link: &Link) -> Validity {

@@ -51,7 +51,7 @@ impl Description {
         json!({
             "schema": "mptcplab/experiment/3", "name": "setup", "title": null, "description": null, "profiles": [], "parameters": {}, "duration_ns": 1_000_000_000_u64,
             "vary": {"start_ns": 0, "rtt_ppm": 0, "events_ppm": 0}, "hosts": self.hosts, "nodes": self.nodes, "interfaces": self.interfaces, "subnets": [], "media": [],
-            "links": self.links, "middleboxes": [], "control": null, "flows": self.flows, "events": [],
+            "links": self.links, "middleboxes": [], "access": [], "control": null, "flows": self.flows, "events": [],
             "measure": {"every_ns": 100_000_000, "captures": [], "unit_bytes": 65536, "probe_rtt_ns": null}, "expect": [], "user_code": [], "origins": {},
         })
     }

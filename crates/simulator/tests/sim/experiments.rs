@@ -19,7 +19,7 @@ pub fn empty() -> Value {
     json!({
         "schema": "mptcplab/experiment/3", "name": "test", "title": null, "description": null, "profiles": [], "parameters": {},
         "duration_ns": SECOND, "vary": {"start_ns": 0, "rtt_ppm": 0, "events_ppm": 0}, "hosts": [], "nodes": [], "interfaces": [],
-        "subnets": [{"id": 0, "ipv4": "10.1.1.0/24", "ipv6": "fd00:1:1::/64"}], "media": [], "links": [], "middleboxes": [], "control": null, "flows": [], "events": [],
+        "subnets": [{"id": 0, "ipv4": "10.1.1.0/24", "ipv6": "fd00:1:1::/64"}], "media": [], "links": [], "middleboxes": [], "access": [], "control": null, "flows": [], "events": [],
         "measure": {"every_ns": 100 * MS, "captures": [], "unit_bytes": 64000, "probe_rtt_ns": null}, "expect": [], "user_code": [], "origins": {},
     })
 }

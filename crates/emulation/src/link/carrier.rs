@@ -1,0 +1,65 @@
+//! What carries the packets of a channel: the part that decides which packet goes when.
+
+use experiment::resolved::{Direction, InvalidDirection};
+use experiment::time::Nanos;
+
+use super::fixed_rate::FixedRateFifo;
+use super::stations::Stations;
+use super::{Packet, StationGenerators, StationId};
+
+/// Serves the stations of a channel in virtual time.
+///
+/// Time is lazy: [`Self::advance`] does all that happens up to an instant, at the instants at which
+/// it happens, no matter when it is called. All randomness comes from generators of the carrier's
+/// own, so that the same packets at the same instants have the same fate.
+pub(super) trait Carrier<P: Packet>: Send {
+    /// Adds a station, up and empty.
+    ///
+    /// # Errors
+    /// Fails if a value of `direction` is outside its range.
+    fn add_station(
+        &mut self,
+        direction: &Direction,
+        generators: StationGenerators,
+    ) -> Result<StationId, InvalidDirection>;
+
+    /// Returns the stations.
+    fn stations(&self) -> &Stations<P>;
+
+    /// Returns the stations.
+    fn stations_mut(&mut self) -> &mut Stations<P>;
+
+    /// Does all that happens up to `now`, which never decreases.
+    fn advance(&mut self, now: Nanos);
+
+    /// Returns when [`Self::advance`] must be called even if no packet arrives before, because it
+    /// may decide something that the outside sees. `None` means not before the next input.
+    fn next_wakeup(&self) -> Option<Nanos>;
+
+    /// Returns when the next queued packet starts, at any station. `None` if none is queued.
+    fn first_start(&self) -> Option<Nanos>;
+
+    /// Returns the number of packets of a station that have left its queue, are not on its wire and
+    /// were not dropped yet.
+    fn held_packets(&self, station: StationId) -> u64;
+
+    /// Gives a station new values at `now`.
+    fn reconfigure(&mut self, now: Nanos, station: StationId, direction: &Direction);
+
+    /// Drops at `now` what the carrier holds of a station whose link is cut. The station itself
+    /// drops what is queued or on the wire.
+    fn abort(&mut self, now: Nanos, station: StationId);
+
+    /// Returns to time 0.
+    fn reset(&mut self);
+
+    /// Returns a replacement if the link is simple enough and empty.
+    fn as_fixed_rate(&mut self, _now: Nanos) -> Option<FixedRateFifo<P>> {
+        None
+    }
+
+    /// Continues where the replacement stopped that [`Self::as_fixed_rate`] returned.
+    fn take_over(&mut self, _fifo: FixedRateFifo<P>) {
+        unreachable!("the carrier has no replacement");
+    }
+}
