@@ -282,14 +282,21 @@ impl Endpoint {
         profile: &Profile,
     ) -> Result<ConnectionId, ConnectError> {
         let four = self.free_ends(now, primary)?;
-        let others = others.iter().map(|way| self.free_ends(now, *way));
-        let others = others.collect::<Result<Vec<_>, _>>()?;
+        let mut ways = vec![four];
+        for other in others {
+            let FourTuple { local, remote } = self.free_ends(now, *other)?;
+            let way = FourTuple { local, remote };
+            if ways.contains(&way) {
+                return Err(ConnectError::InUse { local, remote });
+            }
+            ways.push(way);
+        }
         let key = self.free_key();
         let algorithms = (profile.algorithms)(&self.seen_by(Role::Opener, four));
         let config = profile.config.clone();
         let connection = Connection::open(now, config, algorithms, four, key, self.rng.as_mut());
         let id = self.add(connection, four, None);
-        for way in others {
+        for way in ways.into_iter().skip(1) {
             let path_manager = (profile.algorithms)(&self.seen_by(Role::Opener, way)).path_manager;
             self.with(id, |connection, rng| {
                 connection.add_way(now, way, path_manager, rng);

@@ -42,7 +42,7 @@ impl Ports {
             false => self.next_known(&is_free),
         };
         known
-            .or_else(|| self.further().filter(|port| is_free(*port)))
+            .or_else(|| self.add_more().then(|| self.next_known(&is_free)).flatten())
             .or_else(|| self.next_known(is_reusable))
     }
 
@@ -58,15 +58,18 @@ impl Ports {
         None
     }
 
-    /// Returns the first of the ports that `More` supplies now.
-    fn further(&mut self) -> Option<u16> {
-        let (known, more) = self.named.as_mut()?;
+    /// Adds the ports that `More` supplies now, to be tried next. Returns whether there are any.
+    fn add_more(&mut self) -> bool {
+        let Some((known, more)) = &mut self.named else {
+            return false;
+        };
         let count = known.len();
         known.extend(more());
         self.are_all_named = known.len() == count;
-        let first = *known.get(count)?;
-        self.next = (count + 1) % known.len();
-        Some(first)
+        if !self.are_all_named {
+            self.next = count;
+        }
+        !self.are_all_named
     }
 
     fn count(&self) -> usize {

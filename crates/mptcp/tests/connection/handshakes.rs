@@ -393,6 +393,37 @@ fn connections_start_from_the_ports_that_were_named_and_no_others() {
     assert_eq!(first[3], Err(none));
 }
 
+#[test]
+fn a_named_port_that_is_in_use_is_passed_over() {
+    let mut endpoint = lone_endpoint(1);
+    let mut named = [vec![700, 900]].into_iter();
+    endpoint.use_ports_from(Box::new(move || named.next().unwrap_or_default()));
+    let remote = SocketAddr::new(ipv4(0, SERVER), PORT);
+    let profile = Stack::default().profile();
+    let mut connect = |port| {
+        let local = SocketAddr::new(ipv4(0, CLIENT), port);
+        endpoint.connect(0, local, remote, &profile)
+    };
+    connect(700).expect("a free port");
+    let id = connect(0).expect("a free port");
+    let connection = endpoint.connection(id).expect("it was opened");
+    assert_eq!(connection.initial().local.port(), 900);
+}
+
+#[test]
+fn an_address_pair_cannot_be_tried_twice_by_one_connection() {
+    let mut endpoint = lone_endpoint(1);
+    let local = SocketAddr::new(ipv4(0, CLIENT), 700);
+    let remote = SocketAddr::new(ipv4(0, SERVER), PORT);
+    let way = FourTuple { local, remote };
+    let profile = Stack::default().profile();
+    let twice = endpoint.connect_over(0, way, &[way], &profile);
+    assert_eq!(twice, Err(ConnectError::InUse { local, remote }));
+    endpoint
+        .connect_over(0, way, &[], &profile)
+        .expect("nothing is left of the first");
+}
+
 /// Returns the answer of a server that answers all SYNs by cookies.
 fn cookie(server: &mut Endpoint, syn: &Packet) -> Packet {
     let mut stack = Stack::default();
