@@ -183,7 +183,7 @@ FAULTS = [
         "ours - kernel",
         "wrong",
         "The kernel continues as TCP, as the RFC allows. It delivers data that failed its checksum before it "
-        "informs the sender, which is strict.",
+        "informs the sender, which has `fallback: strict`.",
         beside_strict=True,
     ),
     Fault(
@@ -191,14 +191,14 @@ FAULTS = [
         "kernel - ours",
         "no end",
         "The engine resets the subflow; the kernel neither opens another one nor informs its application. "
-        "After a minute the engine gives the connection up.",
+        "After a minute the engine gives up the connection.",
     ),
     Fault(
         ["segments joined"],
         "kernel - ours",
         "no end",
         "Sometimes a whole mapping loses its options because its segment is joined to the one before, for "
-        "example when the kernel fills a window with 80 bytes. The consequence is the same as above.",
+        "example when the kernel fills the rest of a window with 80 bytes. The consequence is the same as above.",
     ),
     Fault(
         ["a byte changed", "bytes changed at random", "3 bytes inserted"],
@@ -242,10 +242,10 @@ def of_fault(cell: Cell) -> Outcome | None:
 _HEAD = """\
 # Behind middleboxes
 
-This page shows how a transfer of 1.5 MB ends if a [middlebox](../guide/middleboxes.md) is before the
-sender's first interface, with the engine and with Linux 6.18. The transfer uses one or two links of
-20 Mbit/s, with a round trip of 10 ms. `python tests/middlebox_matrix.py` writes this page. The
-tests compare each run with what RFC 8684 allows.
+This page shows how a transfer of 1.5 MB ends if a [middlebox](../guide/middleboxes.md) is in front
+of the sender's first interface, with the engine and with Linux 6.18. The transfer uses one or two
+links of 20 Mbit/s, with a round trip of 10 ms. `python tests/middlebox_matrix.py` writes this page.
+The tests compare each run with what RFC 8684 allows.
 
 - *MPTCP*, *TCP*: all data arrived unchanged, over MPTCP or over TCP.
 - *wrong*: a byte arrived that was not sent.
