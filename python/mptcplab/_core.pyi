@@ -9,8 +9,8 @@ _Classes = Mapping[str, Mapping[str, Callable[[str, object], object]]]
 
 __version__: str
 
-def features() -> list[tuple[str, str | None, str | None, str | None]]:
-    """(feature, why the simulator lacks it, why a kernel, why the userspace stack); None where it is there."""
+def features() -> list[tuple[str, list[tuple[str, str | None]]]]:
+    """(feature, [(back-end, why it lacks the feature)]); None where it is there."""
 
 def capabilities() -> list[tuple[str, bool, str]]:
     """(feature, whether the simulator has it, why not) for all that can be asked for, as in "transport udp"."""

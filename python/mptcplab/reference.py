@@ -25,9 +25,22 @@ from mptcplab import _core, algorithms, document
 from mptcplab.catalogue import Entry, catalogue, entry_of
 from mptcplab.document import Node
 from mptcplab.experiment import Experiment, json_schema, members, profiles
-from mptcplab.experiment.base import ONE_OR_MORE, Directions, Model, Name, Shorthand, field_texts, plain
+from mptcplab.experiment.base import (
+    ONE_OR_MORE,
+    Choice,
+    Directions,
+    Model,
+    Name,
+    Shorthand,
+    Summarized,
+    meaning,
+    plain,
+)
+from mptcplab.experiment.control import Control, Policy, Recovery
+from mptcplab.experiment.failures import Errors
 from mptcplab.experiment.flows import Flow
 from mptcplab.experiment.links import LinkSettings
+from mptcplab.features import features
 from mptcplab.results import metric_reference
 from mptcplab.units import Quantity
 
@@ -87,7 +100,7 @@ def _inline(value: object) -> str:
     return f"`{text.removesuffix('...' + chr(10)).strip()}`"
 
 
-# ---- the resolved form -----------------------------------------------------------------------------------------------
+# ---- the resolved form ---------------------------------------------------------------------------
 
 _RESOLVED_FORM = '''"""The types of the resolved form, which back-ends read.
 
@@ -146,7 +159,7 @@ def fuzzing_corpus(examples: Path) -> dict[str, str]:
     return {f"fuzz/corpus/resolved/{name}": json.dumps(data | {"origins": {}}) + "\n" for name, data in first.items()}
 
 
-# ---- the description -------------------------------------------------------------------------------------------------
+# ---- the description -----------------------------------------------------------------------------
 
 _DESCRIPTION_HEAD = """\
 # The fields of a description
@@ -160,6 +173,8 @@ stands below them. The [guide](../README.md#describing-an-experiment) explains t
 - Any value may be a parameter of a [family](../guide/description/families.md), `$name`.
 - `experiments` beside the fields of an experiment holds a list of descriptions, each merged over the rest of the file.
 - An unknown field is an error, and so is a setting that would have no effect.
+- *Not on* `kernel` means that this back-end refuses the field or the value. The reasons are with the
+  [features of the back-ends](features.md).
 
 """
 # Fields whose type says less than what users can write.
@@ -168,18 +183,21 @@ _KINDS = {
     (Flow, "scheduler"): "[scheduler](algorithms.md#scheduler) or list",
     (Flow, "path_manager"): "[path manager](algorithms.md#path-manager) or list",
     (Experiment, "profile"): "[profile](profiles.md), file or list",
+    (Policy, "name"): "[policy](algorithms.md#policy)",
+    (Recovery, "name"): "[strategy](algorithms.md#strategy)",
+    (Errors, "name"): "[error model](algorithms.md#error-model)",
 }
 _SCALARS: dict[Any, str] = {bool: "true or false", int: "whole number", float: "number", str: "text", Any: "anything"}
 
 
 def description_reference() -> str:
     """Returns the reference of the description, field by field."""
-    models = _models()
-    users = {model: [user for user in models if model in _below(user)] for model in models}
-    return _DESCRIPTION_HEAD + "\n".join(_section(model, users[model]) for model in models)
+    every = models()
+    users = {model: [user for user in every if model in _below(user)] for model in every}
+    return _DESCRIPTION_HEAD + "\n".join(_section(model, users[model]) for model in every)
 
 
-def _models() -> list[type[Model]]:
+def models() -> list[type[Model]]:
     """Returns the models of a description, each after the one that first uses it."""
     found: dict[type[Model], None] = {}
 
@@ -246,9 +264,8 @@ def _section(model: type[Model], users: list[type[Model]]) -> str:
 
 def _row(model: type[Model], name: str, field: FieldInfo) -> list[str]:
     written = field.alias or name
-    meaning = field_texts(model).get(name) or field.description or ""
     kind = _KINDS.get((model, name)) or ("profile or list" if name == "profile" else _kind(field.annotation, field))
-    return [f"`{written}`", kind, _default(field), _sentence(meaning), _example(written, field)]
+    return [f"`{written}`", kind, _default(field), _sentence(meaning(model, name)), _example(written, field)]
 
 
 def _sentence(text: str) -> str:
@@ -334,7 +351,7 @@ def _example(written: str, field: FieldInfo) -> str:
     return f"`{written}: {_inline(example).strip('`')}`"
 
 
-# ---- algorithms ------------------------------------------------------------------------------------------------------
+# ---- algorithms ----------------------------------------------------------------------------------
 
 _ALGORITHMS_HEAD = """\
 # Algorithms
@@ -353,10 +370,43 @@ defaults. `./FILE.py:CLASS` and `crate:NAME` are [algorithms of your own](../gui
 
 
 def algorithm_reference() -> str:
-    """Returns the names of congestion controls, schedulers and path managers."""
+    """Returns the names of congestion controls, schedulers and path managers, and of what networks do."""
     families = (algorithms.CC, algorithms.SCHEDULER, algorithms.PATH_MANAGER)
     tables = [table(family) for family in families for table in (_algorithm_table, _parameter_table)]
-    return _ALGORITHMS_HEAD + "\n".join(tables)
+    choices = [_choice_table(field, model) for field, model in _CHOICES.items()]
+    return _ALGORITHMS_HEAD + "\n".join(tables) + _CHOICES_HEAD + "\n".join(choices)
+
+
+_CHOICES: dict[str, type[Choice]] = {"policy": Policy, "recovery": Recovery, "errors": Errors}
+_CHOICES_HEAD = """
+## Of the network
+
+[Paths and recovery](../internals/paths.md) has the methods behind these names.
+
+"""
+
+
+def _choice_table(field: str, model: type[Choice]) -> str:
+    holder = Experiment if field in Experiment.model_fields else Control
+    default = holder.model_fields[field].default
+    said = f"; default `{default.name}`" if default is not None else ""
+    own = ", and `./FILE.py:CLASS` for one of your own" if model.takes_classes else ""
+    where = _link(holder).replace("](", "](description.md")
+    head = f"### {model.kind[:1].upper()}{model.kind[1:]}\n\nField `{field}` of {where}{said}{own}.\n\n"
+    rows = [[f"`{name}`", _sentence(one.summary), _parameters(one)] for name, one in model.choices.items()]
+    return head + _table(["name", "what it does", "parameters"], rows)
+
+
+def _parameters(choice: Summarized) -> str:
+    """Returns the parameters of a class, with their defaults."""
+    if not inspect.isclass(choice):
+        return ""
+    taken = inspect.signature(choice).parameters.values()
+    return ", ".join(f"`{one.name}`{_default_of(one)}" for one in taken)
+
+
+def _default_of(parameter: inspect.Parameter) -> str:
+    return "" if parameter.default in (inspect.Parameter.empty, None) else f" ({parameter.default})"
 
 
 def _parameter_table(family: algorithms.Family) -> str:
@@ -389,7 +439,7 @@ def _algorithm_table(family: algorithms.Family) -> str:
     return head + _table(columns, rows)
 
 
-# ---- features --------------------------------------------------------------------------------------------------------
+# ---- features ------------------------------------------------------------------------------------
 
 _FEATURES_HEAD = """\
 # Features of the back-ends
@@ -407,25 +457,25 @@ def feature_reference() -> str:
     """Returns the features that descriptions can use, and which back-end has them."""
     everywhere: dict[str, list[str]] = {}
     lacking = []
-    for feature, *reasons in _core.features():
+    backends: dict[str, None] = {}
+    for feature, reasons in features().items():
+        backends |= dict.fromkeys(reasons)
         kind, _, name = feature.partition(" ")
-        if kind == "own":  # A user's algorithms are what Python's back-ends make of them.
-            continue
-        if any(reasons):
-            lacking.append([f"`{feature}`", *(_sentence(why) if why else "yes" for why in reasons)])
+        if any(reasons.values()):
+            lacking.append([f"`{feature}`", *(_sentence(why) if why else "yes" for why in reasons.values())])
             continue
         everywhere.setdefault(kind, []).extend([f"`{name}`"] if name else [])
     rows = [[f"`{kind}`", ", ".join(names) or "yes"] for kind, names in everywhere.items()]
     return (
         _FEATURES_HEAD
         + "## Not everywhere\n\n"
-        + _table(["feature", "`sim`", "`kernel`", "`userspace`"], lacking)
+        + _table(["feature", *(f"`{name}`" for name in backends)], lacking)
         + "\n## On every back-end\n\n"
         + _table(["kind", "features"], rows)
     )
 
 
-# ---- catalogue -------------------------------------------------------------------------------------------------------
+# ---- catalogue -----------------------------------------------------------------------------------
 
 _CATALOGUE_HEAD = """\
 # The catalogue
@@ -442,7 +492,7 @@ def catalogue_reference(entries: Sequence[Entry]) -> str:
     return _CATALOGUE_HEAD + _table(["experiment", "title", "waits for"], rows)
 
 
-# ---- profiles --------------------------------------------------------------------------------------------------------
+# ---- profiles ------------------------------------------------------------------------------------
 
 _PROFILES_HEAD = """\
 # Profiles

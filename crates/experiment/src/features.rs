@@ -24,6 +24,15 @@ pub enum BackEnd {
 impl BackEnd {
     /// All back-ends, in the order of the table.
     pub const ALL: [Self; 3] = [Self::Simulator, Self::Kernel, Self::Userspace];
+
+    /// Returns the name by which users choose the back-end.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Simulator => "sim",
+            Self::Kernel => "kernel",
+            Self::Userspace => "userspace",
+        }
+    }
 }
 
 /// Why a back-end lacks a feature; `None` if it has it.
@@ -54,6 +63,7 @@ const ALL_SUBFLOWS: Lacking =
 const NOT_IN_MAINLINE: Lacking = Some(
     "reinjection and stale detection of the out-of-tree kernel are not in this one; as second choice: {preset: mainline, path_manager_delay: 500ms}",
 );
+const ONE_VALUE: Lacking = Some("the kernel has one value, which cannot be changed");
 const CLASSES_ELSEWHERE: Lacking =
     Some("classes in Python run in the simulator that comes with mptcplab: use --on sim");
 const NO_CLASSES: Lacking = Some(
@@ -172,12 +182,32 @@ features! {
     OneAtATime "one_at_a_time":                           HAS,                 ALL_SUBFLOWS,      HAS;
     BehaviourMainline "behaviour mainline":               HAS,                 HAS,               HAS;
     BehaviourOot "behaviour oot":                         HAS,                 NOT_IN_MAINLINE,   HAS;
+    FailedAfter "behaviour.failed_after":                 HAS,                 ONE_VALUE,         HAS;
+    StaleIntervals "behaviour.stale_intervals":           HAS,                 HAS,               HAS;
+    Reinjection "behaviour.reinjection":                  HAS,                 ONE_VALUE,         HAS;
+    ReinjectWholeQueue "behaviour.reinject_whole_queue":  HAS,                 ONE_VALUE,         HAS;
+    PathManagerDelay "behaviour.path_manager_delay":      HAS,                 HAS,               HAS;
+    Recreation "behaviour.recreation":                    HAS,                 HAS,               HAS;
+    RecreationFirst "behaviour.recreation_first":         HAS,                 HAS,               HAS;
+    RecreationLongest "behaviour.recreation_longest":     HAS,                 HAS,               HAS;
+    SubflowOrder "behaviour.subflow_order":               HAS,                 ONE_VALUE,         HAS;
+    Timers "behaviour.timers":                            HAS,                 ONE_VALUE,         HAS;
     OwnClass "own class":                                 CLASSES_ELSEWHERE,   NO_CLASSES,        NO_CLASSES;
     OwnObject "own object":                               NOWHERE_TO_REGISTER, HAS,               HAS;
     OwnSimulator "own simulator":                         OWN_PROGRAM,         OWN_PROGRAM,       OWN_PROGRAM;
 }
 
 impl Feature {
+    /// Returns the features of a kind, as `transport` of `transport udp`.
+    pub fn of_kind(kind: &str) -> impl Iterator<Item = Self> {
+        let all = Self::ALL.iter().copied();
+        all.filter(move |one| {
+            one.name()
+                .split_once(' ')
+                .is_some_and(|(its, _)| its == kind)
+        })
+    }
+
     /// Returns the name without the kind, or the kind if there is no name.
     pub fn short_name(self) -> &'static str {
         let name = self.name();

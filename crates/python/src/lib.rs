@@ -59,15 +59,15 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// Returns all features of descriptions, and why the simulator, a kernel and the userspace stack
-/// lack them: (feature, why, why, why). A reason is `None` where a back-end has the feature.
+/// Returns all features of descriptions, and for each back-end why it lacks the feature:
+/// (feature, [(back-end, why)]). A reason is `None` where the back-end has the feature.
 #[pyfunction]
-fn features() -> Vec<(&'static str, Why, Why, Why)> {
-    let row = |feature: &Feature| {
-        let [simulator, kernel, userspace] = BackEnd::ALL.map(|on| feature.lacking(on));
-        (feature.name(), simulator, kernel, userspace)
-    };
-    Feature::ALL.iter().map(row).collect()
+fn features() -> Vec<(&'static str, Vec<(&'static str, Why)>)> {
+    let reasons = |feature: &Feature| BackEnd::ALL.map(|on| (on.name(), feature.lacking(on)));
+    let features = Feature::ALL.iter();
+    features
+        .map(|feature| (feature.name(), reasons(feature).to_vec()))
+        .collect()
 }
 
 type Why = Option<&'static str>;

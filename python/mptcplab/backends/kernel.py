@@ -12,6 +12,7 @@ from mptcplab.backends.later import Later
 from mptcplab.backends.refusal import refusal
 from mptcplab.behaviours import presets
 from mptcplab.errors import PrivilegeError, RunFailed, Unsupported
+from mptcplab.features import features, lacking
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 
 #: A run notices `stop` within this time, whatever its interval of samples.
 HEED_STOP_NS = 200_000_000
-#: The values of a behaviour that a run can set: `stale_intervals` is a setting of the kernel, and mptcplab runs the
-#: path manager.
-SETTABLE = {"stale_intervals", "path_manager_delay_ns", "recreation", "recreation_first_ns", "recreation_longest_ns"}
 #: The program that controls switches, unless the description names another.
 CONTROLLER = (sys.executable, "-m", "mptcplab.controller")
 ELSEWHERE = "needs Linux 6.1 or newer with MPTCP: run it there, or use --on sim"
@@ -138,7 +136,8 @@ class Kernel:
 
 
 def _other_behaviour(experiment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yields the parameters of behaviours that differ from the kernel's."""
+    """Yields the parameters of behaviours that differ from the kernel's, and that a run cannot set."""
+    settable = _settable()
     flows = [flow for flow in experiment["flows"] if flow["transport"] == "mptcp"]
     ends = {flow[end] for flow in flows for end in ("from", "to")}
     for host in experiment["hosts"]:
@@ -148,10 +147,17 @@ def _other_behaviour(experiment: Mapping[str, Any]) -> Iterator[tuple[str, str]]
         if host["id"] not in ends or behaviour["name"] != "mainline":
             continue
         for name, value in presets()["mainline"].items():
-            if name not in SETTABLE and behaviour[name] != value:
+            if name.removesuffix("_ns") not in settable and behaviour[name] != value:
                 place = f"hosts.{host['id']}.behaviour.{name}: {behaviour[name]}"
-                changeable = "only path_manager_delay, recreation and stale_intervals can"
-                yield place, f"the kernel has {value}, which cannot be changed; {changeable}"
+                yield place, f"the kernel has {value}, which cannot be changed; only {', '.join(settable)} can"
+
+
+def _settable() -> list[str]:
+    """Returns the parameters of a behaviour that a run can set: `stale_intervals` is a setting of the
+    kernel, and mptcplab runs the path manager.
+    """
+    parameters = [feature for feature in features() if feature.startswith("behaviour.")]
+    return [one.removeprefix("behaviour.") for one in parameters if Kernel.name not in lacking(one)]
 
 
 def _live() -> Any:

@@ -8,7 +8,7 @@ import itertools
 import textwrap
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Protocol, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -26,9 +26,10 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from mptcplab.algorithms import nearest
+from mptcplab.algorithms import is_class, nearest
 from mptcplab.document import given
 from mptcplab.errors import SpecError
+from mptcplab.experiment.uses import remark
 from mptcplab.units import Duration, Quantity, Rate
 
 T = TypeVar("T")
@@ -48,6 +49,8 @@ class Model(BaseModel):
     """A mapping in a description. Refuses unknown fields and names the nearest known one."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True, defer_build=True)
+    #: If fields are features of the engine's table by their names: the kind of these features.
+    kind_of_features: ClassVar[str | None] = None
 
     if not TYPE_CHECKING:  # type checkers know the fields from pydantic
 
@@ -59,8 +62,8 @@ class Model(BaseModel):
             except ValidationError as error:
                 raise _wrong_in_python(error, type(self), fields) from None
 
-        # The validation of a model inside another one then does not call `__init__`, which would lose the path above an
-        # error.
+        # The validation of a model inside another one then does not call `__init__`, which would
+        # lose the path above an error.
         __init__.__pydantic_base_init__ = True
 
     @classmethod
@@ -83,9 +86,10 @@ class Model(BaseModel):
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         reference = handler(schema)
-        for name, field in handler.resolve_ref_schema(reference).get("properties", {}).items():
-            if text := field_texts(cls).get(name):
-                field["description"] = text
+        fields = {field.alias or name: name for name, field in cls.model_fields.items()}
+        for written, schema_of_field in handler.resolve_ref_schema(reference).get("properties", {}).items():
+            if text := meaning(cls, fields[written]):
+                schema_of_field["description"] = text
         return reference
 
     def dumped(self) -> dict[str, Any]:
@@ -128,6 +132,13 @@ def field_texts(model: type[Model]) -> dict[str, str]:
     return texts
 
 
+def meaning(model: type[Model], name: str) -> str:
+    """Returns what a field means, and which back-ends lack it."""
+    said = field_texts(model).get(name) or model.model_fields[name].description or ""
+    lacked = remark(model, name)
+    return f"{said.removesuffix('.')}. {lacked}" if lacked else said
+
+
 class Shorthand(Model):
     """A mapping that may be written as the value of its main field, which `shorthand` names."""
 
@@ -157,8 +168,23 @@ class Shorthand(Model):
         return reference
 
 
+class Summarized(Protocol):
+    """What a name of a table stands for."""
+
+    @property
+    def summary(self) -> str:
+        """What it does, in a few words."""
+
+
 class Choice(Model):
     """A choice by its name, or `NAME: {..}` with its settings."""
+
+    #: What is chosen, in words.
+    kind: ClassVar[str]
+    #: What can be chosen, by name.
+    choices: ClassVar[Mapping[str, Summarized]]
+    #: Whether users can choose a class of their own.
+    takes_classes: ClassVar[bool] = True
 
     name: str
     """Its name."""
@@ -166,7 +192,10 @@ class Choice(Model):
     @classmethod
     def known(cls, name: str) -> str:
         """Returns the name. Raises an error of `described` if it is unknown."""
-        raise NotImplementedError
+        if name in cls.choices or (cls.takes_classes and is_class(name)):
+            return name
+        allowed = ", ".join(cls.choices) + (", or ./FILE.py:CLASS" if cls.takes_classes else "")
+        raise described(f"unknown {cls.kind} '{name}'{nearest_hint(name, list(cls.choices))}", allowed)
 
     @classmethod
     def settings(cls, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -182,7 +211,8 @@ class Choice(Model):
         by_name = {"type": "object", "properties": settings}
         one = {"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": by_name}
         full.clear()
-        full.update({"anyOf": [{"type": "string"}, one, whole]})
+        names = [{"const": name, "description": choice.summary} for name, choice in cls.choices.items()]
+        full.update({"anyOf": [{"oneOf": names}, {"type": "string"}, one, whole]})
         return reference
 
     @model_validator(mode="before")
@@ -238,7 +268,8 @@ def _direction_form(value: object) -> str:
     return "<each>" if each else "<same>"
 
 
-# The two forms of a value per direction. `validation` omits tags in angle brackets from the path of a field.
+# The two forms of a value per direction. `validation` omits tags in angle brackets from the path of
+# a field.
 SAME, EACH = Tag("<same>"), Tag("<each>")
 BY_DIRECTION = Discriminator(_direction_form)
 

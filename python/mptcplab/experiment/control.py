@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from mptcplab import algorithms
-from mptcplab.experiment.base import Choice, Model, Name, described, nearest_hint
+from mptcplab.experiment.base import Choice, Model, Name, described
+from mptcplab.experiment.uses import Uses, UsesByValue
 from mptcplab.paths import POLICIES
 from mptcplab.recovery import STRATEGIES
 from mptcplab.units import Duration
@@ -18,16 +18,14 @@ class Policy(Choice):
     """The policy by which a flow gets its ways through OpenFlow switches: its name, or `NAME: {..}` with
     settings."""
 
+    kind = "policy"
+    choices = POLICIES
+    takes_classes = False
+
     at_least: Annotated[int, Field(ge=1)] | None = None
     """Number of ways that suffice if the network has fewer than the flow has paths; default all."""
     weights: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1)] | None = None
     """With `weighted`: the weights of the cheapest ways, in their order; default the inverse of their costs."""
-
-    @classmethod
-    def known(cls, name: str) -> str:
-        if name not in POLICIES:
-            raise described(f"unknown policy '{name}'{nearest_hint(name, list(POLICIES))}", ", ".join(POLICIES))
-        return name
 
     @model_validator(mode="after")
     def _settings_have_effect(self) -> Policy:
@@ -40,6 +38,9 @@ class Recovery(Choice):
     """What happens below the transport when a link fails: the name of a strategy, `./FILE.py:CLASS`, or
     one of them with its settings."""
 
+    kind = "strategy"
+    choices = STRATEGIES
+
     detect: Annotated[
         Annotated[Literal["port"], Tag("<word>")] | Annotated[Duration, Tag("<time>")],
         Discriminator(lambda value: "<word>" if value == "port" else "<time>"),
@@ -47,13 +48,6 @@ class Recovery(Choice):
     """How a failure is noticed: `port` by the port status of a switch, or after a given time."""
     parameters: dict[str, Any] = {}
     """What the strategy is given, by name."""
-
-    @classmethod
-    def known(cls, name: str) -> str:
-        if name in STRATEGIES or algorithms.is_class(name):
-            return name
-        hint = nearest_hint(name, list(STRATEGIES))
-        raise described(f"unknown strategy '{name}'{hint}", f"{', '.join(STRATEGIES)}, or ./FILE.py:CLASS")
 
     @classmethod
     def settings(cls, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,10 +72,10 @@ class Control(Model):
     )
     recovery: Recovery = Recovery(name="none")
     """What happens below the transport when a link fails."""
-    install: Literal["proactive", "reactive"] = "proactive"
+    install: Annotated[Literal["proactive", "reactive"], UsesByValue("install")] = "proactive"
     """When switches get the entries of a flow: before the run, or when its first packet arrives."""
-    command: Annotated[list[str], Field(min_length=1)] | None = Field(
+    command: Annotated[Annotated[list[str], Field(min_length=1)] | None, Uses("control command")] = Field(
         None, description="a controller of your own: its program and arguments", examples=[["./controller.py"]]
     )
-    discover: bool = False
+    discover: Annotated[bool, Uses("control discover")] = False
     """Whether the controller discovers the links by LLDP, and refuses a network that is not as described."""

@@ -25,6 +25,7 @@ from mptcplab.experiment.links import Link, Medium
 from mptcplab.experiment.measure import Measure, Vary
 from mptcplab.experiment.middleboxes import Middlebox
 from mptcplab.experiment.references import substituted
+from mptcplab.experiment.uses import Uses
 from mptcplab.experiment.validation import first_problem, validated
 from mptcplab.units import Duration
 
@@ -131,7 +132,7 @@ class Experiment(Model):
     """The ends of flows, by name."""
     nodes: dict[Name, NetworkNode] = {}
     """Routers, switches, access points and OpenFlow switches, by name."""
-    media: dict[Name, Medium] = {}
+    media: Annotated[dict[Name, Medium], Uses("medium")] = {}
     """Media, channels that links share, by name."""
     links: dict[Name, Link] = {}
     """Links, by name. Their ends declare the interfaces."""

@@ -17,6 +17,7 @@ from mptcplab.experiment.base import (
     one_of,
 )
 from mptcplab.experiment.links import LossPerDirection, QueuePerDirection
+from mptcplab.experiment.uses import Uses
 from mptcplab.units import Duration
 
 Names = Annotated[list[str], ONE_OR_MORE, Field(min_length=1)]
@@ -64,6 +65,9 @@ class RiskGroup(Model):
     """Its name under `control`."""
 
 
+_OF_HANDOVER = ("action interface_down", "action interface_up", "action address_remove", "action address_add")
+_OF_SEQUENCE = ("action interface_down", "action interface_up", "action link_down", "action link_up")
+
 LinkOrGroup = Annotated[
     Annotated[str, Tag("<link>")] | Annotated[RiskGroup, Tag("<group>")],
     Discriminator(lambda value: "<link>" if isinstance(value, str) else "<group>"),
@@ -77,13 +81,15 @@ class Event(Model):
     """Name in metrics and results; default e1, e2 .."""
     at: Duration = Field(examples=["10s"])
     """Time of the event, from the start of the run."""
-    down: Names | None = Field(
+    down: Annotated[Names | None, Uses("action interface_down", "action link_down")] = Field(
         None,
         description="interfaces (only their host notices) or links (a cut, which no host notices)",
         examples=["client.wlan0"],
     )
-    up: Names | None = Field(None, description="interfaces or links that come back", examples=["client.wlan0"])
-    set: str | None = Field(
+    up: Annotated[Names | None, Uses("action interface_up", "action link_up")] = Field(
+        None, description="interfaces or links that come back", examples=["client.wlan0"]
+    )
+    set: Annotated[str | None, Uses("action set_link")] = Field(
         None, description="the link whose settings change; the new values are fields beside it", examples=["wifi"]
     )
     rate: RatePerDirection | None = None
@@ -98,7 +104,7 @@ class Event(Model):
     """With `set`: the new loss."""
     queue: QueuePerDirection | None = None
     """With `set`: the new queue. A limit in `bdp` is computed with the new rate and delay."""
-    outage: LinkOrGroup | None = Field(
+    outage: Annotated[LinkOrGroup | None, Uses("action link_down", "action link_up")] = Field(
         None, description="the link, or the group of links, that is interrupted `for` a time", examples=["wifi"]
     )
     for_: Duration | None = Field(None, alias="for", description="with `outage`: how long", examples=["300ms"])
@@ -106,27 +112,31 @@ class Event(Model):
     """With `outage`: how the link is interrupted. `cut` (default) also drops packets in the queue and
     on the link, `drop_rule` only packets offered to it, and `port_down` takes down the ports of
     routers, switches and access points on it."""
-    reroute: str | None = Field(None, description="the flow of which a path takes another way", examples=["bulk"])
+    reroute: Annotated[str | None, Uses("action reroute")] = Field(
+        None, description="the flow of which a path takes another way", examples=["bulk"]
+    )
     path: Annotated[int, Field(ge=1)] | None = None
     """With `reroute`: the number of the path among those of the flow; default 1."""
     over: Annotated[list[str], Field(min_length=1)] | None = Field(None, examples=[["uk", "hr", "de"]])
     """With `reroute`: the nodes between the two hosts, in order."""
-    handover: Handover | None = None
+    handover: Annotated[Handover | None, Uses(*_OF_HANDOVER)] = None
     """Moves from one interface to another, with the time that takes."""
-    sequence: Sequence | None = None
+    sequence: Annotated[Sequence | None, Uses(*_OF_SEQUENCE)] = None
     """Failures one after another."""
-    add_address: str | None = Field(
+    add_address: Annotated[str | None, Uses("action address_add")] = Field(
         None, description="the interface that gets its address back", examples=["client.wlan0"]
     )
-    remove_address: str | None = Field(
+    remove_address: Annotated[str | None, Uses("action address_remove")] = Field(
         None, description="the interface that loses its address", examples=["client.wlan0"]
     )
-    backup: str | None = Field(
+    backup: Annotated[str | None, Uses("action set_backup")] = Field(
         None, description="the interface whose subflows become backup", examples=["client.wwan0"]
     )
     on: bool | None = None
     """With `backup`: false makes the subflows regular again; default true."""
-    exec: str | None = Field(None, description="the host on which a program runs", examples=["server"])
+    exec: Annotated[str | None, Uses("action exec")] = Field(
+        None, description="the host on which a program runs", examples=["server"]
+    )
     argv: Annotated[list[str], Field(min_length=1)] | None = Field(None, examples=[["sh", "-c", "true"]])
     """With `exec`: the program and its arguments."""
 

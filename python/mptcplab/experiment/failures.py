@@ -9,9 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from mptcplab import algorithms
 from mptcplab.error_models import ERROR_MODELS, Failure, error_model
-from mptcplab.experiment.base import Choice, described, nearest_hint
+from mptcplab.experiment.base import Choice, described
 from mptcplab.experiment.events import Event, RiskGroup
 from mptcplab.experiment.names import expanded
 from mptcplab.units import Duration
@@ -19,6 +18,9 @@ from mptcplab.units import Duration
 
 class Errors(Choice):
     """An error model, which makes events: its name or `./FILE.py:CLASS`, with its settings."""
+
+    kind = "error model"
+    choices = ERROR_MODELS
 
     links: Annotated[
         Annotated[Literal["all"], Tag("<word>")] | Annotated[list[str], Tag("<links>")],
@@ -31,13 +33,6 @@ class Errors(Choice):
     """How links are interrupted."""
     parameters: dict[str, Any] = {}
     """What the model is given, by name."""
-
-    @classmethod
-    def known(cls, name: str) -> str:
-        if name in ERROR_MODELS or algorithms.is_class(name):
-            return name
-        hint = nearest_hint(name, list(ERROR_MODELS))
-        raise described(f"unknown error model '{name}'{hint}", f"{', '.join(ERROR_MODELS)}, or ./FILE.py:CLASS")
 
     @classmethod
     def settings(cls, given: Mapping[str, Any]) -> dict[str, Any]:

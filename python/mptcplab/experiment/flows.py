@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import BaseModel, Field, GetJsonSchemaHandler, model_serializer, model_validator
 from pydantic.json_schema import JsonSchemaValue
@@ -13,10 +14,18 @@ from pydantic_core import CoreSchema
 from mptcplab import algorithms
 from mptcplab.experiment.base import ONE_OR_MORE, Model, described, one_of
 from mptcplab.experiment.control import Policy
+from mptcplab.experiment.uses import UsesByValue
 from mptcplab.units import Duration, Rate, Size
 
 
-class Bulk(Model):
+class Application(Model):
+    """The settings of an application."""
+
+    #: Whether it needs a stream, so that datagrams cannot carry it.
+    needs_stream: ClassVar[bool] = True
+
+
+class Bulk(Application):
     """Sends data as fast as possible."""
 
     bytes: Size | None = Field(
@@ -34,8 +43,10 @@ class Bulk(Model):
         return self
 
 
-class Cbr(Model):
+class Cbr(Application):
     """Sends datagrams at a constant rate."""
+
+    needs_stream = False
 
     rate: Rate = Field(examples=["4mbit"])
     """Payload rate, in bits per second."""
@@ -45,8 +56,10 @@ class Cbr(Model):
     """Length, from the start of the flow; by default until the run ends."""
 
 
-class Probe(Model):
+class Probe(Application):
     """Sends datagrams that the receiver echoes, to measure round-trip time and loss."""
+
+    needs_stream = False
 
     every: Duration = Duration("1ms")
     """Time between two probes."""
@@ -56,7 +69,7 @@ class Probe(Model):
     """Length, from the start of the flow; by default until the run ends."""
 
 
-class RequestResponse(Model):
+class RequestResponse(Application):
     """Sends one request after another, each when the response to the one before is complete."""
 
     request: Size = Field(examples=["200B"])
@@ -69,7 +82,7 @@ class RequestResponse(Model):
     """Length, from the start of the flow."""
 
 
-class ShortFlows(Model):
+class ShortFlows(Application):
     """Opens connections that carry a fixed amount of data, at fixed or random intervals."""
 
     bytes: Size = Field(examples=["64kB"])
@@ -85,7 +98,7 @@ class ShortFlows(Model):
         return self
 
 
-class Streaming(Model):
+class Streaming(Application):
     """Sends a start-up buffer as fast as possible, and then data at the rate of a stream."""
 
     bitrate: Rate = Field(examples=["5mbit"])
@@ -94,7 +107,7 @@ class Streaming(Model):
     """Playing time that is buffered first."""
 
 
-class Video(Model):
+class Video(Application):
     """Sends a video in segments. The player at the receiver chooses the bit rate of each by the
     playing time in its buffer (BBA-0)."""
 
@@ -125,8 +138,10 @@ class Video(Model):
         return self
 
 
-class Iperf3(Model):
-    """Runs the program iperf3 (kernel back-end)."""
+class Iperf3(Application):
+    """Runs the program iperf3."""
+
+    needs_stream = False
 
     args: list[str] = []
     """Further arguments of the iperf3 client, in addition to addresses and port."""
@@ -135,6 +150,8 @@ class Iperf3(Model):
 class App(Model):
     """The application of a flow: exactly one of these. An application without required settings may be
     written as its name: `app: bulk`."""
+
+    kind_of_features = "app"
 
     bulk: Bulk | None = None
     """Data as fast as possible."""
@@ -153,7 +170,7 @@ class App(Model):
     iperf3: Iperf3 | None = None
     """The iperf3 program."""
     command: Annotated[list[str], Field(min_length=1)] | None = Field(None, examples=[["curl", "http://server/"]])
-    """The arguments of any program, which runs on the sending host (kernel back-end)."""
+    """The arguments of any program, which runs on the sending host."""
 
     @model_validator(mode="before")
     @classmethod
@@ -166,7 +183,7 @@ class App(Model):
         full = handler.resolve_ref_schema(reference)
         whole = dict(full)
         full.clear()
-        full.update({"anyOf": [{"enum": ["bulk", "probe", "iperf3"]}, whole]})  # without required settings
+        full.update({"anyOf": [{"enum": _names_alone()}, whole]})
         return reference
 
     @model_validator(mode="after")
@@ -178,6 +195,19 @@ class App(Model):
     def kind(self) -> str:
         """The name of the application."""
         return next(name for name in type(self).model_fields if getattr(self, name) is not None)
+
+
+def _applications() -> Iterator[tuple[str, type[Application]]]:
+    """Yields the applications with settings, by name."""
+    for name, field in App.model_fields.items():
+        parts = [part for part in get_args(field.annotation) if inspect.isclass(part)]
+        yield from ((name, part) for part in parts if issubclass(part, Application))
+
+
+def _names_alone() -> list[str]:
+    """Returns the applications without required settings, whose name alone is a description."""
+    settings = {name: model.model_fields.values() for name, model in _applications()}
+    return [name for name, fields in settings.items() if not any(field.is_required() for field in fields)]
 
 
 OWN_ALGORITHM = (
@@ -297,7 +327,7 @@ class Flow(Model):
     """With `pattern: stride`: host i sends to host i + stride."""
     opened_by: Literal["from", "to"] = "from"
     """The end of the flow that opens the connection. Only that host opens subflows."""
-    transport: Literal["udp", "tcp", "mptcp"] = "mptcp"
+    transport: Annotated[Literal["udp", "tcp", "mptcp"], UsesByValue("transport")] = "mptcp"
     """The transport protocol."""
     app: App = App(bulk=Bulk())
     """The application that sends the data."""
@@ -310,7 +340,7 @@ class Flow(Model):
         PathManager(name="kernel_endpoints")
     ]
     """Path manager, which decides which subflows are opened: one, or a list in order of preference."""
-    handshake: Literal["primary", "race"] = "primary"
+    handshake: Annotated[Literal["primary", "race"], UsesByValue("handshake")] = "primary"
     """Where a connection starts: `primary` on the primary path, `race` on all paths at once, where
     the first answer wins."""
     primary: str | None = Field(
@@ -370,17 +400,13 @@ class Flow(Model):
                 "none with this app",
                 field="cc",
             )
-        if self.transport == "udp" and self.app.kind in (
-            "bulk",
-            "request_response",
-            "short_flows",
-            "streaming",
-            "video",
-        ):
+        streams = [name for name, model in _applications() if model.needs_stream]
+        if self.transport == "udp" and self.app.kind in streams:
+            others = [name for name in App.model_fields if name not in streams]
             raise described(
                 f"app {self.app.kind}{'' if 'app' in self.model_fields_set else ' (the default)'} needs a stream, "
                 "transport is udp",
-                "tcp or mptcp; over udp cbr, probe, iperf3, command",
+                f"tcp or mptcp; over udp {', '.join(others)}",
                 field="app",
             )
         return self

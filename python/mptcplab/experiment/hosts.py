@@ -8,13 +8,15 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from mptcplab.behaviours import presets
 from mptcplab.experiment.base import ONE_OR_MORE, Model, Name, Shorthand, described
+from mptcplab.experiment.uses import Uses, UsesByValue
 from mptcplab.units import Duration, Size
 
 NextHop = Literal["ecmp", "random", "by_port"]
 HeaderHash = Literal["l3", "l4"]
 
 
-#: The smallest buffer of a TCP socket on Linux: the first number of net.ipv4.tcp_rmem and tcp_wmem, one page.
+#: The smallest buffer of a TCP socket on Linux: the first number of net.ipv4.tcp_rmem and tcp_wmem,
+#: one page.
 LEAST_BUFFER = Size("4KiB")
 
 
@@ -23,31 +25,33 @@ class Behaviour(Shorthand):
 
     shorthand = "preset"
 
-    preset: Literal["mainline", "oot"] = "mainline"
+    preset: Annotated[Literal["mainline", "oot"], UsesByValue("behaviour")] = "mainline"
     """`mainline` is the mainline kernel, `oot` the out-of-tree kernel of older papers."""
-    failed_after: Literal["first_rto", "stale"] | None = None
+    failed_after: Annotated[Literal["first_rto", "stale"] | None, Uses("behaviour.failed_after")] = None
     """When a subflow counts as failed: `first_rto` at its first retransmission timeout, `stale` after
     more than `stale_intervals` missed intervals."""
-    stale_intervals: Annotated[int, Field(ge=0, le=1000)] | None = None
+    stale_intervals: Annotated[Annotated[int, Field(ge=0, le=1000)] | None, Uses("behaviour.stale_intervals")] = None
     """Number of missed intervals beyond which a subflow is stale, if another subflow has missed
     clearly fewer; 0: never."""
-    reinjection: Literal["none", "on_rto", "on_stale", "on_close", "opportunistic"] | None = None
+    reinjection: Annotated[
+        Literal["none", "on_rto", "on_stale", "on_close", "opportunistic"] | None, Uses("behaviour.reinjection")
+    ] = None
     """When data of a subflow is reinjected on others."""
-    reinject_whole_queue: bool | None = None
+    reinject_whole_queue: Annotated[bool | None, Uses("behaviour.reinject_whole_queue")] = None
     """Whether all data assigned to a failed subflow is reinjected, or only the data it sent."""
-    path_manager_delay: Duration | None = None
+    path_manager_delay: Annotated[Duration | None, Uses("behaviour.path_manager_delay")] = None
     """Time from an address event until the path manager acts."""
-    recreation: Literal["never", "backoff"] | None = None
+    recreation: Annotated[Literal["never", "backoff"] | None, Uses("behaviour.recreation")] = None
     """Whether `full_mesh` and `n_diff_ports` re-create a subflow that failed or was reset while its
     addresses exist."""
-    recreation_first: Duration | None = None
+    recreation_first: Annotated[Duration | None, Uses("behaviour.recreation_first")] = None
     """With `recreation: backoff`, the wait before the first attempt. Each further wait is twice as
     long."""
-    recreation_longest: Duration | None = None
+    recreation_longest: Annotated[Duration | None, Uses("behaviour.recreation_longest")] = None
     """Upper limit of these waits."""
-    subflow_order: Literal["newest_first", "oldest_first"] | None = None
+    subflow_order: Annotated[Literal["newest_first", "oldest_first"] | None, Uses("behaviour.subflow_order")] = None
     """The order in which the scheduler goes through subflows, which breaks ties."""
-    timers: Literal["wheel", "exact"] | None = None
+    timers: Annotated[Literal["wheel", "exact"] | None, Uses("behaviour.timers")] = None
     """When timers expire: `wheel` at the ticks of Linux's timer wheel, and so late; `exact` when they
     are due."""
 
@@ -107,8 +111,9 @@ class HostJitter(Model):
         return self
 
 
-#: Times from the arrival of data to the departure of its acknowledgment on Linux 6.18, less the smallest time
-#: (docs/guide/description/hosts-and-nodes.md#hosts-take-time). `max` is the 99.9th percentile.
+#: Times from the arrival of data to the departure of its acknowledgment on Linux 6.18, less the
+#: smallest time (docs/guide/description/hosts-and-nodes.md#hosts-take-time). `max` is the 99.9th
+#: percentile.
 LINUX_JITTER = HostJitter(p50=Duration("20us"), p90=Duration("50us"), p99=Duration("140us"), max=Duration("350us"))
 
 
@@ -116,11 +121,11 @@ class Host(Model):
     """A host: an end of flows. Hosts do not forward packets."""
 
     profile: str | list[str] | None = Field(None, description="defaults for this host")
-    stack: Literal["backend", "kernel", "userspace"] = "backend"
+    stack: Annotated[Literal["backend", "kernel", "userspace"], UsesByValue("stack")] = "backend"
     """The stack of the host: that of the back-end, Linux (`kernel`), or the engine (`userspace`)."""
     mptcp: bool = True
     """Whether MPTCP is enabled. An mptcp flow to a host without it falls back to TCP."""
-    one_at_a_time: bool = False
+    one_at_a_time: Annotated[bool, Uses("one_at_a_time")] = False
     """Whether only one interface is used at a time, as on a phone."""
     syn_retries: Annotated[int, Field(ge=0, le=255)] = 3
     """Number of unanswered SYN retransmissions with MP_CAPABLE before the host falls back to TCP."""
@@ -128,7 +133,7 @@ class Host(Model):
     """Number of SYN retransmissions at the initial timeout before the timeout doubles."""
     checksum: bool = False
     """Whether DSS checksums are used."""
-    fallback: Literal["rfc", "strict"] = "rfc"
+    fallback: Annotated[Literal["rfc", "strict"], UsesByValue("fallback")] = "rfc"
     """What happens if MPTCP breaks in mid-stream on the only subflow: `rfc` continues as TCP where
     RFC 8684 allows it, `strict` resets the subflow rather than deliver a byte that was not sent."""
     rcvbuf: Size = Size("6MiB")
@@ -138,16 +143,16 @@ class Host(Model):
     """Upper limit of autotuning for the send buffer, at least 4 KiB."""
     initial_window: Annotated[int, Field(ge=1, le=1000)] = 10
     """Initial cwnd, in segments."""
-    first_hop: Literal["network", "host"] = "network"
+    first_hop: Annotated[Literal["network", "host"], UsesByValue("first_hop")] = "network"
     """Where packets wait for the host's links: `network` in the queue of the link, `host` in the host,
     so senders wait and no packet is dropped."""
     host_jitter: Annotated[
         Annotated[Literal["linux", "none"], Tag("<word>")] | Annotated[HostJitter, Tag("<quantiles>")],
         Discriminator(lambda value: "<word>" if isinstance(value, str) else "<quantiles>"),
+        UsesByValue("host_jitter"),
     ] = "linux"
     """Random time that the host takes to handle a packet, and by which its timers fire late: `linux`
-    as hosts on Linux, `none`, or given quantiles. In real time `linux` is the time of the machine,
-    and the others are refused."""
+    as hosts on Linux, in real time that of the machine; `none`; or given quantiles."""
     behaviour: Annotated[list[Behaviour], ONE_OR_MORE, Field(min_length=1)] = [Behaviour(preset="mainline")]
     """How the stack handles failures: one behaviour, or a list in order of preference. Using another
     than the first is recorded as a substitution."""
@@ -165,13 +170,13 @@ class Host(Model):
 class NetworkNode(Model):
     """A node between hosts: a router joins subnets, a switch or access point extends one."""
 
-    kind: Literal["router", "switch", "ap", "openflow"]
+    kind: Annotated[Literal["router", "switch", "ap", "openflow"], UsesByValue("kind")]
     """Kind of node. Routers forward packets; switches and access points forward frames; `openflow` is a
     switch under `control`."""
-    next_hop: NextHop | None = None
+    next_hop: Annotated[NextHop | None, UsesByValue("next_hop", ecmp=("ecmp_l3", "ecmp_l4"))] = None
     """For routers: how one of several equal next hops is chosen. By default packets follow the path
     of their flow."""
-    hash: HeaderHash | None = None
+    hash: Annotated[HeaderHash | None, Uses("next_hop ecmp_l3", "next_hop ecmp_l4")] = None
     """With `next_hop: ecmp`, the hashed fields: `l4` addresses and ports (the default), `l3` addresses
     only."""
 

@@ -20,11 +20,13 @@ from mptcplab.experiment.base import (
     described,
     one_of,
 )
+from mptcplab.experiment.uses import Uses, UsesByValue
 from mptcplab.units import Duration, Probability, QueueLimit, Rate, Size
 
 Discipline = Literal["drop_tail", "codel", "fq_codel", "red", "pie"]
 
-# The settings of each discipline with their defaults. Others are refused, because they would have no effect.
+# The settings of each discipline with their defaults. Others are refused, because they would have
+# no effect.
 DISCIPLINE_SETTINGS: dict[str, dict[str, object]] = {
     "drop_tail": {},
     "codel": {"target": Duration("5ms"), "interval": Duration("100ms")},
@@ -32,7 +34,7 @@ DISCIPLINE_SETTINGS: dict[str, dict[str, object]] = {
     "red": {"min": None, "max": None, "max_probability": Probability(0.1), "weight": Probability(0.002)},
     "pie": {"target": Duration("15ms"), "update": Duration("15ms"), "max_burst": Duration("150ms")},
 }
-_SETTINGS = ("target", "interval", "flows", "quantum", "min", "max", "max_probability", "weight", "update", "max_burst")
+_SETTINGS = dict.fromkeys(name for settings in DISCIPLINE_SETTINGS.values() for name in settings)
 
 
 class Queue(Shorthand):
@@ -43,7 +45,7 @@ class Queue(Shorthand):
 
     limit: QueueLimit = QueueLimit("100p")
     """Capacity in packets, in bytes, or as a multiple of rate x 2 x delay (at least 10 packets)."""
-    discipline: Discipline = "drop_tail"
+    discipline: Annotated[Discipline, UsesByValue("queue")] = "drop_tail"
     """Queue discipline: which packets are dropped, and when."""
     target: Duration | None = None
     """CoDel, FQ-CoDel (5ms), PIE (15ms): acceptable standing delay."""
@@ -94,13 +96,13 @@ class Loss(Shorthand):
 
     shorthand = "probability"
 
-    probability: Probability | None = Field(None, examples=["0.1%"])
+    probability: Annotated[Probability | None, Uses("loss bernoulli")] = Field(None, examples=["0.1%"])
     """Probability with which each packet is lost, independently of the others."""
-    gilbert_elliott: GilbertElliott | None = None
+    gilbert_elliott: Annotated[GilbertElliott | None, Uses("loss gilbert_elliott")] = None
     """Loss in bursts."""
-    packets: Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=100_000)] | None = Field(
-        None, examples=[[3, 7]]
-    )
+    packets: Annotated[
+        Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=100_000)] | None, Uses("loss list")
+    ] = Field(None, examples=[[3, 7]])
     """The packets that are lost, counted from 0 at the place of loss."""
 
     @model_validator(mode="after")
@@ -158,12 +160,12 @@ class LinkSettings(Model):
     """Round-trip time that `1bdp` means in `queue`; default 2 x delay of this link."""
     overhead: OverheadPerDirection = "frame"
     """What `rate` counts per packet beyond the IP bytes: frame +14, ethernet +38, ip 0, or a number."""
-    trace: TextPerDirection | None = Field(
+    trace: Annotated[TextPerDirection | None, Uses("trace")] = Field(
         None,
         description="file of delivery opportunities: one integer per line, the millisecond",
         examples=["lte.trace"],
     )
-    medium: str | None = Field(None, examples=["air"])
+    medium: Annotated[str | None, Uses("medium")] = Field(None, examples=["air"])
     """Name, under `media`, of the medium whose serializer this link uses."""
     mtu: Size = Size(1500)
     """Largest IP packet, in bytes."""

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from mptcplab.experiment.base import ONE_OR_MORE, Model
+from mptcplab.experiment.uses import Uses
 from mptcplab.units import Duration, Probability, Size
 
 
@@ -22,7 +23,7 @@ class Measure(Model):
 
     every: Duration = Duration("100ms")
     """Interval of the table of samples, with one row per entity and metric."""
-    captures: Annotated[list[str], ONE_OR_MORE] = Field(
+    captures: Annotated[list[str], ONE_OR_MORE, Uses("captures")] = Field(
         [], description="interfaces whose packets are captured", examples=[["client.wlan0"]]
     )
     units: Size = Size("64kB")

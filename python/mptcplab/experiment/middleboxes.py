@@ -130,6 +130,8 @@ class AcknowledgeEarly(Model):
 class Middlebox(Model):
     """An element between an interface and its link that changes TCP in exactly one of these ways."""
 
+    kind_of_features = "middlebox"
+
     at: Annotated[list[str], ONE_OR_MORE] = Field(examples=["client.wlan0", "client.eth[1-8]"])
     """The interface before which it stands. A list places one middlebox before each interface."""
     direction: Literal["leaving", "arriving", "both"] | None = None
