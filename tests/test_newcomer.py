@@ -26,7 +26,8 @@ PYTHONS = ("/usr/bin/python3", sys.executable)
 NOBODY = 65534
 #: Programs that lines of the documentation use beside those of the wheel.
 PROGRAMS = ("sh", "head", "cat", "ls", "grep", "unshare", "setpriv")
-#: Lines that install mptcplab or need what a newcomer has not: the test has done the first, and skips the others.
+#: Lines that install mptcplab or need what a newcomer has not: the test has done the first, and
+#: skips the others.
 NOT_FOR_NEWCOMERS = ("sudo ", "make ", "pip ", "git ", "cd ", ". ", "python3 -m venv", "docker ")
 ENTER = """set -e
 mount --make-rprivate /

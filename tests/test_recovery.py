@@ -112,7 +112,8 @@ def test_the_times_of_the_models_are_parameters() -> None:
     assert strategy("optical", {"link_returns_after_ns": 10}).link_returns_after_ns == 10
     assert strategy("ip_reactive", {"install_ns": 20}).failed(network("de-hr"), "de-hr").after_ns == 20
     assert strategy("ip_preinstalled", {"forward_ns": 30}).failed(network("de-hr"), "de-hr").after_ns == 30
-    # As measured from the failure to the first packet on the other way: by new entries, and by a fast-failover group.
+    # As measured from the failure to the first packet on the other way: by new entries, and by a
+    # fast-failover group.
     assert PORT_STATUS_NS + strategy("ip_reactive").failed(network("de-hr"), "de-hr").after_ns == 7_800_000
     assert PORT_STATUS_NS + strategy("ip_preinstalled").failed(network("de-hr"), "de-hr").after_ns == 3_600_000
 

@@ -85,7 +85,8 @@ class Refusal:
     allowed: str
 
 
-#: A congestion control as in a resolved experiment: its name, or an object with its name and parameters.
+#: A congestion control as in a resolved experiment: its name, or an object with its name and
+#: parameters.
 Control = str | Mapping[str, object]
 
 
@@ -120,8 +121,8 @@ def _parameters(control: Control) -> str:
     return json.dumps({} if isinstance(control, str) else {key: control[key] for key in control if key != "name"})
 
 
-#: A class in a file, `./mine.py:MyControl`, an eBPF object, `./mine.bpf.o`, or one of a simulator of one's own,
-#: `crate:my_control`.
+#: A class in a file, `./mine.py:MyControl`, an eBPF object, `./mine.bpf.o`, or one of a simulator
+#: of one's own, `crate:my_control`.
 _OF_A_USER = re.compile(
     r"(?P<file>(\.{0,2}/).*\.py):(?P<name>[A-Za-z_]\w*)|(?P<object>(\.{0,2}/).*\.bpf\.o)|crate:[a-z0-9_-]+"
 )

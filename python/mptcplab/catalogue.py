@@ -75,7 +75,8 @@ def entry_of(member: Member | Recorded) -> Entry:
     """Returns the entry of an experiment: the back-ends that run it, and what the others lack."""
     resolved = member.resolve().data
     try:
-        # Whoever looks at a description loads nothing of it that was not allowed, and nothing as root.
+        # Whoever looks at a description loads nothing of it that was not allowed, and nothing as
+        # root.
         consent.settle([resolved], in_real_time=False)
         if consent.brings_classes(resolved):
             callers.leave_root_for_classes("sim", needs_root=False)

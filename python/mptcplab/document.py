@@ -204,7 +204,8 @@ def _place_in(text: str, position: int, file: str | None) -> Where:
     return Where(file, before.count("\n") + 1, position - before.rfind("\n"))
 
 
-# Message of the parser -> the problem in plain words, and what is allowed. `{line}` is where the broken part begins.
+# Message of the parser -> the problem in plain words, and what is allowed. `{line}` is where the
+# broken part begins.
 _BROKEN = (
     ("could not find expected ':'", "a ':' is missing on line {line}", "KEY: VALUE"),
     (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-# ---- congestion control ----------------------------------------------------------------------------------------------
+# ---- congestion control --------------------------------------------------------------------------
 
 
 class Window(NamedTuple):
@@ -81,7 +81,7 @@ class Change(NamedTuple):
     """The engine keeps at least two segments."""
 
 
-# ---- scheduler -------------------------------------------------------------------------------------------------------
+# ---- scheduler -----------------------------------------------------------------------------------
 
 
 class SubflowView(NamedTuple):
@@ -176,7 +176,7 @@ class Penalize(NamedTuple):
     subflow: int
 
 
-# ---- path manager ----------------------------------------------------------------------------------------------------
+# ---- path manager --------------------------------------------------------------------------------
 
 Socket = tuple[str, int]
 """An address and a port."""

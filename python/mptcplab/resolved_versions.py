@@ -46,7 +46,8 @@ _WRITTEN = {
     *("sndbuf_bytes", "initial_window_segments", "first_hop", "behaviour"),
 }
 
-#: What version 1 left out where it had the usual value, by place. All later fields of hosts are among it.
+#: What version 1 left out where it had the usual value, by place. All later fields of hosts are
+#: among it.
 _LEFT_OUT: dict[str, Json] = {
     "": {"middleboxes": [], "user_code": []},
     "hosts": {key: value for key, value in json.loads(_core.usual_host("")).items() if key not in _WRITTEN},

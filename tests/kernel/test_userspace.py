@@ -230,7 +230,8 @@ duration: 20s
         # Data of one stream, and acknowledgments of the other.
         assert sent < most
     else:
-        # Cut behind the router, of some a part was lost: the kernel knows the mapping of all, and minds another one.
+        # Cut behind the router, of some a part was lost: the kernel knows the mapping of all, and
+        # minds another one.
         assert sent > SIZE / 1500
 
 

@@ -96,7 +96,7 @@ def test_what_is_published_names_its_source() -> None:
         assert all(one.source and one.value is not None for one in published), member.name
 
 
-# ---- Alenazi ---------------------------------------------------------------------------------------------------------
+# ---- Alenazi -------------------------------------------------------------------------------------
 
 
 def test_alenazi_has_eight_links_of_1_mbit_and_10_ms() -> None:
@@ -144,7 +144,7 @@ def test_alenazi_full_mesh_of_three_by_three_has_nine_paths() -> None:
     assert len(flows("alenazi2019/fig3/full_mesh3")["bulk"]["paths"]) == 9
 
 
-# ---- Ghosh -----------------------------------------------------------------------------------------------------------
+# ---- Ghosh ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 10, 15, 20])
@@ -192,7 +192,7 @@ def test_ghosh_graph_6_compares_connections_with_subflows(arm: str, connections:
     assert all((wanted in flow["path_manager"]) == (subflows is not None) for flow in found)
 
 
-# ---- Barreira --------------------------------------------------------------------------------------------------------
+# ---- Barreira ------------------------------------------------------------------------------------
 
 WIFI, ETHERNET = ("wifi", 47 * MBIT, 2_000_000), ("eth", 100 * MBIT, 100_000)
 DESKTOPS = {
@@ -326,7 +326,7 @@ def test_barreira_strangles_one_cable_and_captures_both_links() -> None:
     assert addresses["client.wlan0"] == "192.168.88.3/24"
 
 
-# ---- Sonkoly ---------------------------------------------------------------------------------------------------------
+# ---- Sonkoly -------------------------------------------------------------------------------------
 
 
 def over(flow: dict[str, Any]) -> list[list[str]]:

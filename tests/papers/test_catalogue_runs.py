@@ -11,7 +11,8 @@ from mptcplab.experiment import Member
 
 #: Experiments in which the primary path carries little or nothing.
 LOSSY = ("sonkoly2014/fig7/", "sonkoly2014/syn/")
-#: Connections that cannot be set up, which is what the paper found, and the error that they end with.
+#: Connections that cannot be set up, which is what the paper found, and the error that they end
+#: with.
 ERRORS = {"sonkoly2014/syn/primary_down": "the other side did not answer any more"}
 
 

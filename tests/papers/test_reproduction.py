@@ -79,7 +79,7 @@ def kinds(outcome: Outcome) -> dict[str, str]:
     return {one.claim.id: one.kind for one in outcome.verdicts if one.arm == THEN}
 
 
-# ---- The table -------------------------------------------------------------------------------------------------------
+# ---- The table -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("paper", papers())
@@ -118,7 +118,7 @@ def test_a_wrong_table_is_told_with_its_place(tmp_path: Path, line: str, told: s
         read(table)
 
 
-# ---- Verdicts from samples -------------------------------------------------------------------------------------------
+# ---- Verdicts from samples -----------------------------------------------------------------------
 
 
 def test_an_interval_decides_and_not_the_median() -> None:
@@ -339,7 +339,7 @@ def _of_metrics(cell: Cell, seed: int, metrics: dict[str, dict[str, float | None
     return replace(_observation(cell.experiment, (1, 1, 1), seed), metrics=metrics)
 
 
-# ---- The command -----------------------------------------------------------------------------------------------------
+# ---- The command ---------------------------------------------------------------------------------
 
 
 def reproduce(out: Path, *options: str) -> Any:

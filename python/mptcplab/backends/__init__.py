@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     Values = Mapping[str, Mapping[str, float]]
 
-#: Every back-end and its module, which has ``BACKEND``, and ``ON_ANY_MACHINE`` for a machine with all it needs.
+#: Every back-end and its module, which has ``BACKEND``, and ``ON_ANY_MACHINE`` for a machine with
+#: all it needs.
 BACKENDS: dict[str, str] = {
     "sim": "mptcplab.backends.sim",
     "userspace": "mptcplab.backends.userspace",
@@ -32,8 +33,8 @@ SIMULATOR = "sim"
 #: The feature by which a back-end reports whether the user has the privileges for its runs.
 PRIVILEGES = "privileges"
 
-#: The features by which a back-end reports whether it runs user-defined algorithms: a class in a file, an eBPF object,
-#: and an algorithm of the user's own simulator.
+#: The features by which a back-end reports whether it runs user-defined algorithms: a class in a
+#: file, an eBPF object, and an algorithm of the user's own simulator.
 OWN_CLASS, OWN_OBJECT, OWN_SIMULATOR = "own class", "own object", "own simulator"
 
 
@@ -51,7 +52,8 @@ class Tick:
     """An instant of a run at which samples were taken."""
 
     time_ns: int
-    #: Reads the samples from the back-end. Called on demand, because it costs as much as taking them.
+    #: Reads the samples from the back-end. Called on demand, because it costs as much as taking
+    #: them.
     read: Callable[[], Values]
 
     @property

@@ -18,7 +18,8 @@ from mptcplab import hooks
 
 #: The largest window, in bytes, and the largest rate, in bytes per second, of an answer.
 MOST = 2.0**40
-#: Largest number of calls of a scheduler at one instant. Each call assigns at least a byte, or ends the calls.
+#: Largest number of calls of a scheduler at one instant. Each call assigns at least a byte, or ends
+#: the calls.
 MOST_QUESTIONS = 100_000
 NO_SOCKET = ("0.0.0.0", 0)
 CONTROL_HOOKS = (
@@ -206,7 +207,8 @@ class PathManager:
         answer = getattr(self._own, hook)(*arguments)
         if answer is not None and not isinstance(answer, (list, tuple)):
             raise WrongAnswer(f"the answer is {answer!r}, allowed are None and a list of commands")
-        # After `handle_timeout` the next timeout must be later. After an event it may be at the same instant.
+        # After `handle_timeout` the next timeout must be later. After an event it may be at the
+        # same instant.
         least_ns = now_ns + 1 if hook == "handle_timeout" else 0
         return [self._checked(command) for command in answer or ()], self._timeout(least_ns)
 

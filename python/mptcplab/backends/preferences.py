@@ -48,7 +48,8 @@ class Offer:
 
     backend: str
     features: Mapping[str, str | None]
-    #: The offer of hosts with the kernel's stack, if others have the engine, and a function that returns these hosts.
+    #: The offer of hosts with the kernel's stack, if others have the engine, and a function that
+    #: returns these hosts.
     beside: tuple[Offer, Callable[[Mapping[str, Any]], set[str]]] | None = None
 
     @classmethod

@@ -31,7 +31,8 @@ TOGETHER = {"poll_timeout": "handle_timeout"}
 PATIENCE_S = 10.0
 #: Time that an interrupted hook has to end.
 GRACE_S = 2.0
-#: The words by which the simulator reports a flow that stands still (`crates/simulator/src/stall.rs`).
+#: The words by which the simulator reports a flow that stands still
+#: (`crates/simulator/src/stall.rs`).
 STANDS_STILL = " stands still: with "
 #: Interval of simulated time at which progress is checked.
 STEP_NS = 1_000_000

@@ -11,7 +11,8 @@ IPV6_HEADER = 40
 UDP_HEADER = 8
 TCP_HEADER = 20
 TIMESTAMP_OPTION = 12
-# DSS with data sequence number, subflow sequence number, length and DATA_ACK, as in full segments of Linux.
+# DSS with data sequence number, subflow sequence number, length and DATA_ACK, as in full segments
+# of Linux.
 DSS_OPTION = 24
 
 

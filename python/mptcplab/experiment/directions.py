@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 Side: TypeAlias = Literal["forward", "backward"]
 SIDES: tuple[Side, Side] = ("forward", "backward")
 
-# The queue for the first link of a host with first_hop: host. It has no limit, because the host stops its senders.
+# The queue for the first link of a host with first_hop: host. It has no limit, because the host
+# stops its senders.
 HOST_QUEUE: form.QueueDropTail = {"kind": "drop_tail", "limit_packets": None, "limit_bytes": None}
 
 _OVERHEADS = {"frame": 14, "ethernet": 38, "ip": 0}

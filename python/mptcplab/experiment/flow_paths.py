@@ -182,7 +182,8 @@ class FlowPaths:
             return []
         if routes.are_chosen:
             return [_Path(local, remote, routes.ends, self._between(routes))]
-        # A hash of the flow selects among equal routes, as in ECMP. n_diff_ports gets one route per subflow.
+        # A hash of the flow selects among equal routes, as in ECMP. n_diff_ports gets one route per
+        # subflow.
         count = len(routes)
         first = zlib.crc32(f"{single.id}/{local.id}/{remote.id}".encode()) % count
         used = range(first, first + min(count, _subflows_per_pair(flow)))

@@ -86,7 +86,8 @@ class _Substitution:
         name, *fields = reference.split(".")
         binding = self._binding(name, path)
         if not fields:
-            # A mapping is replaced by its label: $scenario is "A.1", and $scenario.flows is a part of it.
+            # A mapping is replaced by its label: $scenario is "A.1", and $scenario.flows is a part
+            # of it.
             return Node(binding.label, binding.node.source) if isinstance(binding.node.value, dict) else binding.node
         return binding.node.find(fields)
 

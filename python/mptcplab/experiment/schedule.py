@@ -119,7 +119,7 @@ def _known(kind: str, name: str, known: list[str]) -> str:
     return name
 
 
-# ---- from an event to its steps --------------------------------------------------------------------------------------
+# ---- from an event to its steps ------------------------------------------------------------------
 
 
 def steps(event: Event, number: int, world: World) -> list[Step]:
@@ -232,7 +232,7 @@ def _sequence(event: Event, world: World) -> Iterator[tuple[int, Action, bool]]:
         yield from ((back + place * every, _switch(name, "up", world), True) for name in group)
 
 
-# ---- walking the states ----------------------------------------------------------------------------------------------
+# ---- walking the states --------------------------------------------------------------------------
 
 
 class ContradictionError(Exception):
@@ -248,7 +248,8 @@ class ContradictionError(Exception):
         self.word = word
 
 
-# Kind of action -> (key of the object, state that the action sets, its value, text if it has this value already).
+# Kind of action -> (key of the object, state that the action sets, its value, text if it has this
+# value already).
 _SWITCHES = {
     "interface_down": ("interface", "up", False, "is already down"),
     "interface_up": ("interface", "up", True, "is already up"),
@@ -265,7 +266,8 @@ class Walk:
     def __init__(self, world: World) -> None:
         self._world = world
         self._links = {link: {side: settings[side] for side in SIDES} for link, settings in world.links.items()}
-        # (object, kind of state) -> the state, and the event that caused it. Absent: true from the start.
+        # (object, kind of state) -> the state, and the event that caused it. Absent: true from the
+        # start.
         self._states: dict[tuple[str, str], tuple[bool, int | None]] = {
             (name, "up"): (up, None) for name, up in world.interfaces.items()
         }

@@ -12,7 +12,8 @@ from typing import Any
 from mptcplab.errors import UsageError
 from mptcplab.experiment import members
 
-#: Largest total rate of the links of a case that runs beside others in real time. A case above it runs alone.
+#: Largest total rate of the links of a case that runs beside others in real time. A case above it
+#: runs alone.
 MOST_AT_ONCE_BPS = 60_000_000
 
 

@@ -15,7 +15,8 @@ from mptcplab.fidelity.bounds import DIFFERENCES, Bounds, Exemption, Interval
 LEVEL = 0.05
 #: Smallest number of pairs that are compared.
 FEWEST = 3
-#: Shorter recoveries count as this long, because recovery has the resolution of the samples and is often 0.
+#: Shorter recoveries count as this long, because recovery has the resolution of the samples and is
+#: often 0.
 SHORTEST_RECOVERY_S = 0.1
 
 Verdict = Literal["holds", "undecided", "misses", "exempt", "exempt no longer"]

@@ -15,7 +15,8 @@ from mptcplab.fidelity.recorded import Measures, Recorded
 from mptcplab.results import Bundle
 from mptcplab.runner import Nobody, execute, plan
 
-#: Number of cases at a time in real time. Runs wait most of the time, and detect whether they were disturbed.
+#: Number of cases at a time in real time. Runs wait most of the time, and detect whether they were
+#: disturbed.
 AT_ONCE = 6
 #: Number of repetitions of runs that a busy machine disturbed.
 TRIES = 5

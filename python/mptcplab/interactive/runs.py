@@ -73,7 +73,8 @@ class Runs(Sequence[Run]):
         return len(self._runs)
 
     def __add__(self, others: Runs) -> Runs:
-        # Without members, because runs of a family with different changes are no repetitions of each other.
+        # Without members, because runs of a family with different changes are no repetitions of
+        # each other.
         return Runs([*self._runs, *others._runs])
 
     def metrics(self, *, kind: str | None = None, frame: Library = "polars") -> Any:

@@ -177,7 +177,8 @@ def _joining(graph: Graph, near: str, far: str) -> str:
     return min(edges, key=lambda edge: (edge.cost, edge.id)).id
 
 
-#: The policies by their names in descriptions. `explicit` is none of them, because it takes a list of nodes.
+#: The policies by their names in descriptions. `explicit` is none of them, because it takes a list
+#: of nodes.
 POLICIES: Mapping[str, Policy] = {
     "shortest": Policy("the cheapest way, for all paths of a flow", 1, 1, shortest),
     "k_shortest": Policy("the cheapest ways, which may share links", 2, None, k_shortest),

@@ -30,7 +30,8 @@ VARIABLES = {
 }
 #: The height of a line of labels, as a multiple of the size of the font.
 LABEL_HEIGHT = 1.3
-#: A label that was moved farther than this has a line to the end of its curve, in heights of a line.
+#: A label that was moved farther than this has a line to the end of its curve, in heights of a
+#: line.
 MOVED = 0.35
 
 

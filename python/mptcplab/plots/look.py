@@ -17,7 +17,8 @@ INK, FAINT, GRID, BAND = "#202428", "#5f666d", "#dfe3e6", "#f6e7d8"
 #: The width and the font size for which the heights of figures are written.
 PAGE_WIDTH_IN, PAGE_FONT_PT = 9.0, 10.0
 SLIDE_WIDTH_IN, SLIDE_HEIGHT_IN, SLIDE_FONT_PT = 10.0, 5.6, 16.0
-#: How the height of a figure follows its width: less than in proportion, because text does not shrink with it.
+#: How the height of a figure follows its width: less than in proportion, because text does not
+#: shrink with it.
 HEIGHT_EXPONENT = 0.55
 NARROW_IN = 5.0
 SIZES = ("column", "text", "slide")

@@ -225,7 +225,8 @@ def arrivals(run: RunData) -> Drawing | None:
     units = _largest_units(run)
     if not units:
         return None
-    # The flow with most bytes: that with most units may be a call, whose units arrive in a straight line.
+    # The flow with most bytes: that with most units may be a call, whose units arrive in a straight
+    # line.
     flow = max(units, key=lambda name: run.flow_results[name]["bytes"] or 0)
     times = units[flow]
     late = times.unit < np.maximum.accumulate(times.unit)

@@ -10,8 +10,8 @@ import numpy as np
 
 from mptcplab.metrics.arrays import Numbers
 
-#: `step` holds in the bin around x, `hold` from x to the next x, `area` is filled from `low` to y in bins.
-#: `marks` are larger dots.
+#: `step` holds in the bin around x, `hold` from x to the next x, `area` is filled from `low` to y
+#: in bins. `marks` are larger dots.
 Form = Literal["step", "hold", "line", "dots", "marks", "area"]
 POINTS = ("dots", "marks")
 Layout = Literal["grid", "rows", "columns"]

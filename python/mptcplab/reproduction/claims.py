@@ -44,7 +44,8 @@ class Comparison(_Model):
     of: MeasureText
     #: The quantity that it is divided by; of the same run, unless it names an experiment.
     over: MeasureText | None = None
-    #: Compares the rank correlation (Spearman) with this parameter over the experiments instead of the numbers.
+    #: Compares the rank correlation (Spearman) with this parameter over the experiments instead of
+    #: the numbers.
     trend: str | None = None
     #: Divides flow by flow, for the flows of a group, and takes the median of these ratios.
     paired: bool = False

@@ -15,7 +15,8 @@ from mptcplab.sweep.outcome import Outcome
 
 #: The name of a column, its type, and its values.
 Column = tuple[str, str, Any]
-#: Entities whose metrics are copied to every row of a run, with the entity before the name of the metric.
+#: Entities whose metrics are copied to every row of a run, with the entity before the name of the
+#: metric.
 WHOLE_RUN = ("run", "events.")
 OTHER_COLUMNS = ("backend", "seed", "status", "bundle", "expectations_held", "flow")
 
