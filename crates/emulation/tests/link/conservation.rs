@@ -1,6 +1,7 @@
 //! Laws that hold for any parameters, arrivals and changes.
 
 use emulation::link::{Channel, Counters, DropReason, StationId};
+use experiment::features::Feature;
 use experiment::resolved::{
     Codel, Direction, DropTail, FqCodel, GilbertElliott, Loss, LossPlace, Pie, Queue, Red, Trace,
 };
@@ -18,21 +19,25 @@ fn limits() -> impl Strategy<Value = (Option<u64>, Option<u64>)> {
     (prop::option::of(1..20u64), prop::option::of(1..60_000u64))
 }
 
+fn features_of(kind: &str) -> impl Strategy<Value = Feature> + use<> {
+    prop::sample::select(Feature::of_kind(kind).collect::<Vec<_>>())
+}
+
 fn queue() -> impl Strategy<Value = Queue> {
     let time = 1_000..50_000_000u64;
-    (limits(), time.clone(), time, 0..5u8).prop_map(
-        |((limit_packets, limit_bytes), target_ns, interval_ns, kind)| match kind {
-            0 => Queue::DropTail(DropTail {
+    (limits(), time.clone(), time, features_of("queue")).prop_map(
+        |((limit_packets, limit_bytes), target_ns, interval_ns, discipline)| match discipline {
+            Feature::DropTail => Queue::DropTail(DropTail {
                 limit_packets,
                 limit_bytes,
             }),
-            1 => Queue::Codel(Codel {
+            Feature::Codel => Queue::Codel(Codel {
                 limit_packets,
                 limit_bytes,
                 target_ns,
                 interval_ns,
             }),
-            2 => Queue::FqCodel(FqCodel {
+            Feature::FqCodel => Queue::FqCodel(FqCodel {
                 limit_packets,
                 limit_bytes,
                 target_ns,
@@ -40,7 +45,7 @@ fn queue() -> impl Strategy<Value = Queue> {
                 flows: 1 + (target_ns % 4) as u32,
                 quantum_bytes: 256 + (interval_ns % 3000) as u32,
             }),
-            3 => Queue::Red(Red {
+            Feature::Red => Queue::Red(Red {
                 limit_packets,
                 limit_bytes,
                 min_bytes: target_ns % 10_000,
@@ -48,32 +53,33 @@ fn queue() -> impl Strategy<Value = Queue> {
                 max_probability: 0.5,
                 weight: 0.3,
             }),
-            _ => Queue::Pie(Pie {
+            Feature::Pie => Queue::Pie(Pie {
                 limit_packets,
                 limit_bytes,
                 target_ns,
                 update_ns: interval_ns,
                 max_burst_ns: target_ns,
             }),
+            other => panic!("{} has no parameters here", other.name()),
         },
     )
 }
 
 fn loss() -> impl Strategy<Value = Loss> {
-    prop_oneof![
-        Just(Loss::None {}),
-        (0.0..=1.0).prop_map(|probability| Loss::Bernoulli { probability }),
-        prop::collection::vec(0..50u64, 0..5).prop_map(|packets| Loss::List { packets }),
-        (0.0..=1.0, 0.0..=1.0).prop_map(|(good_to_bad, bad_to_good)| {
-            let (loss_good, loss_bad) = (0.01, 0.9);
-            Loss::GilbertElliott(GilbertElliott {
-                good_to_bad,
-                bad_to_good,
-                loss_good,
-                loss_bad,
-            })
+    let lost = prop::collection::vec(0..50u64, 0..5);
+    let model = (features_of("loss"), lost, 0.0..=1.0, 0.0..=1.0);
+    let model = model.prop_map(|(model, packets, one, other)| match model {
+        Feature::Bernoulli => Loss::Bernoulli { probability: one },
+        Feature::ListOfLosses => Loss::List { packets },
+        Feature::GilbertElliott => Loss::GilbertElliott(GilbertElliott {
+            good_to_bad: one,
+            bad_to_good: other,
+            loss_good: 0.01,
+            loss_bad: 0.9,
         }),
-    ]
+        other => panic!("{} has no parameters here", other.name()),
+    });
+    prop_oneof![1 => Just(Loss::None {}), 3 => model]
 }
 
 fn trace() -> impl Strategy<Value = Trace> {

@@ -1,5 +1,6 @@
 //! The JSON of a direction.
 
+use experiment::features::Feature;
 use experiment::resolved::Direction;
 use serde_json::{Value, json};
 
@@ -20,6 +21,11 @@ fn parse(value: &Value) -> Result<Direction, String> {
         serde_json::from_str(&value.to_string()).map_err(|error| error.to_string())?;
     direction.validate().map_err(|error| error.to_string())?;
     Ok(direction)
+}
+
+/// Returns the kinds that the value of a field can be of, beside the field.
+fn kinds(field: &str) -> impl Iterator<Item = (&str, &'static str)> {
+    Feature::of_kind(field).map(move |one| (field, one.short_name()))
 }
 
 #[test]
@@ -51,6 +57,10 @@ fn every_kind_is_read_and_written_as_it_stands() {
     );
     traced["rate_bps"] = json!(null);
     valid.push(traced);
+    for (field, kind) in ["queue", "loss"].into_iter().flat_map(kinds) {
+        let mut kinds = valid.iter().map(|value| &value[field]["kind"]);
+        assert!(kinds.any(|one| *one == kind), "no {field} of kind {kind}");
+    }
     for value in valid {
         let direction = parse(&value).unwrap_or_else(|error| panic!("{value}: {error}"));
         assert_eq!(serde_json::to_value(direction).unwrap(), value);

@@ -3,9 +3,11 @@
 
 use std::fs;
 
+use experiment::features::{BackEnd, Feature};
 use experiment::run::Run as _;
-use mptcp::{cc, sched};
+use mptcp::{cc, pm, sched};
 use proptest::prelude::*;
+use proptest::sample;
 use serde_json::{Value, json};
 use simulator::QueueKind;
 
@@ -42,10 +44,9 @@ struct Flow {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum App {
-    Bulk { bytes: u64 },
-    Cbr { rate_kbps: u64 },
-    Requests { count: u64 },
+struct App {
+    kind: Feature,
+    bytes: u64,
 }
 
 /// A fault for some time.
@@ -57,28 +58,27 @@ struct Fault {
     duration_ms: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum What {
-    ClientDown,
-    ServerDown,
-    Cut,
-    DropRule,
-    AddressLost,
-    Backup,
-    Slow,
+macro_rules! faults {
+    ($($variant:ident),*) => {
+        #[derive(Clone, Copy, Debug)]
+        enum What {
+            $($variant),*
+        }
+
+        impl What {
+            const ALL: &[Self] = &[$(Self::$variant),*];
+        }
+    };
 }
 
-const TRANSPORTS: [&str; 3] = ["mptcp", "tcp", "udp"];
-const PATH_MANAGERS: [&str; 3] = ["full_mesh", "kernel_endpoints", "passive"];
-const FAULTS: [What; 7] = [
-    What::ClientDown,
-    What::ServerDown,
-    What::Cut,
-    What::DropRule,
-    What::AddressLost,
-    What::Backup,
-    What::Slow,
-];
+faults! { ClientDown, ServerDown, Cut, DropRule, AddressLost, Backup, Slow }
+
+/// Returns the features of a kind that the simulator has.
+fn features(kind: &str) -> impl Strategy<Value = Feature> + use<> {
+    let features = Feature::of_kind(kind);
+    let here = features.filter(|one| one.lacking(BackEnd::Simulator).is_none());
+    sample::select(here.collect::<Vec<_>>())
+}
 
 fn link() -> impl Strategy<Value = Link> {
     (500..20_000u64, 1..60u64, 0..3u32, 10..100u64).prop_map(
@@ -92,30 +92,27 @@ fn link() -> impl Strategy<Value = Link> {
 }
 
 fn app() -> impl Strategy<Value = App> {
-    prop_oneof![
-        (1..100_000u64).prop_map(|bytes| App::Bulk { bytes }),
-        (50..1_000u64).prop_map(|rate_kbps| App::Cbr { rate_kbps }),
-        (1..10u64).prop_map(|count| App::Requests { count }),
-    ]
+    (features("app"), 1..100_000u64).prop_map(|(kind, bytes)| App { kind, bytes })
 }
 
 fn flow() -> impl Strategy<Value = Flow> {
-    let ccs: Vec<_> = cc::names().collect();
-    let schedulers: Vec<_> = sched::names().collect();
     (
-        proptest::sample::select(&TRANSPORTS[..]),
+        features("transport"),
         app(),
-        proptest::sample::select(ccs),
-        proptest::sample::select(schedulers),
-        proptest::sample::select(&PATH_MANAGERS[..]),
+        sample::select(cc::names().collect::<Vec<_>>()),
+        sample::select(sched::names().collect::<Vec<_>>()),
+        sample::select(pm::names().collect::<Vec<_>>()),
         0..4usize,
     )
         .prop_map(
             |(transport, app, cc, scheduler, path_manager, first_link)| Flow {
-                transport,
+                transport: transport.short_name(),
                 // Datagrams are neither answered nor counted.
                 app: match transport {
-                    "udp" => App::Cbr { rate_kbps: 200 },
+                    Feature::TransportUdp => App {
+                        kind: Feature::AppCbr,
+                        ..app
+                    },
                     _ => app,
                 },
                 cc,
@@ -127,7 +124,7 @@ fn flow() -> impl Strategy<Value = Flow> {
 }
 
 fn fault() -> impl Strategy<Value = Fault> {
-    let what = proptest::sample::select(&FAULTS[..]);
+    let what = sample::select(What::ALL);
     (what, 0..4usize, 0..4_000u64, 1..3_000u64).prop_map(|(what, link, at_ms, duration_ms)| Fault {
         what,
         link,
@@ -254,15 +251,35 @@ impl Flow {
 
 impl App {
     fn json(self) -> Value {
-        match self {
-            Self::Bulk { bytes } => json!({"kind": "bulk", "bytes": bytes, "duration_ns": null}),
-            Self::Cbr { rate_kbps } => {
-                json!({"kind": "cbr", "rate_bps": rate_kbps * 1000, "size_bytes": 500, "duration_ns": 2 * SECOND})
+        let bytes = self.bytes;
+        let mut app = match self.kind {
+            Feature::AppBulk => json!({"bytes": bytes, "duration_ns": null}),
+            Feature::AppCbr => {
+                json!({"rate_bps": 50_000 + 10 * bytes, "size_bytes": 500, "duration_ns": 2 * SECOND})
             }
-            Self::Requests { count } => {
-                json!({"kind": "request_response", "request_bytes": 200, "response_bytes": 5_000, "count": count, "duration_ns": null})
+            Feature::AppProbe => {
+                json!({"every_ns": 50 * MS, "size_bytes": 64, "duration_ns": 2 * SECOND})
             }
-        }
+            Feature::AppRequestResponse => {
+                json!({"request_bytes": 200, "response_bytes": 5_000, "count": 1 + bytes % 9, "duration_ns": null})
+            }
+            Feature::AppShortFlows => {
+                json!({"bytes": bytes, "every_ns": null, "poisson_mean_ns": 20 * SECOND})
+            }
+            Feature::AppStreaming => json!({"bitrate_bps": 1 + bytes, "startup_ns": 2 * SECOND}),
+            Feature::AppVideo => {
+                json!({"bitrates_bps": [50_000, 200_000], "segment_ns": SECOND, "buffer_ns": 4 * SECOND,
+                    "startup_ns": 2 * SECOND, "length_ns": 10 * SECOND})
+            }
+            other => panic!("{} has no settings here", other.name()),
+        };
+        app["kind"] = json!(self.kind.short_name());
+        app
+    }
+
+    /// Returns whether it ends by itself.
+    fn is_finite(self) -> bool {
+        !matches!(self.kind, Feature::AppShortFlows | Feature::AppStreaming)
     }
 }
 
@@ -329,9 +346,9 @@ fn holds(world: &World, experiment: &Value) -> Result<(), TestCaseError> {
             continue;
         }
         prop_assert_eq!(&flow.error, &None, "{}", &flow.id);
-        prop_assert!(flow.end_ns.is_some(), "{} has no end", &flow.id);
-        if let App::Bulk { bytes } = drawn.app {
-            prop_assert_eq!(flow.bytes, bytes);
+        prop_assert_eq!(flow.end_ns.is_some(), drawn.app.is_finite(), "{}", &flow.id);
+        if drawn.app.kind == Feature::AppBulk {
+            prop_assert_eq!(flow.bytes, drawn.app.bytes);
         }
     }
     assert_accounted(&calendar)?;
