@@ -19,25 +19,18 @@ const QUEUES: [(&str, QueueKind); 2] =
     [("calendar", QueueKind::Calendar), ("heap", QueueKind::Heap)];
 
 fn host(id: &str) -> Value {
-    complete::host(json!({"id": id, "host_jitter": {"kind": "none"}}))
+    json!({"id": id, "host_jitter": {"kind": "none"}})
 }
 
 fn interface(node: &str, link: &str) -> Value {
-    json!({
-        "id": format!("{node}.{link}"), "node": node, "link": link, "subnet": 0, "ipv4": "10.1.1.1/24", "ipv6": null,
-        "mtu_bytes": 1500, "up": true,
-    })
+    json!({"id": format!("{node}.{link}"), "link": link, "ipv4": "10.1.1.1/24"})
 }
 
 fn link(id: &str, from: &str, to: &str) -> Value {
-    let direction = json!({
-        "rate_bps": PACKETS_PER_SECOND * 1514 * 8 * 100 / 97, "overhead_bytes": 14, "delay_ns": 20 * MS, "jitter_ns": 0,
-        "reorder": false, "loss": {"kind": "none"}, "loss_at": "egress", "trace": null,
-        "queue": {"kind": "drop_tail", "limit_packets": 100, "limit_bytes": null},
-    });
+    let rate_bps = PACKETS_PER_SECOND * 1514 * 8 * 100 / 97;
+    let direction = json!({"rate_bps": rate_bps, "delay_ns": 20 * MS, "loss_at": "egress"});
     json!({
-        "id": id, "a": format!("{from}.{id}"), "b": format!("{to}.{id}"), "medium": null, "layer": 3,
-        "forward": direction, "backward": direction,
+        "id": id, "a": format!("{from}.{id}"), "b": format!("{to}.{id}"), "forward": direction, "backward": direction,
     })
 }
 
@@ -47,12 +40,11 @@ fn flow(nodes: &[String], links: &[String], start_ns: u64) -> Value {
     let hops = links.iter();
     let hops = hops.map(|link| json!({"link": link, "direction": "forward"}));
     json!({
-        "id": from, "group": from, "from": from, "to": to, "opened_by": "from", "transport": "udp", "start_ns": start_ns,
+        "id": from, "from": from, "to": to, "start_ns": start_ns,
         "app": {"kind": "cbr", "rate_bps": PACKETS_PER_SECOND * 1472 * 8, "size_bytes": 1472, "duration_ns": null},
-        "cc": [], "scheduler": [], "path_manager": [], "handshake": "primary", "via": null, "policy": null, "ceiling_bps": null,
         "paths": [{
             "local": format!("{from}.{}", links[0]), "remote": format!("{to}.{}", links[links.len() - 1]),
-            "hops": hops.collect::<Vec<_>>(), "routed": false, "rate_bps": null, "ceiling_bps": null, "rtt_ns": 0,
+            "hops": hops.collect::<Vec<_>>(),
         }],
     })
 }
@@ -72,7 +64,7 @@ fn chains(count: usize, length: usize, duration_ns: u64) -> Experiment {
         nodes.extend(
             names[1..length]
                 .iter()
-                .map(|id| json!({"id": id, "kind": "router", "next_hop": null})),
+                .map(|id| json!({"id": id, "kind": "router"})),
         );
         for (id, ends) in ids.iter().zip(names.windows(2)) {
             links.push(link(id, &ends[0], &ends[1]));
@@ -81,12 +73,11 @@ fn chains(count: usize, length: usize, duration_ns: u64) -> Experiment {
         // Not all at the same instants.
         flows.push(flow(&names, &ids, chain as u64 * 977));
     }
-    let experiment = json!({
-        "schema": "mptcplab/experiment/3", "name": "bench", "title": null, "description": null, "profiles": [], "parameters": {},
-        "duration_ns": duration_ns, "vary": {"start_ns": 0, "rtt_ppm": 10_000, "events_ppm": 0}, "hosts": hosts, "nodes": nodes, "interfaces": interfaces,
-        "subnets": [{"id": 0, "ipv4": "10.1.1.0/24", "ipv6": "fd00:1:1::/64"}], "media": [], "links": links, "middleboxes": [], "access": [], "control": null, "flows": flows,
-        "events": [], "measure": {"every_ns": 100 * MS, "captures": [], "unit_bytes": 64_000, "probe_rtt_ns": null}, "expect": [], "user_code": [], "origins": {},
-    });
+    let experiment = complete::whole(json!({
+        "name": "bench", "duration_ns": duration_ns, "vary": {"rtt_ppm": 10_000}, "hosts": hosts, "nodes": nodes,
+        "interfaces": interfaces, "subnets": [{"id": 0, "ipv4": "10.1.1.0/24", "ipv6": "fd00:1:1::/64"}], "links": links,
+        "flows": flows,
+    }));
     Experiment::from_json(&experiment.to_string()).expect("a valid experiment")
 }
 

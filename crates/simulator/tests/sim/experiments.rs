@@ -16,20 +16,14 @@ pub const SECOND: u64 = 1_000 * MS;
 
 /// Returns an empty experiment of 1 s.
 pub fn empty() -> Value {
-    json!({
-        "schema": "mptcplab/experiment/3", "name": "test", "title": null, "description": null, "profiles": [], "parameters": {},
-        "duration_ns": SECOND, "vary": {"start_ns": 0, "rtt_ppm": 0, "events_ppm": 0}, "hosts": [], "nodes": [], "interfaces": [],
-        "subnets": [{"id": 0, "ipv4": "10.1.1.0/24", "ipv6": "fd00:1:1::/64"}], "media": [], "links": [], "middleboxes": [], "access": [], "control": null, "flows": [], "events": [],
-        "measure": {"every_ns": 100 * MS, "captures": [], "unit_bytes": 64000, "probe_rtt_ns": null}, "expect": [], "user_code": [], "origins": {},
-    })
+    let subnet = json!({"id": 0, "ipv4": "10.1.1.0/24", "ipv6": "fd00:1:1::/64"});
+    complete::whole(json!({"duration_ns": SECOND, "subnets": [subnet]}))
 }
 
 /// 12 Mbit/s without overhead: 1500 bytes take 1 ms.
 pub fn direction() -> Value {
-    json!({
-        "rate_bps": 12_000_000, "overhead_bytes": 0, "delay_ns": 10 * MS, "jitter_ns": 0, "reorder": false, "loss": {"kind": "none"},
-        "loss_at": "egress", "queue": {"kind": "drop_tail", "limit_packets": 100, "limit_bytes": null}, "trace": null,
-    })
+    let stated = json!({"rate_bps": 12_000_000, "overhead_bytes": 0, "delay_ns": 10 * MS, "loss_at": "egress"});
+    complete::direction(stated)
 }
 
 /// Returns the control of switches with entries installed from the start, and without recovery.
@@ -60,10 +54,8 @@ pub fn set_jitter(experiment: &mut Value, [p50, p90, p99, max]: [u64; 4]) {
 
 /// Adds a router, switch, ap or openflow switch.
 pub fn add_node(experiment: &mut Value, id: &str, kind: &str) {
-    push(
-        &mut experiment["nodes"],
-        json!({"id": id, "kind": kind, "next_hop": null}),
-    );
+    let node = complete::node(json!({"id": id, "kind": kind}));
+    push(&mut experiment["nodes"], node);
 }
 
 /// Adds a link between two nodes, and its interfaces `<node>.<link>` with addresses of a network of
@@ -71,21 +63,17 @@ pub fn add_node(experiment: &mut Value, id: &str, kind: &str) {
 pub fn add_link(experiment: &mut Value, id: &str, a: &str, b: &str) {
     let network = experiment["links"].as_array().expect("links").len() + 1;
     for (node, end) in [(a, 1), (b, 2)] {
+        let ipv4 = format!("10.{}.{}.{end}/24", 1 + network / 256, network % 256);
+        let interface = json!({"id": format!("{node}.{id}"), "link": id, "ipv4": ipv4});
         push(
             &mut experiment["interfaces"],
-            json!({
-                "id": format!("{node}.{id}"), "node": node, "link": id, "subnet": 0, "ipv4": format!("10.{}.{}.{end}/24", 1 + network / 256, network % 256), "ipv6": null,
-                "mtu_bytes": 1500, "up": true,
-            }),
+            complete::interface(interface),
         );
     }
-    push(
-        &mut experiment["links"],
-        json!({
-            "id": id, "a": format!("{a}.{id}"), "b": format!("{b}.{id}"), "medium": null, "layer": 3,
-            "forward": direction(), "backward": direction(),
-        }),
-    );
+    let link = json!({
+        "id": id, "a": format!("{a}.{id}"), "b": format!("{b}.{id}"), "forward": direction(), "backward": direction(),
+    });
+    push(&mut experiment["links"], complete::link(link));
 }
 
 /// Adds a UDP flow that goes forward over `links`.
@@ -105,17 +93,18 @@ pub fn add_flow(experiment: &mut Value, id: &str, links: &[&str], app: Value) {
         .map(|link| json!({"link": link, "direction": "forward"}))
         .collect();
     let flow = json!({
-        "id": id, "group": id, "from": node_of(&local), "to": node_of(&remote), "opened_by": "from", "transport": "udp", "app": app,
-        "cc": [], "scheduler": [], "path_manager": [], "handshake": "primary", "start_ns": 0, "via": null, "policy": null, "ceiling_bps": null,
-        "paths": [{"local": local, "remote": remote, "hops": hops, "routed": false, "rate_bps": null, "ceiling_bps": null, "rtt_ns": 20 * MS}],
+        "id": id, "from": node_of(&local), "to": node_of(&remote), "app": app,
+        "paths": [{"local": local, "remote": remote, "hops": hops, "rtt_ns": 20 * MS}],
     });
-    push(&mut experiment["flows"], flow);
+    push(&mut experiment["flows"], complete::flow(flow));
 }
 
 /// Returns the path over one link from client to server.
 pub fn path_over(link: &str) -> Value {
-    json!({"local": format!("client.{link}"), "remote": format!("server.{link}"), "rate_bps": null, "ceiling_bps": null,
-        "hops": [{"link": link, "direction": "forward"}], "routed": false, "rtt_ns": 20 * MS})
+    complete::path(json!({
+        "local": format!("client.{link}"), "remote": format!("server.{link}"),
+        "hops": [{"link": link, "direction": "forward"}], "rtt_ns": 20 * MS,
+    }))
 }
 
 /// Adds a flow over the path of each link from client to server. Plain TCP takes the first path.
