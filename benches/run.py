@@ -53,7 +53,7 @@ def commands() -> dict[str, Figure]:
     """CPU time of a run of 60 simulated seconds and of a paper's quick reproduction, from the start of the command to
     its end; the peer is Python importing the libraries that a run needs.
     """
-    libraries = "import numpy, pydantic, rich.console, typer, yaml"
+    libraries = "import numpy, pydantic, typer, yaml"
     peer = {"unit": "s", "peer": "the imports", "peer_value": _cpu_s(RUNS, sys.executable, "-c", libraries)}
     with tempfile.TemporaryDirectory() as folder:
         results = ("--out", folder, "--fresh")

@@ -64,9 +64,8 @@ def command(
 
     exporter, form = exporter_of(export, formats, size, style), table_form(table, as_json=as_json)
 
-    from rich.markup import escape
-
     from mptcplab import benchmark
+    from mptcplab.cli.console import escape
     from mptcplab.cli.output import print_json, print_line, print_remark, print_table, write_text
     from mptcplab.cli.progress import progress
     from mptcplab.report.contest import contest_drawings, contest_page

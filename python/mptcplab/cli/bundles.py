@@ -119,8 +119,7 @@ def as_text(bundles: Sequence[Bundle]) -> str:
 
 def print_bundles(bundles: Sequence[Bundle]) -> None:
     """Prints the table of ``--list``."""
-    from rich.markup import escape
-
+    from mptcplab.cli.console import escape
     from mptcplab.cli.output import print_table
 
     heads, rows = table_of(bundles)

@@ -107,8 +107,7 @@ def command(
     with rights(allow=allow_programs, root=root_programs):
         members, bundles = _bundles(what, selection, on.split(","), settings, seed, repeat, out, jobs, native=native)
 
-    from rich.markup import escape
-
+    from mptcplab.cli.console import escape
     from mptcplab.cli.output import print_json, print_line, print_remark, print_table, write_text
     from mptcplab.report.agreement import metrics_grid, notes, shares_grid
     from mptcplab.report.comparison import (

@@ -75,8 +75,7 @@ def _as_one(findings: Sequence[Finding]) -> Finding:
 
 
 def _print_all(findings: Sequence[Finding]) -> None:
-    from rich.markup import escape
-
+    from mptcplab.cli.console import escape
     from mptcplab.cli.output import RESULTS
 
     width = max(len(finding.subject) for finding in findings)
@@ -87,8 +86,7 @@ def _print_all(findings: Sequence[Finding]) -> None:
 
 
 def _print_line(title: str, finding: Finding) -> None:
-    from rich.markup import escape
-
+    from mptcplab.cli.console import escape
     from mptcplab.cli.output import RESULTS
 
     RESULTS.print(f"{title}  {MARKS[finding.state]}  {escape(finding.found)}", overflow="ellipsis", no_wrap=True)

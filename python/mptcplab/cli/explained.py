@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rich.markup import escape
-
+from mptcplab.cli.console import escape
 from mptcplab.cli.output import RESULTS, print_table
 from mptcplab.experiment.ways import limits, ways_of
 from mptcplab.picture import as_text

@@ -37,9 +37,8 @@ def _print(entries: Sequence[Mapping[str, Any]]) -> None:
     """Prints a head for each paper and a line for each experiment."""
     from itertools import groupby
 
-    from rich.markup import escape
-
     from mptcplab.catalogue_index import title_of
+    from mptcplab.cli.console import escape
     from mptcplab.cli.output import RESULTS, print_remark
 
     width = max(len(entry["id"]) for entry in entries)
@@ -66,7 +65,7 @@ def _marks(entry: Mapping[str, Any]) -> str:
 
 def _waits(entry: Mapping[str, Any]) -> str:
     """Returns what back-ends lack for the experiment. Those that lack the same are named together."""
-    from rich.markup import escape
+    from mptcplab.cli.console import escape
 
     lacking: dict[str, list[str]] = {}
     for name, features in entry["waits"].items():

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from rich.markup import escape
 
-from mptcplab.cli.output import PROBLEMS, RESULTS, print_table
+from mptcplab.cli.console import escape
+from mptcplab.cli.output import PROBLEMS, RESULTS, is_ascii_only, print_table
 from mptcplab.errors import first_few
 from mptcplab.report.grid import Grid
 from mptcplab.report.members import OF_MEMBERS, members_grids
@@ -180,7 +180,7 @@ def print_chart(bundle: Bundle) -> None:
 
 
 def _bars(rates: Floats, peak: float) -> str:
-    heights = ASCII_BARS if RESULTS.options.ascii_only else BARS
+    heights = ASCII_BARS if is_ascii_only() else BARS
     return "".join(heights[round(rate / peak * (len(heights) - 1))] if peak else heights[0] for rate in rates)
 
 
@@ -252,5 +252,5 @@ def _marks(run: RunData, columns: int) -> str:
     for happening in run.happenings:
         column = int(happening.actual_s / run.end_s * columns)
         if column >= len(line):
-            line = f"{line:<{column}}{ASCII_ARROW if RESULTS.options.ascii_only else ARROW}{happening.id} "
+            line = f"{line:<{column}}{ASCII_ARROW if is_ascii_only() else ARROW}{happening.id} "
     return line

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
-
 from mptcplab import callers
-from mptcplab.cli.tables import tables
+from mptcplab.cli.console import PlainConsole, console, escape, plain_table, without_markup
 from mptcplab.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-#: Output into a file or to another program is not folded, so a name in a table stays one word.
-UNFOLDED_COLUMNS = 1000
-FOLDED = sys.stdout.isatty() or "COLUMNS" in os.environ
-
 #: The console for progress and remarks. Standard output has results only.
-REMARKS = Console(stderr=True, highlight=False)
-RESULTS = Console(highlight=False, width=None if FOLDED else UNFOLDED_COLUMNS)
+REMARKS = console(sys.stderr)
+RESULTS = console(sys.stdout)
 #: The console for what went wrong in a run. `--quiet` does not silence it.
-PROBLEMS = Console(highlight=False, width=None if FOLDED else UNFOLDED_COLUMNS)
+PROBLEMS = console(sys.stdout)
+
+
+def is_ascii_only() -> bool:
+    """Returns whether standard output cannot show other characters."""
+    return not (sys.stdout.encoding or "").lower().startswith("utf")
 
 
 def be_quiet() -> None:
@@ -58,7 +54,7 @@ _EXCLUSIVE = "--quiet and --verbose: found both; allowed: one of them"
 
 def print_json(document: Any) -> None:
     """Prints one JSON document and nothing else."""
-    json.dump(document, sys.stdout, indent=1, ensure_ascii=RESULTS.options.ascii_only)
+    json.dump(document, sys.stdout, indent=1, ensure_ascii=is_ascii_only())
     sys.stdout.write("\n")
 
 
@@ -68,9 +64,16 @@ def print_line(text: str) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[int] = ()) -> None:
-    """Prints rows of console markup under column titles. Columns whose index is in `right` are
-    right-aligned. Columns that do not fit beside the others follow below, with the names of the rows again.
+    """Prints rows of console markup under column titles. Columns whose index is in `right` are right-aligned. Where
+    lines fold, columns that do not fit beside the others follow below, with the names of the rows again.
     """
+    if isinstance(RESULTS, PlainConsole):
+        shown = [[without_markup(cell) for cell in row] for row in rows]
+        for line in plain_table(columns, shown, right):
+            RESULTS.print(line, markup=False)
+        return
+    from mptcplab.cli.tables import tables
+
     for number, table in enumerate(tables(columns, rows, right, RESULTS.width)):
         if number:
             RESULTS.print()
@@ -79,11 +82,16 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right:
 
 def table_text(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Returns a table of plain texts as text, for a message on standard error."""
-    width = REMARKS.width if REMARKS.is_terminal else UNFOLDED_COLUMNS
-    console = Console(highlight=False, width=width, file=StringIO())
-    for table in tables(columns, [[escape(cell) for cell in row] for row in rows], (), width):
-        console.print(table)
-    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    if not REMARKS.is_terminal:
+        return "".join(f"{line}\n" for line in plain_table(columns, rows, ()))
+    from rich.console import Console
+
+    from mptcplab.cli.tables import tables
+
+    text = Console(highlight=False, width=REMARKS.width, file=StringIO())
+    for table in tables(columns, [[escape(cell) for cell in row] for row in rows], (), REMARKS.width):
+        text.print(table)
+    lines = text.file.getvalue().splitlines()  # type: ignore[attr-defined]
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
@@ -92,16 +100,18 @@ def print_outline(rows: Sequence[tuple[str, str]]) -> None:
     each.
     """
     width = max((len(name) for name, _ in rows), default=0)
-    if FOLDED:
-        grid = Table.grid(padding=(0, 2))
-        grid.add_column(width=width, no_wrap=True)
-        grid.add_column(overflow="fold")
+    if isinstance(RESULTS, PlainConsole):
         for name, text in rows:
-            grid.add_row(escape(name), text)
-        RESULTS.print(grid)
+            RESULTS.print(f"{escape(name):<{width}}  {text}")
         return
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(width=width, no_wrap=True)
+    grid.add_column(overflow="fold")
     for name, text in rows:
-        RESULTS.print(f"{escape(name):<{width}}  {text}", soft_wrap=True)
+        grid.add_row(escape(name), text)
+    RESULTS.print(grid)
 
 
 def print_remark(text: str) -> None:

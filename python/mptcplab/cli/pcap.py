@@ -79,14 +79,14 @@ def _explained(files: list[Path], series: Path | None) -> dict[str, Any]:
 
 
 def _follow(interface: str, *, as_json: bool) -> None:
+    from rich.console import Console
     from rich.live import Live
 
     from mptcplab.captures import follow
-    from mptcplab.cli.output import REMARKS
     from mptcplab.report.capture_tables import overview
 
     document: dict[str, Any] | None = None
-    with Live(console=REMARKS, auto_refresh=False, transient=True) as display:
+    with Live(console=Console(stderr=True), auto_refresh=False, transient=True) as display:
         for document in follow(interface):
             display.update(overview(document), refresh=True)
     if document is None:
@@ -169,8 +169,7 @@ def _print(document: dict[str, Any], written: list[Path]) -> None:
 
 
 def _print_grid(grid: Grid, most: int | None = None) -> None:
-    from rich.markup import escape
-
+    from mptcplab.cli.console import escape
     from mptcplab.cli.output import print_remark, print_table
 
     rows = [[escape(cell) for cell in row] for row in grid.rows[:most]]

@@ -8,17 +8,27 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
 from mptcplab.cli.output import REMARKS, print_detail
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from mptcplab.results import Bundle
     from mptcplab.runner import Job, Observer
 
 
 #: Shorter work has no bar.
 PATIENCE_S = 2.0
+
+
+class _Unseen:
+    """An observer of runs that nobody watches on a terminal."""
+
+    def advanced(self, job: Job, fraction: float) -> None:
+        """Does nothing."""
+
+    def finished(self, job: Job, bundle: Bundle) -> None:
+        print_detail(_told(job, bundle))
 
 
 class _Bar:
@@ -62,6 +72,9 @@ def _told(job: Job, bundle: Bundle) -> str:
 @contextmanager
 def progress(jobs: Sequence[Job]) -> Iterator[Observer]:
     """Yields an observer for `execute` that draws a bar with the time left."""
+    if not _is_seen():
+        yield _Unseen()
+        return
     bar = _bar()
     try:
         yield _Bar(bar, len(jobs))
@@ -74,6 +87,9 @@ def bytes_progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
     """Yields a function that draws how many of `total` bytes are done. With an unknown total (0) it
     only shows activity.
     """
+    if not _is_seen():
+        yield lambda _done: None
+        return
     bar = _bar()
     task = bar.add_task(what, total=total or None)
     begun = time.monotonic()
@@ -89,6 +105,12 @@ def bytes_progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
         bar.stop()
 
 
+def _is_seen() -> bool:
+    return REMARKS.is_terminal and not REMARKS.quiet
+
+
 def _bar() -> Progress:
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=REMARKS, transient=True, disable=REMARKS.quiet or not REMARKS.is_terminal)
+    return Progress(*columns, console=REMARKS, transient=True)  # type: ignore[arg-type]

@@ -235,8 +235,7 @@ def _write_csv(file: Path, rows: Sequence[Sequence[object]]) -> None:
 
 
 def _show(outcome: Outcome, bundles: Sequence[Bundle]) -> None:
-    from rich.markup import escape
-
+    from mptcplab.cli.console import escape
     from mptcplab.cli.outcome import print_not_done
     from mptcplab.cli.output import print_line, print_outline, print_table
     from mptcplab.report.reproduction import rankings, tally
@@ -254,8 +253,7 @@ def _told(outcome: Outcome, claim: Claim) -> Iterator[tuple[str, str]]:
     """Yields the lines of an outline for a claim: the statement of the paper, and for each stack the
     verdict and its reason.
     """
-    from rich.markup import escape
-
+    from mptcplab.cli.console import escape
     from mptcplab.report.reproduction import judged
 
     yield claim.id, f"[bold]{escape(claim.says)}[/] ({escape(claim.source)})"

@@ -169,8 +169,7 @@ def _write(outcome: Outcome, directory: Path, out: Path) -> dict[str, Any]:
 
 
 def _show(outcome: Outcome, bundles: Sequence[Bundle], files: dict[str, Any], *, reused: int) -> None:
-    from rich.markup import escape
-
+    from mptcplab.cli.console import escape
     from mptcplab.cli.outcome import print_not_done, print_substitutions
     from mptcplab.cli.output import print_line, print_remark, print_table
     from mptcplab.report.sweep import findings, medians_of

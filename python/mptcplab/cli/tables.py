@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
+from mptcplab.cli.console import GAP
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-#: Blanks between two columns.
-GAP = 2
 #: A longer word may break, so that a path cannot take the whole line.
 LONGEST_WORD = 28
 

@@ -7,16 +7,16 @@ import platform
 import subprocess
 import sys
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from mptcplab import _core
 from mptcplab.results.entities import Json
 
 
 def environment() -> Json:
     """Returns the versions, kernel, machine and command line, and the git commit of a checkout."""
     return {
-        "versions": {"mptcplab": _package_version(), "python": platform.python_version(), "commit": _commit()},
+        "versions": {"mptcplab": _core.__version__, "python": platform.python_version(), "commit": _commit()},
         "kernel": f"{platform.system()} {platform.release()} {platform.version()}",
         "machine": {
             "architecture": platform.machine(),
@@ -26,14 +26,6 @@ def environment() -> Json:
         },
         "command": sys.argv,
     }
-
-
-@cache
-def _package_version() -> str | None:
-    try:
-        return version("mptcplab")
-    except PackageNotFoundError:
-        return None
 
 
 @cache
