@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from importlib import import_module
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -20,6 +21,31 @@ Base = TypeVar("Base")
 
 #: Prefix of the names of modules made from files.
 MODULE = "user_code_"
+
+
+class Shipped(Mapping[str, type[Base]]):
+    """The classes of a package by their names in descriptions. The module of a class is loaded when the class is first
+    used, because most descriptions name none of them.
+    """
+
+    def __init__(self, package: str, **classes: str) -> None:
+        """Takes the class of each name as `MODULE.CLASS`, below the package."""
+        self._package = package
+        self._classes = classes
+
+    def __getitem__(self, name: str) -> type[Base]:
+        module, _, class_name = self._classes[name].partition(".")
+        found: type[Base] = getattr(import_module(f"{self._package}.{module}"), class_name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._classes)
+
+    def __len__(self) -> int:
+        return len(self._classes)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._classes
 
 
 def module_of(file: str, source: str) -> ModuleType:

@@ -9,23 +9,19 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
-from mptcplab.error_models.flapping import Flapping
 from mptcplab.error_models.model import ErrorModel, Failure
-from mptcplab.error_models.periodic import Periodic
-from mptcplab.error_models.poisson import Poisson
-from mptcplab.error_models.scheduled import Scheduled
-from mptcplab.error_models.srlg import SharedRisk
 from mptcplab.errors import SpecError, first_few
-from mptcplab.user_classes import check_parameters, class_named, reporting
+from mptcplab.user_classes import Shipped, check_parameters, class_named, reporting
 
 #: The error models by their names in descriptions.
-ERROR_MODELS: Mapping[str, type[ErrorModel]] = {
-    "scheduled": Scheduled,
-    "periodic": Periodic,
-    "poisson": Poisson,
-    "flapping": Flapping,
-    "srlg": SharedRisk,
-}
+ERROR_MODELS: Shipped[ErrorModel] = Shipped(
+    __name__,
+    scheduled="scheduled.Scheduled",
+    periodic="periodic.Periodic",
+    poisson="poisson.Poisson",
+    flapping="flapping.Flapping",
+    srlg="srlg.SharedRisk",
+)
 
 
 class Checked(ErrorModel):

@@ -11,10 +11,6 @@ from typing import Any
 
 from mptcplab.errors import SpecError
 from mptcplab.recovery.checks import Checked
-from mptcplab.recovery.ip_preinstalled import IpPreinstalled
-from mptcplab.recovery.ip_reactive import IpReactive
-from mptcplab.recovery.none import NoRecovery
-from mptcplab.recovery.optical import Optical
 from mptcplab.recovery.resolved import ends_of, links_of, network_of, reserved_bps
 from mptcplab.recovery.strategy import (
     PORT_STATUS_NS,
@@ -26,17 +22,17 @@ from mptcplab.recovery.strategy import (
     Strategy,
     both_directions,
 )
-from mptcplab.recovery.transport import Transport
-from mptcplab.user_classes import check_parameters, class_named, reporting
+from mptcplab.user_classes import Shipped, check_parameters, class_named, reporting
 
 #: The strategies by their names in descriptions.
-STRATEGIES: Mapping[str, type[Strategy]] = {
-    "none": NoRecovery,
-    "optical": Optical,
-    "ip_preinstalled": IpPreinstalled,
-    "ip_reactive": IpReactive,
-    "transport": Transport,
-}
+STRATEGIES: Shipped[Strategy] = Shipped(
+    __name__,
+    none="none.NoRecovery",
+    optical="optical.Optical",
+    ip_preinstalled="ip_preinstalled.IpPreinstalled",
+    ip_reactive="ip_reactive.IpReactive",
+    transport="transport.Transport",
+)
 
 
 def strategy(name: str, parameters: Mapping[str, Any] | None = None, code: Sequence[Mapping[str, str]] = ()) -> Checked:
