@@ -195,6 +195,23 @@ def test_elsewhere_than_on_linux_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp
     assert (entry["on"], entry["missing"]) == (["sim"], [])
 
 
+@pytest.mark.usefixtures("live")
+def test_without_os_ken_switches_under_control_are_refused_unless_another_controller_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(kernel, "find_spec", lambda _: None)
+    ours, other = ({"command": command} for command in (None, ["./controller.py"]))
+    assert backend("kernel").check(resolved(control=other)) == []
+    needed = [("control", "the controller needs os-ken: pip install 'mptcplab[sdn]'")]
+    assert backend("kernel").check(resolved(control=ours)) == needed
+
+
+def test_what_is_missing_for_several_parts_is_said_once() -> None:
+    error = Unsupported("kernel", [("nodes.a", "no switch"), ("nodes.b", "no switch"), ("flows.f", "no radio")])
+    assert str(error) == "back-end kernel cannot run this: nodes.a, nodes.b (no switch); flows.f (no radio)"
+    assert error.exit_status == 3
+
+
 def test_the_doctor_shows_what_the_kernel_can_and_what_keeps_it(live: MadeLive, tmp_path: Path) -> None:
     live.capabilities += [("cc olia", False, "not in this kernel"), (PRIVILEGES, False, DENIED)]
     (finding,) = [finding for finding in doctor.examine(tmp_path) if finding.subject == "back-end kernel"]

@@ -60,7 +60,10 @@ class Unsupported(MptcplabError):
     def __init__(self, backend: str, missing: list[tuple[str, str]], experiment: str = "this") -> None:
         self.backend = backend
         self.missing = missing
-        reasons = first_few([f"{feature} ({why})" for feature, why in missing], "; ")
+        features: dict[str, list[str]] = {}
+        for feature, why in missing:
+            features.setdefault(why, []).append(feature)
+        reasons = first_few([f"{first_few(lacking)} ({why})" for why, lacking in features.items()], "; ")
         super().__init__(f"back-end {backend} cannot run {experiment}: {reasons}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from mptcplab import _core, callers, consent
@@ -129,10 +130,19 @@ class Kernel:
         for feature, why in missing:
             if feature == PRIVILEGES:
                 raise PrivilegeError(self.name, why)
+        if not self._on_any_machine:
+            missing.extend(_without_controller(experiment))
         return [*missing, *_other_behaviour(experiment)]
 
     def start(self, experiment: Mapping[str, Any], seed: int, directory: Path) -> KernelRun:
         return KernelRun(experiment, seed, directory)
+
+
+def _without_controller(experiment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields that os-ken is missing, if the experiment needs the controller that runs on it."""
+    control = experiment["control"]
+    if control is not None and control["command"] is None and find_spec("os_ken") is None:
+        yield "control", "the controller needs os-ken: pip install 'mptcplab[sdn]'"
 
 
 def _other_behaviour(experiment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
