@@ -1,0 +1,201 @@
+"""Tests whole runs with switches under control: what is killed, injected or started anew while they go on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command_line import PROGRAM, environment
+from mptcplab.backends import backend
+from mptcplab.experiment import load, parse_actions
+from mptcplab.results import Bundle, find
+from traces import Traces, left_since
+
+pytestmark = pytest.mark.kernel
+
+NOBODY = "65534"
+#: Datagrams from a to b over s1-s2; the way over s3 is free.
+DESCRIPTION = """
+name: triangle
+hosts: {{a: {{}}, b: {{}}}}
+nodes: {{s1: {{kind: openflow}}, s2: {{kind: openflow}}, s3: {{kind: openflow}}}}
+links:
+  a-s1: {{between: [a.eth0, s1], rate: 100mbit}}
+  b-s2: {{between: [b.eth0, s2], rate: 100mbit}}
+  s1-s2: {{between: [s1, s2], rate: 10mbit, delay: 1ms}}
+  s1-s3: {{between: [s1, s3], rate: 10mbit, delay: 1ms}}
+  s3-s2: {{between: [s3, s2], rate: 10mbit, delay: 1ms}}
+control: {{policy: shortest{control}}}
+flows: {{call: {{from: a, to: b, transport: udp, app: {{cbr: {{rate: 1mbit, size: 500}}}}}}}}
+measure: {{every: 20ms, control: 100ms}}
+duration: {duration}
+"""
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Path:
+    (tmp_path / "temporary").mkdir()
+    return tmp_path
+
+
+@pytest.fixture
+def started() -> Iterator[list[subprocess.Popen[str]]]:
+    """Collects programs that were started here, and ends them with the test."""
+    processes: list[subprocess.Popen[str]] = []
+    yield processes
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def describe(desk: Path, duration: str, control: str = "") -> Path:
+    file = desk / "triangle.yaml"
+    file.write_text(DESCRIPTION.format(duration=duration, control=control))
+    return file
+
+
+def start(desk: Path, out: str = "results", **variables: str) -> subprocess.Popen[str]:
+    command = [str(PROGRAM), "run", "triangle.yaml", "--on", "kernel", "--out", out, "--allow-programs"]
+    env = environment(TMPDIR=str(desk / "temporary"), **variables)
+    return subprocess.Popen(command, cwd=desk, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_until_measuring(desk: Path, out: str = "results") -> None:
+    for _ in range(3000):
+        if any(file.stat().st_size > 5_000 for file in (desk / out).rglob("samples.arrows")):
+            return
+        time.sleep(0.01)
+    raise TimeoutError("no samples")
+
+
+def program_of(desk: Path, words: str) -> int:
+    """Returns the process of a run of ``desk`` that has these words in its command line."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue
+        if words in line and str(desk / "temporary") in line:
+            return int(entry.name)
+    raise LookupError(words)
+
+
+def only_bundle(desk: Path, out: str = "results") -> Bundle:
+    [bundle] = find(desk / out)
+    return bundle
+
+
+def test_a_killed_run_leaves_nothing_and_the_run_beside_it_does_not_notice(
+    desk: Path, started: list[subprocess.Popen[str]]
+) -> None:
+    before = Traces.now()
+    describe(desk, "4s")
+    started += [start(desk, out) for out in ("killed", "other")]
+    killed, other = started
+    for out in ("killed", "other"):
+        wait_until_measuring(desk, out)
+    killed.kill()
+    killed.communicate()
+    out, err = other.communicate(timeout=60)
+    assert other.returncode == 0, out + err
+    assert only_bundle(desk, "other").record["metrics"]["flows.call"]["loss_ratio"] < 0.01
+    assert left_since(before) == {}
+    [directory] = (desk / "temporary").iterdir()
+    # The next run removes the directory of the one that was killed.
+    describe(desk, "100ms")
+    started.append(start(desk, "next"))
+    started[-1].communicate(timeout=60)
+    assert not directory.exists()
+    assert list((desk / "temporary").iterdir()) == []
+
+
+def test_traffic_outlives_a_killed_controller_and_takes_a_new_one(
+    desk: Path, started: list[subprocess.Popen[str]]
+) -> None:
+    describe(desk, "5s")
+    run = start(desk)
+    started.append(run)
+    wait_until_measuring(desk)
+    controller, switches = (program_of(desk, words) for words in ("mptcplab.controller", "ovs-vswitchd"))
+    experiment = Path(f"/proc/{controller}/cmdline").read_bytes().split(b"\0")[-2].decode()
+    os.kill(controller, signal.SIGKILL)
+    again = subprocess.Popen(
+        ["nsenter", "--net", "--target", str(switches), sys.executable, "-m", "mptcplab.controller", experiment],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    started.append(again)
+    assert again.stdout is not None
+    said = (json.loads(line) for line in again.stdout)
+    assert next(line for line in said if line["said"] == "ready")["switches"] == 3
+    out, err = run.communicate(timeout=60)
+    assert run.returncode == 0, out + err
+    record = only_bundle(desk).record
+    assert record["result"]["control"]["controller"]["signal"] == signal.SIGKILL
+    assert record["metrics"]["flows.call"]["loss_ratio"] < 0.01
+
+
+def test_a_killed_switch_daemon_ends_the_run_with_its_name(desk: Path, started: list[subprocess.Popen[str]]) -> None:
+    describe(desk, "60s")
+    run = start(desk)
+    started.append(run)
+    wait_until_measuring(desk)
+    os.kill(program_of(desk, "ovs-vswitchd"), signal.SIGKILL)
+    out, err = run.communicate(timeout=30)
+    assert run.returncode == 4, out + err
+    assert "Open vSwitch ended with signal: 9" in out
+    assert list((desk / "temporary").iterdir()) == []
+
+
+def test_a_controller_has_the_rights_of_the_user_who_called_sudo(
+    desk: Path, started: list[subprocess.Popen[str]]
+) -> None:
+    script = "echo user `id -u`, `grep CapEff /proc/self/status` >&2; exit 3"
+    describe(desk, "1s", f', command: [sh, -c, "{script}"]')
+    desk.chmod(0o755)
+    run = start(desk, SUDO_UID=NOBODY, SUDO_GID=NOBODY, SUDO_USER="nobody")
+    started.append(run)
+    out, err = run.communicate(timeout=60)
+    assert run.returncode == 4, out + err
+    assert f"user {NOBODY}, CapEff: 0000000000000000" in " ".join(out.split())
+
+
+def test_outages_and_reroutes_can_be_injected_and_are_seen_at_once(tmp_path: Path) -> None:
+    resolved = load(describe(tmp_path, "2s"))[0].resolve()
+    # As all callers do; it also reads what this kernel can do, which would delay the first injection.
+    assert backend("kernel").check(resolved.data) == []
+    run = backend("kernel").start(resolved.data, seed=1, directory=tmp_path)
+    texts = {
+        500: "outage: s1-s2, for: 200ms, by: drop_rule",
+        1000: "reroute: call, path: 1, over: [s1, s3, s2]",
+        1200: "outage: s1-s2, for: 300ms, by: port_down",
+    }
+    seen = {}
+    for tick in run.samples():
+        for at_ms in [at for at in texts if tick.time_ns >= at * 1_000_000]:
+            for after_ns, action in parse_actions(texts.pop(at_ms), resolved):
+                run.inject_later(action, after_ns)
+            seen[at_ms] = tick.values
+        seen[2000] = tick.values
+    result = run.result()
+    assert [event["action"]["kind"] for event in result["events"]] == [
+        "link_down",
+        "link_up",
+        "reroute",
+        "link_down",
+        "link_up",
+    ]
+    assert seen[1000]["switches.s1"]["lookups"] > 0
+    assert seen[1000]["switches.s3"]["received_packets"] < 20
+    # 250 datagrams a second for the last second.
+    assert seen[2000]["switches.s3"]["received_packets"] > 150
+    lost = seen[2000]["flows.call"]["packets_sent"] - seen[2000]["flows.call"]["packets_received"]
+    assert 40 <= lost < 80
