@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(BROWSER is None, reason="need
 
 #: The width of an A4 page between its margins, in pixels of 1/96 inch.
 PAPER_PX = 718
+TELEPHONE_PX = 390
 TWO_PATHS = """
 name: paths
 hosts: {phone: {}, server: {}}
@@ -90,3 +91,16 @@ def test_paper_cuts_nothing_off(name: str, pages: dict[str, Path], browser: Brow
     page.close()
     assert cut_off == []
     assert width_px <= PAPER_PX
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if name != "capture.html"])
+def test_the_browser_draws_every_figure_on_a_telephone(name: str, pages: dict[str, Path], browser: Browser) -> None:
+    page = browser.new_page(viewport={"width": TELEPHONE_PX, "height": 800})
+    page.goto(pages[name].as_uri())
+    page.wait_for_load_state("load")
+    figures, drawn = (page.locator(which).count() for which in ("figure", "figure.is-live :is(canvas, table.cells)"))
+    live = page.locator("figure.is-live").count()
+    width_px = page.evaluate(BEYOND_THE_PAGE)
+    page.close()
+    assert drawn >= live == figures > 0
+    assert width_px <= TELEPHONE_PX

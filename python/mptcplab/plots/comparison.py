@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,16 +11,13 @@ from mptcplab import metrics
 from mptcplab.metrics.arrays import Floats
 from mptcplab.plots import colours
 from mptcplab.plots.bins import TIME, bin_width, bins_told, rate_axis
-from mptcplab.plots.drawing import Drawing, Line, new_figure
-from mptcplab.plots.look import INK, Look, colour_of
+from mptcplab.plots.drawing import Drawing, Line
 from mptcplab.plots.marks import are_alike, marks_of
+from mptcplab.plots.rows import Row, Rows, drawing_of_rows
 from mptcplab.plots.run import capacity_curve, only_in_order
 from mptcplab.plots.specification import Axis, Curve, Mark, Panel, Specification
 from mptcplab.plots.subflows import CAPACITY
 from mptcplab.results import RunData, Spread, arrived
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 #: Above this number of arms, each has a panel of its own, with the others in grey.
 MOST_TOGETHER = 4
@@ -147,34 +142,12 @@ def bars(name: str, title: str, unit: str, spreads: Mapping[str, Spread], marked
     """
     alt = "; ".join(f"{arm}: {s.median:.4g} [{s.low:.4g}, {s.high:.4g}], n = {s.n}" for arm, s in spreads.items())
     lines = [Line(arm, [s.median], [s.high - s.low]) for arm, s in spreads.items()]
-    paint = partial(_paint_bars, f"{title} ({unit})" if unit else title, dict(spreads), marked)
-    return Drawing(name, title, alt, paint, "median", "interval_width", lines)
-
-
-def _paint_bars(label: str, spreads: Mapping[str, Spread], marked: str | None, look: Look) -> Figure:
-    figure, axes = new_figure(look, height=0.8 + 0.38 * len(spreads))
-    (plot,) = axes.flat
-    places = np.arange(len(spreads))[::-1]
     numbers = {arm: number for number, arm in enumerate(colours.in_order(spreads))}
     if marked is not None:
         numbers = {arm: int(arm == marked) for arm in spreads}
-    looks = [colour_of(numbers[arm]) for arm in spreads]
-    for place, spread, (colour, opacity) in zip(places, spreads.values(), looks, strict=True):
-        plot.barh(place, spread.median, height=0.62, color=colour, alpha=0.25)
-        plot.plot([spread.low, spread.high], [place, place], color=INK, linewidth=1.6)
-        plot.plot([spread.median], [place], "o", color=colour, alpha=opacity, markersize=6)
-        plot.annotate(
-            f"{spread.median:.4g}",
-            (max(spread.high, spread.median), place),
-            xytext=(8, 0),
-            textcoords="offset points",
-            va="center",
-        )
-    plot.set_yticks(places, list(spreads), color=INK)
-    plot.set(xlabel=label, ylim=(-0.6, len(spreads) - 0.4))
-    plot.set_xlim(0, 1.12 * max([spread.high for spread in spreads.values()] + [1e-12]))
-    plot.grid(visible=False, axis="y")
-    return figure
+    rows = tuple(Row.of_value(arm, s.median, (s.low, s.high), numbers[arm]) for arm, s in spreads.items())
+    shown = Rows(rows, Axis(title, unit), height=0.8 + 0.38 * len(rows))
+    return drawing_of_rows(name, title, alt, shown, "median", "interval_width", lines)
 
 
 def _rates(repetitions: Sequence[RunData], flow: str, end_s: float, width_s: float) -> Floats:

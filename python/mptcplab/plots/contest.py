@@ -5,23 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mptcplab.metrics.arrays import Floats
+from mptcplab.plots.cells import COLOURS, CellPanel, Cells
 from mptcplab.plots.drawing import Drawing, Line, new_figure
 from mptcplab.plots.look import INK, Look
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = "cividis"
-ON_DARK, ON_LIGHT = "#ffffff", "#000000"
 #: What is less than half as good as the best has one colour.
 WORST = 0.5
-DARK_BELOW = 0.75
 
 
 @dataclass(frozen=True)
@@ -39,22 +35,32 @@ def overview(columns: Sequence[str], rows: Mapping[str, Sequence[Cell | None]]) 
     """Draws a row for each algorithm and a column for each measure. The best and all that tie with it have `=`."""
     shares = np.array([[_share(cell) for cell in row] for row in rows.values()])
     lines = [Line(name, list(range(len(columns))), share) for name, share in zip(rows, shares, strict=True)]
-    alt = "; ".join(f"{name}: {', '.join(_text(cell) for cell in row)}" for name, row in rows.items())
-    paint = partial(_paint, list(columns), dict(rows), shares)
-    return Drawing("overview", "Each algorithm in comparison with the best", alt, paint, "measure", "share", lines)
+    texts = tuple(tuple(_text(cell) for cell in row) for row in rows.values())
+    alt = "; ".join(f"{name}: {', '.join(row)}" for name, row in zip(rows, texts, strict=True))
+    first = frozenset(
+        (place, column) for place, row in enumerate(rows.values()) for column, c in enumerate(row) if c and c.is_first
+    )
+    panel = CellPanel("", shares, texts, first)
+    cells = Cells((panel,), tuple(rows), tuple(columns), "Algorithm", "Measure", "Share of the best", (WORST, 1.0))
+    title = "Each algorithm in comparison with the best"
+    return Drawing("overview", title, alt, partial(_paint, cells), "measure", "share", lines, cells)
 
 
-def _paint(columns: list[str], rows: dict[str, Sequence[Cell | None]], shares: Floats, look: Look) -> Figure:
-    figure, axes = new_figure(look, height=2.3 + 0.3 * len(rows))
+def _paint(cells: Cells, look: Look) -> Figure:
+    (panel,) = cells.panels
+    rows, columns = panel.values.shape
+    figure, axes = new_figure(look, height=2.3 + 0.3 * rows)
     (plot,) = axes.flat
-    edges = (np.arange(len(columns) + 1) - 0.5, np.arange(len(rows) + 1) - 0.5)
-    mesh = plot.pcolormesh(*edges, np.ma.masked_invalid(shares), cmap=COLOURS, vmin=WORST, vmax=1.0)
-    for place, row in enumerate(rows.values()):
-        for column, cell in enumerate(row):
-            _write(plot, column, place, cell, look)
-    plot.set_xticks(np.arange(len(columns)), columns, rotation=45, ha="right", rotation_mode="anchor", color=INK)
-    plot.set_yticks(np.arange(len(rows)), list(rows), color=INK)
-    plot.set_ylim(len(rows) - 0.5, -0.5)
+    edges = (np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5)
+    mesh = plot.pcolormesh(*edges, np.ma.masked_invalid(panel.values), cmap=COLOURS, vmin=WORST, vmax=1.0)
+    for (row, column), share in np.ndenumerate(panel.values):
+        colour = cells.ink_on(share) if np.isfinite(share) else INK
+        weight = "bold" if (row, column) in panel.bold else "normal"
+        look_of: dict[str, Any] = {"color": colour, "fontsize": 0.8 * look.font_pt, "fontweight": weight}
+        plot.text(column, row, panel.texts[row][column], ha="center", va="center", **look_of)
+    plot.set_xticks(np.arange(columns), cells.columns, rotation=45, ha="right", rotation_mode="anchor", color=INK)
+    plot.set_yticks(np.arange(rows), cells.rows, color=INK)
+    plot.set_ylim(rows - 0.5, -0.5)
     plot.grid(visible=False)
     figure.colorbar(mesh, ax=plot, label="Share of\nthe best", extend="min")
     return figure
@@ -62,15 +68,6 @@ def _paint(columns: list[str], rows: dict[str, Sequence[Cell | None]], shares: F
 
 def _share(cell: Cell | None) -> float:
     return float("nan") if cell is None or cell.share is None else cell.share
-
-
-def _write(plot: Axes, column: int, row: int, cell: Cell | None, look: Look) -> None:
-    share = _share(cell)
-    colour = INK if np.isnan(share) else ON_DARK if share < DARK_BELOW else ON_LIGHT
-    weight = "bold" if cell and cell.is_first else "normal"
-    plot.text(
-        column, row, _text(cell), ha="center", va="center", color=colour, fontsize=0.8 * look.font_pt, fontweight=weight
-    )
 
 
 def _text(cell: Cell | None) -> str:

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from mptcplab.metrics.arrays import Numbers
 from mptcplab.plots.look import BAND, FAINT, GRID, INK, PAGE, PALETTE, Look, style
-from mptcplab.plots.specification import Specification
+from mptcplab.plots.specification import Json, Specification
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,6 +35,17 @@ LABEL_HEIGHT = 1.3
 MOVED = 0.35
 
 
+class Shown(Protocol):
+    """What a figure shows, for every renderer."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on what cannot be seen in the figure."""
+
+    def document(self) -> Json:
+        """Returns the figure as JSON."""
+
+
 @dataclass(frozen=True)
 class Line:
     """A series as exported: label and coordinates."""
@@ -48,7 +59,7 @@ class Line:
 class Drawing:
     """A figure, its title, its description in words, and its numbers with the names of their coordinates.
 
-    `paint` draws it in a look. With a `specification`, pages can draw it themselves.
+    `paint` draws it in a look, and pages draw it from its `specification`.
     """
 
     name: str
@@ -58,7 +69,7 @@ class Drawing:
     x_name: str
     y_name: str
     lines: list[Line] = field(default_factory=list)
-    specification: Specification | None = None
+    specification: Shown | None = None
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[\w-]+", self.name):

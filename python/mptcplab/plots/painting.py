@@ -23,7 +23,7 @@ LEGEND_ROW = 0.36
 #: The mean width of a letter, in parts of the size of the font.
 LETTER_EM = 0.56
 DASHES, CEILING_DASHES = (0, (3, 1.6)), (0, (5, 3))
-STEPS = {"step": "steps-mid", "hold": "steps-post", "line": "default"}
+STEPS = {"step": "steps-mid", "hold": "steps-post", "line": "default", "joined": "default"}
 
 
 def paint(specification: Specification, look: Look) -> Figure:
@@ -81,8 +81,8 @@ def _shared(specification: Specification) -> dict[str, Any]:
 
 
 def _paint_panel(plot: Axes, panel: Panel, look: Look) -> None:
-    plot.set_xlim(0, panel.x.high if panel.x.high is not None else None)
-    plot.set_ylim(0, panel.top)
+    plot.set_xlim(panel.x.low, panel.x.high if panel.x.high is not None else None)
+    plot.set_ylim(panel.y.low, panel.top)
     if panel.title:
         plot.set_title(panel.title)
     areas = [curve for curve in panel.curves if curve.form == "area"]
@@ -112,7 +112,8 @@ def _paint_curve(plot: Axes, curve: Curve, look: Look, top: float, *, has_edge: 
         plot.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0, step=stepped)
     width = (0.8 if curve.is_context else 1.5 if has_edge else 1.2) * max(scale, 0.7)
     line = DASHES if curve.is_dashed else "solid"
-    plot.plot(x, y, color=colour, alpha=opacity, linewidth=width, linestyle=line, drawstyle=STEPS[curve.form])
+    dot: Any = {"marker": "o", "markersize": 4.5 * max(scale, 0.7)} if curve.form == "joined" else {}
+    plot.plot(x, y, color=colour, alpha=opacity, linewidth=width, linestyle=line, drawstyle=STEPS[curve.form], **dot)
     above = y > top * (1 + 1e-9)
     if above.any() and not curve.is_context:
         at = x[above]

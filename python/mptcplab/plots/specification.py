@@ -11,8 +11,8 @@ import numpy as np
 from mptcplab.metrics.arrays import Numbers
 
 #: `step` holds in the bin around x, `hold` from x to the next x, `area` is filled from `low` to y
-#: in bins. `marks` are larger dots.
-Form = Literal["step", "hold", "line", "dots", "marks", "area"]
+#: in bins. `joined` is a line with a dot at each point. `marks` are larger dots without a line.
+Form = Literal["step", "hold", "line", "joined", "dots", "marks", "area"]
 POINTS = ("dots", "marks")
 Layout = Literal["grid", "rows", "columns"]
 Json = dict[str, Any]
@@ -34,6 +34,7 @@ class Axis:
     quantity: str
     unit: str = ""
     high: float | None = None
+    low: float = 0.0
 
     @property
     def label(self) -> str:
@@ -190,9 +191,9 @@ def _meanings(panels: Sequence[Panel]) -> Iterable[str]:
 def _panel_document(panel: Panel) -> Json:
     return {
         "title": panel.title,
-        "x": _axis_document(panel.x, panel.x.high),
-        "y": _axis_document(panel.y, panel.top),
-        "marks": [{"label": mark.label, "start_s": mark.start_s, "end_s": mark.end_s} for mark in panel.marks],
+        "x": axis_document(panel.x, panel.x.high),
+        "y": axis_document(panel.y, panel.top),
+        "marks": [mark_document(mark) for mark in panel.marks],
         "ceiling": None if panel.ceiling is None else _curve_document(panel.ceiling),
         # Curves in grey are those of the other panels.
         "has_others": any(curve.is_context for curve in panel.curves),
@@ -200,8 +201,14 @@ def _panel_document(panel: Panel) -> Json:
     }
 
 
-def _axis_document(axis: Axis, high: float | None) -> Json:
-    return {"quantity": axis.quantity, "unit": axis.unit, "label": axis.label, "high": high}
+def axis_document(axis: Axis, high: float | None) -> Json:
+    """Returns an axis as JSON, with the end that it has in the figure."""
+    return {"quantity": axis.quantity, "unit": axis.unit, "label": axis.label, "low": axis.low, "high": high}
+
+
+def mark_document(mark: Mark) -> Json:
+    """Returns an event as JSON."""
+    return {"label": mark.label, "start_s": mark.start_s, "end_s": mark.end_s}
 
 
 def _curve_document(curve: Curve) -> Json:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,24 +11,18 @@ from mptcplab import metrics
 from mptcplab.metrics.arrays import Floats
 from mptcplab.plots import colours
 from mptcplab.plots.bins import bin_width, bins_told, rate_axis, time_of
-from mptcplab.plots.drawing import Drawing, Line, new_figure
-from mptcplab.plots.look import INK, Look, colour_of
-from mptcplab.plots.marks import draw_marks, marks_of
+from mptcplab.plots.drawing import Drawing, Line
+from mptcplab.plots.marks import marks_of
+from mptcplab.plots.rows import HATCHES, Row, Rows, Sign, Span, drawing_of_rows
 from mptcplab.plots.specification import Axis, Curve, Panel, Specification
 from mptcplab.results import RunData, Series, Subflow, capacity_steps, carried, subflows_of
 from mptcplab.results.subflows import tells_arrivals
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 #: If there are more subflows than this, only those with the most payload are drawn.
 MOST_SUBFLOWS = 24
 MOST_PANELS = 12
 MOST_LANES = 24
 CAPACITY = "capacity"
-#: What lies over the colour of a subflow while it is in a state.
-HATCHES = {"backup": "..", "stale": "////"}
 
 
 @dataclass(frozen=True)
@@ -95,32 +87,14 @@ def timeline(run: RunData) -> Drawing | None:
     lines = [Line(_label(s), list(_life(run, s)), [s.id, s.id]) for lane in shown for s in lane.subflows]
     alt = "; ".join(f"subflow {_label(s)}: {_said(run, s)}" for lane in shown for s in lane.subflows)
     more = f"; {len(shown)} of {len(lanes)} rows" if len(lanes) > len(shown) else ""
-    paint = partial(_paint_timeline, run, flow, shown)
-    return Drawing("timeline", f"Subflow lifetimes ({flow}){more}", alt, paint, "time_s", "subflow", lines)
-
-
-def _paint_timeline(run: RunData, flow: str, shown: Sequence[Lane], look: Look) -> Figure:
-    figure, axes = new_figure(look, height=1.3 + 0.3 * len(shown))
-    (plot,) = axes.flat
-    places = {lane.label: len(shown) - 1 - index for index, lane in enumerate(shown)}
     every = [subflow for lane in shown for subflow in lane.subflows]
     numbers = colours.address_pairs(run, every, {subflow.addresses: _between(subflow) for subflow in every})
-    drawn = dict.fromkeys(kind for lane in shown for kind in _draw_lane(plot, run, lane, places[lane.label], numbers))
-    of_pairs: dict[frozenset[str], float] = {
-        subflow.addresses: places[lane.label] for lane in shown for subflow in lane.subflows
-    }
-    if _draw_path_events(plot, run, flow, of_pairs):
-        drawn["path manager"] = None
-    plot.set_yticks(list(places.values()), list(places), color=INK)
-    plot.set(xlim=(0, run.end_s), ylim=(-0.7, len(shown) - 0.3), xlabel=time_of(run).label)
-    plot.grid(visible=False, axis="y")
-    handles: Any = _legend(drawn)
-    if handles and look.is_narrow:
-        figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
-    elif handles:
-        plot.legend(handles=handles, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
-    draw_marks(plot, marks_of(run), look)
-    return figure
+    actions = _path_events(run, flow, shown)
+    rows = tuple(_row(run, lane, numbers, actions[place]) for place, lane in enumerate(shown))
+    height = 1.3 + 0.3 * len(rows)
+    lifetimes = Rows(rows, time_of(run), height, tuple(marks_of(run)))
+    title = f"Subflow lifetimes ({flow}){more}"
+    return drawing_of_rows("timeline", title, alt, lifetimes, "time_s", "subflow", lines)
 
 
 def congestion_windows(run: RunData) -> Drawing | None:
@@ -201,51 +175,33 @@ def _panels(run: RunData, name: str, title: str, metric: str, factor: float, uni
     return Drawing.specified(name, titled, alt, specification, "time_s", y_name, lines)
 
 
-def _draw_lane(plot: Axes, run: RunData, lane: Lane, place: float, numbers: dict[frozenset[str], int]) -> Iterator[str]:
-    """Draws the bars of a lane in the colours of its subflows, and yields what was drawn, for the legend."""
+def _row(run: RunData, lane: Lane, numbers: dict[frozenset[str], int], actions: Sequence[float]) -> Row:
+    """Returns the lives of the subflows of a lane, with the times at which path managers acted on them."""
+    spans, signs = [], [Sign(at_s, "path manager") for at_s in actions]
     for number, subflow in enumerate(lane.subflows):
         since, until = _life(run, subflow)
-        colour, opacity = colour_of(numbers[subflow.addresses])
-        plot.barh(place, until - since, left=since, height=0.5, color=colour, alpha=opacity)
-        for kind, hatch in HATCHES.items():
-            for begin, end in _stretches(run.samples.series(subflow.entity, kind), until):
-                yield kind
-                plot.barh(
-                    place, end - begin, left=begin, height=0.5, fill=False, edgecolor=INK, hatch=hatch, linewidth=0
-                )
+        spans.append(Span(since, until, numbers[subflow.addresses]))
+        for state in HATCHES:
+            stretches = _stretches(run.samples.series(subflow.entity, state), until)
+            spans += [Span(begin, end, None, state=state) for begin, end in stretches]
         if number > 0:
-            yield "re-created"
-            plot.plot([since], [place], ">", color=INK, markersize=7)
+            signs.append(Sign(since, "re-created"))
         if subflow.closed_s is not None:
-            yield "closed"
-            plot.plot([until], [place], "x", color=INK, markersize=7, markeredgewidth=1.8)
+            signs.append(Sign(until, "closed"))
+    return Row(lane.label, tuple(spans), tuple(signs))
 
 
-def _draw_path_events(plot: Axes, run: RunData, flow: str, places: dict[frozenset[str], float]) -> bool:
-    """Draws small marks below the bar of the addresses, or at the bottom. Returns whether there are any."""
-    events = [event for event in run.result.get("path_events") or [] if event["flow"] in (flow, None)]
-    for event in events:
-        ends = frozenset(end.rpartition(":")[0].strip("[]") for end in (event["local"], event["remote"]) if end)
-        plot.plot([event["time_ns"] / 1e9], [places.get(ends, -0.3) - 0.38], "|", color=INK, markersize=5)
-    return bool(events)
-
-
-def _legend(drawn: dict[str, None]) -> list[object]:
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    signs = {"re-created": ">", "closed": "x", "path manager": "|"}
-    patches = [
-        Patch(fill=False, edgecolor=INK, hatch=hatch, linewidth=0, label=kind)
-        for kind, hatch in HATCHES.items()
-        if kind in drawn
-    ]
-    points = [
-        Line2D([], [], linestyle="none", marker=sign, color=INK, label=kind)
-        for kind, sign in signs.items()
-        if kind in drawn
-    ]
-    return [*patches, *points]
+def _path_events(run: RunData, flow: str, shown: Sequence[Lane]) -> list[list[float]]:
+    """Returns the times in seconds at which path managers acted on the addresses of each lane. The last lane also has
+    those of other addresses.
+    """
+    places = {subflow.addresses: place for place, lane in enumerate(shown) for subflow in lane.subflows}
+    found: list[list[float]] = [[] for _ in shown]
+    for event in run.result.get("path_events") or []:
+        if event["flow"] in (flow, None):
+            ends = frozenset(end.rpartition(":")[0].strip("[]") for end in (event["local"], event["remote"]) if end)
+            found[places.get(ends, -1)].append(event["time_ns"] / 1e9)
+    return found
 
 
 def _stretches(series: Series | None, until_s: float) -> Iterator[tuple[float, float]]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mptcplab.metrics.arrays import Floats
+from mptcplab.plots.cells import COLOURS, CellPanel, Cells
 from mptcplab.plots.comparison import bars
-from mptcplab.plots.drawing import Drawing, Line, label_line_ends, new_figure
-from mptcplab.plots.look import BAND, INK, PALETTE, Look
+from mptcplab.plots.drawing import Drawing, Line, new_figure
+from mptcplab.plots.look import INK, Look
+from mptcplab.plots.specification import Axis, Curve, Panel, Specification
 from mptcplab.plots.words import key_in_words, metric_in_words
 from mptcplab.results import Spread
 from mptcplab.sweep import crossing_axis, in_words
@@ -27,10 +30,10 @@ MOST_PANELS = 12
 MOST_COLUMNS = 3
 #: Cells of larger heat maps have no room for their numbers.
 MOST_NUMBERED_COLUMNS, MOST_NUMBERED_ROWS = 16, 30
-COLOURS = "cividis"
-#: Colours of text on cells, which look the same on any page.
-ON_DARK, ON_LIGHT = "#ffffff", "#000000"
-DARK_BELOW = 0.5
+#: Columns of a heat map whose names have more letters stand upright.
+MOST_LETTERS = 60
+#: The room at the ends of an axis, as a part of its length.
+MARGIN = 0.02
 #: Units of metrics and factors that are converted for figures.
 SCALED = {"bit/s": (1e-6, "Mbit/s"), "B": (1e-6, "MB")}
 
@@ -63,16 +66,11 @@ def _surface(outcome: Outcome) -> Drawing | None:
             {f"{only.name}={value}": found for value, found in of_values.items()},
         )
     line = _line(only, of_values, metric)
-
-    def paint(look: Look) -> Figure:
-        figure, axes = new_figure(look, height=3.7)
-        (plot,) = axes.flat
-        _curve(plot, only, of_values, PALETTE[0])
-        plot.set(xlabel=_title(only), ylabel=_with_unit(metric_in_words(metric), unit))
-        return figure
-
+    x, y = _axis(only), Axis(metric_in_words(metric), unit)
+    panel = _from_zero(Panel((_curve("", only, of_values, 0),), x, y))
     title = f"{metric_in_words(metric)} over {key_in_words(only.name)}"
-    return Drawing("sweep", title, _said([line], unit), paint, only.name, metric, [line])
+    specification = Specification((panel,), height=3.7)
+    return Drawing.specified("sweep", title, _said([line], unit), specification, only.name, metric, [line])
 
 
 def _crossings(outcome: Outcome, number: int, metric: str) -> Drawing | None:
@@ -88,28 +86,23 @@ def _crossings(outcome: Outcome, number: int, metric: str) -> Drawing | None:
         for arm, of_values in arms.items()
     ]
 
-    def paint(look: Look) -> Figure:
-        figure: Figure
-        figure, axes = _panel_figure(look, len(shown), row_height=3.0)
-        ends = []
-        for plot, entry, arms in zip(axes.flat, shown, curves, strict=False):
-            drawn = [
-                (_curve(plot, axis.over, of_values, colour), arm, colour)
-                for (arm, of_values), colour in zip(arms.items(), PALETTE, strict=False)
-            ]
-            if entry["value"] is not None:
-                _mark(plot, entry["value"], entry["interval"], SCALED.get(axis.over.unit, (1.0, ""))[0])
-            ends.append(drawn)
-            plot.set_title(in_words(entry["at"]))
-        # The shared axes have their limits only after all panels are drawn.
-        for plot, labels in zip(axes.flat, ends, strict=False):
-            label_line_ends(plot, labels, look)
-        _finish(figure, axes, len(shown), _title(axis.over), _with_unit(metric_in_words(metric), unit), look)
-        return figure
-
+    x, y = _axis(axis.over), Axis(metric_in_words(metric), unit)
+    drawn = [
+        _from_zero(Panel(tuple(_curve(arm, axis.over, arms[arm], place) for place, arm in enumerate(arms)), x, y, at))
+        for arms, at in zip(curves, (in_words(entry["at"]) for entry in shown), strict=True)
+    ]
+    top = max(panel.top for panel in drawn)
+    crossed = [
+        replace(panel, curves=(*panel.curves, *_crossing(entry, axis.over, panel.y.low, top)))
+        for panel, entry in zip(drawn, shown, strict=True)
+    ]
+    remark = "Dashed: where they cross, with the interval in grey."
+    remarks = (remark,) if any(entry["value"] is not None for entry in shown) else ()
+    specification = Specification(tuple(crossed), remarks=remarks, height=3.7 if len(shown) == 1 else None).levelled()
     over, arms = key_in_words(axis.over.name), " and ".join(axis.arms.values)
     title = f"{metric_in_words(metric)} over {over}, {arms}{_more(len(shown), len(panels))}"
-    return Drawing(f"crossing-{number}", title, _said(lines, unit), paint, axis.over.name, metric, lines)
+    name = f"crossing-{number}"
+    return Drawing.specified(name, title, _said(lines, unit), specification, axis.over.name, metric, lines)
 
 
 def _arms_of_panel(
@@ -138,48 +131,62 @@ def _heat_maps(factors: Sequence[Factor], spreads: Spreads, metric: str, unit: s
     panels = list(product(*(other.values for other in others)))
     shown = panels[:MOST_PANELS]
     medians = [found.median for found in spreads.values()]
-    limits = (min(medians), max(medians))
-    cells = []
-    lines = []
+    tables, lines = [], []
     for picked in shown:
         at = dict(zip((other.name for other in others), picked, strict=True))
-        cells.append((at, _cells(factors, across, up, at, spreads)))
+        values = _cells(factors, across, up, at, spreads)
+        texts = tuple(tuple(f"{value:.3g}" if np.isfinite(value) else "" for value in row) for row in values)
+        # The largest value of a factor is at the top, as on an axis.
+        tables.append(CellPanel(in_words(at), values[::-1], texts[::-1]))
         lines += [
             Line(_panel(f"{up.name}={value}", at), _places(across), row)
-            for value, row in zip(_in_order(up), cells[-1][1], strict=True)
+            for value, row in zip(_in_order(up), values, strict=True)
         ]
-
-    def paint(look: Look) -> Figure:
-        figure: Figure
-        figure, axes = _panel_figure(look, len(shown), row_height=min(5.0, 1.2 + 0.4 * len(up.values)))
-        mesh: Any = None
-        for plot, (at, values) in zip(axes.flat, cells, strict=False):
-            mesh = _heat_map(plot, values, limits, look)
-            plot.set_xticks(np.arange(len(across.values)), _in_order(across), rotation=_rotation(across), color=INK)
-            plot.set_yticks(np.arange(len(up.values)), _in_order(up), color=INK)
-            plot.set_title(in_words(at))
-        bar = figure.colorbar(mesh, ax=list(axes.flat[: len(shown)]))
-        bar.set_label(_with_unit(metric_in_words(metric), unit), labelpad=look.font_pt)
-        _finish(figure, axes, len(shown), key_in_words(across.name), key_in_words(up.name), look)
-        return figure
-
-    title = f"{metric_in_words(metric)} over {key_in_words(across.name)} and {key_in_words(up.name)}"
-    titled = f"{title}{_more(len(shown), len(panels))}"
-    return Drawing("sweep", titled, _said(lines, unit), paint, across.name, metric, lines)
+    titles = (key_in_words(up.name), key_in_words(across.name), _with_unit(metric_in_words(metric), unit))
+    rows, columns = tuple(reversed(_in_order(up))), tuple(_in_order(across))
+    cells = Cells(tuple(tables), rows, columns, *titles, limits=(min(medians), max(medians)))
+    title = f"{metric_in_words(metric)} over {titles[1]} and {titles[0]}{_more(len(shown), len(panels))}"
+    paint = partial(_paint_heat_maps, cells)
+    return Drawing("sweep", title, _said(lines, unit), paint, across.name, metric, lines, cells)
 
 
-def _heat_map(plot: Axes, cells: Floats, limits: tuple[float, float], look: Look) -> Any:
-    rows, columns = cells.shape
+def _paint_heat_maps(cells: Cells, look: Look) -> Figure:
+    count, rows, columns = len(cells.panels), len(cells.rows), len(cells.columns)
+    across = min(2 if look.is_narrow else MOST_COLUMNS, count)
+    height = 0.7 + -(-count // across) * min(5.0, 1.2 + 0.4 * rows)
+    figure, axes = new_figure(look, -(-count // across), across, height=height, sharex=True, sharey=True)
+    mesh: Any = None
+    rotation = 90 if max(map(len, cells.columns)) * columns > MOST_LETTERS else 0
+    for plot, panel in zip(axes.flat, cells.panels, strict=False):
+        mesh = _paint_heat_map(plot, cells, panel, look)
+        plot.set_xticks(np.arange(columns), cells.columns, rotation=rotation, color=INK)
+        plot.set_yticks(np.arange(rows), cells.rows, color=INK)
+        plot.set_title(panel.title)
+    for plot in axes.flat[count:]:
+        plot.set_visible(False)
+    for plot in axes.flat[max(0, count - across) : count]:
+        plot.tick_params(labelbottom=True)
+    bar = figure.colorbar(mesh, ax=list(axes.flat[:count]))
+    bar.set_label(cells.value_title, labelpad=look.font_pt)
+    figure.supxlabel(cells.column_title, fontsize=look.font_pt)
+    figure.supylabel(cells.row_title, fontsize=look.font_pt)
+    return figure
+
+
+def _paint_heat_map(plot: Axes, cells: Cells, panel: CellPanel, look: Look) -> Any:
+    rows, columns = panel.values.shape
     edges = (np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5)
-    mesh = plot.pcolormesh(*edges, np.ma.masked_invalid(cells), cmap=COLOURS, vmin=limits[0], vmax=limits[1])
+    low, high = cells.limits
+    mesh = plot.pcolormesh(*edges, np.ma.masked_invalid(panel.values), cmap=COLOURS, vmin=low, vmax=high)
     plot.grid(visible=False)
+    plot.set_ylim(rows - 0.5, -0.5)
     most = MOST_NUMBERED_COLUMNS // 2 if look.is_narrow else MOST_NUMBERED_COLUMNS
     if columns > most or rows > MOST_NUMBERED_ROWS:
         return mesh
-    for (row, column), value in np.ndenumerate(cells):
+    for (row, column), value in np.ndenumerate(panel.values):
         if np.isfinite(value):
-            colour = ON_DARK if value - limits[0] < DARK_BELOW * (limits[1] - limits[0]) else ON_LIGHT
-            plot.text(column, row, f"{value:.3g}", ha="center", va="center", color=colour, fontsize=look.small_pt)
+            text, colour = panel.texts[row][column], cells.ink_on(value)
+            plot.text(column, row, text, ha="center", va="center", color=colour, fontsize=look.small_pt)
     return mesh
 
 
@@ -206,36 +213,39 @@ def _line(over: Factor, of_values: Mapping[str, Spread], label: str) -> Line:
     return Line(label, x, [spread.median for spread in spreads])
 
 
-def _curve(plot: Axes, over: Factor, of_values: Mapping[str, Spread], colour: str) -> float:
-    """Draws medians with their intervals over a numeric factor, and returns the last median."""
+def _curve(label: str, over: Factor, of_values: Mapping[str, Spread], colour: int) -> Curve:
+    """Returns medians with their intervals over a numeric factor."""
     x, spreads = _ordered(over, of_values)
-    medians = [spread.median for spread in spreads]
-    plot.fill_between(x, [s.low for s in spreads], [s.high for s in spreads], color=colour, alpha=0.2, linewidth=0)
-    plot.plot(x, medians, "o-", color=colour, markersize=4.5)
-    plot.margins(x=0.02)
-    return medians[-1]
+    median, low, high = (np.array([getattr(s, name) for s in spreads]) for name in ("median", "low", "high"))
+    return Curve(label, np.array(x), median, "joined", colour, low, high)
 
 
-def _mark(plot: Axes, value: float, interval: Sequence[float] | None, scale: float) -> None:
-    value, interval = scale * value, [scale * end for end in interval] if interval is not None else None
-    if interval is not None and interval[0] < interval[1]:
-        plot.axvspan(interval[0], interval[1], color=BAND, zorder=0, linewidth=0)
-    plot.axvline(value, color=INK, linewidth=1, linestyle=(0, (5, 3)))
+def _axis(factor: Factor) -> Axis:
+    """Returns the axis of a numeric factor, with a little room at both ends."""
+    scale, unit = SCALED.get(factor.unit, (1.0, factor.unit))
+    numbers = [scale * number for number in factor.numbers or ()]
+    room = MARGIN * (max(numbers) - min(numbers) or abs(numbers[0]) or 1.0)
+    return Axis(key_in_words(factor.name), unit, max(numbers) + room, min(numbers) - room)
 
 
-def _panel_figure(look: Look, panels: int, *, row_height: float) -> tuple[Any, Any]:
-    columns = min(2 if look.is_narrow else MOST_COLUMNS, panels)
-    rows = -(-panels // columns)
-    return new_figure(look, rows, columns, height=0.7 + rows * row_height, sharex=True, sharey=True)
+def _from_zero(panel: Panel) -> Panel:
+    """Returns the panel with a vertical axis that begins at 0, or below the lowest value."""
+    lowest = min(float(np.min(curve.low)) for curve in panel.curves if curve.low is not None)
+    return replace(panel, y=replace(panel.y, low=min(0.0, (1 + MARGIN) * lowest)))
 
 
-def _finish(figure: Any, axes: Any, panels: int, x_title: str, y_title: str, look: Look) -> None:
-    for plot in axes.flat[panels:]:
-        plot.set_visible(False)
-    for plot in axes.flat[max(0, panels - axes.shape[1]) : panels]:
-        plot.tick_params(labelbottom=True)
-    figure.supxlabel(x_title, fontsize=look.font_pt)
-    figure.supylabel(y_title, fontsize=look.font_pt)
+def _crossing(entry: Mapping[str, Any], over: Factor, low: float, high: float) -> Iterator[Curve]:
+    """Yields the interval of a crossing as a band, and its value as a line."""
+    if entry["value"] is None:
+        return
+    scale, _ = SCALED.get(over.unit, (1.0, over.unit))
+    ends = np.array([low, high])
+    if entry["interval"] is not None:
+        begin, end = (scale * value for value in entry["interval"])
+        if begin < end:
+            x, bottom = np.array([begin, end]), np.array([low, low])
+            yield Curve("", x, bottom, "line", None, low=bottom, high=np.array([high, high]))
+    yield Curve("", np.full(2, scale * entry["value"]), ends, "line", None, is_dashed=True)
 
 
 def _in_order(factor: Factor) -> list[str]:
@@ -252,20 +262,12 @@ def _places(factor: Factor) -> list[float]:
     return [scale * number for number in sorted(factor.numbers)]
 
 
-def _rotation(factor: Factor) -> int:
-    return 90 if max(map(len, factor.values)) * len(factor.values) > 60 else 0
-
-
 def _key(factors: Sequence[Factor], values: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(values[factor.name] for factor in factors)
 
 
 def _panel(label: str, at: Mapping[str, str]) -> str:
     return f"{label}, {in_words(at)}" if at else label
-
-
-def _title(factor: Factor) -> str:
-    return _with_unit(key_in_words(factor.name), SCALED.get(factor.unit, (1.0, factor.unit))[1])
 
 
 def _with_unit(name: str, unit: str) -> str:

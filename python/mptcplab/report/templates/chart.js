@@ -216,7 +216,7 @@ class Chart {
       context.fillStyle = colours.grid;
       context.fillRect(Math.round(x(time)), top, 1, bottom - top);
       context.fillStyle = colours.faint;
-      context.fillText(`${time.toFixed(decimals)} ${unit}`, Math.min(x(time), right - 10), bottom + 6);
+      context.fillText(`${time.toFixed(decimals)} ${unit}`.trimEnd(), Math.min(x(time), right - 10), bottom + 6);
     }
     context.fillStyle = colours.faint;
     context.fillRect(left, bottom, right - left, 1);

@@ -12,44 +12,13 @@ const FADED = 0.15;
 const [OTHERS, EVENT] = [0.4, 0.55];
 const DASHES = [6, 3];
 
-/** Curves of a panel over time, with its events and the capacity as a step line. */
-class FigurePanel {
-  isPlain = true;
-
-  /** `others` are curves of other panels, which are drawn in grey. `highlighted` is shared by the panels of a figure. */
-  constructor(panel, others, layout, highlighted) {
-    const { x, y, marks, ceiling, curves } = panel;
-    Object.assign(this, { marks, ceiling, curves, others, highlighted });
-    this.unit = y.unit;
-    this.high = y.high;
-    this.height = HEIGHTS[layout];
-    if (x.unit !== "s") this.own = { view: { from: 0, to: x.high }, unit: x.unit };
-    const isNamed = layout !== "grid" && marks.length > 0;
-    this.rows = isNamed ? EVENT_ROWS : 0;
-    this.margin = { left: 46, top: 8 + EVENT_ROW * this.rows };
+/** Events over a time axis: lines, shades, and names above the axes in so many rows. */
+class EventMarks {
+  constructor(marks, rows) {
+    Object.assign(this, { marks, rows });
   }
 
-  extent() {
-    return [0, this.high];
-  }
-
-  draw(context, scale, view, colours) {
-    this.#drawMarks(context, scale, colours);
-    for (const curve of this.others) this.#stroke(context, scale, { ...curve, dashed: false }, colours.faint, OTHERS, 1);
-    for (const curve of this.curves) {
-      const strength = this.#isFaded(curve) ? FADED : opacityOf(curve.colour);
-      this.#drawCurve(context, scale, curve, colourOf(colours, curve.colour), strength);
-    }
-    if (this.ceiling) this.#stroke(context, scale, { ...this.ceiling, dashed: true }, colours.ink, 1, 1.1);
-    context.globalAlpha = 1;
-  }
-
-  #isFaded(curve) {
-    const { label } = this.highlighted;
-    return label !== null && curve.label !== label && this.curves.some((each) => each.label === label);
-  }
-
-  #drawMarks(context, scale, colours) {
+  draw(context, scale, colours) {
     for (const { start_s, end_s } of this.marks) {
       const x = scale.x(start_s);
       context.fillStyle = colours.band;
@@ -63,7 +32,7 @@ class FigurePanel {
   }
 
   /** The names of events above the axes, each once, where there is room. */
-  drawMargin(context, scale, colours) {
+  drawNames(context, scale, colours) {
     const freeFrom = Array(this.rows).fill(-Infinity);
     const told = new Set();
     context.fillStyle = colours.faint;
@@ -80,6 +49,47 @@ class FigurePanel {
       context.fillText(label, left, scale.top - 5 - EVENT_ROW * row);
     }
   }
+}
+
+/** Curves of a panel over time, with its events and the capacity as a step line. */
+class FigurePanel {
+  isPlain = true;
+
+  /** `others` are curves of other panels, which are drawn in grey. `highlighted` is shared by the panels of a figure. */
+  constructor(panel, others, layout, highlighted) {
+    const { x, y, marks, ceiling, curves } = panel;
+    Object.assign(this, { ceiling, curves, others, highlighted });
+    this.unit = y.unit;
+    [this.low, this.high] = [y.low, y.high];
+    this.height = HEIGHTS[layout];
+    if (x.unit !== "s") this.own = { view: { from: x.low, to: x.high }, unit: x.unit };
+    this.events = new EventMarks(marks, layout !== "grid" && marks.length > 0 ? EVENT_ROWS : 0);
+    this.margin = { left: 46, top: 8 + EVENT_ROW * this.events.rows };
+  }
+
+  extent() {
+    return [this.low, this.high];
+  }
+
+  draw(context, scale, view, colours) {
+    this.events.draw(context, scale, colours);
+    for (const curve of this.others) this.#stroke(context, scale, { ...curve, dashed: false }, colours.faint, OTHERS, 1);
+    for (const curve of this.curves) {
+      const strength = this.#isFaded(curve) ? FADED : opacityOf(curve.colour);
+      this.#drawCurve(context, scale, curve, colourOf(colours, curve.colour), strength);
+    }
+    if (this.ceiling) this.#stroke(context, scale, { ...this.ceiling, dashed: true }, colours.ink, 1, 1.1);
+    context.globalAlpha = 1;
+  }
+
+  #isFaded(curve) {
+    const { label } = this.highlighted;
+    return label !== null && curve.label !== label && this.curves.some((each) => each.label === label);
+  }
+
+  drawMargin(context, scale, colours) {
+    this.events.drawNames(context, scale, colours);
+  }
 
   #drawCurve(context, scale, curve, colour, strength) {
     context.globalAlpha = strength;
@@ -95,12 +105,13 @@ class FigurePanel {
       }
       const isFront = curve.label !== "" && curve.label === this.highlighted.label;
       this.#stroke(context, scale, curve, colour, strength, isFront ? 2.6 : 1.6);
+      if (curve.form === "joined") this.#drawPoints(context, scale, curve, colour);
       this.#drawClipped(context, scale, curve, colour);
     }
   }
 
   #drawPoints(context, scale, { x, y, form }, colour) {
-    const size = form === "marks" ? 5 : 2.4;
+    const size = form === "dots" ? 2.4 : 5;
     context.fillStyle = colour;
     x.forEach((time, i) => context.fillRect(scale.x(time) - size / 2, scale.y(y[i]) - size / 2, size, size));
   }
@@ -173,7 +184,7 @@ class FigurePanel {
   /** The place of the value that holds at a time; of points, that of one near the pointer. */
   #placeAt({ x, y: values, form }, time, y, scale) {
     const next = firstFrom(x, time);
-    if (form === "dots" || form === "marks") {
+    if (form === "dots" || form === "marks" || form === "joined") {
       const distance = (i) => Math.hypot(scale.x(x[i]) - scale.x(time), scale.y(values[i]) - y);
       const near = [...Array(24).keys()].map((n) => next - 12 + n).filter((i) => i >= 0 && i < x.length);
       const nearest = near.sort((one, other) => distance(one) - distance(other))[0];

@@ -4,8 +4,9 @@ class SectionFigures extends LinkedCharts {
   constructor(section) {
     const figures = [...section.querySelectorAll("figure.specified")];
     const specified = figures.map((figure) => JSON.parse(figure.querySelector("script.specification").textContent));
-    const timed = specified.flatMap(({ panels }) => panels).filter(({ x }) => x.unit === "s");
-    super(section, { from: 0, to: Math.max(...timed.map(({ x }) => x.high)) });
+    const timed = specified.flatMap(({ panels }) => panels).filter(({ x }) => x?.unit === "s");
+    super(section, { from: 0, to: Math.max(0, ...timed.map(({ x }) => x.high)) });
+    section.querySelectorAll(".bar, .bar-key").forEach((element) => (element.hidden = timed.length === 0));
     figures.forEach((figure, n) => this.#addFigure(figure, specified[n]));
   }
 
@@ -15,8 +16,21 @@ class SectionFigures extends LinkedCharts {
     const isGrid = layout === "grid" && panels.length > 1;
     live.classList.toggle("grid", isGrid);
     live.classList.toggle("columns", layout === "columns");
-    this.#addLegend(live, panels, highlighted, isGrid);
+    this.#addLegend(live, panels.filter(({ curves }) => curves), highlighted, isGrid);
     panels.forEach((panel, n) => {
+      if (panel.cells) {
+        const scroll = live.appendChild(document.createElement("div"));
+        scroll.className = "scroll";
+        scroll.tabIndex = 0;
+        scroll.setAttribute("role", "region");
+        scroll.setAttribute("aria-label", SectionFigures.#titleOf(figure, panel));
+        scroll.append(cellTable(panel));
+        return;
+      }
+      if (panel.rows) {
+        this.add(new Chart(SectionFigures.#frame(live, figure, panel), new RowsPanel(panel), []));
+        return;
+      }
       const others = panel.has_others ? panels.filter((_, m) => m !== n).flatMap(({ curves }) => curves) : [];
       const size = isGrid ? "grid" : layout === "rows" ? "rows" : "single";
       const frame = SectionFigures.#frame(live, figure, panel);
@@ -31,15 +45,20 @@ class SectionFigures extends LinkedCharts {
     const title = frame.appendChild(document.createElement("p"));
     title.className = "axis";
     if (panel.title) title.appendChild(document.createElement("strong")).textContent = panel.title;
-    title.append(`${panel.title ? " " : ""}${panel.y.label}`);
-    if (panel.x.unit !== "s") title.append(` over ${panel.x.quantity.toLowerCase()}`);
-    frame.dataset.title = [figure.querySelector("h3").textContent, panel.title].filter(Boolean).join(", ");
+    const { x, y } = panel;
+    if (y) title.append(`${panel.title ? " " : ""}${y.label}${x.unit === "s" ? "" : ` over ${x.quantity.toLowerCase()}`}`);
+    else if (x.unit !== "s") title.append(x.label);
+    frame.dataset.title = SectionFigures.#titleOf(figure, panel);
     const chart = frame.appendChild(document.createElement("div"));
     chart.className = "chart";
     chart.tabIndex = 0;
     chart.setAttribute("role", "img");
     chart.setAttribute("aria-label", frame.dataset.title);
     return frame;
+  }
+
+  static #titleOf(figure, panel) {
+    return [figure.querySelector("h3").textContent, panel.title].filter(Boolean).join(", ");
   }
 
   /** A button for each curve, which shows it before the others. */
@@ -88,7 +107,7 @@ for (const section of document.querySelectorAll("section.charted")) {
   if (!section.querySelector("figure.specified")) continue;
   const hidden = section.querySelectorAll(".bar, .bar-key, figure.specified .live");
   try {
-    hidden.forEach((element) => (element.hidden = false));
+    section.querySelectorAll("figure.specified .live").forEach((element) => (element.hidden = false));
     section.querySelectorAll("figure.specified").forEach((figure) => figure.classList.add("is-live"));
     new SectionFigures(section).start();
   } catch (error) {

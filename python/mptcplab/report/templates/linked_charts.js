@@ -24,6 +24,7 @@ class LinkedCharts {
 
   /** Draws for the first time, when all charts are added. */
   start() {
+    if (!this.charts.length) return;
     for (const button of this.bar.querySelectorAll("button[data-does]")) {
       button.addEventListener("click", () => this[button.dataset.does]());
     }
