@@ -219,14 +219,14 @@ def _unanswered(connection: Json) -> Iterator[Finding]:
 def _refused_joins(connection: Json) -> Iterator[Finding]:
     """Tells of joined subflows that never could carry data. Subflows with the same fate share a sentence."""
     fates: dict[tuple[str, str], list[Json]] = {}
-    keys = all(_keys(connection))
+    has_keys = all(_keys(connection))
     for subflow in connection["subflows"]:
         if subflow["role"] == "join" and subflow["opened_by"] and not _silent_side(subflow):
             kind = _fate(subflow)
             if kind is not None:
                 fates.setdefault((kind, subflow["opened_by"]), []).append(subflow)
-    for (kind, opener), subflows in fates.items():
-        text = FATES[kind](subflows[0], opener, _peer(opener), keys)
+    for (kind, _), subflows in fates.items():
+        text = _told(kind, subflows[0], has_keys=has_keys)
         if others := subflows[1:]:
             text += f" The same happened to {_names(others)}."
         yield Finding(kind, text)
@@ -251,75 +251,64 @@ def _fate(subflow: Json) -> str | None:
     return "join_incomplete" if reset_by is None else "join_reset"
 
 
-def _refused(subflow: Json, _opener: str, _peer_side: str, _keys: bool) -> str:
-    return (
-        f"The {subflow['ended']['by']} refused subflow {subflow['id']}: it answered the SYN with RST{_reset(subflow)}."
+#: What kept a joined subflow from carrying data, with the fields of `_told`.
+FATES = {
+    "join_refused": "The {by} refused subflow {id}: it answered the SYN with RST{reset}.",
+    "join_unanswered": (
+        "Subflow {id} never began: no answer to {tried} with MP_JOIN of the {opener} is in the capture, so the {peer} "
+        "is unreachable there, or something drops SYNs with MP_JOIN."
+    ),
+    "join_without_option": (
+        "Subflow {id} could not join: the SYN/ACK of the {peer} carries no MP_JOIN, which was removed on the way from "
+        "its SYN or from the SYN/ACK{ended}."
+    ),
+    "answer_hmac_wrong": (
+        "The HMAC in the SYN/ACK of the {peer} for subflow {id} (packet {answer}) is not that of the keys in this "
+        "capture, so it was changed before the place of capture, or the {peer} holds other keys{ended}."
+    ),
+    "join_hmac_wrong": (
+        "The HMAC of the {opener} for subflow {id} (packet {proof}) is not that of the keys in this capture, so it was "
+        "changed before the place of capture, or the {opener} holds other keys{ended}."
+    ),
+    "join_reset": "The {by} reset subflow {id} during its handshake{reset}. {of_proof}",
+    "join_incomplete": (
+        "Subflow {id} never could carry data: no answer of the {peer} to the third packet is in the capture."
+    ),
+}
+
+
+def _told(kind: str, subflow: Json, *, has_keys: bool) -> str:
+    """Returns the sentence of `FATES` about a subflow."""
+    opener, ended, proofs = subflow["opened_by"], subflow["ended"], subflow["proofs"]
+    peer = _peer(opener)
+    was_reset = ended is not None and ended["how"] == "reset"
+    return FATES[kind].format(
+        id=subflow["id"],
+        opener=opener,
+        peer=peer,
+        by=ended["by"] if was_reset else "",
+        reset=_reset(subflow) if was_reset else "",
+        ended=_ended(subflow),
+        tried=_count(subflow["syns"]["with_mptcp"] + subflow["syns"]["without_mptcp"], "SYN"),
+        answer=proofs[peer] and proofs[peer]["packet"],
+        proof=proofs[opener] and proofs[opener]["packet"],
+        of_proof=_of_proof(subflow, ended["by"], has_keys=has_keys) if was_reset else "",
     )
 
 
-def _unanswered_join(subflow: Json, opener: str, peer: str, _keys: bool) -> str:
-    tried = _count(subflow["syns"]["with_mptcp"] + subflow["syns"]["without_mptcp"], "SYN")
-    return (
-        f"Subflow {subflow['id']} never began: no answer to {tried} with MP_JOIN of the {opener} is in the capture, so "
-        f"the {peer} is unreachable there, or something drops SYNs with MP_JOIN."
-    )
-
-
-def _without_option(subflow: Json, _opener: str, peer: str, _keys: bool) -> str:
-    return (
-        f"Subflow {subflow['id']} could not join: the SYN/ACK of the {peer} carries no MP_JOIN, which was removed on "
-        f"the way from its SYN or from the SYN/ACK{_ended(subflow)}."
-    )
-
-
-def _answer_wrong(subflow: Json, _opener: str, peer: str, _keys: bool) -> str:
-    return (
-        f"The HMAC in the SYN/ACK of the {peer} for subflow {subflow['id']} "
-        f"(packet {subflow['proofs'][peer]['packet']}) is not that of the keys in this capture, so it was changed "
-        f"before the place of capture, or the {peer} holds other keys{_ended(subflow)}."
-    )
-
-
-def _proof_wrong(subflow: Json, opener: str, _peer_side: str, _keys: bool) -> str:
-    return (
-        f"The HMAC of the {opener} for subflow {subflow['id']} (packet {subflow['proofs'][opener]['packet']}) is not "
-        f"that of the keys in this capture, so it was changed before the place of capture, or the {opener} holds other "
-        f"keys{_ended(subflow)}."
-    )
-
-
-def _was_reset(subflow: Json, opener: str, peer: str, keys: bool) -> str:
-    by = subflow["ended"]["by"]
-    begin = f"The {by} reset subflow {subflow['id']} during its handshake{_reset(subflow)}."
-    sender = opener if by == peer else peer
+def _of_proof(subflow: Json, by: str, *, has_keys: bool) -> str:
+    """Tells whether the HMAC of the host whose handshake `by` reset is right."""
+    sender = _peer(by)
     proof = subflow["proofs"][sender]
     if proof is None:
-        return f"{begin} No HMAC of the {sender} is in the capture."
+        return f"No HMAC of the {sender} is in the capture."
     if proof["is_right"] is None:
-        why = "the capture lacks nonces" if keys else "the capture lacks the keys"
-        return f"{begin} Whether the HMAC in packet {proof['packet']} is right is unknown, because {why}."
+        why = "the capture lacks nonces" if has_keys else "the capture lacks the keys"
+        return f"Whether the HMAC in packet {proof['packet']} is right is unknown, because {why}."
     return (
-        f"{begin} The HMAC of the {sender} (packet {proof['packet']}) is right in this capture, so something behind "
+        f"The HMAC of the {sender} (packet {proof['packet']}) is right in this capture, so something behind "
         f"the place of capture changed it, or the {by} holds other keys or refuses for another reason."
     )
-
-
-def _incomplete(subflow: Json, _opener: str, peer: str, _keys: bool) -> str:
-    return (
-        f"Subflow {subflow['id']} never could carry data: no answer of the {peer} to the third packet is in the "
-        "capture."
-    )
-
-
-FATES: dict[str, Callable[[Json, str, str, bool], str]] = {
-    "join_refused": _refused,
-    "join_unanswered": _unanswered_join,
-    "join_without_option": _without_option,
-    "answer_hmac_wrong": _answer_wrong,
-    "join_hmac_wrong": _proof_wrong,
-    "join_reset": _was_reset,
-    "join_incomplete": _incomplete,
-}
 
 
 def _reset(subflow: Json) -> str:
