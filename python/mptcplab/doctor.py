@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,11 @@ from mptcplab.own_mptcp import OwnMptcp
 LOW_DISK_BYTES = 1_000_000_000
 #: What the kernel's limits count. That of subflows does not count the initial one.
 LIMITS = {"subflows": "subflows", "add_addr_accepted": "announcements"}
+#: What experiments with switches on the kernel need: the name, how it is looked for, and the command that installs it.
+OF_SWITCHES = (
+    ("os-ken", lambda: find_spec("os_ken"), "pip install 'mptcplab[sdn]'"),
+    ("Open vSwitch", lambda: shutil.which("ovs-vswitchd"), "sudo apt install openvswitch-switch"),
+)
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,7 @@ class Finding:
 
 def examine(directory: Path = Path()) -> list[Finding]:
     """Checks the installation, the machine and each back-end. ``directory`` is where results would be written."""
-    return [_core(), _machine(directory), *(_backend(name) for name in BACKENDS), *_own_mptcp()]
+    return [_core(), _machine(directory), *(_backend(name) for name in BACKENDS), _switches(), *_own_mptcp()]
 
 
 def as_json(findings: list[Finding]) -> dict[str, Any]:
@@ -88,6 +94,15 @@ def _backend(name: str) -> Finding:
     if refusal is not None:
         return Finding(f"back-end {name}", "warning", refusal.lack, refusal.remedy, details)
     return Finding(f"back-end {name}", "ok", "runs here", details=details)
+
+
+def _switches() -> Finding:
+    """Returns whether switches under control run here, beside the kernel back-end."""
+    lacking = {name: remedy for name, find, remedy in OF_SWITCHES if find() is None}
+    if lacking:
+        found = f"without {' and '.join(lacking)}, none are under control on the kernel"
+        return Finding("switches", "warning", found, "; ".join(lacking.values()))
+    return Finding("switches", "ok", " and ".join(name for name, *_ in OF_SWITCHES))
 
 
 def _own_mptcp() -> list[Finding]:
