@@ -60,9 +60,9 @@ def command(
     Runs the scenarios that tell algorithms of the kind apart, in the simulator. Runs that are already done are not
     repeated. Differences below 1 %, or that may be chance, are ties.
     """
-    from mptcplab.cli.exporting import exporter_of, print_grid, table_form, write_figures
+    from mptcplab.cli.exporting import Publishing, print_grid
 
-    exporter, form = exporter_of(export, formats, size, style), table_form(table, as_json=as_json)
+    asked = Publishing.of(export, formats, size, style, table, as_json=as_json)
 
     from mptcplab import benchmark
     from mptcplab.cli.console import escape
@@ -85,12 +85,12 @@ def command(
     document = benchmark.document(contest, found, bundles)
     write_text(report, contest_page(document))
     grid = Grid(list(COLUMNS), [_row(standing) for standing in found], frozenset({2, 3, 4, 5}))
-    if exporter is not None:
-        write_figures(exporter, contest_drawings(document), bundles, quiet=as_json or form is not None)
+    if asked.exporter is not None:
+        asked.write_figures(contest_drawings(document), bundles)
     if as_json:
         print_json(document)
-    elif form is not None:
-        print_grid(grid, form)
+    elif asked.form:
+        print_grid(grid, asked.form)
     else:
         print_table(grid.heads, [[escape(cell) for cell in row] for row in grid.rows], right=grid.numeric)
         for entry in document["not_done"]:

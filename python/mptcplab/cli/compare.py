@@ -90,10 +90,10 @@ def command(
     of the directories.
     """
     from mptcplab.cli.bundles import Selection, print_bundles
-    from mptcplab.cli.exporting import exporter_of, print_grid, table_form, write_figures
+    from mptcplab.cli.exporting import Publishing, print_grid
     from mptcplab.cli.specs import overrides
 
-    exporter, form = exporter_of(export, formats, size, style), table_form(table, as_json=as_json)
+    asked = Publishing.of(export, formats, size, style, table, as_json=as_json)
     runs_specs = any(not Path(word).is_dir() for word in what)
     selection = Selection(
         seed if is_given(context, "seed") and not runs_specs else None,
@@ -124,15 +124,15 @@ def command(
     agreed = agreement(bundles, band)
     families = members_grids(_over_families(members, bundles), bundles)
     write_text(report, comparison_page(bundles, agreed, families))
-    if exporter is not None:
-        write_figures(exporter, comparison_drawings(bundles), bundles, quiet=as_json or form is not None)
+    if asked.exporter is not None:
+        asked.write_figures(comparison_drawings(bundles), bundles)
     if as_json:
         print_json(summary(bundles) | ({"agreement": agreed} if agreed else {}))
         return
     arms = arms_of(bundles)
     grid = table_of(arms)
-    if form is not None:
-        print_grid(grid, form)
+    if asked.form:
+        print_grid(grid, asked.form)
         return
     shown = [
         by_metric(grid),

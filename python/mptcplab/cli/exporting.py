@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mptcplab.errors import UsageError
@@ -17,8 +18,74 @@ if TYPE_CHECKING:
     from mptcplab.results import Bundle
 
 
-def exporter_of(export: Path | None, formats: str | None, size: str | None, style: str | None) -> Exporter | None:
-    """Returns what writes figures, or None without `--export`. Raises UsageError before anything runs."""
+@dataclass(frozen=True)
+class Publishing:
+    """What `--export`, `--table` and `--json` ask for."""
+
+    exporter: Exporter | None
+    #: The form of the table that is printed in place of all else, or None.
+    form: str | None
+    #: Whether standard output has one document, so that remarks do not belong there.
+    is_quiet: bool
+
+    @classmethod
+    def of(
+        cls,
+        export: Path | None,
+        formats: str | None,
+        size: str | None,
+        style: str | None,
+        table: str | None,
+        *,
+        as_json: bool = False,
+    ) -> Publishing:
+        """Reads the options. Raises UsageError before anything runs."""
+        exporter = _exporter(export, formats, size, style)
+        return cls(exporter, _table_form(table, as_json=as_json), as_json or table is not None)
+
+    def write_figures(self, drawings: Sequence[Drawing], bundles: Sequence[Bundle], place: Path | None = None) -> None:
+        """Writes the drawings and their captions into the directory of `--export`, or into `place` below it."""
+        exporter = self._exporter_at(place)
+        exporter.write(drawings)
+        self.write_captions(drawings, bundles, place)
+
+    def write_runs(self, bundles: Sequence[Bundle]) -> None:
+        """Writes the figures of runs that are done: of several runs each into a directory of its own."""
+        from pathlib import Path
+
+        from mptcplab.plots import drawings_of
+
+        done = [bundle for bundle in bundles if bundle.status == "done"]
+        for bundle in done:
+            place = Path(bundle.record["experiment"]) / bundle.path.name if len(done) > 1 else None
+            self.write_figures(drawings_of(bundle.load()), [bundle], place)
+
+    def write_captions(
+        self, figures: Sequence[Captioned], bundles: Sequence[Bundle], place: Path | None = None
+    ) -> None:
+        """Writes the captions and references of figures that are written already."""
+        from mptcplab import callers
+        from mptcplab.cli.output import REMARKS, print_remark
+        from mptcplab.report.captions import write_captions
+
+        exporter = self._exporter_at(place)
+        exporter.directory.mkdir(parents=True, exist_ok=True)
+        write_captions(figures, bundles, exporter)
+        callers.give(exporter.directory)
+        for line in exporter.left_out():
+            REMARKS.print(line, markup=False, soft_wrap=True)
+        if not self.is_quiet:
+            count = "1 figure" if len(figures) == 1 else f"{len(figures)} figures"
+            print_remark(f"wrote {count} into {exporter.directory}")
+
+    def _exporter_at(self, place: Path | None) -> Exporter:
+        from dataclasses import replace
+
+        assert self.exporter is not None, "asked without --export"
+        return replace(self.exporter, directory=self.exporter.directory / place) if place else self.exporter
+
+
+def _exporter(export: Path | None, formats: str | None, size: str | None, style: str | None) -> Exporter | None:
     if export is None:
         for option, value in (("--format", formats), ("--size", size), ("--style", style)):
             if value is not None:
@@ -37,8 +104,7 @@ def exporter_of(export: Path | None, formats: str | None, size: str | None, styl
     return Exporter(export, tuple(wanted), look)
 
 
-def table_form(table: str | None, *, as_json: bool = False) -> str | None:
-    """Returns the form of a table, or None. Raises UsageError before anything runs."""
+def _table_form(table: str | None, *, as_json: bool) -> str | None:
     if table is None:
         return None
     from mptcplab.report.grid_forms import FORMS
@@ -47,42 +113,6 @@ def table_form(table: str | None, *, as_json: bool = False) -> str | None:
     if as_json:
         raise UsageError(f"--table {table}: has no effect with --json, which prints one document; omit one of them")
     return table
-
-
-def write_figures(exporter: Exporter, drawings: Sequence[Drawing], bundles: Sequence[Bundle], *, quiet: bool) -> None:
-    """Writes the drawings and their captions, and says so unless `quiet`."""
-    exporter.write(drawings)
-    write_captions(exporter, drawings, bundles, quiet=quiet)
-
-
-def write_runs(exporter: Exporter, bundles: Sequence[Bundle], *, quiet: bool) -> None:
-    """Writes the figures of runs that are done: of several runs each into a directory of its own."""
-    from dataclasses import replace
-    from pathlib import Path
-
-    from mptcplab.plots import drawings_of
-
-    done = [bundle for bundle in bundles if bundle.status == "done"]
-    for bundle in done:
-        place = Path(bundle.record["experiment"]) / bundle.path.name if len(done) > 1 else Path()
-        of_run = replace(exporter, directory=exporter.directory / place)
-        write_figures(of_run, drawings_of(bundle.load()), [bundle], quiet=quiet)
-
-
-def write_captions(exporter: Exporter, figures: Sequence[Captioned], bundles: Sequence[Bundle], *, quiet: bool) -> None:
-    """Writes the captions and references of figures that are written already, and says so unless `quiet`."""
-    from mptcplab import callers
-    from mptcplab.cli.output import REMARKS, print_remark
-    from mptcplab.report.captions import write_captions as write
-
-    exporter.directory.mkdir(parents=True, exist_ok=True)
-    write(figures, bundles, exporter)
-    callers.give(exporter.directory)
-    for line in exporter.left_out():
-        REMARKS.print(line, markup=False, soft_wrap=True)
-    if not quiet:
-        count = "1 figure" if len(figures) == 1 else f"{len(figures)} figures"
-        print_remark(f"wrote {count} into {exporter.directory}")
 
 
 def print_grid(grid: Grid, form: str) -> None:

@@ -60,10 +60,10 @@ def command(
     beside a run in real time. For several runs side by side, see mptcplab compare.
     """
     from mptcplab.cli.bundles import Selection, bundles_under, one_bundle, print_bundles
-    from mptcplab.cli.exporting import exporter_of, print_grid, table_form, write_figures
+    from mptcplab.cli.exporting import Publishing, print_grid
     from mptcplab.cli.specs import overrides
 
-    exporter, form = exporter_of(export, formats, size, style), table_form(table)
+    asked = Publishing.of(export, formats, size, style, table)
     selection = Selection(seed, overrides(settings), (on,) if on else (), newest)
     if listed:
         print_bundles(selection.among(bundles_under([bundle]), bundle))
@@ -93,13 +93,13 @@ def command(
             write_text(page_of_host, host_page(host))
             written.append(page_of_host)
         write_text(page, run_page(found, captured, published=published, beside=beside))
-    if exporter is not None:
+    if asked.exporter is not None:
         drawings = [*drawings_of(run), *(beside.drawings if beside else ())]
-        write_figures(exporter, drawings, [found], quiet=form is not None)
-    if form is not None:
+        asked.write_figures(drawings, [found])
+    if asked.form:
         from mptcplab.cli.outcome import outcome_grid
 
-        print_grid(outcome_grid([found]), form)
+        print_grid(outcome_grid([found]), asked.form)
         return
     for path in [*written, page]:
         print_line(f"wrote {path}")

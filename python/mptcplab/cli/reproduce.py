@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from concurrent.futures import Executor
 
-    from mptcplab.plots import Exporter
+    from mptcplab.cli.exporting import Publishing
     from mptcplab.report.grid import Grid
     from mptcplab.report.page import Picture
     from mptcplab.reproduction import Claim, Observation, Observations, Outcome, Study
@@ -79,10 +79,10 @@ def command(
     Each claim has a verdict on the stack of its time and one on today's. Runs that are already in --out are not
     repeated. Writes a page.
     """
-    from mptcplab.cli.exporting import exporter_of, print_grid, table_form
+    from mptcplab.cli.exporting import Publishing, print_grid
     from mptcplab.reproduction import Outcome, load, study
 
-    exporter, form = exporter_of(export, formats, size, style), table_form(table, as_json=as_json)
+    asked = Publishing.of(export, formats, size, style, table, as_json=as_json)
     backends = list(dict.fromkeys(on.split(",")))
     planned = study(load(paper), backends, only=only, quick=quick)
 
@@ -100,11 +100,11 @@ def command(
             made = [one for name in backends for one in _carried_out(work[name], places, pool, observer, jobs)]
         bundles = [bundle for bundle, _ in made]
         outcome = Outcome.of(planned, _observed(planned, made, places, pool))
-        page = _write(outcome, bundles, pool, out / paper / PAGE, exporter, quiet=as_json or form is not None)
+        page = _write(outcome, bundles, pool, out / paper / PAGE, asked)
     if as_json:
         print_json(summary(bundles) | document(outcome) | {"page": str(page)})
-    elif form is not None:
-        print_grid(_grid(outcome), form)
+    elif asked.form:
+        print_grid(_grid(outcome), asked.form)
     else:
         _show(outcome, bundles)
         reused = sum(job.done is not None for job in every)
@@ -184,26 +184,23 @@ def _write(
     bundles: Sequence[Bundle],
     pool: Executor,
     page: Path,
-    exporter: Exporter | None,
-    *,
-    quiet: bool,
+    asked: Publishing,
 ) -> Path:
     """Writes the page, and with an exporter the figures and numbers."""
     import shlex
 
     from mptcplab import callers
-    from mptcplab.cli.exporting import write_captions
     from mptcplab.cli.output import write_text
     from mptcplab.report.reproduction import pictures_of, reproduction_page, sheets
 
-    drawn = [pool.submit(pictures_of, sheet, exporter) for sheet in sheets(outcome)]
+    drawn = [pool.submit(pictures_of, sheet, asked.exporter) for sheet in sheets(outcome)]
     pictures: list[Picture] = [picture for one in drawn for picture in one.result()]
     callers.make_directory(page.parent)
     records = [bundle.record for bundle in bundles]
     write_text(page, reproduction_page(outcome, pictures, records, shlex.join(["mptcplab", *sys.argv[1:]])))
-    if exporter is not None:
-        write_captions(exporter, pictures, bundles, quiet=quiet)
-        _export(outcome, exporter.directory)
+    if asked.exporter is not None:
+        asked.write_captions(pictures, bundles)
+        _export(outcome, asked.exporter.directory)
     return page
 
 

@@ -66,10 +66,10 @@ def command(
 
     Exit status 1: an expectation did not hold.
     """
-    from mptcplab.cli.exporting import exporter_of, print_grid, table_form, write_runs
+    from mptcplab.cli.exporting import Publishing, print_grid
     from mptcplab.cli.specs import resolved
 
-    exporter, form = exporter_of(export, formats, size, style), table_form(table, as_json=as_json)
+    asked = Publishing.of(export, formats, size, style, table, as_json=as_json)
     members, experiments = resolved(spec, settings)
 
     # Errors of the description come before the other modules are loaded, which takes time.
@@ -88,14 +88,14 @@ def command(
     over_families = families.evaluate(members, bundles)
     if as_json:
         print_json(summary(bundles) | ({"families": over_families} if over_families else {}))
-    elif form:
+    elif asked.form:
         from mptcplab.cli.outcome import outcome_grid
 
-        print_grid(outcome_grid(bundles), form)
+        print_grid(outcome_grid(bundles), asked.form)
     else:
         _show(bundles, over_families, reused=sum(job.done is not None for job in work))
-    if exporter is not None:
-        write_runs(exporter, bundles, quiet=as_json or form is not None)
+    if asked.exporter is not None:
+        asked.write_runs(bundles)
     tell_stated_repetitions(list(zip(members, experiments, strict=True)), repeat)
     end_with_status_of(bundles)
 

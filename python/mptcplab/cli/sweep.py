@@ -86,12 +86,12 @@ def command(
 
     Runs that are already in --out are not repeated. Writes a table, figures and a page.
     """
-    from mptcplab.cli.exporting import exporter_of, print_grid, table_form, write_figures
+    from mptcplab.cli.exporting import Publishing, print_grid
     from mptcplab.cli.specs import overrides
     from mptcplab.errors import UsageError
     from mptcplab.sweep import Find, Outcome, combinations_of, crossing_axis
 
-    exporter, form = exporter_of(export, formats, size, style), table_form(table, as_json=as_json)
+    asked = Publishing.of(export, formats, size, style, table, as_json=as_json)
     finds = [Find.parse(text) for text in find or []]
     shown = metric or (finds[0].metric if finds else USUAL_METRIC)
     if cluster is not None and jobs is not None:
@@ -115,16 +115,16 @@ def command(
 
     outcome = Outcome.of(swept, bundles, shown, finds, seed)
     files = _write(outcome, directory, out)
-    if exporter is not None:
+    if asked.exporter is not None:
         from mptcplab.plots import sweep_drawings
 
-        write_figures(exporter, sweep_drawings(outcome), bundles, quiet=as_json or form is not None)
+        asked.write_figures(sweep_drawings(outcome), bundles)
     if as_json:
         print_json(outcome.document() | files)
-    elif form is not None:
+    elif asked.form:
         from mptcplab.report.sweep import medians_of
 
-        print_grid(medians_of(outcome), form)
+        print_grid(medians_of(outcome), asked.form)
     else:
         _show(outcome, bundles, files, reused=sum(job.done is not None for job in work))
     if any(bundle.status != "done" for bundle in bundles):
