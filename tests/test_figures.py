@@ -17,13 +17,13 @@ from command_line import SHORT, mptcplab
 from made_kernel_run import made_kernel_run
 from made_run import made_run, resolved
 from mptcplab.algorithms import CC, PATH_MANAGER, SCHEDULER
-from mptcplab.plots import Exporter, Look, Specification, drawings_of, overlay
+from mptcplab.plots import Cell, Exporter, Look, Specification, bars, drawings_of, overlay, overview
 from mptcplab.plots.specification import Axis, Curve, Panel
 from mptcplab.report.citations import bibliography, cited_algorithms
 from mptcplab.report.grid import Grid
 from mptcplab.report.grid_forms import in_form
 from mptcplab.report.run import page_of
-from mptcplab.results import BundleWriter, RunData, evaluated
+from mptcplab.results import BundleWriter, RunData, Spread, evaluated
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 needs_browser = pytest.mark.skipif(BROWSER is None, reason="needs chromium")
@@ -33,7 +33,7 @@ NO_PAPER = re.compile(r"^mptcplab|^Linux|out-of-tree kernel$|^smooth weighted")
 
 def specified(run: RunData, name: str) -> Specification:
     (drawing,) = [drawing for drawing in drawings_of(run) if drawing.name == name]
-    assert drawing.specification is not None
+    assert isinstance(drawing.specification, Specification)
     return drawing.specification
 
 
@@ -85,7 +85,7 @@ def test_arms_stand_in_the_order_of_their_numbers_with_the_same_colours_whatever
     arms = {f"n{number}": [made_run(resolved(name=f"n{number}"))] for number in (10, 2, 1)}
     drawing = overlay("goodput", arms, "bulk")
     assert drawing is not None
-    assert drawing.specification is not None
+    assert isinstance(drawing.specification, Specification)
     (panel,) = drawing.specification.panels
     assert [(curve.label, curve.colour) for curve in panel.curves] == [("n1", 0), ("n2", 1), ("n10", 2)]
     assert "n2 and n10 coincide with n1." in drawing.notes
@@ -93,15 +93,20 @@ def test_arms_stand_in_the_order_of_their_numbers_with_the_same_colours_whatever
 
 def test_axes_have_words_and_units() -> None:
     for drawing in drawings_of(made_kernel_run()):
-        for axes in drawing.figure.axes if drawing.specification else ():
+        for axes in drawing.figure.axes:
             assert re.fullmatch(r"|Number of the data unit|[A-Z][^(]+ \(.+\)|Packets dropped per .+", axes.get_ylabel())
 
 
 def test_the_specification_is_json() -> None:
-    for drawing in drawings_of(made_kernel_run()):
-        if drawing.specification is not None:
-            document = json.loads(json.dumps(drawing.specification.document(), allow_nan=False))
-            assert len(document["panels"]) == len(drawing.specification.panels)
+    shares = overview(["goodput", "delay"], {"lia": [Cell(1.0, True), Cell(0.4, False)], "olia": [None, None]})
+    for drawing in [
+        *drawings_of(made_kernel_run()),
+        bars("bars", "Goodput", "Mbit/s", {"a": Spread(1, 1.0, 1.0, 1.0)}),
+        shares,
+    ]:
+        assert drawing.specification is not None, drawing.name
+        document = json.loads(json.dumps(drawing.specification.document(), allow_nan=False))
+        assert document["panels"]
 
 
 # ---- files for publications ----
