@@ -6,8 +6,8 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
+import completed
 import numpy as np
-from mptcplab.resolved_versions import upgraded
 from mptcplab.results import RunData, Samples, Table, Units
 
 Json = dict[str, Any]
@@ -19,94 +19,44 @@ CBR_BPS = 1_000_000.0
 CBR_BYTES = 1250
 
 
-def host(name: str) -> Json:
-    behaviour = {
-        "name": "mainline",
-        "failed_after": "stale",
-        "stale_intervals": 4,
-        "reinjection": "on_stale",
-        "reinject_whole_queue": True,
-        "path_manager_delay_ns": 0,
-        "recreation": "backoff",
-        "recreation_first_ns": 100_000_000,
-        "recreation_longest_ns": 30_000_000_000,
-        "subflow_order": "oldest_first",
-        "timers": "wheel",
-    }
-    tcp = {"syn_retries": 3, "syn_linear_timeouts": 4, "checksum": False, "initial_window_segments": 10}
-    buffers = {"rcvbuf_bytes": 6291456, "sndbuf_bytes": 4194304}
-    stack = {"stack": "backend", "mptcp": True, "one_at_a_time": False, "first_hop": "network"}
-    return {"id": name, **stack, **tcp, **buffers, "behaviour": [behaviour]}
-
-
 def direction(rate_bps: int | None = 4_000_000, delay_ns: int = 20_000_000) -> Json:
-    queue = {"kind": "drop_tail", "limit_packets": 100, "limit_bytes": None}
-    return {
-        "rate_bps": rate_bps,
-        "overhead_bytes": 14,
-        "delay_ns": delay_ns,
-        "jitter_ns": 0,
-        "reorder": False,
-        "loss": {"kind": "none"},
-        "loss_at": "egress",
-        "queue": queue,
-        "trace": None,
-    }
+    return completed.direction({"rate_bps": rate_bps, "delay_ns": delay_ns, "loss_at": "egress"})
 
 
 def link(name: str, a: str, b: str, rate_bps: int = 4_000_000) -> Json:
-    ends = {"id": name, "a": a, "b": b, "medium": None, "layer": 3}
-    return {**ends, "forward": direction(rate_bps), "backward": direction(rate_bps)}
+    return {"id": name, "a": a, "b": b, "forward": direction(rate_bps), "backward": direction(rate_bps)}
 
 
 def interface(name: str, link_id: str, subnet: int, number: int) -> Json:
     addresses = {"ipv4": f"10.1.{subnet}.{number}/24", "ipv6": f"fd00:1:{subnet}::{number}/64"}
-    node = name.split(".")[0]
-    return {"id": name, "node": node, "link": link_id, "subnet": subnet, **addresses, "mtu_bytes": 1500, "up": True}
+    return {"id": name, "link": link_id, "subnet": subnet, **addresses}
 
 
 def path(name: str, local: str, remote: str, ceiling_bps: int | None = 3_700_000) -> Json:
     hops = [{"link": name, "direction": "forward"}]
     limits = {"rate_bps": 4_000_000, "ceiling_bps": ceiling_bps, "rtt_ns": 40_000_000}
-    return {"local": local, "remote": remote, "hops": hops, **limits}
+    return completed.path({"local": local, "remote": remote, "hops": hops, **limits})
 
 
 PATHS = [path("wifi", "client.wlan0", "server.eth0"), path("lte", "client.wwan0", "server.eth1")]
 
 
 def flow(name: str, transport: str, app: Json, paths: list[Json], ceiling_bps: int | None) -> Json:
-    return {
-        "id": name,
-        "group": name,
-        "from": "client",
-        "to": "server",
-        "opened_by": "from",
-        "transport": transport,
-        "app": app,
-        "cc": ["lia"],
-        "scheduler": ["min_rtt"],
-        "path_manager": [{"name": "full_mesh"}],
-        "start_ns": 0,
-        "via": None,
-        "paths": paths,
-        "ceiling_bps": ceiling_bps,
-    }
+    algorithms = {"cc": ["lia"], "scheduler": ["min_rtt"], "path_manager": [{"name": "full_mesh"}]}
+    ends = {"id": name, "from": "client", "to": "server", "transport": transport}
+    return {**ends, "app": app, **algorithms, "paths": paths, "ceiling_bps": ceiling_bps}
 
 
 def resolved(**changes: Any) -> Json:
     cbr = {"kind": "cbr", "rate_bps": int(CBR_BPS), "size_bytes": CBR_BYTES, "duration_ns": None}
     bulk = {"kind": "bulk", "bytes": None, "duration_ns": None}
     document: Json = {
-        "schema": "mptcplab/experiment/1",
         "name": "two-paths/cut",
         "title": "One of two paths fails",
         "description": "A phone whose WiFi goes away for ten seconds while it uploads.",
-        "profiles": [],
         "parameters": {"n": 1},
         "duration_ns": int(END_S * S),
-        "vary": {"start_ns": 0, "rtt_ppm": 0},
-        "hosts": [host("client"), host("server")],
-        "nodes": [],
+        "hosts": [{"id": "client"}, {"id": "server"}],
         "interfaces": [
             interface("client.wlan0", "wifi", 1, 1),
             interface("client.wwan0", "lte", 2, 1),
@@ -114,7 +64,6 @@ def resolved(**changes: Any) -> Json:
             interface("server.eth1", "lte", 2, 2),
         ],
         "subnets": [{"id": n, "ipv4": f"10.1.{n}.0/24", "ipv6": f"fd00:1:{n}::/64"} for n in (1, 2)],
-        "media": [],
         "links": [link("wifi", "client.wlan0", "server.eth0"), link("lte", "client.wwan0", "server.eth1")],
         "flows": [
             flow("bulk", "mptcp", bulk, PATHS, 7_400_000),
@@ -124,7 +73,7 @@ def resolved(**changes: Any) -> Json:
             event("cut", 10, {"kind": "interface_down", "interface": "client.wlan0"}),
             event("back", 20, {"kind": "interface_up", "interface": "client.wlan0"}),
         ],
-        "measure": {"every_ns": int(EVERY_S * S), "captures": [], "unit_bytes": 64000, "probe_rtt_ns": 100_000_000},
+        "measure": {"every_ns": int(EVERY_S * S), "probe_rtt_ns": 100_000_000},
         "expect": ["flows.bulk.goodput_bps > 5e6", "events.cut.recovery_s < 2", "flows.bulk.connect_time_s < 1"],
         "origins": {
             "expect.0": "cut.yaml:21",
@@ -134,7 +83,7 @@ def resolved(**changes: Any) -> Json:
             "flows.bulk.cc": "profile alenazi2019 (Table 1)",
         },
     }
-    return upgraded(copy.deepcopy(document)) | changes
+    return copy.deepcopy(completed.completed(document)) | changes
 
 
 def event(name: str, at_s: float, action: Json, parent: str | None = None) -> Json:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from completed import completed
 from mptcplab import _core
-from mptcplab.behaviours import presets
 
 GOLDEN = Path(__file__).parent.parent / "crates/simulator/tests/sim/golden.json"
 MS = 1_000_000
@@ -19,16 +19,7 @@ MS = 1_000_000
 
 @pytest.fixture
 def experiment() -> dict[str, Any]:
-    return completed(GOLDEN)
-
-
-def completed(file: Path) -> dict[str, Any]:
-    """Reads an experiment whose hosts state only some of their keys."""
-    resolved: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    for host in resolved["hosts"]:
-        host["behaviour"] = [presets()[one["name"]] | one for one in host["behaviour"]]
-    resolved["hosts"] = [json.loads(_core.usual_host(host["id"])) | host for host in resolved["hosts"]]
-    return resolved
+    return completed(json.loads(GOLDEN.read_text(encoding="utf-8")))
 
 
 def start(experiment: dict[str, Any], directory: Path, **options: Any) -> _core.Simulation:
@@ -55,7 +46,7 @@ STREAMS = GOLDEN.with_name("golden-streams.json")
 @pytest.mark.parametrize("line", STREAMS.with_suffix(".hashes").read_text(encoding="utf-8").splitlines())
 def test_every_algorithm_has_the_trace_of_the_unoptimised_build(line: str, tmp_path: Path) -> None:
     kind, name, trace_hash = line.split()
-    resolved = completed(STREAMS)
+    resolved = completed(json.loads(STREAMS.read_text(encoding="utf-8")))
     resolved["flows"][0][kind] = [{"name": name}] if kind == "path_manager" else [name]
     simulation = start(resolved, tmp_path)
     simulation.advance(10**12)

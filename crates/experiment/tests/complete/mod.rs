@@ -17,7 +17,8 @@ pub fn whole(stated: Value) -> Value {
     let usual = json!({
         "schema": SCHEMA, "name": "test", "title": null, "description": null, "profiles": [], "parameters": {},
         "duration_ns": 1_000_000_000, "vary": {}, "hosts": [], "nodes": [], "interfaces": [], "subnets": [], "media": [],
-        "links": [], "access": [], "middleboxes": [], "control": null, "flows": [], "events": [], "measure": {}, "expect": [],
+        "links": [], "access": [], "middleboxes": [], "control": null, "flows": [], "events": [], "measure": {},
+        "expect": [],
         "user_code": [], "origins": {},
     });
     let mut whole = merged(usual, stated);
