@@ -1,6 +1,7 @@
 //! Whatever happens on the paths, both byte streams arrive whole, in order and once, and both hosts
 //! close.
 
+use std::iter;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -9,8 +10,9 @@ use mptcp::failure::{Behaviour, Reinjection};
 use mptcp::pm::Recreation;
 use mptcp::subflow::{CloseReason, Keepalive};
 use mptcp::time::{MILLISECOND, Nanos, SECOND};
-use mptcp::{cc, sched};
+use mptcp::{cc, pm, sched};
 use proptest::prelude::*;
+use proptest::sample;
 use proptest::test_runner::FileFailurePersistence;
 
 use crate::world::middleboxes::lose;
@@ -87,16 +89,16 @@ fn buffer() -> impl Strategy<Value = Buffer> {
 
 fn stack() -> impl Strategy<Value = Stack> {
     let names = (
-        0..cc::CONGESTION_CONTROLS.len(),
-        0..sched::SCHEDULERS.len(),
-        0..PATH_MANAGERS.len(),
+        sample::select(cc::names().collect::<Vec<_>>()),
+        sample::select(sched::names().collect::<Vec<_>>()),
+        sample::select(path_managers()),
     );
     let start = prop_oneof![Just(Start::Primary), Just(Start::Race)];
-    let behaviour = (any::<bool>(), 0..REINJECTIONS.len(), start);
+    let behaviour = (any::<bool>(), sample::select(reinjections()), start);
     let buffers = (buffer(), buffer());
     (names, buffers, behaviour, any::<[bool; 3]>()).prop_map(
         |(
-            (control, scheduler, path_manager),
+            (congestion_control, scheduler, path_manager),
             (send, receive),
             behaviour,
             [uses_checksums, has_rack, has_nagle],
@@ -113,7 +115,7 @@ fn stack() -> impl Strategy<Value = Stack> {
                 send_buffer: send,
                 receive_buffer: receive,
                 behaviour: Behaviour {
-                    reinjection: REINJECTIONS[reinjection],
+                    reinjection,
                     // Otherwise a byte stream ends with the last subflow.
                     recreation: Recreation::default(),
                     ..preset
@@ -124,25 +126,34 @@ fn stack() -> impl Strategy<Value = Stack> {
             (subflow.rack, subflow.nagle) = (has_rack, has_nagle);
             Stack {
                 config,
-                congestion_control: cc::CONGESTION_CONTROLS[control].description.name,
-                scheduler: sched::SCHEDULERS[scheduler].description.name,
-                path_manager: PATH_MANAGERS[path_manager],
+                congestion_control,
+                scheduler,
+                path_manager,
                 ..Stack::default()
             }
         },
     )
 }
 
-/// Path managers that need no routers.
-const PATH_MANAGERS: [&str; 4] = ["full_mesh", "kernel_endpoints", "n_diff_ports", "passive"];
+/// Returns the path managers that need no routers, in the order of their names, which the seeds of
+/// failed worlds assume.
+fn path_managers() -> Vec<&'static str> {
+    let mut names: Vec<_> = pm::names().filter(|one| *one != "binder").collect();
+    names.sort_unstable();
+    names
+}
 
-const REINJECTIONS: [Reinjection; 5] = [
-    Reinjection::None,
-    Reinjection::OnRto,
-    Reinjection::OnStale,
-    Reinjection::OnClose,
-    Reinjection::Opportunistic,
-];
+/// Returns all kinds of reinjection, each after the one that the match names.
+fn reinjections() -> Vec<Reinjection> {
+    let next = |one: &Reinjection| match one {
+        Reinjection::None => Some(Reinjection::OnRto),
+        Reinjection::OnRto => Some(Reinjection::OnStale),
+        Reinjection::OnStale => Some(Reinjection::OnClose),
+        Reinjection::OnClose => Some(Reinjection::Opportunistic),
+        Reinjection::Opportunistic => None,
+    };
+    iter::successors(Some(Reinjection::None), next).collect()
+}
 
 fn outage() -> impl Strategy<Value = Outage> {
     (0..4usize, 0..3_000u64, 50..5_000u64, any::<bool>()).prop_map(
