@@ -137,12 +137,12 @@ impl World {
         match *incident {
             Incident::AddressDown(side, link) => {
                 if self.up[side].remove(&link) {
-                    self.tell(side, Event::AddressDown(address(side, link)));
+                    self.handle(side, Event::AddressDown(address(side, link)));
                 }
             }
             Incident::AddressUp(side, link) => {
                 if self.up[side].insert(link) {
-                    self.tell(side, Event::AddressUp(address(side, link)));
+                    self.handle(side, Event::AddressUp(address(side, link)));
                     self.clear_left_over(link);
                 }
             }
@@ -161,7 +161,7 @@ impl World {
                     true => self.backup.insert(local),
                     false => self.backup.remove(&local),
                 };
-                self.tell(side, Event::Backup { local, on });
+                self.handle(side, Event::Backup { local, on });
             }
             Incident::Deafen(is_deaf) => self.is_deaf = is_deaf,
             Incident::Mute(is_mute) => self.is_mute = is_mute,
@@ -170,7 +170,7 @@ impl World {
         self.settle();
     }
 
-    fn tell(&mut self, side: usize, event: Event) {
+    fn handle(&mut self, side: usize, event: Event) {
         self.pending.push_back((side, event));
     }
 
@@ -227,7 +227,7 @@ impl World {
                     let is_heard = !self.subflows.is_empty();
                     assert!(is_heard || has_left_over, "there is no way to tell");
                     if is_heard && !self.is_deaf {
-                        self.tell(1 - side, Event::Announced { id, address, port });
+                        self.handle(1 - side, Event::Announced { id, address, port });
                     }
                 }
                 Command::SetBackup { subflow, backup } => {
@@ -253,7 +253,7 @@ impl World {
             remote: remote.ip(),
         };
         if !self.up[0].contains(&link) {
-            return self.tell(0, Event::OpenFailed { pair });
+            return self.handle(0, Event::OpenFailed { pair });
         }
         let subflow = FourTuple {
             local: SocketAddr::new(local, self.next_port),
@@ -261,7 +261,7 @@ impl World {
         };
         self.next_port = self.next_port.checked_add(1).unwrap_or(10_000);
         if self.refused.contains(&link) || !self.up[1].contains(&link) {
-            return self.tell(0, Event::SubflowClosed { subflow });
+            return self.handle(0, Event::SubflowClosed { subflow });
         }
         let free = (1..).find(|id| !self.given.values().any(|taken| taken == id));
         let remote_id = *self.given.entry(remote.ip()).or_insert(free.unwrap());
@@ -273,7 +273,7 @@ impl World {
             (0, subflow, [local_id, remote_id]),
             (1, turned(subflow), [remote_id, local_id]),
         ] {
-            self.tell(
+            self.handle(
                 side,
                 Event::SubflowEstablished {
                     subflow,
@@ -288,14 +288,14 @@ impl World {
     fn close(&mut self, subflow: FourTuple) {
         if self.subflows.remove(&subflow).is_some() {
             for (side, subflow) in [(0, subflow), (1, turned(subflow))] {
-                self.tell(side, Event::SubflowClosed { subflow });
+                self.handle(side, Event::SubflowClosed { subflow });
             }
         }
     }
 
     /// Closes a subflow at one end. The other learns of it if the link works.
     fn close_at(&mut self, side: usize, subflow: FourTuple) {
-        self.tell(side, Event::SubflowClosed { subflow });
+        self.handle(side, Event::SubflowClosed { subflow });
         let seen = if side == 0 { subflow } else { turned(subflow) };
         if self.left_over.remove(&(side, subflow)).is_some() {
             return;
@@ -307,7 +307,7 @@ impl World {
         let link = link_of(subflow.pair());
         if self.up.iter().all(|up| up.contains(&link)) {
             let subflow = of_peer;
-            self.tell(peer, Event::SubflowClosed { subflow });
+            self.handle(peer, Event::SubflowClosed { subflow });
         } else {
             self.left_over.insert((peer, of_peer), ids);
         }
@@ -322,7 +322,7 @@ impl World {
         let concerned = concerned.filter(|(_, subflow)| link_of(subflow.pair()) == link);
         for (side, subflow) in concerned.collect::<Vec<_>>() {
             self.left_over.remove(&(side, subflow));
-            self.tell(side, Event::SubflowClosed { subflow });
+            self.handle(side, Event::SubflowClosed { subflow });
         }
     }
 
@@ -333,12 +333,12 @@ impl World {
             return;
         }
         let peer = 1 - side;
-        self.tell(peer, Event::Removed { id });
+        self.handle(peer, Event::Removed { id });
         let left_over = self.left_over.iter();
         let left_over = left_over.filter(|((whose, _), ids)| *whose == peer && ids[side] == id);
         for (_, subflow) in left_over.map(|(key, _)| *key).collect::<Vec<_>>() {
             self.left_over.remove(&(peer, subflow));
-            self.tell(peer, Event::SubflowClosed { subflow });
+            self.handle(peer, Event::SubflowClosed { subflow });
         }
         let concerned = self.subflows.iter().filter(|(_, ids)| ids[side] == id);
         for subflow in concerned.map(|(subflow, _)| *subflow).collect::<Vec<_>>() {
@@ -505,11 +505,11 @@ impl Opener {
             present: Vec::new(),
             next_port: 40_001,
         };
-        opener.tell(&Event::Established);
+        opener.handle(&Event::Established);
         opener
     }
 
-    fn tell(&mut self, event: &Event) {
+    fn handle(&mut self, event: &Event) {
         let mut commands = Vec::new();
         self.policy.handle(0, event, &mut commands);
         for command in commands {
@@ -527,9 +527,9 @@ impl Opener {
         match *happening {
             Happening::Announced(id) => {
                 let address = address(1, id);
-                self.tell(&Event::Announced { id, address, port });
+                self.handle(&Event::Announced { id, address, port });
             }
-            Happening::Removed(id) => self.tell(&Event::Removed { id }),
+            Happening::Removed(id) => self.handle(&Event::Removed { id }),
             Happening::Established(which) => {
                 if which < self.opening.len() {
                     let mut subflow = self.opening.remove(which);
@@ -537,7 +537,7 @@ impl Opener {
                     self.next_port += 1;
                     self.present.push(subflow);
                     let (local_id, remote_id) = (1, 1);
-                    self.tell(&Event::SubflowEstablished {
+                    self.handle(&Event::SubflowEstablished {
                         subflow,
                         local_id,
                         remote_id,
@@ -547,13 +547,13 @@ impl Opener {
             Happening::Failed(which) => {
                 if which < self.opening.len() {
                     let pair = self.opening.remove(which).pair();
-                    self.tell(&Event::OpenFailed { pair });
+                    self.handle(&Event::OpenFailed { pair });
                 }
             }
             Happening::Closed(which) => {
                 if which < self.present.len() {
                     let subflow = self.present.remove(which);
-                    self.tell(&Event::SubflowClosed { subflow });
+                    self.handle(&Event::SubflowClosed { subflow });
                 }
             }
         }

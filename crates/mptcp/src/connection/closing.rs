@@ -126,10 +126,10 @@ impl Connection {
     /// while data is unacknowledged, because that data has timers of its own and the DATA_FIN is
     /// sent behind it.
     pub(super) fn watch_data_fin(&mut self, now: Nanos) {
-        let is_said = self.session.fins.local_to_send().is_some();
+        let has_data_fin = self.session.fins.local_to_send().is_some();
         let has_data = self.send.acked() < self.send.assigned();
         let is_open = self.session.mode == Mode::Multipath && self.closed.is_none();
-        if !is_said || has_data || !is_open || self.subflows.is_empty() {
+        if !has_data_fin || has_data || !is_open || self.subflows.is_empty() {
             self.fin_timer = None;
         } else if self.fin_timer.is_none() {
             self.fin_timer = Some(FinTimer::new(now, self.config.close_timeout));
@@ -149,7 +149,7 @@ impl Connection {
         } else {
             timer.repeated(now);
             for (context, _) in self.subflows.iter_mut() {
-                context.signals.has_said_keys = false;
+                context.signals.has_sent_keys = false;
             }
             self.queue_data_fin();
         }
@@ -271,8 +271,8 @@ impl Connection {
 
     fn has_both_ends(&self) -> bool {
         let is_plain = self.session.mode == Mode::Plain;
-        let is_told = is_plain || self.session.fins.is_local_acked();
-        let all_sent = self.has_sent_all() && is_told;
+        let is_end_acked = is_plain || self.session.fins.is_local_acked();
+        let all_sent = self.has_sent_all() && is_end_acked;
         all_sent && self.session.fins.is_remote_reached(self.receive.next())
     }
 
@@ -284,13 +284,13 @@ impl Connection {
     /// end of the stream.
     pub fn has_delivered_all(&self) -> bool {
         let has_fin_acked = |state| matches!(state, State::FinWait2 | State::TimeWait);
-        let is_told = match self.session.mode {
+        let is_end_acked = match self.session.mode {
             Mode::Plain => self
                 .subflows
                 .iter()
                 .all(|context| has_fin_acked(context.tcp.state())),
             _ => self.session.fins.is_local_acked(),
         };
-        self.has_sent_all() && is_told
+        self.has_sent_all() && is_end_acked
     }
 }

@@ -55,10 +55,10 @@ impl Connection {
     ) {
         let is_initial = self.subflows[subflow].is_initial;
         let may = self.session.mode == Mode::Multipath && !self.session.has_seen_dss && is_initial;
-        let says_nothing = segment.options.mptcp.is_empty();
+        let has_no_options = segment.options.mptcp.is_empty();
         let is_proof = !segment.payload.is_empty() || arrival.acked;
         if may
-            && says_nothing
+            && has_no_options
             && is_proof
             && self.subflows.len() == 1
             && !segment.flags.contains(Flags::SYN)
@@ -92,7 +92,7 @@ impl Connection {
     /// which may already have been sent.
     fn owe_infinite_mapping(&mut self, subflow: usize, back_to: u64) {
         self.subflows[subflow].signals.infinite = Some(Box::new(InfiniteMapping {
-            said_at: self.send.assigned(),
+            sent_with: self.send.assigned(),
             back_to,
         }));
         self.session.owes_infinite_mapping = true;

@@ -164,7 +164,7 @@ impl Mappings {
         match self.waiting.front().copied() {
             Some(mapping) if mapping.covers(self.position) => {
                 let part = self.part_of(&mapping, payload);
-                self.take(mapping, part)
+                self.apply(mapping, part)
             }
             Some(mapping) if mapping.position < end => Err(MappingError::Missing),
             _ => self.keep_unmapped(std::mem::take(payload)),
@@ -212,8 +212,8 @@ impl Mappings {
         }
     }
 
-    /// Places `payload`, the next bytes of the subflow, which `mapping` covers.
-    fn take(
+    /// Applies `mapping` to `payload`, the next bytes of the subflow, which it covers.
+    fn apply(
         &mut self,
         mapping: ReceivedMapping,
         payload: Payload,

@@ -162,7 +162,7 @@ pub struct Connection {
     /// Runs while the peer has acknowledged all data but not the DATA_FIN.
     fin_timer: Option<FinTimer>,
     /// When the last segment of the peer arrived.
-    heard_at: Nanos,
+    last_arrival_at: Nanos,
     /// When subflows that are still open after the end of both streams are reset.
     lingers_until: Option<Nanos>,
     closed: Option<CloseReason>,
@@ -264,7 +264,7 @@ impl Connection {
             abandoned_at: None,
             passed_when_abandoned: 0,
             fin_timer: None,
-            heard_at: 0,
+            last_arrival_at: 0,
             lingers_until: None,
             closed: None,
             next_subflow_id: 0,
@@ -463,7 +463,7 @@ impl Connection {
     /// addresses, but not if the peer is gone or the connection is closed.
     fn path_manager_timeout(&self) -> Option<Nanos> {
         let at = self.path_manager.poll_timeout()?;
-        let is_hoped_for = at <= self.heard_at.saturating_add(LONGEST_SILENCE);
+        let is_hoped_for = at <= self.last_arrival_at.saturating_add(LONGEST_SILENCE);
         (is_hoped_for && self.closed.is_none()).then_some(at)
     }
 

@@ -31,7 +31,7 @@ pub(super) struct ReceiveBuffer {
     /// 9293, section 3.8.6).
     edge: u64,
     /// The window last offered, on whatever subflow (Linux: `old_wspace`).
-    told_bytes: u64,
+    offered_bytes: u64,
     /// Whether the application has read since the last call to [`ReceiveBuffer::take_was_read`].
     was_read: bool,
 }
@@ -48,7 +48,7 @@ struct Memory {
 }
 
 impl Memory {
-    fn take(&mut self, payload_bytes: u32) {
+    fn charge(&mut self, payload_bytes: u32) {
         self.full_sized_bytes = self.full_sized_bytes.max(payload_bytes);
         self.out_of_order_bytes += u64::from(segment_memory_bytes(payload_bytes));
     }
@@ -99,7 +99,7 @@ impl ReceiveBuffer {
             tuning: Tuning::default(),
             most: Most::default(),
             edge: 0,
-            told_bytes: 0,
+            offered_bytes: 0,
             was_read: false,
         }
     }
@@ -138,7 +138,7 @@ impl ReceiveBuffer {
     /// Records that the peer was offered `bytes` bytes beyond [`ReceiveBuffer::next`].
     pub(super) fn offer(&mut self, bytes: u64) {
         self.edge = self.edge.max(self.next + bytes);
-        self.told_bytes = bytes;
+        self.offered_bytes = bytes;
     }
 
     /// Returns whether the application has read since the last call.
@@ -155,7 +155,7 @@ impl ReceiveBuffer {
     /// (`mptcp_cleanup_rbuf`).
     pub(super) fn has_doubled(&self) -> bool {
         let free = self.free_bytes();
-        free > 0 && free / 2 >= self.told_bytes
+        free > 0 && free / 2 >= self.offered_bytes
     }
 
     /// Returns the next bytes in order.
@@ -261,7 +261,7 @@ impl ReceiveBuffer {
             self.make_ready(payload);
         } else {
             self.out_of_order_bytes += u64::from(payload.len());
-            self.memory.take(payload.len());
+            self.memory.charge(payload.len());
             self.out_of_order.insert(offset, payload);
         }
     }

@@ -117,7 +117,7 @@ fn some(start: u64, len: u64) -> Option<Range> {
 impl Connection {
     /// Records that a segment has arrived on a subflow, which has therefore not failed.
     pub(super) fn record_sign_of_life(&mut self, now: Nanos, subflow: usize) {
-        self.heard_at = now;
+        self.last_arrival_at = now;
         let context = &mut self.subflows[subflow];
         context.delivery.received(now);
     }

@@ -146,7 +146,7 @@ impl Connection {
         }
         let mut asked = self.question();
         while let Some((reason, head)) = asked {
-            let decision = self.ask(now, reason, head);
+            let decision = self.decide(now, reason, head);
             match decision {
                 Decision::Assign { subflow, bytes } => {
                     let len = head.len.min(u64::from(bytes));
@@ -248,7 +248,7 @@ impl Connection {
         (len > 0).then_some(Range { start, len })
     }
 
-    fn ask(&mut self, now: Nanos, reason: Reason, head: Range) -> Decision {
+    fn decide(&mut self, now: Nanos, reason: Reason, head: Range) -> Decision {
         let view = View {
             now,
             reason,

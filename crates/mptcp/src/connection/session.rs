@@ -384,8 +384,8 @@ impl SubflowOptions<'_> {
     /// 3.3.3). There is no room for both, and nothing else would make the peer show that it has the
     /// keys.
     fn sends_keys_next(&mut self) -> bool {
-        let has_said_keys = std::mem::replace(&mut self.signals.has_said_keys, true);
-        !has_said_keys || !self.signals.owes_bare_fin(self.session)
+        let has_sent_keys = std::mem::replace(&mut self.signals.has_sent_keys, true);
+        !has_sent_keys || !self.signals.owes_bare_fin(self.session)
     }
 
     fn ack(&mut self, room_bytes: usize, options: &mut MptcpOptions) {
@@ -428,8 +428,8 @@ impl SubflowOptions<'_> {
     /// Returns a DSS without data. It carries the DATA_FIN if this subflow has to send it.
     fn acknowledgment(&mut self, room_bytes: usize) -> MptcpOption {
         let fin = self.session.fins.local_to_send();
-        let says_fin = std::mem::take(&mut self.signals.says_fin);
-        match fin.filter(|_| says_fin) {
+        let sends_data_fin = std::mem::take(&mut self.signals.sends_data_fin);
+        match fin.filter(|_| sends_data_fin) {
             Some(fin) => self
                 .session
                 .dss(Some(self.session.fin_mapping(fin)), true, room_bytes),
@@ -465,7 +465,7 @@ impl SubflowOptions<'_> {
         }
         if let Some(offset) = outgoing.offset
             && let Some(&infinite) = self.signals.infinite.as_deref()
-            && infinite.said_at <= offset
+            && infinite.sent_with <= offset
         {
             options.push(self.infinite_mapping(infinite, offset, outgoing.subflow_seq));
             self.signals.infinite = None;

@@ -34,13 +34,13 @@ pub(super) struct SubflowSignals {
     /// Options for the next ACKs, one in each.
     pub(super) pending: VecDeque<MptcpOption>,
     /// Number of ACKs with such an option since data last arrived.
-    pub(super) said_in_a_row: u32,
+    pub(super) sent_in_a_row: u32,
     /// When further options may follow, if the limit of ACKs in a row is reached.
     pub(super) resume_at: Option<Nanos>,
     /// Whether the next ACK carries the DATA_FIN.
-    pub(super) says_fin: bool,
+    pub(super) sends_data_fin: bool,
     /// Whether the keys were sent, so that a DATA_FIN may follow.
-    pub(super) has_said_keys: bool,
+    pub(super) has_sent_keys: bool,
     /// Whether a RST carries MP_FASTCLOSE.
     pub(super) closes_fast: bool,
     /// The reason that a RST carries.
@@ -56,7 +56,7 @@ pub(super) struct SubflowSignals {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct InfiniteMapping {
     /// The first new byte. The mapping is sent with it.
-    pub(super) said_at: u64,
+    pub(super) sent_with: u64,
     /// The first byte that the mapping covers.
     pub(super) back_to: u64,
 }
@@ -199,7 +199,7 @@ impl SubflowContext {
     /// Queues an option, which gets an ACK of its own.
     pub(super) fn signal(&mut self, option: MptcpOption) {
         self.signals.pending.push_back(option);
-        self.ask_for_signal();
+        self.request_signal();
     }
 
     /// Queues an answer that the peer will request again if it is missing. Drops it if too many
@@ -212,12 +212,12 @@ impl SubflowContext {
 
     /// Sends the DATA_FIN with an ACK of its own.
     pub(super) fn queue_data_fin(&mut self) {
-        self.signals.says_fin = true;
+        self.signals.sends_data_fin = true;
         self.tcp.send_ack();
     }
 
-    fn ask_for_signal(&mut self) {
-        let is_free = self.signals.said_in_a_row < MAX_SIGNALS_IN_A_ROW;
+    fn request_signal(&mut self) {
+        let is_free = self.signals.sent_in_a_row < MAX_SIGNALS_IN_A_ROW;
         if is_free && !self.signals.pending.is_empty() {
             self.tcp.send_ack();
         }
@@ -226,8 +226,8 @@ impl SubflowContext {
     /// Continues with the next option after an ACK has carried one. After the largest number of
     /// duplicates in a row, the next option waits for one RTO.
     pub(super) fn keep_signalling(&mut self, now: Nanos) {
-        self.ask_for_signal();
-        if self.signals.said_in_a_row >= MAX_SIGNALS_IN_A_ROW {
+        self.request_signal();
+        if self.signals.sent_in_a_row >= MAX_SIGNALS_IN_A_ROW {
             let at = now + self.tcp.rto();
             self.signals.resume_at.get_or_insert(at);
         }
@@ -235,14 +235,14 @@ impl SubflowContext {
 
     /// Ends the row of duplicate ACKs, because the next ACK acknowledges something new.
     pub(super) fn end_signal_row(&mut self) {
-        self.signals.said_in_a_row = 0;
+        self.signals.sent_in_a_row = 0;
         self.signals.resume_at = None;
     }
 
     fn resume_signals(&mut self, now: Nanos) {
         if self.signals.resume_at.is_some_and(|at| at <= now) {
             self.end_signal_row();
-            self.ask_for_signal();
+            self.request_signal();
         }
     }
 
@@ -291,17 +291,17 @@ impl SubflowSignals {
     /// data waits, because the peer answers the data with a DSS, and ACKs then no longer carry the
     /// keys.
     pub(super) fn owes_bare_fin(&self, session: &Session) -> bool {
-        let is_said = self.says_fin && session.mode == Mode::Multipath;
-        is_said && session.fins.local_to_send() == Some(0)
+        let is_sent = self.sends_data_fin && session.mode == Mode::Multipath;
+        is_sent && session.fins.local_to_send() == Some(0)
     }
 
     /// Returns the next option for an ACK, unless too many ACKs in a row have carried one.
     pub(super) fn take_pending(&mut self) -> Option<MptcpOption> {
-        if self.said_in_a_row >= MAX_SIGNALS_IN_A_ROW {
+        if self.sent_in_a_row >= MAX_SIGNALS_IN_A_ROW {
             return None;
         }
         let signal = self.pending.pop_front()?;
-        self.said_in_a_row += 1;
+        self.sent_in_a_row += 1;
         Some(signal)
     }
 }

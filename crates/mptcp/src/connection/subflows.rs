@@ -18,7 +18,7 @@ use crate::wire::Packet;
 pub(super) struct Subflows {
     subflows: Vec<SubflowContext>,
     windows: Vec<Window>,
-    notes: Vec<Note>,
+    caches: Vec<Cache>,
     /// One view for each subflow once the scheduler was called. Empty on a connection that only
     /// receives.
     views: Vec<SubflowView>,
@@ -33,11 +33,11 @@ pub(super) struct Subflows {
 /// Cached values of a subflow, valid until it changes. They are stored together, because a
 /// [`SubflowContext`] takes many cache lines.
 #[derive(Clone, Copy, Debug)]
-struct Note {
+struct Cache {
     /// Local and remote port, which never change.
     ports: (u16, u16),
     /// Whether any of the following values was cached since the last change.
-    has_said: bool,
+    is_filled: bool,
     /// Whether the view is older than the last change.
     is_view_stale: bool,
     /// Largest receive window in bytes with which the subflow has nothing to send, if known.
@@ -65,11 +65,11 @@ impl Changed {
     }
 }
 
-impl Note {
+impl Cache {
     fn new(context: &SubflowContext) -> Self {
         Self {
             ports: (context.four.local.port(), context.four.remote.port()),
-            has_said: false,
+            is_filled: false,
             is_view_stale: true,
             rests_with: None,
             deadline: None,
@@ -77,7 +77,7 @@ impl Note {
     }
 
     fn make_stale(&mut self) {
-        self.has_said = false;
+        self.is_filled = false;
         self.is_view_stale = true;
         self.rests_with = None;
         self.deadline = None;
@@ -95,8 +95,8 @@ impl Subflows {
         // There are few subflows, and a vector would reserve room for four at once.
         self.windows.reserve_exact(1);
         self.subflows.reserve_exact(1);
-        self.notes.reserve_exact(1);
-        self.notes.push(Note::new(&context));
+        self.caches.reserve_exact(1);
+        self.caches.push(Cache::new(&context));
         self.windows.push(window);
         self.subflows.push(context);
         self.has_come = true;
@@ -105,7 +105,7 @@ impl Subflows {
 
     pub(super) fn remove(&mut self, subflow: usize) -> SubflowContext {
         self.windows.remove(subflow);
-        self.notes.remove(subflow);
+        self.caches.remove(subflow);
         self.become_others();
         self.subflows.remove(subflow)
     }
@@ -146,13 +146,13 @@ impl Subflows {
     pub(super) fn receiver_of(&self, packet: &Packet) -> Option<usize> {
         let segment = &packet.segment;
         let ports = (segment.destination_port, segment.source_port);
-        let mut notes = self.notes.iter().zip(&self.subflows);
-        notes.position(|(note, context)| note.ports == ports && context.receives(packet))
+        let mut caches = self.caches.iter().zip(&self.subflows);
+        caches.position(|(cache, context)| cache.ports == ports && context.receives(packet))
     }
 
     /// Returns all subflows for changes, with their windows.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&mut SubflowContext, &mut Window)> {
-        (0..self.notes.len()).for_each(|subflow| self.change(subflow));
+        (0..self.caches.len()).for_each(|subflow| self.change(subflow));
         self.subflows.iter_mut().zip(&mut self.windows)
     }
 
@@ -164,10 +164,10 @@ impl Subflows {
                 .map(|(context, window)| view_of(context, window))
                 .collect();
         }
-        for (subflow, (view, note)) in self.views.iter_mut().zip(&mut self.notes).enumerate() {
+        for (subflow, (view, cache)) in self.views.iter_mut().zip(&mut self.caches).enumerate() {
             let context = &self.subflows[subflow];
-            if std::mem::take(&mut note.is_view_stale) {
-                note.has_said = true;
+            if std::mem::take(&mut cache.is_view_stale) {
+                cache.is_filled = true;
                 *view = view_of(context, &self.windows[subflow]);
             }
             view.has_carried_head = reason != Reason::NewData && context.holds(head);
@@ -215,15 +215,15 @@ impl Subflows {
     /// size.
     #[inline]
     pub(super) fn rests(&self, subflow: usize, receive_window_bytes: u64) -> bool {
-        let rests_with = self.notes[subflow].rests_with;
+        let rests_with = self.caches[subflow].rests_with;
         rests_with.is_some_and(|with| receive_window_bytes <= with)
     }
 
     /// Records that a subflow has nothing to send.
     pub(super) fn record_rest(&mut self, subflow: usize) {
-        let note = &mut self.notes[subflow];
-        note.has_said = true;
-        note.rests_with = self.subflows[subflow].tcp.rests_with();
+        let cache = &mut self.caches[subflow];
+        cache.is_filled = true;
+        cache.rests_with = self.subflows[subflow].tcp.rests_with();
     }
 
     /// Returns when something is due on any subflow.
@@ -235,34 +235,34 @@ impl Subflows {
     }
 
     fn first_of_deadlines(&self) -> Option<Nanos> {
-        let subflows = self.notes.iter().zip(&self.subflows);
-        let deadlines = subflows.map(|(note, context)| note.deadline_of(context));
+        let subflows = self.caches.iter().zip(&self.subflows);
+        let deadlines = subflows.map(|(cache, context)| cache.deadline_of(context));
         deadlines.min().filter(|at| *at != NEVER)
     }
 
     /// Returns whether something is due on a subflow.
     pub(super) fn is_due(&self, subflow: usize, now: Nanos) -> bool {
-        self.notes[subflow].deadline_of(&self.subflows[subflow]) <= now
+        self.caches[subflow].deadline_of(&self.subflows[subflow]) <= now
     }
 
     /// Caches the deadlines of the subflows that changed.
     pub(super) fn record_deadlines(&mut self) {
-        let all = self.notes.iter_mut().zip(&self.subflows);
-        let note = |(note, context): (&mut Note, &SubflowContext)| {
-            note.has_said = true;
-            note.deadline = Some(note.deadline_of(context));
+        let all = self.caches.iter_mut().zip(&self.subflows);
+        let fill = |(cache, context): (&mut Cache, &SubflowContext)| {
+            cache.is_filled = true;
+            cache.deadline = Some(cache.deadline_of(context));
         };
         match std::mem::take(&mut self.changed) {
             Changed::None => return,
-            Changed::One(subflow) => all.skip(subflow).take(1).for_each(note),
-            Changed::Several => all.for_each(note),
+            Changed::One(subflow) => all.skip(subflow).take(1).for_each(fill),
+            Changed::Several => all.for_each(fill),
         }
         self.first_deadline = self.first_of_deadlines();
     }
 
     fn change(&mut self, subflow: usize) {
-        if self.notes[subflow].has_said {
-            self.notes[subflow].make_stale();
+        if self.caches[subflow].is_filled {
+            self.caches[subflow].make_stale();
             self.changed.add(subflow);
         }
     }

@@ -365,7 +365,7 @@ impl Endpoint {
         let port = found.ok_or(ConnectError::NoFreePort { local, remote })?;
         if let Some(&old) = self.by_ends.get(&ends(port)) {
             self.with(old, |connection, _| connection.end_time_wait(now));
-            self.settle(now, old);
+            self.collect_output(now, old);
         }
         Ok(port)
     }
@@ -663,23 +663,23 @@ impl Endpoint {
                 }
             }
             self.awake.pop_front();
-            self.settle(now, id);
+            self.collect_output(now, id);
         }
         None
     }
 
     /// Collects the events, timeout, ends and join requests of a connection that has nothing more
     /// to send.
-    fn settle(&mut self, now: Nanos, id: ConnectionId) {
+    fn collect_output(&mut self, now: Nanos, id: ConnectionId) {
         let Some(slot) = self.connections.get_mut(&id) else {
             return;
         };
         slot.is_awake = false;
-        let is_unheard_of = |port| {
+        let is_half_open = |port| {
             let listener = self.listeners.get(&port);
             listener.is_none_or(|listener| listener.half_open.contains(&id))
         };
-        if slot.connection.closed().is_some() && slot.accepted_at.is_some_and(is_unheard_of) {
+        if slot.connection.closed().is_some() && slot.accepted_at.is_some_and(is_half_open) {
             self.forget(id);
             return;
         }

@@ -61,12 +61,12 @@ impl AddressChanges {
         let pending = std::mem::take(&mut self.pending);
         pending
             .into_iter()
-            .filter(|&(address, up)| self.settle(address, up))
+            .filter(|&(address, up)| self.record(address, up))
             .collect()
     }
 
     /// Records the state of an address and returns whether it changed.
-    fn settle(&mut self, address: IpAddr, up: bool) -> bool {
+    fn record(&mut self, address: IpAddr, up: bool) -> bool {
         if up {
             self.down.remove(&address)
         } else {

@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn each_list_is_the_way_of_one_subflow() {
-        let commands = side(Role::Opener, "10.0.0.1,10.0.0.2-10.0.1.1").tell(Event::Established);
+        let commands = side(Role::Opener, "10.0.0.1,10.0.0.2-10.0.1.1").handle(Event::Established);
         let ways = commands.iter().map(|command| match command {
             Command::OpenSubflow { via, .. } => via.as_slice(),
             other => panic!("found {other:?}"),
@@ -195,13 +195,13 @@ mod tests {
     #[test]
     fn the_acceptor_opens_nothing_and_nothing_is_opened_twice() {
         assert_eq!(
-            side(Role::Acceptor, "10.0.0.1").tell(Event::Established),
+            side(Role::Acceptor, "10.0.0.1").handle(Event::Established),
             []
         );
         let mut side = side(Role::Opener, "10.0.0.1");
-        side.tell(Event::Established);
+        side.handle(Event::Established);
         let pair = connection(Role::Opener, 2).initial.pair();
-        assert_eq!(side.tell(Event::OpenFailed { pair }), []);
+        assert_eq!(side.handle(Event::OpenFailed { pair }), []);
         assert_eq!(side.wait(), None);
     }
 

@@ -165,7 +165,7 @@ mod tests {
     fn the_opener_fills_up_to_the_number_on_the_initial_pair() {
         let connection = connection(Role::Opener, 3);
         let mut side = side(&connection, Some(5));
-        let commands = side.tell(Event::Established);
+        let commands = side.handle(Event::Established);
         assert_eq!(opened(&commands).len(), 4);
         assert!(opened(&commands).iter().all(|(local, id, remote)| {
             (*local, *id, *remote) == (connection.initial.local.ip(), 0, connection.initial.remote)
@@ -176,14 +176,14 @@ mod tests {
     fn without_a_number_there_are_two() {
         let connection = connection(Role::Opener, 1);
         let mut side = side(&connection, None);
-        assert_eq!(opened(&side.tell(Event::Established)).len(), 1);
+        assert_eq!(opened(&side.handle(Event::Established)).len(), 1);
     }
 
     #[test]
     fn the_acceptor_opens_nothing() {
         let connection = connection(Role::Acceptor, 1);
         let mut side = side(&connection, Some(5));
-        assert_eq!(side.tell(Event::Established), []);
+        assert_eq!(side.handle(Event::Established), []);
     }
 
     #[test]
@@ -191,10 +191,10 @@ mod tests {
         let connection = connection(Role::Opener, 1);
         let pair = connection.initial.pair();
         let mut side = side(&connection, Some(3));
-        side.tell(Event::Established);
+        side.handle(Event::Established);
         for expected_ns in [100_000_000, 200_000_000] {
-            side.tell(Event::OpenFailed { pair });
-            side.tell(Event::OpenFailed { pair });
+            side.handle(Event::OpenFailed { pair });
+            side.handle(Event::OpenFailed { pair });
             assert_eq!(side.wait(), Some(expected_ns));
             assert_eq!(opened(&side.expire()).len(), 2);
         }
@@ -205,12 +205,12 @@ mod tests {
         let connection = connection(Role::Opener, 1);
         let pair = connection.initial.pair();
         let mut side = policy(&connection, Some(3), Recreation::Never);
-        assert_eq!(opened(&side.tell(Event::Established)).len(), 2);
-        side.tell(Event::SubflowClosed {
+        assert_eq!(opened(&side.handle(Event::Established)).len(), 2);
+        side.handle(Event::SubflowClosed {
             subflow: tuple(1, 40_001),
         });
         assert_eq!(side.wait(), None);
-        side.tell(Event::OpenFailed { pair });
+        side.handle(Event::OpenFailed { pair });
         assert_eq!(opened(&side.expire()).len(), 1, "that one was never tried");
     }
 
@@ -219,8 +219,8 @@ mod tests {
         let connection = connection(Role::Opener, 2);
         let local = connection.initial.local.ip();
         let mut side = side(&connection, Some(3));
-        side.tell(Event::Established);
-        assert_eq!(side.tell(Event::AddressDown(local)), []);
-        assert_eq!(side.tell(Event::AddressUp(local)), []);
+        side.handle(Event::Established);
+        assert_eq!(side.handle(Event::AddressDown(local)), []);
+        assert_eq!(side.handle(Event::AddressUp(local)), []);
     }
 }

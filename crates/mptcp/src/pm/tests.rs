@@ -57,7 +57,7 @@ impl Side {
         Self { policy, now: 0 }
     }
 
-    pub(super) fn tell(&mut self, event: Event) -> Vec<Command> {
+    pub(super) fn handle(&mut self, event: Event) -> Vec<Command> {
         let mut commands = Vec::new();
         self.policy.handle(self.now, &event, &mut commands);
         commands
@@ -101,7 +101,7 @@ fn passive_opens_and_announces_nothing() {
             Event::AddressDown(local),
             Event::AddressUp(local),
         ] {
-            assert_eq!(side.tell(event), []);
+            assert_eq!(side.handle(event), []);
         }
     }
 }
@@ -120,6 +120,6 @@ fn every_policy_makes_the_initial_subflow_a_backup_one_if_it_is_to_be() {
         let subflow = connection.initial;
         let backup = true;
         let expected = [Command::SetBackup { subflow, backup }];
-        assert_eq!(side.tell(Event::Established), expected, "{name}");
+        assert_eq!(side.handle(Event::Established), expected, "{name}");
     }
 }

@@ -72,7 +72,8 @@ impl AckPolicy {
         }
     }
 
-    pub fn ask(&mut self, due: Due) {
+    /// Requests an ACK. The more urgent of several requests counts.
+    pub fn request(&mut self, due: Due) {
         self.due = self.due.max(due);
     }
 
@@ -92,7 +93,7 @@ impl AckPolicy {
         self.quick_acks_left = self.quick_acks_left.saturating_sub(1);
         self.has_packet_end |= data.ends_packet && self.is_full_sized(bytes);
         self.largest_bytes = self.largest_bytes.max(bytes);
-        self.ask(if is_quick { Due::Now } else { Due::Delayed });
+        self.request(if is_quick { Due::Now } else { Due::Delayed });
     }
 
     /// Starts quick ACKs: acknowledges the next segments at once, as many as half the window holds,
@@ -127,7 +128,7 @@ impl AckPolicy {
     /// even number is not reduced.
     pub fn window_grew(&mut self) {
         self.quick_acks_left += self.quick_acks_left & 1;
-        self.ask(Due::Now);
+        self.request(Due::Now);
     }
 
     /// Returns whether a payload of `bytes` is at least as long as the longest that the peer has
@@ -149,7 +150,7 @@ impl AckPolicy {
         let last = self.last_challenge_at;
         if last.is_none_or(|last| now - last >= CHALLENGE_INTERVAL) {
             self.last_challenge_at = Some(now);
-            self.ask(Due::Now);
+            self.request(Due::Now);
         }
     }
 }

@@ -68,7 +68,7 @@ impl Subflow {
             arrival.is_acceptable = true;
             self.last_received_at = now;
             self.establish(now, segment, control, arrival);
-            self.acks.ask(Due::Now);
+            self.acks.request(Due::Now);
         }
     }
 
@@ -98,7 +98,7 @@ impl Subflow {
         if let Some(received) = &mut self.received {
             received.record_old(segment.seq, segment.end());
         }
-        self.acks.ask(Due::Now);
+        self.acks.request(Due::Now);
         if self.state == State::TimeWait && segment.flags.contains(Flags::FIN) {
             self.timers
                 .arm(Timer::TimeWait, now, now + self.config.time_wait);
@@ -191,10 +191,10 @@ impl Subflow {
                 };
                 self.acks.data_in_order(now, data, self.rtt.rto());
                 if !self.waits_for_reader && self.acks.owed() != Owed::Nothing {
-                    self.acks.ask(Due::Now);
+                    self.acks.request(Due::Now);
                 }
             }
-            Placed::InHole | Placed::OutOfOrder | Placed::Nowhere => self.acks.ask(Due::Now),
+            Placed::InHole | Placed::OutOfOrder | Placed::Nowhere => self.acks.request(Due::Now),
         }
         if self.acks.due == Due::Delayed && !self.timers.is_armed(Timer::DelayedAck) {
             let at = now + self.config.delayed_ack;
@@ -222,7 +222,7 @@ impl Subflow {
             return;
         }
         arrival.fin = true;
-        self.acks.ask(Due::Now);
+        self.acks.request(Due::Now);
         match self.state {
             State::Established => self.state = State::CloseWait,
             State::FinWait1 => self.state = State::Closing,

@@ -56,7 +56,7 @@ impl Subflow {
         match self.recovery.frto {
             Frto::Off => {}
             Frto::Retransmission if is_blind_duplicate => self.recovery.frto = Frto::Off,
-            Frto::Retransmission if news.advanced => self.ask_with_new_data(),
+            Frto::Retransmission if news.advanced => self.probe_with_new_data(),
             Frto::Retransmission => {}
             Frto::NewData => self.handle_answer(now, news, is_blind_duplicate, control),
         }
@@ -64,7 +64,7 @@ impl Subflow {
 
     /// Applies step 2. An acknowledgment of the whole flight does not show whether the timeout was
     /// spurious, because the retransmission may have filled a gap.
-    fn ask_with_new_data(&mut self) {
+    fn probe_with_new_data(&mut self) {
         self.recovery.frto = Frto::Off;
         if self.una.is_before(self.recovery.point) {
             self.recovery.frto = Frto::NewData;

@@ -161,7 +161,7 @@ impl Subflow {
         self.peer_window.set(segment);
         if segment.flags.contains(Flags::ACK) {
             self.establish(now, segment, control, arrival);
-            self.acks.ask(Due::Alone);
+            self.acks.request(Due::Alone);
             return;
         }
         // Both hosts have opened at the same time (section 3.5, figure 8).

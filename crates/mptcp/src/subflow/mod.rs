@@ -503,7 +503,7 @@ impl Subflow {
     /// This acknowledgment is the next segment, even if there is data to send.
     pub fn send_ack(&mut self) {
         self.rest = self.rest.without_acks();
-        self.acks.ask(Due::Alone);
+        self.acks.request(Due::Alone);
     }
 
     /// Makes an acknowledgment due at once because the receive window grew. Data that can be sent

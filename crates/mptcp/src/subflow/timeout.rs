@@ -13,7 +13,7 @@ impl Subflow {
             Timer::LossProbe => self.loss_probe_expired(now),
             Timer::Reordering => self.reordering_expired(now, control),
             Timer::Persist => self.persist_expired(),
-            Timer::DelayedAck => self.acks.ask(Due::Now),
+            Timer::DelayedAck => self.acks.request(Due::Now),
             Timer::Keepalive => self.keepalive_expired(now),
             Timer::TimeWait => self.end(CloseReason::Finished),
             Timer::Pacing => {}

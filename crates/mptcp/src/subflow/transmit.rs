@@ -144,7 +144,7 @@ impl Subflow {
     /// Makes an acknowledgment of received data due at once. Data that can be sent carries it.
     pub fn acknowledge_now(&mut self) {
         self.rest = self.rest.without_acks();
-        self.acks.ask(Due::Now);
+        self.acks.request(Due::Now);
     }
 
     /// Returns what was received in order since the last acknowledgment and may be acknowledged
@@ -530,7 +530,7 @@ impl Subflow {
         let is_syn = draft.flags.contains(Flags::SYN);
         let mut options = self.own_options(&draft, output.now);
         let total = self.options_limit(&draft);
-        options.mptcp = self.ask_options(&draft, total - options.wire_len(), output.options);
+        options.mptcp = self.poll_options(&draft, total - options.wire_len(), output.options);
         if draft.kind == SegmentKind::Ack && options.wire_len() > total {
             // An announcement with a port needs the space of the timestamps. Linux does the same
             // since 7.2 (`net.mptcp.add_addr_v6_port_drop_ts`).
@@ -583,7 +583,7 @@ impl Subflow {
         left.min(MAX_OPTIONS_LEN) / 4 * 4
     }
 
-    fn ask_options(
+    fn poll_options(
         &self,
         draft: &Draft,
         room_bytes: usize,

@@ -91,7 +91,7 @@ impl Replay {
         for recorded in &self.recording.packets {
             match recorded.sender == self.side {
                 true => self.act_as(recorded),
-                false => self.hear(recorded),
+                false => self.observe(recorded),
             }
         }
         self.run_timers(Nanos::MAX);
@@ -130,7 +130,7 @@ impl Replay {
         self.endpoint.command(id, command);
     }
 
-    fn hear(&mut self, recorded: &Recorded) {
+    fn observe(&mut self, recorded: &Recorded) {
         self.run_timers(recorded.at.saturating_sub(1));
         let before = self.sent.len();
         let packet = self.readdressed(recorded);
@@ -195,7 +195,7 @@ impl Replay {
     fn drain(&mut self, now: Nanos) {
         loop {
             while let Some(packet) = self.endpoint.poll_transmit(now) {
-                self.note_port(&packet);
+                self.record_port(&packet);
                 self.sent.push(packet);
             }
             let Some((id, event)) = self.endpoint.poll_event() else {
@@ -211,7 +211,7 @@ impl Replay {
         }
     }
 
-    fn note_port(&mut self, packet: &Packet) {
+    fn record_port(&mut self, packet: &Packet) {
         let pair = AddressPair {
             local: packet.source,
             remote: packet.destination,

@@ -206,7 +206,7 @@ fn a_priority_that_changes_before_the_first_data_waits_for_its_place() {
 
 /// Returns the addresses and IDs that the server sends, in announcements and in its answers to
 /// joins.
-fn told_ids(packet: &Packet) -> impl Iterator<Item = (IpAddr, AddressId)> {
+fn announced_ids(packet: &Packet) -> impl Iterator<Item = (IpAddr, AddressId)> {
     packet
         .segment
         .options
@@ -233,7 +233,7 @@ fn an_address_has_one_id_wherever_it_is_told() {
         pair.run_for(seconds(1));
         let told = RefCell::new(BTreeSet::new());
         pair.sent_packets(SERVER, |packet| {
-            told.borrow_mut().extend(told_ids(packet));
+            told.borrow_mut().extend(announced_ids(packet));
             false
         });
         let told = told.into_inner();

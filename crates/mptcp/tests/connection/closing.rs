@@ -17,7 +17,7 @@ fn pair() -> Pair {
     Pair::new(1, paths, &Stack::default())
 }
 
-fn says_data_fin(packet: &Packet) -> bool {
+fn has_data_fin(packet: &Packet) -> bool {
     let mut options = packet.segment.options.mptcp.iter();
     options.any(|option| matches!(option, MptcpOption::Dss(dss) if dss.data_fin()))
 }
@@ -126,7 +126,7 @@ fn a_data_fin_that_nobody_hears_backs_off_and_is_given_up() {
         pair.run_for(seconds(7200));
         let says = |path: usize| {
             let of_path = pair.log[start.1..].iter().filter(move |(_, _, packet)| {
-                packet.source == ipv4(path, CLIENT) && says_data_fin(packet)
+                packet.source == ipv4(path, CLIENT) && has_data_fin(packet)
             });
             of_path
                 .map(|(at, _, _)| (at - start.0) / MILLISECOND)
@@ -232,13 +232,13 @@ fn both_sides_can_end_at_the_same_time() {
 fn a_lost_data_fin_is_said_again() {
     let mut pair = pair();
     let drops = lose(4, |place, packet| {
-        place.from == CLIENT && says_data_fin(packet)
+        place.from == CLIENT && has_data_fin(packet)
     });
     pair.network.middleboxes.push(drops);
     pair.transfer(100_000, 0);
     pair.sides[SERVER].closes = false;
     pair.run_until(seconds(2), |pair| pair.sides[SERVER].finished_at.is_some());
-    assert!(pair.sent_packets(CLIENT, says_data_fin) > 4);
+    assert!(pair.sent_packets(CLIENT, has_data_fin) > 4);
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn a_data_fin_on_one_path_is_enough() {
     let mut pair = pair();
     pair.transfer(100_000, 0);
     let drops = lose(usize::MAX, |place, packet| {
-        place.path == 0 && says_data_fin(packet)
+        place.path == 0 && has_data_fin(packet)
     });
     pair.network.middleboxes.push(drops);
     pair.run_to_the_end(700 * MILLISECOND);

@@ -40,7 +40,7 @@ fn changes_a_byte(on_path: usize, from: Nanos) -> Middlebox {
     })
 }
 
-fn says_fail(packet: &Packet) -> bool {
+fn has_mp_fail(packet: &Packet) -> bool {
     let mut options = packet.segment.options.mptcp.iter();
     options.any(|option| matches!(option, MptcpOption::Fail { .. }))
 }
@@ -124,7 +124,7 @@ fn data_that_was_changed_on_one_of_two_paths_comes_right_on_the_other() {
         .push(changes_a_byte(1, 300 * MILLISECOND));
     pair.transfer(2_000_000, 0);
     pair.run_to_the_end(seconds(3));
-    let failed = pair.sent_packets(SERVER, says_fail);
+    let failed = pair.sent_packets(SERVER, has_mp_fail);
     assert_eq!(failed, 1, "MP_FAIL goes with the reset");
     assert!(
         pair.sides[CLIENT].has_seen(|event| matches!(event, Event::SubflowClosed { id: 1, .. }))
@@ -146,7 +146,7 @@ fn data_that_was_changed_on_the_only_path_makes_it_tcp() {
     }
     assert_eq!(pair.sides[SERVER].received, 2_000_000);
     assert!(pair.sides[SERVER].changed_bytes < 3_000, "one segment");
-    assert!(pair.sent_packets(SERVER, says_fail) > 0);
+    assert!(pair.sent_packets(SERVER, has_mp_fail) > 0);
     let infinite = pair.sent_packets(CLIENT, |packet| {
         mappings(packet).any(|mapping| mapping.len == 0)
     });
@@ -163,7 +163,7 @@ fn strict_sides_deliver_nothing_that_was_changed() {
     // The path is reset and joined again, and the data arrives unchanged.
     pair.run_to_the_end(seconds(5));
     assert!(!pair.sides[SERVER].has_seen(|event| *event == Event::FellBack));
-    assert_eq!(pair.sent_packets(SERVER, says_fail), 1);
+    assert_eq!(pair.sent_packets(SERVER, has_mp_fail), 1);
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn strict_sides_join_again_if_the_only_data_was_changed() {
     pair.transfer(300, 0);
     // The server resets the subflow before it has acknowledged anything.
     pair.run_to_the_end(seconds(5));
-    assert_eq!(pair.sent_packets(SERVER, says_fail), 1);
+    assert_eq!(pair.sent_packets(SERVER, has_mp_fail), 1);
     assert_eq!(pair.sides[SERVER].received, 300);
 }
 

@@ -107,7 +107,7 @@ fn no_message_narrows_a_path_below_what_links_take() {
 }
 
 /// Returns the client's events within a second, if the first packet meets that problem.
-fn told_of_the_syn(problem: Problem) -> Vec<Event> {
+fn events_after_error_for_syn(problem: Problem) -> Vec<Event> {
     let mut path = PathModel::new(10, 10);
     path.is_up = false;
     let mut pair = Pair::new(1, vec![path], &Stack::default());
@@ -132,7 +132,7 @@ fn told_of_the_syn(problem: Problem) -> Vec<Event> {
 
 #[test]
 fn a_syn_that_nobody_takes_ends_the_connection() {
-    let events = told_of_the_syn(Problem::Refused);
+    let events = events_after_error_for_syn(Problem::Refused);
     let is_end = |event: &Event| {
         matches!(
             event,
@@ -146,5 +146,5 @@ fn a_syn_that_nobody_takes_ends_the_connection() {
 
 #[test]
 fn a_way_that_does_not_lead_on_now_ends_nothing() {
-    assert_eq!(told_of_the_syn(Problem::Unreachable), []);
+    assert_eq!(events_after_error_for_syn(Problem::Unreachable), []);
 }

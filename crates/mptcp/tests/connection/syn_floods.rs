@@ -92,7 +92,7 @@ fn third(answer: &Packet) -> Packet {
 }
 
 /// Delivers the third packet that answers a SYN/ACK to the server.
-fn take_third(pair: &mut Pair, answer: &Packet) {
+fn deliver_third(pair: &mut Pair, answer: &Packet) {
     let endpoint = &mut pair.sides[SERVER].endpoint;
     endpoint.handle_packet(pair.now, &third(answer));
     while endpoint.poll_transmit(pair.now).is_some() {}
@@ -250,10 +250,10 @@ fn a_third_packet_for_a_full_queue_is_made_up_for_by_the_data() {
             .expect("a SYN/ACK")
     });
     for answer in &answers {
-        take_third(&mut pair, answer);
+        deliver_third(&mut pair, answer);
     }
     assert!(state(&pair).contains("connections: 1,"), "{}", state(&pair));
     assert!(pair.sides[SERVER].endpoint.accept(PORT).is_some());
-    take_third(&mut pair, &answers[1]);
+    deliver_third(&mut pair, &answers[1]);
     assert!(pair.sides[SERVER].endpoint.accept(PORT).is_some());
 }

@@ -303,7 +303,7 @@ fn a_gap_that_is_filled_opens_the_whole_window_at_once_for_the_fast_path() {
 
 /// Returns how many packets the server sends on each path when it finally reads data that arrived
 /// on the first path only.
-fn told_on_reading(change: impl FnOnce(&mut Behaviour)) -> [usize; 2] {
+fn window_updates_on_reading(change: impl FnOnce(&mut Behaviour)) -> [usize; 2] {
     let mut stack = stack(4 << 20, 100_000);
     change(&mut stack.config.behaviour);
     let mut pair = Pair::new(1, two_paths(), &stack);
@@ -329,10 +329,10 @@ fn told_on_reading(change: impl FnOnce(&mut Behaviour)) -> [usize; 2] {
 
 #[test]
 fn a_window_that_opens_is_told_where_half_of_it_was_known() {
-    let where_it_came = told_on_reading(|_| {});
-    assert_eq!(where_it_came.map(|told| told > 0), [true, false]);
-    let on_all = told_on_reading(|behaviour| behaviour.tells_doubled_window = false);
-    assert_eq!(on_all.map(|told| told > 0), [true, true]);
+    let where_it_came = window_updates_on_reading(|_| {});
+    assert_eq!(where_it_came.map(|packets| packets > 0), [true, false]);
+    let on_all = window_updates_on_reading(|behaviour| behaviour.tells_doubled_window = false);
+    assert_eq!(on_all.map(|packets| packets > 0), [true, true]);
 }
 
 #[test]

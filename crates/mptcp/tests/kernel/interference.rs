@@ -160,7 +160,7 @@ struct Failure {
 
 impl Failure {
     /// Records the MP_FAIL options of a packet.
-    fn hear(&mut self, place: Place, packet: &Packet) {
+    fn observe(&mut self, place: Place, packet: &Packet) {
         for option in &packet.segment.options.mptcp {
             if let MptcpOption::Fail { data_seq } = *option {
                 let is_reset = packet.segment.flags.contains(Flags::RST);
@@ -205,7 +205,7 @@ fn change_a_byte(from: End, path: usize) -> (Middlebox, Rc<RefCell<Failure>>) {
     let seen = Rc::clone(&failure);
     let middlebox = rewrite(move |place, packet| {
         let mut failure = failure.borrow_mut();
-        failure.hear(place, packet);
+        failure.observe(place, packet);
         let is_data = packet.segment.payload.len() > 100;
         let is_here = place.from == from as usize && place.path == path;
         passed += usize::from(is_data && is_here);

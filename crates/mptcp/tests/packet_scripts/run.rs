@@ -79,7 +79,7 @@ impl Run {
             Action::Call(call) => self.call(call),
             Action::Command(command) => self.host.command(self.now, command),
             Action::Packet(text) => self.inject(text),
-            Action::Error(text) => self.tell_of_error(text),
+            Action::Error(text) => self.deliver_error(text),
         }?;
         self.collect();
         Ok(())
@@ -134,7 +134,7 @@ impl Run {
     }
 
     /// Delivers an ICMP error about a packet of the last subflow.
-    fn tell_of_error(&mut self, text: &ErrorText) -> Result<(), String> {
+    fn deliver_error(&mut self, text: &ErrorText) -> Result<(), String> {
         let [ours, peers] = self.ends.map_or_else(|| self.initial_ends(), Ok)?;
         let flow = self.flows.get(&[ours, peers]).ok_or("nothing was sent")?;
         let [our_port, peers_port] = flow.ports;

@@ -182,7 +182,7 @@ impl Tcp {
         self.unread = self.unread.saturating_sub(bytes);
     }
 
-    fn take_data(&mut self) {
+    fn read_data(&mut self) {
         let Some(subflow) = &mut self.subflow else {
             return;
         };
@@ -213,7 +213,7 @@ impl Endpoint for Tcp {
         let mut control = Control::new(&mut self.cc, windows, 0);
         let arrival = subflow.handle_segment(now, segment, ecn, &mut control);
         self.arrivals.push(arrival);
-        self.take_data();
+        self.read_data();
     }
 
     fn handle_timeout(&mut self, now: Nanos) {

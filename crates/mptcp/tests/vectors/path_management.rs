@@ -64,7 +64,7 @@ fn policy(name: &str, connection: &Connection, parameters: &Parameters) -> Box<d
     by_name(name).expect("it is registered")(connection, parameters)
 }
 
-fn tell(policy: &mut dyn PathManager, event: &Event) -> Vec<Command> {
+fn handle(policy: &mut dyn PathManager, event: &Event) -> Vec<Command> {
     let mut commands = Vec::new();
     policy.handle(0, event, &mut commands);
     commands
@@ -97,7 +97,7 @@ fn full_mesh(inputs: &Inputs) -> Result<Value, String> {
     connection.initial.local.set_ip(address(&initial[0])?);
     connection.initial.remote.set_ip(address(&initial[1])?);
     let mut policy = policy("full_mesh", &connection, &Parameters::default());
-    let extra = opened(&tell(&mut *policy, &Event::Established));
+    let extra = opened(&handle(&mut *policy, &Event::Established));
     Ok(json!({"total_subflows": 1 + extra.len(), "extra": extra}))
 }
 
@@ -107,7 +107,7 @@ fn n_diff_ports(inputs: &Inputs) -> Result<Value, String> {
         ..Parameters::default()
     };
     let mut policy = policy("n_diff_ports", &connection(Vec::new()), &parameters);
-    let extra = tell(&mut *policy, &Event::Established).len();
+    let extra = handle(&mut *policy, &Event::Established).len();
     Ok(json!({"extra": extra, "total_subflows": 1 + extra}))
 }
 
@@ -119,7 +119,7 @@ fn binder(inputs: &Inputs) -> Result<Value, String> {
         ..Parameters::default()
     };
     let mut policy = policy("binder", &connection(Vec::new()), &parameters);
-    let commands = tell(&mut *policy, &Event::Established);
+    let commands = handle(&mut *policy, &Event::Established);
     let lists = commands.iter().filter_map(|command| match command {
         Command::OpenSubflow { via, .. } => Some(via.clone()),
         _ => None,
@@ -170,10 +170,10 @@ fn mainline(inputs: &Inputs) -> Result<Value, String> {
     };
     let announced: Vec<String> = inputs.get("server_announces")?;
     let mut policy = policy("kernel_endpoints", &connection(Vec::new()), &parameters);
-    let mut extra = opened(&tell(&mut *policy, &Event::Established));
+    let mut extra = opened(&handle(&mut *policy, &Event::Established));
     for (id, announced) in (1..).zip(&announced) {
         let (address, port) = (address(announced)?, None);
-        extra.extend(opened(&tell(
+        extra.extend(opened(&handle(
             &mut *policy,
             &Event::Announced { id, address, port },
         )));

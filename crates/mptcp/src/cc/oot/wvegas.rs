@@ -226,7 +226,7 @@ impl Flow {
         }
     }
 
-    fn take(&mut self, decision: &Decision) {
+    fn adopt(&mut self, decision: &Decision) {
         self.rate = decision.rate.unwrap_or(self.rate);
         self.weight = decision.after.weight;
         self.alpha_packets = decision.after.alpha_packets;
@@ -268,7 +268,7 @@ impl Wvegas {
             flow.counter.reno(context, acked);
         } else {
             let decision = decide(&flow.round_end(context, other_rates), &self.parameters);
-            flow.take(&decision);
+            flow.adopt(&decision);
             apply(context, acked, &decision);
         }
         flow.forget_samples();

@@ -73,23 +73,23 @@ fn what_no_route_leads_to_takes_no_place() {
     };
     let policy = KernelEndpoints::new(&connection(Role::Opener, 4), &parameters);
     let mut side = Side::new(Box::new(policy));
-    assert!(side.tell(Event::Established).is_empty());
+    assert!(side.handle(Event::Established).is_empty());
     let expected = [(local(3), 2, remote_of(3))];
-    assert_eq!(opened(&side.tell(announced(3))), expected);
+    assert_eq!(opened(&side.handle(announced(3))), expected);
 }
 
 #[test]
 fn an_address_of_the_other_family_is_not_connected_to_and_takes_no_place() {
     let mut side = side(Role::Opener, &[endpoint(2, EndpointFlags::SUBFLOW)], 2);
-    side.tell(Event::Established);
+    side.handle(Event::Established);
     let of_ipv6 = Event::Announced {
         id: 9,
         address: "2001:db8::c1a0".parse().unwrap(),
         port: None,
     };
-    assert_eq!(side.tell(of_ipv6), []);
+    assert_eq!(side.handle(of_ipv6), []);
     assert_eq!(
-        opened(&side.tell(announced(3))),
+        opened(&side.handle(announced(3))),
         [(local(3), 2, remote_of(3))]
     );
 }
@@ -97,10 +97,10 @@ fn an_address_of_the_other_family_is_not_connected_to_and_takes_no_place() {
 #[test]
 fn without_endpoints_the_opener_connects_to_the_initial_address_and_the_acceptor_announces() {
     let policy = |role| KernelEndpoints::new(&meshed(role, 3), &Parameters::default());
-    let commands = Side::new(Box::new(policy(Role::Opener))).tell(Event::Established);
+    let commands = Side::new(Box::new(policy(Role::Opener))).handle(Event::Established);
     let expected = [(local(2), 1, remote_of(1)), (local(3), 2, remote_of(1))];
     assert_eq!(opened(&commands), expected);
-    let commands = Side::new(Box::new(policy(Role::Acceptor))).tell(Event::Established);
+    let commands = Side::new(Box::new(policy(Role::Acceptor))).handle(Event::Established);
     let announce = |id, link| Command::Announce {
         id,
         address: local(link),
@@ -112,18 +112,18 @@ fn without_endpoints_the_opener_connects_to_the_initial_address_and_the_acceptor
 #[test]
 fn an_announced_address_is_connected_to_from_where_routing_says() {
     let mut side = side(Role::Opener, &[endpoint(2, EndpointFlags::SUBFLOW)], 8);
-    side.tell(Event::Established);
+    side.handle(Event::Established);
     assert_eq!(
-        opened(&side.tell(announced(2))),
+        opened(&side.handle(announced(2))),
         [(local(2), 1, remote_of(2))]
     );
     assert_eq!(
-        opened(&side.tell(announced(3))),
+        opened(&side.handle(announced(3))),
         [(local(3), 2, remote_of(3))]
     );
-    assert_eq!(side.tell(announced(3)), [], "its subflow is opening");
-    side.tell(established(3));
-    assert_eq!(side.tell(announced(3)), [], "it has a subflow");
+    assert_eq!(side.handle(announced(3)), [], "its subflow is opening");
+    side.handle(established(3));
+    assert_eq!(side.handle(announced(3)), [], "it has a subflow");
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn an_endpoint_with_a_port_is_announced_with_it_at_the_initial_address_too() {
 #[test]
 fn a_known_address_that_is_announced_with_another_port_is_joined_there_once() {
     let mut side = side(Role::Opener, &[], 8);
-    side.tell(Event::Established);
+    side.handle(Event::Established);
     let SocketAddr::V4(mut remote) = remote_of(1) else {
         panic!("these are IPv4 addresses");
     };
@@ -165,11 +165,11 @@ fn a_known_address_that_is_announced_with_another_port_is_joined_there_once() {
         address: remote_of(1).ip(),
         port: Some(port),
     };
-    assert_eq!(side.tell(announced(remote.port())), []);
+    assert_eq!(side.handle(announced(remote.port())), []);
     remote.set_port(7000);
     let expected = [(local(1), 0, remote.into())];
-    assert_eq!(opened(&side.tell(announced(7000))), expected);
-    assert_eq!(side.tell(announced(7000)), [], "its subflow is opening");
+    assert_eq!(opened(&side.handle(announced(7000))), expected);
+    assert_eq!(side.handle(announced(7000)), [], "its subflow is opening");
 }
 
 #[test]
@@ -177,27 +177,27 @@ fn what_failed_makes_room_for_the_next_endpoint_and_is_not_tried_again() {
     let endpoints = [2, 3].map(|link| endpoint(link, EndpointFlags::SUBFLOW));
     let mut side = side(Role::Opener, &endpoints, 1);
     assert_eq!(
-        opened(&side.tell(Event::Established)),
+        opened(&side.handle(Event::Established)),
         [(local(2), 1, remote_of(1))]
     );
     let pair = tuple(2, 0).pair();
     let failed = Event::OpenFailed { pair };
     assert_eq!(
-        opened(&side.tell(failed.clone())),
+        opened(&side.handle(failed.clone())),
         [(local(3), 2, remote_of(1))]
     );
-    assert_eq!(side.tell(failed), []);
+    assert_eq!(side.handle(failed), []);
 }
 
 #[test]
 fn addresses_that_come_and_go_change_nothing() {
     let mut side = side(Role::Opener, &[endpoint(2, EndpointFlags::SUBFLOW)], 8);
-    side.tell(Event::Established);
-    side.tell(established(2));
-    assert_eq!(side.tell(Event::AddressDown(local(2))), []);
+    side.handle(Event::Established);
+    side.handle(established(2));
+    assert_eq!(side.handle(Event::AddressDown(local(2))), []);
     let subflow = tuple(2, 40_000);
-    assert_eq!(side.tell(Event::SubflowClosed { subflow }), []);
-    assert_eq!(side.tell(Event::AddressUp(local(2))), []);
+    assert_eq!(side.handle(Event::SubflowClosed { subflow }), []);
+    assert_eq!(side.handle(Event::AddressUp(local(2))), []);
 }
 
 #[test]
@@ -206,27 +206,27 @@ fn meshed_endpoints_connect_to_all_that_is_announced() {
     let endpoints = [1, 2].map(|link| endpoint(link, flags));
     let mut side = side(Role::Opener, &endpoints, 8);
     assert_eq!(
-        opened(&side.tell(Event::Established)),
+        opened(&side.handle(Event::Established)),
         [(local(2), 2, remote_of(1))]
     );
     let expected = [(local(1), 0, remote_of(2)), (local(2), 2, remote_of(2))];
-    assert_eq!(opened(&side.tell(announced(2))), expected);
+    assert_eq!(opened(&side.handle(announced(2))), expected);
 }
 
 #[test]
 fn each_laminar_endpoint_serves_one_announced_address() {
     let endpoints = [2, 3].map(|link| endpoint(link, EndpointFlags::LAMINAR));
     let mut side = side(Role::Opener, &endpoints, 8);
-    assert_eq!(side.tell(Event::Established), []);
+    assert_eq!(side.handle(Event::Established), []);
     assert_eq!(
-        opened(&side.tell(announced(5))),
+        opened(&side.handle(announced(5))),
         [(local(2), 1, remote_of(5))]
     );
     assert_eq!(
-        opened(&side.tell(announced(6))),
+        opened(&side.handle(announced(6))),
         [(local(3), 2, remote_of(6))]
     );
-    assert_eq!(side.tell(announced(7)), []);
+    assert_eq!(side.handle(announced(7)), []);
 }
 
 #[test]
@@ -241,21 +241,21 @@ fn a_removed_address_makes_room_for_another_one() {
     };
     let policy = KernelEndpoints::new(&meshed(Role::Opener, 8), &parameters);
     let mut side = Side::new(Box::new(policy));
-    side.tell(Event::Established);
-    assert_eq!(opened(&side.tell(announced(2))).len(), 1);
-    assert_eq!(side.tell(announced(3)), []);
-    side.tell(Event::Removed { id: 2 });
-    assert_eq!(opened(&side.tell(announced(3))).len(), 1);
+    side.handle(Event::Established);
+    assert_eq!(opened(&side.handle(announced(2))).len(), 1);
+    assert_eq!(side.handle(announced(3)), []);
+    side.handle(Event::Removed { id: 2 });
+    assert_eq!(opened(&side.handle(announced(3))).len(), 1);
 }
 
 #[test]
 fn the_acceptor_closes_what_is_beyond_its_limit() {
     let mut side = side(Role::Acceptor, &[], 1);
-    side.tell(Event::Established);
-    assert_eq!(side.tell(established(2)), []);
+    side.handle(Event::Established);
+    assert_eq!(side.handle(established(2)), []);
     let subflow = tuple(3, 40_000);
     assert_eq!(
-        side.tell(established(3)),
+        side.handle(established(3)),
         [Command::CloseSubflow { subflow }]
     );
 }
@@ -264,7 +264,7 @@ fn the_acceptor_closes_what_is_beyond_its_limit() {
 fn backup_endpoints_have_backup_subflows_also_the_initial_one() {
     let flags = EndpointFlags::SUBFLOW | EndpointFlags::BACKUP;
     let endpoints = [1, 2].map(|link| endpoint(link, flags));
-    let commands = side(Role::Opener, &endpoints, 8).tell(Event::Established);
+    let commands = side(Role::Opener, &endpoints, 8).handle(Event::Established);
     let (subflow, backup) = (tuple(1, 40_000), true);
     assert_eq!(commands[0], Command::SetBackup { subflow, backup });
     assert!(matches!(
