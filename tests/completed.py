@@ -22,8 +22,8 @@ def completed(stated: Mapping[str, Any]) -> Json:
     usual: Json = {
         **{"schema": SCHEMA, "name": "test", "title": None, "description": None, "profiles": [], "parameters": {}},
         **{"duration_ns": 1_000_000_000, "vary": {}, "hosts": [], "nodes": [], "interfaces": [], "subnets": []},
-        **{"media": [], "links": [], "access": [], "middleboxes": [], "control": None, "flows": [], "events": [], "measure": {}},
-        **{"expect": [], "user_code": [], "origins": {}},
+        **{"media": [], "links": [], "access": [], "middleboxes": [], "control": None, "flows": []},
+        **{"events": [], "measure": {}, "expect": [], "user_code": [], "origins": {}},
     }
     whole = usual | stated
     vary = {"start_ns": 0, "rtt_ppm": 0, "events_ppm": 0}
