@@ -1,5 +1,7 @@
-"""Versions of the resolved form. Version 3 has access networks and the control of switches, which version 2 has not. In version 1, keys
-with a usual value were absent and behaviours had fewer values.
+"""Versions of the resolved form.
+
+Version 3 has access networks and the control of switches, which version 2 has not. In version 1, keys with a usual
+value were absent and behaviours had fewer values.
 
 Bundles of earlier versions are read, and count as done for the same experiment today, because digests are those of the
 earliest version that can express an experiment.

@@ -746,6 +746,53 @@ class Vary(TypedDict):
     """Each flow starts later by a draw from [0, `start_ns`)."""
 
 
+class WifiStation(TypedDict):
+    """A station of a Wi-Fi network."""
+
+    link: str
+    """Id of the link between the station and the access point."""
+
+    uplink: HopDirection
+    """The direction from the station to the access point."""
+
+
+class AccessWifi(TypedDict):
+    """The air of a Wi-Fi network."""
+
+    kind: Literal["wifi"]
+    medium: str
+    """Id of the medium."""
+
+    stations: list[WifiStation]
+    """The stations, one for each link on the medium, in the order of the links."""
+
+
+class AccessCellular(TypedDict):
+    """The radio link of one cellular device."""
+
+    kind: Literal["cellular"]
+    link: str
+    """Id of the link between the device and the network."""
+
+    uplink: HopDirection
+    """The direction from the device to the network."""
+
+
+class AccessLeo(TypedDict):
+    """The link of one dish to satellites in low Earth orbit."""
+
+    kind: Literal["leo"]
+    link: str
+    """Id of the link between the dish and the network."""
+
+    uplink: HopDirection
+    """The direction from the dish to the network."""
+
+
+Access: TypeAlias = AccessWifi | AccessCellular | AccessLeo
+"""An access network."""
+
+
 class ActionLinkDown(TypedDict):
     """Takes a link out of service."""
 
@@ -1192,6 +1239,9 @@ Flow = TypedDict(
 
 class Experiment(TypedDict):
     """A resolved experiment."""
+
+    access: list[Access]
+    """The access networks that carry packets of links in place of serializers."""
 
     control: Control | None
     """How switches of kind `openflow` are controlled. `None` if there are none."""
