@@ -2,7 +2,7 @@
 VENV    := .venv
 BIN     := $(VENV)/bin
 RUST    := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.lock $(wildcard bpf/objects/*.o)
-PYTHON_FILES := python tests benches examples crates/mptcp/tests/kernel fuzz scripts/check-dependencies scripts/site.py
+PYTHON_FILES := python tests benches examples crates/mptcp/tests/kernel fuzz scripts/check-dependencies scripts/site.py scripts/synthetic_traces.py
 
 # The kernel back-end can load congestion controls in eBPF where the tools are that its C libraries need.
 EBPF := $(if $(shell scripts/prepare --ebpf && echo found),realtime/ebpf mptcplab-python/ebpf)

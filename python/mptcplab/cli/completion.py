@@ -36,14 +36,26 @@ def specs(incomplete: str) -> list[str]:
 
 
 def _descriptions(incomplete: str) -> Iterator[str]:
+    return (name for name in _files(incomplete) if name.endswith(("/", *DESCRIPTIONS)))
+
+
+def _files(incomplete: str) -> Iterator[str]:
+    """Yields the files and directories, the latter with a slash at the end, in the directory that is typed."""
     folder = incomplete.rpartition("/")[0]
     place = Path(f"{folder}/" if incomplete.startswith("/") or folder else ".").expanduser()
     for path in sorted(place.iterdir()) if place.is_dir() else ():
         shown = f"{folder}/{path.name}" if "/" in incomplete else path.name
-        if path.suffix in DESCRIPTIONS:
+        if not path.is_dir():
             yield shown
-        elif path.is_dir() and not path.name.startswith("."):
+        elif not path.name.startswith("."):
             yield f"{shown}/"
+
+
+def traces(incomplete: str) -> list[str]:
+    """Returns the names of synthetic and measured traces, and files."""
+    from mptcplab.traces import library
+
+    return [name for name in [*library.names(), *_files(incomplete)] if name.startswith(incomplete)]
 
 
 def backends(incomplete: str) -> list[str]:

@@ -1,0 +1,232 @@
+"""``mptcplab traces``: lists, shows and converts traces of links."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mptcplab.cli import completion
+from mptcplab.cli.options import As_json, Export, Format
+from mptcplab.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mptcplab.plots import Exporter
+    from mptcplab.traces.library import Found
+    from mptcplab.traces.statistics import Statistics
+
+EXAMPLE = "Example: mptcplab traces convert lte-driving lte-driving.down"
+MISSING = "-"
+
+
+class Action(StrEnum):
+    """Action of the command."""
+
+    list = "list"
+    show = "show"
+    convert = "convert"
+
+
+#: How many names each action takes, and what they are.
+NAMES = {
+    Action.list: (range(2), "[FOLDER]"),
+    Action.show: (range(1, 2), "TRACE"),
+    Action.convert: (range(2, 3), "TRACE FILE"),
+}
+
+
+def command(
+    action: Annotated[Action, typer.Argument(help="What to do.")],
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="list: a folder; show: a trace; convert: a trace and the file to write.",
+            autocompletion=completion.traces,
+        ),
+    ] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(help="A column of a CSV file and its unit; may be given again.", metavar="rate=DL_bitrate kbit"),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(help="Format to write; default by the file.", metavar="csv|mahimahi|rates|intervals|cellreplay"),
+    ] = None,
+    every: Annotated[str, typer.Option(help="Interval of rates that are made of opportunities.")] = "100ms",
+    source: Annotated[str | None, typer.Option(help="Where the trace is from, if no file says so.")] = None,
+    licence: Annotated[str | None, typer.Option(help="Its licence, if no file says so.")] = None,
+    export: Export = None,
+    forms: Format = None,
+    as_json: As_json = False,
+) -> None:
+    """List traces of links, show one as numbers and pictures, or convert it to another format.
+
+    A trace is a file, a synthetic trace of mptcplab, or the name of one in the folder MPTCPLAB_TRACES.
+    """
+    given = names or []
+    allowed, form = NAMES[action]
+    if len(given) not in allowed:
+        raise UsageError(f"traces {action}: found {len(given)} names; allowed: {form}")
+    if action is Action.list:
+        _list(given, as_json=as_json)
+        return
+    found = _found(given[0], _columns(columns or []))
+    if action is Action.show:
+        _show(found, export, forms, as_json=as_json)
+    else:
+        _convert(found, Path(given[1]), to, every, (source, licence), as_json=as_json)
+
+
+def _columns(given: list[str]) -> dict[str, str]:
+    """Returns the columns of `--columns rate=NAME UNIT`."""
+    pairs = [one.partition("=") for one in given]
+    for kind, equals, name in pairs:
+        if not (kind and equals and name):
+            raise UsageError(
+                f"--columns {kind}{equals}: found no name; allowed: KIND=NAME UNIT, as in rate=DL_bitrate kbit"
+            )
+    return {kind.strip(): name.strip() for kind, _, name in pairs}
+
+
+def _found(name: str, columns: Mapping[str, str]) -> Found:
+    from mptcplab.traces import library
+
+    path = library.resolved(name)
+    trace, kind = library.load(path, columns)
+    return library.Found(name, path, kind, trace)
+
+
+def _list(given: list[str], *, as_json: bool) -> None:
+    from mptcplab.cli.output import print_json, print_remark, print_table
+    from mptcplab.traces import library
+    from mptcplab.traces.statistics import statistics
+
+    place = Path(given[0]).expanduser() if given else None
+    if place is not None and not place.is_dir():
+        raise UsageError(f"{place}: there is no such folder; allowed: a folder with traces")
+    rows = [(one, statistics(one.trace)) for one in library.all_traces(place)]
+    if as_json:
+        print_json({"schema": "mptcplab/traces/1", "traces": [_document(one, numbers) for one, numbers in rows]})
+        return
+    from rich.markup import escape
+
+    cells = [
+        [
+            escape(one.name),
+            one.kind,
+            f"{numbers.length_s:.0f}",
+            _rate(numbers.mean_rate_bps),
+            escape(one.trace.origin.licence or MISSING),
+            escape(one.trace.origin.source or MISSING),
+        ]
+        for one, numbers in rows
+    ]
+    print_table(["trace", "format", "length (s)", "mean (Mbit/s)", "licence", "source"], cells, right=[2, 3])
+    if place is None and library.folder() is None:
+        print_remark(f"{library.VARIABLE}=FOLDER mptcplab traces list also shows measured traces of that folder")
+
+
+def _document(one: Found, numbers: Statistics) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    origin = one.trace.origin
+    return {
+        "name": one.name,
+        "file": str(one.path),
+        "format": one.kind,
+        **asdict(numbers),
+        "source": origin.source,
+        "licence": origin.licence,
+    }
+
+
+def _rate(rate_bps: float | None) -> str:
+    return MISSING if rate_bps is None else f"{rate_bps / 1e6:.3g}"
+
+
+def _show(found: Found, export: Path | None, forms: str | None, *, as_json: bool) -> None:
+    from mptcplab.cli.exporting import exporter_of
+    from mptcplab.cli.output import print_json, print_outline, print_remark
+    from mptcplab.traces.statistics import statistics
+
+    exporter = exporter_of(export, forms, None, None)
+    written = _pictures(found, exporter) if exporter is not None else []
+    numbers = statistics(found.trace)
+    if as_json:
+        document = {"schema": "mptcplab/trace/1", **_document(found, numbers)}
+        print_json({**document, "pictures": [str(path) for path in written]})
+        return
+    print_outline(_outline(found, numbers))
+    for path in written:
+        print_remark(f"wrote {path}")
+    if not written:
+        print_remark("--export DIR draws it")
+
+
+def _outline(found: Found, numbers: Statistics) -> list[tuple[str, str]]:
+    from rich.markup import escape
+
+    origin = found.trace.origin
+    rows = [
+        ("trace", f"{escape(found.name)}, {numbers.length_s:.6g} s, format {found.kind}"),
+        ("source", escape(origin.source or MISSING)),
+        ("licence", escape(origin.licence or MISSING)),
+    ]
+    if numbers.rate_bps is not None:
+        rows.append(
+            (
+                "rate",
+                f"mean {_rate(numbers.mean_rate_bps)} Mbit/s; in 100 ms {_quantiles(numbers.rate_bps, 1e-6, 'Mbit/s')}",
+            )
+        )
+    if numbers.longest_outage_s is not None:
+        rows.append(("outage", f"longest {numbers.longest_outage_s:.3g} s"))
+    if numbers.delay_s is not None:
+        rows.append(("delay", f"one way {_quantiles(numbers.delay_s, 1e3, 'ms')}"))
+    if numbers.mean_loss is not None:
+        rows.append(("loss", f"mean {100 * numbers.mean_loss:.3g} %"))
+    return rows
+
+
+def _quantiles(values: Mapping[str, float], factor: float, unit: str) -> str:
+    return ", ".join(f"{name} {value * factor:.3g}" for name, value in values.items()) + f" {unit}"
+
+
+def _pictures(found: Found, exporter: Exporter) -> list[Path]:
+    from mptcplab.plots.trace import drawing_of
+
+    return exporter.write([drawing_of(found.path.name, found.trace)])
+
+
+def _convert(
+    found: Found, output: Path, to: str | None, every: str, origin: tuple[str | None, str | None], *, as_json: bool
+) -> None:
+    from dataclasses import replace
+
+    from mptcplab.cli.output import print_json, print_line, print_note, write_text
+    from mptcplab.traces.conversion import convert, format_for
+    from mptcplab.traces.model import Origin
+    from mptcplab.units import Duration, QuantityError
+
+    try:
+        every_ns = int(Duration(every))
+    except QuantityError as error:
+        raise UsageError(f"--every {every}: {error}") from None
+    if every_ns < 1_000_000:
+        raise UsageError(f"--every {every}: is too short; allowed: at least 1ms")
+    known = found.trace.origin
+    trace = replace(found.trace, origin=Origin(known.source or origin[0], known.licence or origin[1]))
+    converted = convert(trace, output, format_for(output, to), every_ns)
+    for path, text in converted.contents.items():
+        write_text(path, text)
+    files = [str(path) for path in converted.contents]
+    if as_json:
+        print_json({"schema": "mptcplab/converted-trace/1", "files": files, "left_out": list(converted.left_out)})
+        return
+    print_line(f"wrote {', '.join(files)}")
+    if converted.left_out:
+        print_note(f"left out, because the format has none: {', '.join(converted.left_out)}")

@@ -1,0 +1,54 @@
+"""Delivery opportunities as mahimahi records them: a line for each 1500 bytes, with its millisecond."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mptcplab.traces.model import Trace, evenly
+from mptcplab.traces.text import Text
+
+SUMMARY = "one whole number a line, the millisecond of an opportunity for 1500 bytes"
+MOST_OPPORTUNITIES = 5_000_000
+_NS = 1_000_000
+
+
+def fits(text: Text) -> bool:
+    """Returns whether the first line is one number or word."""
+    return len(text.rows[0].text.split()) == 1 and "," not in text.rows[0].text
+
+
+def parse(text: Text, _columns: Mapping[str, str]) -> Trace:
+    """Returns the trace. The last opportunity ends the period."""
+    if len(text.rows) > MOST_OPPORTUNITIES:
+        raise text.wrong(f"has {len(text.rows)} opportunities", f"at most {MOST_OPPORTUNITIES}")
+    times: list[int] = []
+    for row in text.rows:
+        if not (row.text.isascii() and row.text.isdigit() and len(row.text) < 10):
+            raise row.wrong(f"found '{row.text[:20]}'", "a whole number of milliseconds")
+        times.append(int(row.text))
+        if len(times) > 1 and times[-1] < times[-2]:
+            raise row.wrong(f"{times[-1]} ms comes after {times[-2]} ms", "ascending milliseconds")
+    if times[-1] == 0:
+        raise text.rows[-1].wrong("the trace ends at 0 ms", "a last millisecond above 0")
+    return of_milliseconds(times)
+
+
+def of_milliseconds(times: list[int]) -> Trace:
+    """Returns the trace of ascending milliseconds, of which the last is the period."""
+    period = times[-1] * _NS
+    # The opportunity at the end of the period is at the start of the next period.
+    return Trace(period, tuple(sorted(time * _NS % period for time in times)))
+
+
+def milliseconds(trace: Trace) -> list[int]:
+    """Returns the opportunities of a trace with a capacity as milliseconds from 1, the last of which is the period."""
+    period = -(-trace.period_ns // _NS)
+    instants = trace.opportunities_ns or evenly(trace)
+    found = [-(-instant // _NS) or period for instant in instants]
+    # The last line is the period, so a trace that ends with an outage needs an opportunity there.
+    return sorted(found) if period in found else [*sorted(found), period]
+
+
+def write(trace: Trace, _every_ns: int) -> dict[str, str]:
+    """Returns the content of the file."""
+    return {"": "".join(f"{time}\n" for time in milliseconds(trace))}

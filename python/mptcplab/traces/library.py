@@ -1,0 +1,152 @@
+"""Finds traces by name: measured ones in the folder that `MPTCPLAB_TRACES` names, synthetic ones in mptcplab."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+
+from mptcplab.errors import SpecError
+from mptcplab.traces import formats, origins
+from mptcplab.traces.model import Origin, Trace
+
+VARIABLE = "MPTCPLAB_TRACES"
+SYNTHETIC = Path(__file__).parent / "synthetic"
+_ENDING = ".csv"
+
+
+class UnknownTrace(SpecError):
+    """No trace has this name."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A trace: its name, its file, the name of its format, and itself."""
+
+    name: str
+    path: Path
+    kind: str
+    trace: Trace
+
+
+def folder() -> Path | None:
+    """Returns the folder with measured traces; None if the variable names none."""
+    named = os.environ.get(VARIABLE)
+    return Path(named).expanduser() if named else None
+
+
+def measured(name: str) -> Path:
+    """Returns the file of a measured trace. Raises UnknownTrace if there is none."""
+    place = folder()
+    if place is None:
+        raise UnknownTrace(
+            f"measured trace {name}: {VARIABLE} names no folder", allowed=f"{VARIABLE}=FOLDER, with measured traces"
+        )
+    parts = PurePosixPath(name).parts
+    if name.startswith("/") or ".." in parts:
+        raise UnknownTrace(f"measured trace {name} is outside of {place}", allowed="a name below that folder")
+    path = place.joinpath(*parts)
+    if not path.is_file():
+        known = [str(other.relative_to(place)) for other in _files(place)]
+        raise UnknownTrace(f"there is no measured trace {name}{_hint(name, known)}", allowed=f"a file in {place}")
+    return path
+
+
+def synthetic(name: str) -> Path:
+    """Returns the file of a synthetic trace. Raises UnknownTrace if there is none."""
+    known = synthetic_names()
+    if name not in known:
+        raise UnknownTrace(f"there is no synthetic trace '{name}'{_hint(name, known)}", allowed=", ".join(known))
+    return SYNTHETIC / f"{name}{_ENDING}"
+
+
+def synthetic_names() -> list[str]:
+    """Returns the names of the synthetic traces."""
+    return sorted(path.stem for path in SYNTHETIC.glob(f"*{_ENDING}"))
+
+
+def names() -> list[str]:
+    """Returns the names of the synthetic traces, and of all files in the folder with measured ones."""
+    place = folder()
+    measured_names = [str(path.relative_to(place)) for path in _files(place)] if place is not None else []
+    return [*synthetic_names(), *measured_names]
+
+
+def resolved(name: str) -> Path:
+    """Returns the file that a command line names: a file, a synthetic trace or a measured one."""
+    if name in synthetic_names():
+        return synthetic(name)
+    path = Path(name).expanduser()
+    if path.is_file() or folder() is None or path.is_absolute():
+        return path
+    return measured(name)
+
+
+def load(path: Path, columns: Mapping[str, str] | None = None) -> tuple[Trace, str]:
+    """Reads a trace, and returns it with the name of its format. `columns` names those of a CSV file.
+
+    Raises SpecError if the file, or the file beside it with its origin, is wrong.
+    """
+    said = origins.beside(path)
+    named = dict(columns) if columns else said.columns
+    try:
+        status = path.stat()
+    except OSError:
+        # The reader tells why.
+        return _read(path, (), said.origin)
+    return _again(path, status.st_mtime_ns, status.st_size, tuple(sorted(named.items())), said.origin)
+
+
+@lru_cache(maxsize=32)
+def _again(
+    path: Path, _changed_ns: int, _bytes: int, columns: tuple[tuple[str, str], ...], origin: Origin
+) -> tuple[Trace, str]:
+    """Reads a file that has changed. Sweeps resolve an experiment many times."""
+    return _read(path, columns, origin)
+
+
+def _read(path: Path, columns: tuple[tuple[str, str], ...], origin: Origin) -> tuple[Trace, str]:
+    trace, one = formats.read(path, dict(columns), origin)
+    return trace, one.name
+
+
+def all_traces(place: Path | None = None) -> Iterator[Found]:
+    """Yields the traces of a folder with those below it; without one, the synthetic and the measured ones. Files that
+    are not traces are left out.
+    """
+    if place is not None:
+        yield from _in_folder(place)
+        return
+    for name in synthetic_names():
+        trace, kind = load(synthetic(name))
+        yield Found(name, synthetic(name), kind, trace)
+    if (own := folder()) is not None:
+        yield from _in_folder(own)
+
+
+def _in_folder(place: Path) -> Iterator[Found]:
+    for path in _files(place):
+        try:
+            trace, kind = load(path)
+        except SpecError:
+            continue
+        yield Found(str(path.relative_to(place)), path, kind, trace)
+
+
+def _files(place: Path) -> list[Path]:
+    names = (path for path in place.rglob("*") if not path.name.startswith("."))
+    # The second file of a pair is read with the first.
+    return sorted(path for path in names if path.is_file() and not _has_pair(path))
+
+
+def _has_pair(path: Path) -> bool:
+    name = path.name
+    return name.endswith("-pdo") and path.with_name(name.removesuffix("-pdo") + "-delay-light-pdo").is_file()
+
+
+def _hint(name: str, known: list[str]) -> str:
+    near = get_close_matches(name, known, n=1)
+    return f", did you mean '{near[0]}'?" if near else ""

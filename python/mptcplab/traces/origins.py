@@ -1,0 +1,59 @@
+"""Where a trace is from, in files beside it: YAML with `source`, `licence` and `columns`.
+
+`NAME.origin.yaml` is about the trace NAME, `origin.yaml` about all traces of its folder that have none of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mptcplab import document
+from mptcplab.document import Node, wrong
+from mptcplab.traces.model import Origin
+
+SUFFIX = ".origin.yaml"
+OF_FOLDER = "origin.yaml"
+_KEYS = ("source", "licence", "columns")
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What a file beside a trace says of it."""
+
+    origin: Origin = field(default_factory=Origin)
+    columns: dict[str, str] = field(default_factory=dict)
+
+
+def beside(path: Path) -> Beside:
+    """Returns what a file beside a trace says of it. Raises SpecError if such a file is wrong."""
+    for file in (path.with_name(path.name + SUFFIX), path.with_name(OF_FOLDER)):
+        if file.is_file():
+            return _read(document.read(file))
+    return Beside()
+
+
+def _read(tree: Node) -> Beside:
+    for key in tree.mapping:
+        if key not in _KEYS:
+            raise wrong(tree, (key,), f"unknown field '{key}'", ", ".join(_KEYS))
+    columns = tree.child("columns")
+    named = {} if columns is None else {kind: _text(tree, ("columns", kind)) for kind in columns.mapping}
+    source, licence = (_text(tree, (key,)) if tree.child(key) else None for key in ("source", "licence"))
+    return Beside(Origin(source, licence), {kind: name for kind, name in named.items() if name})
+
+
+def _text(tree: Node, path: tuple[str, ...]) -> str:
+    node = tree.find(path)
+    value: Any = node.value if node else None
+    if not isinstance(value, str) or not value.strip() or "\n" in value.strip():
+        raise wrong(tree, path, f"found {document.kind_of(value)}", "a text of one line")
+    return value.strip()
+
+
+def text(origin: Origin) -> str:
+    """Returns the content of the file beside a trace."""
+    return document.write(
+        {key: value for key, value in zip(_KEYS, (origin.source, origin.licence), strict=False) if value}
+    )
