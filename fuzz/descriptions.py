@@ -15,8 +15,12 @@ import traceback
 from pathlib import Path
 
 from mptcplab import _core
-from mptcplab.errors import MptcplabError, of_core
+from mptcplab.errors import MptcplabError, UsageError, of_core
 from mptcplab.experiment import members
+from mptcplab.traces import library
+from mptcplab.traces.conversion import convert
+from mptcplab.traces.formats import FORMATS
+from mptcplab.traces.statistics import statistics
 
 HOUSE = Path(__file__).parents[1]
 #: As far as one text may go; what multiplies is not what is looked for here.
@@ -59,7 +63,18 @@ PIECES = (
         "\U0001f310",
     ),
 )
-TRACE = "1\n2\n3\n5\n8\n13\n"
+#: A trace in each format.
+TRACES = (
+    "1\n2\n3\n5\n8\n13\n",
+    "# licence: CC0\n0 12\n0.5 0\n1.5 3.25\n",
+    "1289406399 549692 59.851754 10.781778 248069 1008\n1289406400 550772 59.851864 10.781833 191698 1080\n",
+    "time_s,until_s,rate_mbps,delay_ms,loss\n0,1,12,20,0\n1,2,0,30,0.5\n5,6,-,-,1\n",
+    "Timestamp,rate_kbps,rtt_ms\n2019.12.16_13.40.04,72,40\n2019-12-16 13:40:05.5,80,-\n",
+    "0 20 0 1 1 5\n500 25 0 3\n",
+)
+#: The name of the first file of a pair, and the second one.
+LIGHT = "trace-delay-light-pdo"
+HEAVY = "1\n2\n4\n1000\n"
 WITH_TRACE = """
 name: traced
 hosts: {a: {}, b: {}}
@@ -67,12 +82,13 @@ links: {wire: {between: [a.eth0, b.eth0], trace: ./trace, delay: 1ms}}
 flows: {f: {from: a, to: b}}
 duration: 1s
 """
+WITH_PAIR = WITH_TRACE.replace("./trace", f"{{file: ./{LIGHT}, start: drawn}}")
 
 
 def corpus() -> list[str]:
-    """The examples, and one that reads a trace."""
+    """The examples, and two that read a trace."""
     files = sorted((HOUSE / "examples").glob("*.yaml"))
-    return [WITH_TRACE, *(file.read_text(encoding="utf-8") for file in files)]
+    return [WITH_TRACE, WITH_PAIR, *(file.read_text(encoding="utf-8") for file in files)]
 
 
 def changed(draw: random.Random, text: str, others: list[str]) -> str:
@@ -105,17 +121,38 @@ def changed(draw: random.Random, text: str, others: list[str]) -> str:
 
 def take(folder: Path, text: str, trace: str) -> None:
     """Read one, as far as it goes."""
-    (folder / "trace").write_text(trace, encoding="utf-8")
+    for name, content in (("trace", trace), (LIGHT, trace), ("trace-pdo", HEAVY)):
+        (folder / name).write_text(content, encoding="utf-8")
     file = folder / "changed.yaml"
     file.write_text(text, encoding="utf-8")
+    try:
+        convert_all(folder / "trace")
+    except MptcplabError as error:
+        refused(error)
     try:
         for member in members(file)[:MOST_MEMBERS]:
             resolved = member.resolve()
             with of_core("the simulator"):
                 _core.check(json.dumps(resolved.data))
     except MptcplabError as error:
-        if "\n" in str(error):
-            raise AssertionError("an error of several lines") from error
+        refused(error)
+
+
+def convert_all(path: Path) -> None:
+    """Write a trace in every format."""
+    trace, _ = library.load(path)
+    statistics(trace)
+    for one in FORMATS.values():
+        try:
+            convert(trace, path, one, 100_000_000)
+        except UsageError as error:
+            refused(error)
+
+
+def refused(error: MptcplabError) -> None:
+    """Check the message of an error."""
+    if "\n" in str(error):
+        raise AssertionError("an error of several lines") from error
 
 
 def main() -> int:
@@ -130,7 +167,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="mptcplab-fuzz-") as scratch:
         while time.monotonic() < end:
             text = changed(draw, draw.choice(texts), texts)
-            trace = changed(draw, TRACE, [TRACE]) if text.find("trace") >= 0 else TRACE
+            trace = draw.choice(TRACES)
+            trace = changed(draw, trace, list(TRACES)) if "trace" in text else trace
             try:
                 take(Path(scratch), text, trace)
             except BaseException:

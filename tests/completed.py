@@ -54,7 +54,14 @@ def link(stated: Mapping[str, Any]) -> Json:
 def direction(stated: Mapping[str, Any]) -> Json:
     """Returns a direction that is infinitely fast, without delay and loss, with room for 100 packets."""
     queue = {"kind": "drop_tail", "limit_packets": 100, "limit_bytes": None}
-    plain = {"rate_bps": None, "overhead_bytes": 14, "delay_ns": 0, "jitter_ns": 0, "reorder": False}
+    plain = {
+        "rate_bps": None,
+        "overhead_bytes": 14,
+        "framing": "plain",
+        "delay_ns": 0,
+        "jitter_ns": 0,
+        "reorder": False,
+    }
     return {**plain, "loss": {"kind": "none"}, "loss_at": "ingress", "queue": queue, "trace": None, **stated}
 
 

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as Xml
 
+from mptcplab.capacities import gives_rate
 from mptcplab.units import Duration, Rate
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def as_svg(experiment: Resolved, *, paths: bool = False) -> str:
 
 def _rate(direction: Mapping[str, Any], medium: Mapping[str, Any] | None) -> str:
     rate_bps = (medium or {}).get("rate_bps") or direction["rate_bps"]
-    if direction["trace"]:
+    if gives_rate(direction["trace"]):
         return "trace"
     return str(Rate(rate_bps)) if rate_bps else "unlimited"
 

@@ -1,7 +1,7 @@
 """Versions of the resolved form.
 
-Version 3 has access networks and the control of switches, which version 2 has not. In version 1, keys with a usual
-value were absent and behaviours had fewer values.
+Version 3 has access networks, the control of switches, framing, and traces with rates, delays and losses, which
+version 2 has not. In version 1, keys with a usual value were absent and behaviours had fewer values.
 
 Bundles of earlier versions are read, and count as done for the same experiment today, because digests are those of the
 earliest version that can express an experiment.
@@ -10,6 +10,7 @@ earliest version that can express an experiment.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from mptcplab import _core
@@ -71,6 +72,13 @@ _ADDED: dict[str, Json] = {
 }
 
 
+_SIDES = ("forward", "backward")
+
+#: What version 2 had no keys for, and what it meant, of directions and of their traces.
+_USUAL_DIRECTION: Json = {"framing": "plain"}
+_USUAL_TRACE: Json = {"rates": [], "delays": [], "losses": [], "start": {"kind": "at", "at_ns": 0}}
+
+
 def upgraded(resolved: Json) -> Json:
     """Returns an experiment of an earlier version in the current one.
 
@@ -80,6 +88,7 @@ def upgraded(resolved: Json) -> Json:
         resolved = _from_version_1(resolved)
     if resolved["schema"] == VERSION_2:
         flows = [{**flow, "policy": None} for flow in resolved["flows"]]
+        resolved = _with_directions(resolved, _upgraded_direction)
         resolved = {**resolved, "schema": SCHEMA, "access": [], "control": None, "flows": flows}
     return resolved
 
@@ -123,9 +132,40 @@ def _to_version_2(resolved: Json) -> Json:
     policies = [flow["policy"] for flow in resolved["flows"]]
     if resolved["control"] is not None or resolved["access"] or any(policy is not None for policy in policies):
         return resolved
+    if any(_upgraded_direction(_downgraded_direction(one)) != one for one in _directions(resolved)):
+        return resolved
     flows = [{key: value for key, value in flow.items() if key != "policy"} for flow in resolved["flows"]]
     kept = {key: value for key, value in resolved.items() if key not in ("control", "access")}
-    return {**kept, "schema": VERSION_2, "flows": flows}
+    return _with_directions({**kept, "schema": VERSION_2, "flows": flows}, _downgraded_direction)
+
+
+def _directions(resolved: Json) -> Iterator[Json]:
+    """Yields the directions of all links, also those that events set."""
+    for link in (*resolved["links"], *(event["action"] for event in resolved["events"])):
+        yield from (link[side] for side in _SIDES if side in link)
+
+
+def _with_directions(resolved: Json, change: Callable[[Json], Json]) -> Json:
+    """Returns an experiment with every direction of a link changed."""
+
+    def changed(link: Json) -> Json:
+        return link | {side: change(link[side]) for side in _SIDES if side in link}
+
+    events = [event | {"action": changed(event["action"])} for event in resolved["events"]]
+    return {**resolved, "links": [changed(link) for link in resolved["links"]], "events": events}
+
+
+def _upgraded_direction(direction: Json) -> Json:
+    """Returns a direction of version 2 in version 3, which has framing, and traces with more."""
+    trace = direction["trace"]
+    return {**_USUAL_DIRECTION, **direction, "trace": None if trace is None else {**_USUAL_TRACE, **trace}}
+
+
+def _downgraded_direction(direction: Json) -> Json:
+    trace = direction["trace"]
+    kept = {key: value for key, value in direction.items() if key not in _USUAL_DIRECTION}
+    of_trace = {key: value for key, value in (trace or {}).items() if key not in _USUAL_TRACE}
+    return {**kept, "trace": None if trace is None else of_trace}
 
 
 def _to_version_1(resolved: Json) -> Json:

@@ -200,7 +200,7 @@ REPLACED = [
         "rate: 10mbit",
         "trace: no.trace",
         "4:55: links.wifi.trace: trace no.trace cannot be read: No such file or directory; "
-        "allowed: a file beside the description",
+        "allowed: a file with a trace",
     ),
     (
         "5mbit",
@@ -229,7 +229,7 @@ REPLACED = [
         "",
         "profile: alenazi\n",
         "8:10: profile: unknown profile 'alenazi', did you mean 'alenazi2019'?; "
-        "allowed: alenazi2019, barreira2014, ethernet_100m, ghosh, lte, sonkoly2014, wifi_n",
+        "allowed: adsl2+, alenazi2019, barreira2014, cable, ethernet_100m, ftth, ghosh, lte, sonkoly2014, vdsl2, wifi_n",
     ),
     ("", "parameters: {n: [1, 2]}\nreference: {n: 3}\n", "9:16: reference.n: n is never '3'; allowed: 1, 2"),
     ("", "parameters: {n: [1, 2]}\nexclude: [{m: 1}]\n", "9:15: exclude.0.m: unknown parameter 'm'; allowed: n"),

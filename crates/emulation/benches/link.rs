@@ -4,7 +4,9 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use emulation::link::{Channel, Packet, StationGenerators, StationId};
-use experiment::resolved::{Codel, Direction, DropTail, FqCodel, Loss, LossPlace, Pie, Queue, Red};
+use experiment::resolved::{
+    Codel, Direction, DropTail, FqCodel, Framing, Loss, LossPlace, Pie, Queue, Red,
+};
 
 const RATE_BPS: u64 = 1_000_000_000;
 const PACKET_NS: u64 = 12_112;
@@ -30,6 +32,7 @@ fn direction(queue: Queue, loss: Loss) -> Direction {
     Direction {
         rate_bps: Some(RATE_BPS),
         overhead_bytes: 14,
+        framing: Framing::Plain,
         delay_ns: 100_000,
         jitter_ns: 0,
         reorder: false,

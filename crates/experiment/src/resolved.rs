@@ -12,6 +12,7 @@ mod flow;
 mod host;
 mod middlebox;
 mod schema;
+mod trace;
 mod validation;
 
 pub use access::{Access, Cellular, Leo, Wifi, WifiStation};
@@ -23,8 +24,8 @@ pub use behaviour::{
 };
 pub use control::{Control, Install, LinkCost, Recovery, SharedRiskGroup};
 pub use direction::{
-    Codel, Direction, DropTail, FqCodel, GilbertElliott, InvalidDirection, Loss, LossPlace, Pie,
-    Queue, Red, Trace,
+    Codel, Direction, DropTail, FqCodel, Framing, GilbertElliott, InvalidDirection, Loss,
+    LossPlace, Pie, Queue, Red,
 };
 pub use direction::{validate_overhead, validate_rate};
 pub use experiment::{
@@ -38,4 +39,5 @@ pub use middlebox::{
     MiddleboxDirection, Nat, OptionName, PiecesWithOptions, SegmentKind, Selection, Split,
 };
 pub use schema::schema;
+pub use trace::{DelayStep, LossStep, RateStep, Trace, TraceStart};
 pub use validation::{LARGEST, ResolvedError};

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
+from mptcplab import capacities
+from mptcplab.experiment import link_traces
 from mptcplab.experiment.base import Directions, described
 from mptcplab.experiment.links import DISCIPLINE_SETTINGS, Link, LinkSettings, Loss, Queue
 from mptcplab.units import NANOS_PER_SECOND, Duration, Probability, Rate
@@ -20,9 +21,11 @@ SIDES: tuple[Side, Side] = ("forward", "backward")
 # stops its senders.
 HOST_QUEUE: form.QueueDropTail = {"kind": "drop_tail", "limit_packets": None, "limit_bytes": None}
 
-_OVERHEADS = {"frame": 14, "ethernet": 38, "ip": 0}
+# atm: Ethernet without check sequence, bridged with LLC (RFC 2684, 10 bytes), trailer of AAL5 (8). ptm: Ethernet
+# with check sequence (4), that of PTM (2), and the bytes at the begin and end of a frame (2).
+_OVERHEADS = {"frame": 14, "ethernet": 38, "ip": 0, "atm": 14 + 10 + 8, "ptm": 14 + 4 + 2 + 2}
+_FRAMINGS: dict[str | int, form.Framing] = {"atm": "atm", "ptm": "ptm"}
 _LEAST_PACKETS = 10
-_MOST_OPPORTUNITIES = 5_000_000
 
 
 def pick(value: Any, side: Side, default: Any = None) -> Any:
@@ -43,30 +46,36 @@ def resolved(
     """
     rate = pick(link.rate, side)
     trace = pick(link.trace, side)
-    overhead = overhead_bytes(pick(link.overhead, side, "frame"))
+    framed = pick(link.overhead, side, "frame")
+    overhead, framing = overhead_bytes(framed), _FRAMINGS.get(framed, "plain")
     if medium is not None:
-        rate, overhead = medium[0] or rate, medium[1]
-    delay = _delay(link, side)
+        rate, overhead, framing = medium[0] or rate, medium[1], "plain"
     loss_at: form.LossPlace = pick(link.loss_at, side) or ("ingress" if medium is None and host is None else "egress")
     rate_bps = None if rate is None else int(rate)
-    opportunities = None if trace is None else read_trace(trace, base)
-    return {
+    over_time = None if trace is None else link_traces.read(trace, base)
+    if rate_bps is not None and capacities.gives_rate(over_time):
+        raise described("has both trace and rate", "one of them, or a trace with delay or loss alone")
+    direction: form.Direction = {
         "rate_bps": rate_bps,
         "overhead_bytes": overhead,
-        "delay_ns": delay,
+        "framing": framing,
+        "delay_ns": _delay(link, side),
         "jitter_ns": int(pick(link.jitter, side, Duration(0))),
         "reorder": pick(link.reorder, side, False),
         "loss": loss(pick(link.loss, side, Loss(probability=Probability(0)))),
         "loss_at": loss_at,
-        "queue": HOST_QUEUE.copy() if host is not None else _queue(link, side, rate_bps, opportunities, overhead),
-        "trace": opportunities,
+        "queue": HOST_QUEUE.copy(),
+        "trace": over_time,
     }
+    if host is None:
+        direction["queue"] = _queue(link, side, direction)
+    return direction
 
 
-def _queue(link: Link, side: Side, rate_bps: int | None, trace: form.Trace | None, overhead: int) -> form.Queue:
-    round_trip = int(link.bdp_rtt) if link.bdp_rtt is not None else 2 * _delay(link, side)
-    capacity = capacity_bps(rate_bps, trace)
-    return queue(pick(link.queue, side, Queue()), capacity, round_trip, int(link.mtu) + overhead)
+def _queue(link: Link, side: Side, direction: form.Direction) -> form.Queue:
+    round_trip = int(link.bdp_rtt) if link.bdp_rtt is not None else 2 * capacities.least_delay_ns(direction)
+    packet_bytes = capacities.wire_bytes(direction, int(link.mtu))
+    return queue(pick(link.queue, side, Queue()), capacity_bps(direction), round_trip, packet_bytes)
 
 
 def is_for_side(value: Any, side: Side) -> bool:
@@ -150,36 +159,7 @@ def _with_unit(name: str, value: Any) -> tuple[str, int | float]:
     return (name if name == "flows" else f"{name}_bytes"), int(value)
 
 
-def read_trace(name: str, base: Path) -> form.Trace:
-    """Reads a file of delivery opportunities: one integer per line, the millisecond, ascending. The
-    last one is the period.
-    """
-    path = base / name
-    try:
-        lines = path.read_text("ascii").split()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not text"
-        raise described(f"trace {name} cannot be read: {why}", "a file beside the description") from None
-    if not lines or len(lines) > _MOST_OPPORTUNITIES:
-        raise described(f"trace {name} has {len(lines)} lines", f"1 to {_MOST_OPPORTUNITIES}")
-    times = [_millisecond(name, number, line) for number, line in enumerate(lines, 1)]
-    if any(later < earlier for earlier, later in itertools.pairwise(times)) or times[-1] == 0:
-        raise described(f"trace {name} goes back in time or ends at 0", "ascending milliseconds")
-    period = times[-1] * 1_000_000
-    # The opportunity at the end of the period is at the start of the next period.
-    opportunities = sorted(time * 1_000_000 % period for time in times)
-    return {"opportunities_ns": opportunities, "period_ns": period, "opportunity_bytes": 1500}
-
-
-def _millisecond(name: str, number: int, line: str) -> int:
-    if not (line.isascii() and line.isdigit() and len(line) < 10):
-        raise described(f"trace {name}, line {number}: found '{line[:20]}'", "a whole number of milliseconds")
-    return int(line)
-
-
-def capacity_bps(rate_bps: int | None, trace: form.Trace | None) -> int | None:
-    """Returns the rate, or the mean rate of the trace, or None without either."""
-    if trace is None:
-        return rate_bps
-    bits = len(trace["opportunities_ns"]) * trace["opportunity_bytes"] * 8
-    return int(bits * NANOS_PER_SECOND // trace["period_ns"])
+def capacity_bps(direction: form.Direction) -> int | None:
+    """Returns the rate in whole bit/s, of a trace its mean rate, or None without either."""
+    capacity = capacities.capacity_bps(direction["rate_bps"], direction["trace"])
+    return None if capacity is None else int(capacity)

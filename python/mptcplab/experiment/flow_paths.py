@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from mptcplab import capacities
 from mptcplab.experiment import ceilings, directions
 from mptcplab.experiment.base import described, nearest_hint
 from mptcplab.experiment.ceilings import Capacity, Packets
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from mptcplab.experiment import resolved_form as form
 
 _DEFAULT_PORTS = 2
+#: Where the packets of a flow are not known yet.
+_FULL_PACKET_BYTES = 1500
 _LEAST_IPV6_MTU = 1280
 
 
@@ -34,6 +37,7 @@ class _Between(NamedTuple):
 
     rtt_ns: int
     rate_bps: float
+    #: That of full packets.
     overhead_bytes: int
 
 
@@ -77,10 +81,10 @@ class FlowPaths:
         found = self._ordered(self._found(single), flow)
         used = found if flow.transport == "mptcp" else found[:1]
         packets = self._packets(flow, used)
-        capacities = [self._capacities(path, packets, _subflows_per_pair(flow)) for path in used]
-        paths = [self._path(path, capacity) for path, capacity in zip(used, capacities, strict=True)]
+        limits = [self._capacities(path, packets, _subflows_per_pair(flow)) for path in used]
+        paths = [self._path(path, limit) for path, limit in zip(used, limits, strict=True)]
         policy = self.switched.policy_of(flow).name if self._is_switched(single) and flow.routes is None else None
-        return _flow(single, paths, ceilings.flow_ceiling(capacities), policy)
+        return _flow(single, paths, ceilings.flow_ceiling(limits), policy)
 
     def _packets(self, flow: Flow, used: Sequence[_Path]) -> Packets:
         mtu = min(self._path_mtu(path) for path in used)
@@ -213,7 +217,7 @@ class FlowPaths:
 
     # ---- what they carry ----
 
-    def _path(self, path: _Path, capacities: Sequence[Capacity]) -> form.Path:
+    def _path(self, path: _Path, limits: Sequence[Capacity]) -> form.Path:
         rates = [rate for hop in path.route if (rate := self._rate(hop)) is not None]
         rtt = sum(self._rtt(hop) for hop in path.route)
         if path.between is not None:
@@ -225,7 +229,7 @@ class FlowPaths:
             "hops": [{"link": hop.link, "direction": _side(hop)} for hop in path.route],
             "routed": path.between is not None,
             "rate_bps": min(rates, default=None),
-            "ceiling_bps": ceilings.path_ceiling(capacities),
+            "ceiling_bps": ceilings.path_ceiling(limits),
             "rtt_ns": rtt,
         }
 
@@ -233,8 +237,8 @@ class FlowPaths:
         """Returns the propagation delay of both directions of a link. Answers take the same links, also
         with another address (`all_pairs`).
         """
-        both = (self._direction(hop)["delay_ns"], self._direction(Hop(hop.link, not hop.forward))["delay_ns"])
-        return sum(both)
+        both = (self._direction(hop), self._direction(Hop(hop.link, not hop.forward)))
+        return sum(capacities.least_delay_ns(direction) for direction in both)
 
     def _between(self, routes: Routes) -> _Between:
         """Returns the smallest delay, and the largest of the bottleneck rates, over the routes that
@@ -244,7 +248,7 @@ class FlowPaths:
         def extended(so_far: _Between, hop: Hop) -> _Between:
             rate = self._rate(hop)
             narrowed = so_far.rate_bps if rate is None else min(so_far.rate_bps, rate)
-            overhead = max(so_far.overhead_bytes, self._direction(hop)["overhead_bytes"])
+            overhead = max(so_far.overhead_bytes, self._overhead(hop, _FULL_PACKET_BYTES))
             return _Between(so_far.rtt_ns + self._rtt(hop), narrowed, overhead)
 
         def chosen(arriving: Sequence[_Between]) -> _Between:
@@ -260,15 +264,18 @@ class FlowPaths:
         return self._links[hop.link][_side(hop)]
 
     def _rate(self, hop: Hop) -> int | None:
-        direction = self._direction(hop)
-        return directions.capacity_bps(direction["rate_bps"], direction["trace"])
+        return directions.capacity_bps(self._direction(hop))
+
+    def _overhead(self, hop: Hop, ip_bytes: int) -> int:
+        """Returns the bytes that a link adds to an IP packet."""
+        return capacities.wire_bytes(self._direction(hop), ip_bytes) - ip_bytes
 
     def _capacities(self, path: _Path, packets: Packets, subflows: int) -> list[Capacity]:
         """Returns the capacities of the links of a path. Where routers choose, each of `subflows` can take
         another route.
         """
         found = [
-            Capacity(self._resource(hop), packets.ceiling(rate, self._direction(hop)["overhead_bytes"]))
+            Capacity(self._resource(hop), packets.ceiling(rate, self._overhead(hop, packets.payload + packets.headers)))
             for hop in path.route
             if (rate := self._rate(hop)) is not None
         ]

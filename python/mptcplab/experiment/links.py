@@ -16,10 +16,10 @@ from mptcplab.experiment.base import (
     Model,
     RatePerDirection,
     Shorthand,
-    TextPerDirection,
     described,
     one_of,
 )
+from mptcplab.experiment.link_traces import TracePerDirection
 from mptcplab.experiment.uses import Uses, UsesByValue
 from mptcplab.units import Duration, Probability, QueueLimit, Rate, Size
 
@@ -112,11 +112,14 @@ class Loss(Shorthand):
 
 
 Overhead = Literal["frame", "ethernet", "ip"] | Annotated[int, Field(ge=0, le=1000)]
+LineOverhead = Literal["frame", "ethernet", "ip", "atm", "ptm"] | Annotated[int, Field(ge=0, le=1000)]
 Place = Literal["ingress", "egress"]
 
 QueuePerDirection = Annotated[Annotated[Queue, SAME] | Annotated[Directions[Queue], EACH], BY_DIRECTION]
 LossPerDirection = Annotated[Annotated[Loss, SAME] | Annotated[Directions[Loss], EACH], BY_DIRECTION]
-OverheadPerDirection = Annotated[Annotated[Overhead, SAME] | Annotated[Directions[Overhead], EACH], BY_DIRECTION]
+OverheadPerDirection = Annotated[
+    Annotated[LineOverhead, SAME] | Annotated[Directions[LineOverhead], EACH], BY_DIRECTION
+]
 PlacePerDirection = Annotated[Annotated[Place, SAME] | Annotated[Directions[Place], EACH], BY_DIRECTION]
 
 
@@ -159,12 +162,12 @@ class LinkSettings(Model):
     bdp_rtt: Duration | None = None
     """Round-trip time that `1bdp` means in `queue`; default 2 x delay of this link."""
     overhead: OverheadPerDirection = "frame"
-    """What `rate` counts per packet beyond the IP bytes: frame +14, ethernet +38, ip 0, or a number."""
-    trace: Annotated[TextPerDirection | None, Uses("trace")] = Field(
-        None,
-        description="file of delivery opportunities: one integer per line, the millisecond",
-        examples=["lte.trace"],
+    """What `rate` counts per packet beyond the IP bytes: frame +14, ethernet +38, ip 0, or a number. DSL: `atm` is
+    cells of 53 bytes for each 48 of IP + 32, `ptm` is IP + 22 with one byte more for each 64."""
+    trace: Annotated[TracePerDirection | None, Uses("trace")] = Field(
+        None, examples=["lte.trace", {"synthetic": "lte-driving"}]
     )
+    """Capacity, delay and loss over time: a file, or a mapping."""
     medium: Annotated[str | None, Uses("medium")] = Field(None, examples=["air"])
     """Name, under `media`, of the medium whose serializer this link uses."""
     mtu: Size = Size(1500)
@@ -174,8 +177,8 @@ class LinkSettings(Model):
     def _one_way_or_both(self) -> LinkSettings:
         if self.rtt is not None and "delay" in self.model_fields_set:
             raise described("has both delay and rtt", "one of them")
-        if self.trace is not None and (self.rate is not None or self.medium is not None):
-            raise described(f"has both trace and {'rate' if self.rate is not None else 'medium'}", "one of them")
+        if self.trace is not None and self.medium is not None:
+            raise described("has both trace and medium", "one of them")
         if not 576 <= self.mtu <= 65535:
             raise described(f"mtu {self.mtu} is out of range", "576 to 65535 bytes")
         return self

@@ -15,7 +15,7 @@ from mptcplab import algorithms
 from mptcplab.behaviours import presets
 from mptcplab.document import FieldPath, wrong
 from mptcplab.errors import SpecError, first_few
-from mptcplab.experiment import directions, middleboxes, schedule
+from mptcplab.experiment import directions, link_traces, middleboxes, schedule
 from mptcplab.experiment.base import described, nearest_hint
 from mptcplab.experiment.control import Control, Recovery
 from mptcplab.experiment.description import Experiment
@@ -263,6 +263,7 @@ class _Resolution:
                 "backward": backward,
             }
             result.append(resolved)
+        link_traces.have_common_starts(result)
         return result
 
     def _holding_host(self, beginning: Port) -> str | None:

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from mptcplab import capacities
 from mptcplab.errors import SpecError
-from mptcplab.experiment import directions
+from mptcplab.experiment import directions, link_traces
 from mptcplab.experiment.base import described, nearest_hint
 from mptcplab.experiment.directions import SIDES
 from mptcplab.experiment.events import Event, RiskGroup
@@ -317,7 +318,7 @@ class Walk:
         new = now.copy()
         rate = directions.pick(event.rate, side)
         if rate is not None:
-            new["rate_bps"], new["trace"] = int(rate), None
+            new["rate_bps"], new["trace"] = int(rate), link_traces.without_capacity(new["trace"])
         if (delay := directions.pick(event.delay, side)) is not None:
             new["delay_ns"] = int(delay)
         if (jitter := directions.pick(event.jitter, side)) is not None:
@@ -333,11 +334,9 @@ class Walk:
             if directions.is_for_side(event.queue, side) or None not in others:
                 raise described(f"queue of {side}: {directions.in_host(host)}", "first_hop: network")
         elif queue is not None:
-            round_trip = self._world.bdp_rtt_ns.get(link, 2 * new["delay_ns"])
-            packet = self._world.mtu_bytes[link] + new["overhead_bytes"]
-            new["queue"] = directions.queue(
-                queue, directions.capacity_bps(new["rate_bps"], new["trace"]), round_trip, packet
-            )
+            round_trip = self._world.bdp_rtt_ns.get(link, 2 * capacities.least_delay_ns(new))
+            packet = capacities.wire_bytes(new, self._world.mtu_bytes[link])
+            new["queue"] = directions.queue(queue, directions.capacity_bps(new), round_trip, packet)
         return new
 
 

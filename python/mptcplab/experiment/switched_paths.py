@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from mptcplab import capacities
 from mptcplab.errors import SpecError
 from mptcplab.experiment.base import described
 from mptcplab.experiment.control import Control, Policy
@@ -103,6 +104,7 @@ def groups_of_links(control: Control) -> dict[str, frozenset[str]]:
 def costs_of_links(control: Control, links: Sequence[form.Link]) -> dict[str, int]:
     """Returns the cost of each link. With `cost: delay` it is the mean of both directions in nanoseconds."""
     if control.cost == "delay":
-        return {link["id"]: (link["forward"]["delay_ns"] + link["backward"]["delay_ns"]) // 2 for link in links}
+        both = {link["id"]: (link["forward"], link["backward"]) for link in links}
+        return {link: sum(map(capacities.least_delay_ns, directions)) // 2 for link, directions in both.items()}
     weights = control.cost if isinstance(control.cost, dict) else {}
     return {link["id"]: weights.get(link["id"], 1) for link in links}

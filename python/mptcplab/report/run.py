@@ -9,6 +9,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from mptcplab.capacities import gives_rate
 from mptcplab.picture import as_svg
 from mptcplab.plots import drawings_of
 from mptcplab.plots.marks import in_words
@@ -207,7 +208,7 @@ def _settings(resolved: Json) -> Grid:
 
 
 def _rate(way: Json) -> str:
-    if way["trace"] is not None:
+    if gives_rate(way["trace"]):
         return "trace"
     return "unlimited" if way["rate_bps"] is None else quantity(way["rate_bps"], "bit/s")
 

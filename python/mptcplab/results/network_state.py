@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from mptcplab.capacities import capacity_bps
 from mptcplab.results.entities import Json
 
 
@@ -60,8 +61,5 @@ class NetworkState:
 
 def _rate(direction: Json) -> float | None:
     """Returns the rate of a direction in bit/s. A trace counts with its mean rate."""
-    trace = direction["trace"]
-    if trace is None:
-        rate: float | None = direction["rate_bps"]
-        return rate
-    return float(len(trace["opportunities_ns"]) * trace["opportunity_bytes"] * 8e9 / trace["period_ns"])
+    rate = capacity_bps(direction["rate_bps"], direction["trace"])
+    return None if rate is None else float(rate)

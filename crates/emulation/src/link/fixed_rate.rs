@@ -7,6 +7,7 @@ use experiment::time::Nanos;
 
 use super::queue::{Limit, Queued};
 use super::serializer::RateSerializer;
+use super::wire_size::WireSize;
 use super::{Counters, DropReason, Enqueued, Packet};
 
 /// Queue, serializer and delay line in one. A packet enters once, and nothing happens to it until
@@ -24,7 +25,7 @@ pub(super) struct FixedRateFifo<P> {
     /// When all accepted packets have left the serializer.
     free: Nanos,
     accepted_packets: u64,
-    overhead_bytes: u32,
+    wire_size: WireSize,
     /// `None` if infinitely fast.
     serializer: Option<RateSerializer>,
     limit: Limit,
@@ -38,7 +39,7 @@ pub(super) struct FixedRateFifo<P> {
 #[derive(Clone, Debug)]
 pub(super) struct FixedRate {
     pub(super) serializer: Option<RateSerializer>,
-    pub(super) overhead_bytes: u32,
+    pub(super) wire_size: WireSize,
     pub(super) delay: Nanos,
     pub(super) limit: Limit,
 }
@@ -76,7 +77,7 @@ impl<P: Packet> FixedRateFifo<P> {
             delay: parameters.delay,
             free,
             accepted_packets: 0,
-            overhead_bytes: parameters.overhead_bytes,
+            wire_size: parameters.wire_size,
             serializer: parameters.serializer,
             limit: parameters.limit,
             accepted_bytes: 0,
@@ -107,7 +108,7 @@ impl<P: Packet> FixedRateFifo<P> {
     }
 
     fn wire_bytes(&self, packet: &P) -> u32 {
-        packet.ip_bytes().saturating_add(self.overhead_bytes)
+        self.wire_size.of(packet)
     }
 
     fn admits(&mut self, now: Nanos, wire_bytes: u32) -> bool {

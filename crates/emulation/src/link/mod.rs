@@ -13,11 +13,14 @@ mod queue;
 mod serializer;
 mod station;
 mod stations;
+mod trace;
 mod turns;
+mod wire_size;
 
 pub use channel::{Channel, Enqueued, Output, StationId};
 pub use counters::{Counters, DropReason};
 pub use station::StationGenerators;
+pub use trace::longest_wait_ns;
 
 /// What the link model needs to know about a packet.
 pub trait Packet: Send + 'static {

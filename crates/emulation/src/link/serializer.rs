@@ -2,8 +2,10 @@
 
 use std::num::NonZeroU64;
 
-use experiment::resolved::{Direction, Trace};
+use experiment::resolved::Direction;
 use experiment::time::{NANOS_PER_SECOND, Nanos};
+
+use super::trace::TraceSerializer;
 
 /// Puts packets on the link one after the other.
 #[derive(Debug)]
@@ -14,11 +16,17 @@ pub(super) enum Serializer {
 }
 
 impl Serializer {
-    /// Returns the serializer of a direction. A trace takes precedence over the rate of the medium,
-    /// and that over the rate of the link.
-    pub(super) fn new(direction: &Direction, medium_rate_bps: Option<u64>) -> Self {
-        match (&direction.trace, medium_rate_bps.or(direction.rate_bps)) {
-            (Some(trace), _) => Self::Trace(TraceSerializer::new(trace)),
+    /// Returns the serializer of a direction. The capacity of a trace, of which `start_ns` is the
+    /// start of the run, takes precedence over the rate of the medium, and that over the rate of the
+    /// link.
+    pub(super) fn new(
+        direction: &Direction,
+        medium_rate_bps: Option<u64>,
+        start_ns: Nanos,
+    ) -> Self {
+        let trace = direction.trace.as_ref().filter(|one| one.has_capacity());
+        match (trace, medium_rate_bps.or(direction.rate_bps)) {
+            (Some(trace), _) => Self::Trace(TraceSerializer::new(trace, start_ns)),
             (None, Some(rate_bps)) => Self::Rate(RateSerializer::new(rate_bps)),
             (None, None) => Self::Infinite,
         }
@@ -120,86 +128,5 @@ impl RateSerializer {
             Err(_) => ((rest / rate) as u64, (rest % rate) as u64),
         };
         (whole_ns.saturating_add(more_ns), remainder)
-    }
-}
-
-/// Delivery opportunities of a fixed number of bytes. Small packets share one, a large packet takes
-/// several, and unused bytes are lost.
-#[derive(Debug)]
-pub(super) struct TraceSerializer {
-    opportunities_ns: Vec<Nanos>,
-    period_ns: Nanos,
-    opportunity_bytes: u32,
-    /// Number of the current opportunity, counted over all periods. `free_bytes` is what it has
-    /// left.
-    current: u64,
-    free_bytes: u32,
-}
-
-impl TraceSerializer {
-    fn new(trace: &Trace) -> Self {
-        Self {
-            opportunities_ns: trace.opportunities_ns.clone(),
-            period_ns: trace.period_ns,
-            opportunity_bytes: trace.opportunity_bytes,
-            current: 0,
-            free_bytes: trace.opportunity_bytes,
-        }
-    }
-
-    fn earliest_start(&self, ready: Nanos) -> Nanos {
-        self.instant(self.opportunity_from(ready))
-    }
-
-    fn transmit(&mut self, start: Nanos, bytes: u32) -> Nanos {
-        let first = self.opportunity_from(start);
-        if first != self.current {
-            self.move_to(first);
-        }
-        let mut unsent = bytes;
-        while unsent > self.free_bytes {
-            unsent -= self.free_bytes;
-            self.move_to(self.current.saturating_add(1));
-        }
-        self.free_bytes -= unsent;
-        let finish = self.instant(self.current);
-        if self.free_bytes == 0 {
-            self.move_to(self.current.saturating_add(1));
-        }
-        finish
-    }
-
-    fn move_to(&mut self, opportunity: u64) {
-        self.current = opportunity;
-        self.free_bytes = self.opportunity_bytes;
-    }
-
-    /// Returns the first opportunity at or after `ready` that is not yet used up.
-    fn opportunity_from(&self, ready: Nanos) -> u64 {
-        if self.instant(self.current) >= ready {
-            return self.current;
-        }
-        // The subtraction of 1 keeps an opportunity at the very end of a period in that period.
-        let period = ready.saturating_sub(1) / self.period_ns;
-        let offset = ready - period * self.period_ns;
-        let index = self
-            .opportunities_ns
-            .partition_point(|instant| *instant < offset);
-        period
-            .saturating_mul(self.opportunities_ns.len() as u64)
-            .saturating_add(index as u64)
-    }
-
-    fn instant(&self, opportunity: u64) -> Nanos {
-        let per_period = self.opportunities_ns.len() as u64;
-        let offset = self.opportunities_ns[(opportunity % per_period) as usize];
-        (opportunity / per_period)
-            .saturating_mul(self.period_ns)
-            .saturating_add(offset)
-    }
-
-    fn mean_rate_bps(&self) -> f64 {
-        let bits = self.opportunities_ns.len() as f64 * f64::from(self.opportunity_bytes) * 8.0;
-        bits * NANOS_PER_SECOND as f64 / self.period_ns as f64
     }
 }

@@ -1,6 +1,6 @@
 //! A station: one direction of one link, with everything that it does not share.
 
-use experiment::resolved::{self, Direction, LossPlace};
+use experiment::resolved::{self, Direction, LossPlace, Trace, TraceStart};
 use experiment::rng::Generator;
 use experiment::time::Nanos;
 
@@ -10,12 +10,16 @@ use super::fixed_rate::{FixedRate, Interrupted};
 use super::loss::LossProcess;
 use super::queue::{self, Discarded, Discipline, Limit, Queued, Service};
 use super::serializer::Serializer;
+use super::trace::Variation;
+use super::wire_size::WireSize;
 use super::{DropReason, Packet};
 
 /// The random generators of one station, one for each use.
 #[derive(Clone, Debug)]
 pub struct StationGenerators {
+    seed: u64,
     loss: Generator,
+    loss_of_trace: Generator,
     jitter: Generator,
     queue: Generator,
 }
@@ -26,18 +30,36 @@ impl StationGenerators {
     pub fn new(seed: u64, label: &str) -> Self {
         let generator = |purpose| Generator::new(seed, &format!("{purpose}/{label}"));
         Self {
+            seed,
             loss: generator("loss"),
+            loss_of_trace: generator("trace/loss"),
             jitter: generator("jitter"),
             queue: generator("queue"),
+        }
+    }
+
+    /// Returns the instant of a trace at which the run begins.
+    fn start_ns(&self, trace: &Trace) -> Nanos {
+        match &trace.start {
+            TraceStart::At { at_ns } => *at_ns,
+            TraceStart::Drawn {
+                recording,
+                below_ns,
+            } => {
+                let label = format!("trace/start/{recording}");
+                Generator::new(self.seed, &label).below(*below_ns)
+            }
         }
     }
 }
 
 pub(super) struct Station<P> {
     direction: Direction,
-    overhead_bytes: u32,
+    wire_size: WireSize,
     generators: StationGenerators,
     loss: LossProcess,
+    /// Delay and loss over time.
+    variation: Option<Variation>,
     queue: Box<dyn Discipline<P>>,
     /// From when on the first packet of the queue could start if the serializer were free.
     ready: Nanos,
@@ -68,15 +90,16 @@ impl<P: Packet> Station<P> {
         medium: Option<MediumParameters>,
         generators: StationGenerators,
     ) -> Self {
-        let serializer = Serializer::new(direction, medium.and_then(|medium| medium.rate_bps));
+        let (serializer, variation) = paced(direction, medium, &generators);
         let service = Service {
             rate_bps: serializer.mean_rate_bps(),
         };
         Self {
             direction: direction.clone(),
-            overhead_bytes: medium.map_or(direction.overhead_bytes, |medium| medium.overhead_bytes),
+            wire_size: wire_size(direction, medium),
             generators,
             loss: LossProcess::new(&direction.loss),
+            variation,
             queue: queue::new_discipline(&direction.queue, service),
             ready: 0,
             serializer,
@@ -92,6 +115,7 @@ impl<P: Packet> Station<P> {
         let Direction { loss, queue, .. } = &self.direction;
         let is_plain = matches!(loss, resolved::Loss::None {})
             && matches!(queue, resolved::Queue::DropTail(_))
+            && self.variation.is_none()
             && self.direction.jitter_ns == 0
             && !self.direction.reorder;
         let serializer = match &self.serializer {
@@ -101,7 +125,7 @@ impl<P: Packet> Station<P> {
         };
         (self.is_up && is_plain).then(|| FixedRate {
             serializer,
-            overhead_bytes: self.overhead_bytes,
+            wire_size: self.wire_size,
             delay: self.direction.delay_ns,
             limit: Limit::new(queue),
         })
@@ -135,13 +159,13 @@ impl<P: Packet> Station<P> {
         if !self.is_up {
             return Err(DropReason::LinkDown);
         }
-        if self.loses_next_at(LossPlace::Ingress) {
+        if self.loses_next_at(LossPlace::Ingress, now) {
             return Err(DropReason::Loss);
         }
         if !self.is_backlogged() {
             self.ready = now;
         }
-        let wire_bytes = packet.ip_bytes().saturating_add(self.overhead_bytes);
+        let wire_bytes = self.wire_size.of(&packet);
         let packet = Queued {
             packet,
             wire_bytes,
@@ -151,8 +175,14 @@ impl<P: Packet> Station<P> {
             .enqueue(packet, &mut self.generators.queue, discarded)
     }
 
-    fn loses_next_at(&mut self, place: LossPlace) -> bool {
-        self.direction.loss_at == place && self.loss.loses_next(&mut self.generators.loss)
+    /// Returns whether the next packet, which reaches `place` at `now`, is lost there.
+    fn loses_next_at(&mut self, place: LossPlace, now: Nanos) -> bool {
+        if self.direction.loss_at != place {
+            return false;
+        }
+        let is_lost = self.loss.loses_next(&mut self.generators.loss);
+        let loss_of_trace = self.variation.as_ref().map_or(0.0, |trace| trace.loss(now));
+        is_lost || (loss_of_trace > 0.0 && self.generators.loss_of_trace.chance(loss_of_trace))
     }
 
     pub(super) fn is_backlogged(&self) -> bool {
@@ -177,7 +207,7 @@ impl<P: Packet> Station<P> {
             packet, wire_bytes, ..
         } = self.dequeue(start, discarded)?;
         let finish = self.serializer.transmit(start, wire_bytes);
-        let lost = if self.loses_next_at(LossPlace::Egress) {
+        let lost = if self.loses_next_at(LossPlace::Egress, finish) {
             Some(packet)
         } else {
             self.put_on_wire(finish, packet);
@@ -206,8 +236,10 @@ impl<P: Packet> Station<P> {
             0 => 0,
             bound => self.generators.jitter.below(bound),
         };
+        let of_trace = self.variation.as_ref();
         let arrival = finish
             .saturating_add(self.direction.delay_ns)
+            .saturating_add(of_trace.map_or(0, |trace| trace.delay_ns(finish)))
             .saturating_add(jitter);
         if self.direction.reorder {
             self.wire.push_overtaking(arrival, packet);
@@ -225,7 +257,7 @@ impl<P: Packet> Station<P> {
     ) {
         if direction.rate_bps != self.direction.rate_bps || direction.trace != self.direction.trace
         {
-            self.serializer = Serializer::new(direction, medium.and_then(|medium| medium.rate_bps));
+            (self.serializer, self.variation) = paced(direction, medium, &self.generators);
         }
         if direction.loss != self.direction.loss {
             self.loss = LossProcess::new(&direction.loss);
@@ -234,8 +266,7 @@ impl<P: Packet> Station<P> {
             rate_bps: self.serializer.mean_rate_bps(),
         };
         queue::reconfigure(&mut self.queue, &direction.queue, service, discarded);
-        self.overhead_bytes =
-            medium.map_or(direction.overhead_bytes, |medium| medium.overhead_bytes);
+        self.wire_size = wire_size(direction, medium);
         // A packet that waited for an opportunity of the old trace cannot start in the past.
         self.ready = now;
         self.direction = direction.clone();
@@ -263,5 +294,27 @@ impl<P: Packet> Station<P> {
 
     pub(super) fn queue_bytes(&self) -> u64 {
         self.queue.bytes()
+    }
+}
+
+/// Returns the serializer of a direction, and how its delay and loss vary.
+fn paced(
+    direction: &Direction,
+    medium: Option<MediumParameters>,
+    generators: &StationGenerators,
+) -> (Serializer, Option<Variation>) {
+    let trace = direction.trace.as_ref();
+    let start_ns = trace.map_or(0, |trace| generators.start_ns(trace));
+    let rate_bps = medium.and_then(|medium| medium.rate_bps);
+    (
+        Serializer::new(direction, rate_bps, start_ns),
+        trace.and_then(|trace| Variation::new(trace, start_ns)),
+    )
+}
+
+fn wire_size(direction: &Direction, medium: Option<MediumParameters>) -> WireSize {
+    match medium {
+        Some(medium) => WireSize::plain(medium.overhead_bytes),
+        None => WireSize::of_direction(direction),
     }
 }

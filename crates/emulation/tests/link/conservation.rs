@@ -3,7 +3,8 @@
 use emulation::link::{Channel, Counters, DropReason, StationId};
 use experiment::features::Feature;
 use experiment::resolved::{
-    Codel, Direction, DropTail, FqCodel, GilbertElliott, Loss, LossPlace, Pie, Queue, Red, Trace,
+    Codel, DelayStep, Direction, DropTail, FqCodel, Framing, GilbertElliott, Loss, LossPlace,
+    LossStep, Pie, Queue, RateStep, Red, Trace, TraceStart,
 };
 use experiment::time::Nanos;
 use proptest::prelude::*;
@@ -82,15 +83,84 @@ fn loss() -> impl Strategy<Value = Loss> {
     prop_oneof![1 => Just(Loss::None {}), 3 => model]
 }
 
+fn instants() -> impl Strategy<Value = Vec<u64>> {
+    let later = prop::collection::btree_set(1..5_000_000u64, 0..4);
+    later.prop_map(|later| [0].into_iter().chain(later).collect())
+}
+
+fn rates() -> impl Strategy<Value = Vec<RateStep>> {
+    let any = (instants(), prop::collection::vec(0..50_000_000u64, 5));
+    any.prop_map(|(instants, rates)| {
+        let with_rate = |(from_ns, rate_bps)| RateStep { from_ns, rate_bps };
+        let mut rates: Vec<_> = instants.into_iter().zip(rates).map(with_rate).collect();
+        // An outage that never ends is refused.
+        rates[0].rate_bps = rates[0].rate_bps.max(100_000);
+        rates
+    })
+}
+
+fn delays() -> impl Strategy<Value = Vec<DelayStep>> {
+    let any = (instants(), prop::collection::vec(0..30_000_000u64, 5));
+    any.prop_map(|(instants, delays)| {
+        let with_delay = |(from_ns, delay_ns)| DelayStep { from_ns, delay_ns };
+        instants.into_iter().zip(delays).map(with_delay).collect()
+    })
+}
+
+fn losses() -> impl Strategy<Value = Vec<LossStep>> {
+    let any = (instants(), prop::collection::vec(0.0..=1.0, 5));
+    any.prop_map(|(instants, losses)| {
+        let with_loss = |(from_ns, probability)| LossStep {
+            from_ns,
+            probability,
+        };
+        instants.into_iter().zip(losses).map(with_loss).collect()
+    })
+}
+
+fn start() -> impl Strategy<Value = TraceStart> {
+    let drawn = (1..=5_000_000u64).prop_map(|below_ns| TraceStart::Drawn {
+        recording: "drive".to_owned(),
+        below_ns,
+    });
+    prop_oneof![
+        (0..5_000_000u64).prop_map(|at_ns| TraceStart::At { at_ns }),
+        drawn
+    ]
+}
+
+/// A trace with opportunities or rates, and often with delays and losses.
 fn trace() -> impl Strategy<Value = Trace> {
     let instants = prop::collection::vec(0..=5_000_000u64, 1..8);
-    (instants, 1..3000u32).prop_map(|(mut opportunities_ns, opportunity_bytes)| {
-        opportunities_ns.sort_unstable();
-        Trace {
-            opportunities_ns,
-            period_ns: 5_000_000,
-            opportunity_bytes,
-        }
+    let capacity = prop_oneof![
+        instants.prop_map(|instants| (instants, Vec::new())),
+        rates().prop_map(|rates| (Vec::new(), rates)),
+    ];
+    let delays = prop_oneof![Just(Vec::new()), delays()];
+    let losses = prop_oneof![Just(Vec::new()), losses()];
+    (capacity, delays, losses, start(), 1..3000u32).prop_map(
+        |((mut opportunities_ns, rates), delays, losses, start, opportunity_bytes)| {
+            opportunities_ns.sort_unstable();
+            Trace {
+                opportunities_ns,
+                rates,
+                delays,
+                losses,
+                period_ns: 5_000_000,
+                opportunity_bytes,
+                start,
+            }
+        },
+    )
+}
+
+/// A trace that leaves the rate to the direction.
+fn variation() -> impl Strategy<Value = Trace> {
+    (trace(), delays()).prop_map(|(trace, delays)| Trace {
+        opportunities_ns: Vec::new(),
+        rates: Vec::new(),
+        delays,
+        ..trace
     })
 }
 
@@ -100,6 +170,7 @@ fn pace() -> impl Strategy<Value = (Option<u64>, Option<Trace>)> {
         Just((None, None)),
         (3..40u32).prop_map(|power| (Some(1 << power), None)),
         trace().prop_map(|trace| (None, Some(trace))),
+        (variation(), 3..40u32).prop_map(|(trace, power)| (Some(1 << power), Some(trace))),
     ]
 }
 
@@ -107,9 +178,14 @@ fn direction() -> impl Strategy<Value = Direction> {
     let delay = prop_oneof![Just(0), 0..20_000_000u64, Just(7_200_000_000_000)];
     let place = prop_oneof![Just(LossPlace::Ingress), Just(LossPlace::Egress)];
     let jitter = prop_oneof![Just(0), 0..10_000_000u64];
+    let framing = prop_oneof![
+        2 => Just(Framing::Plain),
+        1 => Just(Framing::Atm),
+        1 => Just(Framing::Ptm),
+    ];
     (
         pace(),
-        0..40u32,
+        (0..40u32, framing),
         delay,
         jitter,
         any::<bool>(),
@@ -118,10 +194,20 @@ fn direction() -> impl Strategy<Value = Direction> {
         queue(),
     )
         .prop_map(
-            |(pace, overhead_bytes, delay_ns, jitter_ns, reorder, loss, loss_at, queue)| {
+            |(
+                pace,
+                (overhead_bytes, framing),
+                delay_ns,
+                jitter_ns,
+                reorder,
+                loss,
+                loss_at,
+                queue,
+            )| {
                 Direction {
                     rate_bps: pace.0,
                     overhead_bytes,
+                    framing,
                     delay_ns,
                     jitter_ns,
                     reorder,
@@ -150,6 +236,7 @@ fn often_simple() -> impl Strategy<Value = Direction> {
     let any = prop_oneof![8 => direction().prop_map(simple), 1 => direction()];
     any.prop_map(|direction| Direction {
         overhead_bytes: OVERHEAD_BYTES,
+        framing: Framing::Plain,
         ..direction
     })
 }

@@ -3,7 +3,9 @@
 use emulation::link::{
     Channel, Counters, DropReason, Enqueued, Output, Packet, StationGenerators, StationId,
 };
-use experiment::resolved::{Direction, DropTail, Loss, LossPlace, Queue};
+use experiment::resolved::{
+    Direction, DropTail, Framing, Loss, LossPlace, Queue, Trace, TraceStart,
+};
 use experiment::time::Nanos;
 
 pub const MILLISECOND: Nanos = 1_000_000;
@@ -32,6 +34,7 @@ pub fn plain(rate_bps: Option<u64>) -> Direction {
     Direction {
         rate_bps,
         overhead_bytes: 0,
+        framing: Framing::Plain,
         delay_ns: 0,
         jitter_ns: 0,
         reorder: false,
@@ -39,6 +42,19 @@ pub fn plain(rate_bps: Option<u64>) -> Direction {
         loss_at: LossPlace::Ingress,
         queue: drop_tail(None),
         trace: None,
+    }
+}
+
+/// A trace that begins with the run and of which the caller gives the contents.
+pub fn trace(period_ns: Nanos) -> Trace {
+    Trace {
+        opportunities_ns: Vec::new(),
+        rates: Vec::new(),
+        delays: Vec::new(),
+        losses: Vec::new(),
+        period_ns,
+        opportunity_bytes: 1500,
+        start: TraceStart::At { at_ns: 0 },
     }
 }
 

@@ -4,8 +4,10 @@ mod driver;
 
 mod aqm;
 mod conservation;
+mod framing;
 mod loss;
 mod medium;
 mod schema;
 mod serializer;
+mod trace;
 mod wire;

@@ -5,7 +5,7 @@ use experiment::resolved::Direction;
 use serde_json::{Value, json};
 
 fn base() -> Value {
-    json!({"rate_bps": 12000000, "overhead_bytes": 14, "delay_ns": 30000000, "jitter_ns": 0, "reorder": false,
+    json!({"rate_bps": 12000000, "overhead_bytes": 14, "framing": "plain", "delay_ns": 30000000, "jitter_ns": 0, "reorder": false,
            "loss": {"kind": "none"}, "loss_at": "egress",
            "queue": {"kind": "drop_tail", "limit_packets": 100, "limit_bytes": null}, "trace": null})
 }
@@ -14,6 +14,16 @@ fn with(field: &str, value: Value) -> Value {
     let mut direction = base();
     direction[field] = value;
     direction
+}
+
+/// A trace of 9 ns with some contents.
+fn trace(contents: Value) -> Value {
+    let mut trace = json!({"opportunities_ns": [], "rates": [], "delays": [], "losses": [], "period_ns": 9,
+                           "opportunity_bytes": 1500, "start": {"kind": "at", "at_ns": 0}});
+    for (key, value) in contents.as_object().unwrap() {
+        trace[key] = value.clone();
+    }
+    trace
 }
 
 fn parse(value: &Value) -> Result<Direction, String> {
@@ -51,12 +61,22 @@ fn every_kind_is_read_and_written_as_it_stands() {
     valid.push(with("loss", json!({"kind": "list", "packets": [3, 7]})));
     let chain = json!({"kind": "gilbert_elliott", "good_to_bad": 0.1, "bad_to_good": 0.2, "loss_good": 0.0, "loss_bad": 1.0});
     valid.push(with("loss", chain));
-    let mut traced = with(
-        "trace",
-        json!({"opportunities_ns": [0, 5, 5, 9], "period_ns": 9, "opportunity_bytes": 1500}),
-    );
+    let mut traced = with("trace", trace(json!({"opportunities_ns": [0, 5, 5, 9]})));
     traced["rate_bps"] = json!(null);
+    valid.push(traced.clone());
+    let start = json!({"kind": "drawn", "recording": "drive", "below_ns": 9});
+    let rates = json!([{"from_ns": 0, "rate_bps": 0}, {"from_ns": 3, "rate_bps": 8}]);
+    traced["trace"] = trace(json!({"rates": rates, "start": start}));
     valid.push(traced);
+    let delays = json!([{"from_ns": 0, "delay_ns": 7}]);
+    let losses = json!([{"from_ns": 0, "probability": 0.5}]);
+    valid.push(with(
+        "trace",
+        trace(json!({"delays": delays, "losses": losses})),
+    ));
+    for framing in ["atm", "ptm"] {
+        valid.push(with("framing", json!(framing)));
+    }
     for (field, kind) in ["queue", "loss"].into_iter().flat_map(kinds) {
         let mut kinds = valid.iter().map(|value| &value[field]["kind"]);
         assert!(kinds.any(|one| *one == kind), "no {field} of kind {kind}");
@@ -103,13 +123,16 @@ fn values_out_of_range_are_named_with_what_is_allowed() {
             json!({"kind": "red", "limit_packets": null, "limit_bytes": null, "min_bytes": min, "max_bytes": max, "max_probability": 0.1, "weight": weight}),
         )
     };
-    let traced = |instants: &[u64]| {
-        let mut value = with(
-            "trace",
-            json!({"opportunities_ns": instants, "period_ns": 9, "opportunity_bytes": 1500}),
-        );
+    let traced = |contents: Value| {
+        let mut value = with("trace", trace(contents));
         value["rate_bps"] = json!(null);
         value
+    };
+    let at = |instants: &[u64]| traced(json!({"opportunities_ns": instants}));
+    let rates = |steps: &[(u64, u64)]| -> Value {
+        let step =
+            |(from_ns, rate_bps): &(u64, u64)| json!({"from_ns": from_ns, "rate_bps": rate_bps});
+        steps.iter().map(step).collect()
     };
     let cases = [
         (
@@ -121,10 +144,7 @@ fn values_out_of_range_are_named_with_what_is_allowed() {
             "overhead_bytes: found 70000, allowed is at most 65535",
         ),
         (
-            with(
-                "trace",
-                json!({"opportunities_ns": [0], "period_ns": 9, "opportunity_bytes": 1500}),
-            ),
+            with("trace", trace(json!({"opportunities_ns": [0]}))),
             "rate_bps: found 12000000 beside a trace, allowed is null",
         ),
         (
@@ -140,16 +160,40 @@ fn values_out_of_range_are_named_with_what_is_allowed() {
             "queue.weight: found 0, allowed is more than 0, at most 1",
         ),
         (
-            traced(&[]),
-            "trace.opportunities_ns: found an empty list, allowed is at least one instant",
+            at(&[]),
+            "trace.opportunities_ns: found an empty list, allowed is at least one instant, or rates, delays or losses",
         ),
         (
-            traced(&[5, 3]),
+            at(&[5, 3]),
             "trace.opportunities_ns: found [5, 3], allowed is ascending instants",
         ),
         (
-            traced(&[10]),
+            at(&[10]),
             "trace.opportunities_ns: found 10, allowed is instants of at most period_ns",
+        ),
+        (
+            traced(json!({"opportunities_ns": [1], "rates": rates(&[(0, 1)])})),
+            "trace.rates: found opportunities too, allowed is one of both",
+        ),
+        (
+            traced(json!({"rates": rates(&[(0, 1), (5, 1), (5, 2)])})),
+            "trace.rates: found a step at 5, allowed is steps in ascending order, the first at 0, the last before period_ns",
+        ),
+        (
+            traced(json!({"rates": rates(&[(0, 0), (5, 0)])})),
+            "trace.rates: found only outages, allowed is at least one rate above 0",
+        ),
+        (
+            traced(json!({"delays": [{"from_ns": 1, "delay_ns": 0}]})),
+            "trace.delays: found a step at 1, allowed is steps in ascending order, the first at 0, the last before period_ns",
+        ),
+        (
+            traced(json!({"losses": [{"from_ns": 0, "probability": 1.5}]})),
+            "trace.losses: found 1.5, allowed is 0 to 1",
+        ),
+        (
+            traced(json!({"rates": rates(&[(0, 1)]), "start": {"kind": "at", "at_ns": 9}})),
+            "trace.start.at_ns: found 9, allowed is an instant within the period",
         ),
     ];
     for (value, message) in cases {

@@ -4,7 +4,7 @@ use emulation::link::{DropReason, Enqueued};
 use experiment::resolved::{Direction, Trace};
 use experiment::rng::Generator;
 
-use crate::driver::{Link, MILLISECOND, SECOND, drop_tail, plain};
+use crate::driver::{Link, MILLISECOND, SECOND, drop_tail, plain, trace};
 
 #[test]
 fn a_burst_leaves_spaced_by_its_serialization_times() {
@@ -121,11 +121,9 @@ fn poisson_arrivals_wait_as_long_as_in_an_m_d_1_queue() {
 
 fn traced(opportunities_ms: &[u64], period_ms: u64) -> Direction {
     let opportunities_ns = opportunities_ms.iter().map(|ms| ms * MILLISECOND).collect();
-    let period_ns = period_ms * MILLISECOND;
     let trace = Trace {
         opportunities_ns,
-        period_ns,
-        opportunity_bytes: 1500,
+        ..trace(period_ms * MILLISECOND)
     };
     Direction {
         trace: Some(trace),

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::trace::Trace;
 use crate::time::Nanos;
 
 /// The parameters of one direction of a link.
@@ -16,6 +17,8 @@ pub struct Direction {
     pub rate_bps: Option<u64>,
     /// Bytes per packet that the rate counts beyond the IP length, at most 65535.
     pub overhead_bytes: u32,
+    /// What the link layer makes of a packet with its overhead.
+    pub framing: Framing,
     /// Propagation delay.
     pub delay_ns: Nanos,
     /// Uniform extra delay in [0, `jitter_ns`).
@@ -28,9 +31,33 @@ pub struct Direction {
     pub loss_at: LossPlace,
     /// The queue discipline.
     pub queue: Queue,
-    /// Delivery opportunities that replace the rate.
+    /// Capacity, delay and loss over time.
     #[serde(deserialize_with = "Option::deserialize")]
     pub trace: Option<Trace>,
+}
+
+/// How the link layer sends a packet, its overhead included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Framing {
+    /// As it is.
+    Plain,
+    /// In cells of 53 bytes, of which 48 carry data and the last is filled up (ITU-T I.361, I.363.5).
+    Atm,
+    /// With one byte more for each 64 that begin (IEEE 802.3, 61.3.3; ITU-T G.992.3, annex N).
+    Ptm,
+}
+
+impl Framing {
+    /// Returns the bytes on the wire of a packet that has `bytes`, overhead included.
+    #[inline]
+    pub fn wire_bytes(self, bytes: u32) -> u32 {
+        match self {
+            Self::Plain => bytes,
+            Self::Atm => bytes.div_ceil(48).saturating_mul(53),
+            Self::Ptm => bytes.saturating_add(bytes.div_ceil(64)),
+        }
+    }
 }
 
 /// A loss model.
@@ -181,18 +208,6 @@ pub struct Pie {
     pub max_burst_ns: Nanos,
 }
 
-/// Delivery opportunities, repeated without end from the start of the run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Trace {
-    /// Instants within a period, ascending, each at most `period_ns`. Several may coincide.
-    pub opportunities_ns: Vec<Nanos>,
-    /// Length of the period.
-    pub period_ns: Nanos,
-    /// Bytes, overhead included, that one opportunity carries.
-    pub opportunity_bytes: u32,
-}
-
 /// A value that is not allowed in a link direction or medium.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{field}: found {found}, allowed is {allowed}")]
@@ -206,6 +221,12 @@ pub struct InvalidDirection {
 }
 
 impl Direction {
+    /// Returns the bytes on the wire of an IP packet.
+    pub fn wire_bytes(&self, ip_bytes: u32) -> u32 {
+        let bytes = ip_bytes.saturating_add(self.overhead_bytes);
+        self.framing.wire_bytes(bytes)
+    }
+
     /// Checks that the direction can begin with the queue of a host. That queue replaces its own
     /// and drops nothing.
     pub(super) fn validate_behind_host(&self) -> Result<(), InvalidDirection> {
@@ -225,7 +246,7 @@ impl Direction {
         validate_rate(self.rate_bps)?;
         validate_overhead(self.overhead_bytes)?;
         if let Some(trace) = &self.trace {
-            if let Some(rate_bps) = self.rate_bps {
+            if let Some(rate_bps) = self.rate_bps.filter(|_| trace.has_capacity()) {
                 let found = format!("{rate_bps} beside a trace");
                 return ensure(false, "rate_bps", found, "null");
             }
@@ -330,36 +351,6 @@ impl Red {
     }
 }
 
-impl Trace {
-    fn validate(&self) -> Result<(), InvalidDirection> {
-        const FIELD: &str = "trace.opportunities_ns";
-        ensure(self.period_ns > 0, "trace.period_ns", 0, "at least 1")?;
-        ensure(
-            self.opportunity_bytes > 0,
-            "trace.opportunity_bytes",
-            0,
-            "at least 1",
-        )?;
-        let Some(&last) = self.opportunities_ns.last() else {
-            return ensure(false, FIELD, "an empty list", "at least one instant");
-        };
-        ensure(
-            last <= self.period_ns,
-            FIELD,
-            last,
-            "instants of at most period_ns",
-        )?;
-        match self
-            .opportunities_ns
-            .windows(2)
-            .find(|pair| pair[0] > pair[1])
-        {
-            Some(pair) => ensure(false, FIELD, format!("{pair:?}"), "ascending instants"),
-            None => Ok(()),
-        }
-    }
-}
-
 /// Checks a rate in bit/s. `None` is infinite.
 pub fn validate_rate(rate_bps: Option<u64>) -> Result<(), InvalidDirection> {
     ensure(rate_bps != Some(0), "rate_bps", 0, "null or at least 1")
@@ -370,11 +361,11 @@ pub fn validate_overhead(bytes: u32) -> Result<(), InvalidDirection> {
     ensure(bytes <= 65535, "overhead_bytes", bytes, "at most 65535")
 }
 
-fn ensure_probability(field: &'static str, value: f64) -> Result<(), InvalidDirection> {
+pub(super) fn ensure_probability(field: &'static str, value: f64) -> Result<(), InvalidDirection> {
     ensure((0.0..=1.0).contains(&value), field, value, "0 to 1")
 }
 
-fn ensure(
+pub(super) fn ensure(
     holds: bool,
     field: &'static str,
     found: impl ToString,

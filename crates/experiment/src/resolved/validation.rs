@@ -653,8 +653,17 @@ fn validate_direction(place: &str, direction: &Direction) -> Validity {
     )?;
     in_range(format!("{place}.delay_ns"), direction.delay_ns, 0)?;
     in_range(format!("{place}.jitter_ns"), direction.jitter_ns, 0)?;
-    let period_ns = direction.trace.as_ref().map_or(1, |trace| trace.period_ns);
-    in_range(format!("{place}.trace.period_ns"), period_ns, 1)
+    let Some(trace) = &direction.trace else {
+        return Ok(());
+    };
+    in_range(format!("{place}.trace.period_ns"), trace.period_ns, 1)?;
+    for step in &trace.rates {
+        in_range(format!("{place}.trace.rates"), step.rate_bps, 0)?;
+    }
+    for step in &trace.delays {
+        in_range(format!("{place}.trace.delays"), step.delay_ns, 0)?;
+    }
+    Ok(())
 }
 
 fn validate_element(place: &str, element: &Element) -> Validity {

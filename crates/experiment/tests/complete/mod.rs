@@ -88,7 +88,7 @@ pub fn link(stated: Value) -> Value {
 pub fn direction(stated: Value) -> Value {
     let queue = json!({"kind": "drop_tail", "limit_packets": 100, "limit_bytes": null});
     let usual = json!({
-        "rate_bps": null, "overhead_bytes": 14, "delay_ns": 0, "jitter_ns": 0, "reorder": false,
+        "rate_bps": null, "overhead_bytes": 14, "framing": "plain", "delay_ns": 0, "jitter_ns": 0, "reorder": false,
         "loss": {"kind": "none"}, "loss_at": "ingress", "queue": queue, "trace": null,
     });
     merged(usual, stated)

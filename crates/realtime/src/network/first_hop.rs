@@ -5,7 +5,7 @@
 use emulation::first_hop::{check_middleboxes, host_directions};
 use experiment::capabilities::Missing;
 use experiment::resolved::{
-    Application, Direction, Experiment, HopDirection, Layer, Stack, Transport,
+    Application, Direction, Experiment, Framing, HopDirection, Layer, Stack, Trace, Transport,
 };
 
 /// How much a device may send ahead of the link. Its timers are up to that late, and a late packet
@@ -57,10 +57,13 @@ pub(crate) fn check(experiment: &Experiment) -> Vec<Missing> {
         let link = &experiment.links[direction / 2];
         let side = HopDirection::BOTH[direction % 2];
         let host = host_at(experiment, link.beginning(side));
-        let rate_is_from = match (&link.medium, &link.direction(side).trace) {
+        let direction = link.direction(side);
+        let is_traced = direction.trace.as_ref().is_some_and(Trace::has_capacity);
+        let rate_is_from = match (&link.medium, direction.framing) {
             (Some(_), _) => "a medium",
-            (None, Some(_)) => "a trace",
-            (None, None) => continue,
+            (None, _) if is_traced => "a trace",
+            (None, Framing::Atm | Framing::Ptm) => "its framing",
+            (None, Framing::Plain) => continue,
         };
         missing.push(Missing {
             feature: format!("hosts.{host}.first_hop: host"),

@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use emulation::link::longest_wait_ns;
 use experiment::addressing::port_of_flow;
 use experiment::resolved::{
     Direction, Experiment, Flow, FlowEnd, HopDirection, Host, Install, Link, Loss, Path, Stack,
@@ -46,7 +47,7 @@ const PATIENCE_WITH_CONTROLLER: Duration = Duration::from_secs(5);
 const SMALLEST_CHANCE: f64 = 0.2;
 
 /// The largest packet: IPv4 or IPv6 header, UDP header and content.
-const PACKET_BYTES: u64 = 40 + 8 + CONTENT_BYTES as u64;
+const PACKET_BYTES: u32 = 40 + 8 + CONTENT_BYTES as u32;
 
 /// Index of the path, number of the attempt, and whether it is the answer.
 const CONTENT_BYTES: usize = 9;
@@ -293,6 +294,12 @@ impl Way {
         };
         self.chance *= chance_of(&direction.loss);
         self.longest_ns += direction.jitter_ns + serialization_ns(experiment, link, direction);
+        if let Some(trace) = &direction.trace {
+            self.chance *= 1.0 - trace.mean_loss();
+            // The round trip of the path has the least delay.
+            let (least_ns, greatest_ns) = trace.delay_range_ns();
+            self.longest_ns += greatest_ns - least_ns;
+        }
     }
 }
 
@@ -313,7 +320,7 @@ fn chance_of(loss: &Loss) -> f64 {
 }
 
 fn serialization_ns(experiment: &Experiment, link: &Link, direction: &Direction) -> Nanos {
-    let bits = 8 * (PACKET_BYTES + u64::from(direction.overhead_bytes));
+    let bytes = direction.wire_bytes(PACKET_BYTES);
     let medium = link
         .medium
         .as_ref()
@@ -322,11 +329,8 @@ fn serialization_ns(experiment: &Experiment, link: &Link, direction: &Direction)
         .and_then(|medium| medium.rate_bps)
         .or(direction.rate_bps);
     let trace = direction.trace.as_ref();
-    let opportunities = trace.map_or(0, |trace| {
-        let carried = u64::from(trace.opportunity_bytes) * 8;
-        trace.period_ns * bits.div_ceil(carried)
-    });
-    rate_bps.map_or(0, |rate_bps| bits * 1_000_000_000 / rate_bps) + opportunities
+    let waiting_ns = trace.map_or(0, |trace| longest_wait_ns(trace, bytes));
+    rate_bps.map_or(0, |rate_bps| u64::from(bytes) * 8_000_000_000 / rate_bps) + waiting_ns
 }
 
 impl Probe {

@@ -1,0 +1,194 @@
+//! What a trace says of one direction of a link over time: capacity, delay, loss.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::direction::{InvalidDirection, ensure, ensure_probability};
+use crate::time::Nanos;
+
+/// A recording that repeats without end: delivery opportunities or rates, delays, losses. At least
+/// one of the four lists has entries.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Trace {
+    /// Instants of delivery opportunities within a period, ascending, each at most `period_ns`.
+    /// Several may coincide. Empty if the capacity is given by `rates` or by the rate of the
+    /// direction.
+    pub opportunities_ns: Vec<Nanos>,
+    /// Rates over time, whose opportunities are spread evenly. Empty if the capacity is given by
+    /// `opportunities_ns` or by the rate of the direction.
+    pub rates: Vec<RateStep>,
+    /// Delays over time, in addition to the delay of the direction. Empty if there are none.
+    pub delays: Vec<DelayStep>,
+    /// Losses over time, in addition to the loss model of the direction. Empty if there are none.
+    pub losses: Vec<LossStep>,
+    /// Length of the period.
+    pub period_ns: Nanos,
+    /// Bytes, overhead included, that one opportunity carries.
+    pub opportunity_bytes: u32,
+    /// Instant of the trace at which the run begins.
+    pub start: TraceStart,
+}
+
+/// A rate that holds from an instant to the next step or the end of the period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RateStep {
+    /// Instant within the period. That of the first step is 0.
+    pub from_ns: Nanos,
+    /// Rate in bit/s, overhead included. 0 is an outage.
+    pub rate_bps: u64,
+}
+
+/// A delay that holds from an instant to the next step or the end of the period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DelayStep {
+    /// Instant within the period. That of the first step is 0.
+    pub from_ns: Nanos,
+    /// Delay of packets whose last bit leaves from then on.
+    pub delay_ns: Nanos,
+}
+
+/// A probability of loss that holds from an instant to the next step or the end of the period.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LossStep {
+    /// Instant within the period. That of the first step is 0.
+    pub from_ns: Nanos,
+    /// Probability of loss, 0 to 1, of packets that reach the place of loss from then on.
+    pub probability: f64,
+}
+
+/// Where in its trace a run begins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum TraceStart {
+    /// At an instant of the trace.
+    At {
+        /// The instant, less than the period.
+        at_ns: Nanos,
+    },
+    /// At an instant that the seed draws. It is the same for all traces of one recording.
+    Drawn {
+        /// Name of the recording.
+        recording: String,
+        /// The instant is uniform in [0, `below_ns`). At least 1, and the same for all traces of the
+        /// recording.
+        below_ns: Nanos,
+    },
+}
+
+impl Trace {
+    /// Returns whether the trace gives the capacity, in place of a rate.
+    pub fn has_capacity(&self) -> bool {
+        !self.opportunities_ns.is_empty() || !self.rates.is_empty()
+    }
+
+    /// Returns the least and the greatest delay; 0 without delays.
+    pub fn delay_range_ns(&self) -> (Nanos, Nanos) {
+        let delays = || self.delays.iter().map(|step| step.delay_ns);
+        (delays().min().unwrap_or(0), delays().max().unwrap_or(0))
+    }
+
+    /// Returns the probability of loss, averaged over the period.
+    pub fn mean_loss(&self) -> f64 {
+        let ends = self.losses.iter().skip(1).map(|step| step.from_ns);
+        let spans = self.losses.iter().zip(ends.chain([self.period_ns]));
+        let lost = spans.map(|(step, end)| step.probability * (end - step.from_ns) as f64);
+        lost.sum::<f64>() / self.period_ns as f64
+    }
+
+    pub(super) fn validate(&self) -> Result<(), InvalidDirection> {
+        ensure(self.period_ns > 0, "trace.period_ns", 0, "at least 1")?;
+        ensure(
+            self.opportunity_bytes > 0,
+            "trace.opportunity_bytes",
+            0,
+            "at least 1",
+        )?;
+        self.validate_contents()?;
+        self.validate_opportunities()?;
+        self.validate_rates()?;
+        let instants = self.delays.iter().map(|step| step.from_ns);
+        self.validate_steps("trace.delays", instants)?;
+        let instants = self.losses.iter().map(|step| step.from_ns);
+        self.validate_steps("trace.losses", instants)?;
+        for step in &self.losses {
+            ensure_probability("trace.losses", step.probability)?;
+        }
+        self.validate_start()
+    }
+
+    fn validate_contents(&self) -> Result<(), InvalidDirection> {
+        const FIELD: &str = "trace.opportunities_ns";
+        let is_empty = !self.has_capacity() && self.delays.is_empty() && self.losses.is_empty();
+        ensure(
+            !is_empty,
+            FIELD,
+            "an empty list",
+            "at least one instant, or rates, delays or losses",
+        )?;
+        let is_twice = !self.opportunities_ns.is_empty() && !self.rates.is_empty();
+        ensure(!is_twice, "trace.rates", "opportunities too", "one of both")
+    }
+
+    fn validate_opportunities(&self) -> Result<(), InvalidDirection> {
+        const FIELD: &str = "trace.opportunities_ns";
+        let last = self.opportunities_ns.last().copied().unwrap_or(0);
+        ensure(
+            last <= self.period_ns,
+            FIELD,
+            last,
+            "instants of at most period_ns",
+        )?;
+        let mut pairs = self.opportunities_ns.windows(2);
+        match pairs.find(|pair| pair[0] > pair[1]) {
+            Some(pair) => ensure(false, FIELD, format!("{pair:?}"), "ascending instants"),
+            None => Ok(()),
+        }
+    }
+
+    fn validate_rates(&self) -> Result<(), InvalidDirection> {
+        let instants = self.rates.iter().map(|step| step.from_ns);
+        self.validate_steps("trace.rates", instants)?;
+        let carries = self.rates.iter().any(|step| step.rate_bps > 0);
+        let allowed = "at least one rate above 0";
+        ensure(
+            carries || self.rates.is_empty(),
+            "trace.rates",
+            "only outages",
+            allowed,
+        )
+    }
+
+    fn validate_steps(
+        &self,
+        field: &'static str,
+        instants: impl Iterator<Item = Nanos>,
+    ) -> Result<(), InvalidDirection> {
+        let mut before = None;
+        for instant in instants {
+            let follows = before.map_or(instant == 0, |before| instant > before);
+            ensure(
+                follows && instant < self.period_ns,
+                field,
+                format!("a step at {instant}"),
+                "steps in ascending order, the first at 0, the last before period_ns",
+            )?;
+            before = Some(instant);
+        }
+        Ok(())
+    }
+
+    fn validate_start(&self) -> Result<(), InvalidDirection> {
+        let (field, instant, is_allowed) = match &self.start {
+            TraceStart::At { at_ns } => ("trace.start.at_ns", *at_ns, *at_ns < self.period_ns),
+            TraceStart::Drawn { below_ns, .. } => {
+                let is_allowed = (1..=self.period_ns).contains(below_ns);
+                ("trace.start.below_ns", *below_ns, is_allowed)
+            }
+        };
+        ensure(is_allowed, field, instant, "an instant within the period")
+    }
+}
