@@ -21,8 +21,8 @@ from mptcplab.metrics import (
     standing_apart,
 )
 from mptcplab.report.agreement import metrics_grid, notes, shares_grid
-from mptcplab.results import Bundle, agreement
-from mptcplab.results.agreement import adjust, compared_difference, compared_ratio
+from mptcplab.results import Bundle
+from mptcplab.results.agreement import adjust, agreement, compared_difference, compared_ratio
 from scipy import stats
 
 Json = dict[str, Any]

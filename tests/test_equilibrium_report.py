@@ -14,7 +14,8 @@ from mptcplab import load, run
 from mptcplab.algorithms import Control
 from mptcplab.report.equilibrium import Settling, settlings
 from mptcplab.report.run import page_of
-from mptcplab.results import Absent, BundleWriter, Equilibrium, RunData, Samples, equilibrium_of, evaluated
+from mptcplab.results import Absent, BundleWriter, RunData, Samples, evaluated
+from mptcplab.results.equilibrium import Equilibrium, equilibrium_of
 
 MB = 1e6
 PACKET_BYTES = 1500

@@ -5,7 +5,6 @@ description.
 from __future__ import annotations
 
 import json
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,8 @@ def title_of(paper: str) -> str | None:
     """Returns authors, title, place and year of a paper of the catalogue; None if it has none of that name. It is in
     the paper's claims, or in `paper.toml` if it has none.
     """
+    import tomllib  # few commands show titles
+
     for name in ("claims.toml", "paper.toml"):
         file = PAPERS / paper / name
         if file.is_file():

@@ -217,8 +217,10 @@ def execute(jobs: Sequence[Job], observer: Observer, *, workers: int | None = No
     raised again.
     """
     stop = Stop()
+    # The data of a single run is shown next. That of many would fill the memory.
+    is_kept = len(jobs) == 1
     with ThreadPoolExecutor(workers or usual_workers(jobs)) as pool:
-        futures = [pool.submit(_bundle_of, job, observer, stop) for job in jobs]
+        futures = [pool.submit(_bundle_of, job, observer, stop, is_kept=is_kept) for job in jobs]
         try:
             _wait_for(futures)
         except BaseException as error:
@@ -244,15 +246,12 @@ def _wait_for(futures: list[Future[Bundle]]) -> None:
             future.result()
 
 
-def _bundle_of(job: Job, observer: Observer, stop: Stop) -> Bundle:
-    bundle = job.done or run_job(job, observer, stop)
+def _bundle_of(job: Job, observer: Observer, stop: Stop, *, is_kept: bool) -> Bundle:
+    bundle, data = (job.done, None) if job.done else run_job_with_data(job, observer, stop)
+    if is_kept and data is not None and bundle.status == "done":
+        bundle.keep_loaded(data)
     observer.finished(job, bundle)
     return bundle
-
-
-def run_job(job: Job, observer: Observer, stop: Stop) -> Bundle:
-    """Carries out a run as ``run_job_with_data`` does and returns its bundle."""
-    return run_job_with_data(job, observer, stop)[0]
 
 
 def run_job_with_data(

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from mptcplab.experiment import members
-from mptcplab.results import Bundle, agreement
+from mptcplab.results import Bundle
+from mptcplab.results.agreement import agreement
 from mptcplab.runner import Nobody, execute, plan
 
 pytestmark = [pytest.mark.kernel, pytest.mark.soak]

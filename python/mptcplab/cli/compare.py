@@ -119,7 +119,8 @@ def command(
         table_of,
     )
     from mptcplab.report.members import members_grids
-    from mptcplab.results import agreement, summary
+    from mptcplab.results import summary
+    from mptcplab.results.agreement import agreement
 
     agreed = agreement(bundles, band)
     families = members_grids(_over_families(members, bundles), bundles)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mptcplab.results import Bundle, share_of_links
+from mptcplab.results import Bundle
+from mptcplab.results.agreement import share_of_links
 
 Json = dict[str, Any]
 

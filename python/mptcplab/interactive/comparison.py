@@ -15,8 +15,7 @@ from mptcplab.interactive.frames import Library
 from mptcplab.interactive.plot import RunsPlot
 from mptcplab.interactive.runs import Runs
 from mptcplab.report.comparison import arms_of, comparison_page, outages_of, table_of
-from mptcplab.results import COMPARED, agreement
-from mptcplab.results.agreement import BAND
+from mptcplab.results.agreement import BAND, COMPARED, agreement
 from mptcplab.runner import Nobody, execute, plan_on
 from mptcplab.sweep import arms_by_value, split_settings
 

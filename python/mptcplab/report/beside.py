@@ -9,7 +9,8 @@ from mptcplab.plots import Drawing, overlay
 from mptcplab.report.agreement import links_side_by_side, metrics_side_by_side
 from mptcplab.report.comparison import MOST_FLOWS, outages_of
 from mptcplab.report.grid import Grid
-from mptcplab.results import Bundle, agreement
+from mptcplab.results import Bundle
+from mptcplab.results.agreement import agreement
 from mptcplab.results.entities import Json
 
 IN_SIMULATOR = "simulator"

@@ -15,7 +15,8 @@ from mptcplab.report.grid import Grid
 from mptcplab.report.page import Picture, render
 from mptcplab.report.quantities import MISSING, head, interval, quantity
 from mptcplab.report.verdict import user_code
-from mptcplab.results import COMPARED, METRICS, Bundle, BundleError, RunData, Spread, ratio, spread
+from mptcplab.results import METRICS, Bundle, BundleError, RunData, Spread, ratio, spread
+from mptcplab.results.agreement import COMPARED
 from mptcplab.results.bundle import changes_of
 from mptcplab.results.entities import Json
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from mptcplab.algorithms import Control, control_name
 from mptcplab.report.grid import Grid
 from mptcplab.report.quantities import MISSING, quantity
-from mptcplab.results import Absent, Equilibrium, RunData, Value, equilibrium_of
+from mptcplab.results import Absent, RunData, Value
 from mptcplab.results.entities import Json
+from mptcplab.results.equilibrium import Equilibrium, equilibrium_of
 from mptcplab.results.run_data import NotConcerned
 
 MOST_FLOWS = 20

@@ -10,7 +10,8 @@ from mptcplab.reproduction.observation import Observation
 from mptcplab.reproduction.outcome import Compared, Outcome, Verdict
 from mptcplab.reproduction.quantities import measured
 from mptcplab.reproduction.study import AS_DESCRIBED
-from mptcplab.results import Absent, fates
+from mptcplab.results import Absent
+from mptcplab.results.fates import fates
 
 #: Kernel counters of data that were transmitted needlessly.
 COUNTERS = {

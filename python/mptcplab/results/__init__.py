@@ -1,7 +1,9 @@
-"""Results: the metric table, tables, bundles, expectations, aggregates and the summary document."""
+"""Results: the metric table, tables, bundles, expectations, aggregates and the summary document.
+
+What only reports need is imported from its module: `agreement`, `equilibrium` and `fates`.
+"""
 
 from mptcplab.results.aggregates import Crossing, Spread, aggregates, argmax, crossover, difference, ratio, spread
-from mptcplab.results.agreement import COMPARED, agreement, share_of_links
 from mptcplab.results.arrivals import arrived, capacity_steps, tells_only_order
 from mptcplab.results.bundle import (
     RUN,
@@ -20,10 +22,8 @@ from mptcplab.results.bundle import (
 )
 from mptcplab.results.entities import Entity, entities
 from mptcplab.results.environment import environment
-from mptcplab.results.equilibrium import Equilibrium, equilibrium_of
 from mptcplab.results.evaluation import Evaluation
 from mptcplab.results.expectations import Verdict, check, check_metric, evaluate
-from mptcplab.results.fates import Fate, fates
 from mptcplab.results.machine_load import CpuTimes, why_busy
 from mptcplab.results.record import evaluated
 from mptcplab.results.recovery import Recovery, recoveries
@@ -34,7 +34,6 @@ from mptcplab.results.table import METRICS, Metric, metric_reference, metrics_of
 from mptcplab.results.tables import Samples, Series, Table, TableError, Units, UnitTimes
 
 __all__ = [
-    "COMPARED",
     "METRICS",
     "RUN",
     "Absent",
@@ -44,9 +43,7 @@ __all__ = [
     "CpuTimes",
     "Crossing",
     "Entity",
-    "Equilibrium",
     "Evaluation",
-    "Fate",
     "Happening",
     "Metric",
     "Packed",
@@ -63,7 +60,6 @@ __all__ = [
     "Value",
     "Verdict",
     "aggregates",
-    "agreement",
     "argmax",
     "arrived",
     "bundle_path",
@@ -79,10 +75,8 @@ __all__ = [
     "done_bundles",
     "entities",
     "environment",
-    "equilibrium_of",
     "evaluate",
     "evaluated",
-    "fates",
     "find",
     "held",
     "metric_reference",
@@ -92,7 +86,6 @@ __all__ = [
     "read_data",
     "recoveries",
     "run_summary",
-    "share_of_links",
     "spread",
     "subflows_of",
     "summary",

@@ -189,6 +189,7 @@ class Bundle:
     def __init__(self, path: Path, record: Json) -> None:
         self.path = path
         self.record = record
+        self._data: RunData | None = None
 
     @classmethod
     def open(cls, path: Path) -> Bundle:
@@ -257,6 +258,10 @@ class Bundle:
             _replace(path / RUN, files[RUN], synced=True)
         return cls(path, record)
 
+    def keep_loaded(self, data: RunData) -> None:
+        """Keeps the data from which this process wrote the bundle, so that `load` need not read it."""
+        self._data = data
+
     def load(self, keep: Keep | None = None) -> RunData:
         """Verifies a finished run and returns its data. With ``keep``, only the samples for which it returns True.
 
@@ -266,6 +271,8 @@ class Bundle:
             raise BundleError(f"{self.path}: the run failed: {self.record['why']}")
         if self.record["result"] is None:
             raise BundleError(f"{self.path}: the run was cut off; run it again, or read its .arrows tables as they are")
+        if self._data is not None and keep is None:
+            return self._data
         self.verify()
         return read_data(self.path, self.resolved, self.record["result"], self.record["backend"], keep)
 
