@@ -9,6 +9,8 @@ from command_line import mptcplab
 from documentation import EXAMPLES
 
 SVG = "{http://www.w3.org/2000/svg}"
+#: The size of texts.
+LETTER_PX, LINE_PX = 6, 12
 DISJOINT = EXAMPLES / "disjoint-paths.yaml"
 
 
@@ -34,3 +36,16 @@ def test_the_picture_has_a_colour_for_each_path_and_dashes_for_groups(tmp_path: 
     assert classes.count("path path0") == 1 + 5  # the legend, two links of hosts, three between switches
     assert classes.count("path path1") == 1 + 5
     assert classes.count("link grouped") == 1
+
+
+def test_no_text_of_a_picture_covers_another(tmp_path: Path) -> None:
+    file = tmp_path / "mesh.svg"
+    mptcplab("show", DISJOINT, "--svg", file, cwd=tmp_path)
+    texts = [(float(t.get("x", 0)), float(t.get("y", 0)), t.text or "") for t in Xml.parse(file).iter(f"{SVG}text")]
+    beside = [
+        (one, other)
+        for number, (x, y, one) in enumerate(texts)
+        for other_x, other_y, other in texts[number + 1 :]
+        if abs(x - other_x) < LETTER_PX / 2 * (len(one) + len(other)) and abs(y - other_y) < LINE_PX
+    ]
+    assert beside == []

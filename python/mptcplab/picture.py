@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     Resolved = Mapping[str, Any]
+    Point = tuple[float, float]
+    #: The left, top, right and bottom of a rectangle.
+    Box = tuple[float, float, float, float]
 
 #: The largest number of links in a terminal. The SVG shows all links.
 TEXT_LINKS = 40
@@ -26,6 +29,12 @@ NODE_HEIGHT = 40
 MARGIN = 24
 LEGEND_HEIGHT = 24
 PATH_WIDTH = 5
+
+#: The mean width of a letter of a link's texts, and how far these reach above and below the link.
+LETTER_WIDTH = 6.2
+TEXT_ABOVE, TEXT_BELOW = 16, 28
+#: Where along a link its texts may stand, as parts of it, the best place first.
+ALONG = tuple(0.5 + side * step / 32 for step in range(11) for side in (1, -1))
 
 #: The number of colours of paths in the style.
 PATH_COLOURS = 8
@@ -188,11 +197,27 @@ def _places(experiment: Resolved) -> dict[str, tuple[float, float]]:
     layers = _layers(experiment)
     spacing = max(_tallest_bundle(experiment), NODE_HEIGHT + MARGIN)
     height = spacing * max(len(layer) for layer in layers)
+    columns, x = [], MARGIN + NODE_WIDTH / 2 - LAYER_WIDTH
+    for layer in layers:
+        x += LAYER_WIDTH + _detour(_most_passed(experiment, layer))
+        columns.append(x)
     return {
-        node: (MARGIN + NODE_WIDTH / 2 + column * LAYER_WIDTH, MARGIN + height * (row + 0.5) / len(layer))
-        for column, layer in enumerate(layers)
+        node: (x, MARGIN + height * (row + 0.5) / len(layer))
+        for x, layer in zip(columns, layers, strict=True)
         for row, node in enumerate(layer)
     }
+
+
+def _most_passed(experiment: Resolved, layer: Sequence[str]) -> int:
+    """Returns the most nodes of a layer that a link between two others of it passes."""
+    rows = {node: row for row, node in enumerate(layer)}
+    within = [(rows[a], rows[b]) for a, b in _bundles(experiment) if a in rows and b in rows]
+    return max((abs(one - other) - 1 for one, other in within), default=0)
+
+
+def _detour(passed: int) -> float:
+    """Returns how far left of a column a link runs that passes nodes of it. The first term keeps its texts off them."""
+    return (0.5 + 0.6 * passed) * NODE_WIDTH if passed > 0 else 0.0
 
 
 def _bundles(experiment: Resolved) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
@@ -214,14 +239,15 @@ def _draw_links(
     grouped = {link for group in (experiment["control"] or {"srlg": []})["srlg"] for link in group["links"]}
     media = {medium["id"]: medium for medium in experiment["media"]}
     node_of = {interface["id"]: interface["node"] for interface in experiment["interfaces"]}
+    taken = [_box_around(place, NODE_WIDTH, NODE_HEIGHT / 2, NODE_HEIGHT / 2) for place in places.values()]
     for (a, b), links in _bundles(experiment).items():
         (ax, ay), (bx, by) = places[a], places[b]
         for index, link in enumerate(links):
             bend = (index - (len(links) - 1) / 2) * LINK_HEIGHT
             aside = _aside((ax, ay), (bx, by), places.values())
-            middle_x, middle_y = (ax + bx) / 2 - aside, (ay + by) / 2 + bend
             # The control point of a quadratic curve is twice as far out as the curve.
-            path = f"M {ax:.0f} {ay:.0f} Q {middle_x - aside:.0f} {middle_y + bend:.0f} {bx:.0f} {by:.0f}"
+            bent = ((ax + bx) / 2 - 2 * aside, (ay + by) / 2 + 2 * bend)
+            path = f"M {ax:.0f} {ay:.0f} Q {bent[0]:.0f} {bent[1]:.0f} {bx:.0f} {by:.0f}"
             over = [number for number, one in enumerate(paths) if link["id"] in {hop["link"] for hop in one["hops"]}]
             for place, number in enumerate(over):
                 shift = (place - (len(over) - 1) / 2) * PATH_WIDTH
@@ -230,15 +256,43 @@ def _draw_links(
             is_grouped = bool(paths) and link["id"] in grouped
             if is_grouped or not over:
                 Xml.SubElement(svg, "path", {"class": "link grouped" if is_grouped else "link", "d": path})
-            _text(svg, middle_x, middle_y - 4, link["id"])
-            _text(svg, middle_x, middle_y + 10, link_summary(link, media), "detail")
-            _text(svg, middle_x, middle_y + 24, _ends(link, (ax, bx), a, node_of), "detail")
+            texts = (link["id"], link_summary(link, media), _ends(link, (ax, bx), a, node_of))
+            x, y = _free_place([(ax, ay), bent, (bx, by)], LETTER_WIDTH * max(map(len, texts)), taken)
+            for line, (text, kind) in enumerate(zip(texts, ("name", "detail", "detail"), strict=True)):
+                _text(svg, x, y - 4 + 14 * line, text, kind)
+
+
+def _free_place(curve: Sequence[Point], width: float, taken: list[Box]) -> Point:
+    """Returns the place on a quadratic curve where texts cover least of what is taken, and takes it."""
+    places = [_point_on(curve, part) for part in ALONG]
+    boxes = [_box_around(place, width, TEXT_ABOVE, TEXT_BELOW) for place in places]
+    covered = [sum(_common_area(box, other) for other in taken) for box in boxes]
+    best = covered.index(min(covered))
+    taken.append(boxes[best])
+    return places[best]
+
+
+def _point_on(curve: Sequence[Point], part: float) -> Point:
+    weights = ((1 - part) ** 2, 2 * part * (1 - part), part**2)
+    x, y = (sum(weight * point[axis] for weight, point in zip(weights, curve, strict=True)) for axis in (0, 1))
+    return x, y
+
+
+def _box_around(place: Point, width: float, above: float, below: float) -> Box:
+    x, y = place
+    return x - width / 2, y - above, x + width / 2, y + below
+
+
+def _common_area(one: Box, other: Box) -> float:
+    width = min(one[2], other[2]) - max(one[0], other[0])
+    height = min(one[3], other[3]) - max(one[1], other[1])
+    return max(width, 0.0) * max(height, 0.0)
 
 
 def _aside(a: tuple[float, float], b: tuple[float, float], places: Iterable[tuple[float, float]]) -> float:
     """Returns how far left of its ends the middle of a link is, so that it passes the nodes between them."""
     between = sum(x == a[0] and min(a[1], b[1]) < y < max(a[1], b[1]) for x, y in places)
-    return between * 0.7 * NODE_WIDTH if a[0] == b[0] else 0
+    return _detour(between) if a[0] == b[0] else 0
 
 
 def _draw_key(svg: Xml.Element, y: float, number: int, text: str) -> None:
