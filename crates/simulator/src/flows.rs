@@ -8,7 +8,7 @@ use experiment::algorithms::Registry;
 use experiment::resolved::{Application, Experiment, Flow, Path, Transport};
 use experiment::summary::{FlowSummary, PathSummary};
 use experiment::time::Nanos;
-use experiment::traffic::{Pace, start_of};
+use experiment::traffic::{Pace, last_endless_start, start_of};
 
 use crate::datagrams::{App, Behaviour, Datagrams, Probe, Timing, ports};
 use crate::hosts::{FlowRecord, Hosts};
@@ -27,6 +27,8 @@ pub(super) struct Flows {
     probes: Vec<ProbeName>,
     /// Flows that end by themselves and were not yet seen to have ended.
     unfinished: Vec<usize>,
+    /// When the last of the flows that do not end by themselves starts.
+    last_endless_start: Nanos,
 }
 
 /// A source of round-trip times: a flow, or a probe requested by `measure`.
@@ -54,6 +56,7 @@ impl Flows {
             app_of_flow: Vec::new(),
             probes: Vec::new(),
             unfinished: Vec::new(),
+            last_endless_start: last_endless_start(experiment, seed),
         };
         for (index, flow) in experiment.flows.iter().enumerate() {
             let is_udp = flow.transport == Transport::Udp;
@@ -234,16 +237,17 @@ impl Flows {
             .unwrap_or(false)
     }
 
-    /// Returns whether the last of the flows that end by themselves has just ended.
+    /// Returns whether the last of the flows that end by themselves has just ended, and all others
+    /// have started.
     #[inline]
-    pub(super) fn are_done(&mut self) -> bool {
+    pub(super) fn are_done(&mut self, now: Nanos) -> bool {
         while let Some(flow) = self.unfinished.last().copied() {
             if !self.is_over(flow) {
                 return false;
             }
             self.unfinished.pop();
             if self.unfinished.is_empty() {
-                return true;
+                return now >= self.last_endless_start;
             }
         }
         false

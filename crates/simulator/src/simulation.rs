@@ -181,7 +181,7 @@ impl Simulation {
     }
 
     fn end_if_done(&mut self) -> Result<(), TableError> {
-        if self.flows.are_done() || self.registry.fault().why().is_some() {
+        if self.flows.are_done(self.record.now) || self.registry.fault().why().is_some() {
             self.end()?;
         }
         Ok(())

@@ -159,7 +159,7 @@ class Experiment(Model):
         [], description="conditions on metrics that a run must satisfy", examples=[["flows.bulk.goodput_bps > 6.8e6"]]
     )
     duration: Duration = Duration("60s")
-    """Length of the run, which ends earlier if all flows have ended."""
+    """Length of the run, which ends earlier once all flows with an end have ended, if all others have begun by then."""
     repetitions: Annotated[int, Field(ge=1)] | None = None
     """Number of repetitions in the paper."""
     published: list[Published] = []

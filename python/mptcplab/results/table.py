@@ -297,7 +297,7 @@ _RUN = [
     _m("run", "goodput_bps", "bit/s", "derived", "sum of the goodputs of all flows", papers="aggregate_mbps; mptcp_total_mbps"),
     _m("run", "jain_index", "", "derived", "Jain's index over the goodputs of all flows; a connection is one flow, whatever its number of subflows", papers="jain_index"),
     _m("run", "flows_completed", "flows", "derived", "finite flows that delivered all their data"),
-    _m("run", "duration_s", "s", "derived", "time at which the run ended: when all flows had ended, or at the duration of the description"),
+    _m("run", "duration_s", "s", "derived", "time at which the run ended: when all flows with an end had ended, or at the duration of the description"),
     _m("run", "capacity_reserved_bps", "bit/s", "derived",
        "capacity that the recovery below the transport keeps free, on all links together; a unit of it is the rate of the narrowest link between switches on the paths"),
     _m("run", "connections", "connections", "derived", "MPTCP connections established", papers="mptcp_connections"),

@@ -148,6 +148,21 @@ pub fn is_finite(app: &Application) -> bool {
     }
 }
 
+/// Returns when the last flow starts that neither ends by itself nor with its program; 0 if there is
+/// none. A run whose other flows have all ended before then lasts for its whole duration.
+pub fn last_endless_start(experiment: &Experiment, seed: u64) -> Nanos {
+    let is_program = |app: &Application| {
+        matches!(
+            app,
+            Application::Iperf3 { .. } | Application::Command { .. }
+        )
+    };
+    let endless = experiment.flows.iter();
+    let endless = endless.filter(|flow| !is_finite(&flow.app) && !is_program(&flow.app));
+    let starts = endless.map(|flow| start_of(experiment, flow, seed));
+    starts.max().unwrap_or(0)
+}
+
 /// Returns why no back-end can carry out a flow as described. `None` if it is possible.
 pub fn why_impossible(flow: &Flow) -> Option<String> {
     let not_zero =

@@ -29,6 +29,23 @@ fn every_datagram_arrives_exactly_when_it_must() {
 }
 
 #[test]
+fn a_run_goes_on_for_a_flow_without_an_end_that_begins_after_the_others_have_ended() {
+    let experiment = pair(cbr(2 * MS, 50));
+    let mut later = experiment["flows"][0].clone();
+    later["id"] = json!("later");
+    later["app"] =
+        json!({"kind": "cbr", "rate_bps": 1472 * 8 * 100, "size_bytes": 1472, "duration_ns": null});
+    for (start, end) in [(50 * MS, 109 * MS), (500 * MS, SECOND)] {
+        later["start_ns"] = json!(start);
+        let mut both = experiment.clone();
+        both["flows"].as_array_mut().unwrap().push(later.clone());
+        let run = run(&both);
+        assert_eq!(run.summary.end_ns, end);
+        assert!(run.summary.flows[1].bytes > 0);
+    }
+}
+
+#[test]
 fn an_overloaded_link_carries_its_rate_and_drops_the_rest() {
     // 2 packets per ms where 1 fits. The queue of 100 is full, except for the packet that starts at
     // the very end.
