@@ -129,6 +129,13 @@ impl Schedule {
         self.events.get(self.next).map(|event| event.at_ns)
     }
 
+    /// Sets when the last event on record happened, for a driver that was told of it afterwards.
+    pub fn correct_last(&mut self, actual_ns: Nanos) {
+        if let Some(event) = self.record.last_mut() {
+            event.actual_ns = actual_ns;
+        }
+    }
+
     /// Records the next event as happening now and returns its action. `None` if no event is due.
     pub fn take_due(&mut self, now: Nanos) -> Option<Action> {
         let event = self

@@ -16,7 +16,7 @@ use crate::applications::traffic::why_refused;
 use crate::kernel::congestion::{self, RunControls};
 use crate::kernel::path_manager::PathManagers;
 use crate::network::first_hop;
-use crate::switches::{self, daemons};
+use crate::switches::{self, daemons, load};
 use crate::{Hosts, Userspace};
 
 /// The path managers that a program can be over netlink, and their parameters.
@@ -232,6 +232,7 @@ pub fn check(experiment: &Experiment, own_stack: Option<&Registry>) -> Vec<Missi
     obstacle
         .chain(missing)
         .chain(Programs::check(experiment))
+        .chain(load::check(experiment))
         .collect()
 }
 

@@ -11,8 +11,9 @@ use experiment::resolved::{Action, Application, Experiment};
 use experiment::run::{Run, RunError, RunRecord};
 use experiment::samples::Unit;
 use experiment::samples::metrics::Group;
-use experiment::schedule::EventRecord;
+use experiment::schedule::{EventRecord, events_of};
 use experiment::time::{Nanos, seconds};
+use experiment::traffic::last_endless_start;
 
 use crate::applications::programs::{Caller, Programs};
 use crate::applications::traffic::{FlowResult, Traffic};
@@ -51,6 +52,10 @@ pub struct LiveRun {
     path_events: Vec<PathEvent>,
     arriving_units: Receiver<Unit>,
     fault: Fault,
+    /// When the last of the flows that do not end by themselves starts.
+    last_endless_start: Nanos,
+    /// Whether the others had ended before that, so that the run lasts for its whole duration.
+    outlasts_flows: bool,
 }
 
 /// What a run with switches under control needs beside its experiment.
@@ -104,13 +109,15 @@ impl LiveRun {
         emulator.restart(clock)?;
         path_managers.restart(clock)?;
         if let Some(switches) = &mut switches {
-            switches.begin(clock)?;
+            switches.begin(&events_of(&experiment, seed), clock)?;
         }
         let stacks = stacks.start(clock)?;
         let traffic = traffic.start(clock);
         programs.start(clock);
         let mut run = Self {
             telemetry: Telemetry::new(&experiment, |id| hosts.namespace(id))?,
+            last_endless_start: last_endless_start(&experiment, seed),
+            outlasts_flows: false,
             fallbacks: vec![None; experiment.flows.len()],
             counters_at_start,
             path_events: Vec::new(),
@@ -147,7 +154,12 @@ impl LiveRun {
                 .record()
                 .last()
                 .map(|event| event.id.clone());
-            self.carry_out(&action, &id.unwrap_or_default())?;
+            let id = id.unwrap_or_default();
+            self.carry_out(&action, &id)?;
+            let switches = self.switches.as_ref();
+            if let Some(at) = switches.and_then(|switches| switches.changed_at(&id)) {
+                self.record.schedule.correct_last(at);
+            }
         }
         if let Some(switches) = &mut self.switches {
             switches.look(&mut self.record)?;
@@ -156,7 +168,9 @@ impl LiveRun {
         if self.record.now >= self.record.samples.next_at() {
             self.sample()?;
         }
-        let is_over = self.flows_are_done() || self.fault.why().is_some();
+        let flows_are_done = self.flows_are_done();
+        self.outlasts_flows |= flows_are_done && self.record.now < self.last_endless_start;
+        let is_over = (flows_are_done && !self.outlasts_flows) || self.fault.why().is_some();
         self.record.has_ended |= is_over || self.record.is_complete();
         Ok(())
     }

@@ -1,13 +1,16 @@
 //! Open vSwitch for one run: its database server and its switch daemon, in the namespace of the
 //! switches and in the PID namespace of the run. Services of the machine are not touched.
 
-use std::io::Read;
+use std::fs;
+use std::io::{self, Read};
 use std::path::PathBuf;
 use std::process::Child;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::net::{AddressFamily, sockopt};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use rustix::thread::CapabilitySet;
 
 use super::plan::Switch;
@@ -26,14 +29,12 @@ const DIRECTORIES_OF_DAEMONS: [&str; 3] = ["/usr/sbin", "/usr/local/sbin", "/sbi
 /// How long a daemon may take until it answers.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Settings of Open vSwitch as a whole. It compares its cached flows with the tables when a table
-/// changes, but not within 5 ms of the comparison before (`udpif_revalidator`), which also happens
-/// every `max-revalidator` milliseconds. With the default of 500, the rule of an outage of 500 ms or
-/// 1 s is removed at just such a time, so that the outage lasts up to 6 ms longer.
-const SETTINGS: [&str; 2] = [
-    "other_config:max-revalidator=467",
-    "other_config:n-revalidator-threads=1",
-];
+/// One thread compares the cached flows with the tables, because a run has few of them.
+const SETTING: &str = "other_config:n-revalidator-threads=1";
+
+/// Room for received packets at each port. The kernel's usual 208 KiB hold 92 packets, so a burst or
+/// a pause of a few milliseconds would drop packets that no counter of a link or switch shows.
+const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
 
 /// Raises the limit of open files, because each port of a switch has several.
 const WITH_MORE_FILES: &str = "ulimit -n $(ulimit -Hn); exec \"$@\"";
@@ -80,7 +81,8 @@ impl Daemons {
         daemons.start_one(&["ovsdb-server", &remote, "--no-chdir", &database])?;
         daemons.await_file("db.sock")?;
         let remote = daemons.remote();
-        daemons.start_one(&[SWITCH_DAEMON, &remote, "--no-chdir"])?;
+        let commands = format!("--unixctl={}", daemons.command_socket().display());
+        daemons.start_one(&[SWITCH_DAEMON, &remote, &commands, "--no-chdir"])?;
         Ok(daemons)
     }
 
@@ -97,8 +99,8 @@ impl Daemons {
     /// # Errors
     /// Open vSwitch refuses a bridge or a port.
     pub(crate) fn create_bridges(&self, switches: &[Switch]) -> Result<(), LiveError> {
-        let mut words = ["set", "Open_vSwitch", "."].map(str::to_owned).to_vec();
-        words.extend(SETTINGS.map(str::to_owned));
+        let words = ["set", "Open_vSwitch", ".", SETTING];
+        let mut words = words.map(str::to_owned).to_vec();
         for switch in switches {
             let bridge = &switch.bridge;
             let id = &switch.datapath_id;
@@ -119,7 +121,31 @@ impl Daemons {
                 );
             }
         }
-        self.configure(words)
+        self.configure(words)?;
+        self.enlarge_receive_buffers().map_err(LiveError::while_(
+            "enlarging the receive buffers of Open vSwitch",
+        ))
+    }
+
+    /// Gives the packet sockets of the switch daemon room for bursts. Open vSwitch has no setting
+    /// for it, and the kernel's default holds for the whole machine.
+    fn enlarge_receive_buffers(&self) -> io::Result<()> {
+        let daemon = self.children.last().expect("both daemons were started");
+        let pid = Pid::from_child(daemon);
+        let process = pidfd_open(pid, PidfdFlags::empty())?;
+        for entry in fs::read_dir(format!("/proc/{}/fd", daemon.id()))? {
+            let number = entry?.file_name().to_string_lossy().parse::<i32>();
+            let number = number.map_err(io::Error::other)?;
+            // The daemon may have closed a file since it was listed. Where a container forbids to
+            // reach them all, the ports keep what the kernel gives.
+            let Ok(file) = pidfd_getfd(&process, number, PidfdGetfdFlags::empty()) else {
+                continue;
+            };
+            if sockopt::socket_domain(&file) == Ok(AddressFamily::PACKET) {
+                sockopt::set_socket_recv_buffer_size_force(&file, RECEIVE_BUFFER_BYTES)?;
+            }
+        }
+        Ok(())
     }
 
     /// Lets the bridges connect to the controller.
@@ -151,6 +177,11 @@ impl Daemons {
     /// Returns the socket over which a bridge talks OpenFlow.
     pub(crate) fn socket(&self, switch: &Switch) -> PathBuf {
         self.directory.join(format!("{}.mgmt", switch.bridge))
+    }
+
+    /// Returns the socket over which the switch daemon takes commands (ovs-appctl(8)).
+    pub(crate) fn command_socket(&self) -> PathBuf {
+        self.directory.join("ctl")
     }
 
     /// Returns the id of a process in the namespace of the switches.
@@ -214,7 +245,7 @@ impl Daemons {
 
     /// Returns the last warning of the switch daemon.
     fn log(&self) -> String {
-        let log = std::fs::read_to_string(self.directory.join("ovs-vswitchd.log"));
+        let log = fs::read_to_string(self.directory.join("ovs-vswitchd.log"));
         let log = log.unwrap_or_default();
         let is_warning = |line: &&str| {
             ["|WARN|", "|ERR|", "|EMER|"]

@@ -1,9 +1,11 @@
 //! Switches under control: Open vSwitch in a namespace of the run, a controller beside it, outages
 //! by rules, and counters.
 
+mod cached_flows;
 mod controller;
 mod counters;
 pub(crate) mod daemons;
+pub(crate) mod load;
 mod openflow;
 mod outages;
 mod plan;
@@ -17,7 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use experiment::capabilities::Missing;
-use experiment::resolved::{Action, Control, Experiment, LinkDownBy, RerouteBy};
+use experiment::resolved::{Action, Control, Event, Experiment, LinkDownBy, RerouteBy};
 use experiment::run::RunRecord;
 use experiment::samples::metrics::Group;
 use experiment::time::Nanos;
@@ -27,11 +29,12 @@ use serde::Serialize;
 pub use self::controller::{ControllerSummary, Problem, Reaction};
 pub use self::outages::RuleChange;
 
+use self::cached_flows::CachedFlows;
 use self::controller::{Command, Controller};
 use self::counters::{Counting, Reader, Reading};
 use self::daemons::Daemons;
 use self::openflow::{Change, Connection};
-use self::outages::Outages;
+use self::outages::{Outages, RuleOrder};
 use self::plan::Switch;
 use self::scratch::Scratch;
 use crate::applications::programs::launcher::{Launcher, SharedJournal};
@@ -113,7 +116,8 @@ impl Switches {
         daemons.create_bridges(&switches)?;
         let connect = |switch: &Switch| Connection::open(&switch.name, &daemons.socket(switch));
         let connections: Result<Vec<_>, _> = switches.iter().map(connect).collect();
-        let outages = Outages::new(&switches, connections?, hosts);
+        let cached_flows = CachedFlows::open(&daemons.command_socket())?;
+        let outages = Outages::new(&switches, connections?, cached_flows, hosts);
         let readers = switches.iter().map(|switch| {
             let ports = switch.ports.iter().map(|port| port.number);
             Ok((connect(switch)?, ports.collect()))
@@ -138,13 +142,17 @@ impl Switches {
         }))
     }
 
-    /// Begins to count, from time 0 of `clock`.
+    /// Begins to count and to wait for the outages among `events`, from time 0 of `clock`.
     ///
     /// # Errors
     /// A switch does not answer.
-    pub(crate) fn begin(&mut self, clock: Clock) -> Result<(), LiveError> {
+    pub(crate) fn begin(&mut self, events: &[Event], clock: Clock) -> Result<(), LiveError> {
         self.clock = clock;
         self.controller.check_alive()?;
+        let orders = events.iter();
+        let orders = orders.filter_map(|one| self.order(&one.action, &one.id, one.at_ns));
+        let orders = orders.collect();
+        self.outages.begin(orders, clock)?;
         if let Some(mut reader) = self.reader.take() {
             self.at_start = reader.read(None)?;
             let every_ns = self.control.statistics_ns;
@@ -160,13 +168,13 @@ impl Switches {
     /// A switch refuses, or does not answer.
     pub(crate) fn apply(&mut self, action: &Action, event: &str) -> Result<bool, LiveError> {
         match action {
-            Action::LinkDown { link, by } => {
-                let is_done = self.set_rules(Change::Add, link, *by, event)?;
+            Action::LinkDown { link, .. } => {
+                let is_done = self.set_rules(action, event)?;
                 self.tell_later(Command::Failed { link: link.clone() });
                 Ok(is_done)
             }
-            Action::LinkUp { link, by } => {
-                let is_done = self.set_rules(Change::Delete, link, *by, event)?;
+            Action::LinkUp { link, .. } => {
+                let is_done = self.set_rules(action, event)?;
                 self.tell_later(Command::Repaired { link: link.clone() });
                 Ok(is_done)
             }
@@ -192,20 +200,37 @@ impl Switches {
         }
     }
 
-    fn set_rules(
-        &mut self,
-        change: Change,
-        link: &str,
-        by: LinkDownBy,
-        event: &str,
-    ) -> Result<bool, LiveError> {
-        let is_here = by == LinkDownBy::DropRule && self.outages.has(link);
-        if is_here {
-            let changed = self.outages.change(change, link, event, self.clock);
-            let changed = changed.map_err(|error| self.explained(error))?;
-            self.rules.push(changed);
-        }
-        Ok(is_here)
+    fn set_rules(&mut self, action: &Action, event: &str) -> Result<bool, LiveError> {
+        let Some(order) = self.order(action, event, self.clock.now()) else {
+            return Ok(false);
+        };
+        let changed = self.outages.carry_out(order);
+        let changed = changed.map_err(|error| self.explained(error))?;
+        self.rules.push(changed);
+        Ok(true)
+    }
+
+    /// Returns the change of rules that an action asks for; `None` if it asks for none.
+    fn order(&self, action: &Action, event: &str, at_ns: Nanos) -> Option<RuleOrder> {
+        let (change, link, by) = match action {
+            Action::LinkDown { link, by } => (Change::Add, link, by),
+            Action::LinkUp { link, by } => (Change::Delete, link, by),
+            _ => return None,
+        };
+        let is_here = *by == LinkDownBy::DropRule && self.outages.has(link);
+        is_here.then(|| RuleOrder {
+            at_ns,
+            change,
+            link: link.clone(),
+            event: event.to_owned(),
+        })
+    }
+
+    /// Returns when the rules of an event began to change; `None` if it has none.
+    pub(crate) fn changed_at(&self, event: &str) -> Option<Nanos> {
+        let changes = self.rules.iter().rev();
+        let mut of_event = changes.filter(|change| change.event == event);
+        of_event.next().map(|change| change.sent_ns)
     }
 
     /// Tells the controller of a link after the time that its detection takes, if that is given.
