@@ -1,15 +1,19 @@
-//! Cost of one packet through one direction of a link, per queue discipline: enqueue, serialize, deliver.
+//! Cost of one packet through one direction of a link, per queue discipline and per access network:
+//! enqueue, serialize, deliver.
 //!
 //! The link is busy all the time with about 50 packets waiting, as a bottleneck is.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use emulation::link::{Channel, Packet, StationGenerators, StationId};
 use experiment::resolved::{
-    Codel, Direction, DropTail, FqCodel, Framing, Loss, LossPlace, Pie, Queue, Red,
+    Access, BentPipe, BusyNeighbours, Cellular, Codel, Direction, DropTail, DurationQuantile, Fade,
+    FqCodel, Framing, Harq, HopDirection, Leo, Loss, LossInTime, LossPlace, Pie, Queue, Red, Rrc,
+    Stall, Step, UplinkRequests,
 };
 
 const RATE_BPS: u64 = 1_000_000_000;
-const PACKET_NS: u64 = 12_112;
+const MILLISECOND: u64 = 1_000_000;
+const SECOND: u64 = 1000 * MILLISECOND;
 const STANDING_QUEUE: u64 = 50;
 const PACKETS: u64 = 1000;
 
@@ -48,19 +52,34 @@ struct BusyLink {
     channel: Channel<Datagram>,
     station: StationId,
     now: u64,
+    /// Time from one packet to the next.
+    packet_ns: u64,
     delivered: u64,
 }
 
 impl BusyLink {
     fn new(direction: &Direction) -> Self {
-        let mut channel = Channel::point_to_point();
-        let generators = StationGenerators::new(1, "bench");
-        let station = channel
-            .add_station(direction, generators)
-            .expect("a valid direction");
+        Self::over(Channel::point_to_point(), 1, direction)
+    }
+
+    /// Returns a busy link over an access network, whose uplink is idle.
+    fn of_access(access: &Access, direction: &Direction) -> Self {
+        Self::over(Channel::of_access(access, 1), 2, direction)
+    }
+
+    /// Returns a link whose last station is busy.
+    fn over(mut channel: Channel<Datagram>, stations: u32, direction: &Direction) -> Self {
+        let mut add = |_| {
+            let generators = StationGenerators::new(1, "bench");
+            let station = channel.add_station(direction, generators);
+            station.expect("a valid direction")
+        };
+        let station = (0..stations).map(&mut add).last().expect("a station");
+        let rate_bps = direction.rate_bps.expect("a rate");
         let mut link = Self {
             channel,
             station,
+            packet_ns: 1514 * 8 * SECOND / rate_bps,
             now: 0,
             delivered: 0,
         };
@@ -78,7 +97,7 @@ impl BusyLink {
 
     fn run(&mut self) {
         for flow in 0..PACKETS {
-            self.now += PACKET_NS;
+            self.now += self.packet_ns;
             while self
                 .channel
                 .next_departure()
@@ -89,6 +108,83 @@ impl BusyLink {
             self.offer(flow);
         }
     }
+}
+
+/// LTE to a device that walks.
+fn cellular() -> Access {
+    Access::Cellular(Cellular {
+        link: "lte".to_owned(),
+        uplink: HopDirection::Forward,
+        tti_ns: MILLISECOND,
+        harq: Harq {
+            first_error_ppm: 100_000,
+            repeat_error_ppm: 20_000,
+            round_trip_ns: 8 * MILLISECOND,
+            tries: 4,
+            rlc_ns: 50 * MILLISECOND,
+        },
+        requests: UplinkRequests {
+            period_ns: 10 * MILLISECOND,
+            grant_ns: 8 * MILLISECOND,
+        },
+        rrc: Rrc {
+            drx_after_ns: 100 * MILLISECOND,
+            drx_cycle_ns: 320 * MILLISECOND,
+            inactivity_ns: 10 * SECOND,
+            paging_cycle_ns: 1280 * MILLISECOND,
+            promotion_ns: 260 * MILLISECOND,
+        },
+        signal: Signal {
+            median_mdb: 5000,
+            fast_sd_mdb: 3000,
+            fast_ns: 100 * MILLISECOND,
+            slow_sd_mdb: 5000,
+            slow_ns: 10 * SECOND,
+        },
+        neighbours: BusyNeighbours {
+            mean_ppm: 0,
+            busy_ns: SECOND,
+        },
+        handovers: None,
+    })
+}
+
+fn leo() -> Access {
+    let durations = [(0, 10_000), (950_000, 1_500_000), (1_000_000, SECOND)];
+    let quantile = |(below_ppm, duration_ns)| DurationQuantile {
+        below_ppm,
+        duration_ns,
+    };
+    Access::Leo(Leo {
+        link: "dish".to_owned(),
+        uplink: HopDirection::Forward,
+        slot_ns: 15 * SECOND,
+        phase_ns: None,
+        bent_pipe: BentPipe {
+            mean_ns: 20 * MILLISECOND,
+            sd_ns: 3 * MILLISECOND,
+            min_ns: 10 * MILLISECOND,
+            max_ns: 35 * MILLISECOND,
+        },
+        step: Step {
+            sd_ppm: 270_000,
+            correlation_ppm: 500_000,
+        },
+        fade: Fade {
+            sd_ppm: 145_000,
+            correlation_ns: SECOND,
+        },
+        uplink_frame_ns: 4 * MILLISECOND,
+        stall: Stall {
+            probability_ppm: 500_000,
+            min_ns: 20 * MILLISECOND,
+            max_ns: 150 * MILLISECOND,
+        },
+        loss: LossInTime {
+            interval_ns: 560 * MILLISECOND,
+            durations: durations.map(quantile).to_vec(),
+        },
+    })
 }
 
 fn per_packet(criterion: &mut Criterion) {
@@ -140,6 +236,16 @@ fn per_packet(criterion: &mut Criterion) {
     group.throughput(Throughput::Elements(PACKETS));
     for (name, direction) in cases {
         let mut link = BusyLink::new(&direction);
+        group.bench_function(name, |bencher| bencher.iter(|| link.run()));
+    }
+    // At the rates that these have, because a slow link sends few packets in a TTI.
+    for (name, access, rate_bps) in [
+        ("cellular", cellular(), 40_000_000),
+        ("leo", leo(), 178_000_000),
+    ] {
+        let mut direction = direction(drop_tail, Loss::None {});
+        direction.rate_bps = Some(rate_bps);
+        let mut link = BusyLink::of_access(&access, &direction);
         group.bench_function(name, |bencher| bencher.iter(|| link.run()));
     }
     group.finish();

@@ -9,7 +9,9 @@ use experiment::rng::Generator;
 use experiment::samples::metrics;
 use experiment::time::Nanos;
 
-use crate::link::{Channel, DropReason, Enqueued, Output, Packet, StationGenerators, StationId};
+use crate::link::{
+    Channel, Disturbance, DropReason, Enqueued, Output, Packet, StationGenerators, StationId,
+};
 
 /// The fate of a packet that a link had accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -337,6 +339,12 @@ impl<P: Packet> Links<P> {
             channel.reconfigure(now, lane.station, &direction)?;
         }
         Ok(())
+    }
+
+    /// Does at `now` what an event makes of a link of an access network.
+    pub fn disturb(&mut self, now: Nanos, link: usize, disturbance: Disturbance) {
+        let lane = &self.lanes[2 * link];
+        self.channels[lane.channel as usize].disturb(now, lane.station, disturbance);
     }
 
     /// Brings counters and gauges to `now`. No packet leaves.

@@ -127,6 +127,8 @@ features! {
     LinkDown "action link_down":                          HAS,                 HAS,               HAS;
     LinkUp "action link_up":                              HAS,                 HAS,               HAS;
     SetLink "action set_link":                            HAS,                 HAS,               HAS;
+    Handover "action handover":                           HAS,                 HAS,               HAS;
+    Roam "action roam":                                   HAS,                 HAS,               HAS;
     AddressAdd "action address_add":                      HAS,                 HAS,               HAS;
     AddressRemove "action address_remove":                HAS,                 HAS,               HAS;
     SetBackup "action set_backup":                        HAS,                 HAS,               HAS;
@@ -314,6 +316,8 @@ impl From<&Action> for Feature {
             Action::LinkDown { .. } => Self::LinkDown,
             Action::LinkUp { .. } => Self::LinkUp,
             Action::SetLink { .. } => Self::SetLink,
+            Action::Handover { .. } => Self::Handover,
+            Action::Roam { .. } => Self::Roam,
             Action::AddressAdd { .. } => Self::AddressAdd,
             Action::AddressRemove { .. } => Self::AddressRemove,
             Action::SetBackup { .. } => Self::SetBackup,

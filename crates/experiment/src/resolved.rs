@@ -15,7 +15,10 @@ mod schema;
 mod trace;
 mod validation;
 
-pub use access::{Access, Cellular, Leo, Wifi, WifiStation};
+pub use access::{
+    Access, BentPipe, BusyNeighbours, Cellular, DurationQuantile, Fade, Handovers, Harq, Leo,
+    LossInTime, Rrc, Signal, Stall, Step, UplinkRequests, Wifi, WifiStation,
+};
 pub use action::{Action, LinkDownBy, RerouteBy};
 pub use algorithm::{Algorithm, Origin, Parameters};
 pub use behaviour::{

@@ -56,6 +56,8 @@ impl Switch {
             Action::AddressAdd { interface } => (interface, Self::HasAddress, true),
             Action::AddressRemove { interface } => (interface, Self::HasAddress, false),
             Action::SetLink { .. }
+            | Action::Handover { .. }
+            | Action::Roam { .. }
             | Action::SetBackup { .. }
             | Action::Reroute { .. }
             | Action::Exec { .. } => return None,

@@ -13,6 +13,7 @@ from mptcplab.experiment.base import (
     Model,
     Name,
     RatePerDirection,
+    Shorthand,
     described,
     one_of,
 )
@@ -23,20 +24,49 @@ from mptcplab.units import Duration
 Names = Annotated[list[str], ONE_OR_MORE, Field(min_length=1)]
 
 
-class Handover(Model):
-    """A handover, break before make: one interface goes down, then another comes up, then it gets its
-    address."""
+class Handover(Shorthand):
+    """A handover, break before make. Between interfaces: one goes down, then another comes up, then it
+    gets its address. Of a cellular device: its link carries nothing for a time, and then has the
+    capacity of another cell. The host does not notice the latter."""
 
-    from_: str = Field(alias="from", description="the interface that goes down", examples=["client.wlan0"])
-    to: str = Field(description="the interface that comes up", examples=["client.wwan0"])
-    gap: Duration = Field(Duration(0), examples=["200ms"])
-    """Time from `from` going down to `to` coming up."""
-    detect: Duration = Field(Duration(0), examples=["100ms"])
-    """Time from coming up until the host notices."""
-    address: Duration = Field(Duration(0), examples=["1s"])
-    """Time to get an address, after detection and authentication."""
-    auth: Duration = Field(Duration(0), examples=["3.5s"])
-    """Time to authenticate, after detection."""
+    shorthand = "link"
+
+    link: str | None = Field(None, description="the link of the cellular device", examples=["lte"])
+    queue: Literal["forwarded", "lost"] | None = None
+    """With `link`: what happens to the queue of the old cell. Default `forwarded`."""
+    from_: str | None = Field(None, alias="from", description="the interface that goes down", examples=["client.wlan0"])
+    to: str | None = Field(None, description="the interface that comes up", examples=["client.wwan0"])
+    gap: Duration | None = Field(None, examples=["200ms"])
+    """Time from `from` going down to `to` coming up (default 0s), or in which `link` carries nothing
+    (default 60ms)."""
+    detect: Duration | None = Field(None, examples=["100ms"])
+    """With `from`: time from coming up until the host notices (default 0s)."""
+    address: Duration | None = Field(None, examples=["1s"])
+    """With `from`: time to get an address, after detection and authentication (default 0s)."""
+    auth: Duration | None = Field(None, examples=["3.5s"])
+    """With `from`: time to authenticate, after detection (default 0s)."""
+
+    @model_validator(mode="after")
+    def _of_one_kind(self) -> Handover:
+        one_of(self, ["link", "from_"], "a handover")
+        if (self.from_ is None) != (self.to is None):
+            raise described("handover has one of from and to", "both, or link")
+        others = ("detect", "address", "auth") if self.link is not None else ("queue",)
+        for name in others:
+            if getattr(self, name) is not None:
+                kind = "the link of a cellular device" if self.link is not None else "two interfaces"
+                raise described(f"'{name}' has no effect on a handover of {kind}")
+        return self
+
+
+class Roam(Shorthand):
+    """A Wi-Fi station moves to another access point. What is queued for it at the old one is lost."""
+
+    shorthand = "link"
+
+    link: str = Field(description="the link of the station", examples=["wifi"])
+    gap: Duration = Duration("50ms")
+    """Time in which the station sends and receives nothing."""
 
 
 class Sequence(Model):
@@ -65,7 +95,13 @@ class RiskGroup(Model):
     """Its name under `control`."""
 
 
-_OF_HANDOVER = ("action interface_down", "action interface_up", "action address_remove", "action address_add")
+_OF_HANDOVER = (
+    "action handover",
+    "action interface_down",
+    "action interface_up",
+    "action address_remove",
+    "action address_add",
+)
 _OF_SEQUENCE = ("action interface_down", "action interface_up", "action link_down", "action link_up")
 
 LinkOrGroup = Annotated[
@@ -120,7 +156,10 @@ class Event(Model):
     over: Annotated[list[str], Field(min_length=1)] | None = Field(None, examples=[["uk", "hr", "de"]])
     """With `reroute`: the nodes between the two hosts, in order."""
     handover: Annotated[Handover | None, Uses(*_OF_HANDOVER)] = None
-    """Moves from one interface to another, with the time that takes."""
+    """Moves from one interface to another, or a cellular device to another cell, with the time that
+    takes."""
+    roam: Annotated[Roam | None, Uses("action roam")] = None
+    """Moves a Wi-Fi station to another access point."""
     sequence: Annotated[Sequence | None, Uses(*_OF_SEQUENCE)] = None
     """Failures one after another."""
     add_address: Annotated[str | None, Uses("action address_add")] = Field(
@@ -173,6 +212,7 @@ ACTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "outage": (("for_",), ("by",)),
     "reroute": (("over",), ("path",)),
     "handover": ((), ()),
+    "roam": ((), ()),
     "sequence": ((), ()),
     "add_address": ((), ()),
     "remove_address": ((), ()),

@@ -19,7 +19,9 @@ from mptcplab.experiment.base import (
     described,
     one_of,
 )
+from mptcplab.experiment.cellular import Cellular
 from mptcplab.experiment.link_traces import TracePerDirection
+from mptcplab.experiment.satellite import Leo
 from mptcplab.experiment.uses import Uses, UsesByValue
 from mptcplab.units import Duration, Probability, QueueLimit, Rate, Size
 
@@ -193,12 +195,33 @@ class Link(LinkSettings):
         description="the two ends: HOST.INTERFACE, or the name of a node, whose ports are named p1, p2 ..",
         examples=[["client.wlan0", "server.eth0"]],
     )
+    cellular: Cellular | None = None
+    """In place of a rate: the radio link of a cellular device, the first end of `between`."""
+    leo: Leo | None = None
+    """In place of a rate: satellites in low Earth orbit. The first end of `between` is the dish."""
+
+    @model_validator(mode="after")
+    def _one_access(self) -> Link:
+        present = [name for name in ("cellular", "leo") if getattr(self, name) is not None]
+        if not present:
+            return self
+        rivals = ["rate", "medium", *(["trace"] if self.leo is not None else [])]
+        both = present + [name for name in rivals if getattr(self, name) is not None]
+        if len(both) > 1:
+            allowed = f"one of them; {present[0]} has a rate of its own"
+            raise described(f"has both {both[0]} and {both[1]}", allowed)
+        if self.cellular is not None and (self.cellular.rate is None) == (self.trace is None):
+            found = "no rate" if self.trace is None else "both a rate and a trace"
+            raise described(f"the cellular link has {found}", "cellular: {rate: 40mbit}, or a trace")
+        return self
 
 
 # If a field is given, profiles and generators do not fill in its rivals.
 RIVALS: dict[str, tuple[str, ...]] = {
     "delay": ("rtt",),
     "rtt": ("delay",),
-    "rate": ("trace", "medium"),
-    "trace": ("rate", "medium"),
+    "rate": ("trace", "medium", "cellular", "leo"),
+    "trace": ("rate", "medium", "leo"),
+    "cellular": ("rate", "medium", "leo"),
+    "leo": ("rate", "trace", "medium", "cellular"),
 }

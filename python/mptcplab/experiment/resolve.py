@@ -15,6 +15,7 @@ from mptcplab import algorithms
 from mptcplab.behaviours import presets
 from mptcplab.document import FieldPath, wrong
 from mptcplab.errors import SpecError, first_few
+from mptcplab.experiment import access as access_networks
 from mptcplab.experiment import directions, link_traces, middleboxes, schedule
 from mptcplab.experiment.base import described, nearest_hint
 from mptcplab.experiment.control import Control, Recovery
@@ -88,6 +89,7 @@ class _Resolution:
         interfaces = [self._interface(port, addresses) for port in self._network.ports.values()]
         media = [_medium(name, *settings) for name, settings in self._media().items()]
         links = self._links()
+        access = access_networks.resolved(self._experiment.links)
         middleboxes = self._middleboxes()
         user_code = self._user_code()
         paths = FlowPaths(self._network, links, experiment)
@@ -98,6 +100,7 @@ class _Resolution:
             "interfaces": interfaces,
             "media": media,
             "links": links,
+            "access": access,
             "control": self._control(paths.switched),
             "flows": flows,
             "user_code": user_code,
@@ -120,7 +123,7 @@ class _Resolution:
             ],
             "media": media,
             "links": links,
-            "access": [],
+            "access": access,
             "middleboxes": middleboxes,
             "control": parts["control"],
             "flows": flows,
@@ -297,7 +300,9 @@ class _Resolution:
         trace = self._tree.find(("links", name, "trace"))
         base = Path(trace.source.file).parent if trace is not None and trace.source.file else Path()
         with at(self._tree, "links", name, field):
-            return directions.resolved(link, side, media.get(link.medium or ""), base, host)
+            return directions.resolved(
+                access_networks.with_defaults(link), side, media.get(link.medium or ""), base, host
+            )
 
     def _middleboxes(self) -> list[form.Middlebox]:
         """Returns one middlebox for each named interface. NATs get addresses outside of all subnets."""

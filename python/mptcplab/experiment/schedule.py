@@ -11,7 +11,7 @@ from mptcplab.errors import SpecError
 from mptcplab.experiment import directions, link_traces
 from mptcplab.experiment.base import described, nearest_hint
 from mptcplab.experiment.directions import SIDES
-from mptcplab.experiment.events import Event, RiskGroup
+from mptcplab.experiment.events import Event, Handover, RiskGroup
 from mptcplab.experiment.names import expanded
 from mptcplab.experiment.switched_network import SwitchedNetwork
 from mptcplab.paths import explicit
@@ -20,6 +20,9 @@ from mptcplab.units import Duration
 
 if TYPE_CHECKING:
     from mptcplab.experiment import resolved_form as form
+
+#: How long a handover between two cells takes. Median in the model of LTE (docs/internals/media/cellular.md).
+_CELL_GAP = Duration("60ms")
 
 #: A primitive action. Until a walk completes it, a `set_link` lacks its settings.
 Action: TypeAlias = "dict[str, Any]"
@@ -55,6 +58,8 @@ class World:
     flows: Mapping[str, form.Flow] = field(default_factory=dict)
     switched: SwitchedNetwork | None = None
     """The links between OpenFlow switches, if there are any."""
+    access: Mapping[str, str] = field(default_factory=dict)
+    """The kind of the access network of each link that has one."""
 
     @classmethod
     def of(cls, data: Mapping[str, Any], bdp_rtt_ns: Mapping[str, int] | None = None) -> World:
@@ -69,6 +74,7 @@ class World:
             bdp_rtt_ns or {},
             {flow["id"]: flow for flow in data["flows"]},
             SwitchedNetwork.of(data),
+            access_kinds(data["access"]),
         )
 
     def interface(self, name: str) -> str:
@@ -78,6 +84,13 @@ class World:
     def link(self, name: str) -> str:
         """Returns the name of a link. Raises an error if it is unknown."""
         return _known("link", name, list(self.links))
+
+    def access_link(self, name: str, kind: str) -> str:
+        """Returns the name of a link of an access network. Raises an error if it is of another kind."""
+        if self.access.get(self.link(name)) != kind:
+            known = [link for link, of in self.access.items() if of == kind]
+            raise described(f"link {name} has no {kind} access", ", ".join(known) or f"nothing: no link has {kind}")
+        return name
 
     def host(self, name: str) -> str:
         """Returns the name of a host. Raises an error if it is unknown."""
@@ -109,6 +122,12 @@ class World:
     def joins_hosts(self, link: str) -> bool:
         """Returns whether both ends of a link are at hosts, so that no port of a node is on it."""
         return {self.links[link][end].partition(".")[0] for end in ("a", "b")} <= self.hosts
+
+
+def access_kinds(access: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Returns the kind of the access network of each link that has one."""
+    members = ((one["kind"], one.get("stations", [one])) for one in access)
+    return {station["link"]: kind for kind, stations in members for station in stations}
 
 
 def _known(kind: str, name: str, known: list[str]) -> str:
@@ -146,6 +165,8 @@ def _parts(event: Event, world: World) -> Iterator[tuple[int, Action, bool]]:
             yield 0, _reroute(event, world), False
         case "handover":
             yield from _handover(event, world)
+        case "roam":
+            yield 0, _roam(event, world), False
         case "sequence":
             yield from _sequence(event, world)
         case _:
@@ -201,15 +222,34 @@ def _handover(event: Event, world: World) -> Iterator[tuple[int, Action, bool]]:
     handover = event.handover
     if handover is None:
         return
-    old, new = world.interface(handover.from_), world.interface(handover.to)
-    ready = int(handover.gap)
-    usable = ready + int(handover.detect) + int(handover.auth) + int(handover.address)
+    if handover.link is not None:
+        yield 0, _cell_handover(handover, world), False
+        return
+    old, new = world.interface(handover.from_ or ""), world.interface(handover.to or "")
+    ready = int(handover.gap or 0)
+    usable = ready + sum(int(part or 0) for part in (handover.detect, handover.auth, handover.address))
     yield 0, {"kind": "interface_down", "interface": old}, True
     if usable > ready:
         yield ready, {"kind": "address_remove", "interface": new}, True
     yield ready, {"kind": "interface_up", "interface": new}, True
     if usable > ready:
         yield usable, {"kind": "address_add", "interface": new}, True
+
+
+def _cell_handover(handover: Handover, world: World) -> Action:
+    return {
+        "kind": "handover",
+        "link": world.access_link(handover.link or "", "cellular"),
+        "gap_ns": int(_CELL_GAP if handover.gap is None else handover.gap),
+        "forward_queue": handover.queue != "lost",
+    }
+
+
+def _roam(event: Event, world: World) -> Action:
+    roam = event.roam
+    if roam is None:
+        raise AssertionError("the event roams")
+    return {"kind": "roam", "link": world.access_link(roam.link, "wifi"), "gap_ns": int(roam.gap)}
 
 
 def _sequence(event: Event, world: World) -> Iterator[tuple[int, Action, bool]]:

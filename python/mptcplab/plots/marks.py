@@ -58,6 +58,8 @@ _IN_WORDS = {
     "address_remove": "loses its address",
     "address_add": "gets its address",
     "set_link": "changed",
+    "handover": "moves to another cell",
+    "roam": "moves to another access point",
 }
 
 

@@ -7,6 +7,23 @@ use super::fixed_rate::FixedRateFifo;
 use super::stations::Stations;
 use super::{Packet, StationGenerators, StationId};
 
+/// What an event does to the station of an access network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disturbance {
+    /// A cellular device moves to another cell.
+    Handover {
+        /// How long the link carries nothing.
+        gap: Nanos,
+        /// Whether the queue of the old cell is forwarded. Otherwise it is lost.
+        forward_queue: bool,
+    },
+    /// A Wi-Fi station moves to another access point.
+    Roam {
+        /// How long the station sends and receives nothing.
+        gap: Nanos,
+    },
+}
+
 /// Serves the stations of a channel in virtual time.
 ///
 /// Time is lazy: [`Self::advance`] does all that happens up to an instant, at the instants at which
@@ -49,6 +66,9 @@ pub(super) trait Carrier<P: Packet>: Send {
     /// Drops at `now` what the carrier holds of a station whose link is cut. The station itself
     /// drops what is queued or on the wire.
     fn abort(&mut self, now: Nanos, station: StationId);
+
+    /// Does at `now` what an event makes of a station. Carriers ignore disturbances of other media.
+    fn disturb(&mut self, _now: Nanos, _station: StationId, _disturbance: Disturbance) {}
 
     /// Returns to time 0.
     fn reset(&mut self);

@@ -3,8 +3,10 @@
 use experiment::resolved::{Access, Direction, InvalidDirection};
 use experiment::time::Nanos;
 
-use super::carrier::Carrier;
+use super::carrier::{Carrier, Disturbance};
+use super::cellular::Cellular;
 use super::fixed_rate::FixedRateFifo;
+use super::satellite::Leo;
 use super::station::StationGenerators;
 use super::turns::Turns;
 use super::{Counters, DropReason, Packet};
@@ -93,9 +95,11 @@ impl<P: Packet> Channel<P> {
 
     /// Returns the channel of an access network for the run with `seed`. Its stations are added link
     /// by link, forward and backward, in the order of the experiment.
-    pub fn of_access(access: &Access, _seed: u64) -> Self {
+    pub fn of_access(access: &Access, seed: u64) -> Self {
         match access {
-            Access::Wifi(_) | Access::Cellular(_) | Access::Leo(_) => Self::of(Turns::new(None)),
+            Access::Wifi(_) => Self::of(Turns::new(None)),
+            Access::Cellular(cellular) => Self::of(Cellular::new(cellular, seed)),
+            Access::Leo(leo) => Self::of(Leo::new(leo, seed)),
         }
     }
 
@@ -229,6 +233,15 @@ impl<P: Packet> Channel<P> {
             self.carrier.abort(now, station);
         }
         self.carrier.stations_mut().set_up(now, station, up);
+        self.carrier.advance(now);
+    }
+
+    /// Does at `now` what an event makes of the link of a station, given by its first station.
+    pub fn disturb(&mut self, now: Nanos, station: StationId, disturbance: Disturbance) {
+        self.advance(now);
+        self.go_stepwise();
+        self.carrier.advance(now);
+        self.carrier.disturb(now, station, disturbance);
         self.carrier.advance(now);
     }
 

@@ -4,12 +4,15 @@
 //! code.
 
 mod carrier;
+mod cellular;
 mod channel;
 mod counters;
 mod delay_line;
+mod fading;
 mod fixed_rate;
 mod loss;
 mod queue;
+mod satellite;
 mod serializer;
 mod station;
 mod stations;
@@ -17,6 +20,7 @@ mod trace;
 mod turns;
 mod wire_size;
 
+pub use carrier::Disturbance;
 pub use channel::{Channel, Enqueued, Output, StationId};
 pub use counters::{Counters, DropReason};
 pub use station::StationGenerators;

@@ -279,9 +279,19 @@ impl<P: Packet> Station<P> {
         }
         let on_wire = std::iter::from_fn(|| self.wire.pop()).map(|(_, packet)| packet);
         discarded.extend(on_wire.map(|packet| (packet, DropReason::LinkDown)));
+        self.flush(discarded);
+        self.wire.forget_order();
+    }
+
+    /// Drops all packets of the queue, as with a link that is down.
+    pub(super) fn flush(&mut self, discarded: &mut Discarded<P>) {
         let waiting = queue::drain(self.queue.as_mut()).into_iter();
         discarded.extend(waiting.map(|queued| (queued.packet, DropReason::LinkDown)));
-        self.wire.forget_order();
+    }
+
+    /// Returns whether the loss model takes the next packet after the serializer.
+    pub(super) fn loses_next_at_egress(&mut self) -> bool {
+        self.loses_next_at(LossPlace::Egress)
     }
 
     pub(super) fn may_reorder(&self) -> bool {

@@ -55,6 +55,12 @@ impl<P: Packet> Stations<P> {
         }
     }
 
+    /// Returns the directions with which the stations were added.
+    pub(super) fn initial_directions(&self) -> Vec<Direction> {
+        let initial = self.initial.iter();
+        initial.map(|(direction, _)| direction.clone()).collect()
+    }
+
     pub(super) fn as_slice(&self) -> &[Station<P>] {
         &self.list
     }
@@ -113,6 +119,38 @@ impl<P: Packet> Stations<P> {
         let packet = self.list[station.index()].dequeue(now, &mut self.discarded);
         self.report_discarded(station, now);
         packet
+    }
+
+    /// Sends a packet that was taken from the queue of a station, whose last bit is sent at `now`
+    /// and has left at `finish`, unless it is lost on the way.
+    pub(super) fn transmit(
+        &mut self,
+        station: StationId,
+        packet: P,
+        wire_bytes: u32,
+        now: Nanos,
+        finish: Nanos,
+    ) {
+        self.count_sent(station, wire_bytes);
+        let from = self.get_mut(station);
+        if from.loses_next_at_egress() {
+            self.report_drop(station, packet, now, DropReason::Loss);
+        } else {
+            from.put_on_wire(finish, packet);
+        }
+    }
+
+    /// Counts a packet whose last bit has left.
+    pub(super) fn count_sent(&mut self, station: StationId, wire_bytes: u32) {
+        let counters = &mut self.get_mut(station).counters;
+        counters.wire_packets += 1;
+        counters.wire_bytes += u64::from(wire_bytes);
+    }
+
+    /// Drops at `now` all packets queued at a station.
+    pub(super) fn flush(&mut self, now: Nanos, station: StationId) {
+        self.list[station.index()].flush(&mut self.discarded);
+        self.report_discarded(station, now);
     }
 
     /// Returns the next packet that was dropped or has arrived up to `now`.

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Direction, Hop};
+use crate::time::Nanos;
 
 /// One change of the network or of a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -42,6 +43,23 @@ pub enum Action {
         forward: Box<Direction>,
         /// From `b` to `a`.
         backward: Box<Direction>,
+    },
+    /// Moves a cellular device to another cell. Both directions of its link carry nothing for a
+    /// time. Then the capacity is that of another cell.
+    Handover {
+        /// Id of the link of the device.
+        link: String,
+        /// How long the link carries nothing.
+        gap_ns: Nanos,
+        /// Whether the queue of the old cell is forwarded to the new one. Otherwise it is lost.
+        forward_queue: bool,
+    },
+    /// Moves a Wi-Fi station to another access point. What is queued for it at the old one is lost.
+    Roam {
+        /// Id of the link of the station.
+        link: String,
+        /// How long the station sends and receives nothing.
+        gap_ns: Nanos,
     },
     /// Adds the address of an interface, at first or again.
     AddressAdd {

@@ -287,7 +287,8 @@ impl<'a> Declared<'a> {
             Access::Cellular(cellular) => self.validate_alone(place, &cellular.link)?,
             Access::Leo(leo) => self.validate_alone(place, &leo.link)?,
         }
-        Ok(())
+        let valid = access.validate();
+        valid.map_err(|error| ResolvedError::of_direction(place, error))
     }
 
     /// Checks that a link exists and is on no medium.
@@ -329,12 +330,28 @@ impl<'a> Declared<'a> {
         for (side, direction) in HopDirection::BOTH.into_iter().zip(both) {
             let place = format!("{place}.{}", side.name());
             validate_direction(&place, direction)?;
+            self.validate_access_direction(&place, link, direction)?;
             if self.begins_in_host(link, side) {
                 let valid = direction.validate_behind_host();
                 valid.map_err(|error| ResolvedError::of_direction(&place, error))?;
             }
         }
         Ok(())
+    }
+
+    /// Checks a direction of a link that may have an access network.
+    fn validate_access_direction(
+        &self,
+        place: &str,
+        link: &Link,
+        direction: &Direction,
+    ) -> Validity {
+        let mut access = self.experiment.access.iter();
+        let Some(access) = access.find(|access| access.carries(&link.id)) else {
+            return Ok(());
+        };
+        let valid = access.validate_direction(direction);
+        valid.map_err(|error| ResolvedError::of_direction(place, error))
     }
 
     /// Returns whether packets for a direction of a link wait in a host.
@@ -553,6 +570,19 @@ impl<'a> Declared<'a> {
                 let link = &self.experiment.links[index];
                 self.validate_directions(place, link, [forward, backward])?;
             }
+            Action::Handover { link, .. } => {
+                let is_cellular = |access: &Access| matches!(access, Access::Cellular(_));
+                self.validate_access_link(
+                    place,
+                    link,
+                    is_cellular,
+                    "the link of a cellular device",
+                )?;
+            }
+            Action::Roam { link, .. } => {
+                let is_wifi = |access: &Access| matches!(access, Access::Wifi(_));
+                self.validate_access_link(place, link, is_wifi, "a link on a Wi-Fi medium")?;
+            }
             Action::Reroute {
                 flow,
                 path,
@@ -565,6 +595,23 @@ impl<'a> Declared<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Checks that an access network of the right kind carries a link.
+    fn validate_access_link(
+        &self,
+        place: &str,
+        link: &str,
+        is_right: impl Fn(&Access) -> bool,
+        allowed: &str,
+    ) -> Validity {
+        let place = format!("{place}.link");
+        self.links.find(&place, link)?;
+        let mut access = self.experiment.access.iter();
+        if access.any(|access| is_right(access) && access.carries(link)) {
+            return Ok(());
+        }
+        refuse(place, link, allowed)
     }
 
     fn validate_reroute(

@@ -4,12 +4,14 @@ mod cellular;
 mod satellite;
 mod wifi;
 
-pub use cellular::Cellular;
-pub use satellite::Leo;
+pub use cellular::{BusyNeighbours, Cellular, Handovers, Harq, Rrc, Signal, UplinkRequests};
+pub use satellite::{BentPipe, DurationQuantile, Fade, Leo, LossInTime, Stall, Step};
 pub use wifi::{Wifi, WifiStation};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+
+use super::{Direction, InvalidDirection};
 
 /// An access network.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
@@ -21,4 +23,36 @@ pub enum Access {
     Cellular(Cellular),
     /// The link of one dish to satellites in low Earth orbit.
     Leo(Leo),
+}
+
+impl Access {
+    /// Checks the ranges that the types do not express.
+    ///
+    /// # Errors
+    /// Returns the first field whose value is outside its range.
+    pub fn validate(&self) -> Result<(), InvalidDirection> {
+        match self {
+            Self::Wifi(_) => Ok(()),
+            Self::Cellular(cellular) => cellular.validate(),
+            Self::Leo(leo) => leo.validate(),
+        }
+    }
+
+    /// Checks a direction of a link that the access network carries.
+    pub(super) fn validate_direction(&self, direction: &Direction) -> Result<(), InvalidDirection> {
+        match self {
+            Self::Wifi(_) => Ok(()),
+            Self::Cellular(_) => cellular::validate_has_rate(direction),
+            Self::Leo(_) => satellite::validate_rate_only(direction),
+        }
+    }
+
+    /// Returns whether the access network carries the packets of a link.
+    pub fn carries(&self, link: &str) -> bool {
+        match self {
+            Self::Wifi(wifi) => wifi.stations.iter().any(|station| station.link == link),
+            Self::Cellular(cellular) => cellular.link == link,
+            Self::Leo(leo) => leo.link == link,
+        }
+    }
 }

@@ -1,0 +1,218 @@
+//! What one device may send or receive in a transmission time interval (TTI).
+
+use experiment::resolved::{self, Direction, Trace};
+use experiment::rng::Generator;
+use experiment::time::{NANOS_PER_SECOND, Nanos};
+
+use crate::link::fading::Fading;
+
+/// The rate is drawn anew this often.
+const STEP: Nanos = 10_000_000;
+
+/// A fraction of a byte.
+const FRACTION: u32 = 16;
+
+/// The capacity of one direction.
+#[derive(Debug)]
+pub(super) struct Capacity {
+    tti: Nanos,
+    source: Source,
+    fading: Option<Fading>,
+    neighbours: Option<Neighbours>,
+    /// The step for which `per_tti` is.
+    step: Option<u64>,
+    /// Bytes of a TTI, as a fixed-point number.
+    per_tti: u64,
+    /// The part of a byte that earlier TTIs left.
+    rest: u64,
+}
+
+#[derive(Debug)]
+enum Source {
+    Rate(u64),
+    Trace(Opportunities),
+}
+
+impl Source {
+    fn new(direction: &Direction) -> Self {
+        match (&direction.trace, direction.rate_bps) {
+            (Some(trace), _) => Self::Trace(Opportunities::new(trace)),
+            (None, rate_bps) => Self::Rate(rate_bps.unwrap_or(0)),
+        }
+    }
+}
+
+impl Capacity {
+    /// Returns the capacity of a direction. `generator` returns the generator of a purpose. A trace
+    /// has its fading and its neighbours in it.
+    pub(super) fn new(
+        cell: &resolved::Cellular,
+        direction: &Direction,
+        generator: impl Fn(&str) -> Generator,
+    ) -> Self {
+        Self {
+            tti: cell.tti_ns,
+            source: Source::new(direction),
+            fading: Fading::of_signal(&cell.signal, STEP, generator("signal")),
+            neighbours: Neighbours::new(&cell.neighbours, generator("neighbours")),
+            step: None,
+            per_tti: 0,
+            rest: 0,
+        }
+    }
+
+    /// Takes the rate or the trace of a direction.
+    pub(super) fn reconfigure(&mut self, direction: &Direction) {
+        self.source = Source::new(direction);
+        self.step = None;
+    }
+
+    /// Takes the capacity of another cell.
+    pub(super) fn redraw(&mut self) {
+        if let Some(fading) = &mut self.fading {
+            fading.redraw();
+        }
+        if let Some(neighbours) = &mut self.neighbours {
+            neighbours.redraw();
+        }
+        self.step = None;
+    }
+
+    /// Returns the first TTI at or after `ready` that can carry something.
+    pub(super) fn next_tti(&self, ready: Nanos) -> Nanos {
+        let first = ready.div_ceil(self.tti).saturating_mul(self.tti);
+        match &self.source {
+            Source::Rate(_) => first,
+            Source::Trace(trace) => {
+                let opportunity = trace.first_from(first);
+                first.max(opportunity - opportunity % self.tti)
+            }
+        }
+    }
+
+    /// Returns the bytes that the TTI at `at` carries.
+    pub(super) fn grant(&mut self, at: Nanos) -> u64 {
+        if let Source::Trace(trace) = &self.source {
+            return trace.bytes_before(at + self.tti) - trace.bytes_before(at);
+        }
+        self.update(at);
+        let bytes = self.per_tti + self.rest;
+        self.rest = bytes & ((1 << FRACTION) - 1);
+        bytes >> FRACTION
+    }
+
+    fn update(&mut self, at: Nanos) {
+        let step = at / STEP;
+        if self.step == Some(step) {
+            return;
+        }
+        let Source::Rate(rate_bps) = self.source else {
+            return;
+        };
+        self.step = Some(step);
+        let whole = u128::from(rate_bps) * u128::from(self.tti) << FRACTION;
+        let whole = (whole / (8 * u128::from(NANOS_PER_SECOND))) as u64;
+        let fading = self.fading.as_mut().map_or(1.0, |fading| fading.factor(at));
+        let share = self
+            .neighbours
+            .as_mut()
+            .map_or(1, |one| 1 + one.count(step));
+        self.per_tti = (whole as f64 * fading / share as f64) as u64;
+    }
+}
+
+/// Other devices of the cell that are busy. Their number is a birth-death process.
+#[derive(Debug)]
+struct Neighbours {
+    mean: f64,
+    /// Mean time for which a device is busy, in steps.
+    busy_steps: f64,
+    count: u64,
+    step: u64,
+    generator: Generator,
+}
+
+impl Neighbours {
+    fn new(parameters: &resolved::BusyNeighbours, generator: Generator) -> Option<Self> {
+        if parameters.mean_ppm == 0 {
+            return None;
+        }
+        let mut neighbours = Self {
+            mean: f64::from(parameters.mean_ppm) * 1e-6,
+            busy_steps: parameters.busy_ns as f64 / STEP as f64,
+            count: 0,
+            step: 0,
+            generator,
+        };
+        neighbours.redraw();
+        Some(neighbours)
+    }
+
+    fn redraw(&mut self) {
+        self.count = self.poisson(self.mean);
+    }
+
+    /// Returns the number of busy devices at a step, which never decreases.
+    fn count(&mut self, step: u64) -> u64 {
+        if step > self.step {
+            let stays = libm::exp(-((step - self.step) as f64) / self.busy_steps);
+            let staying = (0..self.count).filter(|_| self.generator.chance(stays));
+            let staying = staying.count() as u64;
+            self.count = staying + self.poisson(self.mean * (1.0 - stays));
+            self.step = step;
+        }
+        self.count
+    }
+
+    /// Returns a Poisson number (Knuth's method).
+    fn poisson(&mut self, mean: f64) -> u64 {
+        let limit = libm::exp(-mean);
+        let mut product = self.generator.unit();
+        let mut count = 0;
+        while product > limit {
+            product *= self.generator.unit();
+            count += 1;
+        }
+        count
+    }
+}
+
+/// The delivery opportunities of a trace, counted.
+#[derive(Debug)]
+struct Opportunities {
+    instants: Vec<Nanos>,
+    period: Nanos,
+    bytes: u32,
+}
+
+impl Opportunities {
+    fn new(trace: &Trace) -> Self {
+        Self {
+            instants: trace.opportunities_ns.clone(),
+            period: trace.period_ns,
+            bytes: trace.opportunity_bytes,
+        }
+    }
+
+    /// Returns the number of opportunities before `instant`. One at the very end of a period belongs
+    /// to that period.
+    fn count_before(&self, instant: Nanos) -> u64 {
+        let (period, offset) = (instant / self.period, instant % self.period);
+        let within = self.instants.partition_point(|one| *one < offset);
+        period * self.instants.len() as u64 + within as u64
+    }
+
+    fn bytes_before(&self, instant: Nanos) -> u64 {
+        self.count_before(instant) * u64::from(self.bytes)
+    }
+
+    /// Returns the first opportunity from `instant` on.
+    fn first_from(&self, instant: Nanos) -> Nanos {
+        let index = self.count_before(instant);
+        let per_period = self.instants.len() as u64;
+        let offset = self.instants[(index % per_period) as usize];
+        (index / per_period)
+            .saturating_mul(self.period)
+            .saturating_add(offset)
+    }
+}

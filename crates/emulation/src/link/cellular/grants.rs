@@ -1,0 +1,172 @@
+//! Grants: one direction of a device, served in transmission time intervals (TTI).
+
+use experiment::resolved;
+use experiment::resolved::Direction;
+use experiment::rng::Generator;
+use experiment::time::Nanos;
+
+use super::capacity::Capacity;
+use super::harq::Harq;
+use super::uplink::Requests;
+use crate::link::queue::Queued;
+use crate::link::stations::Stations;
+use crate::link::{DropReason, Packet, StationId};
+
+/// A packet of which a part has been sent.
+struct Partial<P> {
+    packet: P,
+    wire_bytes: u32,
+    unsent_bytes: u64,
+}
+
+/// One direction of a device.
+pub(super) struct Lane<P> {
+    station: StationId,
+    tti: Nanos,
+    capacity: Capacity,
+    harq: Harq,
+    /// Requests for grants, in the uplink.
+    requests: Option<Requests>,
+    partial: Option<Partial<P>>,
+    /// From when on packets that wait may be served. `None` if none has asked.
+    granted_from: Option<Nanos>,
+    /// The end of the last TTI that was used.
+    free: Nanos,
+    /// TTIs used.
+    pub(super) ttis: u64,
+}
+
+impl<P: Packet> Lane<P> {
+    pub(super) fn new(
+        cell: &resolved::Cellular,
+        direction: &Direction,
+        station: StationId,
+        is_uplink: bool,
+        generator: impl Fn(&str) -> Generator,
+    ) -> Self {
+        let requests = is_uplink.then(|| Requests::new(cell.requests, generator("requests")));
+        Self {
+            station,
+            tti: cell.tti_ns,
+            harq: Harq::new(cell.harq, generator("harq")),
+            capacity: Capacity::new(cell, direction, generator),
+            requests,
+            partial: None,
+            granted_from: None,
+            free: 0,
+            ttis: 0,
+        }
+    }
+
+    pub(super) fn is_uplink(&self) -> bool {
+        self.requests.is_some()
+    }
+
+    pub(super) fn reconfigure(&mut self, direction: &Direction) {
+        self.capacity.reconfigure(direction);
+    }
+
+    /// Returns whether a packet waits, or a part of one.
+    pub(super) fn is_backlogged(&self, stations: &Stations<P>) -> bool {
+        self.partial.is_some() || stations.get(self.station).is_backlogged()
+    }
+
+    /// Returns the number of packets of which a part has been sent.
+    pub(super) fn held_packets(&self) -> u64 {
+        u64::from(self.partial.is_some())
+    }
+
+    /// Returns the blocks sent again.
+    pub(super) fn repeats(&self) -> u64 {
+        self.harq.repeats
+    }
+
+    /// Returns whether packets wait that have not asked for service.
+    pub(super) fn must_ask(&self, stations: &Stations<P>) -> bool {
+        self.granted_from.is_none() && self.is_backlogged(stations)
+    }
+
+    /// Asks for service at `now`. A device that must connect first gets its grant with that.
+    pub(super) fn ask(&mut self, now: Nanos, is_connected: bool) {
+        let granted_from = match &self.requests {
+            Some(requests) if is_connected => requests.granted_from(now),
+            _ => now,
+        };
+        self.granted_from = Some(granted_from);
+    }
+
+    /// Returns the next TTI in which packets are sent, if the device can send and receive from
+    /// `ready` on.
+    pub(super) fn next_tti(&self, ready: Nanos) -> Option<Nanos> {
+        let from = self.granted_from?.max(ready).max(self.free);
+        Some(self.capacity.next_tti(from))
+    }
+
+    /// Sends in the TTI at `at` what fits. A packet leaves with its last byte.
+    pub(super) fn serve(&mut self, at: Nanos, stations: &mut Stations<P>) {
+        self.free = at.saturating_add(self.tti);
+        let mut bytes = self.capacity.grant(at);
+        if bytes > 0 {
+            self.ttis += 1;
+            let release = self.harq.release(self.free);
+            while bytes > 0
+                && let Some(next) = self.take_next(at, stations)
+            {
+                bytes = self.send(at, next, bytes, release, stations);
+            }
+        }
+        if !self.is_backlogged(stations) {
+            self.granted_from = None;
+        }
+    }
+
+    fn take_next(&mut self, at: Nanos, stations: &mut Stations<P>) -> Option<Partial<P>> {
+        self.partial.take().or_else(|| {
+            let Queued {
+                packet, wire_bytes, ..
+            } = stations.dequeue(at, self.station)?;
+            Some(Partial {
+                packet,
+                wire_bytes,
+                unsent_bytes: u64::from(wire_bytes),
+            })
+        })
+    }
+
+    /// Sends a packet, or as much of it as `bytes` allows. Returns the bytes that are left.
+    fn send(
+        &mut self,
+        at: Nanos,
+        mut next: Partial<P>,
+        bytes: u64,
+        release: Nanos,
+        stations: &mut Stations<P>,
+    ) -> u64 {
+        if next.unsent_bytes > bytes {
+            next.unsent_bytes -= bytes;
+            self.partial = Some(next);
+            return 0;
+        }
+        stations.transmit(self.station, next.packet, next.wire_bytes, at, release);
+        bytes - next.unsent_bytes
+    }
+
+    /// Continues in another cell. What waits has its grant with the handover.
+    pub(super) fn hand_over(&mut self, now: Nanos, lose_queue: bool, stations: &mut Stations<P>) {
+        self.capacity.redraw();
+        if lose_queue && !self.is_uplink() {
+            self.abort(now, stations);
+            stations.flush(now, self.station);
+        }
+        self.granted_from = self.is_backlogged(stations).then_some(now);
+    }
+
+    /// Drops the packet of which a part has been sent.
+    pub(super) fn abort(&mut self, now: Nanos, stations: &mut Stations<P>) {
+        if let Some(partial) = self.partial.take() {
+            let reason = DropReason::LinkDown;
+            stations.report_drop(self.station, partial.packet, now, reason);
+        }
+        self.granted_from = None;
+    }
+}

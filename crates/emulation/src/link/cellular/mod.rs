@@ -1,0 +1,206 @@
+//! The radio link of one cellular device: queues of its own, grants, HARQ, states of the radio,
+//! handovers.
+//!
+//! Nothing is lost on the air: failed blocks are sent again, and later ones wait for them. Several
+//! flows of a device share it, and other devices do not.
+
+mod capacity;
+mod grants;
+mod handover;
+mod harq;
+mod phase;
+mod rrc;
+mod uplink;
+
+use experiment::resolved::{self, Direction, HopDirection, InvalidDirection};
+use experiment::rng::Generator;
+use experiment::time::Nanos;
+
+use super::carrier::{Carrier, Disturbance};
+use super::station::StationGenerators;
+use super::stations::Stations;
+use super::{Packet, StationId};
+use grants::Lane;
+use handover::{Handover, HandoverProcess};
+use rrc::{Rrc, State};
+
+/// The carrier of a link between a cellular device and the network.
+pub(super) struct Cellular<P> {
+    parameters: resolved::Cellular,
+    seed: u64,
+    stations: Stations<P>,
+    lanes: Vec<Lane<P>>,
+    rrc: Rrc,
+    handovers: Option<HandoverProcess>,
+    /// The end of the last handover.
+    served_from: Nanos,
+    handed_over: u64,
+}
+
+impl<P: Packet> Cellular<P> {
+    pub(super) fn new(parameters: &resolved::Cellular, seed: u64) -> Self {
+        let link = &parameters.link;
+        let generator = |purpose| Generator::new(seed, &format!("{purpose}/{link}"));
+        Self {
+            rrc: Rrc::new(parameters.rrc, generator("rrc")),
+            handovers: parameters
+                .handovers
+                .map(|handovers| HandoverProcess::new(handovers, generator("handover"))),
+            parameters: parameters.clone(),
+            seed,
+            stations: Stations::new(None),
+            lanes: Vec::new(),
+            served_from: 0,
+            handed_over: 0,
+        }
+    }
+
+    fn add_lane(&mut self, station: StationId, direction: &Direction) {
+        let side = HopDirection::BOTH[station.index() % 2];
+        let (parameters, seed) = (&self.parameters, self.seed);
+        let (link, name) = (&parameters.link, side.name());
+        let generator = |purpose: &str| Generator::new(seed, &format!("{purpose}/{link}/{name}"));
+        let is_uplink = side == parameters.uplink;
+        let lane = Lane::new(parameters, direction, station, is_uplink, generator);
+        self.lanes.push(lane);
+    }
+
+    /// Returns from when on the device can send and receive.
+    fn ready(&self) -> Nanos {
+        self.served_from.max(self.rrc.active_from())
+    }
+
+    /// Returns the next TTI in which packets are sent, and the lane.
+    fn next_tti(&self) -> Option<(Nanos, usize)> {
+        let ready = self.ready();
+        let lanes = self.lanes.iter().enumerate();
+        lanes
+            .filter_map(|(index, lane)| Some((lane.next_tti(ready)?, index)))
+            .min()
+    }
+
+    /// Does all that happens up to `now` with the packets that have asked for service.
+    fn serve_until(&mut self, now: Nanos) {
+        loop {
+            let next = self.next_tti().filter(|(at, _)| *at <= now);
+            let until = next.map_or(now, |(at, _)| at);
+            let handover = self.handovers.as_mut().and_then(|one| one.take_due(until));
+            match (handover, next) {
+                (Some(handover), _) => self.hand_over(handover),
+                (None, Some((at, lane))) => self.serve(at, lane),
+                (None, None) => return,
+            }
+        }
+    }
+
+    fn serve(&mut self, at: Nanos, lane: usize) {
+        self.lanes[lane].serve(at, &mut self.stations);
+        self.rrc
+            .record_data(at.saturating_add(self.parameters.tti_ns));
+    }
+
+    /// Asks for service for packets that came to an empty queue. Returns whether there are any.
+    fn ask(&mut self, now: Nanos) -> bool {
+        let mut has_asked = false;
+        for lane in &mut self.lanes {
+            if lane.must_ask(&self.stations) {
+                let is_connected = self.rrc.state(now) != State::Idle;
+                self.rrc.wake(now, lane.is_uplink());
+                lane.ask(now, is_connected);
+                has_asked = true;
+            }
+        }
+        has_asked
+    }
+
+    /// Moves the device to another cell, unless it is idle and only listens to another.
+    fn hand_over(&mut self, handover: Handover) {
+        let now = handover.at;
+        if self.rrc.state(now) == State::Idle {
+            return;
+        }
+        self.handed_over += 1;
+        self.served_from = now.saturating_add(handover.gap);
+        self.rrc.record_data(self.served_from);
+        for lane in &mut self.lanes {
+            lane.hand_over(now, !handover.forward_queue, &mut self.stations);
+        }
+    }
+}
+
+impl<P: Packet> Carrier<P> for Cellular<P> {
+    fn add_station(
+        &mut self,
+        direction: &Direction,
+        generators: StationGenerators,
+    ) -> Result<StationId, InvalidDirection> {
+        let station = self.stations.add(direction, generators)?;
+        self.add_lane(station, direction);
+        Ok(station)
+    }
+
+    fn stations(&self) -> &Stations<P> {
+        &self.stations
+    }
+
+    fn stations_mut(&mut self) -> &mut Stations<P> {
+        &mut self.stations
+    }
+
+    fn advance(&mut self, now: Nanos) {
+        self.serve_until(now);
+        if self.ask(now) {
+            self.serve_until(now);
+        }
+    }
+
+    /// Returns the next TTI of a direction of which no packet is on its way: before one that is, no
+    /// later one arrives.
+    fn next_wakeup(&self) -> Option<Nanos> {
+        let ready = self.ready();
+        let stations = self.stations.as_slice();
+        let lanes = self.lanes.iter().zip(stations);
+        lanes
+            .filter(|(_, station)| station.wire.len() == 0 || station.may_reorder())
+            .filter_map(|(lane, _)| lane.next_tti(ready))
+            .min()
+    }
+
+    fn first_start(&self) -> Option<Nanos> {
+        self.next_tti().map(|(at, _)| at)
+    }
+
+    fn held_packets(&self, station: StationId) -> u64 {
+        self.lanes[station.index()].held_packets()
+    }
+
+    fn reconfigure(&mut self, now: Nanos, station: StationId, direction: &Direction) {
+        self.stations.reconfigure(now, station, direction);
+        self.lanes[station.index()].reconfigure(direction);
+    }
+
+    fn abort(&mut self, now: Nanos, station: StationId) {
+        self.lanes[station.index()].abort(now, &mut self.stations);
+    }
+
+    fn disturb(&mut self, now: Nanos, _station: StationId, disturbance: Disturbance) {
+        if let Disturbance::Handover { gap, forward_queue } = disturbance {
+            self.hand_over(Handover {
+                at: now,
+                gap,
+                forward_queue,
+            });
+        }
+    }
+
+    fn reset(&mut self) {
+        let mut initial = Self::new(&self.parameters, self.seed);
+        std::mem::swap(&mut initial.stations, &mut self.stations);
+        initial.stations.reset();
+        let directions = initial.stations.initial_directions();
+        for (index, direction) in directions.into_iter().enumerate() {
+            initial.add_lane(StationId(index as u32), &direction);
+        }
+        *self = initial;
+    }
+}

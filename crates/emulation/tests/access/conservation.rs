@@ -1,0 +1,115 @@
+//! Random worlds with outages, handovers and new rates: every packet is accounted for, and late
+//! calls change nothing.
+
+use experiment::resolved::{Access, Handovers};
+use experiment::rng::Generator;
+use experiment::time::Nanos;
+
+use crate::driver::{MILLISECOND, SECOND};
+use crate::path::{Left, Path, direction, leo, lte};
+
+const MEGABIT: u64 = 1_000_000;
+
+/// Returns a random access network.
+fn network(generator: &mut Generator) -> Access {
+    if generator.chance(0.3) {
+        let mut dish = leo("dish");
+        dish.slot_ns = 100 * MILLISECOND + generator.below(SECOND);
+        dish.phase_ns = None;
+        dish.stall.max_ns = dish.stall.min_ns + generator.below(50 * MILLISECOND);
+        dish.loss.interval_ns = MILLISECOND + generator.below(SECOND);
+        return Access::Leo(dish);
+    }
+    let mut cell = lte();
+    cell.tti_ns = [500_000, MILLISECOND][generator.below(2) as usize];
+    cell.signal.fast_sd_mdb = generator.below(8_000) as u32;
+    cell.neighbours.mean_ppm = generator.below(3_000_000) as u32;
+    cell.rrc.drx_after_ns = generator.below(20 * MILLISECOND);
+    cell.rrc.inactivity_ns = cell.rrc.drx_after_ns + generator.below(50 * MILLISECOND);
+    cell.harq.first_error_ppm = generator.below(500_000) as u32;
+    cell.handovers = generator.chance(0.5).then(|| Handovers {
+        interval_ns: MILLISECOND + generator.below(SECOND),
+        gap_median_ns: generator.below(100 * MILLISECOND),
+        gap_sd_ppm: 500_000,
+        forward_queue: generator.chance(0.5),
+    });
+    Access::Cellular(cell)
+}
+
+/// Plays a world that `seed` draws. If `is_lazy`, packets are taken out only now and then.
+fn play(seed: u64, is_lazy: bool) -> Vec<Left> {
+    let mut generator = Generator::new(seed, "world");
+    let access = network(&mut generator);
+    let rate = (1 + generator.below(100)) * MEGABIT;
+    let both = direction(rate, generator.below(20 * MILLISECOND), 100_000);
+    let mut path = Path::new(&access, seed, [&both, &both]);
+    let (mut now, mut left, mut is_up) = (0, Vec::new(), true);
+    for step in 0..600 {
+        now += [
+            0,
+            generator.below(2 * MILLISECOND),
+            generator.below(80 * MILLISECOND),
+        ][generator.below(3) as usize];
+        if !is_lazy || step % 50 == 0 {
+            left.extend(path.drain(now));
+        }
+        match generator.below(40) {
+            0 => {
+                // A cut drops what has arrived and was not taken out.
+                left.extend(path.drain(now));
+                is_up = !is_up;
+                for station in 0..2 {
+                    let station = path.station(station);
+                    path.channel.set_up(now, station, is_up);
+                }
+            }
+            1 => path.hand_over(
+                now,
+                generator.below(100 * MILLISECOND),
+                generator.chance(0.5),
+            ),
+            2 => {
+                let rate = (1 + generator.below(100)) * MEGABIT;
+                let new = direction(rate, both.delay_ns, 20_000 + generator.below(100_000));
+                let station = path.station(generator.below(2) as usize);
+                let set = path.channel.reconfigure(now, station, &new);
+                set.expect("a valid direction");
+            }
+            _ => {
+                let bytes = 40 + generator.below(1460) as u32;
+                path.offer(generator.below(2) as usize, now, bytes);
+            }
+        }
+        path.check_ledger();
+    }
+    left.extend(path.drain(Nanos::MAX));
+    path.check_ledger();
+    left
+}
+
+#[test]
+fn every_packet_is_accounted_for_and_late_calls_change_nothing() {
+    for seed in 0..150 {
+        let order = |left: &Left| (left.packet.id, left.at);
+        let (mut prompt, mut lazy) = (play(seed, false), play(seed, true));
+        prompt.sort_by_key(order);
+        lazy.sort_by_key(order);
+        assert_eq!(prompt, lazy, "seed {seed}");
+    }
+}
+
+/// A link without packets asks for no call.
+#[test]
+fn nothing_happens_while_nothing_waits() {
+    for seed in 0..20 {
+        let access = network(&mut Generator::new(seed, "world"));
+        let both = direction(10 * MEGABIT, 0, 100_000);
+        let mut path = Path::new(&access, seed, [&both, &both]);
+        assert_eq!(path.channel.next_departure(), None);
+        path.channel.advance(3600 * SECOND);
+        assert_eq!(path.channel.next_departure(), None);
+        path.offer(0, 3600 * SECOND, 1000);
+        path.drain(Nanos::MAX);
+        assert_eq!(path.channel.next_departure(), None);
+    }
+}

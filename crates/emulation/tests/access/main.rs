@@ -1,0 +1,10 @@
+//! Access networks through their public interface, against published numbers.
+
+#[allow(dead_code, reason = "shared with the tests of plain links")]
+#[path = "../link/driver.rs"]
+mod driver;
+mod path;
+
+mod cellular;
+mod conservation;
+mod satellite;

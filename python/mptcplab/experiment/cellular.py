@@ -1,0 +1,159 @@
+"""Cellular access of a link: LTE and NR (5G)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from mptcplab.experiment.base import Model, described
+from mptcplab.units import Duration, Probability, Rate
+
+if TYPE_CHECKING:
+    from mptcplab.experiment import resolved_form as form
+    from mptcplab.experiment.directions import Side
+
+Generation = Literal["lte", "nsa", "sa"]
+Mobility = Literal["static", "walking", "driving"]
+
+_MS = 1_000_000
+_SECOND = 1000 * _MS
+
+
+class Cells(Model):
+    """Handovers of a device between cells, at random times."""
+
+    every: Duration = Field(examples=["17s"])
+    """Mean time from one handover to the next."""
+    gap: Duration = Duration("60ms")
+    """Median of the time in which the link carries nothing."""
+    spread: Annotated[float, Field(ge=0, le=3)] = 0.7
+    """Standard deviation of the logarithm of that time."""
+    queue: Literal["forwarded", "lost"] = "forwarded"
+    """What happens to the queue of the old cell."""
+
+
+class Cellular(Model):
+    """The radio link of one device: its own queues, grants, retransmission below IP, idle states. The
+    device is the first end of `between`."""
+
+    generation: Generation = "lte"
+    """`lte`; `nsa`, 5G with a core of 4G; `sa`, 5G alone."""
+    rate: Rate | None = Field(None, examples=["40mbit"])
+    """Mean rate to the device while no neighbour is busy. Needed unless the link has a trace."""
+    uplink_rate: Rate | None = Field(None, examples=["10mbit"])
+    """Mean rate from the device. Default a quarter of `rate`."""
+    mobility: Mobility = "static"
+    """How much the rate varies. A device that drives also changes cells."""
+    neighbours: Annotated[float, Field(ge=0, le=100)] = 0.0
+    """Mean number of busy devices in the cell, each of which takes an equal share."""
+    block_errors: Probability = Probability("10%")
+    """Part of the blocks that are sent again, which delays them and those behind them."""
+    drx: Duration | None = Field(None, examples=["320ms"])
+    """The cycle in which a connected device listens after 100 ms of silence. Default 320ms; sa 80ms."""
+    inactivity: Duration = Duration("10.5s")
+    """Silence after which the device is idle."""
+    promotion: Duration | None = Field(None, examples=["260ms"])
+    """Time from idle to connected. Default 260ms; sa 341ms."""
+    cells: Cells | None = None
+    """Handovers at random times. Default none; driving, one in 17s."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Cellular:
+        if self.inactivity < _DRX_AFTER:
+            raise described(f"inactivity {self.inactivity} is too short", "at least 100ms")
+        if self.drx is not None and not self.drx:
+            raise described("drx is 0", "more than 0s")
+        if self.cells is not None and self.cells.every < _MS:
+            raise described(f"cells.every {self.cells.every} is too short", "at least 1ms")
+        return self
+
+    def rates(self) -> dict[Side, Rate] | None:
+        """Returns the rates of the directions, or None without `rate`."""
+        if self.rate is None:
+            return None
+        uplink = self.uplink_rate if self.uplink_rate is not None else Rate(max(int(self.rate) // 4, 1))
+        return {"forward": uplink, "backward": self.rate}
+
+
+_DRX_AFTER = 100 * _MS
+
+#: Length of a TTI, HARQ round trip, period of requests, request to grant, DRX cycle, promotion. LTE: 3GPP TS 36.213
+#: and 36.321, RRC-Probe data of 2020 and 2021, Huang (MobiSys 2012). NR: slots of 30 kHz; RRC-Probe; Narayanan
+#: (SIGCOMM 2021) for the promotion of SA. The requests of NR are assumed.
+_TIMES: dict[Generation, tuple[int, int, int, int, int, int]] = {
+    "lte": (_MS, 8 * _MS, 10 * _MS, 8 * _MS, 320 * _MS, 260 * _MS),
+    "nsa": (_MS // 2, 4 * _MS, 5 * _MS, 4 * _MS, 320 * _MS, 260 * _MS),
+    "sa": (_MS // 2, 4 * _MS, 5 * _MS, 4 * _MS, 80 * _MS, 341 * _MS),
+}
+
+#: Standard deviations of the signal in thousandths of a dB, fast and slow. Driving: shadowing of 8 dB (3GPP TR 36.814,
+#: table A.2.1.1-2). The others are assumed.
+_SIGNAL_SD_MDB: dict[Mobility, tuple[int, int]] = {
+    "static": (2000, 2000),
+    "walking": (3000, 5000),
+    "driving": (3000, 8000),
+}
+
+#: The median of the signal-to-noise ratio in thousandths of a dB. Assumed: the middle of a macro cell.
+_SIGNAL_MDB = 5000
+
+#: Handovers of a device that drives. Times between them: runs of the SIGCOMM 2021 set (15 to 19 s on 4G). Gaps: LTE,
+#: from the request to success 19 to 72 ms (M2HO); NSA, MSSN (INFOCOM 2023), median 0.6 s and p90 5 s.
+_DRIVING: dict[Generation, Cells] = {
+    "lte": Cells(every=Duration("17s")),
+    "nsa": Cells(every=Duration("17s"), gap=Duration("600ms"), spread=1.65),
+    "sa": Cells(every=Duration("17s")),
+}
+
+
+def resolved(name: str, cellular: Cellular) -> form.AccessCellular:
+    """Returns the resolved form of the cellular access of a link."""
+    tti, harq, period, grant, drx, promotion = _TIMES[cellular.generation]
+    fast, slow = _SIGNAL_SD_MDB[cellular.mobility]
+    cells = cellular.cells
+    if cells is None and cellular.mobility == "driving":
+        cells = _DRIVING[cellular.generation]
+    return {
+        "kind": "cellular",
+        "link": name,
+        "uplink": "forward",
+        "tti_ns": tti,
+        "harq": {
+            "first_error_ppm": _ppm(cellular.block_errors),
+            "repeat_error_ppm": 20_000,
+            "round_trip_ns": harq,
+            "tries": 4,
+            "rlc_ns": 50 * _MS,
+        },
+        "requests": {"period_ns": period, "grant_ns": grant},
+        "rrc": {
+            "drx_after_ns": _DRX_AFTER,
+            "drx_cycle_ns": drx if cellular.drx is None else int(cellular.drx),
+            "inactivity_ns": int(cellular.inactivity),
+            "paging_cycle_ns": 1280 * _MS,
+            "promotion_ns": promotion if cellular.promotion is None else int(cellular.promotion),
+        },
+        "signal": {
+            "median_mdb": _SIGNAL_MDB,
+            "fast_sd_mdb": fast,
+            "fast_ns": 100 * _MS,
+            "slow_sd_mdb": slow,
+            "slow_ns": 10 * _SECOND,
+        },
+        "neighbours": {"mean_ppm": _ppm(cellular.neighbours), "busy_ns": _SECOND},
+        "handovers": None if cells is None else _handovers(cells),
+    }
+
+
+def _handovers(cells: Cells) -> form.Handovers:
+    return {
+        "interval_ns": int(cells.every),
+        "gap_median_ns": int(cells.gap),
+        "gap_sd_ppm": _ppm(cells.spread),
+        "forward_queue": cells.queue == "forwarded",
+    }
+
+
+def _ppm(part: float) -> int:
+    return round(float(part) * 1_000_000)
