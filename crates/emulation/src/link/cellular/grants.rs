@@ -86,11 +86,12 @@ impl<P: Packet> Lane<P> {
         self.granted_from.is_none() && self.is_backlogged(stations)
     }
 
-    /// Asks for service at `now`. A device that must connect first gets its grant with that.
+    /// Asks for service at `now`. A device that must connect first gets its grant with that. What
+    /// arrives at the beginning of a TTI is too late for it.
     pub(super) fn ask(&mut self, now: Nanos, is_connected: bool) {
         let granted_from = match &self.requests {
             Some(requests) if is_connected => requests.granted_from(now),
-            _ => now,
+            _ => now.saturating_add(1),
         };
         self.granted_from = Some(granted_from);
     }
