@@ -29,6 +29,8 @@ pub struct LinkSummary {
     pub dropped_loss: u64,
     /// Packets dropped because the link was out of service.
     pub dropped_link_down: u64,
+    /// Packets that an access network gave up sending again.
+    pub dropped_retries: u64,
 }
 
 impl LinkSummary {
@@ -55,6 +57,7 @@ impl LinkSummary {
             dropped_aqm: dropped(DropReason::Aqm),
             dropped_loss: dropped(DropReason::Loss),
             dropped_link_down: dropped(DropReason::LinkDown),
+            dropped_retries: dropped(DropReason::Retries),
         }
     }
 }

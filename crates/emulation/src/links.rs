@@ -7,10 +7,11 @@ use std::collections::HashMap;
 use experiment::resolved::{self, Access, Direction, Experiment, HopDirection, InvalidDirection};
 use experiment::rng::Generator;
 use experiment::samples::metrics;
-use experiment::time::Nanos;
+use experiment::time::{Nanos, seconds};
 
 use crate::link::{
-    Channel, Disturbance, DropReason, Enqueued, Output, Packet, StationGenerators, StationId,
+    AccessCounters, Channel, Disturbance, DropReason, Enqueued, Output, Packet, StationGenerators,
+    StationId,
 };
 
 /// The fate of a packet that a link had accepted.
@@ -55,12 +56,14 @@ pub struct LinkState {
     pub dropped: [u64; DropReason::ALL.len()],
     /// Packets in service or in the delay line.
     pub in_flight_packets: u64,
+    /// Counters of the access network, if the direction is on one.
+    pub access: Option<AccessCounters>,
 }
 
 impl LinkState {
     /// Returns the values of [`metrics::LINK`].
     pub fn values(&self) -> [f64; metrics::LINK.len()] {
-        let [queue_full, aqm, loss, link_down] = self.dropped;
+        let [queue_full, aqm, loss, link_down, _] = self.dropped;
         [
             self.wire_bytes,
             self.wire_packets,
@@ -75,6 +78,21 @@ impl LinkState {
             self.in_flight_packets,
         ]
         .map(|value| value as f64)
+    }
+
+    /// Returns the values of [`metrics::ACCESS`], if the direction is on an access network.
+    pub fn access_values(&self) -> Option<[f64; metrics::ACCESS.len()]> {
+        let access = self.access?;
+        Some([
+            seconds(access.air_time),
+            access.exchanges as f64,
+            access.aggregated_packets as f64,
+            access.retried_packets as f64,
+            self.dropped[DropReason::Retries as usize] as f64,
+            access.held_packets as f64,
+            f64::from(access.radio_state),
+            access.handovers as f64,
+        ])
     }
 }
 
@@ -382,6 +400,7 @@ impl<P: Packet> Links<P> {
             delivered_packets: counters.delivered_packets,
             dropped,
             in_flight_packets: channel.in_flight(lane.station),
+            access: channel.access_counters(lane.station),
         }
     }
 }

@@ -71,6 +71,9 @@ pub(crate) fn record_network(
     });
     for (name, state) in names.zip(&network.directions) {
         samples.record_at(now, &name, Group::Link, state.link.values())?;
+        if let Some(values) = state.link.access_values() {
+            samples.record_at(now, &name, Group::Access, values)?;
+        }
         samples.record_at(now, &name, Group::Lateness, state.late_s)?;
     }
     let interfaces = record.experiment.interfaces.iter().zip(&network.interfaces);

@@ -71,6 +71,9 @@ impl Sampler {
         for (direction, entity) in (0..2 * experiment.links.len()).zip(&mut entities) {
             let state = network.link_state(direction);
             samples.record(entity, Group::Link, state.values())?;
+            if let Some(values) = state.access_values() {
+                samples.record(entity, Group::Access, values)?;
+            }
         }
         for (interface, entity) in (0..experiment.interfaces.len()).zip(&mut entities) {
             let counters = network.interface_counters(interface);

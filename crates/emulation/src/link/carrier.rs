@@ -5,7 +5,7 @@ use experiment::time::Nanos;
 
 use super::fixed_rate::FixedRateFifo;
 use super::stations::Stations;
-use super::{Packet, StationGenerators, StationId};
+use super::{AccessCounters, Packet, StationGenerators, StationId};
 
 /// What an event does to the station of an access network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,14 @@ pub(super) trait Carrier<P: Packet>: Send {
     /// Returns the stations.
     fn stations_mut(&mut self) -> &mut Stations<P>;
 
+    /// Returns whether a packet may enter the queue of a station, which may refuse it all the same.
+    fn has_room(&self, _station: StationId) -> bool {
+        true
+    }
+
+    /// Records that a packet has entered the queue of a station at `now`. [`Self::advance`] follows.
+    fn record_arrival(&mut self, _now: Nanos, _station: StationId) {}
+
     /// Does all that happens up to `now`, which never decreases.
     fn advance(&mut self, now: Nanos);
 
@@ -59,6 +67,11 @@ pub(super) trait Carrier<P: Packet>: Send {
     /// Returns the number of packets of a station that have left its queue, are not on its wire and
     /// were not dropped yet.
     fn held_packets(&self, station: StationId) -> u64;
+
+    /// Returns the counters of a station of an access network. `None` for other channels.
+    fn access_counters(&self, _station: StationId) -> Option<AccessCounters> {
+        None
+    }
 
     /// Gives a station new values at `now`.
     fn reconfigure(&mut self, now: Nanos, station: StationId, direction: &Direction);

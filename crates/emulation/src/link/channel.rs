@@ -9,7 +9,7 @@ use super::fixed_rate::FixedRateFifo;
 use super::satellite::Leo;
 use super::station::StationGenerators;
 use super::turns::Turns;
-use super::{Counters, DropReason, Packet};
+use super::{AccessCounters, Counters, DropReason, Packet};
 
 /// Identifies a station within the channel that created it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -137,8 +137,12 @@ impl<P: Packet> Channel<P> {
 
     fn enqueue_stepwise(&mut self, now: Nanos, station: StationId, packet: P) -> Enqueued {
         self.carrier.advance(now);
+        if !self.carrier.has_room(station) {
+            return self.carrier.stations_mut().refuse(station);
+        }
         let outcome = self.carrier.stations_mut().enqueue(now, station, packet);
         if outcome == Enqueued::Queued {
+            self.carrier.record_arrival(now, station);
             self.carrier.advance(now);
         }
         outcome
@@ -275,6 +279,11 @@ impl<P: Packet> Channel<P> {
             fifo.add_to(&mut counters);
         }
         counters
+    }
+
+    /// Returns the counters of a station of an access network. `None` for other channels.
+    pub fn access_counters(&self, station: StationId) -> Option<AccessCounters> {
+        self.carrier.access_counters(station)
     }
 
     /// Returns the bytes queued at a station, overhead included.

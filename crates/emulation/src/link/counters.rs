@@ -1,5 +1,7 @@
 //! Counters of a station.
 
+use experiment::time::Nanos;
+
 /// Why a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DropReason {
@@ -11,11 +13,19 @@ pub enum DropReason {
     Loss,
     /// The link was cut.
     LinkDown,
+    /// An access network gave up sending the packet again.
+    Retries,
 }
 
 impl DropReason {
     /// All reasons, in the order of the sample table.
-    pub const ALL: [Self; 4] = [Self::QueueFull, Self::Aqm, Self::Loss, Self::LinkDown];
+    pub const ALL: [Self; 5] = [
+        Self::QueueFull,
+        Self::Aqm,
+        Self::Loss,
+        Self::LinkDown,
+        Self::Retries,
+    ];
 
     /// Returns the name used in metrics: `dropped_<name>`.
     pub fn name(self) -> &'static str {
@@ -24,6 +34,7 @@ impl DropReason {
             Self::Aqm => "aqm",
             Self::Loss => "loss",
             Self::LinkDown => "link_down",
+            Self::Retries => "retries",
         }
     }
 }
@@ -63,4 +74,24 @@ impl Counters {
     pub(super) fn add_drops(&mut self, reason: DropReason, packets: u64) {
         self.dropped[reason as usize] += packets;
     }
+}
+
+/// Counters and gauges of one station of an access network. What a medium does not have stays 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AccessCounters {
+    /// How long the station has occupied the channel, with acknowledgments and collisions.
+    pub air_time: Nanos,
+    /// Transmissions that the receiver acknowledged: exchanges of Wi-Fi, transport blocks of
+    /// cellular, slots of satellite.
+    pub exchanges: u64,
+    /// Packets that these transmissions carried.
+    pub aggregated_packets: u64,
+    /// Times that a packet was sent again.
+    pub retried_packets: u64,
+    /// Packets that have left the queue and were neither delivered onward nor dropped.
+    pub held_packets: u64,
+    /// The state of the radio, a number that the medium defines. 0 is the normal state.
+    pub radio_state: u8,
+    /// Changes of access point, cell or satellite.
+    pub handovers: u64,
 }

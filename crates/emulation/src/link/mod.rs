@@ -22,7 +22,7 @@ mod wire_size;
 
 pub use carrier::Disturbance;
 pub use channel::{Channel, Enqueued, Output, StationId};
-pub use counters::{Counters, DropReason};
+pub use counters::{AccessCounters, Counters, DropReason};
 pub use station::StationGenerators;
 pub use trace::longest_wait_ns;
 

@@ -207,12 +207,7 @@ impl<P: Packet> Station<P> {
             packet, wire_bytes, ..
         } = self.dequeue(start, discarded)?;
         let finish = self.serializer.transmit(start, wire_bytes);
-        let lost = if self.loses_next_at(LossPlace::Egress, finish) {
-            Some(packet)
-        } else {
-            self.put_on_wire(finish, packet);
-            None
-        };
+        let lost = self.send_over(finish, packet);
         Some(Started {
             finish,
             wire_bytes,
@@ -228,6 +223,16 @@ impl<P: Packet> Station<P> {
         discarded: &mut Discarded<P>,
     ) -> Option<Queued<P>> {
         self.queue.dequeue(now, discarded)
+    }
+
+    /// Sends a packet whose last bit has left at `finish` to the far end, or returns it if the loss
+    /// model loses it.
+    pub(super) fn send_over(&mut self, finish: Nanos, packet: P) -> Option<P> {
+        if self.loses_next_at(LossPlace::Egress, finish) {
+            return Some(packet);
+        }
+        self.put_on_wire(finish, packet);
+        None
     }
 
     /// Sends a packet whose last bit has left at `finish` to the far end.
@@ -287,11 +292,6 @@ impl<P: Packet> Station<P> {
     pub(super) fn flush(&mut self, discarded: &mut Discarded<P>) {
         let waiting = queue::drain(self.queue.as_mut()).into_iter();
         discarded.extend(waiting.map(|queued| (queued.packet, DropReason::LinkDown)));
-    }
-
-    /// Returns whether the loss model takes the next packet after the serializer.
-    pub(super) fn loses_next_at_egress(&mut self) -> bool {
-        self.loses_next_at(LossPlace::Egress)
     }
 
     pub(super) fn may_reorder(&self) -> bool {

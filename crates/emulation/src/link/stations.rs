@@ -95,6 +95,14 @@ impl<P: Packet> Stations<P> {
         }
     }
 
+    /// Drops a packet that a station was offered, because the queue behind it is full.
+    pub(super) fn refuse(&mut self, station: StationId) -> Enqueued {
+        let counters = &mut self.list[station.index()].counters;
+        counters.offered_packets += 1;
+        counters.count_drop(DropReason::QueueFull);
+        Enqueued::Dropped(DropReason::QueueFull)
+    }
+
     pub(super) fn reconfigure(&mut self, now: Nanos, station: StationId, direction: &Direction) {
         self.list[station.index()].reconfigure(now, direction, self.medium, &mut self.discarded);
         self.report_discarded(station, now);
@@ -132,11 +140,8 @@ impl<P: Packet> Stations<P> {
         finish: Nanos,
     ) {
         self.count_sent(station, wire_bytes);
-        let from = self.get_mut(station);
-        if from.loses_next_at_egress() {
-            self.report_drop(station, packet, now, DropReason::Loss);
-        } else {
-            from.put_on_wire(finish, packet);
+        if let Some(lost) = self.get_mut(station).send_over(finish, packet) {
+            self.report_drop(station, lost, now, DropReason::Loss);
         }
     }
 

@@ -88,7 +88,7 @@ fn a_block_that_failed_holds_those_behind_it() {
     assert!(ids.eq(0..blocks), "all packets arrive, in order");
     let times = left
         .iter()
-        .map(|one| one.at - (one.packet.id + 1) * MILLISECOND);
+        .map(|one| one.at - (one.packet.id + 2) * MILLISECOND);
     let times: Vec<Nanos> = times.collect();
     let waiting = times.iter().filter(|time| **time > 0).count() as f64 / blocks as f64;
     assert_near(waiting, 0.57, 0.03);
@@ -181,7 +181,10 @@ fn grants_carry_the_opportunities_of_a_trace() {
     let left = path.drain(Nanos::MAX);
     // What is offered at 0 is too late for the TTI that begins then.
     let first: Vec<Nanos> = left[..15].iter().map(|one| one.at / MILLISECOND).collect();
-    assert_eq!(first, [2, 2, 5, 5, 5, 5, 10, 10, 10, 11, 11, 11, 12, 12, 15]);
+    assert_eq!(
+        first,
+        [2, 2, 5, 5, 5, 5, 10, 10, 10, 11, 11, 11, 12, 12, 15]
+    );
     assert_eq!(left.last().map(|one| one.at), Some(1001 * MILLISECOND));
 }
 

@@ -47,6 +47,17 @@ pub const LINK: [&str; 11] = [
     "dropped_link_down",
     "in_flight_packets",
 ];
+/// A link direction on an access network.
+pub const ACCESS: [&str; 8] = [
+    "air_time_s",
+    "exchanges",
+    "aggregated_packets",
+    "retried_packets",
+    "dropped_retries",
+    "held_packets",
+    "radio_state",
+    "handovers",
+];
 /// An interface.
 pub const INTERFACE: [&str; 6] = [
     "up",
@@ -82,6 +93,8 @@ pub enum Group {
     Video,
     /// [`LINK`].
     Link,
+    /// [`ACCESS`].
+    Access,
     /// [`INTERFACE`].
     Interface,
     /// Probes sent and answered.
@@ -98,13 +111,14 @@ pub enum Group {
 
 impl Group {
     /// The names of the metrics of each group, in the order of their values.
-    pub const METRICS: [&[&str]; 12] = [
+    pub const METRICS: [&[&str]; 13] = [
         &PAYLOAD,
         &["packets_sent", "packets_received"],
         &STREAM,
         &SUBFLOW,
         &VIDEO,
         &LINK,
+        &ACCESS,
         &INTERFACE,
         &["sent", "answered"],
         &["rtt_s"],

@@ -323,7 +323,8 @@ fn assert_accounted(run: &Run) -> Result<(), TestCaseError> {
             let dropped = link.dropped_queue_full
                 + link.dropped_aqm
                 + link.dropped_loss
-                + link.dropped_link_down;
+                + link.dropped_link_down
+                + link.dropped_retries;
             link.offered_packets - link.delivered_packets - dropped
         })
         .sum();

@@ -10,7 +10,7 @@ use super::harq::Harq;
 use super::uplink::Requests;
 use crate::link::queue::Queued;
 use crate::link::stations::Stations;
-use crate::link::{DropReason, Packet, StationId};
+use crate::link::{AccessCounters, DropReason, Packet, StationId};
 
 /// A packet of which a part has been sent.
 struct Partial<P> {
@@ -32,8 +32,11 @@ pub(super) struct Lane<P> {
     granted_from: Option<Nanos>,
     /// The end of the last TTI that was used.
     free: Nanos,
-    /// TTIs used.
-    pub(super) ttis: u64,
+    /// TTIs that carried something.
+    ttis: u64,
+    /// Packets sent, and those of them whose block was sent again.
+    sent_packets: u64,
+    retried_packets: u64,
 }
 
 impl<P: Packet> Lane<P> {
@@ -55,6 +58,8 @@ impl<P: Packet> Lane<P> {
             granted_from: None,
             free: 0,
             ttis: 0,
+            sent_packets: 0,
+            retried_packets: 0,
         }
     }
 
@@ -76,9 +81,16 @@ impl<P: Packet> Lane<P> {
         u64::from(self.partial.is_some())
     }
 
-    /// Returns the blocks sent again.
-    pub(super) fn repeats(&self) -> u64 {
-        self.harq.repeats
+    /// Returns the counters of the direction, without those of the device.
+    pub(super) fn counters(&self) -> AccessCounters {
+        AccessCounters {
+            air_time: self.ttis * self.tti,
+            exchanges: self.ttis,
+            aggregated_packets: self.sent_packets,
+            retried_packets: self.retried_packets,
+            held_packets: self.held_packets(),
+            ..AccessCounters::default()
+        }
     }
 
     /// Returns whether packets wait that have not asked for service.
@@ -109,12 +121,16 @@ impl<P: Packet> Lane<P> {
         let mut bytes = self.capacity.grant(at);
         if bytes > 0 {
             self.ttis += 1;
+            let repeats = self.harq.repeats;
             let release = self.harq.release(self.free);
+            let sent_before = self.sent_packets;
             while bytes > 0
                 && let Some(next) = self.take_next(at, stations)
             {
                 bytes = self.send(at, next, bytes, release, stations);
             }
+            self.retried_packets +=
+                (self.harq.repeats - repeats) * (self.sent_packets - sent_before);
         }
         if !self.is_backlogged(stations) {
             self.granted_from = None;
@@ -148,6 +164,7 @@ impl<P: Packet> Lane<P> {
             self.partial = Some(next);
             return 0;
         }
+        self.sent_packets += 1;
         stations.transmit(self.station, next.packet, next.wire_bytes, at, release);
         bytes - next.unsent_bytes
     }

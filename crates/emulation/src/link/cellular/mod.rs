@@ -19,7 +19,7 @@ use experiment::time::Nanos;
 use super::carrier::{Carrier, Disturbance};
 use super::station::StationGenerators;
 use super::stations::Stations;
-use super::{Packet, StationId};
+use super::{AccessCounters, Packet, StationId};
 use grants::Lane;
 use handover::{Handover, HandoverProcess};
 use rrc::{Rrc, State};
@@ -35,6 +35,8 @@ pub(super) struct Cellular<P> {
     /// The end of the last handover.
     served_from: Nanos,
     handed_over: u64,
+    /// The time of the last call.
+    now: Nanos,
 }
 
 impl<P: Packet> Cellular<P> {
@@ -52,6 +54,7 @@ impl<P: Packet> Cellular<P> {
             lanes: Vec::new(),
             served_from: 0,
             handed_over: 0,
+            now: 0,
         }
     }
 
@@ -148,6 +151,7 @@ impl<P: Packet> Carrier<P> for Cellular<P> {
     }
 
     fn advance(&mut self, now: Nanos) {
+        self.now = now;
         self.serve_until(now);
         if self.ask(now) {
             self.serve_until(now);
@@ -172,6 +176,22 @@ impl<P: Packet> Carrier<P> for Cellular<P> {
 
     fn held_packets(&self, station: StationId) -> u64 {
         self.lanes[station.index()].held_packets()
+    }
+
+    /// Returns the counters of a direction. The states of the radio are 0, active; 1, discontinuous
+    /// reception; 2, idle; 3, between two cells.
+    fn access_counters(&self, station: StationId) -> Option<AccessCounters> {
+        let radio_state = match self.rrc.state(self.now) {
+            _ if self.now < self.served_from => 3,
+            State::Active => 0,
+            State::Drx => 1,
+            State::Idle => 2,
+        };
+        Some(AccessCounters {
+            radio_state,
+            handovers: self.handed_over,
+            ..self.lanes[station.index()].counters()
+        })
     }
 
     fn reconfigure(&mut self, now: Nanos, station: StationId, direction: &Direction) {

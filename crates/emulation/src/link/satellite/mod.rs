@@ -16,7 +16,7 @@ use super::fading::Fading;
 use super::queue::Queued;
 use super::station::StationGenerators;
 use super::stations::Stations;
-use super::{DropReason, Packet, StationId};
+use super::{AccessCounters, DropReason, Packet, StationId};
 use loss::LossInTime;
 use slots::Slots;
 
@@ -30,6 +30,8 @@ pub(super) struct Leo<P> {
     stations: Stations<P>,
     lanes: Vec<Lane>,
     slots: Slots,
+    /// The time of the last call.
+    now: Nanos,
 }
 
 /// One direction.
@@ -41,6 +43,9 @@ struct Lane {
     frame: Option<Nanos>,
     /// The end of the last service.
     free: Nanos,
+    /// Time in which packets were sent, and their number.
+    air_time: Nanos,
+    sent_packets: u64,
 }
 
 impl Lane {
@@ -58,6 +63,8 @@ impl Lane {
             losses: LossInTime::new(&parameters.loss, generator("loss_in_time")),
             frame: (side == parameters.uplink).then_some(parameters.uplink_frame_ns),
             free: 0,
+            air_time: 0,
+            sent_packets: 0,
         }
     }
 
@@ -87,6 +94,7 @@ impl<P: Packet> Leo<P> {
             stations: Stations::new(None),
             lanes: Vec::new(),
             slots: Slots::new(parameters, seed),
+            now: 0,
         }
     }
 
@@ -125,6 +133,8 @@ impl<P: Packet> Leo<P> {
         let lane = &mut self.lanes[lane];
         let finish = lane.finish(start, wire_bytes, slot.factor);
         lane.free = finish;
+        lane.air_time += finish - start;
+        lane.sent_packets += 1;
         if lane.losses.hits(start, finish) {
             self.stations.count_sent(station, wire_bytes);
             self.stations
@@ -157,9 +167,11 @@ impl<P: Packet> Carrier<P> for Leo<P> {
     }
 
     fn advance(&mut self, now: Nanos) {
+        self.now = now;
         while let Some((start, lane)) = self.next_start().filter(|(start, _)| *start <= now) {
             self.send(start, lane);
         }
+        self.slots.at(now);
     }
 
     /// Returns the next start in a direction of which no packet is on its way: before one that is,
@@ -178,6 +190,20 @@ impl<P: Packet> Carrier<P> for Leo<P> {
 
     fn held_packets(&self, _station: StationId) -> u64 {
         0
+    }
+
+    /// Returns the counters of a direction. The states of the radio are 0, in service, and 1, in a
+    /// stall.
+    fn access_counters(&self, station: StationId) -> Option<AccessCounters> {
+        let lane = &self.lanes[station.index()];
+        Some(AccessCounters {
+            air_time: lane.air_time,
+            exchanges: lane.sent_packets,
+            aggregated_packets: lane.sent_packets,
+            radio_state: u8::from(self.now < self.slots.current().served_from),
+            handovers: self.slots.changes,
+            ..AccessCounters::default()
+        })
     }
 
     fn reconfigure(&mut self, now: Nanos, station: StationId, direction: &Direction) {

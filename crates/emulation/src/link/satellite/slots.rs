@@ -30,6 +30,8 @@ pub(super) struct Slots {
     generator: Generator,
     current: Slot,
     has_begun: bool,
+    /// Slots that have begun since the run did.
+    pub(super) changes: u64,
 }
 
 impl Slots {
@@ -49,6 +51,7 @@ impl Slots {
             generator,
             current: before,
             has_begun: false,
+            changes: 0,
         };
         // The run begins within a slot.
         let first = slots.drawn(0);
@@ -60,10 +63,16 @@ impl Slots {
         slots
     }
 
+    /// Returns the slot at the last call.
+    pub(super) fn current(&self) -> Slot {
+        self.current
+    }
+
     /// Returns the slot at `now`, which never decreases.
     pub(super) fn at(&mut self, now: Nanos) -> Slot {
         while self.current.end <= now {
             self.current = self.drawn(self.current.end);
+            self.changes += 1;
         }
         self.current
     }
