@@ -171,7 +171,6 @@ impl<P: Packet> Carrier<P> for Leo<P> {
         while let Some((start, lane)) = self.next_start().filter(|(start, _)| *start <= now) {
             self.send(start, lane);
         }
-        self.slots.at(now);
     }
 
     /// Returns the next start in a direction of which no packet is on its way: before one that is,
@@ -200,8 +199,8 @@ impl<P: Packet> Carrier<P> for Leo<P> {
             air_time: lane.air_time,
             exchanges: lane.sent_packets,
             aggregated_packets: lane.sent_packets,
-            radio_state: u8::from(self.now < self.slots.current().served_from),
-            handovers: self.slots.changes,
+            radio_state: u8::from(self.slots.is_stalled(self.now)),
+            handovers: self.slots.begun(self.now),
             ..AccessCounters::default()
         })
     }

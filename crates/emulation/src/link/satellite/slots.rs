@@ -30,8 +30,8 @@ pub(super) struct Slots {
     generator: Generator,
     current: Slot,
     has_begun: bool,
-    /// Slots that have begun since the run did.
-    pub(super) changes: u64,
+    /// When the first slot of the run begins.
+    phase: Nanos,
 }
 
 impl Slots {
@@ -51,7 +51,7 @@ impl Slots {
             generator,
             current: before,
             has_begun: false,
-            changes: 0,
+            phase,
         };
         // The run begins within a slot.
         let first = slots.drawn(0);
@@ -63,16 +63,21 @@ impl Slots {
         slots
     }
 
-    /// Returns the slot at the last call.
-    pub(super) fn current(&self) -> Slot {
-        self.current
+    /// Returns whether packets wait at `now` for the end of a stall.
+    pub(super) fn is_stalled(&self, now: Nanos) -> bool {
+        now < self.current.served_from
+    }
+
+    /// Returns the number of slots that have begun up to `now`.
+    pub(super) fn begun(&self, now: Nanos) -> u64 {
+        let since = now.checked_sub(self.phase);
+        since.map_or(0, |since| 1 + since / self.parameters.slot_ns)
     }
 
     /// Returns the slot at `now`, which never decreases.
     pub(super) fn at(&mut self, now: Nanos) -> Slot {
         while self.current.end <= now {
             self.current = self.drawn(self.current.end);
-            self.changes += 1;
         }
         self.current
     }
