@@ -291,9 +291,13 @@ impl<'a> Declared<'a> {
         valid.map_err(|error| ResolvedError::of_direction(place, error))
     }
 
-    /// Checks that a link exists and is on no medium.
+    /// Checks that a link exists, is on no medium, and has no other access network.
     fn validate_alone(&self, place: &str, link: &str) -> Validity {
         let place = format!("{place}.link");
+        let carriers = self.experiment.access.iter();
+        if carriers.filter(|access| access.carries(link)).count() > 1 {
+            return refuse(place, link, "a link without another access network");
+        }
         match &self.experiment.links[self.links.find(&place, link)?].medium {
             Some(medium) => {
                 let found = format!("{link} on {medium}");
