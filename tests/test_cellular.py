@@ -48,4 +48,9 @@ def samples(tmp_path: Path) -> dict[str, list[float]]:
 def test_a_full_queue_is_a_round_trip_of_over_a_second(tmp_path: Path) -> None:
     """C4 of the model: 70 ms and 1.5 MB at 9 Mbit/s are 1.4 s, and nothing is sent again before that."""
     found = samples(tmp_path)
-    print({key: (values[-1], max(values)) for key, values in found.items()})
+    link = "links.lte.backward"
+    assert max(found["flows.bulk.subflows.0 srtt_s"]) == pytest.approx(0.07 + 1.5e6 * 8 / 9e6, rel=0.05)
+    full = next(place for place, drops in enumerate(found[f"{link} dropped_queue_full"]) if drops > 0)
+    sent = found["flows.bulk bytes_sent"][full]
+    assert found["flows.bulk retransmitted_bytes"][full - 1] < 0.001 * sent
+    assert found[f"{link} dropped_loss"][-1] == 0
