@@ -128,8 +128,8 @@ fn arrivals(handovers: &[Nanos]) -> Vec<Nanos> {
     left.into_iter().map(|one| one.at).collect()
 }
 
-/// C6. A packet every millisecond at two and a half times that rate: the packet at the handover waits
-/// for its gap, and later ones for the gap and the backlog.
+/// C6. A packet every millisecond at two and a half times that rate: the packet at the handover
+/// waits for its gap, and later ones for the gap and the backlog.
 #[test]
 fn a_handover_holds_packets_for_its_gap() {
     let (calm, moved) = (arrivals(&[]), arrivals(&[SECOND]));
@@ -202,8 +202,8 @@ fn fading_keeps_the_mean_rate() {
     assert_near(last as f64 / SECOND as f64, 1200.0, 0.03);
 }
 
-/// C7. Rates within 100 ms of a device that drives: the 5th percentile is 0 to 0.17 and the 95th is 2.0
-/// to 3.7 times the median in three traces of LTE (mahimahi: AT&T 2016 down, Verizon 2012).
+/// C7. Rates within 100 ms of a device that drives: the 5th percentile is 0 to 0.17 and the 95th is
+/// 2.0 to 3.7 times the median in three traces of LTE (mahimahi: AT&T 2016 down, Verizon 2012).
 #[test]
 fn a_rate_varies_as_in_recorded_traces() {
     let mut cell = clear();
@@ -228,8 +228,8 @@ fn a_rate_varies_as_in_recorded_traces() {
     assert!(low <= 0.17 && (2.0..=3.7).contains(&high), "{low} {high}");
 }
 
-/// C5. A full queue carries what the trace of AT&T's LTE (mahimahi, 2016) offers: payload of 1472 B in
-/// each opportunity of 1500 B. Skipped without `MPTCPLAB_TRACES`, the folder of measured traces.
+/// C5. A full queue carries what the trace of AT&T's LTE (mahimahi, 2016) offers: payload of 1472 B
+/// in each opportunity of 1500 B. Skipped without `MPTCPLAB_TRACES`, the folder of measured traces.
 #[test]
 fn a_full_queue_carries_a_recorded_trace() {
     let Ok(folder) = std::env::var("MPTCPLAB_TRACES") else {

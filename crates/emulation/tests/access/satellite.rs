@@ -63,8 +63,8 @@ fn an_idle_link_has_the_published_round_trips() {
     assert!(least > 20.0, "{least}");
 }
 
-/// L2, under a download that keeps the queue full: the published median is 95 ms (Michel, IMC 2022).
-/// The tail is not reached: 175 and 210 ms are published for the 95th and 99th percentile.
+/// L2, under a download that keeps the queue full: the published median is 95 ms (Michel, IMC
+/// 2022). The tail is not reached: 175 and 210 ms are published for the 95th and 99th percentile.
 #[test]
 fn a_full_queue_has_the_published_round_trips() {
     let mut path = dish(leo("dish"), 5);

@@ -194,8 +194,8 @@ impl Opportunities {
         }
     }
 
-    /// Returns the number of opportunities before `instant`. One at the very end of a period belongs
-    /// to that period.
+    /// Returns the number of opportunities before `instant`. One at the very end of a period
+    /// belongs to that period.
     fn count_before(&self, instant: Nanos) -> u64 {
         let (period, offset) = (instant / self.period, instant % self.period);
         let within = self.instants.partition_point(|one| *one < offset);

@@ -27,8 +27,8 @@ impl Harq {
         }
     }
 
-    /// Returns when a block is handed up whose first transmission ends at `sent`: when it is decoded,
-    /// but not before the blocks before it.
+    /// Returns when a block is handed up whose first transmission ends at `sent`: when it is
+    /// decoded, but not before the blocks before it.
     pub(super) fn release(&mut self, sent: Nanos) -> Nanos {
         let delay = match self.fails(self.parameters.first_error_ppm) {
             false => 0,

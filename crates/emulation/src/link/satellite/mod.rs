@@ -1,8 +1,8 @@
 //! The link of one dish to satellites in low Earth orbit.
 //!
-//! Delay and rate are those of a slot. All dishes of a run change slots at the same instants, so that
-//! two such paths fail together. A stall at the beginning of a slot holds packets, and losses have
-//! durations.
+//! Delay and rate are those of a slot. All dishes of a run change slots at the same instants, so
+//! that two such paths fail together. A stall at the beginning of a slot holds packets, and losses
+//! have durations.
 
 mod loss;
 mod slots;

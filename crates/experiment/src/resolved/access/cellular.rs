@@ -82,8 +82,8 @@ pub struct Rrc {
 pub struct Signal {
     /// Median of the ratio in thousandths of a dB, -20000 to 60000.
     pub median_mdb: i32,
-    /// Standard deviation of the fast part in thousandths of a dB, at most 13000. If both are 0, the
-    /// rate is constant.
+    /// Standard deviation of the fast part in thousandths of a dB, at most 13000. If both are 0,
+    /// the rate is constant.
     pub fast_sd_mdb: u32,
     /// Correlation time of the fast part, at least 1 ms.
     pub fast_ns: Nanos,

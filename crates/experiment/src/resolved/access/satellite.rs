@@ -89,8 +89,8 @@ pub struct Stall {
 pub struct LossInTime {
     /// Mean time between two losses, at least 1 ms.
     pub interval_ns: Nanos,
-    /// Quantiles of the duration, ascending from 0 to 1000000 millionths. Between them its logarithm
-    /// is linear.
+    /// Quantiles of the duration, ascending from 0 to 1000000 millionths. Between them its
+    /// logarithm is linear.
     pub durations: Vec<DurationQuantile>,
 }
 
