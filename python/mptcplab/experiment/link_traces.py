@@ -28,7 +28,7 @@ class LinkTrace(Shorthand):
     """The file, relative to the description."""
     measured: str | None = Field(None, examples=["mahimahi/ATT-LTE-driving-2016.down"])
     """In place of `file`: a file in the folder that `MPTCPLAB_TRACES` names."""
-    synthetic: str | None = Field(None, examples=["lte-driving"])
+    synthetic: str | None = Field(None, examples=["lte-driving-down"])
     """In place of `file`: one of the synthetic traces that `mptcplab traces list` shows."""
     columns: dict[ColumnKind, str] | None = Field(None, examples=[{"time": "Timestamp", "rate": "DL_bitrate kbit"}])
     """The columns of a CSV file, each with its unit after a space. By default those with names such as

@@ -167,7 +167,7 @@ class LinkSettings(Model):
     """What `rate` counts per packet beyond the IP bytes: frame +14, ethernet +38, ip 0, or a number. DSL: `atm` is
     cells of 53 bytes for each 48 of IP + 32, `ptm` is IP + 22 with one byte more for each 64."""
     trace: Annotated[TracePerDirection | None, Uses("trace")] = Field(
-        None, examples=["lte.trace", {"synthetic": "lte-driving"}]
+        None, examples=["lte.trace", {"synthetic": "lte-driving-down"}]
     )
     """Capacity, delay and loss over time: a file, or a mapping."""
     medium: Annotated[str | None, Uses("medium")] = Field(None, examples=["air"])

@@ -110,7 +110,7 @@ impl Capacity {
             return;
         };
         self.step = Some(step);
-        let whole = u128::from(rate_bps) * u128::from(self.tti) << FRACTION;
+        let whole = (u128::from(rate_bps) * u128::from(self.tti)) << FRACTION;
         let whole = (whole / (8 * u128::from(NANOS_PER_SECOND))) as u64;
         let fading = self.fading.as_mut().map_or(1.0, |fading| fading.factor(at));
         let share = self
