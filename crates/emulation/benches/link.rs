@@ -8,7 +8,7 @@ use emulation::link::{Channel, Packet, StationGenerators, StationId};
 use experiment::resolved::{
     Access, BentPipe, BusyNeighbours, Cellular, Codel, Direction, DropTail, DurationQuantile, Fade,
     FqCodel, Framing, Harq, HopDirection, Leo, Loss, LossInTime, LossPlace, Pie, Queue, Red, Rrc,
-    Stall, Step, UplinkRequests,
+    Signal, Stall, Step, UplinkRequests,
 };
 
 const RATE_BPS: u64 = 1_000_000_000;

@@ -1,6 +1,6 @@
 //! A station: one direction of one link, with everything that it does not share.
 
-use experiment::resolved::{self, Direction, LossPlace, Trace, TraceStart};
+use experiment::resolved::{self, Direction, LossPlace};
 use experiment::rng::Generator;
 use experiment::time::Nanos;
 
@@ -10,7 +10,7 @@ use super::fixed_rate::{FixedRate, Interrupted};
 use super::loss::LossProcess;
 use super::queue::{self, Discarded, Discipline, Limit, Queued, Service};
 use super::serializer::Serializer;
-use super::trace::Variation;
+use super::trace::{self, Variation};
 use super::wire_size::WireSize;
 use super::{DropReason, Packet};
 
@@ -35,20 +35,6 @@ impl StationGenerators {
             loss_of_trace: generator("trace/loss"),
             jitter: generator("jitter"),
             queue: generator("queue"),
-        }
-    }
-
-    /// Returns the instant of a trace at which the run begins.
-    fn start_ns(&self, trace: &Trace) -> Nanos {
-        match &trace.start {
-            TraceStart::At { at_ns } => *at_ns,
-            TraceStart::Drawn {
-                recording,
-                below_ns,
-            } => {
-                let label = format!("trace/start/{recording}");
-                Generator::new(self.seed, &label).below(*below_ns)
-            }
         }
     }
 }
@@ -314,7 +300,7 @@ fn paced(
     generators: &StationGenerators,
 ) -> (Serializer, Option<Variation>) {
     let trace = direction.trace.as_ref();
-    let start_ns = trace.map_or(0, |trace| generators.start_ns(trace));
+    let start_ns = trace.map_or(0, |trace| trace::start_ns(trace, generators.seed));
     let rate_bps = medium.and_then(|medium| medium.rate_bps);
     (
         Serializer::new(direction, rate_bps, start_ns),

@@ -1,16 +1,26 @@
 //! Traces in virtual time: delivery opportunities, and delay and loss over time.
 
-use experiment::resolved::{RateStep, Trace};
+use experiment::resolved::{RateStep, Trace, TraceStart};
+use experiment::rng::Generator;
 use experiment::time::{NANOS_PER_SECOND, Nanos};
+
+/// Returns the instant of a trace at which the run with `seed` begins.
+pub(super) fn start_ns(trace: &Trace, seed: u64) -> Nanos {
+    match &trace.start {
+        TraceStart::At { at_ns } => *at_ns,
+        TraceStart::Drawn {
+            recording,
+            below_ns,
+        } => Generator::new(seed, &format!("trace/start/{recording}")).below(*below_ns),
+    }
+}
 
 /// Delivery opportunities of a fixed number of bytes. Small packets share one, a large packet takes
 /// several, and unused bytes are lost.
 #[derive(Debug)]
 pub(super) struct TraceSerializer {
-    opportunities: Opportunities,
+    opportunities: RunOpportunities,
     opportunity_bytes: u32,
-    /// Instant of the trace at which the run begins.
-    start_ns: Nanos,
     /// Number of the current opportunity, counted over all periods. `free_bytes` is what it has
     /// left.
     current: u64,
@@ -22,20 +32,20 @@ impl TraceSerializer {
     /// run.
     pub(super) fn new(trace: &Trace, start_ns: Nanos) -> Self {
         Self {
-            opportunities: Opportunities::new(trace),
+            opportunities: RunOpportunities::new(trace, start_ns),
             opportunity_bytes: trace.opportunity_bytes,
-            start_ns,
             current: 0,
             free_bytes: trace.opportunity_bytes,
         }
     }
 
     pub(super) fn earliest_start(&self, ready: Nanos) -> Nanos {
-        self.instant(self.opportunity_from(ready))
+        let first = self.opportunities.first_from(ready, self.current);
+        self.opportunities.instant(first)
     }
 
     pub(super) fn transmit(&mut self, start: Nanos, bytes: u32) -> Nanos {
-        let first = self.opportunity_from(start);
+        let first = self.opportunities.first_from(start, self.current);
         if first != self.current {
             self.move_to(first);
         }
@@ -45,7 +55,7 @@ impl TraceSerializer {
             self.move_to(self.current.saturating_add(1));
         }
         self.free_bytes -= unsent;
-        let finish = self.instant(self.current);
+        let finish = self.opportunities.instant(self.current);
         if self.free_bytes == 0 {
             self.move_to(self.current.saturating_add(1));
         }
@@ -57,28 +67,9 @@ impl TraceSerializer {
         self.free_bytes = self.opportunity_bytes;
     }
 
-    /// Returns the first opportunity at or after `ready` that is not yet used up.
-    fn opportunity_from(&self, ready: Nanos) -> u64 {
-        let ready = ready.saturating_add(self.start_ns);
-        if self.opportunities.instant(self.current) >= ready {
-            return self.current;
-        }
-        self.opportunities.first_from(ready)
-    }
-
-    /// Returns the instant of an opportunity that is not before the start of the run.
-    fn instant(&self, opportunity: u64) -> Nanos {
-        let instant = self.opportunities.instant(opportunity);
-        // The end of time stays there.
-        if instant == Nanos::MAX {
-            return instant;
-        }
-        instant.saturating_sub(self.start_ns)
-    }
-
     /// Returns the long-run rate in bit/s.
     pub(super) fn mean_rate_bps(&self) -> f64 {
-        match &self.opportunities {
+        match &self.opportunities.all {
             Opportunities::Listed {
                 instants_ns,
                 period_ns,
@@ -104,6 +95,42 @@ pub fn longest_wait_ns(trace: &Trace, bytes: u32) -> Nanos {
         last.saturating_sub(instant)
     });
     waits.max().unwrap_or(0)
+}
+
+/// The opportunities of a trace in the time of a run.
+#[derive(Debug)]
+pub(super) struct RunOpportunities {
+    all: Opportunities,
+    /// Instant of the trace at which the run begins.
+    start_ns: Nanos,
+}
+
+impl RunOpportunities {
+    /// Returns the opportunities of a trace, of which `start_ns` is the start of the run.
+    pub(super) fn new(trace: &Trace, start_ns: Nanos) -> Self {
+        let all = Opportunities::new(trace);
+        Self { all, start_ns }
+    }
+
+    /// Returns the number of the first opportunity at or after `ready`, but not before number
+    /// `least`.
+    pub(super) fn first_from(&self, ready: Nanos, least: u64) -> u64 {
+        let ready = ready.saturating_add(self.start_ns);
+        if self.all.instant(least) >= ready {
+            return least;
+        }
+        self.all.first_from(ready)
+    }
+
+    /// Returns the instant of an opportunity that is not before the start of the run.
+    pub(super) fn instant(&self, opportunity: u64) -> Nanos {
+        let instant = self.all.instant(opportunity);
+        // The end of time stays there.
+        if instant == Nanos::MAX {
+            return instant;
+        }
+        instant.saturating_sub(self.start_ns)
+    }
 }
 
 /// The instants of opportunities, numbered from 0 over all periods.

@@ -1,6 +1,6 @@
 //! Checks of the cellular model: radio states, HARQ, the queue, handovers.
 
-use experiment::resolved::{Access, Trace};
+use experiment::resolved::{Access, Trace, TraceStart};
 use experiment::rng::Generator;
 use experiment::time::Nanos;
 
@@ -164,16 +164,28 @@ fn a_handover_may_lose_the_queue_of_the_network() {
     assert_eq!(left.len(), 200);
 }
 
+/// Returns a trace of opportunities of 1500 bytes.
+fn trace(opportunities_ns: Vec<Nanos>, period_ns: Nanos) -> Trace {
+    Trace {
+        opportunities_ns,
+        rates: Vec::new(),
+        delays: Vec::new(),
+        losses: Vec::new(),
+        period_ns,
+        opportunity_bytes: 1500,
+        start: TraceStart::At { at_ns: 0 },
+    }
+}
+
 /// A trace gives the bytes of each TTI: 12 opportunities within 10 ms, again and again.
 #[test]
 fn grants_carry_the_opportunities_of_a_trace() {
-    let trace = Trace {
-        opportunities_ns: [0, 0, 0, 1, 1, 4, 4, 4, 4, 9, 9, 10]
+    let trace = trace(
+        [0, 0, 0, 1, 1, 4, 4, 4, 4, 9, 9, 10]
             .map(|ms| ms * MILLISECOND)
             .to_vec(),
-        period_ns: 10 * MILLISECOND,
-        opportunity_bytes: 1500,
-    };
+        10 * MILLISECOND,
+    );
     let mut traced = plain(None);
     traced.trace = Some(trace);
     let mut path = Path::new(&Access::Cellular(clear()), 3, [&traced, &traced]);
@@ -183,7 +195,7 @@ fn grants_carry_the_opportunities_of_a_trace() {
     let first: Vec<Nanos> = left[..15].iter().map(|one| one.at / MILLISECOND).collect();
     assert_eq!(
         first,
-        [2, 2, 5, 5, 5, 5, 10, 10, 10, 11, 11, 11, 12, 12, 15]
+        [2, 2, 5, 5, 5, 5, 10, 10, 11, 11, 11, 11, 12, 12, 15]
     );
     assert_eq!(left.last().map(|one| one.at), Some(1001 * MILLISECOND));
 }
@@ -244,11 +256,7 @@ fn a_full_queue_carries_a_recorded_trace() {
     let period_ns = *instants.last().expect("a line");
     let offered = instants.len() as f64 * 1472.0;
     let mut traced = plain(None);
-    traced.trace = Some(Trace {
-        opportunities_ns: instants,
-        period_ns,
-        opportunity_bytes: 1500,
-    });
+    traced.trace = Some(trace(instants, period_ns));
     let mut path = Path::new(&Access::Cellular(lte()), 3, [&traced, &traced]);
     let (mut now, mut payload) = (0, 0.0);
     while now < period_ns {

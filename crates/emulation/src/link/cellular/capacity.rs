@@ -1,10 +1,11 @@
 //! What one device may send or receive in a transmission time interval (TTI).
 
-use experiment::resolved::{self, Direction, Trace};
+use experiment::resolved::{self, Direction};
 use experiment::rng::Generator;
 use experiment::time::{NANOS_PER_SECOND, Nanos};
 
 use crate::link::fading::Fading;
+use crate::link::trace::{self, RunOpportunities};
 
 /// The rate is drawn anew this often.
 const STEP: Nanos = 10_000_000;
@@ -16,6 +17,7 @@ const FRACTION: u32 = 16;
 #[derive(Debug)]
 pub(super) struct Capacity {
     tti: Nanos,
+    seed: u64,
     source: Source,
     fading: Option<Fading>,
     neighbours: Option<Neighbours>,
@@ -30,13 +32,19 @@ pub(super) struct Capacity {
 #[derive(Debug)]
 enum Source {
     Rate(u64),
-    Trace(Opportunities),
+    Trace {
+        opportunities: RunOpportunities,
+        opportunity_bytes: u32,
+    },
 }
 
 impl Source {
-    fn new(direction: &Direction) -> Self {
+    fn new(direction: &Direction, seed: u64) -> Self {
         match (&direction.trace, direction.rate_bps) {
-            (Some(trace), _) => Self::Trace(Opportunities::new(trace)),
+            (Some(trace), _) => Self::Trace {
+                opportunities: RunOpportunities::new(trace, trace::start_ns(trace, seed)),
+                opportunity_bytes: trace.opportunity_bytes,
+            },
             (None, rate_bps) => Self::Rate(rate_bps.unwrap_or(0)),
         }
     }
@@ -48,11 +56,13 @@ impl Capacity {
     pub(super) fn new(
         cell: &resolved::Cellular,
         direction: &Direction,
+        seed: u64,
         generator: impl Fn(&str) -> Generator,
     ) -> Self {
         Self {
             tti: cell.tti_ns,
-            source: Source::new(direction),
+            seed,
+            source: Source::new(direction, seed),
             fading: Fading::of_signal(&cell.signal, STEP, generator("signal")),
             neighbours: Neighbours::new(&cell.neighbours, generator("neighbours")),
             step: None,
@@ -63,7 +73,7 @@ impl Capacity {
 
     /// Takes the rate or the trace of a direction.
     pub(super) fn reconfigure(&mut self, direction: &Direction) {
-        self.source = Source::new(direction);
+        self.source = Source::new(direction, self.seed);
         self.step = None;
     }
 
@@ -83,17 +93,22 @@ impl Capacity {
         let first = ready.div_ceil(self.tti).saturating_mul(self.tti);
         match &self.source {
             Source::Rate(_) => first,
-            Source::Trace(trace) => {
-                let opportunity = trace.first_from(first);
-                first.max(opportunity - opportunity % self.tti)
+            Source::Trace { opportunities, .. } => {
+                let next = opportunities.instant(opportunities.first_from(first, 0));
+                first.max(next - next % self.tti)
             }
         }
     }
 
     /// Returns the bytes that the TTI at `at` carries.
     pub(super) fn grant(&mut self, at: Nanos) -> u64 {
-        if let Source::Trace(trace) = &self.source {
-            return trace.bytes_before(at + self.tti) - trace.bytes_before(at);
+        if let Source::Trace {
+            opportunities,
+            opportunity_bytes,
+        } = &self.source
+        {
+            let [first, after] = [at, at + self.tti].map(|at| opportunities.first_from(at, 0));
+            return (after - first) * u64::from(*opportunity_bytes);
         }
         self.update(at);
         let bytes = self.per_tti + self.rest;
@@ -174,45 +189,5 @@ impl Neighbours {
             count += 1;
         }
         count
-    }
-}
-
-/// The delivery opportunities of a trace, counted.
-#[derive(Debug)]
-struct Opportunities {
-    instants: Vec<Nanos>,
-    period: Nanos,
-    bytes: u32,
-}
-
-impl Opportunities {
-    fn new(trace: &Trace) -> Self {
-        Self {
-            instants: trace.opportunities_ns.clone(),
-            period: trace.period_ns,
-            bytes: trace.opportunity_bytes,
-        }
-    }
-
-    /// Returns the number of opportunities before `instant`. One at the very end of a period
-    /// belongs to that period.
-    fn count_before(&self, instant: Nanos) -> u64 {
-        let (period, offset) = (instant / self.period, instant % self.period);
-        let within = self.instants.partition_point(|one| *one < offset);
-        period * self.instants.len() as u64 + within as u64
-    }
-
-    fn bytes_before(&self, instant: Nanos) -> u64 {
-        self.count_before(instant) * u64::from(self.bytes)
-    }
-
-    /// Returns the first opportunity from `instant` on.
-    fn first_from(&self, instant: Nanos) -> Nanos {
-        let index = self.count_before(instant);
-        let per_period = self.instants.len() as u64;
-        let offset = self.instants[(index % per_period) as usize];
-        (index / per_period)
-            .saturating_mul(self.period)
-            .saturating_add(offset)
     }
 }

@@ -45,6 +45,7 @@ impl<P: Packet> Lane<P> {
         direction: &Direction,
         station: StationId,
         is_uplink: bool,
+        seed: u64,
         generator: impl Fn(&str) -> Generator,
     ) -> Self {
         let requests = is_uplink.then(|| Requests::new(cell.requests, generator("requests")));
@@ -52,7 +53,7 @@ impl<P: Packet> Lane<P> {
             station,
             tti: cell.tti_ns,
             harq: Harq::new(cell.harq, generator("harq")),
-            capacity: Capacity::new(cell, direction, generator),
+            capacity: Capacity::new(cell, direction, seed, generator),
             requests,
             partial: None,
             granted_from: None,

@@ -64,7 +64,7 @@ impl<P: Packet> Cellular<P> {
         let (link, name) = (&parameters.link, side.name());
         let generator = |purpose: &str| Generator::new(seed, &format!("{purpose}/{link}/{name}"));
         let is_uplink = side == parameters.uplink;
-        let lane = Lane::new(parameters, direction, station, is_uplink, generator);
+        let lane = Lane::new(parameters, direction, station, is_uplink, seed, generator);
         self.lanes.push(lane);
     }
 
