@@ -267,6 +267,38 @@ class Probability(Quantity, float):
         return float(self)
 
 
+class Decibels(Quantity, float):
+    """A ratio in dB, -100 to 100."""
+
+    summary = "ratio in dB"
+    allowed = "a ratio from -100db to 100db, as in 30db"
+    pattern = rf"^-?{_NUMBER}\s*[dD][bB]$"
+    examples = ("30db", "12.5db")
+
+    def __new__(cls, found: float | str) -> Self:
+        return cls.parse(found)
+
+    @classmethod
+    def parse(cls, found: object) -> Self:
+        """Parses a text with unit."""
+        if isinstance(found, cls):
+            return found
+        match = re.fullmatch(rf"(-?{_NUMBER})\s*[dD][bB]", found.strip()) if isinstance(found, str) else None
+        if match is None or len(match[0]) > _LONGEST_TEXT:
+            raise QuantityError(f"{_shown(found)} is not a ratio in dB", cls.allowed)
+        number = float(match[1])
+        if not -100 <= number <= 100:
+            raise QuantityError(f"{_shown(found)} is out of range", cls.allowed)
+        return float.__new__(cls, number)
+
+    def __str__(self) -> str:
+        return f"{float(self):g}db"
+
+    def dumped(self) -> str | float:
+        """Returns the text with unit."""
+        return str(self)
+
+
 class QueueLimit(Quantity):
     """How much a queue holds: packets (`100p`), bytes (`64kB`) or a multiple of rate x round-trip time (`1bdp`)."""
 

@@ -23,6 +23,7 @@ from mptcplab.experiment.cellular import Cellular
 from mptcplab.experiment.link_traces import TracePerDirection
 from mptcplab.experiment.satellite import Leo
 from mptcplab.experiment.uses import Uses, UsesByValue
+from mptcplab.experiment.wifi import Wifi, WifiStation
 from mptcplab.units import Duration, Probability, QueueLimit, Rate, Size
 
 Discipline = Literal["drop_tail", "codel", "fq_codel", "red", "pie"]
@@ -133,6 +134,14 @@ class Medium(Model):
     """Rate of the shared serializer. By default each packet is sent at the rate of its link."""
     overhead: Overhead = "frame"
     """What `rate` counts per packet beyond the IP bytes: frame +14, ethernet +38, ip 0, or a number."""
+    wifi: Wifi | None = Field(None, examples=[{"standard": "ac", "width": "80mhz", "snr": "30db"}])
+    """In place of `rate`: the medium is the air of a Wi-Fi network, and its links are the stations."""
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Medium:
+        if self.wifi is not None and self.rate is not None:
+            raise described("has both rate and wifi", "one of them")
+        return self
 
 
 class LinkSettings(Model):
@@ -172,6 +181,8 @@ class LinkSettings(Model):
     """Capacity, delay and loss over time: a file, or a mapping."""
     medium: Annotated[str | None, Uses("medium")] = Field(None, examples=["air"])
     """Name, under `media`, of the medium whose serializer this link uses."""
+    wifi: WifiStation | None = Field(None, examples=[{"snr": "10db"}])
+    """The station that the link is, if its medium has `wifi`."""
     mtu: Size = Size(1500)
     """Largest IP packet, in bytes."""
 

@@ -16,7 +16,7 @@ from mptcplab.behaviours import presets
 from mptcplab.document import FieldPath, wrong
 from mptcplab.errors import SpecError, first_few
 from mptcplab.experiment import access as access_networks
-from mptcplab.experiment import directions, link_traces, middleboxes, schedule
+from mptcplab.experiment import directions, link_traces, middleboxes, schedule, wifi
 from mptcplab.experiment.base import described, nearest_hint
 from mptcplab.experiment.control import Control, Recovery
 from mptcplab.experiment.description import Experiment
@@ -89,7 +89,7 @@ class _Resolution:
         interfaces = [self._interface(port, addresses) for port in self._network.ports.values()]
         media = [_medium(name, *settings) for name, settings in self._media().items()]
         links = self._links()
-        access = access_networks.resolved(self._experiment.links)
+        access = [*self._wifi(), *access_networks.resolved(self._experiment.links)]
         middleboxes = self._middleboxes()
         user_code = self._user_code()
         paths = FlowPaths(self._network, links, experiment)
@@ -269,6 +269,43 @@ class _Resolution:
         link_traces.have_common_starts(result)
         return result
 
+    def _wifi(self) -> list[form.Access]:
+        """Returns the Wi-Fi networks."""
+        media = self._experiment.media.items()
+        links, uplinks = self._experiment.links, self._uplinks()
+        return [wifi.resolved(name, medium, links, uplinks) for name, medium in media if medium.wifi is not None]
+
+    def _uplinks(self) -> dict[str, Side]:
+        """Returns the directions of links of Wi-Fi media that lead to the access point. Refuses stations
+        without such a medium, and media with several access points.
+        """
+        uplinks: dict[str, Side] = {}
+        access_points: dict[str, str] = {}
+        for name, link in self._experiment.links.items():
+            medium = self._experiment.media.get(link.medium or "")
+            if medium is None or medium.wifi is None:
+                if link.wifi is not None:
+                    raise wrong(
+                        self._tree, ("links", name, "wifi"), "the link is on no Wi-Fi medium", "a medium with wifi"
+                    )
+                continue
+            self._check_station(name, link, medium.wifi)
+            first, second = (port.node for port in self._network.links[name])
+            uplinks[name] = wifi.uplink(self._network.kinds[first], self._network.kinds[second])
+            access_point = second if uplinks[name] == "forward" else first
+            if access_points.setdefault(link.medium or "", access_point) != access_point:
+                problem = f"{link.medium} has two access points, {access_points[link.medium or '']} and {access_point}"
+                raise wrong(self._tree, ("links", name, "medium"), problem, "one access point to a medium")
+        return uplinks
+
+    def _check_station(self, name: str, link: Link, network: wifi.Wifi) -> None:
+        if link.rate is not None:
+            problem = f"the link has a rate of its own, but {link.medium} is Wi-Fi"
+            raise wrong(self._tree, ("links", name, "rate"), problem, "wifi: {rate: ..}")
+        if link.wifi is not None:
+            with at(self._tree, "links", name, "wifi"):
+                wifi.check_station(link.wifi, network)
+
     def _holding_host(self, beginning: Port) -> str | None:
         """Returns the host in which packets of a direction wait, if it has `first_hop: host`."""
         host = self._experiment.hosts.get(beginning.node)
@@ -300,9 +337,16 @@ class _Resolution:
         trace = self._tree.find(("links", name, "trace"))
         base = Path(trace.source.file).parent if trace is not None and trace.source.file else Path()
         with at(self._tree, "links", name, field):
-            return directions.resolved(
-                access_networks.with_defaults(link), side, media.get(link.medium or ""), base, host
-            )
+            with_defaults = access_networks.with_defaults(link)
+            direction = directions.resolved(with_defaults, side, media.get(link.medium or ""), base, host)
+        medium = self._experiment.media.get(link.medium or "")
+        if medium is not None and medium.wifi is not None and side != self._uplinks()[name]:
+            if directions.is_for_side(link.queue, side):
+                problem = f"queue of {side}: the access point queues its packets"
+                raise wrong(self._tree, ("links", name, "queue", side), problem, "wifi: {ap_queue: ..} of the medium")
+            if host is None:
+                direction["queue"] = wifi.ap_queue(medium.wifi)
+        return direction
 
     def _middleboxes(self) -> list[form.Middlebox]:
         """Returns one middlebox for each named interface. NATs get addresses outside of all subnets."""

@@ -14,7 +14,7 @@ from mptcplab.results.network_metrics import LINK_METRICS, PROBE_METRICS, RUN_ME
 from mptcplab.results.run_data import Absent, RunData, Value
 from mptcplab.results.subflow_metrics import SUBFLOW_METRICS, SubflowView
 from mptcplab.results.subflows import subflow_at, subflows_of
-from mptcplab.results.table import METRICS, Grouping, Metric, metrics_of
+from mptcplab.results.table import ACCESS, METRICS, Grouping, Metric, metrics_of
 
 COMBINE: dict[Grouping, Callable[[list[float]], float]] = {"sum": sum, "max": max, "min": min}
 
@@ -130,6 +130,8 @@ class Evaluation:
         """Returns why a flow of this kind cannot have a metric; None if it can."""
         if metric.name.startswith("video_") and flow:
             return "the video never played" if flow["app"]["kind"] == "video" else NO_VIDEO
+        if metric.name in ACCESS:
+            return "the link is on no access network"
         return NO_CONNECTION if flow.get("transport") == "udp" else None
 
     def _why_awaited(self, metric: Metric) -> str | None:

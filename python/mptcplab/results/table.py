@@ -214,6 +214,12 @@ _LINK = [
     _m("link", "queue_delay_s", "s", "derived", "mean of queue_bytes x 8 / rate"),
 ]  # fmt: skip
 
+#: The metrics of links that only access networks have.
+ACCESS = {
+    "air_time_s", "exchanges", "aggregated_packets", "retried_packets", "dropped_retries", "held_packets", "radio_state",
+    "handovers",
+}  # fmt: skip
+
 _INTERFACE = [
     _m("interface", "up", "0/1", "gauge", "whether the interface is up (mean: share of the time)"),
     _m("interface", "sent_packets", "packets", "counter", "packets sent"),

@@ -9,6 +9,7 @@ use super::fixed_rate::FixedRateFifo;
 use super::satellite::Leo;
 use super::station::StationGenerators;
 use super::turns::Turns;
+use super::wifi::WifiAir;
 use super::{AccessCounters, Counters, DropReason, Packet};
 
 /// Identifies a station within the channel that created it.
@@ -97,7 +98,7 @@ impl<P: Packet> Channel<P> {
     /// by link, forward and backward, in the order of the experiment.
     pub fn of_access(access: &Access, seed: u64) -> Self {
         match access {
-            Access::Wifi(_) => Self::of(Turns::new(None)),
+            Access::Wifi(wifi) => Self::of(WifiAir::new(wifi, seed)),
             Access::Cellular(cellular) => Self::of(Cellular::new(cellular, seed)),
             Access::Leo(leo) => Self::of(Leo::new(leo, seed)),
         }

@@ -18,6 +18,7 @@ mod station;
 mod stations;
 mod trace;
 mod turns;
+mod wifi;
 mod wire_size;
 
 pub use carrier::Disturbance;

@@ -1,4 +1,4 @@
-//! Access networks through their public interface, against published numbers.
+//! Access networks through their public interface, against published numbers and formulas.
 
 #[allow(dead_code, reason = "shared with the tests of plain links")]
 #[path = "../link/driver.rs"]
@@ -8,3 +8,4 @@ mod path;
 mod cellular;
 mod conservation;
 mod satellite;
+mod wifi;

@@ -283,6 +283,11 @@ impl<'a> Declared<'a> {
                     let allowed = "the links of the medium, in order";
                     return refuse(format!("{place}.stations"), found, allowed);
                 }
+                wifi.validate().map_err(|error| ResolvedError::Invalid {
+                    place: format!("{place}.{}", error.field),
+                    found: error.found,
+                    allowed: error.allowed,
+                })?;
             }
             Access::Cellular(cellular) => self.validate_alone(place, &cellular.link)?,
             Access::Leo(leo) => self.validate_alone(place, &leo.link)?,

@@ -3,10 +3,15 @@
 mod cellular;
 mod satellite;
 mod wifi;
+mod wifi_ranges;
 
 pub use cellular::{BusyNeighbours, Cellular, Handovers, Harq, Rrc, Signal, UplinkRequests};
 pub use satellite::{BentPipe, DurationQuantile, Fade, Leo, LossInTime, Stall, Step};
-pub use wifi::{Wifi, WifiStation};
+pub use wifi::{
+    AccessCategory, Aggregation, ApFifo, ApFq, ApQueue, Edca, Scan, Snr, SnrPoint, Wifi,
+    WifiNeighbours, WifiRate, WifiStandard, WifiStation,
+};
+pub use wifi_ranges::InvalidWifi;
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -4,15 +4,129 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::resolved::HopDirection;
+use crate::time::Nanos;
 
-/// The air of one Wi-Fi network, which all links on a medium share.
+/// The air of one Wi-Fi network, which all links on a medium share. The direction of a link that
+/// leads to the access point has the queue of the station, the other one the queue of that station
+/// at the access point. Rates and overheads of the directions have no effect.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Wifi {
     /// Id of the medium.
     pub medium: String,
+    /// The standard.
+    pub standard: WifiStandard,
+    /// Width of the channel in MHz.
+    pub width_mhz: u32,
+    /// Guard interval: 400 or 800 with `n` and `ac`, 800, 1600 or 3200 with `ax`, else 800.
+    pub guard_interval_ns: Nanos,
+    /// Limits of one transmission.
+    pub aggregation: Aggregation,
+    /// Bytes of a transmission from which RTS and CTS go before it. `None` sends none.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub rts_bytes: Option<u32>,
+    /// Tries after which a packet is dropped.
+    pub retry_limit: u32,
+    /// Access parameters of each category, in the order of [`AccessCategory`].
+    pub edca: [Edca; 4],
+    /// How the access point queues packets for its stations.
+    pub ap_queue: ApQueue,
     /// The stations, one for each link on the medium, in the order of the links.
     pub stations: Vec<WifiStation>,
+    /// Stations of other networks on the same channel.
+    pub neighbours: Vec<WifiNeighbours>,
+}
+
+/// The standards, by the letters that follow 802.11.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WifiStandard {
+    /// DSSS and CCK at 2.4 GHz (HR/DSSS, clause 16), with the long preamble.
+    B,
+    /// OFDM at 2.4 GHz (ERP, clause 18), without stations of `b`.
+    G,
+    /// OFDM at 5 GHz (clause 17).
+    A,
+    /// HT at 5 GHz (clause 19), mixed format.
+    N,
+    /// VHT (clause 21).
+    Ac,
+    /// HE (clause 27) at 5 GHz, single user.
+    Ax,
+}
+
+/// Limits of one transmission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Aggregation {
+    /// Packets in one A-MPDU. 1 aggregates none.
+    pub max_mpdus: u32,
+    /// Bytes of one A-MPDU.
+    pub max_bytes: u32,
+    /// Duration of one PPDU.
+    pub max_ppdu_ns: Nanos,
+}
+
+/// Access categories of EDCA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AccessCategory {
+    /// AC_BE.
+    BestEffort,
+    /// AC_BK.
+    Background,
+    /// AC_VI.
+    Video,
+    /// AC_VO.
+    Voice,
+}
+
+/// The parameters by which a category contends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Edca {
+    /// Slots between SIFS and the backoff, at least 1.
+    pub aifsn: u32,
+    /// Smallest contention window, 2^n - 1.
+    pub cw_min: u32,
+    /// Largest contention window, 2^n - 1.
+    pub cw_max: u32,
+    /// Time for which a winner may send. 0 is one exchange.
+    pub txop_limit_ns: Nanos,
+}
+
+/// How the access point queues packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ApQueue {
+    /// One queue for all stations.
+    Fifo(ApFifo),
+    /// A queue for each station, served by turns of air time.
+    Fq(ApFq),
+}
+
+/// One queue for all stations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ApFifo {
+    /// Largest number of packets queued for all stations.
+    pub limit_packets: u64,
+    /// Largest number of packets that the driver has taken from the queue.
+    pub driver_packets: u64,
+}
+
+/// A queue for each station, served by turns of air time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ApFq {
+    /// Air time of a turn.
+    pub quantum_ns: Nanos,
+    /// Air time that the driver holds for a station.
+    pub aql_low_ns: Nanos,
+    /// The same while the driver holds less than `aql_threshold_ns` for all stations.
+    pub aql_high_ns: Nanos,
+    /// See `aql_high_ns`.
+    pub aql_threshold_ns: Nanos,
 }
 
 /// A station of a Wi-Fi network.
@@ -23,4 +137,140 @@ pub struct WifiStation {
     pub link: String,
     /// The direction from the station to the access point.
     pub uplink: HopDirection,
+    /// Category of all packets from and to the station.
+    pub access_category: AccessCategory,
+    /// Spatial streams.
+    pub streams: u32,
+    /// How the rate of transmissions is chosen, in both directions.
+    pub rate: WifiRate,
+    /// The signal in both directions.
+    pub snr: Snr,
+    /// Time without packets after which the station sleeps and packets for it wait for a beacon.
+    /// `None` is never.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub power_save_after_ns: Option<Nanos>,
+    /// Absences from the channel in search of other networks.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub scan: Option<Scan>,
+}
+
+/// How a rate is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum WifiRate {
+    /// As Minstrel does, from the success of earlier transmissions.
+    Auto {},
+    /// The best rate for the signal of 100 ms before.
+    Ideal {},
+    /// Always the same.
+    Fixed {
+        /// The MCS. With `b`, `g` and `a` the index of the rate among those of the standard in
+        /// ascending order, from 0.
+        mcs: u32,
+    },
+}
+
+/// A signal-to-noise ratio over time, in thousandths of a dB: a mean and an autoregressive process
+/// of the first order around it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Snr {
+    /// The mean at some instants, in ascending order. In between it changes linearly.
+    pub means: Vec<SnrPoint>,
+    /// Standard deviation.
+    pub sd_mdb: u64,
+    /// Time after which the correlation is 1/e.
+    pub correlation_ns: Nanos,
+}
+
+/// A mean signal-to-noise ratio at an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SnrPoint {
+    /// The instant.
+    pub at_ns: Nanos,
+    /// The mean.
+    pub mean_mdb: i64,
+}
+
+/// Absences from the channel in search of other networks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scan {
+    /// Time between the starts of two absences.
+    pub every_ns: Nanos,
+    /// Shortest absence.
+    pub shortest_ns: Nanos,
+    /// Longest absence.
+    pub longest_ns: Nanos,
+}
+
+/// Stations of other networks on the same channel, which send frames of one size at random times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WifiNeighbours {
+    /// Their number.
+    pub stations: u32,
+    /// What they send in all, in bit/s of `packet_bytes`.
+    pub load_bps: u64,
+    /// Rate of their frames in bit/s: OFDM, with `b` DSSS.
+    pub rate_bps: u64,
+    /// Length of each IP packet.
+    pub packet_bytes: u32,
+}
+
+impl WifiStandard {
+    /// Returns the letters of the standard.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::B => "b",
+            Self::G => "g",
+            Self::A => "a",
+            Self::N => "n",
+            Self::Ac => "ac",
+            Self::Ax => "ax",
+        }
+    }
+
+    /// Returns the widths of its channels in MHz.
+    pub fn widths_mhz(self) -> &'static [u32] {
+        match self {
+            Self::B | Self::G | Self::A => &[20],
+            Self::N => &[20, 40],
+            Self::Ac | Self::Ax => &[20, 40, 80, 160],
+        }
+    }
+
+    /// Returns its guard intervals in ns.
+    pub fn guard_intervals_ns(self) -> &'static [Nanos] {
+        match self {
+            Self::B | Self::G | Self::A => &[800],
+            Self::N | Self::Ac => &[400, 800],
+            Self::Ax => &[800, 1600, 3200],
+        }
+    }
+
+    /// Returns the number of its MCS, or of its rates if it has no MCS.
+    pub fn rates(self) -> u32 {
+        match self {
+            Self::B => 4,
+            Self::G | Self::A | Self::N => 8,
+            Self::Ac => 10,
+            Self::Ax => 12,
+        }
+    }
+
+    /// Returns the largest number of spatial streams.
+    pub fn streams(self) -> u32 {
+        match self {
+            Self::B | Self::G | Self::A => 1,
+            Self::N => 4,
+            Self::Ac | Self::Ax => 8,
+        }
+    }
+
+    /// Returns whether frames have the QoS field, and may be aggregated.
+    pub fn has_qos(self) -> bool {
+        matches!(self, Self::N | Self::Ac | Self::Ax)
+    }
 }

@@ -1,0 +1,68 @@
+//! Which contenders have packets that they can send, and from when on.
+
+use experiment::time::Nanos;
+
+use super::{Sender, WifiAir};
+use crate::link::{Packet, StationId};
+
+impl<P: Packet> WifiAir<P> {
+    /// Takes packets for the stations from their queues, as far as the driver of the access point
+    /// has room.
+    pub(super) fn refill(&mut self, now: Nanos) {
+        let pending = |client: usize| self.lanes[self.lane_of(client, false)].pending(self);
+        let pending: Vec<_> = (0..self.clients.len()).map(pending).collect();
+        let (access_point, stations) = (&mut self.access_point, &mut self.stations);
+        let lanes = &self.lanes;
+        let downlink = |client: usize| 2 * client + usize::from(lanes[2 * client].is_uplink);
+        access_point.refill(&pending, |client| {
+            stations.dequeue(now, StationId(downlink(client) as u32))
+        });
+    }
+
+    /// Makes a contender ready from when on it has packets that it can send.
+    pub(super) fn update_ready(&mut self, now: Nanos, contender: usize) {
+        let at = match self.senders[contender] {
+            Sender::Client(client) => {
+                let waits = self.has_packets_of(client);
+                waits.then(|| self.clients[client].presence.next(now, true))
+            }
+            Sender::AccessPoint(category) => self.next_receiver(now, category),
+            Sender::Neighbour(_) => return,
+        };
+        match (at, self.contention.ready(contender)) {
+            (None, _) => self.contention.clear_ready(contender),
+            // It is ready already, unless its receivers have left the channel.
+            (Some(at), Some(ready)) if ready <= now && at <= now => {}
+            (Some(at), Some(ready)) if ready == at => {}
+            (Some(at), _) => self.contention.set_ready(contender, at),
+        }
+    }
+
+    /// Returns when the access point can send packets of a category that it has.
+    pub(super) fn next_receiver(&mut self, now: Nanos, category: usize) -> Option<Nanos> {
+        let mut first = None;
+        for client in 0..self.clients.len() {
+            if self.clients[client].category != category || !self.has_packets_for(client) {
+                continue;
+            }
+            let of = &mut self.clients[client];
+            of.receives_from = of.presence.next(now, false);
+            self.access_point.list(client);
+            first = Some(first.map_or(of.receives_from, |at: Nanos| at.min(of.receives_from)));
+        }
+        first
+    }
+
+    /// Returns whether a client has packets to send.
+    pub(super) fn has_packets_of(&self, client: usize) -> bool {
+        let lane = self.lane_of(client, true);
+        let queued = self.stations.as_slice()[lane].is_backlogged();
+        queued || self.lanes[lane].window.has_unsent()
+    }
+
+    /// Returns whether the driver of the access point has packets for a station.
+    pub(super) fn has_packets_for(&self, client: usize) -> bool {
+        let lane = &self.lanes[self.lane_of(client, false)];
+        self.access_point.packets(client) > 0 || lane.window.has_unsent()
+    }
+}

@@ -1,0 +1,163 @@
+//! Ranges of the values of a Wi-Fi network that the types do not express.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
+use thiserror::Error;
+
+use super::wifi::{
+    Aggregation, ApQueue, Edca, Snr, Wifi, WifiNeighbours, WifiRate, WifiStandard, WifiStation,
+};
+use crate::resolved::LARGEST;
+
+const TIME: RangeInclusive<u64> = 0..=LARGEST;
+
+impl Wifi {
+    /// Checks the ranges that the types do not express.
+    ///
+    /// # Errors
+    /// Returns the first field whose value is outside its range.
+    pub fn validate(&self) -> Validity {
+        ensure_among("width_mhz", self.width_mhz, self.standard.widths_mhz())?;
+        let intervals = self.standard.guard_intervals_ns();
+        ensure_among("guard_interval_ns", self.guard_interval_ns, intervals)?;
+        self.aggregation.validate(self.standard)?;
+        ensure_range("retry_limit", self.retry_limit, 1..=255)?;
+        self.edca.iter().try_for_each(Edca::validate)?;
+        self.ap_queue.validate()?;
+        let mut stations = self.stations.iter();
+        stations.try_for_each(|station| station.validate(self.standard))?;
+        self.neighbours
+            .iter()
+            .try_for_each(WifiNeighbours::validate)
+    }
+}
+
+/// A value that is not allowed in a Wi-Fi network.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{field}: found {found}, allowed is {allowed}")]
+pub struct InvalidWifi {
+    /// Field within the network, as in the JSON.
+    pub field: &'static str,
+    /// The value found.
+    pub found: String,
+    /// The values allowed.
+    pub allowed: String,
+}
+
+type Validity = Result<(), InvalidWifi>;
+
+fn ensure_range<T: PartialOrd + Display>(
+    field: &'static str,
+    found: T,
+    allowed: RangeInclusive<T>,
+) -> Validity {
+    if allowed.contains(&found) {
+        return Ok(());
+    }
+    let (found, allowed) = (
+        found.to_string(),
+        format!("{} to {}", allowed.start(), allowed.end()),
+    );
+    Err(InvalidWifi {
+        field,
+        found,
+        allowed,
+    })
+}
+
+fn ensure_among<T: PartialEq + Display>(field: &'static str, found: T, allowed: &[T]) -> Validity {
+    if allowed.contains(&found) {
+        return Ok(());
+    }
+    let allowed: Vec<_> = allowed.iter().map(T::to_string).collect();
+    let (found, allowed) = (found.to_string(), allowed.join(", "));
+    Err(InvalidWifi {
+        field,
+        found,
+        allowed,
+    })
+}
+
+impl Aggregation {
+    fn validate(&self, standard: WifiStandard) -> Validity {
+        let most = if standard.has_qos() { 256 } else { 1 };
+        ensure_range("aggregation.max_mpdus", self.max_mpdus, 1..=most)?;
+        ensure_range("aggregation.max_bytes", self.max_bytes, 1..=6_500_631)?;
+        let ppdu = 1..=1_000_000_000;
+        ensure_range("aggregation.max_ppdu_ns", self.max_ppdu_ns, ppdu)
+    }
+}
+
+impl Edca {
+    fn validate(&self) -> Validity {
+        ensure_range("edca.aifsn", self.aifsn, 1..=15)?;
+        ensure_range("edca.cw_min", self.cw_min, 0..=32_767)?;
+        ensure_range("edca.cw_max", self.cw_max, self.cw_min..=32_767)?;
+        ensure_range("edca.txop_limit_ns", self.txop_limit_ns, 0..=1_000_000_000)
+    }
+}
+
+impl ApQueue {
+    fn validate(&self) -> Validity {
+        match self {
+            Self::Fifo(fifo) => {
+                ensure_range("ap_queue.limit_packets", fifo.limit_packets, 1..=1 << 32)?;
+                let driver = fifo.driver_packets;
+                ensure_range("ap_queue.driver_packets", driver, 1..=1 << 32)
+            }
+            Self::Fq(fq) => {
+                ensure_range("ap_queue.quantum_ns", fq.quantum_ns, 1000..=1_000_000_000)?;
+                ensure_range("ap_queue.aql_low_ns", fq.aql_low_ns, 1..=1_000_000_000)?;
+                let high = fq.aql_low_ns..=1_000_000_000;
+                ensure_range("ap_queue.aql_high_ns", fq.aql_high_ns, high)?;
+                ensure_range("ap_queue.aql_threshold_ns", fq.aql_threshold_ns, TIME)
+            }
+        }
+    }
+}
+
+impl WifiStation {
+    fn validate(&self, standard: WifiStandard) -> Validity {
+        ensure_range("stations.streams", self.streams, 1..=standard.streams())?;
+        if let WifiRate::Fixed { mcs } = self.rate {
+            ensure_range("stations.rate.mcs", mcs, 0..=standard.rates() - 1)?;
+        }
+        self.snr.validate()?;
+        let idle = self.power_save_after_ns.unwrap_or(0);
+        ensure_range("stations.power_save_after_ns", idle, TIME)?;
+        let time = 1_000_000..=3_600_000_000_000;
+        let Some(scan) = self.scan else { return Ok(()) };
+        ensure_range("stations.scan.every_ns", scan.every_ns, time)?;
+        let absence = 1..=scan.every_ns - 1;
+        ensure_range("stations.scan.longest_ns", scan.longest_ns, absence)?;
+        let shortest = 0..=scan.longest_ns;
+        ensure_range("stations.scan.shortest_ns", scan.shortest_ns, shortest)
+    }
+}
+
+impl Snr {
+    fn validate(&self) -> Validity {
+        ensure_range("stations.snr.sd_mdb", self.sd_mdb, 0..=100_000)?;
+        let time = 1_000_000..=3_600_000_000_000;
+        ensure_range("stations.snr.correlation_ns", self.correlation_ns, time)?;
+        ensure_range("stations.snr.means", self.means.len(), 1..=1_000_000)?;
+        let mut earliest = 0;
+        for point in &self.means {
+            ensure_range("stations.snr.means.at_ns", point.at_ns, earliest..=LARGEST)?;
+            let mean = -100_000..=100_000;
+            ensure_range("stations.snr.means.mean_mdb", point.mean_mdb, mean)?;
+            earliest = point.at_ns;
+        }
+        Ok(())
+    }
+}
+
+impl WifiNeighbours {
+    fn validate(&self) -> Validity {
+        ensure_range("neighbours.stations", self.stations, 1..=1000)?;
+        ensure_range("neighbours.load_bps", self.load_bps, 1..=1 << 40)?;
+        ensure_range("neighbours.rate_bps", self.rate_bps, 100_000..=1 << 40)?;
+        ensure_range("neighbours.packet_bytes", self.packet_bytes, 1..=65_535)
+    }
+}

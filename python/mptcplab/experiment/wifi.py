@@ -1,0 +1,343 @@
+"""Wi-Fi: the air of a network under `media`, and its stations under `links`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+from pydantic import Field, model_validator
+
+from mptcplab.experiment.base import Model, described
+from mptcplab.units import Decibels, Duration, Rate, Size
+
+if TYPE_CHECKING:
+    from mptcplab.experiment import resolved_form as form
+    from mptcplab.experiment.links import Link, Medium
+
+Standard: TypeAlias = Literal["b", "g", "a", "n", "ac", "ax"]
+Width: TypeAlias = Literal["20mhz", "40mhz", "80mhz", "160mhz"]
+Category: TypeAlias = Literal["best_effort", "background", "video", "voice"]
+Streams: TypeAlias = Annotated[int, Field(ge=1, le=8)]
+
+CATEGORIES: tuple[Category, ...] = ("best_effort", "background", "video", "voice")
+
+_LEGACY_BPS: dict[str, list[int]] = {
+    "b": [1_000_000, 2_000_000, 5_500_000, 11_000_000],
+    "g": [number * 1_000_000 for number in (6, 9, 12, 18, 24, 36, 48, 54)],
+}
+_LEGACY_BPS["a"] = _LEGACY_BPS["g"]
+
+# Of each standard: its widths, the usual one first; its guard intervals in the same order; the largest MCS; the most
+# streams; the packets and bytes of an A-MPDU.
+_WIDTHS: dict[str, tuple[Width, ...]] = {
+    **dict.fromkeys(("b", "g", "a"), ("20mhz",)),
+    "n": ("20mhz", "40mhz"),
+    **dict.fromkeys(("ac", "ax"), ("80mhz", "20mhz", "40mhz", "160mhz")),
+}
+_GUARDS_NS: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys(("b", "g", "a"), (800,)),
+    **dict.fromkeys(("n", "ac"), (400, 800)),
+    "ax": (800, 1600, 3200),
+}
+_LARGEST_MCS = {"n": 7, "ac": 9, "ax": 11}
+_MOST_STREAMS = {"n": 4, "ac": 8, "ax": 8}
+_AGGREGATES = {"n": (64, 65_535), "ac": (64, 1_048_575), "ax": (256, 1_048_575)}
+# IEEE Std 802.11-2020, table 9-155: AIFSN, smallest and largest window, TXOP.
+_EDCA: dict[Category, tuple[int, int, int, int]] = {
+    "best_effort": (3, 15, 1023, 0),
+    "background": (7, 15, 1023, 0),
+    "video": (2, 7, 15, 3_008_000),
+    "voice": (2, 3, 7, 1_504_000),
+}
+# Standard deviation in thousandths of a dB and correlation time of the signal. Assumed.
+_MOBILITY = {"none": (0, 200_000_000), "static": (2000, 200_000_000), "walking": (4000, 50_000_000)}
+# Linux: ieee80211_txq_setup_flows and cfg80211.h.
+_FAIR_QUEUE: dict[str, Any] = {
+    "kind": "fq_codel",
+    "limit_packets": 8192,
+    "limit_bytes": None,
+    "target_ns": 20_000_000,
+    "interval_ns": 100_000_000,
+    "flows": 4096,
+    "quantum_bytes": 300,
+}
+_FIFO_PACKETS = 1000
+
+
+class Mcs(Model):
+    """A fixed MCS."""
+
+    mcs: Annotated[int, Field(ge=0, le=11)]
+    """Number of the modulation and coding scheme: 0 to 7 with `n`, 9 with `ac`, 11 with `ax`."""
+
+
+WifiRate: TypeAlias = Literal["auto", "ideal"] | Mcs | Rate
+Mobility: TypeAlias = Literal["none", "static", "walking"]
+
+
+class Neighbours(Model):
+    """Stations of other networks on the same channel. They contend and have no packets."""
+
+    stations: Annotated[int, Field(ge=1, le=1000)] = 1
+    """Number of stations."""
+    load: Rate = Field(examples=["4mbit"])
+    """What they send in all, at random times."""
+    rate: Rate = Rate("24mbit")
+    """Rate of their frames."""
+    size: Size = Size(1500)
+    """Length of each IP packet, one to a frame."""
+
+
+class Scan(Model):
+    """Absences of a station from the channel, in search of other networks."""
+
+    every: Duration = Field(examples=["30s"])
+    """Time between two absences."""
+    shortest: Duration = Duration("50ms")
+    """Shortest absence."""
+    longest: Duration = Duration("150ms")
+    """Longest absence."""
+
+
+class SnrPoint(Model):
+    """A mean signal at an instant. Between two instants it changes linearly."""
+
+    at: Duration = Field(examples=["20s"])
+    """Time since the start of the run."""
+    snr: Decibels = Field(examples=["5db"])
+    """Mean signal-to-noise ratio."""
+
+
+Snr: TypeAlias = Decibels | Annotated[list[SnrPoint], Field(min_length=1)]
+
+
+class WifiStation(Model):
+    """What a station of a Wi-Fi network has of its own. Other values are those of the network."""
+
+    snr: Snr | None = Field(None, examples=["10db", [{"at": "0s", "snr": "30db"}, {"at": "20s", "snr": "5db"}]])
+    """Mean signal-to-noise ratio, or some instants with one each."""
+    mobility: Mobility | None = None
+    """How the signal varies: `none`, `static` (2 dB within 200 ms) or `walking` (4 dB within 50 ms)."""
+    streams: Streams | None = None
+    """Spatial streams."""
+    rate: WifiRate | None = Field(None, examples=["54mbit", {"mcs": 7}])
+    """How the rate is chosen."""
+    category: Category = "best_effort"
+    """Access category of its packets in both directions. It needs `n`, `ac` or `ax`."""
+    power_save: Duration | None = Field(None, examples=["100ms"])
+    """Time without packets after which it sleeps. Packets for it then wait for a beacon, of which
+    there is one each 102.4 ms. Without it, it never sleeps."""
+    scan: Scan | None = None
+    """Absences from the channel."""
+
+
+class Wifi(Model):
+    """The air of one Wi-Fi network with one access point. Links on the medium are its stations. An
+    access point is the end at a node, or the second end between two hosts."""
+
+    standard: Standard = "ac"
+    """Letters of the standard: 802.11b, g, a, n, ac or ax."""
+    width: Width | None = Field(None, examples=["80mhz"])
+    """Width of the channel. Default 20mhz, with `ac` and `ax` 80mhz."""
+    streams: Streams | None = None
+    """Spatial streams. Default 1, with `n`, `ac` and `ax` 2."""
+    guard_interval: Duration | None = Field(None, examples=["800ns"])
+    """Guard interval. Default 400ns with `n` and `ac`, else 800ns."""
+    snr: Snr = Field(Decibels("30db"), examples=["30db"])
+    """Mean signal-to-noise ratio of the stations."""
+    mobility: Mobility = "static"
+    """How the signal varies: `none`, `static` (2 dB within 200 ms) or `walking` (4 dB within 50 ms)."""
+    rate: WifiRate = Field("auto", examples=["auto", "54mbit", {"mcs": 7}])
+    """How rates are chosen: `auto` as Minstrel does, `ideal` by the signal of 100 ms before, a rate of
+    `b`, `g` or `a`, or an MCS of `n`, `ac` or `ax`."""
+    ap_queue: Literal["fq", "fifo"] = "fq"
+    """How the access point queues: `fq` is FQ-CoDel for each station and turns of equal air time;
+    `fifo` is one queue for all."""
+    aggregate: Annotated[int, Field(ge=1, le=256)] | None = None
+    """Most packets in one transmission. Default 64, with `ax` 256; 1 with `b`, `g` and `a`."""
+    rts: Size | None = None
+    """Bytes of a transmission from which RTS and CTS go before it. Without it there are none."""
+    txop: Duration | None = Field(None, examples=["3008us"])
+    """Time for which a winner of the channel may send, in all categories. By default it is that of
+    the category, and one exchange with best effort."""
+    retries: Annotated[int, Field(ge=1, le=255)] = 10
+    """Tries after which a packet is dropped."""
+    neighbours: list[Neighbours] = []
+    """Stations of other networks on the channel."""
+
+    @model_validator(mode="after")
+    def _known_to_the_standard(self) -> Wifi:
+        widths = _WIDTHS[self.standard]
+        if self.width is not None and self.width not in widths:
+            allowed = ", ".join(sorted(widths, key=lambda width: int(width.removesuffix("mhz"))))
+            raise described(f"802.11{self.standard} has no width {self.width}", allowed, field="width")
+        guards = _GUARDS_NS[self.standard]
+        if self.guard_interval is not None and int(self.guard_interval) not in guards:
+            allowed = ", ".join(f"{guard}ns" for guard in guards)
+            problem = f"802.11{self.standard} has no guard interval {self.guard_interval}"
+            raise described(problem, allowed, field="guard_interval")
+        if self.aggregate is not None and self.aggregate > 1 and self.standard not in _AGGREGATES:
+            raise described(f"802.11{self.standard} has no aggregates", "n, ac or ax", field="aggregate")
+        _check_streams(self.streams, self.standard)
+        _check_rate(self.rate, self.standard)
+        _check_snr(self.snr)
+        return self
+
+
+def _check_streams(streams: int | None, standard: Standard) -> None:
+    most = _MOST_STREAMS.get(standard, 1)
+    if streams is not None and streams > most:
+        raise described(f"802.11{standard} has no {streams} streams", f"1 to {most}", field="streams")
+
+
+def _check_snr(snr: Snr | None) -> None:
+    if isinstance(snr, list) and any(later.at < point.at for point, later in itertools.pairwise(snr)):
+        raise described("the instants go back in time", "ascending instants", field="snr")
+
+
+def _check_rate(rate: WifiRate, standard: Standard) -> None:
+    if isinstance(rate, Mcs):
+        largest = _LARGEST_MCS.get(standard)
+        if largest is None:
+            raise described(f"802.11{standard} has no MCS", _rates_of(standard), field="rate")
+        if rate.mcs > largest:
+            raise described(f"802.11{standard} has no MCS {rate.mcs}", f"0 to {largest}", field="rate")
+    elif isinstance(rate, Rate):
+        if standard not in _LEGACY_BPS:
+            problem = f"802.11{standard} has no rate without an MCS"
+            raise described(problem, f"mcs: 0 to {_LARGEST_MCS[standard]}, as in {{mcs: 7}}", field="rate")
+        if int(rate) not in _LEGACY_BPS[standard]:
+            raise described(f"802.11{standard} has no rate {rate}", _rates_of(standard), field="rate")
+
+
+def _rates_of(standard: Standard) -> str:
+    return ", ".join(str(Rate(bps)) for bps in _LEGACY_BPS[standard])
+
+
+def check_station(station: WifiStation, wifi: Wifi) -> None:
+    """Refuses values of a station that its network does not have."""
+    _check_streams(station.streams, wifi.standard)
+    if station.rate is not None:
+        _check_rate(station.rate, wifi.standard)
+    if station.category != "best_effort" and wifi.standard not in _AGGREGATES:
+        raise described(f"802.11{wifi.standard} has no access categories", "n, ac or ax", field="category")
+    _check_snr(station.snr)
+    if station.scan is not None and not station.scan.shortest <= station.scan.longest < station.scan.every:
+        raise described("the absences do not fit between each other", "shortest <= longest < every", field="scan")
+
+
+def uplink(first: str, second: str) -> form.HopDirection:
+    """Returns the direction of a link to the access point, by the kinds of its ends: an access point,
+    else what is no host, else the second end.
+    """
+    rank = {"ap": 2, "host": 0}
+    return "backward" if rank.get(first, 1) > rank.get(second, 1) else "forward"
+
+
+def ap_queue(wifi: Wifi) -> form.Queue:
+    """Returns the queue of one station at the access point."""
+    if wifi.ap_queue == "fq":
+        return {**_FAIR_QUEUE}  # type: ignore[return-value]
+    return {"kind": "drop_tail", "limit_packets": _FIFO_PACKETS, "limit_bytes": None}
+
+
+def resolved(
+    name: str, medium: Medium, links: Mapping[str, Link], uplinks: Mapping[str, form.HopDirection]
+) -> form.AccessWifi:
+    """Returns the resolved form of a medium with `wifi`, whose links have these directions to the
+    access point.
+    """
+    wifi = medium.wifi
+    if wifi is None:
+        raise ValueError(f"{name} is no Wi-Fi network")
+    mpdus, length = _AGGREGATES.get(wifi.standard, (1, 65_535))
+    guard = _GUARDS_NS[wifi.standard][0] if wifi.guard_interval is None else int(wifi.guard_interval)
+    return {
+        "kind": "wifi",
+        "medium": name,
+        "standard": wifi.standard,
+        "width_mhz": int((wifi.width or _WIDTHS[wifi.standard][0]).removesuffix("mhz")),
+        "guard_interval_ns": guard,
+        # Linux limits a frame to 4 ms of air.
+        "aggregation": {"max_mpdus": wifi.aggregate or mpdus, "max_bytes": length, "max_ppdu_ns": 4_000_000},
+        "rts_bytes": None if wifi.rts is None else int(wifi.rts),
+        "retry_limit": wifi.retries,
+        "edca": [_edca(wifi, category) for category in CATEGORIES],
+        "ap_queue": _resolved_ap_queue(wifi),
+        "stations": [
+            _station(link, uplinks[link], wifi, settings.wifi or WifiStation())
+            for link, settings in links.items()
+            if settings.medium == name
+        ],
+        "neighbours": [_neighbours(group) for group in wifi.neighbours],
+    }
+
+
+def _edca(wifi: Wifi, category: Category) -> form.Edca:
+    aifsn, cw_min, cw_max, txop_ns = _EDCA[category]
+    if wifi.standard not in _AGGREGATES:
+        aifsn, cw_min, cw_max, txop_ns = 2, 31 if wifi.standard == "b" else 15, 1023, 0
+    if wifi.txop is not None:
+        txop_ns = int(wifi.txop)
+    return {"aifsn": aifsn, "cw_min": cw_min, "cw_max": cw_max, "txop_limit_ns": txop_ns}
+
+
+def _resolved_ap_queue(wifi: Wifi) -> form.ApQueue:
+    if wifi.ap_queue == "fifo":
+        return {"kind": "fifo", "limit_packets": _FIFO_PACKETS, "driver_packets": 123}
+    return {
+        "kind": "fq",
+        "quantum_ns": 300_000,
+        "aql_low_ns": 5_000_000,
+        "aql_high_ns": 12_000_000,
+        "aql_threshold_ns": 24_000_000,
+    }
+
+
+def _station(link: str, uplink: form.HopDirection, wifi: Wifi, station: WifiStation) -> form.WifiStation:
+    sd_mdb, correlation_ns = _MOBILITY[station.mobility or wifi.mobility]
+    usual = 2 if wifi.standard in _AGGREGATES else 1
+    return {
+        "link": link,
+        "uplink": uplink,
+        "access_category": station.category,
+        "streams": station.streams or wifi.streams or usual,
+        "rate": _rate(wifi.rate if station.rate is None else station.rate, wifi.standard),
+        "snr": {
+            "means": _means(wifi.snr if station.snr is None else station.snr),
+            "sd_mdb": sd_mdb,
+            "correlation_ns": correlation_ns,
+        },
+        "power_save_after_ns": None if station.power_save is None else int(station.power_save),
+        "scan": _scan(station.scan),
+    }
+
+
+def _means(snr: Snr) -> list[form.SnrPoint]:
+    if isinstance(snr, Decibels):
+        return [{"at_ns": 0, "mean_mdb": round(1000 * snr)}]
+    return [{"at_ns": int(point.at), "mean_mdb": round(1000 * point.snr)} for point in snr]
+
+
+def _rate(rate: WifiRate, standard: Standard) -> form.WifiRate:
+    if isinstance(rate, Mcs):
+        return {"kind": "fixed", "mcs": rate.mcs}
+    if isinstance(rate, Rate):
+        return {"kind": "fixed", "mcs": _LEGACY_BPS[standard].index(int(rate))}
+    return {"kind": rate}  # type: ignore[return-value,misc]
+
+
+def _scan(scan: Scan | None) -> form.Scan | None:
+    if scan is None:
+        return None
+    return {"every_ns": int(scan.every), "shortest_ns": int(scan.shortest), "longest_ns": int(scan.longest)}
+
+
+def _neighbours(group: Neighbours) -> form.WifiNeighbours:
+    return {
+        "stations": group.stations,
+        "load_bps": int(group.load),
+        "rate_bps": int(group.rate),
+        "packet_bytes": int(group.size),
+    }
