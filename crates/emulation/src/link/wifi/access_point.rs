@@ -64,6 +64,11 @@ impl<P: Packet> AccessPoint<P> {
         }
     }
 
+    /// Returns whether the air time of what the driver holds is limited, not the number of packets.
+    pub(super) fn is_by_air_time(&self) -> bool {
+        matches!(self.queue, ApQueue::Fq(_))
+    }
+
     /// Returns whether the queue takes another packet while it has `queued_packets` in all.
     pub(super) fn has_room(&self, queued_packets: impl FnOnce() -> u64) -> bool {
         match &self.queue {

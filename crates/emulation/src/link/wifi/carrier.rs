@@ -119,10 +119,14 @@ impl<P: Packet> Carrier<P> for WifiAir<P> {
         if let Some(on_air) = self.on_air.take_if(|on_air| on_air.lane == index) {
             self.contention.release(now);
             self.txop = None;
-            for (lane, packet, _) in on_air.drops {
+            for (lane, packet, reason) in on_air.drops {
                 let station = StationId(lane as u32);
-                self.stations
-                    .report_drop(station, packet, now, DropReason::LinkDown);
+                let reason = if lane == index {
+                    DropReason::LinkDown
+                } else {
+                    reason
+                };
+                self.stations.report_drop(station, packet, now, reason);
             }
         }
         self.drop_all(now, index, held);

@@ -18,7 +18,7 @@ pub(super) struct Client {
     pub(super) rates: Vec<Rate>,
     pub(super) signal: Signal,
     pub(super) presence: Presence,
-    /// From when on it receives, as of the last call to `observe`.
+    /// From when on it receives, as of the last call to `next_receiver`.
     pub(super) receives_from: Nanos,
 }
 

@@ -22,7 +22,7 @@ use experiment::time::Nanos;
 use super::queue::Queued;
 use super::stations::Stations;
 use super::{DropReason, Packet, StationId};
-use access_point::{AccessPoint, CATEGORIES};
+use access_point::{AccessPoint, CATEGORIES, Pending};
 use contention::Contention;
 use lane::{Client, Lane};
 use neighbours::Neighbour;
@@ -65,8 +65,9 @@ pub(super) struct WifiAir<P> {
     next: Option<Nanos>,
     /// The latest instant up to which all is done.
     clock: Nanos,
-    /// Buffer. Empty between calls.
+    /// Buffers. Empty between calls.
     winners: Vec<usize>,
+    pending: Vec<Pending>,
 }
 
 /// What is known of the transmission on the channel and becomes visible at its end.
@@ -104,6 +105,7 @@ impl<P: Packet> WifiAir<P> {
             next: None,
             clock: 0,
             winners: Vec::new(),
+            pending: Vec::new(),
             wifi,
         };
         air.add_clients();

@@ -9,14 +9,17 @@ impl<P: Packet> WifiAir<P> {
     /// Takes packets for the stations from their queues, as far as the driver of the access point
     /// has room.
     pub(super) fn refill(&mut self, now: Nanos) {
-        let pending = |client: usize| self.lanes[self.lane_of(client, false)].pending(self);
-        let pending: Vec<_> = (0..self.clients.len()).map(pending).collect();
+        let mut pending = std::mem::take(&mut self.pending);
+        let of_client = |client: usize| self.lanes[self.lane_of(client, false)].pending(self);
+        pending.extend((0..self.clients.len()).map(of_client));
         let (access_point, stations) = (&mut self.access_point, &mut self.stations);
         let lanes = &self.lanes;
         let downlink = |client: usize| 2 * client + usize::from(lanes[2 * client].is_uplink);
         access_point.refill(&pending, |client| {
             stations.dequeue(now, StationId(downlink(client) as u32))
         });
+        pending.clear();
+        self.pending = pending;
     }
 
     /// Makes a contender ready from when on it has packets that it can send.
@@ -60,9 +63,13 @@ impl<P: Packet> WifiAir<P> {
         queued || self.lanes[lane].window.has_unsent()
     }
 
-    /// Returns whether the driver of the access point has packets for a station.
+    /// Returns whether the driver of the access point has packets for a station, or takes some when it
+    /// sends next.
     pub(super) fn has_packets_for(&self, client: usize) -> bool {
-        let lane = &self.lanes[self.lane_of(client, false)];
-        self.access_point.packets(client) > 0 || lane.window.has_unsent()
+        let lane = self.lane_of(client, false);
+        // By air time the driver always has room for a station of which it holds nothing.
+        let comes =
+            self.access_point.is_by_air_time() && self.stations.as_slice()[lane].is_backlogged();
+        comes || self.access_point.packets(client) > 0 || self.lanes[lane].window.has_unsent()
     }
 }

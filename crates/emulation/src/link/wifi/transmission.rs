@@ -218,7 +218,10 @@ impl<P: Packet> WifiAir<P> {
     /// Decides whether a sender goes on in its TXOP, and whether it still has packets.
     fn continue_or_rest(&mut self, start: Nanos, contender: usize, succeeded: bool) {
         let sender = self.senders[contender];
-        if let Sender::AccessPoint(_) = sender {
+        // By air time the driver waits until this transmission is over.
+        if let Sender::AccessPoint(_) = sender
+            && !self.access_point.is_by_air_time()
+        {
             self.refill(start);
         }
         self.update_ready(start, contender);

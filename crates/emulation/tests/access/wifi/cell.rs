@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use emulation::link::{AccessCounters, Channel, Enqueued, Output, StationGenerators, StationId};
 use experiment::resolved::{
-    Access, AccessCategory, Aggregation, ApFifo, ApFq, ApQueue, Direction, Edca, HopDirection, Snr, SnrPoint,
-    Wifi, WifiRate, WifiStandard, WifiStation,
+    Access, AccessCategory, Aggregation, ApFifo, ApFq, ApQueue, Direction, Edca, HopDirection, Snr,
+    SnrPoint, Wifi, WifiRate, WifiStandard, WifiStation,
 };
 use experiment::time::Nanos;
 

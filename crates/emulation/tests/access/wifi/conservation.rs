@@ -181,7 +181,11 @@ fn direction(limit_packets: u64) -> Direction {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 64,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn every_packet_is_delivered_or_dropped_or_inside(wifi in wifi(), steps in steps()) {

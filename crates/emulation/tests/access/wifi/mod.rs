@@ -1,5 +1,9 @@
 //! Wi-Fi against the numbers of ns-3, INET and published measurements.
 
+mod cell;
+mod conservation;
+mod waiting;
+
 use experiment::resolved::{ApQueue, Direction, FqCodel, Queue, Wifi, WifiStandard};
 use experiment::rng::Generator;
 
@@ -132,20 +136,51 @@ fn one_slow_station_slows_all() {
     assert!(each.iter().all(|rate| *rate >= 0.9 * most), "{each:?}");
 }
 
-/// W8. The same with a TXOP of 3.008 ms.
+/// W8. The same with a TXOP of 3.008 ms. INET has 23.1 in all, 5.5 for a fast station and 0.9 for the
+/// slow one, as means of runs in some of which a fast station gets nothing (its page says so). So
+/// these are lower bounds for the sum and the fast ones, and an upper one for the slow one.
 #[test]
 fn turns_of_equal_time_end_the_anomaly() {
     let mut wifi = anomaly(true);
-    wifi.edca
-        .iter_mut()
-        .for_each(|edca| edca.txop_limit_ns = 3_008_000);
+    let edca = wifi.edca.iter_mut();
+    edca.for_each(|edca| edca.txop_limit_ns = 3_008_000);
     let mut cell = Cell::plain(&wifi);
     (0..5).for_each(|station| cell.keep_supplied(2 * station, 40, 1028));
     cell.run_until(60 * SECOND);
-    within(sum(&cell, 28), 23.1, 0.1, "sum");
-    let each = rates(&cell, 28);
-    within(each[0], 0.9, 0.1, "slow");
-    within(each[1..].iter().sum::<f64>() / 4.0, 5.5, 0.1, "fast");
+    let (sum, each) = (sum(&cell, 28), rates(&cell, 28));
+    assert!(sum >= 0.9 * 23.1, "{sum}");
+    assert!(each[1..].iter().all(|rate| *rate >= 0.9 * 5.5), "{each:?}");
+    assert!(each[0] <= 1.1 * 0.9, "{each:?}");
+}
+
+/// The downlinks of INET's cell in Mbit/s: one station at 6, the others at 54 Mbit/s.
+fn downlink_anomaly(ap_queue: ApQueue) -> Vec<f64> {
+    let mut wifi = anomaly(true);
+    wifi.ap_queue = ap_queue;
+    let mut cell = Cell::plain(&wifi);
+    for _ in 0..100 {
+        (0..5).for_each(|station| _ = cell.offer(2 * station + DOWNLINK, 1028));
+    }
+    (0..5).for_each(|station| cell.keep_supplied(2 * station + DOWNLINK, 0, 1028));
+    cell.run_until(30 * SECOND);
+    (0..5)
+        .map(|station| cell.mbps(2 * station + DOWNLINK, 28))
+        .collect()
+}
+
+/// W8. The access point of the same cell. INET has about 2.7 for each station with equal frames, and
+/// about 5.3 for the fast ones and 22 in all with equal air time.
+#[test]
+fn an_access_point_serves_equal_frames_or_equal_air_time() {
+    let frames = downlink_anomaly(one_queue());
+    frames
+        .iter()
+        .for_each(|rate| within(*rate, 2.7, 0.05, "equal frames"));
+    let time = downlink_anomaly(fair_queue());
+    time[1..]
+        .iter()
+        .for_each(|rate| within(*rate, 5.3, 0.05, "equal air time"));
+    within(time.iter().sum(), 22.0, 0.05, "equal air time, sum");
 }
 
 /// W5. Heusse et al., INFOCOM 2003: a host at 1 Mbit/s slows one at 11 to "below 1 Mb/s".

@@ -54,7 +54,9 @@ fn mean_wait(frames: u64) -> f64 {
             }
         }
         let Some(start) = starts.iter().map(|(at, _)| *at).min() else {
-            senders.iter_mut().for_each(|one| one.backoff = one.backoff.saturating_sub(1));
+            senders
+                .iter_mut()
+                .for_each(|one| one.backoff = one.backoff.saturating_sub(1));
             now += SLOT;
             continue;
         };
@@ -66,7 +68,11 @@ fn mean_wait(frames: u64) -> f64 {
                 waited += start - one.next;
                 sent += 1;
             }
-            one.cw = if collide { (2 * one.cw + 1).min(1023) } else { 15 };
+            one.cw = if collide {
+                (2 * one.cw + 1).min(1023)
+            } else {
+                15
+            };
             if !collide {
                 one.next += one.arrivals.exponential(one.gap);
             }
