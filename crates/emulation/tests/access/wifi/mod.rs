@@ -4,7 +4,7 @@ mod cell;
 mod conservation;
 mod waiting;
 
-use experiment::resolved::{ApQueue, Direction, FqCodel, Queue, Wifi, WifiStandard};
+use experiment::resolved::{ApFq, ApQueue, Direction, FqCodel, Queue, Wifi, WifiStandard};
 use experiment::rng::Generator;
 
 use crate::driver::{MILLISECOND, SECOND, drop_tail, plain};
@@ -259,7 +259,8 @@ fn one_queue_gives_the_slow_station_most_of_the_air() {
 }
 
 /// W7. Measured: a third of the air time each, and 38.8, 35.6 and 2.0 Mbit/s (computed: 42.2, 42.3
-/// and 2.2).
+/// and 2.2). The kernel of the paper is older than the limit of 12 ms, and its driver holds little
+/// more than an aggregate of 4 ms.
 #[test]
 fn queues_of_equal_air_time_serve_all() {
     let queue = Queue::FqCodel(FqCodel {
@@ -270,7 +271,13 @@ fn queues_of_equal_air_time_serve_all() {
         flows: 4096,
         quantum_bytes: 300,
     });
-    let mut cell = flooded(fair_queue(), queue);
+    let ap_queue = ApQueue::Fq(ApFq {
+        quantum_ns: 300_000,
+        aql_low_ns: 5 * MILLISECOND,
+        aql_high_ns: 5 * MILLISECOND,
+        aql_threshold_ns: 24 * MILLISECOND,
+    });
+    let mut cell = flooded(ap_queue, queue);
     for share in air_shares(&cell) {
         assert!((share - 1.0 / 3.0).abs() <= 0.02, "{share}");
     }
