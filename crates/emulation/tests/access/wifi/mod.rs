@@ -13,6 +13,7 @@ use cell::{
 };
 
 fn within(found: f64, reference: f64, share: f64, of: &str) {
+    println!("{of}: {found:.3}, reference {reference:.3}");
     let error = (found - reference).abs() / reference;
     assert!(
         error <= share,
@@ -155,6 +156,7 @@ fn turns_of_equal_time_end_the_anomaly() {
     (0..5).for_each(|station| cell.keep_supplied(2 * station, 40, 1028));
     cell.run_until(60 * SECOND);
     let (sum, each) = (sum(&cell, 28), rates(&cell, 28));
+    println!("{sum:.2} Mbit/s in all, {each:?}");
     assert!(sum >= 0.9 * 23.1, "{sum}");
     assert!(each[1..].iter().all(|rate| *rate >= 0.9 * 5.5), "{each:?}");
     assert!(each[0] <= 1.1 * 0.9, "{each:?}");
@@ -196,6 +198,7 @@ fn a_host_at_1_mbps_slows_one_at_11_below_1() {
     let wifi = network(WifiStandard::B, &[fixed(3), fixed(0)]);
     let cell = saturated_uplinks(&wifi, 1500, 60 * SECOND);
     let each = rates(&cell, 0);
+    println!("{each:?} Mbit/s");
     assert!(each.iter().all(|rate| *rate < 1.0), "{each:?}");
     within(each[0], each[1], 0.1, "fast beside slow");
 }
@@ -250,10 +253,12 @@ fn one_queue_gives_the_slow_station_most_of_the_air() {
     let share = air_shares(&cell)[2];
     assert!((0.70..=0.92).contains(&share), "{share}");
     let rates = downlinks(&cell);
+    println!("{rates:?} Mbit/s, {:?} of the air", air_shares(&cell));
     let most = rates.iter().copied().fold(0.0, f64::max);
     assert!(rates.iter().all(|rate| 2.0 * rate >= most), "{rates:?}");
     for station in 0..3 {
         let wait = cell.median_of_probes(2 * station + DOWNLINK);
+        println!("median wait {wait} ns");
         assert!(wait > 300 * MILLISECOND, "{wait}");
     }
 }
@@ -282,6 +287,7 @@ fn queues_of_equal_air_time_serve_all() {
         assert!((share - 1.0 / 3.0).abs() <= 0.02, "{share}");
     }
     let rates = downlinks(&cell);
+    println!("{rates:?} Mbit/s, {:?} of the air", air_shares(&cell));
     assert!(
         rates[..2].iter().all(|rate| (35.0..=45.0).contains(rate)),
         "{rates:?}"
@@ -289,6 +295,7 @@ fn queues_of_equal_air_time_serve_all() {
     assert!((1.9..=2.3).contains(&rates[2]), "{rates:?}");
     for station in 0..3 {
         let wait = cell.median_of_probes(2 * station + DOWNLINK);
+        println!("median wait {wait} ns");
         assert!(wait < 40 * MILLISECOND, "{wait}");
     }
 }
