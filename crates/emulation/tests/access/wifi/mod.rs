@@ -234,7 +234,7 @@ fn flooded(ap_queue: ApQueue, queue: Queue) -> Cell {
 
 /// The share of each station of the air time of the access point.
 fn air_shares(cell: &Cell) -> Vec<f64> {
-    let air_time = |station| cell.access(2 * station + DOWNLINK).air_time as f64;
+    let air_time = |station: usize| cell.access(2 * station + DOWNLINK).air_time as f64;
     let all: Vec<_> = (0..3).map(air_time).collect();
     let sum: f64 = all.iter().sum();
     all.iter().map(|one| one / sum).collect()
