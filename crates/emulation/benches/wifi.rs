@@ -5,8 +5,8 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use emulation::link::{Channel, Output, Packet, StationGenerators, StationId};
 use experiment::resolved::{
-    Access, AccessCategory, Aggregation, ApFq, ApQueue, Direction, DropTail, Edca, HopDirection,
-    Loss, LossPlace, Queue, Snr, SnrPoint, Wifi, WifiRate, WifiStandard, WifiStation,
+    Access, AccessCategory, Aggregation, ApFq, ApQueue, Direction, DropTail, Edca, Framing,
+    HopDirection, Loss, LossPlace, Queue, Snr, SnrPoint, Wifi, WifiRate, WifiStandard, WifiStation,
 };
 
 const CONTENDERS: usize = 5;
@@ -29,6 +29,7 @@ fn direction(rate_bps: Option<u64>) -> Direction {
     Direction {
         rate_bps,
         overhead_bytes: 14,
+        framing: Framing::Plain,
         delay_ns: 100_000,
         jitter_ns: 0,
         reorder: false,

@@ -121,9 +121,9 @@ impl<P: Packet> AccessPoint<P> {
         };
         let rings = self.stations.iter().zip(pending);
         let mut total: Nanos = rings.map(|(ring, pending)| air_time(ring, pending)).sum();
-        for station in 0..self.stations.len() {
+        for (station, pending) in pending.iter().enumerate() {
             loop {
-                let of_station = air_time(&self.stations[station], &pending[station]);
+                let of_station = air_time(&self.stations[station], pending);
                 let is_high = total < fq.aql_threshold_ns;
                 let limit = if is_high {
                     fq.aql_high_ns
@@ -137,7 +137,7 @@ impl<P: Packet> AccessPoint<P> {
                     break;
                 };
                 self.push(station, packet);
-                total += air_time(&self.stations[station], &pending[station]) - of_station;
+                total += air_time(&self.stations[station], pending) - of_station;
             }
         }
     }

@@ -4,7 +4,7 @@ use experiment::resolved::{Direction, InvalidDirection};
 use experiment::time::Nanos;
 
 use super::WifiAir;
-use crate::link::carrier::Carrier;
+use crate::link::carrier::{Carrier, Disturbance};
 use crate::link::stations::Stations;
 use crate::link::{AccessCounters, DropReason, Packet, StationGenerators, StationId};
 
@@ -134,6 +134,25 @@ impl<P: Packet> Carrier<P> for WifiAir<P> {
             self.contention.clear_ready(contender);
         } else {
             self.update_ready(now, contender);
+        }
+        self.plan();
+    }
+
+    /// A station that roams leaves at the old access point what is queued for it there.
+    fn disturb(&mut self, now: Nanos, station: StationId, disturbance: Disturbance) {
+        let Disturbance::Roam { gap } = disturbance else {
+            return;
+        };
+        let pair = [station.index(), station.index() + 1];
+        let downlink = pair.into_iter().find(|lane| !self.lanes[*lane].is_uplink);
+        let downlink = downlink.expect("one of both directions leads to the station");
+        self.abort(now, StationId(downlink as u32));
+        self.stations.flush(now, StationId(downlink as u32));
+        self.lanes[downlink].counters.handovers += 1;
+        let client = self.lanes[downlink].client;
+        self.clients[client].presence.roam(now, gap);
+        for lane in pair {
+            self.update_ready(now, self.lanes[lane].contender);
         }
         self.plan();
     }

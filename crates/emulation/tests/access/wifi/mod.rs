@@ -4,6 +4,7 @@ mod cell;
 mod conservation;
 mod waiting;
 
+use emulation::link::{Disturbance, DropReason, Enqueued};
 use experiment::resolved::{ApFq, ApQueue, Direction, FqCodel, Queue, Wifi, WifiStandard};
 use experiment::rng::Generator;
 
@@ -230,6 +231,27 @@ fn flooded(ap_queue: ApQueue, queue: Queue) -> Cell {
         }
     }
     cell
+}
+
+#[test]
+fn a_station_that_roams_loses_what_waits_for_it_and_is_silent_for_the_gap() {
+    let mut cell = Cell::plain(&network(WifiStandard::N, &[fixed(3)]));
+    (0..100).for_each(|_| _ = cell.offer(DOWNLINK, 1500));
+    cell.run_until(5 * MILLISECOND);
+    let arrived = cell.delays[DOWNLINK].len();
+    assert!((1..100).contains(&arrived), "{arrived}");
+    let gap = 50 * MILLISECOND;
+    let roam = Disturbance::Roam { gap };
+    cell.channel.disturb(cell.now, cell.stations[0], roam);
+    assert_eq!(cell.offer(UPLINK, 1500), Enqueued::Queued);
+    cell.run_until(5 * MILLISECOND + gap);
+    assert_eq!(cell.delays[DOWNLINK].len(), arrived);
+    let counters = cell.channel.counters(cell.stations[DOWNLINK]);
+    assert_eq!(counters.dropped(DropReason::LinkDown), 100 - arrived as u64);
+    cell.run_until(cell.now + 10 * MILLISECOND);
+    assert!(cell.delays[UPLINK].iter().all(|delay| *delay > gap));
+    assert_eq!(cell.delays[UPLINK].len(), 1);
+    assert_eq!(cell.access(DOWNLINK).handovers, 1);
 }
 
 /// The share of each station of the air time of the access point.
