@@ -40,7 +40,7 @@ class Publishing:
         as_json: bool = False,
     ) -> Publishing:
         """Reads the options. Raises UsageError before anything runs."""
-        exporter = _exporter(export, formats, size, style)
+        exporter = exporter_of(export, formats, size, style)
         return cls(exporter, _table_form(table, as_json=as_json), as_json or table is not None)
 
     def write_figures(self, drawings: Sequence[Drawing], bundles: Sequence[Bundle], place: Path | None = None) -> None:
@@ -85,7 +85,8 @@ class Publishing:
         return replace(self.exporter, directory=self.exporter.directory / place) if place else self.exporter
 
 
-def _exporter(export: Path | None, formats: str | None, size: str | None, style: str | None) -> Exporter | None:
+def exporter_of(export: Path | None, formats: str | None, size: str | None, style: str | None) -> Exporter | None:
+    """Returns what writes figures, or None without `--export`. Raises UsageError for what does not fit together."""
     if export is None:
         for option, value in (("--format", formats), ("--size", size), ("--style", style)):
             if value is not None:

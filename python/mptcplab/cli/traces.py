@@ -112,7 +112,7 @@ def _list(given: list[str], *, as_json: bool) -> None:
     if as_json:
         print_json({"schema": "mptcplab/traces/1", "traces": [_document(one, numbers) for one, numbers in rows]})
         return
-    from rich.markup import escape
+    from mptcplab.cli.console import escape
 
     cells = [
         [
@@ -168,7 +168,7 @@ def _show(found: Found, export: Path | None, forms: str | None, *, as_json: bool
 
 
 def _outline(found: Found, numbers: Statistics) -> list[tuple[str, str]]:
-    from rich.markup import escape
+    from mptcplab.cli.console import escape
 
     origin = found.trace.origin
     rows = [

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias, TypedDict
 
+AccessCategory: TypeAlias = Literal["best_effort", "background", "video", "voice"]
+"""Access categories of EDCA."""
+
 
 class ActionInterfaceDown(TypedDict):
     """
@@ -30,6 +33,34 @@ class ActionInterfaceUp(TypedDict):
     """Id of the interface."""
 
     kind: Literal["interface_up"]
+
+
+class ActionHandover(TypedDict):
+    """
+    Moves a cellular device to another cell. Both directions of its link carry nothing for a
+    time. Then the capacity is that of another cell.
+    """
+
+    forward_queue: bool
+    """Whether the queue of the old cell is forwarded to the new one. Otherwise it is lost."""
+
+    gap_ns: int
+    """How long the link carries nothing."""
+
+    kind: Literal["handover"]
+    link: str
+    """Id of the link of the device."""
+
+
+class ActionRoam(TypedDict):
+    """Moves a Wi-Fi station to another access point. What is queued for it at the old one is lost."""
+
+    gap_ns: int
+    """How long the station sends and receives nothing."""
+
+    kind: Literal["roam"]
+    link: str
+    """Id of the link of the station."""
 
 
 class ActionAddressAdd(TypedDict):
@@ -77,6 +108,19 @@ AddAddress: TypeAlias = Literal["once", "fixed", "adaptive"]
 """Whether the announcement of an address is repeated until it is echoed."""
 
 
+class Aggregation(TypedDict):
+    """Limits of one transmission."""
+
+    max_bytes: int
+    """Bytes of one A-MPDU."""
+
+    max_mpdus: int
+    """Packets in one A-MPDU. 1 aggregates none."""
+
+    max_ppdu_ns: int
+    """Duration of one PPDU."""
+
+
 class AlgorithmWithParameters(TypedDict):
     """An algorithm: its name, or an object with its name and its parameters."""
 
@@ -85,6 +129,38 @@ class AlgorithmWithParameters(TypedDict):
 
 Algorithm: TypeAlias = str | AlgorithmWithParameters
 """An algorithm: its name, or an object with its name and its parameters."""
+
+
+class ApQueueFifo(TypedDict):
+    """One queue for all stations."""
+
+    driver_packets: int
+    """Largest number of packets that the driver has taken from the queue."""
+
+    kind: Literal["fifo"]
+    limit_packets: int
+    """Largest number of packets queued for all stations."""
+
+
+class ApQueueFq(TypedDict):
+    """A queue for each station, served by turns of air time."""
+
+    aql_high_ns: int
+    """The same while the driver holds less than `aql_threshold_ns` for all stations."""
+
+    aql_low_ns: int
+    """Air time that the driver holds for a station."""
+
+    aql_threshold_ns: int
+    """See `aql_high_ns`."""
+
+    kind: Literal["fq"]
+    quantum_ns: int
+    """Air time of a turn."""
+
+
+ApQueue: TypeAlias = ApQueueFifo | ApQueueFq
+"""How the access point queues packets."""
 
 
 class ApplicationBulk(TypedDict):
@@ -225,6 +301,68 @@ BehaviourName: TypeAlias = Literal["mainline", "oot"]
 """Presets of [`Behaviour`]."""
 
 
+class BentPipe(TypedDict):
+    """The delay over the satellite, which changes from slot to slot: normal, within bounds."""
+
+    max_ns: int
+    """Largest delay, at least `min_ns`."""
+
+    mean_ns: int
+    """Mean."""
+
+    min_ns: int
+    """Smallest delay."""
+
+    sd_ns: int
+    """Standard deviation."""
+
+
+class BusyNeighbours(TypedDict):
+    """Devices that come and go, each of which takes an equal share of the cell while it is busy."""
+
+    busy_ns: int
+    """Mean time for which a device is busy, at least 1 ms."""
+
+    mean_ppm: int
+    """Mean number of busy devices, in millionths, at most 100000000."""
+
+
+class DelayStep(TypedDict):
+    """A delay that holds from an instant to the next step or the end of the period."""
+
+    delay_ns: int
+    """Delay of packets whose last bit leaves from then on."""
+
+    from_ns: int
+    """Instant within the period. That of the first step is 0."""
+
+
+class DurationQuantile(TypedDict):
+    """A quantile of a duration."""
+
+    below_ppm: int
+    """Probability of a shorter duration, in millionths."""
+
+    duration_ns: int
+    """The duration, at least 1 ns."""
+
+
+class Edca(TypedDict):
+    """The parameters by which a category contends."""
+
+    aifsn: int
+    """Slots between SIFS and the backoff, at least 1."""
+
+    cw_max: int
+    """Largest contention window, 2^n - 1."""
+
+    cw_min: int
+    """Smallest contention window, 2^n - 1."""
+
+    txop_limit_ns: int
+    """Time for which a winner may send. 0 is one exchange."""
+
+
 class ElementRewriteSequence(TypedDict):
     """Shifts sequence numbers, by a random amount for each connection."""
 
@@ -297,6 +435,19 @@ class ElementAcknowledgeEarly(TypedDict):
     kind: Literal["acknowledge_early"]
 
 
+class Fade(TypedDict):
+    """
+    A stationary Gaussian process that is the logarithm of a factor of the rate. The mean of the
+    factor is 1.
+    """
+
+    correlation_ns: int
+    """Correlation time, at least 1 ms."""
+
+    sd_ppm: int
+    """Standard deviation, in millionths, at most 3000000. If it is 0, nothing varies."""
+
+
 FailedAfter: TypeAlias = Literal["first_rto", "stale"]
 """When a subflow counts as failed."""
 
@@ -316,8 +467,47 @@ FlowEnd: TypeAlias = Literal["from", "to"]
 """One of the two ends of a flow."""
 
 
+Framing: TypeAlias = Literal["plain", "atm", "ptm"]
+"""How the link layer sends a packet, its overhead included."""
+
+
+class Handovers(TypedDict):
+    """Handovers at random times."""
+
+    forward_queue: bool
+    """Whether the queue of the old cell is forwarded to the new one. Otherwise it is lost."""
+
+    gap_median_ns: int
+    """Median of the time in which the link carries nothing. The times are lognormal."""
+
+    gap_sd_ppm: int
+    """Standard deviation of the logarithm of that time, in millionths, at most 3000000."""
+
+    interval_ns: int
+    """Mean time between two handovers, at least 1 ms. The times are exponential."""
+
+
 Handshake: TypeAlias = Literal["primary", "race"]
 """The paths on which a connection starts."""
+
+
+class Harq(TypedDict):
+    """Retransmission of transport blocks (HARQ, 3GPP TS 36.321). Blocks are handed up in order."""
+
+    first_error_ppm: int
+    """Probability that the first transmission of a block fails, in millionths."""
+
+    repeat_error_ppm: int
+    """Probability that a retransmission fails, in millionths."""
+
+    rlc_ns: int
+    """Time in which RLC recovers a block whose tries all failed."""
+
+    round_trip_ns: int
+    """Time from a transmission to the next of the same block."""
+
+    tries: int
+    """Transmissions of a block, the first included, at least 1."""
 
 
 HopDirection: TypeAlias = Literal["forward", "backward"]
@@ -470,8 +660,31 @@ Loss: TypeAlias = LossNone | LossBernoulli | LossGilbertElliott | LossList
 """A loss model."""
 
 
+class LossInTime(TypedDict):
+    """Losses as times in which everything in service is lost. They come independently of each other."""
+
+    durations: list[DurationQuantile]
+    """
+    Quantiles of the duration, ascending from 0 to 1000000 millionths. Between them its
+    logarithm is linear.
+    """
+
+    interval_ns: int
+    """Mean time between two losses, at least 1 ms."""
+
+
 LossPlace: TypeAlias = Literal["ingress", "egress"]
 """Where packets are lost."""
+
+
+class LossStep(TypedDict):
+    """A probability of loss that holds from an instant to the next step or the end of the period."""
+
+    from_ns: int
+    """Instant within the period. That of the first step is 0."""
+
+    probability: float
+    """Probability of loss, 0 to 1, of packets that reach the place of loss from then on."""
 
 
 class Measure(TypedDict):
@@ -633,6 +846,16 @@ no limit.
 """
 
 
+class RateStep(TypedDict):
+    """A rate that holds from an instant to the next step or the end of the period."""
+
+    from_ns: int
+    """Instant within the period. That of the first step is 0."""
+
+    rate_bps: int
+    """Rate in bit/s, overhead included. 0 is an outage."""
+
+
 class Recovery(TypedDict):
     """What happens below the transport when a link fails."""
 
@@ -661,6 +884,38 @@ RerouteBy: TypeAlias = Literal["description", "recovery"]
 """What causes a reroute."""
 
 
+class Rrc(TypedDict):
+    """States of the radio (RRC, 3GPP TS 36.331) and discontinuous reception (DRX)."""
+
+    drx_after_ns: int
+    """Time without data after which the device listens only once a cycle."""
+
+    drx_cycle_ns: int
+    """The cycle of a connected device, at least 1 ns."""
+
+    inactivity_ns: int
+    """Time without data after which the device is idle, at least `drx_after_ns`."""
+
+    paging_cycle_ns: int
+    """The cycle in which an idle device listens for paging, at least 1 ns."""
+
+    promotion_ns: int
+    """Time from idle to connected."""
+
+
+class Scan(TypedDict):
+    """Absences from the channel in search of other networks."""
+
+    every_ns: int
+    """Time between the starts of two absences."""
+
+    longest_ns: int
+    """Longest absence."""
+
+    shortest_ns: int
+    """Shortest absence."""
+
+
 SegmentKind: TypeAlias = Literal["syn", "syn_ack", "non_syn"]
 """Segments by their flags."""
 
@@ -675,8 +930,66 @@ class SharedRiskGroup(TypedDict):
     """Ids of its links."""
 
 
+class Signal(TypedDict):
+    """
+    The signal-to-noise ratio over time. Its logarithm is the sum of two stationary Gaussian
+    processes. The rate follows log(1 + ratio) (Shannon), with the mean of the direction.
+    """
+
+    fast_ns: int
+    """Correlation time of the fast part, at least 1 ms."""
+
+    fast_sd_mdb: int
+    """
+    Standard deviation of the fast part in thousandths of a dB, at most 13000. If both are 0,
+    the rate is constant.
+    """
+
+    median_mdb: int
+    """Median of the ratio in thousandths of a dB, -20000 to 60000."""
+
+    slow_ns: int
+    """Correlation time of the slow part, at least 1 ms."""
+
+    slow_sd_mdb: int
+    """Standard deviation of the slow part in thousandths of a dB, at most 13000."""
+
+
+class SnrPoint(TypedDict):
+    """A mean signal-to-noise ratio at an instant."""
+
+    at_ns: int
+    """The instant."""
+
+    mean_mdb: int
+    """The mean."""
+
+
 Stack: TypeAlias = Literal["backend", "kernel", "userspace"]
 """The protocol stack of a host."""
+
+
+class Stall(TypedDict):
+    """A time at the beginning of a slot in which packets are held."""
+
+    max_ns: int
+    """Longest stall, at least `min_ns`, at most `slot_ns`."""
+
+    min_ns: int
+    """Shortest stall."""
+
+    probability_ppm: int
+    """Probability that a slot begins with a stall, in millionths, at most 1000000."""
+
+
+class Step(TypedDict):
+    """The logarithm of the factor of a slot's rate: normal with mean 0."""
+
+    correlation_ppm: int
+    """Correlation with the slot before, in millionths, at most 1000000."""
+
+    sd_ppm: int
+    """Standard deviation, in millionths, at most 3000000."""
 
 
 SubflowOrder: TypeAlias = Literal["newest_first", "oldest_first"]
@@ -700,21 +1013,45 @@ Timers: TypeAlias = Literal["exact", "wheel"]
 """When timers expire."""
 
 
-class Trace(TypedDict):
-    """Delivery opportunities, repeated without end from the start of the run."""
+class TraceStartAt(TypedDict):
+    """At an instant of the trace."""
 
-    opportunities_ns: list[int]
-    """Instants within a period, ascending, each at most `period_ns`. Several may coincide."""
+    at_ns: int
+    """The instant, less than the period."""
 
-    opportunity_bytes: int
-    """Bytes, overhead included, that one opportunity carries."""
+    kind: Literal["at"]
 
-    period_ns: int
-    """Length of the period."""
+
+class TraceStartDrawn(TypedDict):
+    """At an instant that the seed draws. It is the same for all traces of one recording."""
+
+    below_ns: int
+    """
+    The instant is uniform in [0, `below_ns`). At least 1, and the same for all traces of the
+    recording.
+    """
+
+    kind: Literal["drawn"]
+    recording: str
+    """Name of the recording."""
+
+
+TraceStart: TypeAlias = TraceStartAt | TraceStartDrawn
+"""Where in its trace a run begins."""
 
 
 Transport: TypeAlias = Literal["udp", "tcp", "mptcp"]
 """A transport protocol."""
+
+
+class UplinkRequests(TypedDict):
+    """Requests for uplink grants. While packets wait, buffer reports travel with the data."""
+
+    grant_ns: int
+    """Time from the request until the grant can be used."""
+
+    period_ns: int
+    """Time between two opportunities to send a scheduling request, at least 1 ns."""
 
 
 class UserCode(TypedDict):
@@ -746,33 +1083,80 @@ class Vary(TypedDict):
     """Each flow starts later by a draw from [0, `start_ns`)."""
 
 
-class WifiStation(TypedDict):
-    """A station of a Wi-Fi network."""
+class WifiNeighbours(TypedDict):
+    """Stations of other networks on the same channel, which send frames of one size at random times."""
 
-    link: str
-    """Id of the link between the station and the access point."""
+    load_bps: int
+    """What they send in all, in bit/s of `packet_bytes`."""
 
-    uplink: HopDirection
-    """The direction from the station to the access point."""
+    packet_bytes: int
+    """Length of each IP packet."""
+
+    rate_bps: int
+    """Rate of their frames in bit/s: OFDM, with `b` DSSS."""
+
+    stations: int
+    """Their number."""
 
 
-class AccessWifi(TypedDict):
-    """The air of a Wi-Fi network."""
+class WifiRateAuto(TypedDict):
+    """As Minstrel does, from the success of earlier transmissions."""
 
-    kind: Literal["wifi"]
-    medium: str
-    """Id of the medium."""
+    kind: Literal["auto"]
 
-    stations: list[WifiStation]
-    """The stations, one for each link on the medium, in the order of the links."""
+
+class WifiRateIdeal(TypedDict):
+    """The best rate for the signal of 100 ms before."""
+
+    kind: Literal["ideal"]
+
+
+class WifiRateFixed(TypedDict):
+    """Always the same."""
+
+    kind: Literal["fixed"]
+    mcs: int
+    """
+    The MCS. With `b`, `g` and `a` the index of the rate among those of the standard in
+    ascending order, from 0.
+    """
+
+
+WifiRate: TypeAlias = WifiRateAuto | WifiRateIdeal | WifiRateFixed
+"""How a rate is chosen."""
+
+
+WifiStandard: TypeAlias = Literal["b", "g", "a", "n", "ac", "ax"]
+"""The standards, by the letters that follow 802.11."""
 
 
 class AccessCellular(TypedDict):
     """The radio link of one cellular device."""
 
+    handovers: Handovers | None
+    """Handovers between cells. `None` if only events cause them."""
+
+    harq: Harq
+    """Retransmission below IP."""
+
     kind: Literal["cellular"]
     link: str
     """Id of the link between the device and the network."""
+
+    neighbours: BusyNeighbours
+    """Other devices of the cell, which share its capacity."""
+
+    requests: UplinkRequests
+    """How the device asks for its first grant."""
+
+    rrc: Rrc
+    """States of the radio."""
+
+    signal: Signal
+    """Variation of the rate over time."""
+
+    tti_ns: int
+    """Length of a transmission time interval: 1 ms in LTE, 0.5 ms in NR."""
 
     uplink: HopDirection
     """The direction from the device to the network."""
@@ -781,16 +1165,39 @@ class AccessCellular(TypedDict):
 class AccessLeo(TypedDict):
     """The link of one dish to satellites in low Earth orbit."""
 
+    bent_pipe: BentPipe
+    """The delay over the satellite, one way."""
+
+    fade: Fade
+    """Variation of the rate within slots."""
+
     kind: Literal["leo"]
     link: str
     """Id of the link between the dish and the network."""
 
+    loss: LossInTime
+    """Losses."""
+
+    phase_ns: int | None
+    """
+    The first reassignment, less than `slot_ns`. `None` if the seed draws it, which it does once
+    for all such links of a run.
+    """
+
+    slot_ns: int
+    """Time from one reassignment of satellites to the next, at least 1 ms."""
+
+    stall: Stall
+    """Stalls at the beginning of slots."""
+
+    step: Step
+    """Variation of the rate from slot to slot."""
+
     uplink: HopDirection
     """The direction from the dish to the network."""
 
-
-Access: TypeAlias = AccessWifi | AccessCellular | AccessLeo
-"""An access network."""
+    uplink_frame_ns: int
+    """Time between two frames of the uplink, in which packets wait for the next."""
 
 
 class ActionLinkDown(TypedDict):
@@ -914,40 +1321,6 @@ class Control(TypedDict):
     """Interval between two readings of the counters of switches."""
 
 
-class Direction(TypedDict):
-    """The parameters of one direction of a link."""
-
-    delay_ns: int
-    """Propagation delay."""
-
-    jitter_ns: int
-    """Uniform extra delay in [0, `jitter_ns`)."""
-
-    loss: Loss
-    """The loss model."""
-
-    loss_at: LossPlace
-    """Where packets are lost."""
-
-    overhead_bytes: int
-    """Bytes per packet that the rate counts beyond the IP length, at most 65535."""
-
-    queue: Queue
-    """The queue discipline."""
-
-    rate_bps: int | None
-    """
-    Serialization rate in bit/s, with `overhead_bytes` counted. `None` if infinitely fast or
-    given by `trace`.
-    """
-
-    reorder: bool
-    """Whether jitter may reorder packets."""
-
-    trace: Trace | None
-    """Delivery opportunities that replace the rate."""
-
-
 class ElementStripOptions(TypedDict):
     """Removes options."""
 
@@ -1058,34 +1431,6 @@ class Host(TypedDict):
     """Retransmissions of a SYN with MP_CAPABLE before it is sent without that option."""
 
 
-class Link(TypedDict):
-    """A link between two interfaces."""
-
-    a: str
-    """Interface at one end."""
-
-    b: str
-    """Interface at the other end."""
-
-    backward: Direction
-    """From `b` to `a`."""
-
-    forward: Direction
-    """From `a` to `b`."""
-
-    id: str
-    """Id, unique among links."""
-
-    layer: Layer
-    """The layer of what the link carries on a real network."""
-
-    medium: str | None
-    """
-    Id of the medium that both directions share with other links. `None` gives each direction
-    its own serializer.
-    """
-
-
 class Middlebox(TypedDict):
     """A middlebox between an interface and its link."""
 
@@ -1146,18 +1491,128 @@ class Path(TypedDict):
     """Propagation delay there and back."""
 
 
-class ActionSetLink(TypedDict):
-    """Gives both directions of a link new values."""
+class Snr(TypedDict):
+    """
+    A signal-to-noise ratio over time, in thousandths of a dB: a mean and an autoregressive process
+    of the first order around it.
+    """
 
-    backward: Direction
-    """From `b` to `a`."""
+    correlation_ns: int
+    """Time after which the correlation is 1/e."""
 
-    forward: Direction
-    """From `a` to `b`."""
+    means: list[SnrPoint]
+    """The mean at some instants, in ascending order. In between it changes linearly."""
 
-    kind: Literal["set_link"]
+    sd_mdb: int
+    """Standard deviation."""
+
+
+class Trace(TypedDict):
+    """
+    A recording that repeats without end: delivery opportunities or rates, delays, losses. At least
+    one of the four lists has entries.
+    """
+
+    delays: list[DelayStep]
+    """Delays over time, in addition to the delay of the direction. Empty if there are none."""
+
+    losses: list[LossStep]
+    """Losses over time, in addition to the loss model of the direction. Empty if there are none."""
+
+    opportunities_ns: list[int]
+    """
+    Instants of delivery opportunities within a period, ascending, each at most `period_ns`.
+    Several may coincide. Empty if the capacity is given by `rates` or by the rate of the
+    direction.
+    """
+
+    opportunity_bytes: int
+    """Bytes, overhead included, that one opportunity carries."""
+
+    period_ns: int
+    """Length of the period."""
+
+    rates: list[RateStep]
+    """
+    Rates over time, whose opportunities are spread evenly. Empty if the capacity is given by
+    `opportunities_ns` or by the rate of the direction.
+    """
+
+    start: TraceStart
+    """Instant of the trace at which the run begins."""
+
+
+class WifiStation(TypedDict):
+    """A station of a Wi-Fi network."""
+
+    access_category: AccessCategory
+    """Category of all packets from and to the station."""
+
     link: str
-    """Id of the link."""
+    """Id of the link between the station and the access point."""
+
+    power_save_after_ns: int | None
+    """
+    Time without packets after which the station sleeps and packets for it wait for a beacon.
+    `None` is never.
+    """
+
+    rate: WifiRate
+    """How the rate of transmissions is chosen, in both directions."""
+
+    scan: Scan | None
+    """Absences from the channel in search of other networks."""
+
+    snr: Snr
+    """The signal in both directions."""
+
+    streams: int
+    """Spatial streams."""
+
+    uplink: HopDirection
+    """The direction from the station to the access point."""
+
+
+class AccessWifi(TypedDict):
+    """The air of a Wi-Fi network."""
+
+    aggregation: Aggregation
+    """Limits of one transmission."""
+
+    ap_queue: ApQueue
+    """How the access point queues packets for its stations."""
+
+    edca: list[Edca]
+    """Access parameters of each category, in the order of [`AccessCategory`]."""
+
+    guard_interval_ns: int
+    """Guard interval: 400 or 800 with `n` and `ac`, 800, 1600 or 3200 with `ax`, else 800."""
+
+    kind: Literal["wifi"]
+    medium: str
+    """Id of the medium."""
+
+    neighbours: list[WifiNeighbours]
+    """Stations of other networks on the same channel."""
+
+    retry_limit: int
+    """Tries after which a packet is dropped."""
+
+    rts_bytes: int | None
+    """Bytes of a transmission from which RTS and CTS go before it. `None` sends none."""
+
+    standard: WifiStandard
+    """The standard."""
+
+    stations: list[WifiStation]
+    """The stations, one for each link on the medium, in the order of the links."""
+
+    width_mhz: int
+    """Width of the channel in MHz."""
+
+
+Access: TypeAlias = AccessWifi | AccessCellular | AccessLeo
+"""An access network."""
 
 
 class ActionReroute(TypedDict):
@@ -1183,35 +1638,41 @@ class ActionReroute(TypedDict):
     """The links from the sender to the receiver."""
 
 
-Action: TypeAlias = (
-    ActionInterfaceDown
-    | ActionInterfaceUp
-    | ActionLinkDown
-    | ActionLinkUp
-    | ActionSetLink
-    | ActionAddressAdd
-    | ActionAddressRemove
-    | ActionSetBackup
-    | ActionReroute
-    | ActionExec
-)
-"""One change of the network or of a host."""
+class Direction(TypedDict):
+    """The parameters of one direction of a link."""
 
+    delay_ns: int
+    """Propagation delay."""
 
-class Event(TypedDict):
-    """An action at a given time."""
+    framing: Framing
+    """What the link layer makes of a packet with its overhead."""
 
-    action: Action
-    """What happens."""
+    jitter_ns: int
+    """Uniform extra delay in [0, `jitter_ns`)."""
 
-    at_ns: int
-    """When it happens."""
+    loss: Loss
+    """The loss model."""
 
-    id: str
-    """Id, unique among events."""
+    loss_at: LossPlace
+    """Where packets are lost."""
 
-    parent: str | None
-    """Id of the event in the description from which this one was made."""
+    overhead_bytes: int
+    """Bytes per packet that the rate counts beyond the IP length, at most 65535."""
+
+    queue: Queue
+    """The queue discipline."""
+
+    rate_bps: int | None
+    """
+    Serialization rate in bit/s, with `overhead_bytes` counted. `None` if infinitely fast or
+    given by `trace`.
+    """
+
+    reorder: bool
+    """Whether jitter may reorder packets."""
+
+    trace: Trace | None
+    """Capacity, delay and loss over time."""
 
 
 Flow = TypedDict(
@@ -1235,6 +1696,81 @@ Flow = TypedDict(
         "via": list[str] | None,
     },
 )
+
+
+class Link(TypedDict):
+    """A link between two interfaces."""
+
+    a: str
+    """Interface at one end."""
+
+    b: str
+    """Interface at the other end."""
+
+    backward: Direction
+    """From `b` to `a`."""
+
+    forward: Direction
+    """From `a` to `b`."""
+
+    id: str
+    """Id, unique among links."""
+
+    layer: Layer
+    """The layer of what the link carries on a real network."""
+
+    medium: str | None
+    """
+    Id of the medium that both directions share with other links. `None` gives each direction
+    its own serializer.
+    """
+
+
+class ActionSetLink(TypedDict):
+    """Gives both directions of a link new values."""
+
+    backward: Direction
+    """From `b` to `a`."""
+
+    forward: Direction
+    """From `a` to `b`."""
+
+    kind: Literal["set_link"]
+    link: str
+    """Id of the link."""
+
+
+Action: TypeAlias = (
+    ActionInterfaceDown
+    | ActionInterfaceUp
+    | ActionLinkDown
+    | ActionLinkUp
+    | ActionSetLink
+    | ActionHandover
+    | ActionRoam
+    | ActionAddressAdd
+    | ActionAddressRemove
+    | ActionSetBackup
+    | ActionReroute
+    | ActionExec
+)
+"""One change of the network or of a host."""
+
+
+class Event(TypedDict):
+    """An action at a given time."""
+
+    action: Action
+    """What happens."""
+
+    at_ns: int
+    """When it happens."""
+
+    id: str
+    """Id, unique among events."""
+
+    parent: str | None
+    """Id of the event in the description from which this one was made."""
 
 
 class Experiment(TypedDict):
