@@ -192,7 +192,7 @@ def test_the_command_lists_shows_and_converts(tmp_path: Path) -> None:
     shown = run("show", "leo-down", "--export", "figures", "--format", "svg", "--json").document
     assert shown["licence"] == "MIT OR Apache-2.0"
     assert shown["delay_s"]["p50"] == pytest.approx(0.025)
-    assert Path(shown["pictures"][0]).read_text().startswith("<?xml")
+    assert (tmp_path / shown["pictures"][0]).read_text().startswith("<?xml")
     refused = run("convert", "mine.trace", "mine.csv")
     assert (refused.status, refused.err.count("\n")) == (2, 1)
     assert "has no licence line" in refused.err
@@ -210,7 +210,7 @@ def test_a_link_delivers_what_its_trace_can_carry(tmp_path: Path) -> None:
         "flows: {f: {from: a, to: b, transport: udp, app: {cbr: {rate: 50mbit, size: 1472}}}}\nduration: 120s\n"
     )
     ended = mptcplab("run", "x.yaml", "--json", cwd=tmp_path)
-    goodput_bps = ended.document["runs"][0]["flows"]["f"]["goodput_bps"]
+    goodput_bps = ended.document["runs"][0]["flows"][0]["goodput_bps"]
     capacity_bps = library.load(library.synthetic("lte-driving-down"))[0].mean_rate_bps()
     assert capacity_bps is not None
     assert goodput_bps == pytest.approx(capacity_bps * 1472 / 1500, rel=0.01)

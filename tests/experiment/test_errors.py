@@ -33,7 +33,7 @@ REPLACED = [
         "delay:",
         "delai:",
         "4:62: links.wifi.delai: unknown field 'delai', did you mean 'delay'?; allowed: profile, rate, delay, rtt, "
-        "jitter, reorder, loss, loss_at, queue, bdp_rtt, overhead, trace, medium, mtu, between",
+        "jitter, reorder, loss, loss_at, queue, bdp_rtt, overhead, trace, medium, wifi, mtu, between, cellular, leo",
     ),
     (
         "10mbit",
@@ -229,7 +229,7 @@ REPLACED = [
         "",
         "profile: alenazi\n",
         "8:10: profile: unknown profile 'alenazi', did you mean 'alenazi2019'?; "
-        "allowed: adsl2+, alenazi2019, barreira2014, cable, ethernet_100m, ftth, ghosh, lte, sonkoly2014, vdsl2, wifi_n",
+        "allowed: adsl2+, alenazi2019, barreira2014, cable, ethernet_100m, ftth, geo, ghosh, lte, sonkoly2014, vdsl2, wifi_n",
     ),
     ("", "parameters: {n: [1, 2]}\nreference: {n: 3}\n", "9:16: reference.n: n is never '3'; allowed: 1, 2"),
     ("", "parameters: {n: [1, 2]}\nexclude: [{m: 1}]\n", "9:15: exclude.0.m: unknown parameter 'm'; allowed: n"),

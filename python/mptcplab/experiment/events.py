@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
 from mptcplab.experiment.base import (
     ONE_OR_MORE,
@@ -29,6 +29,7 @@ class Handover(Shorthand):
     gets its address. Of a cellular device: its link carries nothing for a time, and then has the
     capacity of another cell. The host does not notice the latter."""
 
+    model_config = ConfigDict(json_schema_extra={"dependentRequired": {"from": ["to"], "to": ["from"]}})
     shorthand = "link"
 
     link: str | None = Field(None, description="the link of the cellular device", examples=["lte"])

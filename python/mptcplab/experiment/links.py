@@ -134,7 +134,9 @@ class Medium(Model):
     """Rate of the shared serializer. By default each packet is sent at the rate of its link."""
     overhead: Overhead = "frame"
     """What `rate` counts per packet beyond the IP bytes: frame +14, ethernet +38, ip 0, or a number."""
-    wifi: Wifi | None = Field(None, examples=[{"standard": "ac", "width": "80mhz", "snr": "30db"}])
+    wifi: Annotated[Wifi | None, Uses("access wifi")] = Field(
+        None, examples=[{"standard": "ac", "width": "80mhz", "snr": "30db"}]
+    )
     """In place of `rate`: the medium is the air of a Wi-Fi network, and its links are the stations."""
 
     @model_validator(mode="after")
@@ -206,9 +208,9 @@ class Link(LinkSettings):
         description="the two ends: HOST.INTERFACE, or the name of a node, whose ports are named p1, p2 ..",
         examples=[["client.wlan0", "server.eth0"]],
     )
-    cellular: Cellular | None = None
+    cellular: Annotated[Cellular | None, Uses("access cellular")] = None
     """In place of a rate: the radio link of a cellular device, the first end of `between`."""
-    leo: Leo | None = None
+    leo: Annotated[Leo | None, Uses("access leo")] = None
     """In place of a rate: satellites in low Earth orbit. The first end of `between` is the dish."""
 
     @model_validator(mode="after")

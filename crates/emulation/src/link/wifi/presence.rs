@@ -1,11 +1,8 @@
 //! When a client is on the channel: power saving, scanning, roaming.
 
-use experiment::resolved::{Scan, WifiStation};
+use experiment::resolved::{BEACON_INTERVAL_NS, Scan, WifiStation};
 use experiment::rng::Generator;
 use experiment::time::Nanos;
-
-/// Time between two beacons: 100 units of 1024 us.
-const BEACON_INTERVAL: Nanos = 102_400_000;
 
 /// The state of a radio, as metrics report it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +40,7 @@ impl Presence {
         let generator = |purpose| Generator::new(seed, &label(purpose));
         Self {
             power_save_after: station.power_save_after_ns,
-            beacon: generator("beacon").below(BEACON_INTERVAL),
+            beacon: generator("beacon").below(BEACON_INTERVAL_NS),
             last_active: 0,
             asleep_until: 0,
             scan: station
@@ -69,8 +66,8 @@ impl Presence {
             self.asleep_until = self.asleep_until.min(now);
         } else if self.is_asleep(now) && self.asleep_until <= now {
             let since = now.saturating_sub(self.beacon);
-            let beacons = since.div_ceil(BEACON_INTERVAL);
-            self.asleep_until = self.beacon + beacons * BEACON_INTERVAL;
+            let beacons = since.div_ceil(BEACON_INTERVAL_NS);
+            self.asleep_until = self.beacon + beacons * BEACON_INTERVAL_NS;
         }
         self.last_active = self.last_active.max(now).max(self.asleep_until);
     }

@@ -123,6 +123,19 @@ const MOST_SD_PPM: u32 = 3_000_000;
 const MOST_SD_MDB: u32 = 13_000;
 
 impl Cellular {
+    /// Returns the time from idle to connected, with requests and repetitions of a block.
+    pub(super) fn longest_wait_ns(&self) -> Nanos {
+        let Self {
+            rrc,
+            requests,
+            harq,
+            ..
+        } = self;
+        let connecting_ns = rrc.paging_cycle_ns.max(rrc.drx_cycle_ns) + rrc.promotion_ns;
+        let repeating_ns = Nanos::from(harq.tries) * harq.round_trip_ns + harq.rlc_ns;
+        connecting_ns + requests.period_ns + requests.grant_ns + repeating_ns
+    }
+
     /// Checks the ranges that the types do not express.
     ///
     /// # Errors

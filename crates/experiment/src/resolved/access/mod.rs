@@ -8,8 +8,8 @@ mod wifi_ranges;
 pub use cellular::{BusyNeighbours, Cellular, Handovers, Harq, Rrc, Signal, UplinkRequests};
 pub use satellite::{BentPipe, DurationQuantile, Fade, Leo, LossInTime, Stall, Step};
 pub use wifi::{
-    AccessCategory, Aggregation, ApFifo, ApFq, ApQueue, Edca, Scan, Snr, SnrPoint, Wifi,
-    WifiNeighbours, WifiRate, WifiStandard, WifiStation,
+    AccessCategory, Aggregation, ApFifo, ApFq, ApQueue, BEACON_INTERVAL_NS, Edca, Scan, Snr,
+    SnrPoint, Wifi, WifiNeighbours, WifiRate, WifiStandard, WifiStation,
 };
 pub use wifi_ranges::InvalidWifi;
 
@@ -17,6 +17,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Direction, InvalidDirection};
+use crate::time::Nanos;
 
 /// An access network.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
@@ -49,6 +50,16 @@ impl Access {
             Self::Wifi(_) => Ok(()),
             Self::Cellular(_) => cellular::validate_has_rate(direction),
             Self::Leo(_) => satellite::validate_rate_only(direction),
+        }
+    }
+
+    /// Returns the time in which a packet that is alone passes the access network in one direction
+    /// with near certainty, beyond the delay and the rate of the direction.
+    pub fn longest_wait_ns(&self) -> Nanos {
+        match self {
+            Self::Wifi(wifi) => wifi.longest_wait_ns(),
+            Self::Cellular(cellular) => cellular.longest_wait_ns(),
+            Self::Leo(leo) => leo.longest_wait_ns(),
         }
     }
 

@@ -108,6 +108,11 @@ const MILLISECOND: Nanos = 1_000_000;
 const MOST_PPM: u32 = 1_000_000;
 
 impl Leo {
+    /// Returns the longest bent pipe, with a stall.
+    pub(super) fn longest_wait_ns(&self) -> Nanos {
+        self.bent_pipe.max_ns + self.uplink_frame_ns + self.stall.max_ns
+    }
+
     /// Checks the ranges that the types do not express.
     ///
     /// # Errors

@@ -219,6 +219,26 @@ pub struct WifiNeighbours {
     pub packet_bytes: u32,
 }
 
+/// Time between two beacons of an access point: 100 units of 1.024 ms (IEEE 802.11).
+pub const BEACON_INTERVAL_NS: Nanos = 102_400_000;
+
+/// Within this time a frame almost certainly wins the contention among some stations.
+const CONTENTION_NS: Nanos = 50_000_000;
+
+impl Wifi {
+    /// Returns the time of contention, with the longest absence of a station.
+    pub(super) fn longest_wait_ns(&self) -> Nanos {
+        let absence_ns = |station: &WifiStation| {
+            let asleep_ns = station
+                .power_save_after_ns
+                .map_or(0, |_| BEACON_INTERVAL_NS);
+            asleep_ns + station.scan.map_or(0, |scan| scan.longest_ns)
+        };
+        let absences_ns = self.stations.iter().map(absence_ns);
+        CONTENTION_NS + absences_ns.max().unwrap_or(0)
+    }
+}
+
 impl WifiStandard {
     /// Returns the letters of the standard.
     pub fn name(self) -> &'static str {

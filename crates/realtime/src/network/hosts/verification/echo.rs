@@ -275,6 +275,10 @@ impl Way {
             for direction in HopDirection::BOTH {
                 way.add(experiment, link, direction);
             }
+            let mut access = experiment.access.iter();
+            if let Some(access) = access.find(|access| access.carries(&link.id)) {
+                way.longest_ns += 2 * access.longest_wait_ns();
+            }
         }
         let ports = hosts.layout.ports.iter().enumerate();
         let is_controlled = |port: usize| hosts.layout.kind_at(port) == PlaceKind::Openflow;
