@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mptcplab.errors import SpecError, Where
 from mptcplab.experiment import Resolved
-from mptcplab.resolved_versions import SCHEMA, VERSION_1, upgraded
+from mptcplab.resolved_versions import VERSIONS, upgraded
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,10 +42,9 @@ class Recorded:
         except (ValueError, RecursionError) as error:
             raise SpecError(f"is not JSON: {error}", where, allowed="an experiment.json, or a .yaml file") from error
         schema = data.get("schema") if isinstance(data, dict) else None
-        if schema not in (SCHEMA, VERSION_1):
-            allowed = (
-                f"{SCHEMA!r} or {VERSION_1!r}, as the experiment.json of a bundle has; descriptions are .yaml files"
-            )
+        if schema not in VERSIONS:
+            versions = ", ".join(repr(version) for version in VERSIONS)
+            allowed = f"{versions}, as the experiment.json of a bundle has; descriptions are .yaml files"
             raise SpecError(f"found the schema {schema!r}", where, allowed=allowed)
         try:
             data = upgraded(data)

@@ -20,6 +20,8 @@ Json = dict[str, Any]
 SCHEMA = _core.SCHEMA
 VERSION_1 = "mptcplab/experiment/1"
 VERSION_2 = "mptcplab/experiment/2"
+#: The versions that `upgraded` reads, the current one first.
+VERSIONS = (SCHEMA, VERSION_2, VERSION_1)
 
 #: The values of behaviours that version 1 did not have, which followed from the name.
 _IMPLIED: dict[str, Json] = {

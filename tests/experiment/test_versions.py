@@ -75,6 +75,14 @@ def test_a_file_of_version_1_can_be_run_again(today: dict[str, Any]) -> None:
     assert Recorded.read(PLACE / "experiment.json").resolve().data["hosts"] == today["hosts"]
 
 
+def test_a_file_of_version_2_can_be_run_again(today: dict[str, Any], tmp_path: Path) -> None:
+    today["hosts"][0]["behaviour"][0]["offered_window"] = "share_of_payload"
+    of_version_2 = in_earliest_version(today)
+    assert of_version_2["schema"] == VERSION_2
+    (tmp_path / "experiment.json").write_text(json.dumps(of_version_2))
+    assert Recorded.read(tmp_path / "experiment.json").resolve().data["hosts"] == today["hosts"]
+
+
 def test_a_damaged_file_of_version_1_is_refused(old: dict[str, Any], tmp_path: Path) -> None:
     del old["hosts"]
     (tmp_path / "experiment.json").write_text(json.dumps(old))
