@@ -31,8 +31,9 @@ const PORT: u16 = 7;
 const SLACK_NS: Nanos = 10_000_000;
 
 /// How long a switch under control may hold a packet for each port of all switches, because Open
-/// vSwitch looks at all of them in turn.
-const SLACK_PER_PORT_NS: Nanos = 10_000;
+/// vSwitch looks at all of them in turn, and echoes of other paths pass at the same time. Up to
+/// 15 us were seen on two cores.
+const SLACK_PER_PORT_NS: Nanos = 25_000;
 
 /// Echoes that are waited for at once. With more, this program's own work would show in the times.
 const AT_ONCE: usize = 64;
