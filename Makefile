@@ -69,8 +69,8 @@ check: build $(VENV)/.tools  ## format, lints and the fast tests
 	$(BIN)/pytest -n logical -m 'not slow and not kernel and not soak and not newcomer'
 
 test: check docs vectors kernel-test  ## everything but the soak: what CI runs
-	PROPTEST_CASES=10000 cargo test --quiet --workspace $(FEATURES) --test connection random_worlds
-	PROPTEST_CASES=10000 cargo test --quiet --workspace $(FEATURES) --test sim random_faults
+	PROPTEST_CASES=3000 cargo test --quiet --workspace $(FEATURES) --test connection random_worlds
+	PROPTEST_CASES=3000 cargo test --quiet --workspace $(FEATURES) --test sim random_faults
 	cargo run --quiet --example metered
 	cargo run --quiet --manifest-path fuzz/Cargo.toml --target-dir target -- --seconds 6
 	$(BIN)/python fuzz/descriptions.py --seconds 2
