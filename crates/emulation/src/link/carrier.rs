@@ -83,9 +83,6 @@ pub(super) trait Carrier<P: Packet>: Send {
     /// Does at `now` what an event makes of a station. Carriers ignore disturbances of other media.
     fn disturb(&mut self, _now: Nanos, _station: StationId, _disturbance: Disturbance) {}
 
-    /// Returns to time 0.
-    fn reset(&mut self);
-
     /// Returns a replacement if the link is simple enough and empty.
     fn as_fixed_rate(&mut self, _now: Nanos) -> Option<FixedRateFifo<P>> {
         None

@@ -7,7 +7,7 @@ use super::carrier::{Carrier, Disturbance};
 use super::cellular::Cellular;
 use super::fixed_rate::FixedRateFifo;
 use super::satellite::Leo;
-use super::station::StationGenerators;
+use super::station::{MediumParameters, StationGenerators};
 use super::turns::Turns;
 use super::wifi::WifiAir;
 use super::{AccessCounters, Counters, DropReason, Packet};
@@ -66,23 +66,28 @@ impl<P> Output<P> {
     }
 }
 
-/// One serializer, which its stations share packet by packet in round robin.
+/// A carrier of packets, which its stations share: a serializer, packet by packet in round robin, or
+/// an access network.
 ///
-/// A direction of a point-to-point link is a channel with one station. A medium has a station for
-/// each direction of each of its links. Time is virtual and lazy: each call first brings the
+/// A direction of a point-to-point link is a channel with one station. A medium or an access network
+/// has a station for each direction of each of its links. Time is virtual and lazy: each call first brings the
 /// channel to its `now`, which must not decrease between calls. A packet starts at the exact
-/// instant at which the serializer becomes free, no matter when the channel is called.
+/// instant at which the carrier becomes free, no matter when the channel is called.
 pub struct Channel<P> {
     /// Carries the packets while the link is simple enough. It takes over only when the channel is
     /// empty. Before anything about the link changes, it hands all packets back to `carrier`.
     fixed_rate: Option<FixedRateFifo<P>>,
     carrier: Box<dyn Carrier<P>>,
+    /// Returns the carrier at time 0, without stations.
+    new_carrier: Box<dyn Fn() -> Box<dyn Carrier<P>> + Send>,
+    /// The initial values of each station.
+    initial: Vec<(Direction, StationGenerators)>,
 }
 
 impl<P: Packet> Channel<P> {
     /// Returns a channel whose stations each have their own rate and overhead.
     pub fn point_to_point() -> Self {
-        Self::of(Turns::new(None))
+        Self::of(|| Box::new(Turns::new(None)))
     }
 
     /// Returns a medium. `overhead_bytes` replaces the overhead of its stations. `rate_bps`, if
@@ -91,23 +96,27 @@ impl<P: Packet> Channel<P> {
     /// # Errors
     /// Fails if the rate is 0 or the overhead exceeds 65535 bytes.
     pub fn medium(rate_bps: Option<u64>, overhead_bytes: u32) -> Result<Self, InvalidDirection> {
-        Ok(Self::of(Turns::medium(rate_bps, overhead_bytes)?))
+        let medium = MediumParameters::new(rate_bps, overhead_bytes)?;
+        Ok(Self::of(move || Box::new(Turns::new(Some(medium)))))
     }
 
     /// Returns the channel of an access network for the run with `seed`. Its stations are added link
     /// by link, forward and backward, in the order of the experiment.
     pub fn of_access(access: &Access, seed: u64) -> Self {
-        match access {
-            Access::Wifi(wifi) => Self::of(WifiAir::new(wifi, seed)),
-            Access::Cellular(cellular) => Self::of(Cellular::new(cellular, seed)),
-            Access::Leo(leo) => Self::of(Leo::new(leo, seed)),
-        }
+        let access = access.clone();
+        Self::of(move || match &access {
+            Access::Wifi(wifi) => Box::new(WifiAir::new(wifi, seed)),
+            Access::Cellular(cellular) => Box::new(Cellular::new(cellular, seed)),
+            Access::Leo(leo) => Box::new(Leo::new(leo, seed)),
+        })
     }
 
-    fn of(carrier: impl Carrier<P> + 'static) -> Self {
+    fn of(new_carrier: impl Fn() -> Box<dyn Carrier<P>> + Send + 'static) -> Self {
         Self {
             fixed_rate: None,
-            carrier: Box::new(carrier),
+            carrier: new_carrier(),
+            new_carrier: Box::new(new_carrier),
+            initial: Vec::new(),
         }
     }
 
@@ -121,7 +130,9 @@ impl<P: Packet> Channel<P> {
         generators: StationGenerators,
     ) -> Result<StationId, InvalidDirection> {
         self.go_stepwise();
-        self.carrier.add_station(direction, generators)
+        let station = self.carrier.add_station(direction, generators.clone())?;
+        self.initial.push((direction.clone(), generators));
+        Ok(station)
     }
 
     /// Offers a packet to the queue of a station.
@@ -261,7 +272,11 @@ impl<P: Packet> Channel<P> {
     /// 0, generators at their start.
     pub fn reset(&mut self) {
         self.fixed_rate = None;
-        self.carrier.reset();
+        self.carrier = (self.new_carrier)();
+        for (direction, generators) in &self.initial {
+            let added = self.carrier.add_station(direction, generators.clone());
+            added.expect("it was valid when it was added");
+        }
     }
 
     /// Brings counters and gauges to `now`. Call it before reading them, because time does not pass

@@ -1,6 +1,6 @@
 //! A station: one direction of one link, with everything that it does not share.
 
-use experiment::resolved::{self, Direction, LossPlace};
+use experiment::resolved::{self, Direction, InvalidDirection, LossPlace};
 use experiment::rng::Generator;
 use experiment::time::Nanos;
 
@@ -68,6 +68,24 @@ pub(super) struct Started<P> {
 pub(super) struct MediumParameters {
     pub(super) rate_bps: Option<u64>,
     pub(super) overhead_bytes: u32,
+}
+
+impl MediumParameters {
+    /// Returns the values of a medium.
+    ///
+    /// # Errors
+    /// Fails if the rate is 0 or the overhead exceeds 65535 bytes.
+    pub(super) fn new(
+        rate_bps: Option<u64>,
+        overhead_bytes: u32,
+    ) -> Result<Self, InvalidDirection> {
+        resolved::validate_rate(rate_bps)?;
+        resolved::validate_overhead(overhead_bytes)?;
+        Ok(Self {
+            rate_bps,
+            overhead_bytes,
+        })
+    }
 }
 
 impl<P: Packet> Station<P> {

@@ -14,8 +14,6 @@ use super::{Counters, DropReason, Enqueued, Output, Packet, StationId};
 pub(super) struct Stations<P> {
     medium: Option<MediumParameters>,
     list: Vec<Station<P>>,
-    /// The initial values of each station, for `reset`.
-    initial: Vec<(Direction, StationGenerators)>,
     dropped: VecDeque<Output<P>>,
     /// Buffer for packets that stations drop. Empty between calls.
     discarded: Discarded<P>,
@@ -26,7 +24,6 @@ impl<P: Packet> Stations<P> {
         Self {
             medium,
             list: Vec::new(),
-            initial: Vec::new(),
             dropped: VecDeque::new(),
             discarded: Vec::new(),
         }
@@ -39,26 +36,8 @@ impl<P: Packet> Stations<P> {
     ) -> Result<StationId, InvalidDirection> {
         direction.validate()?;
         self.list
-            .push(Station::new(direction, self.medium, generators.clone()));
-        self.initial.push((direction.clone(), generators));
+            .push(Station::new(direction, self.medium, generators));
         Ok(StationId(self.list.len() as u32 - 1))
-    }
-
-    /// Returns all stations to time 0.
-    pub(super) fn reset(&mut self) {
-        let initial = std::mem::take(&mut self.initial);
-        *self = Self::new(self.medium);
-        for (direction, generators) in initial {
-            self.list
-                .push(Station::new(&direction, self.medium, generators.clone()));
-            self.initial.push((direction, generators));
-        }
-    }
-
-    /// Returns the directions with which the stations were added.
-    pub(super) fn initial_directions(&self) -> Vec<Direction> {
-        let initial = self.initial.iter();
-        initial.map(|(direction, _)| direction.clone()).collect()
     }
 
     pub(super) fn as_slice(&self) -> &[Station<P>] {

@@ -1,6 +1,6 @@
 //! One serializer that its stations share packet by packet, simulated stepwise.
 
-use experiment::resolved::{self, Direction, InvalidDirection};
+use experiment::resolved::{Direction, InvalidDirection};
 use experiment::time::Nanos;
 
 use super::carrier::Carrier;
@@ -27,18 +27,6 @@ struct InService<P> {
 }
 
 impl<P: Packet> Turns<P> {
-    pub(super) fn medium(
-        rate_bps: Option<u64>,
-        overhead_bytes: u32,
-    ) -> Result<Self, InvalidDirection> {
-        resolved::validate_rate(rate_bps)?;
-        resolved::validate_overhead(overhead_bytes)?;
-        Ok(Self::new(Some(MediumParameters {
-            rate_bps,
-            overhead_bytes,
-        })))
-    }
-
     pub(super) fn new(medium: Option<MediumParameters>) -> Self {
         Self {
             stations: Stations::new(medium),
@@ -177,13 +165,6 @@ impl<P: Packet> Carrier<P> for Turns<P> {
                     .report_drop(station, packet, now, DropReason::LinkDown);
             }
         }
-    }
-
-    fn reset(&mut self) {
-        self.stations.reset();
-        self.in_service = None;
-        self.free = 0;
-        self.turn = 0;
     }
 
     fn as_fixed_rate(&mut self, now: Nanos) -> Option<FixedRateFifo<P>> {

@@ -59,7 +59,7 @@ impl<P: Packet> Cellular<P> {
     }
 
     fn add_lane(&mut self, station: StationId, direction: &Direction) {
-        let side = HopDirection::BOTH[station.index() % 2];
+        let side = HopDirection::BOTH[station.index()];
         let (parameters, seed) = (&self.parameters, self.seed);
         let (link, name) = (&parameters.link, side.name());
         let generator = |purpose: &str| Generator::new(seed, &format!("{purpose}/{link}/{name}"));
@@ -211,16 +211,5 @@ impl<P: Packet> Carrier<P> for Cellular<P> {
                 forward_queue,
             });
         }
-    }
-
-    fn reset(&mut self) {
-        let mut initial = Self::new(&self.parameters, self.seed);
-        std::mem::swap(&mut initial.stations, &mut self.stations);
-        initial.stations.reset();
-        let directions = initial.stations.initial_directions();
-        for (index, direction) in directions.into_iter().enumerate() {
-            initial.add_lane(StationId(index as u32), &direction);
-        }
-        *self = initial;
     }
 }

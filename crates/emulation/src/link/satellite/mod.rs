@@ -98,12 +98,6 @@ impl<P: Packet> Leo<P> {
         }
     }
 
-    fn add_lane(&mut self, station: StationId, direction: &Direction) {
-        let side = HopDirection::BOTH[station.index() % 2];
-        let lane = Lane::new(&self.parameters, direction, side, self.seed);
-        self.lanes.push(lane);
-    }
-
     /// Returns when the next packet of a lane starts, unless a stall holds it.
     fn next_start_of(&self, lane: usize) -> Option<Nanos> {
         self.stations.as_slice()[lane].next_start(self.lanes[lane].free)
@@ -154,7 +148,9 @@ impl<P: Packet> Carrier<P> for Leo<P> {
         generators: StationGenerators,
     ) -> Result<StationId, InvalidDirection> {
         let station = self.stations.add(direction, generators)?;
-        self.add_lane(station, direction);
+        let side = HopDirection::BOTH[station.index()];
+        let lane = Lane::new(&self.parameters, direction, side, self.seed);
+        self.lanes.push(lane);
         Ok(station)
     }
 
@@ -213,16 +209,5 @@ impl<P: Packet> Carrier<P> for Leo<P> {
     fn abort(&mut self, now: Nanos, station: StationId) {
         let lane = &mut self.lanes[station.index()];
         lane.free = lane.free.min(now);
-    }
-
-    fn reset(&mut self) {
-        let mut initial = Self::new(&self.parameters, self.seed);
-        std::mem::swap(&mut initial.stations, &mut self.stations);
-        initial.stations.reset();
-        let directions = initial.stations.initial_directions();
-        for (index, direction) in directions.into_iter().enumerate() {
-            initial.add_lane(StationId(index as u32), &direction);
-        }
-        *self = initial;
     }
 }

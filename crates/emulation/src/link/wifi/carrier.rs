@@ -156,10 +156,4 @@ impl<P: Packet> Carrier<P> for WifiAir<P> {
         }
         self.plan();
     }
-
-    fn reset(&mut self) {
-        let mut stations = std::mem::replace(&mut self.stations, Stations::new(None));
-        stations.reset();
-        *self = Self::with(self.wifi.clone(), self.seed, stations);
-    }
 }

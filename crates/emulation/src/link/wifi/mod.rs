@@ -43,7 +43,6 @@ enum Sender {
 /// The carrier of a Wi-Fi network.
 pub(super) struct WifiAir<P> {
     wifi: Wifi,
-    seed: u64,
     stations: Stations<P>,
     phy: Phy,
     errors: ErrorTable,
@@ -80,17 +79,12 @@ struct OnAir<P> {
 impl<P: Packet> WifiAir<P> {
     /// Returns the carrier for the run with `seed`.
     pub(super) fn new(wifi: &Wifi, seed: u64) -> Self {
-        Self::with(wifi.clone(), seed, Stations::new(None))
-    }
-
-    fn with(wifi: Wifi, seed: u64, stations: Stations<P>) -> Self {
         let phy = Phy::new(wifi.standard);
         let label = |purpose: &str| format!("{purpose}/{}", wifi.medium);
         let contention = Contention::new(&phy, Generator::new(seed, &label("contention")));
         let categories = wifi.stations.iter().map(|station| station.access_category);
         let mut air = Self {
-            seed,
-            stations,
+            stations: Stations::new(None),
             phy,
             errors: ErrorTable::new(),
             contention,
@@ -106,14 +100,14 @@ impl<P: Packet> WifiAir<P> {
             clock: 0,
             winners: Vec::new(),
             pending: Vec::new(),
-            wifi,
+            wifi: wifi.clone(),
         };
-        air.add_clients();
-        air.add_neighbours();
+        air.add_clients(seed);
+        air.add_neighbours(seed);
         air
     }
 
-    fn add_clients(&mut self) {
+    fn add_clients(&mut self, seed: u64) {
         for (index, station) in self.wifi.stations.clone().iter().enumerate() {
             let category = station.access_category as usize;
             let edca = self.wifi.edca[category];
@@ -125,11 +119,11 @@ impl<P: Packet> WifiAir<P> {
             }
             let rates = self.rates_of(station);
             let (count, of_ap) = (rates.len(), self.ap_contenders[category]);
-            self.clients.push(Client::new(station, self.seed, rates));
+            self.clients.push(Client::new(station, seed, rates));
             for side in HopDirection::BOTH {
                 let is_uplink = side == station.uplink;
                 let sender = of_ap.filter(|_| !is_uplink).unwrap_or(contender);
-                let lane = Lane::new(&self.wifi, index, sender, is_uplink, self.seed, count);
+                let lane = Lane::new(&self.wifi, index, sender, is_uplink, seed, count);
                 self.lanes.push(lane);
             }
         }
@@ -140,10 +134,10 @@ impl<P: Packet> WifiAir<P> {
         self.phy.rates(width, guard, station.streams)
     }
 
-    fn add_neighbours(&mut self) {
+    fn add_neighbours(&mut self, seed: u64) {
         for (index, group) in self.wifi.neighbours.iter().enumerate() {
             let label = format!("neighbours/{}/{index}", self.wifi.medium);
-            let generator = |one| Generator::new(self.seed, &format!("{label}/{one}"));
+            let generator = |one| Generator::new(seed, &format!("{label}/{one}"));
             for one in Neighbour::group(group, &self.phy, generator) {
                 let contender = self.contention.add(&self.wifi.edca[0]);
                 self.contention.set_ready(contender, one.next());
