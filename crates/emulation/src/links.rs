@@ -4,7 +4,9 @@
 
 use std::collections::HashMap;
 
-use experiment::resolved::{self, Access, Direction, Experiment, HopDirection, InvalidDirection};
+use experiment::resolved::{
+    self, Access, Action, Direction, Experiment, HopDirection, InvalidDirection,
+};
 use experiment::rng::Generator;
 use experiment::samples::metrics;
 use experiment::time::{Nanos, seconds};
@@ -360,9 +362,11 @@ impl<P: Packet> Links<P> {
     }
 
     /// Does at `now` what an event makes of a link of an access network.
-    pub fn disturb(&mut self, now: Nanos, link: usize, disturbance: Disturbance) {
+    pub fn disturb(&mut self, now: Nanos, link: usize, action: &Action) {
         let lane = &self.lanes[2 * link];
-        self.channels[lane.channel as usize].disturb(now, lane.station, disturbance);
+        if let Some(disturbance) = Disturbance::of(action) {
+            self.channels[lane.channel as usize].disturb(now, lane.station, disturbance);
+        }
     }
 
     /// Brings counters and gauges to `now`. No packet leaves.

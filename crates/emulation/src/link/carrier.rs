@@ -1,6 +1,6 @@
 //! What carries the packets of a channel: the part that decides which packet goes when.
 
-use experiment::resolved::{Direction, InvalidDirection};
+use experiment::resolved::{Action, Direction, InvalidDirection};
 use experiment::time::Nanos;
 
 use super::fixed_rate::FixedRateFifo;
@@ -22,6 +22,21 @@ pub enum Disturbance {
         /// How long the station sends and receives nothing.
         gap: Nanos,
     },
+}
+
+impl Disturbance {
+    /// Returns what an action makes of its link, if it is one for access networks.
+    pub fn of(action: &Action) -> Option<Self> {
+        match *action {
+            Action::Handover {
+                gap_ns: gap,
+                forward_queue,
+                ..
+            } => Some(Self::Handover { gap, forward_queue }),
+            Action::Roam { gap_ns: gap, .. } => Some(Self::Roam { gap }),
+            _ => None,
+        }
+    }
 }
 
 /// Serves the stations of a channel in virtual time.

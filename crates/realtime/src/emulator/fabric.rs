@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use emulation::first_hop::HostQueues;
-use emulation::link::{Disturbance, Enqueued};
+use emulation::link::Enqueued;
 use emulation::links::{Arrival, LinkState, Links};
 use emulation::middlebox::{Chain, Heading, MiddleboxSummary, summaries};
 use experiment::addressing::Lookup;
@@ -537,16 +537,10 @@ impl Fabric {
                 forward,
                 backward,
             } => self.set_link(now, link, forward, backward)?,
-            Action::Handover {
-                link,
-                gap_ns: gap,
-                forward_queue,
-            } => {
-                let (gap, forward_queue) = (*gap, *forward_queue);
-                self.disturb(now, link, Disturbance::Handover { gap, forward_queue });
-            }
-            Action::Roam { link, gap_ns } => {
-                self.disturb(now, link, Disturbance::Roam { gap: *gap_ns });
+            Action::Handover { link, .. } | Action::Roam { link, .. } => {
+                let link = self.link(link);
+                self.links.disturb(now, link, action);
+                self.look_again_at_link(link);
             }
             Action::InterfaceDown { interface } => self.set_interface_up(interface, false),
             Action::InterfaceUp { interface } => self.set_interface_up(interface, true),
@@ -578,12 +572,6 @@ impl Fabric {
         reconfigured?;
         self.look_again_at_link(link);
         self.choose_super_packets(link, forward, backward)
-    }
-
-    fn disturb(&mut self, now: Nanos, link: &str, disturbance: Disturbance) {
-        let link = self.link(link);
-        self.links.disturb(now, link, disturbance);
-        self.look_again_at_link(link);
     }
 
     fn set_interface_up(&mut self, id: &str, up: bool) {

@@ -1,6 +1,5 @@
 //! The effects of events on the network.
 
-use emulation::link::Disturbance;
 use experiment::resolved::{Action, Hop, InvalidDirection, LinkDownBy};
 use experiment::time::Nanos;
 
@@ -38,17 +37,10 @@ impl Network {
                 self.links.reconfigure(now, link, forward, backward)?;
                 self.schedule_link(now, link, deadlines);
             }
-            Action::Handover {
-                link,
-                gap_ns: gap,
-                forward_queue,
-            } => {
-                let (gap, forward_queue) = (*gap, *forward_queue);
-                let handover = Disturbance::Handover { gap, forward_queue };
-                self.disturb(now, link, handover, deadlines);
-            }
-            Action::Roam { link, gap_ns } => {
-                self.disturb(now, link, Disturbance::Roam { gap: *gap_ns }, deadlines);
+            Action::Handover { link, .. } | Action::Roam { link, .. } => {
+                let link = self.link_of[link];
+                self.links.disturb(now, link, action);
+                self.schedule_link(now, link, deadlines);
             }
             Action::Reroute {
                 flow,
@@ -62,18 +54,6 @@ impl Network {
             Action::Exec { .. } => unreachable!("refused by check"),
         }
         Ok(())
-    }
-
-    fn disturb(
-        &mut self,
-        now: Nanos,
-        link: &str,
-        disturbance: Disturbance,
-        deadlines: &mut Deadlines,
-    ) {
-        let link = self.link_of[link];
-        self.links.disturb(now, link, disturbance);
-        self.schedule_link(now, link, deadlines);
     }
 
     fn interface(&mut self, id: &str) -> &mut Interface {
