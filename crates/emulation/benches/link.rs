@@ -6,14 +6,16 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use emulation::link::{Channel, Packet, StationGenerators, StationId};
 use experiment::resolved::{
-    Access, BentPipe, BusyNeighbours, Cellular, Codel, Direction, DropTail, DurationQuantile, Fade,
-    FqCodel, Framing, Harq, HopDirection, Leo, Loss, LossInTime, LossPlace, Pie, Queue, Red, Rrc,
-    Signal, Stall, Step, UplinkRequests,
+    Access, Cellular, Codel, Direction, DropTail, FqCodel, Framing, Loss, LossPlace, Pie, Queue,
+    Red, Signal,
 };
 
+#[allow(dead_code, reason = "shared with the tests of access networks")]
+#[path = "../tests/access/networks.rs"]
+mod networks;
+
 const RATE_BPS: u64 = 1_000_000_000;
-const MILLISECOND: u64 = 1_000_000;
-const SECOND: u64 = 1000 * MILLISECOND;
+const SECOND: u64 = 1_000_000_000;
 const STANDING_QUEUE: u64 = 50;
 const PACKETS: u64 = 1000;
 
@@ -111,79 +113,15 @@ impl BusyLink {
 }
 
 /// LTE to a device that walks.
-fn cellular() -> Access {
-    Access::Cellular(Cellular {
-        link: "lte".to_owned(),
-        uplink: HopDirection::Forward,
-        tti_ns: MILLISECOND,
-        harq: Harq {
-            first_error_ppm: 100_000,
-            repeat_error_ppm: 20_000,
-            round_trip_ns: 8 * MILLISECOND,
-            tries: 4,
-            rlc_ns: 50 * MILLISECOND,
-        },
-        requests: UplinkRequests {
-            period_ns: 10 * MILLISECOND,
-            grant_ns: 8 * MILLISECOND,
-        },
-        rrc: Rrc {
-            drx_after_ns: 100 * MILLISECOND,
-            drx_cycle_ns: 320 * MILLISECOND,
-            inactivity_ns: 10 * SECOND,
-            paging_cycle_ns: 1280 * MILLISECOND,
-            promotion_ns: 260 * MILLISECOND,
-        },
-        signal: Signal {
-            median_mdb: 5000,
-            fast_sd_mdb: 3000,
-            fast_ns: 100 * MILLISECOND,
-            slow_sd_mdb: 5000,
-            slow_ns: 10 * SECOND,
-        },
-        neighbours: BusyNeighbours {
-            mean_ppm: 0,
-            busy_ns: SECOND,
-        },
-        handovers: None,
-    })
-}
-
-fn leo() -> Access {
-    let durations = [(0, 10_000), (950_000, 1_500_000), (1_000_000, SECOND)];
-    let quantile = |(below_ppm, duration_ns)| DurationQuantile {
-        below_ppm,
-        duration_ns,
+fn walking() -> Access {
+    let signal = Signal {
+        fast_sd_mdb: 3000,
+        slow_sd_mdb: 5000,
+        ..networks::steady()
     };
-    Access::Leo(Leo {
-        link: "dish".to_owned(),
-        uplink: HopDirection::Forward,
-        slot_ns: 15 * SECOND,
-        phase_ns: None,
-        bent_pipe: BentPipe {
-            mean_ns: 20 * MILLISECOND,
-            sd_ns: 3 * MILLISECOND,
-            min_ns: 10 * MILLISECOND,
-            max_ns: 35 * MILLISECOND,
-        },
-        step: Step {
-            sd_ppm: 270_000,
-            correlation_ppm: 500_000,
-        },
-        fade: Fade {
-            sd_ppm: 145_000,
-            correlation_ns: SECOND,
-        },
-        uplink_frame_ns: 4 * MILLISECOND,
-        stall: Stall {
-            probability_ppm: 500_000,
-            min_ns: 20 * MILLISECOND,
-            max_ns: 150 * MILLISECOND,
-        },
-        loss: LossInTime {
-            interval_ns: 560 * MILLISECOND,
-            durations: durations.map(quantile).to_vec(),
-        },
+    Access::Cellular(Cellular {
+        signal,
+        ..networks::lte()
     })
 }
 
@@ -240,8 +178,8 @@ fn per_packet(criterion: &mut Criterion) {
     }
     // At the rates that these have, because a slow link sends few packets in a TTI.
     for (name, access, rate_bps) in [
-        ("cellular", cellular(), 40_000_000),
-        ("leo", leo(), 178_000_000),
+        ("cellular", walking(), 40_000_000),
+        ("leo", Access::Leo(networks::leo("dish")), 178_000_000),
     ] {
         let mut direction = direction(drop_tail, Loss::None {});
         direction.rate_bps = Some(rate_bps);

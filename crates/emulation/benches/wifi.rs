@@ -5,9 +5,12 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use emulation::link::{Channel, Output, Packet, StationGenerators, StationId};
 use experiment::resolved::{
-    Access, AccessCategory, Aggregation, ApFq, ApQueue, Direction, DropTail, Edca, Framing,
-    HopDirection, Loss, LossPlace, Queue, Snr, SnrPoint, Wifi, WifiRate, WifiStandard, WifiStation,
+    Access, Direction, DropTail, Framing, Loss, LossPlace, Queue, Wifi, WifiRate, WifiStandard,
 };
+
+#[allow(dead_code, reason = "shared with the tests of access networks")]
+#[path = "../tests/access/networks.rs"]
+mod networks;
 
 const CONTENDERS: usize = 5;
 const STANDING_QUEUE: usize = 100;
@@ -43,54 +46,19 @@ fn direction(rate_bps: Option<u64>) -> Direction {
     }
 }
 
-fn station(index: usize) -> WifiStation {
-    WifiStation {
-        link: format!("station{index}"),
-        uplink: HopDirection::Forward,
-        access_category: AccessCategory::BestEffort,
-        streams: 2,
-        rate: WifiRate::Auto {},
-        snr: Snr {
-            means: vec![SnrPoint {
-                at_ns: 0,
-                mean_mdb: 30_000,
-            }],
-            sd_mdb: 2000,
-            correlation_ns: 200_000_000,
-        },
-        power_save_after_ns: None,
-        scan: None,
-    }
-}
-
+/// 802.11ac at 80 MHz, as Linux sends.
 fn wifi() -> Wifi {
-    Wifi {
-        medium: "air".to_owned(),
-        standard: WifiStandard::Ac,
-        width_mhz: 80,
-        guard_interval_ns: 400,
-        aggregation: Aggregation {
-            max_mpdus: 64,
-            max_bytes: 1_048_575,
-            max_ppdu_ns: 4_000_000,
-        },
-        rts_bytes: None,
-        retry_limit: 10,
-        edca: [Edca {
-            aifsn: 3,
-            cw_min: 15,
-            cw_max: 1023,
-            txop_limit_ns: 0,
-        }; 4],
-        ap_queue: ApQueue::Fq(ApFq {
-            quantum_ns: 300_000,
-            aql_low_ns: 5_000_000,
-            aql_high_ns: 12_000_000,
-            aql_threshold_ns: 24_000_000,
-        }),
-        stations: (0..CONTENDERS).map(station).collect(),
-        neighbours: Vec::new(),
+    let mut wifi = networks::network(WifiStandard::Ac, &[WifiRate::Auto {}; CONTENDERS]);
+    wifi.width_mhz = 80;
+    wifi.guard_interval_ns = 400;
+    wifi.aggregation.max_bytes = 1_048_575;
+    wifi.aggregation.max_ppdu_ns = 4_000_000;
+    for station in &mut wifi.stations {
+        station.streams = 2;
+        station.snr.means[0].mean_mdb = 30_000;
+        station.snr.sd_mdb = 2000;
     }
+    wifi
 }
 
 /// A channel whose senders get a packet whenever one of theirs has arrived.

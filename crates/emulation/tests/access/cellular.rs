@@ -1,11 +1,12 @@
 //! Checks of the cellular model: radio states, HARQ, the queue, handovers.
 
-use experiment::resolved::{Access, Trace, TraceStart};
+use experiment::resolved::{Access, Trace};
 use experiment::rng::Generator;
 use experiment::time::Nanos;
 
-use crate::driver::{MILLISECOND, SECOND, plain};
-use crate::path::{DOWN, Path, UP, assert_near, clear, direction, lte, quantiles};
+use crate::driver::{MILLISECOND, SECOND, plain, trace};
+use crate::networks::{clear, lte};
+use crate::path::{DOWN, Path, UP, assert_near, direction, quantiles};
 
 const MEGABIT: u64 = 1_000_000;
 const MS: f64 = 1e6;
@@ -164,30 +165,15 @@ fn a_handover_may_lose_the_queue_of_the_network() {
     assert_eq!(left.len(), 200);
 }
 
-/// Returns a trace of opportunities of 1500 bytes.
-fn trace(opportunities_ns: Vec<Nanos>, period_ns: Nanos) -> Trace {
-    Trace {
-        opportunities_ns,
-        rates: Vec::new(),
-        delays: Vec::new(),
-        losses: Vec::new(),
-        period_ns,
-        opportunity_bytes: 1500,
-        start: TraceStart::At { at_ns: 0 },
-    }
-}
-
 /// A trace gives the bytes of each TTI: 12 opportunities within 10 ms, again and again.
 #[test]
 fn grants_carry_the_opportunities_of_a_trace() {
-    let trace = trace(
-        [0, 0, 0, 1, 1, 4, 4, 4, 4, 9, 9, 10]
-            .map(|ms| ms * MILLISECOND)
-            .to_vec(),
-        10 * MILLISECOND,
-    );
+    let instants = [0, 0, 0, 1, 1, 4, 4, 4, 4, 9, 9, 10].map(|ms| ms * MILLISECOND);
     let mut traced = plain(None);
-    traced.trace = Some(trace);
+    traced.trace = Some(Trace {
+        opportunities_ns: instants.to_vec(),
+        ..trace(10 * MILLISECOND)
+    });
     let mut path = Path::new(&Access::Cellular(clear()), 3, [&traced, &traced]);
     assert!((0..1200).all(|_| path.offer(DOWN, 0, 1500)));
     let left = path.drain(Nanos::MAX);
@@ -256,7 +242,10 @@ fn a_full_queue_carries_a_recorded_trace() {
     let period_ns = *instants.last().expect("a line");
     let offered = instants.len() as f64 * 1472.0;
     let mut traced = plain(None);
-    traced.trace = Some(trace(instants, period_ns));
+    traced.trace = Some(Trace {
+        opportunities_ns: instants,
+        ..trace(period_ns)
+    });
     let mut path = Path::new(&Access::Cellular(lte()), 3, [&traced, &traced]);
     let (mut now, mut payload) = (0, 0.0);
     while now < period_ns {

@@ -6,7 +6,8 @@ use experiment::rng::Generator;
 use experiment::time::Nanos;
 
 use crate::driver::{MILLISECOND, SECOND};
-use crate::path::{Left, Path, direction, leo, lte};
+use crate::networks::{leo, lte};
+use crate::path::{Left, Path, direction};
 
 const MEGABIT: u64 = 1_000_000;
 

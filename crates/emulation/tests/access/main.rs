@@ -3,6 +3,7 @@
 #[allow(dead_code, reason = "shared with the tests of plain links")]
 #[path = "../link/driver.rs"]
 mod driver;
+mod networks;
 mod path;
 
 mod cellular;

@@ -1,111 +1,13 @@
 //! A link with an access network, polled when it asks to be.
 
 use emulation::link::{Channel, Disturbance, DropReason, Output, StationGenerators, StationId};
-use experiment::resolved::{
-    Access, BentPipe, BusyNeighbours, Cellular, Direction, DropTail, DurationQuantile, Fade, Harq,
-    HopDirection, Leo, LossInTime, Queue, Rrc, Signal, Stall, Step, UplinkRequests,
-};
+use experiment::resolved::{Access, Cellular, Direction, DropTail, Queue};
 use experiment::time::Nanos;
 
-use crate::driver::{Datagram, MILLISECOND, SECOND, plain};
+use crate::driver::{Datagram, plain};
 
 pub const UP: usize = 0;
 pub const DOWN: usize = 1;
-
-/// LTE as the defaults have it, without fading, neighbours and handovers.
-pub fn lte() -> Cellular {
-    Cellular {
-        link: "lte".to_owned(),
-        uplink: HopDirection::Forward,
-        tti_ns: MILLISECOND,
-        harq: Harq {
-            first_error_ppm: 100_000,
-            repeat_error_ppm: 20_000,
-            round_trip_ns: 8 * MILLISECOND,
-            tries: 4,
-            rlc_ns: 50 * MILLISECOND,
-        },
-        requests: UplinkRequests {
-            period_ns: 10 * MILLISECOND,
-            grant_ns: 8 * MILLISECOND,
-        },
-        rrc: Rrc {
-            drx_after_ns: 100 * MILLISECOND,
-            drx_cycle_ns: 320 * MILLISECOND,
-            inactivity_ns: 10_500 * MILLISECOND,
-            paging_cycle_ns: 1280 * MILLISECOND,
-            promotion_ns: 260 * MILLISECOND,
-        },
-        signal: steady(),
-        neighbours: BusyNeighbours {
-            mean_ppm: 0,
-            busy_ns: SECOND,
-        },
-        handovers: None,
-    }
-}
-
-/// LTE whose blocks are all decoded at once.
-pub fn clear() -> Cellular {
-    let mut cell = lte();
-    cell.harq.first_error_ppm = 0;
-    cell
-}
-
-pub fn steady() -> Signal {
-    Signal {
-        median_mdb: 5000,
-        fast_sd_mdb: 0,
-        fast_ns: 100 * MILLISECOND,
-        slow_sd_mdb: 0,
-        slow_ns: 10 * SECOND,
-    }
-}
-
-/// A dish as the defaults have it.
-pub fn leo(link: &str) -> Leo {
-    let quantile = |below_ppm, duration_ns| DurationQuantile {
-        below_ppm,
-        duration_ns,
-    };
-    Leo {
-        link: link.to_owned(),
-        uplink: HopDirection::Forward,
-        slot_ns: 15 * SECOND,
-        phase_ns: Some(12 * SECOND),
-        bent_pipe: BentPipe {
-            mean_ns: 20 * MILLISECOND,
-            sd_ns: 3 * MILLISECOND,
-            min_ns: 10_200_000,
-            max_ns: 35 * MILLISECOND,
-        },
-        step: Step {
-            sd_ppm: 270_000,
-            correlation_ppm: 500_000,
-        },
-        fade: Fade {
-            sd_ppm: 145_000,
-            correlation_ns: SECOND,
-        },
-        uplink_frame_ns: 4 * MILLISECOND,
-        stall: Stall {
-            probability_ppm: 500_000,
-            min_ns: 20 * MILLISECOND,
-            max_ns: 150 * MILLISECOND,
-        },
-        loss: LossInTime {
-            interval_ns: 560 * MILLISECOND,
-            durations: vec![
-                quantile(0, 10_000),
-                quantile(500_000, 49_000),
-                quantile(900_000, 113_000),
-                quantile(950_000, 1_500_000),
-                quantile(990_000, 7_500_000),
-                quantile(1_000_000, SECOND),
-            ],
-        },
-    }
-}
 
 /// A direction with a queue in bytes.
 pub fn direction(rate_bps: u64, delay_ns: Nanos, limit_bytes: u64) -> Direction {

@@ -4,7 +4,8 @@ use experiment::resolved::{Access, Leo};
 use experiment::time::Nanos;
 
 use crate::driver::{MILLISECOND, SECOND};
-use crate::path::{DOWN, Left, Path, UP, assert_near, direction, leo, quantiles};
+use crate::networks::leo;
+use crate::path::{DOWN, Left, Path, UP, assert_near, direction, quantiles};
 
 const MEGABIT: u64 = 1_000_000;
 const MS: f64 = 1e6;

@@ -1,5 +1,7 @@
 //! One direction of a link: rate, delay, loss, queue.
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -208,16 +210,16 @@ pub struct Pie {
     pub max_burst_ns: Nanos,
 }
 
-/// A value that is not allowed in a link direction or medium.
+/// A value that is not allowed in a link direction, a medium or an access network.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{field}: found {found}, allowed is {allowed}")]
 pub struct InvalidDirection {
-    /// Field within the direction or medium, as in the JSON.
+    /// Field within it, as in the JSON.
     pub field: &'static str,
     /// The value found.
     pub found: String,
     /// The values allowed.
-    pub allowed: &'static str,
+    pub allowed: Cow<'static, str>,
 }
 
 impl Direction {
@@ -369,7 +371,7 @@ pub(super) fn ensure(
     holds: bool,
     field: &'static str,
     found: impl ToString,
-    allowed: &'static str,
+    allowed: impl Into<Cow<'static, str>>,
 ) -> Result<(), InvalidDirection> {
     if holds {
         return Ok(());
@@ -377,6 +379,6 @@ pub(super) fn ensure(
     Err(InvalidDirection {
         field,
         found: found.to_string(),
-        allowed,
+        allowed: allowed.into(),
     })
 }

@@ -1,6 +1,8 @@
 //! Validation beyond the types of the resolved experiment: ids refer to something, numbers are in
 //! their range.
 
+mod access;
+
 use std::collections::HashMap;
 
 use thiserror::Error;
@@ -43,7 +45,7 @@ impl ResolvedError {
         Self::Invalid {
             place: format!("{place}.{}", error.field),
             found: error.found,
-            allowed: error.allowed.to_owned(),
+            allowed: error.allowed.into_owned(),
         }
     }
 }
@@ -270,48 +272,6 @@ impl<'a> Declared<'a> {
         Ok(())
     }
 
-    /// Checks that an access network carries links that exist.
-    fn validate_access(&self, place: &str, access: &Access) -> Validity {
-        match access {
-            Access::Wifi(wifi) => {
-                self.media.find(format!("{place}.medium"), &wifi.medium)?;
-                let links = self.experiment.links.iter();
-                let on_medium = links.filter(|link| link.medium.as_ref() == Some(&wifi.medium));
-                let found = wifi.stations.iter().map(|station| &station.link);
-                if !found.clone().eq(on_medium.map(|link| &link.id)) {
-                    let found = format!("{:?}", found.collect::<Vec<_>>());
-                    let allowed = "the links of the medium, in order";
-                    return refuse(format!("{place}.stations"), found, allowed);
-                }
-                wifi.validate().map_err(|error| ResolvedError::Invalid {
-                    place: format!("{place}.{}", error.field),
-                    found: error.found,
-                    allowed: error.allowed,
-                })?;
-            }
-            Access::Cellular(cellular) => self.validate_alone(place, &cellular.link)?,
-            Access::Leo(leo) => self.validate_alone(place, &leo.link)?,
-        }
-        let valid = access.validate();
-        valid.map_err(|error| ResolvedError::of_direction(place, error))
-    }
-
-    /// Checks that a link exists, is on no medium, and has no other access network.
-    fn validate_alone(&self, place: &str, link: &str) -> Validity {
-        let place = format!("{place}.link");
-        let carriers = self.experiment.access.iter();
-        if carriers.filter(|access| access.carries(link)).count() > 1 {
-            return refuse(place, link, "a link without another access network");
-        }
-        match &self.experiment.links[self.links.find(&place, link)?].medium {
-            Some(medium) => {
-                let found = format!("{link} on {medium}");
-                refuse(place, found, "a link without a medium")
-            }
-            None => Ok(()),
-        }
-    }
-
     fn validate_link(&self, link: &Link) -> Validity {
         let place = format!("links.{}", link.id);
         for (name, end) in [("a", &link.a), ("b", &link.b)] {
@@ -346,21 +306,6 @@ impl<'a> Declared<'a> {
             }
         }
         Ok(())
-    }
-
-    /// Checks a direction of a link that may have an access network.
-    fn validate_access_direction(
-        &self,
-        place: &str,
-        link: &Link,
-        direction: &Direction,
-    ) -> Validity {
-        let mut access = self.experiment.access.iter();
-        let Some(access) = access.find(|access| access.carries(&link.id)) else {
-            return Ok(());
-        };
-        let valid = access.validate_direction(direction);
-        valid.map_err(|error| ResolvedError::of_direction(place, error))
     }
 
     /// Returns whether packets for a direction of a link wait in a host.
@@ -604,23 +549,6 @@ impl<'a> Declared<'a> {
             }
         }
         Ok(())
-    }
-
-    /// Checks that an access network of the right kind carries a link.
-    fn validate_access_link(
-        &self,
-        place: &str,
-        link: &str,
-        is_right: impl Fn(&Access) -> bool,
-        allowed: &str,
-    ) -> Validity {
-        let place = format!("{place}.link");
-        self.links.find(&place, link)?;
-        let mut access = self.experiment.access.iter();
-        if access.any(|access| is_right(access) && access.carries(link)) {
-            return Ok(());
-        }
-        refuse(place, link, allowed)
     }
 
     fn validate_reroute(

@@ -3,10 +3,7 @@
 use std::collections::HashMap;
 
 use emulation::link::{AccessCounters, Channel, Enqueued, Output, StationGenerators, StationId};
-use experiment::resolved::{
-    Access, AccessCategory, Aggregation, ApFifo, ApFq, ApQueue, Direction, Edca, HopDirection, Snr,
-    SnrPoint, Wifi, WifiRate, WifiStandard, WifiStation,
-};
+use experiment::resolved::{Access, Direction, Wifi};
 use experiment::time::Nanos;
 
 use crate::driver::{Datagram, plain};
@@ -15,78 +12,6 @@ pub const UPLINK: usize = 0;
 pub const DOWNLINK: usize = 1;
 /// Flows from this number on are probes.
 pub const PROBES: u64 = 1000;
-
-/// The access parameters of best effort in each standard, for all categories.
-fn edca(standard: WifiStandard) -> [Edca; 4] {
-    let cw_min = if standard == WifiStandard::B { 31 } else { 15 };
-    let aifsn = if standard.has_qos() { 3 } else { 2 };
-    [Edca {
-        aifsn,
-        cw_min,
-        cw_max: 1023,
-        txop_limit_ns: 0,
-    }; 4]
-}
-
-pub fn fixed(mcs: u32) -> WifiRate {
-    WifiRate::Fixed { mcs }
-}
-
-/// The usual queue of Linux for each station.
-pub fn fair_queue() -> ApQueue {
-    ApQueue::Fq(ApFq {
-        quantum_ns: 300_000,
-        aql_low_ns: 5_000_000,
-        aql_high_ns: 12_000_000,
-        aql_threshold_ns: 24_000_000,
-    })
-}
-
-/// The queue of Linux before 4.11 with the driver of ath9k.
-pub fn one_queue() -> ApQueue {
-    ApQueue::Fifo(ApFifo {
-        limit_packets: 1000,
-        driver_packets: 123,
-    })
-}
-
-/// A network of stations with the same good signal, each at its rate.
-pub fn network(standard: WifiStandard, rates: &[WifiRate]) -> Wifi {
-    let station = |(index, rate): (usize, &WifiRate)| WifiStation {
-        link: format!("station{index}"),
-        uplink: HopDirection::Forward,
-        access_category: AccessCategory::BestEffort,
-        streams: 1,
-        rate: *rate,
-        snr: Snr {
-            means: vec![SnrPoint {
-                at_ns: 0,
-                mean_mdb: 60_000,
-            }],
-            sd_mdb: 0,
-            correlation_ns: 200_000_000,
-        },
-        power_save_after_ns: None,
-        scan: None,
-    };
-    Wifi {
-        medium: "air".to_owned(),
-        standard,
-        width_mhz: 20,
-        guard_interval_ns: 800,
-        aggregation: Aggregation {
-            max_mpdus: if standard.has_qos() { 64 } else { 1 },
-            max_bytes: 65_535,
-            max_ppdu_ns: 5_484_000,
-        },
-        rts_bytes: None,
-        retry_limit: 10,
-        edca: edca(standard),
-        ap_queue: fair_queue(),
-        stations: rates.iter().enumerate().map(station).collect(),
-        neighbours: Vec::new(),
-    }
-}
 
 /// A network in use, and what arrived.
 pub struct Cell {

@@ -7,8 +7,8 @@ use experiment::resolved::{
 use experiment::time::Nanos;
 use proptest::prelude::*;
 
-use super::cell::{fair_queue, fixed, network, one_queue};
 use crate::driver::{Datagram, Dropped, Link, drop_tail, plain};
+use crate::networks::{fair_queue, fixed, network, one_queue};
 
 const STATIONS: usize = 2;
 

@@ -9,9 +9,8 @@ use experiment::resolved::{ApFq, ApQueue, Direction, FqCodel, Queue, Wifi, WifiS
 use experiment::rng::Generator;
 
 use crate::driver::{MILLISECOND, SECOND, drop_tail, plain};
-use cell::{
-    Cell, DOWNLINK, PROBES, UPLINK, fair_queue, fixed, network, one_queue, saturated_uplinks,
-};
+use crate::networks::{fair_queue, fixed, network, one_queue};
+use cell::{Cell, DOWNLINK, PROBES, UPLINK, saturated_uplinks};
 
 fn within(found: f64, reference: f64, share: f64, of: &str) {
     println!("{of}: {found:.3}, reference {reference:.3}");

@@ -4,7 +4,8 @@ use experiment::resolved::{WifiNeighbours, WifiStandard};
 use experiment::rng::Generator;
 use experiment::time::Nanos;
 
-use super::cell::{Cell, UPLINK, fixed, network};
+use super::cell::{Cell, UPLINK};
+use crate::networks::{fixed, network};
 
 const SLOT: Nanos = 9_000;
 const AIFS: Nanos = 34_000;

@@ -11,7 +11,6 @@ pub use wifi::{
     AccessCategory, Aggregation, ApFifo, ApFq, ApQueue, BEACON_INTERVAL_NS, Edca, Scan, Snr,
     SnrPoint, Wifi, WifiNeighbours, WifiRate, WifiStandard, WifiStation,
 };
-pub use wifi_ranges::InvalidWifi;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -38,7 +37,7 @@ impl Access {
     /// Returns the first field whose value is outside its range.
     pub fn validate(&self) -> Result<(), InvalidDirection> {
         match self {
-            Self::Wifi(_) => Ok(()),
+            Self::Wifi(wifi) => wifi.validate(),
             Self::Cellular(cellular) => cellular.validate(),
             Self::Leo(leo) => leo.validate(),
         }

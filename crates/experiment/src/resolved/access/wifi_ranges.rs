@@ -3,12 +3,11 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-use thiserror::Error;
-
 use super::wifi::{
     Aggregation, ApQueue, Edca, Snr, Wifi, WifiNeighbours, WifiRate, WifiStandard, WifiStation,
 };
 use crate::resolved::LARGEST;
+use crate::resolved::direction::{InvalidDirection, ensure};
 
 const TIME: RangeInclusive<u64> = 0..=LARGEST;
 
@@ -17,7 +16,7 @@ impl Wifi {
     ///
     /// # Errors
     /// Returns the first field whose value is outside its range.
-    pub fn validate(&self) -> Validity {
+    pub(super) fn validate(&self) -> Validity {
         ensure_among("width_mhz", self.width_mhz, self.standard.widths_mhz())?;
         let intervals = self.standard.guard_intervals_ns();
         ensure_among("guard_interval_ns", self.guard_interval_ns, intervals)?;
@@ -33,19 +32,7 @@ impl Wifi {
     }
 }
 
-/// A value that is not allowed in a Wi-Fi network.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{field}: found {found}, allowed is {allowed}")]
-pub struct InvalidWifi {
-    /// Field within the network, as in the JSON.
-    pub field: &'static str,
-    /// The value found.
-    pub found: String,
-    /// The values allowed.
-    pub allowed: String,
-}
-
-type Validity = Result<(), InvalidWifi>;
+type Validity = Result<(), InvalidDirection>;
 
 fn ensure_range<T: PartialOrd + Display>(
     field: &'static str,
@@ -55,28 +42,16 @@ fn ensure_range<T: PartialOrd + Display>(
     if allowed.contains(&found) {
         return Ok(());
     }
-    let (found, allowed) = (
-        found.to_string(),
-        format!("{} to {}", allowed.start(), allowed.end()),
-    );
-    Err(InvalidWifi {
-        field,
-        found,
-        allowed,
-    })
+    let range = format!("{} to {}", allowed.start(), allowed.end());
+    ensure(false, field, found, range)
 }
 
 fn ensure_among<T: PartialEq + Display>(field: &'static str, found: T, allowed: &[T]) -> Validity {
     if allowed.contains(&found) {
         return Ok(());
     }
-    let allowed: Vec<_> = allowed.iter().map(T::to_string).collect();
-    let (found, allowed) = (found.to_string(), allowed.join(", "));
-    Err(InvalidWifi {
-        field,
-        found,
-        allowed,
-    })
+    let list: Vec<_> = allowed.iter().map(T::to_string).collect();
+    ensure(false, field, found, list.join(", "))
 }
 
 impl Aggregation {
