@@ -47,8 +47,8 @@ class Fading:
 #: 2.0 to 3.7, correlation 0.71 to 0.87 after 100 ms and 0.18 to 0.68 after 1 s.
 LTE_DOWN = Fading(4.1e6, (0.55, 25), (0.4, 2), 0.012, 0.18, 40e6)
 LTE_UP = Fading(2.2e6, (0.5, 20), (0.45, 2), 0.025, 0.18, 15e6)
-#: Rates of each second of static 5G downloads in Ireland (Raca 2020): quartiles 15, 49 and 144 Mbit/s, correlation 0.85
-#: after 1 s and 0.5 after 5 s.
+#: Rates of each second of static 5G downloads in Ireland (Raca 2020): quartiles 15, 49 and 144
+#: Mbit/s, correlation 0.85 after 1 s and 0.5 after 5 s.
 NR_DOWN = Fading(45e6, (1.2, 7), (0.35, 1), 0.004, 0.5, 260e6)
 
 
@@ -76,10 +76,12 @@ def fading(draw: random.Random, kind: Fading, count: int, interval_ns: int) -> T
 def leo(draw: random.Random, median_bps: float, length_s: int) -> Trace:
     """Returns a trace of Starlink: rate and delay step every 15 s, and losses are short times in which all is lost."""
     slots = 1 + length_s // LEO_SLOT_S
-    # From second to second rates change by a tenth, at the end of a slot by a quarter (Starlink on the Road, 2024).
+    # From second to second rates change by a tenth, at the end of a slot by a quarter (Starlink on
+    # the Road, 2024).
     of_slot, of_second = correlated(draw, 0.31, 2.0), correlated(draw, 0.085, 0.1)
     levels = [next(of_slot) for _ in range(slots)]
-    # Bent pipe of 36 to 48 ms and 10 ms to the server, there and back (Mohan 2024): one way half of it.
+    # Bent pipe of 36 to 48 ms and 10 ms to the server, there and back (Mohan 2024): one way half of
+    # it.
     delays_ms = [min(max(draw.gauss(20, 3), 10.2), 35) + 5 for _ in range(slots)]
     rates = []
     for second in range(length_s):
@@ -91,8 +93,8 @@ def leo(draw: random.Random, median_bps: float, length_s: int) -> Trace:
     return Trace(length_s * SECOND, rates=merged(rates), delays=merged(steps), losses=losses(draw, length_s))
 
 
-#: Length of the times in which Starlink loses all, by their quantiles, in microseconds (Michel 2022, messages; the ends
-#: are assumed).
+#: Length of the times in which Starlink loses all, by their quantiles, in microseconds (Michel
+#: 2022, messages; the ends are assumed).
 LOSS_LENGTHS_US = ((0.0, 20), (0.5, 49), (0.9, 113), (0.95, 1500), (0.99, 127_000), (1.0, 2_000_000))
 #: Assumed.
 LOSSES_PER_S = 0.15

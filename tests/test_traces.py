@@ -227,7 +227,8 @@ def test_synthetic_traces_are_those_of_their_script_and_have_the_statistics_of_t
         assert 2.0 <= rate["p95"] / rate["p50"] <= 3.7
 
 
-#: Facts of measured traces that are not part of the repository: mean Mbit/s, p5/p50 and p95/p50 of the rate in 100 ms.
+#: Facts of measured traces that are not part of the repository: mean Mbit/s, p5/p50 and p95/p50 of
+#: the rate in 100 ms.
 MEASURED = {
     "mahimahi/ATT-LTE-driving-2016.down": (4.560, 0.0, 3.66),
     "mahimahi/Verizon-LTE-short.down": (5.028, 0.139, 2.81),

@@ -21,8 +21,8 @@ links:
 flows: {{flow: {{from: {sender}, to: {receiver}, transport: {transport}, app: {app}}}}}
 duration: 10s
 """
-#: One exchange of 802.11a at 54 Mbit/s in us: PPDU, SIFS and ACK. A packet of 1500 bytes takes 57 symbols of 216 bits,
-#: an acknowledgment of TCP of 52 bytes 4.
+#: One exchange of 802.11a at 54 Mbit/s in us: PPDU, SIFS and ACK. A packet of 1500 bytes takes 57
+#: symbols of 216 bits, an acknowledgment of TCP of 52 bytes 4.
 DATA_US, ACK_US = 20 + 57 * 4 + 16 + 28, 20 + 4 * 4 + 16 + 28
 #: DIFS, and the mean backoff of a sender that is never idle.
 DIFS_US, BACKOFF_US = 34, 7.5 * 9

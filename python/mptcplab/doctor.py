@@ -18,7 +18,8 @@ from mptcplab.own_mptcp import OwnMptcp
 LOW_DISK_BYTES = 1_000_000_000
 #: What the kernel's limits count. That of subflows does not count the initial one.
 LIMITS = {"subflows": "subflows", "add_addr_accepted": "announcements"}
-#: What experiments with switches on the kernel need: the name, how it is looked for, and the command that installs it.
+#: What experiments with switches on the kernel need: the name, how it is looked for, and the
+#: command that installs it.
 OF_SWITCHES = (
     ("os-ken", lambda: find_spec("os_ken"), "pip install 'mptcplab[sdn]'"),
     ("Open vSwitch", lambda: shutil.which("ovs-vswitchd"), "sudo apt install openvswitch-switch"),

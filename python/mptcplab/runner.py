@@ -240,7 +240,8 @@ def _wait_for(futures: list[Future[Bundle]]) -> None:
     """Waits for all futures. Raises the first error as soon as it happens."""
     pending = set(futures)
     while pending:
-        # Without a timeout Ctrl-C may go unnoticed: on Windows always, elsewhere when another thread takes the signal.
+        # Without a timeout Ctrl-C may go unnoticed: on Windows always, elsewhere when another
+        # thread takes the signal.
         finished, pending = wait(pending, timeout=HEED_CTRL_C_S, return_when=FIRST_COMPLETED)
         for future in finished:
             future.result()

@@ -183,7 +183,8 @@ def test_rates_beyond_what_open_vswitch_forwards_are_refused_with_their_sum(desk
 
 def test_outages_and_reroutes_can_be_injected_and_are_seen_at_once(tmp_path: Path) -> None:
     resolved = load(describe(tmp_path, "2s"))[0].resolve()
-    # As all callers do; it also reads what this kernel can do, which would delay the first injection.
+    # As all callers do; it also reads what this kernel can do, which would delay the first
+    # injection.
     assert backend("kernel").check(resolved.data) == []
     run = backend("kernel").start(resolved.data, seed=1, directory=tmp_path)
     texts = {
@@ -211,5 +212,6 @@ def test_outages_and_reroutes_can_be_injected_and_are_seen_at_once(tmp_path: Pat
     # 250 datagrams a second for the last second.
     assert seen[2000]["switches.s3"]["received_packets"] > 150
     lost = seen[2000]["flows.call"]["packets_sent"] - seen[2000]["flows.call"]["packets_received"]
-    # Half of what the outage takes, because a busy machine admits its beginning late; the rest has another way.
+    # Half of what the outage takes, because a busy machine admits its beginning late; the rest has
+    # another way.
     assert 25 <= lost < 80

@@ -90,7 +90,8 @@ impl Sampler {
         Ok(())
     }
 
-    /// Samples the subflows of a flow. Subflows closed before the last sample are not sampled again.
+    /// Samples the subflows of a flow. Subflows closed before the last sample are not sampled
+    /// again.
     fn sample_subflows(
         &mut self,
         record: &mut RunRecord,

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 FAULT = 4
-#: Objects made between two collections of garbage. With the default of 700, a tenth of a short command's time is
-#: collections that find nothing, because modules and models stay until the end.
+#: Objects made between two collections of garbage. With the default of 700, a tenth of a short
+#: command's time is collections that find nothing, because modules and models stay until the end.
 GARBAGE_OBJECTS = 100_000
 #: The error of typer for any wrong option or argument. Its name is public only in some versions.
 WrongUsage: type[Exception] = typer.BadParameter.__bases__[0]
@@ -94,12 +94,14 @@ def _long_options(command: Any) -> dict[str, str]:
 def main() -> None:
     """Entry point of ``mptcplab``. An error of mptcplab becomes one message on standard error and an exit status."""
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character shows another, instead of ending the program with an error.
+        # A terminal that cannot show a character shows another, instead of ending the program with
+        # an error.
         cast("TextIOWrapper", stream).reconfigure(errors="replace")
     heed_closed_pipe()
     gc.set_threshold(GARBAGE_OBJECTS)
     try:
-        # All commands take a tenth of the time of a short one. Help, completion and wrong names need them.
+        # All commands take a tenth of the time of a short one. Help, completion and wrong names
+        # need them.
         asked = sys.argv[1:2]
         app = application(asked if asked and asked[0] in COMMANDS else COMMANDS)
         status = app(prog_name="mptcplab", standalone_mode=False)
@@ -113,7 +115,8 @@ def main() -> None:
         traceback.print_exc()
         _end("this is a fault of mptcplab, not of its input; please report it with the lines above", FAULT)
     finally:
-        # The interpreter's last collections then skip what the end of the process frees, a fifth of a short command.
+        # The interpreter's last collections then skip what the end of the process frees, a fifth of
+        # a short command.
         gc.freeze()
     if status == INTERRUPTED:
         _end("interrupted; the same command without --fresh continues with the runs that are not done", INTERRUPTED)

@@ -31,7 +31,8 @@ class Selection:
     #: ``--set KEY=VALUE``: changes that a bundle must have. It may have others.
     settings: dict[str, str] = field(default_factory=dict)
     backends: tuple[str, ...] = ()
-    #: Whether only the newest of those counts that have the same experiment, changes, back-end and seed.
+    #: Whether only the newest of those counts that have the same experiment, changes, back-end and
+    #: seed.
     newest: bool = False
 
     def __str__(self) -> str:

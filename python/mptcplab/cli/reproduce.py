@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 EXAMPLE = "Example: mptcplab reproduce alenazi2019 --only fig9 --quick"
 PAGE, COMPARISONS = "reproduction.html", "comparisons.csv"
 COLOURS = {"reproduced": "green", "refuted": "red"}
-#: Number of runs at a time in real time. Runs that were late are repeated with half as many at a time, down to one.
+#: Number of runs at a time in real time. Runs that were late are repeated with half as many at a
+#: time, down to one.
 AT_ONCE = 8
 
 

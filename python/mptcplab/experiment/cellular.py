@@ -78,28 +78,31 @@ class Cellular(Model):
 
 _DRX_AFTER = 100 * _MS
 
-#: Length of a TTI, HARQ round trip, period of requests, request to grant, DRX cycle, promotion. LTE: 3GPP TS 36.213
-#: and 36.321, RRC-Probe data of 2020 and 2021, Huang (MobiSys 2012). NR: slots of 30 kHz; RRC-Probe; Narayanan
-#: (SIGCOMM 2021) for the promotion of SA. The requests of NR are assumed.
+#: Length of a TTI, HARQ round trip, period of requests, request to grant, DRX cycle, promotion.
+#: LTE: 3GPP TS 36.213 and 36.321, RRC-Probe data of 2020 and 2021, Huang (MobiSys 2012). NR: slots
+#: of 30 kHz; RRC-Probe; Narayanan (SIGCOMM 2021) for the promotion of SA. The requests of NR are
+#: assumed.
 _TIMES: dict[Generation, tuple[int, int, int, int, int, int]] = {
     "lte": (_MS, 8 * _MS, 10 * _MS, 8 * _MS, 320 * _MS, 260 * _MS),
     "nsa": (_MS // 2, 4 * _MS, 5 * _MS, 4 * _MS, 320 * _MS, 260 * _MS),
     "sa": (_MS // 2, 4 * _MS, 5 * _MS, 4 * _MS, 80 * _MS, 341 * _MS),
 }
 
-#: Standard deviations of the signal in thousandths of a dB, fast and slow. Driving: shadowing of 8 dB (3GPP TR 36.814,
-#: table A.2.1.1-2). The others are assumed.
+#: Standard deviations of the signal in thousandths of a dB, fast and slow. Driving: shadowing of 8
+#: dB (3GPP TR 36.814, table A.2.1.1-2). The others are assumed.
 _SIGNAL_SD_MDB: dict[Mobility, tuple[int, int]] = {
     "static": (2000, 2000),
     "walking": (3000, 5000),
     "driving": (3000, 8000),
 }
 
-#: The median of the signal-to-noise ratio in thousandths of a dB. Assumed: the middle of a macro cell.
+#: The median of the signal-to-noise ratio in thousandths of a dB. Assumed: the middle of a macro
+#: cell.
 _SIGNAL_MDB = 5000
 
-#: Handovers of a device that drives. Times between them: runs of the SIGCOMM 2021 set (15 to 19 s on 4G). Gaps: LTE,
-#: from the request to success 19 to 72 ms (M2HO); NSA, MSSN (INFOCOM 2023), median 0.6 s and p90 5 s.
+#: Handovers of a device that drives. Times between them: runs of the SIGCOMM 2021 set (15 to 19 s
+#: on 4G). Gaps: LTE, from the request to success 19 to 72 ms (M2HO); NSA, MSSN (INFOCOM 2023),
+#: median 0.6 s and p90 5 s.
 _DRIVING: dict[Generation, Cells] = {
     "lte": Cells(every=Duration("17s")),
     "nsa": Cells(every=Duration("17s"), gap=Duration("600ms"), spread=1.65),

@@ -21,8 +21,9 @@ SIDES: tuple[Side, Side] = ("forward", "backward")
 # stops its senders.
 HOST_QUEUE: form.QueueDropTail = {"kind": "drop_tail", "limit_packets": None, "limit_bytes": None}
 
-# atm: Ethernet without check sequence, bridged with LLC (RFC 2684, 10 bytes), trailer of AAL5 (8). ptm: Ethernet
-# with check sequence (4), that of PTM (2), and the bytes at the begin and end of a frame (2).
+# atm: Ethernet without check sequence, bridged with LLC (RFC 2684, 10 bytes), trailer of AAL5 (8).
+# ptm: Ethernet with check sequence (4), that of PTM (2), and the bytes at the begin and end of a
+# frame (2).
 _OVERHEADS = {"frame": 14, "ethernet": 38, "ip": 0, "atm": 14 + 10 + 8, "ptm": 14 + 4 + 2 + 2}
 _FRAMINGS: dict[str | int, form.Framing] = {"atm": "atm", "ptm": "ptm"}
 _LEAST_PACKETS = 10

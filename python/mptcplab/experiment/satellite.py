@@ -47,7 +47,8 @@ class Leo(Model):
         return {"forward": self.uplink_rate, "backward": self.rate}
 
 
-#: Quantiles of the duration of a loss, in millionths and ns: Michel (IMC 2022), bulk download. The ends are assumed.
+#: Quantiles of the duration of a loss, in millionths and ns: Michel (IMC 2022), bulk download. The
+#: ends are assumed.
 _DURATIONS = (
     (0, 10_000),
     (500_000, 49_000),

@@ -21,7 +21,8 @@ from mptcplab.units import Duration
 if TYPE_CHECKING:
     from mptcplab.experiment import resolved_form as form
 
-#: How long a handover between two cells takes. Median in the model of LTE (docs/internals/media/cellular.md).
+#: How long a handover between two cells takes. Median in the model of LTE
+#: (docs/internals/media/cellular.md).
 _CELL_GAP = Duration("60ms")
 
 #: A primitive action. Until a walk completes it, a `set_link` lacks its settings.

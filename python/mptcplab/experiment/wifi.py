@@ -28,8 +28,8 @@ _LEGACY_BPS: dict[str, list[int]] = {
 }
 _LEGACY_BPS["a"] = _LEGACY_BPS["g"]
 
-# Of each standard: its widths, the usual one first; its guard intervals in the same order; the largest MCS; the most
-# streams; the packets and bytes of an A-MPDU.
+# Of each standard: its widths, the usual one first; its guard intervals in the same order; the
+# largest MCS; the most streams; the packets and bytes of an A-MPDU.
 _WIDTHS: dict[str, tuple[Width, ...]] = {
     **dict.fromkeys(("b", "g", "a"), ("20mhz",)),
     "n": ("20mhz", "40mhz"),

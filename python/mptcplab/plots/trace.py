@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from mptcplab.metrics.arrays import Numbers
     from mptcplab.traces.model import Step, Trace
 
-#: The quantities in the order of their panels: name, axis, and the factor from the unit of the trace.
+#: The quantities in the order of their panels: name, axis, and the factor from the unit of the
+#: trace.
 _AXES = {
     "rate": (Axis("Rate", "Mbit/s"), 1e-6),
     "delay": (Axis("One-way delay", "ms"), 1e-6),

@@ -267,7 +267,8 @@ _CARRIED = (
     "links carried then"
 )
 
-# A flow is concerned if the event acts on its paths. events.ID.flows.FLOW has the metrics of any one flow.
+# A flow is concerned if the event acts on its paths. events.ID.flows.FLOW has the metrics of any
+# one flow.
 _EVENT = [
     _m("event", "asked_s", "s", "derived", "time of the event in the description"),
     _m("event", "actual_s", "s", "derived", "time at which the back-end carried it out"),
@@ -337,7 +338,8 @@ _FAMILY = [
     _m("family", "sum_of_tcp_bps", "bit/s", "derived", "sum of the goodputs of TCP alone on each path of the same scenario", awaits=NESTED_RUNS, papers="sum_of_tcp_mbps"),
 ]  # fmt: skip
 
-#: Former names of metrics. Old bundles have them; the error for a description that uses one gives the new name.
+#: Former names of metrics. Old bundles have them; the error for a description that uses one gives
+#: the new name.
 FORMER = {("event", "recovery_before_s"): "full_rate_s", ("event", "recovery_remaining_s"): "recovery_s"}
 
 METRICS: dict[tuple[Kind, str], Metric] = {

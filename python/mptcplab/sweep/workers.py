@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 #: Number of times that a cluster repeats a run after its worker died or lacked resources.
 RETRIES = 3
 CONNECT_S = 10
-#: Objects made between two collections of garbage. With the default of 700, they take 4 % of a worker's time.
+#: Objects made between two collections of garbage. With the default of 700, they take 4 % of a
+#: worker's time.
 GARBAGE_OBJECTS = 100_000
 ADDRESS = re.compile(r"(tcp|tls|ws|wss)://.+:[0-9]+")
 
@@ -130,7 +131,8 @@ def _become_worker(caller: Connection) -> None:
     """Makes the process obey only the caller, because Ctrl-C goes to all processes of the terminal's group."""
     global _at_work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Loaded modules stay, so the garbage collector need not examine them. What a run makes is freed without it.
+    # Loaded modules stay, so the garbage collector need not examine them. What a run makes is freed
+    # without it.
     gc.freeze()
     gc.set_threshold(GARBAGE_OBJECTS)
     _at_work = threading.Lock()

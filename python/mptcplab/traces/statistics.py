@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from mptcplab.traces.model import Step, Trace, per_interval
 
-#: The rate is told for intervals of this length, because schedulers and congestion controls see no finer one.
+#: The rate is told for intervals of this length, because schedulers and congestion controls see no
+#: finer one.
 INTERVAL_NS = 100_000_000
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 

@@ -66,7 +66,8 @@ pub(super) trait Carrier<P: Packet>: Send {
         true
     }
 
-    /// Records that a packet has entered the queue of a station at `now`. [`Self::advance`] follows.
+    /// Records that a packet has entered the queue of a station at `now`. [`Self::advance`]
+    /// follows.
     fn record_arrival(&mut self, _now: Nanos, _station: StationId) {}
 
     /// Does all that happens up to `now`, which never decreases.

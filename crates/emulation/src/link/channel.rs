@@ -66,13 +66,14 @@ impl<P> Output<P> {
     }
 }
 
-/// A carrier of packets, which its stations share: a serializer, packet by packet in round robin, or
-/// an access network.
+/// A carrier of packets, which its stations share: a serializer, packet by packet in round robin,
+/// or an access network.
 ///
-/// A direction of a point-to-point link is a channel with one station. A medium or an access network
-/// has a station for each direction of each of its links. Time is virtual and lazy: each call first brings the
-/// channel to its `now`, which must not decrease between calls. A packet starts at the exact
-/// instant at which the carrier becomes free, no matter when the channel is called.
+/// A direction of a point-to-point link is a channel with one station. A medium or an access
+/// network has a station for each direction of each of its links. Time is virtual and lazy: each
+/// call first brings the channel to its `now`, which must not decrease between calls. A packet
+/// starts at the exact instant at which the carrier becomes free, no matter when the channel is
+/// called.
 pub struct Channel<P> {
     /// Carries the packets while the link is simple enough. It takes over only when the channel is
     /// empty. Before anything about the link changes, it hands all packets back to `carrier`.
@@ -100,8 +101,8 @@ impl<P: Packet> Channel<P> {
         Ok(Self::of(move || Box::new(Turns::new(Some(medium)))))
     }
 
-    /// Returns the channel of an access network for the run with `seed`. Its stations are added link
-    /// by link, forward and backward, in the order of the experiment.
+    /// Returns the channel of an access network for the run with `seed`. Its stations are added
+    /// link by link, forward and backward, in the order of the experiment.
     pub fn of_access(access: &Access, seed: u64) -> Self {
         let access = access.clone();
         Self::of(move || match &access {

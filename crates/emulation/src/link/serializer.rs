@@ -17,8 +17,8 @@ pub(super) enum Serializer {
 
 impl Serializer {
     /// Returns the serializer of a direction. The capacity of a trace, of which `start_ns` is the
-    /// start of the run, takes precedence over the rate of the medium, and that over the rate of the
-    /// link.
+    /// start of the run, takes precedence over the rate of the medium, and that over the rate of
+    /// the link.
     pub(super) fn new(
         direction: &Direction,
         medium_rate_bps: Option<u64>,

@@ -92,8 +92,8 @@ impl<P: Packet> Stations<P> {
         self.report_discarded(station, now);
     }
 
-    /// Takes the next packet of a station from its queue at `start` and serializes it. Returns `None`
-    /// if the queue dropped all its packets.
+    /// Takes the next packet of a station from its queue at `start` and serializes it. Returns
+    /// `None` if the queue dropped all its packets.
     pub(super) fn start_next(&mut self, start: Nanos, station: StationId) -> Option<Started<P>> {
         let started = self.list[station.index()].start_next(start, &mut self.discarded);
         self.report_discarded(station, start);

@@ -191,8 +191,9 @@ impl Opportunities {
     }
 }
 
-/// Opportunities at the instants at which a rate that changes over time has carried the bytes of one
-/// more. What is left of an opportunity at a step or at the end of a period counts for the next.
+/// Opportunities at the instants at which a rate that changes over time has carried the bytes of
+/// one more. What is left of an opportunity at a step or at the end of a period counts for the
+/// next.
 ///
 /// Amounts are in bits x 10^-9, so that a rate in bit/s carries itself in a nanosecond.
 #[derive(Debug)]

@@ -100,8 +100,8 @@ fn a_stream_loses_the_published_part() {
     assert!((percent - 0.40).abs() < 0.15, "{percent} %");
 }
 
-/// L3. On a link that is busy at 150 Mbit/s, more than half of the losses hit several packets in a row: 75 % of them in a
-/// bulk download (Michel, IMC 2022).
+/// L3. On a link that is busy at 150 Mbit/s, more than half of the losses hit several packets in a
+/// row: 75 % of them in a bulk download (Michel, IMC 2022).
 #[test]
 fn losses_hit_several_packets_in_a_row() {
     let mut model = leo("dish");

@@ -44,7 +44,8 @@ pub struct Direction {
 pub enum Framing {
     /// As it is.
     Plain,
-    /// In cells of 53 bytes, of which 48 carry data and the last is filled up (ITU-T I.361, I.363.5).
+    /// In cells of 53 bytes, of which 48 carry data and the last is filled up (ITU-T I.361,
+    /// I.363.5).
     Atm,
     /// With one byte more for each 64 that begin (IEEE 802.3, 61.3.3; ITU-T G.992.3, annex N).
     Ptm,

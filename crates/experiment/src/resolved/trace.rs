@@ -73,8 +73,8 @@ pub enum TraceStart {
     Drawn {
         /// Name of the recording.
         recording: String,
-        /// The instant is uniform in [0, `below_ns`). At least 1, and the same for all traces of the
-        /// recording.
+        /// The instant is uniform in [0, `below_ns`). At least 1, and the same for all traces of
+        /// the recording.
         below_ns: Nanos,
     },
 }

@@ -1,4 +1,5 @@
-//! The traffic of flows: data streams, when their data is handed over, and when flows start and end.
+//! The traffic of flows: data streams, when their data is handed over, and when flows start and
+//! end.
 
 mod pacing;
 
@@ -148,8 +149,8 @@ pub fn is_finite(app: &Application) -> bool {
     }
 }
 
-/// Returns when the last flow starts that neither ends by itself nor with its program; 0 if there is
-/// none. A run whose other flows have all ended before then lasts for its whole duration.
+/// Returns when the last flow starts that neither ends by itself nor with its program; 0 if there
+/// is none. A run whose other flows have all ended before then lasts for its whole duration.
 pub fn last_endless_start(experiment: &Experiment, seed: u64) -> Nanos {
     let is_program = |app: &Application| {
         matches!(

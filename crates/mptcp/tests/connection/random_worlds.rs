@@ -388,8 +388,8 @@ fn keep_to_the_buffers(pair: &Pair, stacks: &[Stack; 2]) -> bool {
     })
 }
 
-/// Returns whether both connections ended before they could be joined, because a changed byte made a
-/// side with [`Fallback::Strict`] reset the only subflow, and the RST with MP_FAIL was lost. The
+/// Returns whether both connections ended before they could be joined, because a changed byte made
+/// a side with [`Fallback::Strict`] reset the only subflow, and the RST with MP_FAIL was lost. The
 /// opener then has no proof that its peer knows the keys, without which it may not join (RFC 8684,
 /// section 3.1).
 fn lost_the_proof(pair: &Pair) -> bool {

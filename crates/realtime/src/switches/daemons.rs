@@ -32,8 +32,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// One thread compares the cached flows with the tables, because a run has few of them.
 const SETTING: &str = "other_config:n-revalidator-threads=1";
 
-/// Room for received packets at each port. The kernel's usual 208 KiB hold 92 packets, so a burst or
-/// a pause of a few milliseconds would drop packets that no counter of a link or switch shows.
+/// Room for received packets at each port. The kernel's usual 208 KiB hold 92 packets, so a burst
+/// or a pause of a few milliseconds would drop packets that no counter of a link or switch shows.
 const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
 
 /// Raises the limit of open files, because each port of a switch has several.

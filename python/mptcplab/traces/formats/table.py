@@ -28,7 +28,8 @@ _SPELLINGS = {"bit": "bps", "kbit": "kbps", "mbit": "mbps", "gbit": "gbps", "%":
 #: The unit of a column whose name has none.
 _USUAL = {"time": "s", "until": "s", "rate": "bps", "delay": "s", "rtt": "s", "loss": ""}
 _VALUES = ("rate", "delay", "rtt", "loss")
-#: What stands where nothing was measured. The value before it holds on, and the first value also before it.
+#: What stands where nothing was measured. The value before it holds on, and the first value also
+#: before it.
 _UNMEASURED = ("", "-", "nan", "NaN", "NA")
 _CLOCK = re.compile(r"(\d{4})\D(\d\d)\D(\d\d)\D(\d\d)\D(\d\d)\D(\d\d)(\.\d{1,9})?")
 

@@ -1,5 +1,5 @@
-//! Packets of one direction under block acknowledgment: what an A-MPDU carries, what failed, and the
-//! order at the receiver (IEEE Std 802.11-2020, section 10.25).
+//! Packets of one direction under block acknowledgment: what an A-MPDU carries, what failed, and
+//! the order at the receiver (IEEE Std 802.11-2020, section 10.25).
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,5 @@
-//! Contention for the channel: DCF and EDCA as rounds (IEEE Std 802.11-2020, sections 10.3, 10.23.2).
+//! Contention for the channel: DCF and EDCA as rounds (IEEE Std 802.11-2020, sections 10.3,
+//! 10.23.2).
 //!
 //! A round is the time from the end of one transmission to the start of the next. Instants are
 //! integers: the starts of all contenders lie on one grid of slots after SIFS, unless the channel

@@ -63,8 +63,8 @@ impl<P: Packet> WifiAir<P> {
         queued || self.lanes[lane].window.has_unsent()
     }
 
-    /// Returns whether the driver of the access point has packets for a station, or takes some when it
-    /// sends next.
+    /// Returns whether the driver of the access point has packets for a station, or takes some when
+    /// it sends next.
     pub(super) fn has_packets_for(&self, client: usize) -> bool {
         let lane = self.lane_of(client, false);
         // By air time the driver always has room for a station of which it holds nothing.

@@ -144,9 +144,9 @@ fn one_slow_station_slows_all() {
     assert!(each.iter().all(|rate| *rate >= 0.9 * most), "{each:?}");
 }
 
-/// W8. The same with a TXOP of 3.008 ms. INET has 23.1 in all, 5.5 for a fast station and 0.9 for the
-/// slow one, as means of runs in some of which a fast station gets nothing (its page says so). So
-/// these are lower bounds for the sum and the fast ones, and an upper one for the slow one.
+/// W8. The same with a TXOP of 3.008 ms. INET has 23.1 in all, 5.5 for a fast station and 0.9 for
+/// the slow one, as means of runs in some of which a fast station gets nothing (its page says so).
+/// So these are lower bounds for the sum and the fast ones, and an upper one for the slow one.
 #[test]
 fn turns_of_equal_time_end_the_anomaly() {
     let mut wifi = anomaly(true);
@@ -177,8 +177,8 @@ fn downlink_anomaly(ap_queue: ApQueue) -> Vec<f64> {
         .collect()
 }
 
-/// W8. The access point of the same cell. INET has about 2.7 for each station with equal frames, and
-/// about 5.3 for the fast ones and 22 in all with equal air time.
+/// W8. The access point of the same cell. INET has about 2.7 for each station with equal frames,
+/// and about 5.3 for the fast ones and 22 in all with equal air time.
 #[test]
 fn an_access_point_serves_equal_frames_or_equal_air_time() {
     let frames = downlink_anomaly(one_queue());
@@ -324,7 +324,8 @@ fn queues_of_equal_air_time_serve_all() {
 }
 
 /// W10. In an idle network a packet takes its PPDU, and occupies the channel until its
-/// acknowledgment has ended: 20 us and 57 symbols of 216 bits, SIFS, 20 us and 2 symbols of 96 bits.
+/// acknowledgment has ended: 20 us and 57 symbols of 216 bits, SIFS, 20 us and 2 symbols of 96
+/// bits.
 #[test]
 fn one_packet_in_an_idle_network_takes_exactly_its_transmission() {
     let mut cell = Cell::plain(&network(WifiStandard::A, &[fixed(7)]));
