@@ -48,16 +48,6 @@ def desk() -> Iterator[Path]:
         yield Path(place)
 
 
-@pytest.fixture
-def started() -> Iterator[list[subprocess.Popen[str]]]:
-    """Collects programs that were started here, and ends them with the test."""
-    processes: list[subprocess.Popen[str]] = []
-    yield processes
-    for process in processes:
-        process.kill()
-        process.communicate()
-
-
 def describe(desk: Path, duration: str, control: str = "") -> Path:
     file = desk / "triangle.yaml"
     file.write_text(DESCRIPTION.format(duration=duration, control=control))

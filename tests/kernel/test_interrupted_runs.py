@@ -7,7 +7,6 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -62,16 +61,6 @@ def desk(tmp_path: Path) -> Path:
     (tmp_path / "quick.yaml").write_text(QUICK)
     (tmp_path / "temporary").mkdir()
     return tmp_path
-
-
-@pytest.fixture
-def started() -> Iterator[list[subprocess.Popen[str]]]:
-    """Collects runs that were started here, and ends them with the test."""
-    processes: list[subprocess.Popen[str]] = []
-    yield processes
-    for process in processes:
-        process.kill()
-        process.communicate()
 
 
 def start(description: str, desk: Path, out: str = "results") -> subprocess.Popen[str]:

@@ -8,6 +8,7 @@ from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
@@ -16,7 +17,7 @@ from mptcplab.behaviours import presets
 from mptcplab.document import FieldPath, wrong
 from mptcplab.errors import SpecError, first_few
 from mptcplab.experiment import access as access_networks
-from mptcplab.experiment import directions, link_traces, middleboxes, schedule, wifi
+from mptcplab.experiment import directions, link_traces, middleboxes, schedule
 from mptcplab.experiment.base import described, nearest_hint
 from mptcplab.experiment.control import Control, Recovery
 from mptcplab.experiment.description import Experiment
@@ -34,6 +35,7 @@ from mptcplab.experiment.recoveries import check_detection, reroutes
 from mptcplab.experiment.switched_network import SwitchedNetwork
 from mptcplab.experiment.switched_paths import SwitchedPaths
 from mptcplab.experiment.validation import at
+from mptcplab.experiment.wifi_networks import WifiNetworks
 from mptcplab.recovery import STRATEGIES
 from mptcplab.resolved_versions import SCHEMA
 from mptcplab.topology import AddressError, Addresses, Network, NodeKind, Port, assign_addresses
@@ -89,7 +91,7 @@ class _Resolution:
         interfaces = [self._interface(port, addresses) for port in self._network.ports.values()]
         media = [_medium(name, *settings) for name, settings in self._media().items()]
         links = self._links()
-        access = [*self._wifi(), *access_networks.resolved(self._experiment.links)]
+        access = [*self._wifi.resolved(), *access_networks.resolved(self._experiment.links)]
         middleboxes = self._middleboxes()
         user_code = self._user_code()
         paths = FlowPaths(self._network, links, experiment)
@@ -269,42 +271,9 @@ class _Resolution:
         link_traces.have_common_starts(result)
         return result
 
-    def _wifi(self) -> list[form.Access]:
-        """Returns the Wi-Fi networks."""
-        media = self._experiment.media.items()
-        links, uplinks = self._experiment.links, self._uplinks()
-        return [wifi.resolved(name, medium, links, uplinks) for name, medium in media if medium.wifi is not None]
-
-    def _uplinks(self) -> dict[str, Side]:
-        """Returns the directions of links of Wi-Fi media that lead to the access point. Refuses stations
-        without such a medium, and media with several access points.
-        """
-        uplinks: dict[str, Side] = {}
-        access_points: dict[str, str] = {}
-        for name, link in self._experiment.links.items():
-            medium = self._experiment.media.get(link.medium or "")
-            if medium is None or medium.wifi is None:
-                if link.wifi is not None:
-                    raise wrong(
-                        self._tree, ("links", name, "wifi"), "the link is on no Wi-Fi medium", "a medium with wifi"
-                    )
-                continue
-            self._check_station(name, link, medium.wifi)
-            first, second = (port.node for port in self._network.links[name])
-            uplinks[name] = wifi.uplink(self._network.kinds[first], self._network.kinds[second])
-            access_point = second if uplinks[name] == "forward" else first
-            if access_points.setdefault(link.medium or "", access_point) != access_point:
-                problem = f"{link.medium} has two access points, {access_points[link.medium or '']} and {access_point}"
-                raise wrong(self._tree, ("links", name, "medium"), problem, "one access point to a medium")
-        return uplinks
-
-    def _check_station(self, name: str, link: Link, network: wifi.Wifi) -> None:
-        if link.rate is not None:
-            problem = f"the link has a rate of its own, but {link.medium} is Wi-Fi"
-            raise wrong(self._tree, ("links", name, "rate"), problem, "wifi: {rate: ..}")
-        if link.wifi is not None:
-            with at(self._tree, "links", name, "wifi"):
-                wifi.check_station(link.wifi, network)
+    @cached_property
+    def _wifi(self) -> WifiNetworks:
+        return WifiNetworks(self._experiment, self._network)
 
     def _holding_host(self, beginning: Port) -> str | None:
         """Returns the host in which packets of a direction wait, if it has `first_hop: host`."""
@@ -340,12 +309,10 @@ class _Resolution:
             with_defaults = access_networks.with_defaults(link)
             direction = directions.resolved(with_defaults, side, media.get(link.medium or ""), base, host)
         medium = self._experiment.media.get(link.medium or "")
-        if medium is not None and medium.wifi is not None and side != self._uplinks()[name]:
-            if directions.is_for_side(link.queue, side):
-                problem = f"queue of {side}: the access point queues its packets"
-                raise wrong(self._tree, ("links", name, "queue", side), problem, "wifi: {ap_queue: ..} of the medium")
+        if medium is not None and medium.wifi is not None and side != self._wifi.uplinks[name]:
+            queue = self._wifi.queue_of_downlink(name, side)
             if host is None:
-                direction["queue"] = wifi.ap_queue(medium.wifi)
+                direction["queue"] = queue
         return direction
 
     def _middleboxes(self) -> list[form.Middlebox]:

@@ -13,7 +13,7 @@ from mptcplab.units import Decibels, Duration, Rate, Size
 
 if TYPE_CHECKING:
     from mptcplab.experiment import resolved_form as form
-    from mptcplab.experiment.links import Link, Medium
+    from mptcplab.experiment.links import Link
 
 Standard: TypeAlias = Literal["b", "g", "a", "n", "ac", "ax"]
 Width: TypeAlias = Literal["20mhz", "40mhz", "80mhz", "160mhz"]
@@ -243,19 +243,16 @@ def ap_queue(wifi: Wifi) -> form.Queue:
 
 
 def resolved(
-    name: str, medium: Medium, links: Mapping[str, Link], uplinks: Mapping[str, form.HopDirection]
+    medium: str, wifi: Wifi, links: Mapping[str, Link], uplinks: Mapping[str, form.HopDirection]
 ) -> form.AccessWifi:
-    """Returns the resolved form of a medium with `wifi`, whose links have these directions to the
+    """Returns the resolved form of the network of a medium, whose links have these directions to the
     access point.
     """
-    wifi = medium.wifi
-    if wifi is None:
-        raise ValueError(f"{name} is no Wi-Fi network")
     mpdus, length = _AGGREGATES.get(wifi.standard, (1, 65_535))
     guard = _GUARDS_NS[wifi.standard][0] if wifi.guard_interval is None else int(wifi.guard_interval)
     return {
         "kind": "wifi",
-        "medium": name,
+        "medium": medium,
         "standard": wifi.standard,
         "width_mhz": int((wifi.width or _WIDTHS[wifi.standard][0]).removesuffix("mhz")),
         "guard_interval_ns": guard,
@@ -268,7 +265,7 @@ def resolved(
         "stations": [
             _station(link, uplinks[link], wifi, settings.wifi or WifiStation())
             for link, settings in links.items()
-            if settings.medium == name
+            if settings.medium == medium
         ],
         "neighbours": [_neighbours(group) for group in wifi.neighbours],
     }
