@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from browser import chromium, needs_browser
 from command_line import SHORT, mptcplab
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(BROWSER is None, reason="needs chromium")]
+pytestmark = [pytest.mark.slow, needs_browser]
 
 #: The width of an A4 page between its margins, in pixels of 1/96 inch.
 PAPER_PX = 718
@@ -63,10 +61,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    playwright = pytest.importorskip("playwright.sync_api")
-    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with playwright.sync_playwright() as started:
-        yield started.chromium.launch(executable_path=BROWSER, args=sandbox)
+    with chromium() as started:
+        yield started
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -6,7 +6,6 @@ import base64
 import copy
 import json
 import re
-import shutil
 import subprocess
 import zlib
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from browser import BROWSER, needs_browser
 from mptcplab import load, run
 from mptcplab.captures import explain, read_series
 from mptcplab.report.capture import capture_page
@@ -36,8 +36,6 @@ duration: 10s
 """
 #: Columns by sender and name of the series.
 Unpacked = dict[str, dict[str, dict[str, Any]]]
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-needs_browser = pytest.mark.skipif(BROWSER is None, reason="needs chromium")
 #: A drag on the first data chart, from a quarter to half of its time.
 DRAG = """
 <script>

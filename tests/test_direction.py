@@ -107,6 +107,7 @@ ALLOWED: dict[str, set[str]] = {
         "runner",
         "sweep",
     },
+    "web": {"backends", "errors", "experiment", "picture", "plots", "report", "results", "runner", "units"},
     "fidelity": {"backends", "errors", "experiment", "metrics", "report", "results", "runner"},
     "congestion": {"errors", "_core"},
     "proxy": {"errors", "signals", "_core"},
@@ -140,6 +141,7 @@ ALLOWED: dict[str, set[str]] = {
         "sweep",
         "traces",
         "units",
+        "web",
     },
 }
 

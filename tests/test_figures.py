@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from browser import BROWSER, needs_browser
 from command_line import SHORT, mptcplab
 from made_kernel_run import made_kernel_run
 from made_run import made_run, resolved
@@ -25,8 +25,6 @@ from mptcplab.report.grid_forms import in_form
 from mptcplab.report.run import page_of
 from mptcplab.results import BundleWriter, RunData, Spread, evaluated
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-needs_browser = pytest.mark.skipif(BROWSER is None, reason="needs chromium")
 #: Sources of algorithms that are no papers: the kernels, and this laboratory.
 NO_PAPER = re.compile(r"^mptcplab|^Linux|out-of-tree kernel$|^smooth weighted")
 

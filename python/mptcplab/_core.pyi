@@ -120,6 +120,9 @@ class Run:
     def latest(self) -> dict[str, dict[str, float]]:
         """Entity to metric to value, as of the last sample."""
 
+    def events(self, since: int = 0) -> str:
+        """The events that have happened, in order and without the first ``since`` (JSON), each as by ``inject``."""
+
     def finish(self) -> str:
         """End the run where it is, write the Parquet files, remove the streams; the summary (JSON)."""
 

@@ -255,11 +255,12 @@ def _draw_links(
                 Xml.SubElement(svg, "path", {**look, "d": path})
             is_grouped = bool(paths) and link["id"] in grouped
             if is_grouped or not over:
-                Xml.SubElement(svg, "path", {"class": "link grouped" if is_grouped else "link", "d": path})
+                kind = "link grouped" if is_grouped else "link"
+                Xml.SubElement(svg, "path", {"class": kind, "d": path, "data-link": link["id"]})
             texts = (link["id"], link_summary(link, media), _ends(link, (ax, bx), a, node_of))
             x, y = _free_place([(ax, ay), bent, (bx, by)], LETTER_WIDTH * max(map(len, texts)), taken)
             for line, (text, kind) in enumerate(zip(texts, ("name", "detail", "detail"), strict=True)):
-                _text(svg, x, y - 4 + 14 * line, text, kind)
+                _text(svg, x, y - 4 + 14 * line, text, kind).set("data-link", link["id"])
 
 
 def _free_place(curve: Sequence[Point], width: float, taken: list[Box]) -> Point:
@@ -324,5 +325,7 @@ def _draw_nodes(svg: Xml.Element, experiment: Resolved, places: Mapping[str, tup
         _text(svg, x, y + 4, node)
 
 
-def _text(svg: Xml.Element, x: float, y: float, text: str, kind: str = "name") -> None:
-    Xml.SubElement(svg, "text", {"class": kind, "x": f"{x:.0f}", "y": f"{y:.0f}"}).text = text
+def _text(svg: Xml.Element, x: float, y: float, text: str, kind: str = "name") -> Xml.Element:
+    element = Xml.SubElement(svg, "text", {"class": kind, "x": f"{x:.0f}", "y": f"{y:.0f}"})
+    element.text = text
+    return element

@@ -22,7 +22,7 @@ from mptcplab.results.bundle import BundleDone, BundleHeld, bundle_path
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from mptcplab.backends import Backend
+    from mptcplab.backends import Backend, Run, Tick
     from mptcplab.results import RunData
 
     Resolved = dict[str, Any]
@@ -69,8 +69,8 @@ class Stop:
 class Observer(Protocol):
     """An observer of the progress of runs. Its methods are called from several threads."""
 
-    def advanced(self, job: Job, fraction: float) -> None:
-        """Called when a run has reached this fraction, 0..1."""
+    def advanced(self, job: Job, run: Run, tick: Tick) -> None:
+        """Called at each tick of a run, in the thread that drives it. The run waits until it returns."""
 
     def finished(self, job: Job, bundle: Bundle) -> None:
         """Called when a run has ended and its bundle is complete."""
@@ -79,7 +79,7 @@ class Observer(Protocol):
 class Nobody:
     """An observer that does nothing."""
 
-    def advanced(self, job: Job, fraction: float) -> None:
+    def advanced(self, job: Job, run: Run, tick: Tick) -> None:
         pass
 
     def finished(self, job: Job, bundle: Bundle) -> None:
@@ -301,7 +301,7 @@ def _recorded(job: Job, writer: BundleWriter, observer: Observer, stop: Stop) ->
     begun, used = time.monotonic(), CpuTimes.now() if backend(job.backend).in_real_time else None
     run = backend(job.backend).start(job.choice.experiment, job.seed, writer.path)
     for tick in run.samples():
-        observer.advanced(job, tick.time_ns / job.experiment["duration_ns"])
+        observer.advanced(job, run, tick)
         if stop.reason:
             run.stop(stop.reason)
     result = run.result()

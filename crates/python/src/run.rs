@@ -92,6 +92,13 @@ impl Run {
         Ok(self.backend()?.latest())
     }
 
+    /// Returns the events that have happened, in order and without the first `since`, as JSON.
+    #[pyo3(signature = (since = 0))]
+    fn events(&mut self, since: usize) -> PyResult<String> {
+        let happened = self.backend()?.record().schedule.record();
+        json(&happened.get(since..).unwrap_or_default())
+    }
+
     /// Ends the run now, writes the Parquet files, removes the streams, and returns the summary
     /// (JSON).
     fn finish(&mut self, py: Python<'_>) -> PyResult<String> {

@@ -79,7 +79,16 @@ class Run(Protocol):
         """Applies an action of the resolved form now and returns the recorded event."""
 
     def inject_later(self, action: Mapping[str, Any], after_ns: int) -> None:
-        """Applies an action of the resolved form after a time of the run, while `samples` drives it."""
+        """Applies an action of the resolved form after a time of the run, while `samples` drives it.
+
+        Leaves it out if it would change nothing by then.
+        """
+
+    def events(self, since: int) -> list[dict[str, Any]]:
+        """Returns the events that have happened so far, without the first `since`."""
+
+    def heed_within(self, step_ns: int) -> None:
+        """Makes `samples` yield a tick at least every `step_ns` of the run, so that injected actions act soon."""
 
     def stop(self, reason: str) -> None:
         """Ends the run early."""

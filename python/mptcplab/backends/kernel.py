@@ -56,8 +56,7 @@ class KernelRun:
 
     def samples(self) -> Iterator[Tick]:
         while self._state == "running":
-            for action in self._later.due(self._live.now_ns):
-                self.inject(action)
+            self._later.apply_due(self._live.now_ns, self.inject)
             if self._advance():
                 self._state = "ended"
             yield Tick(self._live.now_ns, self._live.latest)
@@ -77,6 +76,13 @@ class KernelRun:
 
     def inject_later(self, action: Mapping[str, Any], after_ns: int) -> None:
         self._later.add(self._live.now_ns + after_ns, action)
+
+    def events(self, since: int) -> list[dict[str, Any]]:
+        happened: list[dict[str, Any]] = json.loads(self._live.events(since))
+        return happened
+
+    def heed_within(self, step_ns: int) -> None:
+        self._step_ns = min(self._step_ns, step_ns)
 
     def stop(self, reason: str) -> None:  # noqa: ARG002  (the bundle records the reason)
         self._state = "stopped"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from itertools import count
 from typing import Any
 
@@ -23,7 +24,11 @@ class Later:
         """Returns the time up to which a run can go on towards `at_ns` before an action is due."""
         return min(at_ns, self._waiting[0][0]) if self._waiting else at_ns
 
-    def due(self, now_ns: int) -> Iterator[Mapping[str, Any]]:
-        """Removes and yields the actions that are due."""
+    def apply_due(self, now_ns: int, inject: Callable[[Mapping[str, Any]], object]) -> None:
+        """Removes the actions that are due, and injects each unless it would change nothing by now."""
         while self._waiting and self._waiting[0][0] <= now_ns:
-            yield heapq.heappop(self._waiting)[2]
+            action = heapq.heappop(self._waiting)[2]
+            # The compiled part refuses what changes nothing, for example a link that somebody else
+            # restored.
+            with suppress(ValueError):
+                inject(action)

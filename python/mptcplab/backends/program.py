@@ -56,6 +56,13 @@ class ProgramRun:
     def inject_later(self, action: Mapping[str, Any], after_ns: int) -> None:  # noqa: ARG002
         self.inject(action)
 
+    def events(self, since: int) -> list[dict[str, Any]]:  # noqa: ARG002
+        """Returns nothing, because a program tells its events in the result."""
+        return []
+
+    def heed_within(self, step_ns: int) -> None:
+        """Does nothing, because a program advances by intervals of samples, and nothing can be injected."""
+
     def stop(self, reason: str) -> None:  # noqa: ARG002  (the bundle records the reason)
         self._state = "stopped"
 

@@ -24,7 +24,7 @@ class SimulatedRun:
         self._simulation = _core.Simulation(json.dumps(experiment), seed, str(directory), classes=classes)
         # Only user-defined classes can hang.
         self._advance = user_code.Watched(self._simulation).advance if classes else self._simulation.advance
-        self._every_ns: int = experiment["measure"]["every_ns"]
+        self._step_ns: int = experiment["measure"]["every_ns"]
         self._state = "running"
         self._later = Later()
 
@@ -34,9 +34,8 @@ class SimulatedRun:
 
     def samples(self) -> Iterator[Tick]:
         while self._state == "running":
-            for action in self._later.due(self._simulation.now_ns):
-                self.inject(action)
-            if self._advance(self._later.until(self._simulation.now_ns + self._every_ns)):
+            self._later.apply_due(self._simulation.now_ns, self.inject)
+            if self._advance(self._later.until(self._simulation.now_ns + self._step_ns)):
                 self._state = "ended"
             yield Tick(self._simulation.now_ns, self._simulation.latest)
 
@@ -46,6 +45,13 @@ class SimulatedRun:
 
     def inject_later(self, action: Mapping[str, Any], after_ns: int) -> None:
         self._later.add(self._simulation.now_ns + after_ns, action)
+
+    def events(self, since: int) -> list[dict[str, Any]]:
+        happened: list[dict[str, Any]] = json.loads(self._simulation.events(since))
+        return happened
+
+    def heed_within(self, step_ns: int) -> None:
+        self._step_ns = min(self._step_ns, step_ns)
 
     def stop(self, reason: str) -> None:  # noqa: ARG002  (the bundle records the reason)
         self._state = "stopped"

@@ -13,6 +13,7 @@ from mptcplab.cli.output import REMARKS, print_detail
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from mptcplab.backends import Run, Tick
     from mptcplab.results import Bundle
     from mptcplab.runner import Job, Observer
 
@@ -24,7 +25,7 @@ PATIENCE_S = 2.0
 class _Unseen:
     """An observer of runs that nobody watches on a terminal."""
 
-    def advanced(self, job: Job, fraction: float) -> None:
+    def advanced(self, job: Job, run: Run, tick: Tick) -> None:
         """Does nothing."""
 
     def finished(self, job: Job, bundle: Bundle) -> None:
@@ -43,9 +44,9 @@ class _Bar:
         self._ended = 0
         self._lock = threading.Lock()
 
-    def advanced(self, job: Job, fraction: float) -> None:
+    def advanced(self, job: Job, run: Run, tick: Tick) -> None:  # noqa: ARG002  (runs are counted, not read)
         with self._lock:
-            self._running[job.experiment["name"], job.seed] = fraction
+            self._running[job.experiment["name"], job.seed] = tick.time_ns / job.experiment["duration_ns"]
             self._draw(job.experiment["name"])
 
     def finished(self, job: Job, bundle: Bundle) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from mptcplab.cli.live import PORT, SPEEDS, described, executed_live, place_of_live_runs, require_server, speed_of
 from mptcplab.cli.options import (
     Allow_programs,
     As_json,
@@ -39,6 +40,14 @@ if TYPE_CHECKING:
     from mptcplab.recorded import Recorded
     from mptcplab.results import Bundle
 
+Live: TypeAlias = Annotated[bool, typer.Option("--live", help="Show the run on a page of this machine.")]
+Speed: TypeAlias = Annotated[
+    str, typer.Option(help="With --live: how fast simulated time passes.", metavar="|".join(SPEEDS))
+]
+Port: TypeAlias = Annotated[
+    int, typer.Option(min=0, max=65535, help="With --live: port of the page; 0 is any free one.")
+]
+
 EXAMPLE = "Example: mptcplab run examples/failing-link.yaml --set links.wifi.loss=2% --repeat 10"
 
 
@@ -58,18 +67,26 @@ def command(
     table: Table = None,
     allow_programs: Allow_programs = False,
     root_programs: Root_programs = False,
+    is_live: Live = False,
+    speed: Speed = "1x",
+    port: Port = PORT,
     as_json: As_json = False,
     _quiet: Quiet = False,
     _verbose: Verbose = False,
 ) -> None:
     """Run experiments. Runs that are already in --out are not repeated.
 
-    Exit status 1: an expectation did not hold.
+    With --live, a page of this machine shows a run while it goes on, and changes it; its bundle goes into a directory
+    of its own. Exit status 1: an expectation did not hold.
     """
     from mptcplab.cli.exporting import Publishing, print_grid
     from mptcplab.cli.specs import resolved
 
     asked = Publishing.of(export, formats, size, style, table, as_json=as_json)
+    multiple = speed_of(speed)
+    if is_live:
+        require_server()
+        out = place_of_live_runs(out)
     members, experiments = resolved(spec, settings)
 
     # Errors of the description come before the other modules are loaded, which takes time.
@@ -83,8 +100,11 @@ def command(
     data = [experiment.data for experiment in experiments]
     with rights(allow=allow_programs, root=root_programs):
         work = plan(data, on, seed=seed, repeat=repeat, out=out, fresh=fresh)
-    with progress(work) as observer:
-        bundles = execute(work, observer, workers=jobs)
+    if is_live:
+        bundles = [executed_live(work, described(members[0]), port=port, speed=multiple)]
+    else:
+        with progress(work) as observer:
+            bundles = execute(work, observer, workers=jobs)
     over_families = families.evaluate(members, bundles)
     if as_json:
         print_json(summary(bundles) | ({"families": over_families} if over_families else {}))

@@ -1027,8 +1027,8 @@ class TraceStartDrawn(TypedDict):
 
     below_ns: int
     """
-    The instant is uniform in [0, `below_ns`). At least 1, and the same for all traces of the
-    recording.
+    The instant is uniform in [0, `below_ns`). At least 1, and the same for all traces of
+    the recording.
     """
 
     kind: Literal["drawn"]

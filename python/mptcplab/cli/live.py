@@ -1,0 +1,122 @@
+"""Shows a run on a page of this machine while it goes on: what ``mptcplab run --live`` does."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from mptcplab.errors import MptcplabError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from mptcplab.experiment import Experiment, Member
+    from mptcplab.recorded import Recorded
+    from mptcplab.results import Bundle
+    from mptcplab.runner import Job
+    from mptcplab.web.feed import Feed
+
+#: The port of the page, unless it is taken.
+PORT = 8440
+#: The words for a speed, and the multiple of real time; None is as fast as the simulator can.
+SPEEDS = {"1x": 1.0, "10x": 10.0, "max": None}
+#: A run that nobody watches begins after this time, in seconds.
+PATIENCE_S = 30.0
+#: The page stays so long after the run has ended and its last viewer has left, in seconds.
+GRACE_S = 2.0
+POLL_S = 0.1
+
+
+class NoServer(MptcplabError):
+    """The libraries of the server are not installed."""
+
+    exit_status = 3
+
+
+def require_server() -> None:
+    """Raises NoServer, with the command that installs them, if the libraries of the server are missing."""
+    missing = [name for name in ("starlette", "uvicorn", "websockets") if find_spec(name) is None]
+    if missing:
+        raise NoServer(f"the live page needs {', '.join(missing)}: pip install 'mptcplab[web]'")
+
+
+def speed_of(text: str) -> float | None:
+    """Returns the multiple of real time that a word means. Raises UsageError for another word."""
+    if text not in SPEEDS:
+        raise UsageError(f"--speed {text}: unknown; allowed: {', '.join(SPEEDS)}")
+    return SPEEDS[text]
+
+
+def place_of_live_runs(out: Path) -> Path:
+    """Returns a directory of its own in `out`: what viewers change must not stand for the described run."""
+    return out / "live" / datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
+
+
+def described(member: Member | Recorded) -> Experiment | None:
+    """Returns the description of an experiment, None if it comes from a bundle."""
+    from mptcplab.experiment import Member
+
+    return member.experiment if isinstance(member, Member) else None
+
+
+def executed_live(jobs: Sequence[Job], experiment: Experiment | None, *, port: int, speed: float | None) -> Bundle:
+    """Runs one job while a page shows it, and returns its bundle when the last viewer has left.
+
+    `experiment` is what "save as experiment" starts from. Raises UsageError for several jobs.
+    """
+    if len(jobs) != 1:
+        raise UsageError(f"--live shows one run, and these are {len(jobs)}; allowed: one experiment, without --repeat")
+    from mptcplab.backends import backend
+    from mptcplab.runner import execute
+    from mptcplab.web.live import LivePage
+    from mptcplab.web.pace import UNLIMITED, Pace
+    from mptcplab.web.serving import Server
+    from mptcplab.web.watching import Watching, watched
+
+    in_real_time = backend(jobs[0].backend).in_real_time
+    run = watched(jobs[0], None if in_real_time else Pace(UNLIMITED if speed is None else speed))
+    with Server(LivePage(run, experiment).app(), port) as server:
+        _tell_address(server.address, server.port, port)
+        _wait_for_viewer(run.feed)
+        if run.pace is not None:
+            run.pace.go_on()
+        [bundle] = execute(jobs, Watching(run))
+        _wait_for_viewers_to_leave(run.feed)
+    return bundle
+
+
+def _tell_address(address: str, port: int, asked: int) -> None:
+    from mptcplab.cli.output import print_note
+    from mptcplab.web.serving import forwarding
+
+    if port != asked and asked:
+        print_note(f"port {asked} is in use, so the page is at port {port}")
+    print_note(f"live: {address}")
+    if command := forwarding(port):
+        print_note(f"over SSH, forward the port first, on your own machine: {command}")
+
+
+def _wait_for_viewer(feed: Feed) -> None:
+    """Waits until somebody watches, at most `PATIENCE_S`."""
+    until = time.monotonic() + PATIENCE_S
+    while feed.viewers == 0 and time.monotonic() < until:
+        time.sleep(POLL_S)
+
+
+def _wait_for_viewers_to_leave(feed: Feed) -> None:
+    """Waits until the page is closed, or Ctrl-C."""
+    from mptcplab.cli.output import print_note
+
+    if feed.viewers:
+        print_note("the run has ended; close the page, or press Ctrl-C, for its results here")
+    try:
+        alone_since = time.monotonic()
+        while time.monotonic() - alone_since < GRACE_S:
+            time.sleep(POLL_S)
+            if feed.viewers:
+                alone_since = time.monotonic()
+    except KeyboardInterrupt:
+        return

@@ -1,0 +1,191 @@
+"""An observer of one run that tells viewers what happens, and carries out what they ask for."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from mptcplab.errors import MptcplabError
+from mptcplab.experiment import Resolved, parse_actions
+from mptcplab.web.feed import Feed
+from mptcplab.web.telling import Events, run_message, sample_message
+
+if TYPE_CHECKING:
+    from mptcplab.backends import Run, Tick
+    from mptcplab.results import Bundle
+    from mptcplab.runner import Job
+    from mptcplab.web.pace import Pace
+
+    Words = Mapping[str, object]
+
+#: The run heeds requests at least once in this time of its own, in nanoseconds.
+HEED_NS = 10_000_000
+#: Samples are told at most every so many seconds of real time, because a page draws no faster.
+TOLD_EVERY_S = 0.09
+#: A run that waits for its pace heeds requests at least this often, in seconds.
+LONGEST_WAIT_S = 0.5
+
+
+class NotPossible(MptcplabError):
+    """The run refuses an action, for example because it would change nothing."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a viewer asked for, as it was done."""
+
+    at_ns: int
+    #: The action in the words of a description.
+    words: Words
+
+
+@dataclass
+class Watched:
+    """A run that viewers watch. Its methods are called from the threads of the server."""
+
+    job: Job
+    feed: Feed
+    #: None where time is real.
+    pace: Pace | None
+    #: What viewers have changed so far, in order of time.
+    done: list[Done] = field(default_factory=list)
+    #: The bundle, once the run has ended.
+    bundle: Bundle | None = None
+    now_ns: int = 0
+    _asked: list[Callable[[Run], None]] = field(default_factory=list)
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def act(self, words: Words) -> Future[list[dict[str, Any]]]:
+        """Asks for an action, written as an event of a description. Returns its recorded events.
+
+        Raises SpecError if the words are wrong, NotPossible if the run has ended. The future raises
+        NotPossible if the run refuses the action.
+        """
+        if self.bundle is not None:
+            raise NotPossible("the run has ended")
+        experiment = self.job.choice.experiment
+        steps = parse_actions(words, Resolved(dict(experiment), {}), self.now_ns)
+        future: Future[list[dict[str, Any]]] = Future()
+
+        def carry_out(run: Run) -> None:
+            try:
+                events = [run.inject(action) for after_ns, action in steps if after_ns == 0]
+            except (ValueError, MptcplabError) as error:
+                future.set_exception(NotPossible(str(error)))
+                return
+            for after_ns, action in steps:
+                if after_ns:
+                    run.inject_later(action, after_ns)
+            self.done.append(Done(events[0]["actual_ns"], words))
+            future.set_result(events)
+
+        with self._changed:
+            self._asked.append(carry_out)
+            self._changed.notify()
+        return future
+
+    def set_pace(self, change: Callable[[Pace], None]) -> None:
+        """Changes the pace, and tells all viewers. Raises NotPossible in real time."""
+        if self.pace is None:
+            raise NotPossible("this back-end runs in real time")
+        with self._changed:
+            change(self.pace)
+            self._changed.notify()
+        self.tell_pace()
+
+    def tell_pace(self) -> None:
+        """Tells viewers how fast virtual time passes: `speed` is null without a limit."""
+        if self.pace is not None:
+            speed = None if self.pace.speed == float("inf") else self.pace.speed
+            self.feed.publish({"kind": "pace", "speed": speed, "is_paused": self.pace.is_paused})
+
+    def carry_out_asked(self, run: Run) -> None:
+        """Does what viewers asked for. Called in the thread of the run."""
+        with self._changed:
+            asked, self._asked = self._asked, []
+        for carry_out in asked:
+            carry_out(run)
+
+    def wait(self, now_s: float) -> bool:
+        """Waits for the pace or a request. Returns whether the run may go on."""
+        with self._changed:
+            wait_s = self.pace.wait_s(now_s) if self.pace is not None else 0.0
+            if wait_s > 0 and not self._asked:
+                self._changed.wait(min(wait_s, LONGEST_WAIT_S))
+            return wait_s <= LONGEST_WAIT_S and not self._asked
+
+    def refuse_asked(self) -> None:
+        """Refuses what was asked for too late."""
+        with self._changed:
+            asked, self._asked = self._asked, []
+        for carry_out in asked:
+            carry_out(_Ended())  # type: ignore[arg-type]
+
+
+class _Ended:
+    """Stands for a run that has ended, which refuses everything."""
+
+    def inject(self, _action: object) -> dict[str, Any]:
+        raise NotPossible("the run has ended")
+
+
+class Watching:
+    """The observer of `runner.execute` for a run that is watched."""
+
+    def __init__(self, watched: Watched) -> None:
+        self._watched = watched
+        self._events = Events(watched.job.choice.experiment)
+        self._told_events = 0
+        self._told_sample = 0
+        self._last_told_s = 0.0
+        self._has_begun = False
+
+    def advanced(self, job: Job, run: Run, tick: Tick) -> None:
+        """Tells what is new, carries out what was asked for, and waits for the pace."""
+        if not self._has_begun:
+            self._has_begun = True
+            run.heed_within(HEED_NS)
+        self._watched.now_ns = tick.time_ns
+        self._tell(job, run, tick)
+        while True:
+            self._watched.carry_out_asked(run)
+            self._tell_events(run)
+            if run.state != "running" or self._watched.wait(tick.time_ns / 1e9):
+                return
+
+    def _tell(self, job: Job, run: Run, tick: Tick) -> None:
+        every_ns: int = job.experiment["measure"]["every_ns"]
+        has_ended = run.state != "running"
+        # What is due at the time of a tick has not happened yet, unless the run has ended.
+        number = (tick.time_ns if has_ended else tick.time_ns - 1) // every_ns
+        is_due = time.monotonic() - self._last_told_s >= TOLD_EVERY_S or has_ended
+        if number > self._told_sample and is_due:
+            self._told_sample = number
+            self._last_told_s = time.monotonic()
+            self._watched.feed.publish(sample_message(number * every_ns / 1e9, tick.values))
+
+    def _tell_events(self, run: Run) -> None:
+        for event in run.events(self._told_events):
+            self._told_events += 1
+            self._watched.feed.publish(self._events.message(event))
+
+    def finished(self, job: Job, bundle: Bundle) -> None:  # noqa: ARG002  (there is one job)
+        """Tells how the run ended."""
+        self._watched.bundle = bundle
+        self._watched.refuse_asked()
+        record = bundle.record
+        self._watched.feed.publish(
+            {"kind": "end", "status": record["status"], "why": record["why"], "bundle": str(bundle.path)}
+        )
+
+
+def watched(job: Job, pace: Pace | None) -> Watched:
+    """Returns a run to watch, whose viewers are told what it is."""
+    found = Watched(job, Feed(), pace)
+    found.feed.publish(run_message(job.choice.experiment, job.backend, job.seed, has_pace=pace is not None))
+    found.tell_pace()
+    return found

@@ -1,0 +1,187 @@
+"""Tests of the live page in a real browser: see a run, pull a cable, save what was done."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from browser import chromium, needs_browser
+from command_line import PROGRAM, mptcplab
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = [pytest.mark.slow, needs_browser]
+
+TELEPHONE_PX = 390
+#: Loading takes longer on a busy machine.
+PATIENCE_MS = 60_000
+
+TWO_PATHS = """
+name: shown
+title: Two paths, shown
+vary: none
+hosts: {phone: {}, server: {}}
+links:
+  wifi: {between: [phone.wlan0, server.eth0], rate: 6mbit, delay: 10ms}
+  lte: {between: [phone.wwan0, server.eth1], rate: 4mbit, delay: 30ms}
+flows:
+  download: {from: server, to: phone, opened_by: to, path_manager: full_mesh}
+duration: DURATION
+"""
+
+
+class Shown:
+    """A run with its page: the program, and the address that it printed."""
+
+    def __init__(self, directory: Path, *options: str, duration: str = "600s") -> None:
+        directory.mkdir(exist_ok=True)
+        (directory / "shown.yaml").write_text(TWO_PATHS.replace("DURATION", duration))
+        command = [PROGRAM, "run", "shown.yaml", "--live", "--port", "0", *options]
+        self.directory = directory
+        self.program = subprocess.Popen(
+            command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert self.program.stderr is not None
+        found = re.fullmatch(r"live: (http://\S+)\n", self.program.stderr.readline())
+        assert found is not None
+        self.address = found[1]
+
+    def end(self) -> None:
+        self.program.send_signal(signal.SIGINT)
+        self.program.communicate(timeout=30)
+
+    @property
+    def record(self) -> Any:
+        [file] = self.directory.glob("results/live/*/shown/*/run.json")
+        return json.loads(file.read_text())
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(accept_downloads=True)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    yield page
+    context.close()
+    assert errors == []
+
+
+def mbps(page: Page, link: str) -> float:
+    """Returns what the table says that a link carries, both ways, in Mbit/s."""
+    row = page.locator("#links tbody tr", has=page.locator("th", has_text=re.compile(f"^{link}$")))
+    texts = [row.locator("td").nth(place).inner_text() for place in (1, 2)]
+    units = {"bit/s": 1e-6, "kbit/s": 1e-3, "Mbit/s": 1.0, "Gbit/s": 1e3}
+    return sum(float(number) * units[unit] for number, unit in (text.split() for text in texts if text[0].isdigit()))
+
+
+def wait_until(page: Page, holds: Any, what: str) -> None:
+    until = time.monotonic() + PATIENCE_MS / 1000
+    while not holds():
+        assert time.monotonic() < until, what
+        page.wait_for_timeout(100)
+
+
+def test_a_viewer_pulls_a_cable_and_saves_what_was_done(page: Page, tmp_path: Path) -> None:
+    shown = Shown(tmp_path, "--speed", "10x", duration="60s")
+    page.goto(shown.address)
+    assert "token" not in page.url
+    wait_until(page, lambda: mbps(page, "wifi") > 4 and mbps(page, "lte") > 2, "both subflows carry")
+    page.get_by_role("button", name="Pause").click()
+    page.get_by_text("wifi", exact=True).first.click()
+    page.get_by_role("button", name="Cut wifi").click()
+    page.get_by_role("button", name="Go on").click()
+    wait_until(page, lambda: mbps(page, "wifi") == 0 and mbps(page, "lte") > 2, "traffic moves to lte")
+    assert page.locator("#links .is-down").inner_text() == "cut"
+    page.get_by_role("button", name="Restore wifi").click()
+    wait_until(page, lambda: mbps(page, "wifi") > 2, "wifi carries again")
+    page.get_by_role("button", name="As fast as it can").click()
+    page.get_by_text("The run has ended").wait_for()
+    assert [line.split(": ")[1] for line in page.locator("#log li").all_inner_texts()][::-1] == [
+        "wifi cut, by hand",
+        "wifi restored, by hand",
+    ]
+    with page.expect_download() as saving:
+        page.get_by_role("link", name="Save as experiment").click()
+    saved = tmp_path / "saved.yaml"
+    saving.value.save_as(saved)
+    page.get_by_role("link", name="Report of this run").click()
+    page.get_by_role("heading", name="What happened").wait_for()
+    page.close()
+    assert shown.program.wait(30) == 0
+    first = shown.record
+    assert mptcplab("run", "saved.yaml", cwd=tmp_path).status == 0
+    [again] = tmp_path.glob("results/shown/*/run.json")
+    second = json.loads(again.read_text())
+    times = [[event["asked_ns"] for event in record["result"]["events"]] for record in (first, second)]
+    assert times[0] == times[1]
+    assert len(times[0]) == 2
+    assert first["result"]["flows"][0]["bytes"] == second["result"]["flows"][0]["bytes"]
+
+
+def test_ten_viewers_see_the_same_and_one_that_leaves_stops_nothing(browser: Browser, tmp_path: Path) -> None:
+    shown = Shown(tmp_path, "--speed", "max", duration="20s")
+    context = browser.new_context()
+    pages = [context.new_page() for _ in range(10)]
+    for each in pages:
+        each.set_default_timeout(PATIENCE_MS)
+        each.goto(shown.address if each is pages[0] else shown.address.partition("?")[0])
+    pages[0].close()
+    for each in pages[1:]:
+        each.get_by_text("The run has ended").wait_for()
+    tables = {each.locator("#links").inner_text() for each in pages[1:]}
+    context.close()
+    assert len(tables) == 1
+    assert shown.program.wait(30) == 0
+    assert shown.record["status"] == "done"
+
+
+def test_a_dead_run_is_shown_as_dead(page: Page, tmp_path: Path) -> None:
+    shown = Shown(tmp_path)
+    page.goto(shown.address)
+    wait_until(page, lambda: mbps(page, "wifi") > 1, "it runs")
+    shown.program.kill()
+    shown.program.communicate()
+    page.get_by_text("no longer answers").wait_for()
+
+
+def test_a_refusal_is_one_line_on_the_page(page: Page, tmp_path: Path) -> None:
+    shown = Shown(tmp_path)
+    page.goto(shown.address)
+    page.get_by_role("button", name="Link wifi").press("Enter")
+    page.get_by_role("button", name="Restore wifi").click()
+    refusal = page.get_by_role("alert")
+    refusal.filter(has_text="wifi").wait_for()
+    assert "\n" not in refusal.inner_text()
+    shown.end()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_meets_the_rules_of_axe_and_fits_a_telephone(browser: Browser, scheme: Any, tmp_path: Path) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    shown = Shown(tmp_path)
+    page = browser.new_page(color_scheme=scheme, viewport={"width": TELEPHONE_PX, "height": 800}, bypass_csp=True)
+    page.goto(shown.address)
+    wait_until(page, lambda: mbps(page, "wifi") > 1, "it runs")
+    page.get_by_role("button", name="Link wifi").press("Enter")
+    found = axe.Axe().run(page).response["violations"]
+    width_px = page.evaluate("document.documentElement.scrollWidth")
+    page.close()
+    shown.end()
+    assert [(rule["id"], [node["html"][:200] for node in rule["nodes"]]) for rule in found] == []
+    assert width_px <= TELEPHONE_PX
