@@ -164,17 +164,18 @@ def fuzzing_corpus(examples: Path) -> dict[str, str]:
 _DESCRIPTION_HEAD = """\
 # The fields of a description
 
-A description is a YAML file. It begins with the fields of an [experiment](#experiment); the other sections are what
-stands below them. The [guide](../README.md#describing-an-experiment) explains them with examples.
+A description is a YAML file. Its top level has the fields of an [experiment](#experiment). The other sections list the
+fields of the values below it. The [guide](../README.md#describing-an-experiment) explains them with examples.
 
 - Rates, sizes and durations have [units](../guide/description/units-of-quantities.md).
-- *Per direction* means that the value may also be `{forward: .., backward: ..}`; a direction left out
+- *Per direction* means that the value may also be `{forward: .., backward: ..}`. A direction that is left out
   keeps the default.
 - Any value may be a parameter of a [family](../guide/description/families.md), `$name`.
-- `experiments` beside the fields of an experiment holds a list of descriptions, each merged over the rest of the file.
+- `experiments`, next to the fields of an experiment, is a list of descriptions. Each is merged over the rest of the
+  file.
 - An unknown field is an error, and so is a setting that would have no effect.
-- *Not on* `kernel` means that this back-end refuses the field or the value. The reasons are with the
-  [features of the back-ends](features.md).
+- *Not on* `kernel` means that this back-end refuses the field or the value. [Features of the
+  back-ends](features.md) gives the reasons.
 
 """
 # Fields whose type says less than what users can write.
@@ -356,15 +357,16 @@ def _example(written: str, field: FieldInfo) -> str:
 _ALGORITHMS_HEAD = """\
 # Algorithms
 
-The names that `cc`, `scheduler` and `path_manager` of a [flow](description.md#flow) take. Case, hyphens and underscores
-do not matter: `RoundRobin` and `round-robin` are `round_robin`. A list is an order of preference: a back-end takes the
-first that it has, and records the substitution.
+This page lists the names that `cc`, `scheduler` and `path_manager` of a [flow](description.md#flow) accept. Case,
+hyphens and underscores do not matter: `RoundRobin` and `round-robin` mean `round_robin`. A list is an order of
+preference: a back-end takes the first entry that it has, and records the substitution.
 
-A published name stands for the published formula, as it was read. `-oot` is the same in the integer arithmetic of the
-out-of-tree kernel; `x-` marks what this laboratory defined itself, because its source does not say how to compute it.
+A published name means the published formula. Names that end in `-oot` compute the same formula in the integer
+arithmetic of the out-of-tree kernel. Names that begin with `x-` are defined by mptcplab, because their sources do not
+state how to compute them.
 
-A name may be followed by parameters, `scheduler: {round_robin: {num_segments: 4}}`; those that are not given have their
-defaults. `./FILE.py:CLASS` and `crate:NAME` are [algorithms of your own](../guide/extending.md).
+Parameters follow the name, as in `scheduler: {round_robin: {num_segments: 4}}`. Parameters that are not given have
+their defaults. `./FILE.py:CLASS` and `crate:NAME` are [algorithms of your own](../guide/extending.md).
 
 """
 
@@ -381,7 +383,8 @@ _CHOICES: dict[str, type[Choice]] = {"policy": Policy, "recovery": Recovery, "er
 _CHOICES_HEAD = """
 ## Of the network
 
-[Paths and recovery](../internals/paths.md) has the methods behind these names.
+[Paths and recovery](../internals/paths.md) explains the methods behind these names. A way is a path through the
+network.
 
 """
 
@@ -445,10 +448,10 @@ _FEATURES_HEAD = """\
 # Features of the back-ends
 
 This page lists the features that a description can use, and where each of them runs: `sim` is the simulator, `kernel`
-a current Linux kernel, `userspace` our stack on that kernel's network. A description that uses a feature that its
-back-end lacks is refused, with the reason. `mptcplab list SPEC` shows it for each experiment, `mptcplab doctor` for
-this machine. The [limitations](../guide/limitations.md) say what else is missing; algorithms are on
-[another page](algorithms.md), and your own [on a third](../guide/extending.md).
+is a current Linux kernel, and `userspace` is the engine on that kernel's network. A description that uses a feature
+that its back-end lacks is refused, with the reason. `mptcplab list SPEC` shows the missing features of each experiment,
+and `mptcplab doctor` those of each back-end on this machine. The [limitations](../guide/limitations.md) list what else
+is missing. [Algorithms](algorithms.md) and [algorithms of your own](../guide/extending.md) have pages of their own.
 
 """
 
@@ -468,7 +471,7 @@ def feature_reference() -> str:
     rows = [[f"`{kind}`", ", ".join(names) or "yes"] for kind, names in everywhere.items()]
     return (
         _FEATURES_HEAD
-        + "## Not everywhere\n\n"
+        + "## Not on every back-end\n\n"
         + _table(["feature", *(f"`{name}`" for name in backends)], lacking)
         + "\n## On every back-end\n\n"
         + _table(["kind", "features"], rows)
@@ -480,8 +483,8 @@ def feature_reference() -> str:
 _CATALOGUE_HEAD = """\
 # The catalogue
 
-The experiments of published works that come with mptcplab. `mptcplab show NAME` explains one, with what was published
-and what had to be assumed; a prefix such as `barreira2014/F.1` means all under it.
+This page lists the experiments of published works that come with mptcplab. `mptcplab show NAME` prints one, with the
+published values and the assumptions. A prefix such as `barreira2014/F.1` selects all experiments below it.
 
 """
 
@@ -497,8 +500,8 @@ def catalogue_reference(entries: Sequence[Entry]) -> str:
 _PROFILES_HEAD = """\
 # Profiles
 
-The named sets of defaults that come with mptcplab. Every value has its ground: where it was stated, or that it was
-assumed, and why. [How to use and write them](../guide/description/profiles.md).
+This page lists the named sets of defaults that come with mptcplab. Each value has its source, or the reason for which
+it was assumed. [Profiles](../guide/description/profiles.md) explains how to use and write them.
 
 """
 
@@ -521,7 +524,7 @@ def _profile(name: str) -> str:
     tree = document.read(profiles.DIRECTORY / f"{name}.yaml")
     told = [str(node.value) for node in (tree.child("title"), tree.child("source")) if node is not None]
     rows = [[f"`{one.field}`", _inline(one.value), one.ground] for one in _defaults(tree.mapping["defaults"], ())]
-    return f"## {name}\n\n{'. '.join(told)}.\n\n" + _table(["field", "value", "ground"], rows)
+    return f"## {name}\n\n{'. '.join(told)}.\n\n" + _table(["field", "value", "source"], rows)
 
 
 def _defaults(node: Node, path: tuple[str, ...]) -> Iterator[_Default]:

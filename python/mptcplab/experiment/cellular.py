@@ -38,7 +38,7 @@ class Cellular(Model):
     device is the first end of `between`."""
 
     generation: Generation = "lte"
-    """`lte`; `nsa`, 5G with a core of 4G; `sa`, 5G alone."""
+    """`lte`; `nsa`, 5G with a 4G core; `sa`, 5G alone."""
     rate: Rate | None = Field(None, examples=["40mbit"])
     """Mean rate to the device while no neighbour is busy. Needed unless the link has a trace."""
     uplink_rate: Rate | None = Field(None, examples=["10mbit"])
@@ -56,7 +56,7 @@ class Cellular(Model):
     promotion: Duration | None = Field(None, examples=["260ms"])
     """Time from idle to connected. Default 260ms; sa 341ms."""
     cells: Cells | None = None
-    """Handovers at random times. Default none; driving, one in 17s."""
+    """Handovers at random times. Default none; with `driving`, one every 17s."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Cellular:

@@ -47,7 +47,7 @@ class Recovery(Choice):
     ] = "port"
     """How a failure is noticed: `port` by the port status of a switch, or after a given time."""
     parameters: dict[str, Any] = {}
-    """What the strategy is given, by name."""
+    """Parameters of the strategy, by name."""
 
     @classmethod
     def settings(cls, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class Control(Model):
     """The cost of a link, the same in both directions: its delay, 1 for each, or weights by link, where
     other links have 1."""
     policy: Policy = Policy(name="shortest")
-    """The policy of flows that say none."""
+    """The policy of flows that name none."""
     srlg: dict[Name, Annotated[list[str], Field(min_length=1)]] = Field(
         {}, description="groups of links that fail together, by name", examples=[{"tunnel": ["uk-de", "uk-nl"]}]
     )

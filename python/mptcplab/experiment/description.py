@@ -111,7 +111,7 @@ class Experiment(Model):
     notes: str | list[str] = ""
     """Remarks, without effect."""
     profile: str | list[str] | None = Field(
-        None, description="named defaults; in a list, later ones win", examples=["alenazi2019"]
+        None, description="named defaults; in a list, later ones take precedence", examples=["alenazi2019"]
     )
     parameters: dict[str, Any] = Field(
         {},

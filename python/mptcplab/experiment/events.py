@@ -150,7 +150,7 @@ class Event(Model):
     on the link, `drop_rule` only packets offered to it, and `port_down` takes down the ports of
     routers, switches and access points on it."""
     reroute: Annotated[str | None, Uses("action reroute")] = Field(
-        None, description="the flow of which a path takes another way", examples=["bulk"]
+        None, description="the flow of which one path takes other links", examples=["bulk"]
     )
     path: Annotated[int, Field(ge=1)] | None = None
     """With `reroute`: the number of the path among those of the flow; default 1."""

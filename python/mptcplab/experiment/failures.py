@@ -32,7 +32,7 @@ class Errors(Choice):
     by: Literal["cut", "drop_rule", "port_down"] = "port_down"
     """How links are interrupted."""
     parameters: dict[str, Any] = {}
-    """What the model is given, by name."""
+    """Parameters of the model, by name."""
 
     @classmethod
     def settings(cls, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -224,7 +224,7 @@ class Algorithm(Model):
     name: str
     """Its name, or `./FILE.py:CLASS`."""
     parameters: dict[str, Any] = {}
-    """What it is given, by name."""
+    """Its parameters, by name."""
 
     @model_validator(mode="before")
     @classmethod

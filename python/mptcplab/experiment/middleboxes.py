@@ -119,7 +119,7 @@ class Duplicate(Model):
 
 
 class AcknowledgeEarly(Model):
-    """Acknowledges data before the receiver has it, and retransmits it if it is lost on the way on
+    """Acknowledges data before the receiver has it, and retransmits it if it is lost further on
     (RFC 3135)."""
 
     buffer: Annotated[Size, _up_to(2**53)] = Size("64kB")
@@ -133,7 +133,7 @@ class Middlebox(Model):
     kind_of_features = "middlebox"
 
     at: Annotated[list[str], ONE_OR_MORE] = Field(examples=["client.wlan0", "client.eth[1-8]"])
-    """The interface before which it stands. A list places one middlebox before each interface."""
+    """The interface before which it is placed. A list places one middlebox before each interface."""
     direction: Literal["leaving", "arriving", "both"] | None = None
     """The packets that it changes: those `leaving` the interface, those `arriving`, or `both`, the
     default. A NAT hides the host that sends them: `leaving`, its default, or `arriving`."""

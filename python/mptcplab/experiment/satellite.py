@@ -20,7 +20,7 @@ _SLOT = 15 * _SECOND
 
 
 class Leo(Model):
-    """The link of a dish to satellites in low Earth orbit. Every 15 s delay and rate step, at the same
+    """The link of a dish to satellites in low Earth orbit. Every 15 s delay and rate change, at the same
     instants on all such links of a run. The dish is the first end of `between`."""
 
     rate: Rate = Rate("178mbit")

@@ -113,7 +113,7 @@ Snr: TypeAlias = Decibels | Annotated[list[SnrPoint], Field(min_length=1)]
 
 
 class WifiStation(Model):
-    """What a station of a Wi-Fi network has of its own. Other values are those of the network."""
+    """Settings of one Wi-Fi station. Those that are not given are the network's."""
 
     snr: Snr | None = Field(None, examples=["10db", [{"at": "0s", "snr": "30db"}, {"at": "20s", "snr": "5db"}]])
     """Mean signal-to-noise ratio, or some instants with one each."""
@@ -155,14 +155,14 @@ class Wifi(Model):
     """How the access point queues: `fq` is FQ-CoDel for each station and turns of equal air time;
     `fifo` is one queue for all."""
     aggregate: Annotated[int, Field(ge=1, le=256)] | None = None
-    """Most packets in one transmission. Default 64, with `ax` 256; 1 with `b`, `g` and `a`."""
+    """Largest number of packets in one transmission. Default 64, with `ax` 256; 1 with `b`, `g` and `a`."""
     rts: Size | None = None
-    """Bytes of a transmission from which RTS and CTS go before it. Without it there are none."""
+    """Size from which RTS and CTS precede a transmission. By default none do."""
     txop: Duration | None = Field(None, examples=["3008us"])
     """Time for which a winner of the channel may send, in all categories. By default it is that of
     the category, and one exchange with best effort."""
     retries: Annotated[int, Field(ge=1, le=255)] = 10
-    """Tries after which a packet is dropped."""
+    """Number of attempts after which a packet is dropped."""
     neighbours: list[Neighbours] = []
     """Stations of other networks on the channel."""
 
