@@ -118,17 +118,23 @@ class FigurePanel {
 
   /** Corners of a curve in pixels: steps about or from its points, or straight lines. */
   *#corners(scale, { x, form }, values) {
-    const half = x.length > 1 ? (x[1] - x[0]) / 2 : 0;
     for (let i = 0; i < x.length; i++) {
       const y = values[i] === null ? NaN : scale.y(values[i]);
       if (form === "step" || form === "area") {
-        yield [scale.x(x[i] - half), y];
-        yield [scale.x(x[i] + half), y];
+        yield [scale.x(FigurePanel.#edge(x, i)), y];
+        yield [scale.x(FigurePanel.#edge(x, i + 1)), y];
       } else {
         if (form === "hold" && i > 0) yield [scale.x(x[i]), scale.y(values[i - 1])];
         yield [scale.x(x[i]), y];
       }
     }
+  }
+
+  /** The edge before bin `i` of bins about the times `x`, half way between two of them. */
+  static #edge(x, i) {
+    if (i > 0 && i < x.length) return (x[i - 1] + x[i]) / 2;
+    const [end, next] = i === 0 ? [x[0], x[1]] : [x.at(-1), x.at(-2)];
+    return next === undefined ? end : end + (end - next) / 2;
   }
 
   #stroke(context, scale, curve, colour, strength, width) {
