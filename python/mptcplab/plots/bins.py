@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from mptcplab import metrics
+from mptcplab.metrics.arrays import Floats
 from mptcplab.plots.specification import Axis
-from mptcplab.results import RunData
+from mptcplab.results import RunData, Series
 
 TIME = Axis("Time", "s")
 BINS = 120
@@ -34,3 +36,14 @@ def bin_width(run: RunData) -> float:
     least = max(run.end_s / BINS, run.resolved["measure"]["every_ns"] / 1e9)
     power = 10.0 ** np.floor(np.log10(max(least, 1e-9)))
     return next(float(step * power) for step in (1, 2, 5, 10) if step * power >= least - 1e-12)
+
+
+def bin_starts(run: RunData, width_s: float) -> Floats:
+    """Returns the left edges of the bins of a run, at least one."""
+    return np.asarray(width_s * np.arange(max(1, int(run.end_s / width_s + 1e-9))))
+
+
+def per_bin(counter: Series, starts_s: Floats, width_s: float) -> Floats:
+    """Returns by how much a counter grows in each bin."""
+    edges = np.append(starts_s, starts_s[-1] + width_s)
+    return np.diff(metrics.counter_at(counter.times_s, counter.values, edges))

@@ -173,7 +173,10 @@ def _name_curves(figure: Figure, plot: Axes, panel: Panel, look: Look, *, is_gri
 
 
 def _end(curve: Curve) -> float:
-    return float(curve.y[-1])
+    """Returns the last value that the curve has."""
+    values = np.asarray(curve.y, dtype=float)
+    known = values[np.isfinite(values)]
+    return float(known[-1]) if len(known) else 0.0
 
 
 def _legend(figure: Figure, plot: Axes, panel: Panel, named: Sequence[Curve], look: Look) -> None:

@@ -16,10 +16,23 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: What lies over the colour of a part in each state, and what that is called.
-HATCHES = {"backup": ("..", "Dotted"), "stale": ("////", "Hatched")}
+#: What can lie over a part: the pattern of matplotlib, and what it is called.
+PATTERNS = {"dots": ("..", "Dotted"), "strokes": ("////", "Hatched"), "crosses": ("xxxx", "Crossed")}
+#: The pattern of a part in each state that has one: of subflows, then of radios.
+HATCHES = {
+    "backup": "dots",
+    "stale": "strokes",
+    "DRX": "dots",
+    "asleep": "dots",
+    "idle": "strokes",
+    "scanning": "strokes",
+    "stalled": "strokes",
+    "between cells": "crosses",
+    "roaming": "crosses",
+}
 #: The signs at a moment of a row: that of matplotlib, and that in words.
 SIGNS = {
+    "handover": ("D", "\N{BLACK DIAMOND}"),
     "re-created": (">", "\N{BLACK RIGHT-POINTING TRIANGLE}"),
     "closed": ("x", "\N{MULTIPLICATION SIGN}"),
     "path manager": ("|", "|"),
@@ -41,6 +54,8 @@ class Span:
     is_pale: bool = False
     #: A state that hatches the part, of `HATCHES`; it has no colour then.
     state: str = ""
+    #: What the part is without such a state.
+    name: str = "open"
 
 
 @dataclass(frozen=True)
@@ -100,7 +115,9 @@ class Rows:
     @property
     def notes(self) -> tuple[str, ...]:
         """What signs, hatches and shades mean."""
-        told = [f"{(SIGNS | HATCHES)[kind][1]}: {kind}." for kind in self.kinds]
+        words = {kind: (PATTERNS[HATCHES[kind]] if kind in HATCHES else SIGNS[kind])[1] for kind in self.kinds}
+        alike = {word: [kind for kind in words if words[kind] == word] for word in words.values()}
+        told = [f"{word}: {' or '.join(kinds)}." for word, kinds in alike.items()]
         if any(mark.end_s is not None for mark in self.marks):
             told.append("Shaded: something is down.")
         return tuple(told)
@@ -129,11 +146,19 @@ def _row_document(row: Row) -> Json:
         "number": row.number,
         "value": row.value,
         "interval": row.interval,
-        "spans": [
-            {"start": span.start, "end": span.end, "colour": span.colour, "pale": span.is_pale, "state": span.state}
-            for span in row.spans
-        ],
+        "spans": [_span_document(span) for span in row.spans],
         "signs": [{"at": sign.at, "kind": sign.kind} for sign in row.signs],
+    }
+
+
+def _span_document(span: Span) -> Json:
+    return {
+        "start": span.start,
+        "end": span.end,
+        "colour": span.colour,
+        "pale": span.is_pale,
+        "pattern": HATCHES.get(span.state),
+        "name": span.state or span.name,
     }
 
 
@@ -162,7 +187,7 @@ def _paint_row(plot: Axes, row: Row, place: float) -> None:
         colour, opacity = colour_of(span.colour)
         look: dict[str, Any] = {"color": colour, "alpha": 0.25 if span.is_pale else opacity}
         if span.state:
-            look = {"fill": False, "edgecolor": INK, "hatch": HATCHES[span.state][0], "linewidth": 0}
+            look = {"fill": False, "edgecolor": INK, "hatch": PATTERNS[HATCHES[span.state]][0], "linewidth": 0}
         plot.barh(place, length, left=span.start, height=height, **look)
     for sign in row.signs:
         size, width = (5, 1.0) if sign.kind == BELOW else (7, 1.8)
@@ -183,6 +208,6 @@ def _keys(kinds: list[str]) -> Iterator[object]:
 
     for kind in kinds:
         if kind in HATCHES:
-            yield Patch(fill=False, edgecolor=INK, hatch=HATCHES[kind][0], linewidth=0, label=kind)
+            yield Patch(fill=False, edgecolor=INK, hatch=PATTERNS[HATCHES[kind]][0], linewidth=0, label=kind)
         else:
             yield Line2D([], [], linestyle="none", marker=SIGNS[kind][0], color=INK, label=kind)

@@ -9,14 +9,15 @@ import numpy as np
 from mptcplab import metrics
 from mptcplab.metrics.arrays import Floats
 from mptcplab.plots import colours
-from mptcplab.plots.bins import bin_width, bins_told, rate_axis, time_of
+from mptcplab.plots.access import aggregate_sizes, air_time, radio_states
+from mptcplab.plots.bins import bin_starts, bin_width, bins_told, per_bin, rate_axis, time_of
+from mptcplab.plots.directions import arrows_told, link_of, other_way, short
 from mptcplab.plots.drawing import Drawing, Line
 from mptcplab.plots.marks import marks_of
 from mptcplab.plots.specification import Axis, Curve, Panel, Specification
 from mptcplab.plots.subflows import CAPACITY, congestion_windows, round_trip_times, stacked, timeline
 from mptcplab.results import RunData, Series, UnitTimes, arrived, capacity_steps, tells_only_order
 
-FORWARD, BACKWARD = "→", "←"
 MOST_LINES = 6
 MOST_PANELS = 12
 BUSY = 0.05
@@ -34,6 +35,9 @@ def drawings_of(run: RunData) -> list[Drawing]:
         congestion_windows,
         round_trip_times,
         link_rates,
+        air_time,
+        aggregate_sizes,
+        radio_states,
         delay,
         queues,
         drops,
@@ -93,12 +97,12 @@ def link_rates(run: RunData) -> Drawing | None:
     counters = {path: run.samples.series(path, "wire_bytes") for path in run.samples.entities("links.")}
     used = {path: counter for path, counter in counters.items() if counter is not None and counter.last()}
     order = sorted(used, key=lambda path: -used[path].last())
-    lines = {path: line for path in order if (line := _rate_line(run, _short(path), used[path], width))}
+    lines = {path: line for path in order if (line := _rate_line(run, short(path), used[path], width))}
     if not lines:
         return None
     busiest = float(np.mean(next(iter(lines.values())).y))
     busy = [path for path, line in lines.items() if np.mean(line.y) >= BUSY * busiest][:MOST_PANELS]
-    shown = sorted(busy, key=lambda path: (colours.natural(_link(path)), not path.endswith("forward")))
+    shown = sorted(busy, key=lambda path: (colours.natural(link_of(path)), not path.endswith("forward")))
     numbers, marks = colours.links(run), tuple(marks_of(run))
     panels = [
         Panel(
@@ -108,7 +112,7 @@ def link_rates(run: RunData) -> Drawing | None:
                     lines[path].x,
                     lines[path].y,
                     "step",
-                    numbers[_link(path)],
+                    numbers[link_of(path)],
                     low=np.zeros(len(lines[path].x)),
                     high=lines[path].y,
                 ),
@@ -122,7 +126,7 @@ def link_rates(run: RunData) -> Drawing | None:
     ]
     more = f"; the {len(shown)} busiest of {len(lines)} directions" if len(lines) > len(shown) else ""
     alt = "; ".join(f"{lines[path].label}: mean {np.mean(lines[path].y):.3g} Mbit/s" for path in shown)
-    specification = Specification(tuple(panels), remarks=(bins_told(width), *_directions(run, shown))).levelled()
+    specification = Specification(tuple(panels), remarks=(bins_told(width), *arrows_told(run, shown))).levelled()
     every = list(lines.values())
     return Drawing.specified("links", f"Rate on each link{more}", alt, specification, "time_s", "wire_rate_mbps", every)
 
@@ -132,23 +136,23 @@ def queues(run: RunData) -> Drawing | None:
     series = {path: run.samples.series(path, "queue_bytes") for path in run.samples.entities("links.")}
     used = {path: s for path, s in series.items() if s is not None and s.values.max() > 0}
     order = sorted(used, key=lambda path: -float(used[path].values.mean()))
-    shown = sorted(order[:MOST_LINES], key=lambda path: (colours.natural(_link(path)), path.endswith("backward")))
+    shown = sorted(order[:MOST_LINES], key=lambda path: (colours.natural(link_of(path)), path.endswith("backward")))
     numbers = colours.links(run)
     curves = [
         Curve(
-            _short(path),
+            short(path),
             used[path].times_s,
             used[path].values / 1000,
             "hold",
-            numbers[_link(path)],
+            numbers[link_of(path)],
             # Only the two directions of one link need to be told apart.
-            is_dashed=path.endswith("backward") and _other_way(path) in shown,
+            is_dashed=path.endswith("backward") and other_way(path) in shown,
         )
         for path in shown
     ]
-    lines = [Line(_short(path), used[path].times_s, used[path].values / 1000) for path in order]
+    lines = [Line(short(path), used[path].times_s, used[path].values / 1000) for path in order]
     alt = "; ".join(f"{curve.label}: largest {np.max(curve.y):.3g} kB" for curve in curves)
-    axis, remarks = Axis("Bytes in the queue", "kB"), _directions(run, shown)
+    axis, remarks = Axis("Bytes in the queue", "kB"), arrows_told(run, shown)
     return _overlaid(run, "queues", "Queue length", curves, lines, axis, alt, remarks)
 
 
@@ -198,13 +202,13 @@ def drops(run: RunData) -> Drawing | None:
     """Draws the packets dropped per bin on all links and at all interfaces, stacked by reason."""
     width = bin_width(run)
     counts: dict[str, Floats] = {}
-    starts = width * np.arange(max(1, int(run.end_s / width + 1e-9)))
+    starts = bin_starts(run, width)
     for path in (*run.samples.entities("links."), *run.samples.entities("interfaces.")):
         for metric in run.samples.metrics(path):
             series = run.samples.series(path, metric) if metric.startswith("dropped_") else None
             if series is not None and series.last() > 0:
                 reason = metric.removeprefix("dropped_").replace("_", " ")
-                counts[reason] = counts.get(reason, 0.0) + _per_bin(series, starts, width)
+                counts[reason] = counts.get(reason, 0.0) + per_bin(series, starts, width)
     if not counts:
         return None
     curves, floor = [], np.zeros(len(starts))
@@ -270,11 +274,6 @@ def _rate_line(run: RunData, label: str, counter: Series | None, width_s: float)
     return Line(label, starts + width_s / 2, rates / 1e6) if len(starts) else None
 
 
-def _per_bin(series: Series, starts: Floats, width_s: float) -> Floats:
-    edges = np.append(starts, starts[-1] + width_s)
-    return np.diff(metrics.counter_at(series.times_s, series.values, edges))
-
-
 def _range(values: Floats) -> str:
     """``7.4``, or ``3.7 to 7.4``."""
     low, high = float(values.min()), float(values.max())
@@ -286,25 +285,3 @@ def _largest_units(run: RunData) -> dict[str, UnitTimes]:
     found = {flow: run.units.of(flow) for flow in run.flows}
     order = sorted((flow for flow in found if len(found[flow])), key=lambda flow: -len(found[flow]))
     return {flow: found[flow] for flow in order[:MOST_LINES]}
-
-
-def _link(path: str) -> str:
-    return path.removeprefix("links.").rsplit(".", 1)[0]
-
-
-def _other_way(path: str) -> str:
-    link, _, direction = path.rpartition(".")
-    return f"{link}.{'backward' if direction == 'forward' else 'forward'}"
-
-
-def _short(path: str) -> str:
-    """Shortens ``links.wifi.forward`` to ``wifi`` with an arrow for the direction."""
-    return f"{_link(path)} {FORWARD if path.endswith('forward') else BACKWARD}"
-
-
-def _directions(run: RunData, paths: Sequence[str]) -> tuple[str, ...]:
-    """Explains the arrows by the first link shown."""
-    link = run.links.get(_link(paths[0])) if paths else None
-    if link is None:
-        return ()
-    return (f"→ is the direction in which the description names the ends, here {link['a']} to {link['b']}; ← is back.",)

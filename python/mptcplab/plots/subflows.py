@@ -13,7 +13,7 @@ from mptcplab.plots import colours
 from mptcplab.plots.bins import bin_width, bins_told, rate_axis, time_of
 from mptcplab.plots.drawing import Drawing, Line
 from mptcplab.plots.marks import marks_of
-from mptcplab.plots.rows import HATCHES, Row, Rows, Sign, Span, drawing_of_rows
+from mptcplab.plots.rows import Row, Rows, Sign, Span, drawing_of_rows
 from mptcplab.plots.specification import Axis, Curve, Panel, Specification
 from mptcplab.results import RunData, Series, Subflow, capacity_steps, carried, subflows_of
 from mptcplab.results.subflows import tells_arrivals
@@ -23,6 +23,8 @@ MOST_SUBFLOWS = 24
 MOST_PANELS = 12
 MOST_LANES = 24
 CAPACITY = "capacity"
+#: The gauges of a subflow that hatch its lifetime.
+HATCHED = ("backup", "stale")
 
 
 @dataclass(frozen=True)
@@ -181,7 +183,7 @@ def _row(run: RunData, lane: Lane, numbers: dict[frozenset[str], int], actions: 
     for number, subflow in enumerate(lane.subflows):
         since, until = _life(run, subflow)
         spans.append(Span(since, until, numbers[subflow.addresses]))
-        for state in HATCHES:
+        for state in HATCHED:
             stretches = _stretches(run.samples.series(subflow.entity, state), until)
             spans += [Span(begin, end, None, state=state) for begin, end in stretches]
         if number > 0:

@@ -11,6 +11,8 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Literal
 
+from mptcplab.results.radio import states_told
+
 Kind = Literal["flow", "subflow", "link", "interface", "switch", "probe", "event", "run", "family"]
 Form = Literal["counter", "gauge", "derived", "series", "distribution"]
 Grouping = Literal["sum", "max", "min"]
@@ -204,7 +206,7 @@ _LINK = [
     _m("link", "aggregated_packets", "packets", "counter", "access networks: packets in acknowledged transmissions"),
     _m("link", "retried_packets", "packets", "counter", "access networks: packets sent again below IP; each time counts"),
     _m("link", "held_packets", "packets", "gauge", "access networks: packets that have left the queue and wait for the channel, for a retransmission or for their turn at the receiver"),
-    _m("link", "radio_state", "", "gauge", "access networks: state of the radio; 0 is the normal one"),
+    _m("link", "radio_state", "", "gauge", f"access networks: state of the radio: {states_told()}"),
     _m("link", "handovers", "handovers", "counter", "access networks: changes of access point, cell or satellite"),
     _m("link", "throughput_bps", "bit/s", "series", "8 x wire bytes per bin",
        papers="throughput_mbps(t) per interface at 0.5 s; throughput_mbps per interface (link-layer bytes, 0.5 s samples)"),

@@ -144,7 +144,13 @@ class FigurePanel {
     context.lineJoin = "round";
     context.setLineDash(curve.dashed ? DASHES : []);
     context.beginPath();
-    for (const [x, y] of this.#corners(scale, curve, curve.y)) context.lineTo(x, y);
+    let isDrawn = false;
+    for (const [x, y] of this.#corners(scale, curve, curve.y)) {
+      if (isDrawn) context.lineTo(x, y);
+      else context.moveTo(x, y);
+      // Where there is no value, the curve is interrupted.
+      isDrawn = !Number.isNaN(y);
+    }
     context.stroke();
     context.setLineDash([]);
   }

@@ -37,8 +37,8 @@ class RowsPanel {
     const [bar, middle] = [top + NAME + 2, top + NAME + 2 + BAR / 2];
     for (const span of spans) {
       const [left, right] = [scale.x(span.start), scale.x(span.end)];
-      if (span.state) {
-        RowsPanel.#hatch(context, colours, span.state, left, right, bar);
+      if (span.pattern) {
+        RowsPanel.#hatch(context, colours, span.pattern, left, right, bar);
         continue;
       }
       context.globalAlpha = span.pale ? PALE : opacityOf(span.colour);
@@ -61,20 +61,24 @@ class RowsPanel {
     context.fillText(number ? `${label}: ${number}` : label, scale.left, top + NAME - 3);
   }
 
-  /** Strokes or dots over a part of a bar. */
-  static #hatch(context, colours, state, left, right, bar) {
+  /** Dots, strokes or crosses over a part of a bar. */
+  static #hatch(context, colours, pattern, left, right, bar) {
     context.save();
     context.beginPath();
     context.rect(left, bar, right - left, BAR);
     context.clip();
     context.fillStyle = context.strokeStyle = colours.ink;
+    context.lineWidth = 1;
     context.beginPath();
-    if (state === "backup") {
+    if (pattern === "dots") {
       for (let x = left + 2; x < right; x += DOTS) for (let y = bar + 2; y < bar + BAR; y += DOTS) context.fillRect(x, y, 1.5, 1.5);
     } else {
       for (let x = left - BAR; x < right; x += STROKES) {
         context.moveTo(x, bar + BAR);
         context.lineTo(x + BAR, bar);
+        if (pattern !== "crosses") continue;
+        context.moveTo(x, bar);
+        context.lineTo(x + BAR, bar + BAR);
       }
     }
     context.stroke();
@@ -88,6 +92,14 @@ class RowsPanel {
       context.moveTo(x - 4, middle - 5);
       context.lineTo(x + 5, middle);
       context.lineTo(x - 4, middle + 5);
+      context.fill();
+      return;
+    }
+    if (kind === "handover") {
+      context.moveTo(x, middle - 6);
+      context.lineTo(x + 6, middle);
+      context.lineTo(x, middle + 6);
+      context.lineTo(x - 6, middle);
       context.fill();
       return;
     }
@@ -112,9 +124,9 @@ class RowsPanel {
       return [{ text: row.label }, { text: `${row.number} ${this.unit} (${low} to ${high})`, subflow: row.spans[0].colour }];
     }
     const spans = row.spans.filter(({ start, end }) => start <= time && time <= end);
-    const told = spans.map(({ start, end, colour, state }) => ({
-      text: `${state || "open"} from ${instant(start, scale.length)} to ${instant(end, scale.length)}`,
-      ...(state ? {} : { subflow: colour }),
+    const told = spans.map(({ start, end, colour, pattern, name }) => ({
+      text: `${name} from ${instant(start, scale.length)} to ${instant(end, scale.length)}`,
+      ...(pattern ? {} : { subflow: colour }),
     }));
     return [{ text: `${row.label}, ${instant(time, scale.length)}` }, ...told];
   }

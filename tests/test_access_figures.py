@@ -1,0 +1,96 @@
+"""Tests the figures of access networks: air time, packets in a transmission, states of the radio."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from command_line import mptcplab
+from mptcplab.plots import Drawing, Specification, drawings_of
+from mptcplab.plots.rows import Row, Rows
+from mptcplab.results import Bundle
+
+#: The phone sends at once, sleeps on Wi-Fi, is silent on LTE from 1 s on, changes the cell at 2 s, and is idle from
+#: 3.8 s on. The laptop uploads.
+TWO_RADIOS = """
+name: two-radios
+vary: none
+hosts: {phone: {}, laptop: {}, server: {}}
+nodes: {ap: {kind: ap}, gateway: {kind: router}}
+media: {air: {wifi: {standard: n, snr: 40db, mobility: none}}}
+links:
+  phone: {between: [phone.wlan0, ap], medium: air, wifi: {power_save: 100ms}}
+  laptop: {between: [laptop.wlan0, ap], medium: air}
+  line: {between: [ap, gateway], rate: 1gbit, delay: 2ms, queue: 1000p}
+  lte: {between: [phone.wwan0, gateway], cellular: {rate: 40mbit, mobility: static, drx: 80ms, inactivity: 1500ms}}
+  net: {between: [gateway, server.eth0], rate: 1gbit, delay: 2ms, queue: 1000p}
+flows:
+  call: {from: phone, to: server, transport: udp, app: {cbr: {rate: 200kbit, size: 200, duration: 1s}}, primary: lte}
+  upload: {from: laptop, to: server, transport: tcp, app: {bulk: {duration: 6s}}}
+events:
+  - {id: cell, at: 2s, handover: {link: lte, gap: 300ms}}
+measure: {every: 20ms}
+duration: 6s
+"""
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Drawing]:
+    folder = tmp_path_factory.mktemp("radios")
+    (folder / "two-radios.yaml").write_text(TWO_RADIOS)
+    ended = mptcplab("run", "two-radios.yaml", "--out", "results", cwd=folder)
+    assert ended.status == 0, ended
+    [path] = (folder / "results/two-radios").glob("sim-*")
+    return {drawing.name: drawing for drawing in drawings_of(Bundle.open(path).load())}
+
+
+def specified(drawing: Drawing) -> Specification:
+    assert isinstance(drawing.specification, Specification)
+    return drawing.specification
+
+
+def row(drawing: Drawing, label: str) -> Row:
+    assert isinstance(drawing.specification, Rows)
+    [found] = [row for row in drawing.specification.rows if row.label == label]
+    return found
+
+
+def test_the_air_is_shared_by_the_stations_that_used_it(drawn: dict[str, Drawing]) -> None:
+    [panel] = specified(drawn["air"]).panels
+    assert [curve.label for curve in panel.curves] == ["laptop"]
+    assert panel.y.high == 100
+    assert 80 < np.mean(panel.curves[0].y) <= 100
+
+
+def test_transmissions_are_as_long_as_the_aggregates(drawn: dict[str, Drawing]) -> None:
+    [panel] = specified(drawn["aggregates"]).panels
+    [data, acknowledgments] = panel.curves
+    assert [data.label, acknowledgments.label] == ["laptop →", "laptop ←"]
+    assert 5 < np.nanmean(data.y) <= 64
+    assert acknowledgments.is_dashed
+
+
+def test_radios_have_the_states_that_they_were_in(drawn: dict[str, Drawing]) -> None:
+    """The numbers of the states are those of the models."""
+    lte = row(drawn["radio"], "lte")
+    assert [sign.kind for sign in lte.signs] == ["handover"]
+    assert lte.signs[0].at == pytest.approx(2, abs=0.03)
+    between = [(span.start, span.end) for span in lte.spans if span.state == "between cells"]
+    assert between == [(pytest.approx(2, abs=0.03), pytest.approx(2.3, abs=0.03))]
+    assert max(span.end for span in lte.spans if span.state == "idle") == 6
+    assert any(span.state == "DRX" and 1 < span.start < 2 for span in lte.spans)
+    assert all(span.end <= 4 for span in lte.spans if span.name == "connected" and not span.state)
+    assert any(span.state == "asleep" and span.end == 6 for span in row(drawn["radio"], "phone").spans)
+
+
+def test_hatches_and_signs_are_explained(drawn: dict[str, Drawing]) -> None:
+    notes = drawn["radio"].notes
+    assert "Dotted: DRX or asleep." in notes
+    assert "Hatched: idle." in notes
+    assert "\N{BLACK DIAMOND}: handover." in notes
+
+
+def test_a_run_without_access_networks_has_none_of_these_figures(drawn: dict[str, Drawing]) -> None:
+    from made_kernel_run import made_kernel_run
+
+    assert not {drawing.name for drawing in drawings_of(made_kernel_run())} & {"air", "aggregates", "radio"}
+    assert {"air", "aggregates", "radio"} <= set(drawn)
