@@ -27,6 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "shortest_ways": set(),
     "traces": {"document", "errors", "units"},
     "capacities": {"units"},
+    "air": set(),
     "paths": {"errors"},
     "user_classes": {"algorithms", "callers", "consent", "errors"},
     "recovery": {"errors", "paths", "user_classes"},
@@ -34,7 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     "topology": {"shortest_ways", "units", "errors"},
     "experiment": BASE
     | {"behaviours", "card", "error_models", "features", "paths", "recovery", "resolved_versions"}
-    | {"capacities", "traces"},
+    | {"air", "capacities", "traces"},
     "picture": {"capacities", "units"},
     "card": {"picture", "units"},
     "metrics": set(),
@@ -53,6 +54,7 @@ ALLOWED: dict[str, set[str]] = {
     "catalogue_index": set(),
     "catalogue": {"catalogue_index", "backends", "callers", "consent", "errors", "experiment", "recorded"},
     "results": {
+        "air",
         "algorithms",
         "callers",
         "capacities",

@@ -12,8 +12,9 @@ from mptcplab.errors import first_few
 from mptcplab.report.grid import Grid
 from mptcplab.report.members import OF_MEMBERS, members_grids
 from mptcplab.report.quantities import MISSING, interval, quantity
-from mptcplab.report.verdict import fell_back, offered_bps, substituted, user_code
+from mptcplab.report.verdict import fell_back, substituted, user_code
 from mptcplab.results import Spread
+from mptcplab.results.offered import STEADY, is_limited_by_application, offered_bps
 from mptcplab.results.recovery import UNRECOVERED
 
 if TYPE_CHECKING:
@@ -191,21 +192,25 @@ def _print_line(text: str) -> None:
 def _rows(name: str, repetitions: Sequence[Bundle]) -> list[tuple[str, ...]]:
     flows = [flow["id"] for flow in repetitions[0].record["flows"]]
     runs = str(len(repetitions)) if len(repetitions) > 1 else MISSING
-    offered = {flow["id"]: offered_bps(flow) for flow in repetitions[0].resolved["flows"]}
+    described = {flow["id"]: flow for flow in repetitions[0].resolved["flows"]}
     rows = [
-        (name if index == 0 else "", flow, runs, *_values(repetitions, flow, offered.get(flow)))
+        (name if index == 0 else "", flow, runs, *_values(repetitions, flow, described.get(flow)))
         for index, flow in enumerate(flows[:MOST_FLOWS])
     ]
     hidden = len(flows) - len(rows)
     return [*rows, ("", f"and {hidden} more: --json has all", *[""] * (len(COLUMNS) - 2))] if hidden else rows
 
 
-def _values(repetitions: Sequence[Bundle], flow: str, offered: float | None) -> tuple[str, ...]:
-    """Returns the cells of a flow. `offered` is the rate in bit/s of an application that does not send all it can."""
+def _values(repetitions: Sequence[Bundle], flow: str, described: Json | None) -> tuple[str, ...]:
+    """Returns the cells of a flow. `described` is the resolved flow. One that its application limits has no share of
+    its ceiling.
+    """
     goodputs = _known(repetitions, flow, "goodput_bps")
+    is_limited = described is not None and is_limited_by_application(described)
+    offered = offered_bps(described) if described is not None and described["app"]["kind"] == STEADY else None
     return (
         _median(goodputs, "bit/s"),
-        _median([] if offered else _known(repetitions, flow, "ceiling_ratio"), ""),
+        _median([] if is_limited else _known(repetitions, flow, "ceiling_ratio"), ""),
         _median([goodput / offered for goodput in goodputs] if offered else [], ""),
         _median(_known(repetitions, flow, "loss_ratio"), ""),
         _median(_known(repetitions, flow, "delay_p50_s"), "s"),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from mptcplab import capacities
+from mptcplab import air, capacities
 from mptcplab.experiment import ceilings, directions
 from mptcplab.experiment.base import described, nearest_hint
 from mptcplab.experiment.ceilings import Capacity, Packets
@@ -66,8 +66,11 @@ class _Path:
 class FlowPaths:
     """Finds the paths of flows over one network."""
 
-    def __init__(self, network: Network, links: Sequence[form.Link], experiment: Experiment) -> None:
+    def __init__(
+        self, network: Network, links: Sequence[form.Link], access: Sequence[form.Access], experiment: Experiment
+    ) -> None:
         self._network = network
+        self._wifi = {one["medium"]: one for one in access if one["kind"] == "wifi"}
         self._links = {link["id"]: link for link in links}
         self._media = {name: medium.rate for name, medium in experiment.media.items()}
         self._mtu = {name: int(link.mtu) for name, link in experiment.links.items()}
@@ -279,10 +282,26 @@ class FlowPaths:
             for hop in path.route
             if (rate := self._rate(hop)) is not None
         ]
+        found += [capacity for hop in path.route for capacity in self._capacities_of_air(hop, packets)]
         if path.between is not None and path.between.rate_bps != math.inf:
             limit = packets.ceiling(int(path.between.rate_bps), path.between.overhead_bytes)
             found.append(Capacity(f"ways from {path.local.id} to {path.remote.id}", limit * subflows))
         return found
+
+    def _capacities_of_air(self, hop: Hop, packets: Packets) -> list[Capacity]:
+        """Returns what a station of Wi-Fi can carry alone, and the largest of that in its network, whose stations take
+        turns.
+        """
+        medium = self._links[hop.link]["medium"]
+        network = self._wifi.get(medium or "")
+        if network is None:
+            return []
+        stations = [station["link"] for station in network["stations"]]
+        alone = {link: air.most_payload_bps(network, link, packets.payload, packets.headers) for link in stations}
+        return [
+            Capacity(f"link {hop.link} {_side(hop)}", alone[hop.link]),
+            Capacity(f"medium {medium}", max(alone.values())),
+        ]
 
     def _resource(self, hop: Hop) -> str:
         """Returns the name of the serializer: a medium with its own rate, or one direction of a link."""

@@ -94,7 +94,7 @@ class _Resolution:
         access = [*self._wifi.resolved(), *access_networks.resolved(self._experiment.links)]
         middleboxes = self._middleboxes()
         user_code = self._user_code()
-        paths = FlowPaths(self._network, links, experiment)
+        paths = FlowPaths(self._network, links, access, experiment)
         flows = self._flows(paths)
         parts: dict[str, Any] = {
             "hosts": hosts,

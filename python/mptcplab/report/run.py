@@ -26,6 +26,7 @@ from mptcplab.report.verdict import busy, fell_back, place, sentences, substitut
 from mptcplab.results import METRICS, Bundle, Evaluation, RunData
 from mptcplab.results.bundle import EXPERIMENT
 from mptcplab.results.entities import Json
+from mptcplab.results.offered import is_limited_by_application
 from mptcplab.results.table import Kind
 
 MOST_ROWS = 200
@@ -81,7 +82,7 @@ def page_of(
         substitutions=[f"Substituted: {substituted(one)}." for one in record["substitutions"]],
         held=sum(verdict["held"] for verdict in record["expectations"]),
         pictures=[Picture.of(drawing) for drawing in drawings_of(run)],
-        flows=_flows(record),
+        flows=_flows(record, run),
         events=_events(record),
         links=_links(record, run),
         captured=captured,
@@ -130,18 +131,25 @@ def _resolved(resolved: Json) -> str:
     return text if len(text) <= MOST_TEXT else f"It has {len(text)} characters: see experiment.json in the bundle."
 
 
-def _flows(record: Json) -> Grid:
+def _flows(record: Json, run: RunData) -> Grid:
     heads = ["flow", "transport", "bytes", *(head(name) for name in FLOW_COLUMNS)]
     rows = [
         [
             flow["id"],
             flow["transport"],
             quantity(flow["bytes"], "B"),
-            *(_value(record, f"flows.{flow['id']}", "flow", name) for name in FLOW_COLUMNS),
+            *(_flow_value(record, run, flow["id"], name) for name in FLOW_COLUMNS),
         ]
         for flow in record["flows"][:MOST_ROWS]
     ]
     return Grid(heads, rows, frozenset(range(2, len(heads))))
+
+
+def _flow_value(record: Json, run: RunData, flow: str, name: str) -> str:
+    """Returns a cell of a flow. The ceiling says nothing about a flow that its application limits."""
+    if name == "ceiling_ratio" and flow in run.flows and is_limited_by_application(run.flows[flow]):
+        return MISSING
+    return _value(record, f"flows.{flow}", "flow", name)
 
 
 def _events(record: Json) -> Grid:

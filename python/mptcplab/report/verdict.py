@@ -5,14 +5,13 @@ from __future__ import annotations
 from mptcplab.report.quantities import quantity
 from mptcplab.results import RunData, why_busy
 from mptcplab.results.entities import Json
+from mptcplab.results.offered import STEADY, is_limited_by_application, offered_bps
 
 BACKENDS = {"sim": "in the simulator", "userspace": "on the userspace stack", "kernel": "on the Linux kernel"}
 #: The target of recovery: see ``recovery_s`` in the table of metrics.
 CARRIED = "at least 90 % of the remaining capacity"
 #: The kernel's counter of segments that it drops although TCP has acknowledged them, which is a fault of the kernel.
 BEYOND_WINDOW = "MPTcpExtNoDSSInWindow"
-#: An application that sends at a rate of its own: what it could carry at most says nothing about it.
-PACED = "cbr"
 MOST_FLOWS = 4
 MOST_EVENTS = 6
 
@@ -22,7 +21,7 @@ def sentences(record: Json, run: RunData) -> list[str]:
     duration_s = run.end_s
     where = BACKENDS.get(record["backend"], record["backend"])
     ran = f"Ran {where} for {quantity(duration_s, 's')} with seed {record['seed']}."
-    said = [ran, *(_flow(flow, offered_bps(run.flows.get(flow["id"]))) for flow in record["flows"][:MOST_FLOWS])]
+    said = [ran, *(_flow(flow, run.flows.get(flow["id"])) for flow in record["flows"][:MOST_FLOWS])]
     if len(record["flows"]) > MOST_FLOWS:
         total = record["metrics"]["run"]["goodput_bps"]
         said.append(f"All {len(record['flows'])} flows together carried {quantity(total, 'bit/s')}.")
@@ -54,22 +53,28 @@ def fell_back(flow: Json) -> str:
     return f"{flow['id']} fell back to TCP: {flow['fallback']}."
 
 
-def offered_bps(flow: Json | None) -> float | None:
-    """Returns the rate of a resolved flow whose application sends at a rate of its own."""
-    return flow["app"]["rate_bps"] if flow and flow["app"]["kind"] == PACED else None
-
-
-def _flow(flow: Json, offered: float | None) -> str:
+def _flow(flow: Json, described: Json | None) -> str:
     carried = f"{flow['id']} ({flow['transport']}) carried {quantity(flow['goodput_bps'], 'bit/s')}"
-    if offered and flow["goodput_bps"] is not None:
-        share = 100 * flow["goodput_bps"] / offered
-        carried += f", {share:.0f} % of the {quantity(offered, 'bit/s')} that it was offered"
-    elif flow["ceiling_bps"] and flow["goodput_bps"] is not None:
-        share = 100 * flow["goodput_bps"] / flow["ceiling_bps"]
-        carried += f", {share:.0f} % of its ceiling of {quantity(flow['ceiling_bps'], 'bit/s')}"
+    if flow["goodput_bps"] is not None:
+        carried += _compared(flow, described)
     if flow["fct_s"] is not None:
         carried += f", and was complete after {quantity(flow['fct_s'], 's')}"
     return carried + "."
+
+
+def _compared(flow: Json, described: Json | None) -> str:
+    """Returns what the goodput of a flow is to be compared with: the offer of its application, or the network."""
+    if described is not None and is_limited_by_application(described):
+        kind, offered = described["app"]["kind"], offered_bps(described)
+        if kind == STEADY and offered:
+            share = 100 * flow["goodput_bps"] / offered
+            return f", {share:.0f} % of the {quantity(offered, 'bit/s')} that it was offered"
+        rate = f" of {quantity(offered, 'bit/s')}" if offered else ""
+        return f", limited by its application ({kind.replace('_', ' ')}{rate})"
+    if not flow["ceiling_bps"]:
+        return ""
+    share = 100 * flow["goodput_bps"] / flow["ceiling_bps"]
+    return f", {share:.0f} % of its ceiling of {quantity(flow['ceiling_bps'], 'bit/s')}"
 
 
 def _event(record: Json, name: str, duration_s: float) -> str | None:

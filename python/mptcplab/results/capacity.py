@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from mptcplab import air
 from mptcplab.results.entities import Json
 from mptcplab.results.network_state import NetworkState
 from mptcplab.results.run_data import Happening, RunData, once_a_run
+
+#: Payload and headers of TCP.
+_FULL_PACKET_BYTES = (1448, 52)
 
 
 @once_a_run
@@ -43,6 +48,7 @@ def _same(run: RunData, flow: Json, state: NetworkState, whole: NetworkState) ->
 def _max_flow(run: RunData, flow: Json, state: NetworkState) -> float | None:
     """Returns the max-flow in bit/s over the usable paths; None if a usable path has no rate limit."""
     resolved, links = run.resolved, run.links
+    state = replace(state, rates=state.rates | _rates_of_air(resolved))
     interfaces = {interface["id"]: interface["node"] for interface in resolved["interfaces"]}
     media = {medium["id"]: medium["rate_bps"] for medium in resolved["media"]}
     paths = flow["paths"][:1] if flow["transport"] == "udp" else flow["paths"]
@@ -65,6 +71,17 @@ def _max_flow(run: RunData, flow: Json, state: NetworkState) -> float | None:
         return float(nx.maximum_flow_value(graph, flow["from"], flow["to"]))
     except nx.NetworkXUnbounded:
         return None
+
+
+def _rates_of_air(resolved: Json) -> dict[tuple[str, str], float | None]:
+    """Returns what each station of Wi-Fi carries alone in full packets, in each direction."""
+    return {
+        (station["link"], direction): float(air.most_payload_bps(network, station["link"], *_FULL_PACKET_BYTES))
+        for network in resolved["access"]
+        if network["kind"] == "wifi"
+        for station in network["stations"]
+        for direction in ("forward", "backward")
+    }
 
 
 def _disjoint(paths: list[Json], links: dict[str, Json]) -> bool:

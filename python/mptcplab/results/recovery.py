@@ -12,6 +12,7 @@ from mptcplab.metrics.arrays import Floats
 from mptcplab.metrics.recovery import BASELINE_S, FRACTION, HOLD_BINS
 from mptcplab.results.capacity import capacity_bps, lowers_capacity
 from mptcplab.results.entities import DOWN, UP, Json
+from mptcplab.results.offered import pause_s
 from mptcplab.results.run_data import Absent, Happening, NotConcerned, RunData, Value, once_a_run
 from mptcplab.results.tables import NANOS_PER_SECOND
 
@@ -129,6 +130,9 @@ def recovery_s(run: RunData, flow: str, failure: Happening, since: Happening, of
     if before <= 0:
         return NotConcerned("the flow carried nothing before the event")
     width = max(BIN_S, _interval_s(run))
+    pause = _pause_s(run, flow)
+    if pause > width:
+        return NotConcerned(f"its application sends every {pause:.3g} s, more seldom than the bins of {width:g} s")
     starts, rates, apart = _sliding_bins(
         run, counter.times_s, counter.values, since.actual_s, run.flow_end_s(flow), width
     )
@@ -194,6 +198,8 @@ def shortfall_s(run: RunData, flow: str, start_s: float, end_s: float) -> Value:
         return before
     if before <= 0:
         return NotConcerned("the flow carried nothing before the event")
+    if _pause_s(run, flow) > BIN_S:
+        return NotConcerned(f"its application sends more seldom than the bins of {BIN_S:g} s")
     starts, rates = metrics.binned_rate(
         counter.times_s, counter.values, start_s, min(end_s, run.flow_end_s(flow)), BIN_S
     )
@@ -242,6 +248,12 @@ def _late_dip(run: RunData, since: Happening, starts: Floats, reached: Floats) -
     soon = min([since.actual_s + LATE_EFFECT_S, *nexts])
     dips = np.flatnonzero((reached < FRACTION / 2) & (starts < soon))
     return int(dips[0]) if len(dips) else 0
+
+
+def _pause_s(run: RunData, flow: str) -> float:
+    """Returns the time between two units of an application that sends at its own rate, else 0."""
+    units = run.units.of(flow)
+    return pause_s(run.flows[flow], float(np.median(units.bytes))) if len(units) else 0.0
 
 
 def _interval_s(run: RunData) -> float:
