@@ -229,7 +229,8 @@ REPLACED = [
         "",
         "profile: alenazi\n",
         "8:10: profile: unknown profile 'alenazi', did you mean 'alenazi2019'?; "
-        "allowed: adsl2+, alenazi2019, barreira2014, cable, ethernet_100m, ftth, geo, ghosh, lte, sonkoly2014, vdsl2, wifi_n",
+        "allowed: adsl2+, alenazi2019, barreira2014, cable, campus, ethernet_100m, farm, ftth, geo, ghosh, home, lte, "
+        "sonkoly2014, train, vdsl2, wifi_n",
     ),
     ("", "parameters: {n: [1, 2]}\nreference: {n: 3}\n", "9:16: reference.n: n is never '3'; allowed: 1, 2"),
     ("", "parameters: {n: [1, 2]}\nexclude: [{m: 1}]\n", "9:15: exclude.0.m: unknown parameter 'm'; allowed: n"),

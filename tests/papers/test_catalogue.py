@@ -194,7 +194,7 @@ def test_ghosh_graph_6_compares_connections_with_subflows(arm: str, connections:
 
 # ---- Barreira ------------------------------------------------------------------------------------
 
-WIFI, ETHERNET = ("wifi", 47 * MBIT, 2_000_000), ("eth", 100 * MBIT, 100_000)
+WIFI, ETHERNET = ("wifi", None, 100_000), ("eth", 100 * MBIT, 100_000)
 DESKTOPS = {
     "A.1": [ETHERNET, WIFI],
     "B.1": [("eth0", *ETHERNET[1:]), ("eth1", *ETHERNET[1:])],
@@ -288,7 +288,7 @@ def test_barreira_phone_uses_one_network_at_a_time_and_reaches_the_server_over_t
     assert phone["one_at_a_time"]
     (path,) = flows("barreira2014/F.2/throughput")["bulk"]["paths"]
     assert [hop["link"] for hop in path["hops"]] == ["wifi_campus", "ap_campus", "campus_server"]
-    assert (path["rate_bps"], path["rtt_ns"]) == (7_800_000, 15_000_000)
+    assert (path["rate_bps"], path["rtt_ns"]) == (8_000_000, 10_200_000)
     mobile = links("barreira2014/F.3/throughput")["mobile"]
     assert (mobile["forward"]["rate_bps"], mobile["backward"]["rate_bps"]) == (9_400_000, 12_100_000)
     assert flows("barreira2014/G.3/throughput")["bulk"]["transport"] == "tcp"
@@ -314,6 +314,18 @@ def test_barreira_users_compete(scenario: str, transport: str, interfaces: list[
     assert all(found[rival]["transport"] == "tcp" for rival in rivals)
     on_air = {link["id"] for link in links(name).values() if link["medium"] == "wlan"}
     assert on_air == {"user1_ap"} | ({"client_ap"} if links(name)["client_ap"]["a"] == "client.wlan0" else set())
+
+
+@pytest.mark.parametrize("scenario", ["A.1", "E.1", "F.1/throughput", "G.2/throughput"])
+def test_barreira_wifi_is_a_shared_air_and_4g_a_cellular_link(scenario: str) -> None:
+    data = resolved(f"barreira2014/{scenario}")
+    networks = [access for access in data["access"] if access["kind"] == "wifi"]
+    assert networks
+    for network in networks:
+        assert (network["standard"], network["width_mhz"], network["ap_queue"]["kind"]) == ("n", 20, "fifo")
+        assert all(station["streams"] == 1 for station in network["stations"])
+    others = [access["link"] for access in data["access"] if access["kind"] == "cellular"]
+    assert others == (["mobile"] if scenario[0] in "FG" else [])
 
 
 def test_barreira_strangles_one_cable_and_captures_both_links() -> None:
