@@ -14,6 +14,7 @@ from mptcplab.report.members import OF_MEMBERS, members_grids
 from mptcplab.report.quantities import MISSING, interval, quantity
 from mptcplab.report.verdict import fell_back, substituted, user_code
 from mptcplab.results import Spread
+from mptcplab.results.evidence import illustrative_told
 from mptcplab.results.offered import STEADY, is_limited_by_application, offered_bps
 from mptcplab.results.recovery import UNRECOVERED
 
@@ -79,6 +80,13 @@ def print_user_code(bundles: Sequence[Bundle]) -> None:
     told = (user_code(entry) for bundle in bundles for entry in bundle.record.get("user_code", ()))
     for line in dict.fromkeys(told):
         RESULTS.print(f"[yellow]user code[/] {escape(line)}", soft_wrap=True)
+
+
+def print_illustrative(bundles: Sequence[Bundle]) -> None:
+    """Prints a line for the models and profiles that make results illustrative, once for all runs with them."""
+    told = (sentence for bundle in bundles if (sentence := illustrative_told(bundle.resolved)))
+    for line in dict.fromkeys(told):
+        RESULTS.print(f"[dim]illustrative: {escape(line)}[/]", soft_wrap=True)
 
 
 def print_fallbacks(bundles: Sequence[Bundle]) -> None:

@@ -159,6 +159,7 @@ def _show(bundles: list[Bundle], over_families: list[Json], reused: int) -> None
         print_fallbacks,
         print_family_metrics,
         print_flow_errors,
+        print_illustrative,
         print_not_done,
         print_outcome,
         print_substitutions,
@@ -169,6 +170,7 @@ def _show(bundles: list[Bundle], over_families: list[Json], reused: int) -> None
     print_outcome(bundles)
     print_substitutions(bundles)
     print_user_code(bundles)
+    print_illustrative(bundles)
     print_fallbacks(bundles)
     print_flow_errors(bundles)
     print_not_done(bundles)

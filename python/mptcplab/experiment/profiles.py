@@ -13,7 +13,7 @@ from mptcplab.experiment.links import RIVALS
 
 DIRECTORY = Path(__file__).parent.parent / "profiles"
 _ENTITIES = ("hosts", "media", "links", "flows")
-_KEYS = ("profile", "source", "title", "defaults")
+_KEYS = ("profile", "source", "title", "illustrative", "defaults")
 
 
 def shipped() -> list[str]:
@@ -120,7 +120,9 @@ def _checked(profile: Node) -> Node:
         raise wrong(profile, ("profile",), "the name is missing", "profile: NAME")
     if defaults is None or not isinstance(defaults.value, dict):
         raise wrong(profile, ("defaults",), "is missing", "a mapping")
-    return _with_origins(profile, defaults, name.value, ("defaults",))
+    # The origin of each value says so, because a run keeps only origins.
+    mark = ", illustrative" if profile.child("illustrative") is not None else ""
+    return _with_origins(profile, defaults, f"{name.value}{mark}", ("defaults",))
 
 
 def _with_origins(profile: Node, node: Node, name: str, path: FieldPath) -> Node:

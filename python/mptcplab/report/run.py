@@ -26,6 +26,7 @@ from mptcplab.report.verdict import busy, fell_back, place, sentences, substitut
 from mptcplab.results import METRICS, Bundle, Evaluation, RunData
 from mptcplab.results.bundle import EXPERIMENT
 from mptcplab.results.entities import Json
+from mptcplab.results.evidence import illustrative_told
 from mptcplab.results.offered import is_limited_by_application
 from mptcplab.results.table import Kind
 
@@ -78,7 +79,7 @@ def page_of(
         description=run.resolved["description"],
         verdict=[*sentences(record, run), *busy(record, run.resolved)],
         warnings=_warnings(record),
-        remarks=_remarks(record),
+        remarks=_remarks(record, run.resolved),
         substitutions=[f"Substituted: {substituted(one)}." for one in record["substitutions"]],
         held=sum(verdict["held"] for verdict in record["expectations"]),
         pictures=[Picture.of(drawing) for drawing in drawings_of(run)],
@@ -117,9 +118,11 @@ def _warnings(record: Json) -> list[str]:
     return found + [fell_back(flow) for flow in record["flows"] if flow.get("fallback")]
 
 
-def _remarks(record: Json) -> list[str]:
+def _remarks(record: Json, resolved: Json) -> list[str]:
     """Returns what a reader should know and need not worry about."""
     found = [f"User code: {user_code(entry)} is not mptcplab's own." for entry in record.get("user_code", ())]
+    illustrative = illustrative_told(resolved)
+    found += [f"Illustrative: {illustrative}."] if illustrative else []
     return found + [
         f"{event['id']} was injected while the run went on." for event in record["events"] if event["injected"]
     ]
