@@ -27,7 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "shortest_ways": set(),
     "traces": {"document", "errors", "units"},
     "capacities": {"units"},
-    "air": set(),
+    "air": {"_core"},
     "paths": {"errors"},
     "user_classes": {"algorithms", "callers", "consent", "errors"},
     "recovery": {"errors", "paths", "user_classes"},

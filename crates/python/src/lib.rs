@@ -11,12 +11,13 @@ mod proxy;
 mod run;
 mod tables;
 
+use emulation::link::most_payload_bps;
 use experiment::algorithms::Registry;
 use experiment::algorithms::parameters::Kind;
 use experiment::capabilities::{Capability, Missing};
 use experiment::features::{BackEnd, Feature};
 use experiment::resolved::{
-    Algorithm, Behaviour, Experiment, Host, Parameters, ResolvedError, SCHEMA, schema,
+    Access, Algorithm, Behaviour, Experiment, Host, Parameters, ResolvedError, SCHEMA, schema,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -39,6 +40,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(usual_host, module)?)?;
     module.add_function(wrap_pyfunction!(resolved_schema, module)?)?;
     module.add_function(wrap_pyfunction!(check_parameters, module)?)?;
+    module.add_function(wrap_pyfunction!(most_payload_over_wifi_bps, module)?)?;
     module.add_function(wrap_pyfunction!(fluid::why_no_fluid, module)?)?;
     module.add_function(wrap_pyfunction!(fluid::equilibrium, module)?)?;
     module.add_function(wrap_pyfunction!(pcap::one_way, module)?)?;
@@ -95,6 +97,33 @@ fn check(resolved: &str, classes: Classes) -> PyResult<Vec<(String, String)>> {
 #[pyfunction]
 fn resolved_schema() -> String {
     schema().to_string()
+}
+
+/// Returns the largest rate of payload in bit/s in one direction of the station of `link`, while it
+/// has the air of the Wi-Fi `network` (JSON) for itself. Its packets have `payload_bytes` behind
+/// `header_bytes` of IP and transport.
+///
+/// Raises ValueError if the network is not of the resolved form, or has no such station.
+#[pyfunction]
+fn most_payload_over_wifi_bps(
+    network: &str,
+    link: &str,
+    payload_bytes: u32,
+    header_bytes: u32,
+) -> PyResult<u64> {
+    let network: Access =
+        serde_json::from_str(network).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let Access::Wifi(wifi) = network else {
+        return Err(PyValueError::new_err("the network is not Wi-Fi"));
+    };
+    let station = wifi.stations.iter().find(|station| station.link == link);
+    let station = station.ok_or_else(|| PyValueError::new_err(format!("no station of {link}")))?;
+    Ok(most_payload_bps(
+        &wifi,
+        station,
+        payload_bytes,
+        header_bytes,
+    ))
 }
 
 /// Returns the presets of behaviours as JSON.

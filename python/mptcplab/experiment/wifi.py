@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 
 from pydantic import Field, model_validator
 
-from mptcplab.air import CATEGORIES, Category
 from mptcplab.experiment.base import Model, described
 from mptcplab.units import Decibels, Duration, Rate, Size
 
@@ -18,7 +17,10 @@ if TYPE_CHECKING:
 
 Standard: TypeAlias = Literal["b", "g", "a", "n", "ac", "ax"]
 Width: TypeAlias = Literal["20mhz", "40mhz", "80mhz", "160mhz"]
+Category: TypeAlias = Literal["best_effort", "background", "video", "voice"]
 Streams: TypeAlias = Annotated[int, Field(ge=1, le=8)]
+
+CATEGORIES: tuple[Category, ...] = get_args(Category)
 
 _LEGACY_BPS: dict[str, list[int]] = {
     "b": [1_000_000, 2_000_000, 5_500_000, 11_000_000],

@@ -26,6 +26,7 @@ pub use channel::{Channel, Enqueued, Output, StationId};
 pub use counters::{AccessCounters, Counters, DropReason};
 pub use station::StationGenerators;
 pub use trace::longest_wait_ns;
+pub use wifi::most_payload_bps;
 
 /// What the link model needs to know about a packet.
 pub trait Packet: Send + 'static {

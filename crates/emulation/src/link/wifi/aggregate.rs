@@ -208,6 +208,6 @@ impl<P: Packet> Window<P> {
     }
 }
 
-fn subframe_bytes(mpdu_bytes: u32) -> u32 {
+pub(super) fn subframe_bytes(mpdu_bytes: u32) -> u32 {
     (mpdu_bytes.saturating_add(DELIMITER_BYTES)).next_multiple_of(4)
 }

@@ -6,6 +6,7 @@
 mod access_point;
 mod aggregate;
 mod carrier;
+mod ceiling;
 mod contention;
 mod lane;
 mod neighbours;
@@ -28,6 +29,8 @@ use lane::{Client, Lane};
 use neighbours::Neighbour;
 use phy::Phy;
 use rates::ErrorTable;
+
+pub use ceiling::most_payload_bps;
 
 /// What a contender sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
