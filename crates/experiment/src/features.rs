@@ -129,6 +129,7 @@ features! {
     SetLink "action set_link":                            HAS,                 HAS,               HAS;
     Handover "action handover":                           HAS,                 HAS,               HAS;
     Roam "action roam":                                   HAS,                 HAS,               HAS;
+    SetSignal "action set_signal":                        HAS,                 HAS,               HAS;
     AddressAdd "action address_add":                      HAS,                 HAS,               HAS;
     AddressRemove "action address_remove":                HAS,                 HAS,               HAS;
     SetBackup "action set_backup":                        HAS,                 HAS,               HAS;
@@ -318,6 +319,7 @@ impl From<&Action> for Feature {
             Action::SetLink { .. } => Self::SetLink,
             Action::Handover { .. } => Self::Handover,
             Action::Roam { .. } => Self::Roam,
+            Action::SetSignal { .. } => Self::SetSignal,
             Action::AddressAdd { .. } => Self::AddressAdd,
             Action::AddressRemove { .. } => Self::AddressRemove,
             Action::SetBackup { .. } => Self::SetBackup,

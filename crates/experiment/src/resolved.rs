@@ -17,9 +17,9 @@ mod validation;
 
 pub use access::{
     Access, AccessCategory, Aggregation, ApFifo, ApFq, ApQueue, BEACON_INTERVAL_NS, BentPipe,
-    BusyNeighbours, Cellular, DurationQuantile, Edca, Fade, Handovers, Harq, Leo, LossInTime, Rrc,
-    Scan, Signal, Snr, SnrPoint, Stall, Step, UplinkRequests, Wifi, WifiNeighbours, WifiRate,
-    WifiStandard, WifiStation,
+    BusyNeighbours, Cellular, DurationQuantile, Edca, Fade, Gaps, Handovers, Harq, Leo, LossInTime,
+    NrLeg, Rrc, Scan, Signal, Snr, SnrPoint, Stall, Step, UplinkRequests, Wifi, WifiNeighbours,
+    WifiRate, WifiStandard, WifiStation,
 };
 pub use action::{Action, LinkDownBy, RerouteBy};
 pub use algorithm::{Algorithm, Origin, Parameters};

@@ -58,6 +58,7 @@ impl Switch {
             Action::SetLink { .. }
             | Action::Handover { .. }
             | Action::Roam { .. }
+            | Action::SetSignal { .. }
             | Action::SetBackup { .. }
             | Action::Reroute { .. }
             | Action::Exec { .. } => return None,

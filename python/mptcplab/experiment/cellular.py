@@ -33,6 +33,19 @@ class Cells(Model):
     """What happens to the queue of the old cell."""
 
 
+class NrLeg(Model):
+    """The leg of 5G, which a device of `nsa` releases and adds by turns. It begins with it."""
+
+    every: Duration = Field(examples=["7.5s"])
+    """Mean time from one change to the next."""
+    gap: Duration = Duration("60ms")
+    """Median of the time in which the link carries nothing."""
+    spread: Annotated[float, Field(ge=0, le=3)] = 0.7
+    """Standard deviation of the logarithm of that time."""
+    rate_without: Probability = Probability("33%")
+    """The rate on 4G alone, as a part of the rate."""
+
+
 class Cellular(Model):
     """The radio link of one device: its own queues, grants, retransmission below IP, idle states. The
     device is the first end of `between`."""
@@ -57,6 +70,8 @@ class Cellular(Model):
     """Time from idle to connected. Default 260ms; sa 341ms."""
     cells: Cells | None = None
     """Handovers at random times. Default none; with `driving`, one every 17s."""
+    nr_leg: NrLeg | None = None
+    """Changes between 4G and 5G of `nsa`. Default none; with `driving`, one every 7.5s."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Cellular:
@@ -64,8 +79,13 @@ class Cellular(Model):
             raise described(f"inactivity {self.inactivity} is too short", "at least 100ms")
         if self.drx is not None and not self.drx:
             raise described("drx is 0", "more than 0s")
-        if self.cells is not None and self.cells.every < _MS:
-            raise described(f"cells.every {self.cells.every} is too short", "at least 1ms")
+        for name, gaps in (("cells", self.cells), ("nr_leg", self.nr_leg)):
+            if gaps is not None and gaps.every < _MS:
+                raise described(f"{name}.every {gaps.every} is too short", "at least 1ms")
+        if self.nr_leg is not None and self.generation != "nsa":
+            raise described(f"'nr_leg' has no effect with {self.generation}", "generation: nsa")
+        if self.nr_leg is not None and not _ppm(self.nr_leg.rate_without):
+            raise described(f"nr_leg.rate_without {self.nr_leg.rate_without} is too small", "at least 0.0001%")
         return self
 
     def rates(self) -> dict[Side, Rate] | None:
@@ -109,14 +129,19 @@ _DRIVING: dict[Generation, Cells] = {
     "sa": Cells(every=Duration("17s")),
 }
 
+#: Changes between 4G and 5G of an NSA device that drives: 6 to 9 s apart in the runs of the SIGCOMM
+#: 2021 set. Gap and rate are assumed.
+_DRIVING_LEG = NrLeg(every=Duration("7.5s"))
+
 
 def resolved(name: str, cellular: Cellular) -> form.AccessCellular:
     """Returns the resolved form of the cellular access of a link."""
     tti, harq, period, grant, drx, promotion = _TIMES[cellular.generation]
     fast, slow = _SIGNAL_SD_MDB[cellular.mobility]
-    cells = cellular.cells
-    if cells is None and cellular.mobility == "driving":
-        cells = _DRIVING[cellular.generation]
+    cells, nr_leg = cellular.cells, cellular.nr_leg
+    if cellular.mobility == "driving":
+        cells = cells or _DRIVING[cellular.generation]
+        nr_leg = nr_leg or (_DRIVING_LEG if cellular.generation == "nsa" else None)
     return {
         "kind": "cellular",
         "link": name,
@@ -145,17 +170,13 @@ def resolved(name: str, cellular: Cellular) -> form.AccessCellular:
             "slow_ns": 10 * _SECOND,
         },
         "neighbours": {"mean_ppm": _ppm(cellular.neighbours), "busy_ns": _SECOND},
-        "handovers": None if cells is None else _handovers(cells),
+        "handovers": None if cells is None else {"gaps": _gaps(cells), "forward_queue": cells.queue == "forwarded"},
+        "nr_leg": None if nr_leg is None else {"gaps": _gaps(nr_leg), "rate_without_ppm": _ppm(nr_leg.rate_without)},
     }
 
 
-def _handovers(cells: Cells) -> form.Handovers:
-    return {
-        "interval_ns": int(cells.every),
-        "gap_median_ns": int(cells.gap),
-        "gap_sd_ppm": _ppm(cells.spread),
-        "forward_queue": cells.queue == "forwarded",
-    }
+def _gaps(gaps: Cells | NrLeg) -> form.Gaps:
+    return {"interval_ns": int(gaps.every), "gap_median_ns": int(gaps.gap), "gap_sd_ppm": _ppm(gaps.spread)}
 
 
 def _ppm(part: float) -> int:

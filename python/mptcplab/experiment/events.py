@@ -19,7 +19,7 @@ from mptcplab.experiment.base import (
 )
 from mptcplab.experiment.links import LossPerDirection, QueuePerDirection
 from mptcplab.experiment.uses import Uses
-from mptcplab.units import Duration
+from mptcplab.units import Decibels, Duration
 
 Names = Annotated[list[str], ONE_OR_MORE, Field(min_length=1)]
 
@@ -126,7 +126,7 @@ class Event(Model):
     up: Annotated[Names | None, Uses("action interface_up", "action link_up")] = Field(
         None, description="interfaces or links that come back", examples=["client.wlan0"]
     )
-    set: Annotated[str | None, Uses("action set_link")] = Field(
+    set: Annotated[str | None, Uses("action set_link", "action set_signal")] = Field(
         None, description="the link whose settings change; the new values are fields beside it", examples=["wifi"]
     )
     rate: RatePerDirection | None = None
@@ -141,6 +141,8 @@ class Event(Model):
     """With `set`: the new loss."""
     queue: QueuePerDirection | None = None
     """With `set`: the new queue. A limit in `bdp` is computed with the new rate and delay."""
+    snr: Decibels | None = Field(None, examples=["10db"])
+    """With `set`, and the link of a Wi-Fi station: its mean signal-to-noise ratio from then on."""
     outage: Annotated[LinkOrGroup | None, Uses("action link_down", "action link_up")] = Field(
         None, description="the link, or the group of links, that is interrupted `for` a time", examples=["wifi"]
     )
@@ -198,18 +200,24 @@ class Event(Model):
                 )
             if getattr(self, name) is None and name in required:
                 raise described(f"{action} needs '{written}'")
-        if action == "set" and not any(getattr(self, name) is not None for name in LINK_CHANGES):
-            raise described("set changes nothing", f"at least one of {', '.join(LINK_CHANGES)}")
+        if action == "set" and not self.changes(SET_FIELDS):
+            raise described("set changes nothing", f"at least one of {', '.join(SET_FIELDS)}")
         return self
 
+    def changes(self, fields: tuple[str, ...]) -> bool:
+        """Returns whether any of these fields is given."""
+        return any(getattr(self, name) is not None for name in fields)
 
+
+#: The fields of `set` that belong to the directions of a link, and all of them.
 LINK_CHANGES = ("rate", "delay", "jitter", "reorder", "loss", "queue")
+SET_FIELDS = (*LINK_CHANGES, "snr")
 
 # The required and the optional fields of each action.
 ACTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "down": ((), ()),
     "up": ((), ()),
-    "set": ((), LINK_CHANGES),
+    "set": ((), SET_FIELDS),
     "outage": (("for_",), ("by",)),
     "reroute": (("over",), ("path",)),
     "handover": ((), ()),

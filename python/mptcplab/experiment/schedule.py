@@ -11,7 +11,7 @@ from mptcplab.errors import SpecError
 from mptcplab.experiment import directions, link_traces
 from mptcplab.experiment.base import described, nearest_hint
 from mptcplab.experiment.directions import SIDES
-from mptcplab.experiment.events import Event, Handover, RiskGroup
+from mptcplab.experiment.events import LINK_CHANGES, Event, Handover, RiskGroup
 from mptcplab.experiment.names import expanded
 from mptcplab.experiment.switched_network import SwitchedNetwork
 from mptcplab.paths import explicit
@@ -159,7 +159,7 @@ def _parts(event: Event, world: World) -> Iterator[tuple[int, Action, bool]]:
             for name in expanded(event.down or event.up or []):
                 yield 0, _switch(name, way, world), False
         case "set":
-            yield 0, {"kind": "set_link", "link": world.link(event.set or "")}, False
+            yield from _set(event, world)
         case "outage":
             yield from _outage(event, world)
         case "reroute":
@@ -180,6 +180,15 @@ def _switch(name: str, way: str, world: World) -> Action:
         return {"kind": f"interface_{way}", "interface": world.interface(name)}
     known = name if name in world.links else _known("link or interface", name, [*world.links, *world.interfaces])
     return {"kind": f"link_{way}", "link": known, "by": "cut"}
+
+
+def _set(event: Event, world: World) -> Iterator[tuple[int, Action, bool]]:
+    link = world.link(event.set or "")
+    if event.changes(LINK_CHANGES):
+        yield 0, {"kind": "set_link", "link": link}, False
+    if event.snr is not None:
+        mean_mdb = round(1000 * event.snr)
+        yield 0, {"kind": "set_signal", "link": world.access_link(link, "wifi"), "mean_mdb": mean_mdb}, False
 
 
 def _outage(event: Event, world: World) -> Iterator[tuple[int, Action, bool]]:

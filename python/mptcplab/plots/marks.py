@@ -60,6 +60,7 @@ _IN_WORDS = {
     "set_link": "changed",
     "handover": "moves to another cell",
     "roam": "moves to another access point",
+    "set_signal": "has another signal",
 }
 
 

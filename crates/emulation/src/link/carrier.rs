@@ -22,6 +22,11 @@ pub enum Disturbance {
         /// How long the station sends and receives nothing.
         gap: Nanos,
     },
+    /// A Wi-Fi station gets another mean signal.
+    Signal {
+        /// The signal-to-noise ratio in thousandths of a dB.
+        mean_mdb: i64,
+    },
 }
 
 impl Disturbance {
@@ -34,6 +39,7 @@ impl Disturbance {
                 ..
             } => Some(Self::Handover { gap, forward_queue }),
             Action::Roam { gap_ns: gap, .. } => Some(Self::Roam { gap }),
+            Action::SetSignal { mean_mdb, .. } => Some(Self::Signal { mean_mdb }),
             _ => None,
         }
     }

@@ -5,7 +5,7 @@ use experiment::rng::Generator;
 use experiment::time::Nanos;
 
 use crate::driver::{MILLISECOND, SECOND, plain, trace};
-use crate::networks::{clear, lte};
+use crate::networks::{clear, lte, nsa};
 use crate::path::{DOWN, Path, UP, assert_near, direction, quantiles};
 
 const MEGABIT: u64 = 1_000_000;
@@ -256,4 +256,43 @@ fn a_full_queue_carries_a_recorded_trace() {
         now += 5 * MILLISECOND;
     }
     assert_near(payload, offered, 0.01);
+}
+
+/// An NSA device has 5G half of the time, and a third of the rate at other times. Changes lose
+/// nothing.
+#[test]
+fn a_device_adds_and_releases_its_leg_of_5g() {
+    let mut cell = nsa();
+    cell.harq.first_error_ppm = 0;
+    let mut path = Path::cellular(cell, 3, 30 * MEGABIT, 0);
+    let (seconds, mut states) = (2000, [0; 5]);
+    let mut bytes = vec![0; seconds + 10];
+    for tick in 0..100 * seconds as u64 {
+        let now = tick * 10 * MILLISECOND;
+        for left in path.drain(now) {
+            assert_eq!(left.dropped, None);
+            bytes[(left.at / SECOND) as usize] += u64::from(left.packet.bytes);
+        }
+        while path.channel.queue_bytes(path.station(DOWN)) < 100_000 {
+            assert!(path.offer(DOWN, now, 1500));
+        }
+        path.channel.advance(now);
+        let counters = path.channel.access_counters(path.station(DOWN));
+        states[usize::from(counters.expect("an access network").radio_state)] += 1;
+    }
+    let rates = bytes.iter().map(|bytes| 8 * bytes / MEGABIT);
+    let is_about = |rate: u64| rates.clone().filter(|one| one.abs_diff(rate) <= 1).count();
+    let [with, without] = [30, 10].map(is_about);
+    assert!(
+        with > seconds / 3 && without > seconds / 3,
+        "{with} and {without}"
+    );
+    let changes = path.channel.access_counters(path.station(DOWN));
+    let changes = changes.expect("an access network").handovers;
+    // One in 7.5 s and the gap of 77 ms on average.
+    assert_near(changes as f64, seconds as f64 / 7.577, 0.15);
+    let [active, drx, idle, between, on_4g] = states;
+    assert_eq!((drx, idle), (0, 0));
+    assert!(between > 0);
+    assert_near(active as f64, f64::from(on_4g), 0.25);
 }

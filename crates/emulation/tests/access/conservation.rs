@@ -1,12 +1,12 @@
 //! Random worlds with outages, handovers and new rates: every packet is accounted for, and late
 //! calls change nothing.
 
-use experiment::resolved::{Access, Handovers};
+use experiment::resolved::{Access, Gaps, Handovers, NrLeg};
 use experiment::rng::Generator;
 use experiment::time::Nanos;
 
 use crate::driver::{MILLISECOND, SECOND};
-use crate::networks::{leo, lte};
+use crate::networks::{leo, lte, nsa, sa};
 use crate::path::{Left, Path, direction};
 
 const MEGABIT: u64 = 1_000_000;
@@ -21,20 +21,30 @@ fn network(generator: &mut Generator) -> Access {
         dish.loss.interval_ns = MILLISECOND + generator.below(SECOND);
         return Access::Leo(dish);
     }
-    let mut cell = lte();
-    cell.tti_ns = [500_000, MILLISECOND][generator.below(2) as usize];
+    let generations = [lte, nsa, sa];
+    let mut cell = generations[generator.below(3) as usize]();
     cell.signal.fast_sd_mdb = generator.below(8_000) as u32;
     cell.neighbours.mean_ppm = generator.below(3_000_000) as u32;
     cell.rrc.drx_after_ns = generator.below(20 * MILLISECOND);
     cell.rrc.inactivity_ns = cell.rrc.drx_after_ns + generator.below(50 * MILLISECOND);
     cell.harq.first_error_ppm = generator.below(500_000) as u32;
     cell.handovers = generator.chance(0.5).then(|| Handovers {
+        gaps: gaps(generator),
+        forward_queue: generator.chance(0.5),
+    });
+    cell.nr_leg = generator.chance(0.5).then(|| NrLeg {
+        gaps: gaps(generator),
+        rate_without_ppm: 1 + generator.below(1_000_000) as u32,
+    });
+    Access::Cellular(cell)
+}
+
+fn gaps(generator: &mut Generator) -> Gaps {
+    Gaps {
         interval_ns: MILLISECOND + generator.below(SECOND),
         gap_median_ns: generator.below(100 * MILLISECOND),
         gap_sd_ppm: 500_000,
-        forward_queue: generator.chance(0.5),
-    });
-    Access::Cellular(cell)
+    }
 }
 
 /// Plays a world that `seed` draws. If `is_lazy`, packets are taken out only now and then.

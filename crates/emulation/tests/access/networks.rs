@@ -2,8 +2,8 @@
 
 use experiment::resolved::{
     AccessCategory, Aggregation, ApFifo, ApFq, ApQueue, BentPipe, BusyNeighbours, Cellular,
-    DurationQuantile, Edca, Fade, Harq, HopDirection, Leo, LossInTime, Rrc, Signal, Snr, SnrPoint,
-    Stall, Step, UplinkRequests, Wifi, WifiRate, WifiStandard, WifiStation,
+    DurationQuantile, Edca, Fade, Gaps, Harq, HopDirection, Leo, LossInTime, NrLeg, Rrc, Signal,
+    Snr, SnrPoint, Stall, Step, UplinkRequests, Wifi, WifiRate, WifiStandard, WifiStation,
 };
 use experiment::time::{NANOS_PER_SECOND as SECOND, Nanos};
 
@@ -39,7 +39,34 @@ pub fn lte() -> Cellular {
             busy_ns: SECOND,
         },
         handovers: None,
+        nr_leg: None,
     }
+}
+
+/// 5G with a core of 4G: the times of NR, and the cycle of LTE.
+pub fn nsa() -> Cellular {
+    let mut cell = lte();
+    cell.tti_ns = MILLISECOND / 2;
+    cell.harq.round_trip_ns = 4 * MILLISECOND;
+    (cell.requests.period_ns, cell.requests.grant_ns) = (5 * MILLISECOND, 4 * MILLISECOND);
+    cell.nr_leg = Some(NrLeg {
+        gaps: Gaps {
+            interval_ns: 7500 * MILLISECOND,
+            gap_median_ns: 60 * MILLISECOND,
+            gap_sd_ppm: 700_000,
+        },
+        rate_without_ppm: 330_000,
+    });
+    cell
+}
+
+/// 5G alone.
+pub fn sa() -> Cellular {
+    let mut cell = nsa();
+    cell.nr_leg = None;
+    cell.rrc.drx_cycle_ns = 80 * MILLISECOND;
+    cell.rrc.promotion_ns = 341 * MILLISECOND;
+    cell
 }
 
 /// LTE whose blocks are all decoded at once.

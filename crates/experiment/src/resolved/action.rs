@@ -61,6 +61,13 @@ pub enum Action {
         /// How long the station sends and receives nothing.
         gap_ns: Nanos,
     },
+    /// Gives a Wi-Fi station another mean signal from now on.
+    SetSignal {
+        /// Id of the link of the station.
+        link: String,
+        /// The mean signal-to-noise ratio in thousandths of a dB, -100000 to 100000.
+        mean_mdb: i64,
+    },
     /// Adds the address of an interface, at first or again.
     AddressAdd {
         /// Id of the interface.

@@ -10,7 +10,7 @@ use thiserror::Error;
 use super::{
     Access, Action, Algorithm, Application, Behaviour, Direction, Element, Experiment, FirstHop,
     Flow, Hop, HopDirection, HostJitter, InvalidDirection, JitterQuantiles, Layer, Link, Middlebox,
-    MiddleboxDirection, Node, NodeKind, Path, SCHEMA, Video, validate_overhead,
+    MiddleboxDirection, Node, NodeKind, Path, SCHEMA, Snr, Video, validate_overhead,
 };
 use crate::addressing::{flow_at_port, pairs_of};
 use crate::algorithms::parameters::{self, Kind};
@@ -533,9 +533,11 @@ impl<'a> Declared<'a> {
                     "the link of a cellular device",
                 )?;
             }
-            Action::Roam { link, .. } => {
-                let is_wifi = |access: &Access| matches!(access, Access::Wifi(_));
-                self.validate_access_link(place, link, is_wifi, "a link on a Wi-Fi medium")?;
+            Action::Roam { link, .. } => self.validate_wifi_link(place, link)?,
+            Action::SetSignal { link, mean_mdb } => {
+                self.validate_wifi_link(place, link)?;
+                let valid = Snr::validate_mean("mean_mdb", *mean_mdb);
+                valid.map_err(|error| ResolvedError::of_direction(place, error))?;
             }
             Action::Reroute {
                 flow,

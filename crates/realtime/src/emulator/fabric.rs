@@ -537,7 +537,9 @@ impl Fabric {
                 forward,
                 backward,
             } => self.set_link(now, link, forward, backward)?,
-            Action::Handover { link, .. } | Action::Roam { link, .. } => {
+            Action::Handover { link, .. }
+            | Action::Roam { link, .. }
+            | Action::SetSignal { link, .. } => {
                 let link = self.link(link);
                 self.links.disturb(now, link, action);
                 self.look_again_at_link(link);

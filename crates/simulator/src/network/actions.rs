@@ -37,7 +37,9 @@ impl Network {
                 self.links.reconfigure(now, link, forward, backward)?;
                 self.schedule_link(now, link, deadlines);
             }
-            Action::Handover { link, .. } | Action::Roam { link, .. } => {
+            Action::Handover { link, .. }
+            | Action::Roam { link, .. }
+            | Action::SetSignal { link, .. } => {
                 let link = self.link_of[link];
                 self.links.disturb(now, link, action);
                 self.schedule_link(now, link, deadlines);

@@ -12,6 +12,7 @@ const STEP: Nanos = 10_000_000;
 
 /// A fraction of a byte.
 const FRACTION: u32 = 16;
+const WHOLE_PPM: u32 = 1_000_000;
 
 /// The capacity of one direction.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub(super) struct Capacity {
     tti: Nanos,
     seed: u64,
     source: Source,
+    /// The part of the rate that is there, in millionths.
+    rate_share_ppm: u32,
     fading: Option<Fading>,
     neighbours: Option<Neighbours>,
     /// The step for which `per_tti` is.
@@ -63,6 +66,7 @@ impl Capacity {
             tti: cell.tti_ns,
             seed,
             source: Source::new(direction, seed),
+            rate_share_ppm: WHOLE_PPM,
             fading: Fading::of_signal(&cell.signal, STEP, generator("signal")),
             neighbours: Neighbours::new(&cell.neighbours, generator("neighbours")),
             step: None,
@@ -74,6 +78,12 @@ impl Capacity {
     /// Takes the rate or the trace of a direction.
     pub(super) fn reconfigure(&mut self, direction: &Direction) {
         self.source = Source::new(direction, self.seed);
+        self.step = None;
+    }
+
+    /// Lowers the rate to a share in millionths, or returns to the whole. A trace stays as it is.
+    pub(super) fn set_rate_share(&mut self, ppm: Option<u32>) {
+        self.rate_share_ppm = ppm.unwrap_or(WHOLE_PPM);
         self.step = None;
     }
 
@@ -125,7 +135,9 @@ impl Capacity {
             return;
         };
         self.step = Some(step);
-        let whole = (u128::from(rate_bps) * u128::from(self.tti)) << FRACTION;
+        let rate_bps = u128::from(rate_bps) * u128::from(self.rate_share_ppm);
+        let rate_bps = rate_bps / u128::from(WHOLE_PPM);
+        let whole = (rate_bps * u128::from(self.tti)) << FRACTION;
         let whole = (whole / (8 * u128::from(NANOS_PER_SECOND))) as u64;
         let fading = self.fading.as_mut().map_or(1.0, |fading| fading.factor(at));
         let share = self

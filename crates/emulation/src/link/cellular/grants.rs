@@ -72,6 +72,11 @@ impl<P: Packet> Lane<P> {
         self.capacity.reconfigure(direction);
     }
 
+    /// Lowers the rate to a share in millionths, or returns to the whole.
+    pub(super) fn set_rate_share(&mut self, ppm: Option<u32>) {
+        self.capacity.set_rate_share(ppm);
+    }
+
     /// Returns whether a packet waits, or a part of one.
     pub(super) fn is_backlogged(&self, stations: &Stations<P>) -> bool {
         self.partial.is_some() || stations.get(self.station).is_backlogged()

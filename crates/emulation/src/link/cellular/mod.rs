@@ -5,8 +5,8 @@
 //! flows of a device share it, and other devices do not.
 
 mod capacity;
+mod gaps;
 mod grants;
-mod handover;
 mod harq;
 mod phase;
 mod rrc;
@@ -20,8 +20,8 @@ use super::carrier::{Carrier, Disturbance};
 use super::station::StationGenerators;
 use super::stations::Stations;
 use super::{AccessCounters, Packet, StationId};
+use gaps::{Gap, GapProcess};
 use grants::Lane;
-use handover::{Handover, HandoverProcess};
 use rrc::{Rrc, State};
 
 /// The carrier of a link between a cellular device and the network.
@@ -31,8 +31,11 @@ pub(super) struct Cellular<P> {
     stations: Stations<P>,
     lanes: Vec<Lane<P>>,
     rrc: Rrc,
-    handovers: Option<HandoverProcess>,
-    /// The end of the last handover.
+    handovers: Option<GapProcess>,
+    leg_changes: Option<GapProcess>,
+    /// Whether the device has no leg of 5G now, which it has at other times.
+    is_without_nr: bool,
+    /// The end of the last gap in service.
     served_from: Nanos,
     handed_over: u64,
     /// The time of the last call.
@@ -43,11 +46,14 @@ impl<P: Packet> Cellular<P> {
     pub(super) fn new(parameters: &resolved::Cellular, seed: u64) -> Self {
         let link = &parameters.link;
         let generator = |purpose| Generator::new(seed, &format!("{purpose}/{link}"));
+        let process = |gaps, purpose| GapProcess::new(gaps, generator(purpose));
+        let handovers = parameters.handovers;
+        let nr_leg = parameters.nr_leg;
         Self {
             rrc: Rrc::new(parameters.rrc, generator("rrc")),
-            handovers: parameters
-                .handovers
-                .map(|handovers| HandoverProcess::new(handovers, generator("handover"))),
+            handovers: handovers.map(|handovers| process(handovers.gaps, "handover")),
+            leg_changes: nr_leg.map(|leg| process(leg.gaps, "nr_leg")),
+            is_without_nr: false,
             parameters: parameters.clone(),
             seed,
             stations: Stations::new(None),
@@ -87,13 +93,34 @@ impl<P: Packet> Cellular<P> {
         loop {
             let next = self.next_tti().filter(|(at, _)| *at <= now);
             let until = next.map_or(now, |(at, _)| at);
-            let handover = self.handovers.as_mut().and_then(|one| one.take_due(until));
-            match (handover, next) {
-                (Some(handover), _) => self.hand_over(handover),
-                (None, Some((at, lane))) => self.serve(at, lane),
-                (None, None) => return,
+            match next {
+                _ if self.changes(until) => {}
+                Some((at, lane)) => self.serve(at, lane),
+                None => return,
             }
         }
+    }
+
+    /// Does the first handover or change of legs up to `until`. Returns whether there was one.
+    fn changes(&mut self, until: Nanos) -> bool {
+        let begin = |process: &Option<GapProcess>| {
+            let process = process.as_ref();
+            process.map_or(Nanos::MAX, GapProcess::next_begin)
+        };
+        let [handover, leg_change] = [begin(&self.handovers), begin(&self.leg_changes)];
+        if handover.min(leg_change) > until {
+            return false;
+        }
+        if leg_change < handover {
+            let gap = self.leg_changes.as_mut().map(GapProcess::take);
+            gap.into_iter().for_each(|gap| self.change_legs(gap));
+        } else {
+            let forward_queue = self.parameters.handovers.is_none_or(|it| it.forward_queue);
+            let gap = self.handovers.as_mut().map(GapProcess::take);
+            gap.into_iter()
+                .for_each(|gap| self.hand_over(gap, forward_queue));
+        }
+        true
     }
 
     fn serve(&mut self, at: Nanos, lane: usize) {
@@ -117,17 +144,28 @@ impl<P: Packet> Cellular<P> {
     }
 
     /// Moves the device to another cell, unless it is idle and only listens to another.
-    fn hand_over(&mut self, handover: Handover) {
-        let now = handover.at;
-        if self.rrc.state(now) == State::Idle {
+    fn hand_over(&mut self, gap: Gap, forward_queue: bool) {
+        if self.rrc.state(gap.begin) == State::Idle {
             return;
         }
         self.handed_over += 1;
-        self.served_from = now.saturating_add(handover.gap);
+        let end = gap.begin.saturating_add(gap.length);
+        self.served_from = self.served_from.max(end);
         self.rrc.record_data(self.served_from);
         for lane in &mut self.lanes {
-            lane.hand_over(now, !handover.forward_queue, &mut self.stations);
+            lane.hand_over(gap.begin, !forward_queue, &mut self.stations);
         }
+    }
+
+    /// Adds or releases the leg of 5G. An idle device does so without a gap.
+    fn change_legs(&mut self, gap: Gap) {
+        self.is_without_nr = !self.is_without_nr;
+        let without_ppm = self.parameters.nr_leg.map(|leg| leg.rate_without_ppm);
+        let rate_ppm = without_ppm.filter(|_| self.is_without_nr);
+        for lane in &mut self.lanes {
+            lane.set_rate_share(rate_ppm);
+        }
+        self.hand_over(gap, true);
     }
 }
 
@@ -179,10 +217,12 @@ impl<P: Packet> Carrier<P> for Cellular<P> {
     }
 
     /// Returns the counters of a direction. The states of the radio are 0, active; 1, discontinuous
-    /// reception; 2, idle; 3, between two cells.
+    /// reception; 2, idle; 3, between two cells; 4, active without the leg of 5G that it has at
+    /// other times.
     fn access_counters(&self, station: StationId) -> Option<AccessCounters> {
         let radio_state = match self.rrc.state(self.now) {
             _ if self.now < self.served_from => 3,
+            State::Active if self.is_without_nr => 4,
             State::Active => 0,
             State::Drx => 1,
             State::Idle => 2,
@@ -205,11 +245,11 @@ impl<P: Packet> Carrier<P> for Cellular<P> {
 
     fn disturb(&mut self, now: Nanos, _station: StationId, disturbance: Disturbance) {
         if let Disturbance::Handover { gap, forward_queue } = disturbance {
-            self.hand_over(Handover {
-                at: now,
-                gap,
-                forward_queue,
-            });
+            let gap = Gap {
+                begin: now,
+                length: gap,
+            };
+            self.hand_over(gap, forward_queue);
         }
     }
 }

@@ -138,11 +138,21 @@ impl<P: Packet> Carrier<P> for WifiAir<P> {
         self.plan();
     }
 
-    /// A station that roams leaves at the old access point what is queued for it there.
     fn disturb(&mut self, now: Nanos, station: StationId, disturbance: Disturbance) {
-        let Disturbance::Roam { gap } = disturbance else {
-            return;
-        };
+        match disturbance {
+            Disturbance::Roam { gap } => self.roam(now, station, gap),
+            Disturbance::Signal { mean_mdb } => {
+                let client = self.lanes[station.index()].client;
+                self.clients[client].signal.set_mean(mean_mdb);
+            }
+            Disturbance::Handover { .. } => {}
+        }
+    }
+}
+
+impl<P: Packet> WifiAir<P> {
+    /// Moves a station, which leaves at the old access point what is queued for it there.
+    fn roam(&mut self, now: Nanos, station: StationId, gap: Nanos) {
         let pair = [station.index(), station.index() + 1];
         let downlink = pair.into_iter().find(|lane| !self.lanes[*lane].is_uplink);
         let downlink = downlink.expect("one of both directions leads to the station");

@@ -83,6 +83,12 @@ impl Signal {
         }
     }
 
+    /// Replaces the mean, for all times to come.
+    pub(super) fn set_mean(&mut self, mean_mdb: i64) {
+        self.means = vec![SnrPoint { at_ns: 0, mean_mdb }];
+        self.point = 0;
+    }
+
     fn mean_at(&mut self, now: Nanos) -> i64 {
         let is_over = |point: &SnrPoint| point.at_ns <= now;
         while self.means.get(self.point + 1).is_some_and(is_over) {

@@ -1,5 +1,6 @@
 //! Wi-Fi against the numbers of ns-3, INET and published measurements.
 
+mod absences;
 mod cell;
 mod conservation;
 mod waiting;

@@ -31,6 +31,10 @@ pub struct Cellular {
     /// Handovers between cells. `None` if only events cause them.
     #[serde(deserialize_with = "Option::deserialize")]
     pub handovers: Option<Handovers>,
+    /// The leg of 5G that a device with a core of 4G (NSA) adds and releases. `None` if it always
+    /// has the same legs.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub nr_leg: Option<NrLeg>,
 }
 
 /// Retransmission of transport blocks (HARQ, 3GPP TS 36.321). Blocks are handed up in order.
@@ -103,18 +107,37 @@ pub struct BusyNeighbours {
     pub busy_ns: Nanos,
 }
 
-/// Handovers at random times.
+/// Gaps in service at random times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Handovers {
-    /// Mean time between two handovers, at least 1 ms. The times are exponential.
+pub struct Gaps {
+    /// Mean time from the end of a gap to the next one, at least 1 ms. The times are exponential.
     pub interval_ns: Nanos,
     /// Median of the time in which the link carries nothing. The times are lognormal.
     pub gap_median_ns: Nanos,
     /// Standard deviation of the logarithm of that time, in millionths, at most 3000000.
     pub gap_sd_ppm: u32,
+}
+
+/// Handovers at random times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Handovers {
+    /// When, and how long the link carries nothing.
+    pub gaps: Gaps,
     /// Whether the queue of the old cell is forwarded to the new one. Otherwise it is lost.
     pub forward_queue: bool,
+}
+
+/// The leg of 5G of an NSA device (EN-DC, 3GPP TS 37.340). The device begins with it, and then
+/// releases and adds it by turns. Queues are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NrLeg {
+    /// When it is released or added, and how long the link carries nothing.
+    pub gaps: Gaps,
+    /// The rate without it, in millionths of the rate with it, 1 to 1000000. A trace has it in it.
+    pub rate_without_ppm: u32,
 }
 
 const MILLISECOND: Nanos = 1_000_000;
@@ -150,7 +173,9 @@ impl Cellular {
         self.rrc.validate()?;
         self.signal.validate()?;
         self.neighbours.validate()?;
-        self.handovers.map_or(Ok(()), Handovers::validate)
+        let handovers = self.handovers.map(|handovers| handovers.gaps);
+        handovers.map_or(Ok(()), |gaps| gaps.validate("handovers.gaps"))?;
+        self.nr_leg.map_or(Ok(()), NrLeg::validate)
     }
 }
 
@@ -222,12 +247,23 @@ impl BusyNeighbours {
     }
 }
 
-impl Handovers {
-    fn validate(self) -> Result<(), InvalidDirection> {
-        ensure_millisecond("handovers.interval_ns", self.interval_ns)?;
+impl Gaps {
+    fn validate(self, of: &'static str) -> Result<(), InvalidDirection> {
+        let interval = self.interval_ns;
+        let allowed = "an interval_ns of at least 1000000, 1 ms";
+        ensure(interval >= MILLISECOND, of, interval, allowed)?;
         let sd = self.gap_sd_ppm;
-        let is_possible = sd <= MOST_SD_PPM;
-        ensure(is_possible, "handovers.gap_sd_ppm", sd, "at most 3000000")
+        let allowed = "a gap_sd_ppm of at most 3000000";
+        ensure(sd <= MOST_SD_PPM, of, sd, allowed)
+    }
+}
+
+impl NrLeg {
+    fn validate(self) -> Result<(), InvalidDirection> {
+        self.gaps.validate("nr_leg.gaps")?;
+        let rate = self.rate_without_ppm;
+        let is_possible = (1..=MOST_PPM).contains(&rate);
+        ensure(is_possible, "nr_leg.rate_without_ppm", rate, "1 to 1000000")
     }
 }
 

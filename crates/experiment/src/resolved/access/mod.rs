@@ -5,7 +5,9 @@ mod satellite;
 mod wifi;
 mod wifi_ranges;
 
-pub use cellular::{BusyNeighbours, Cellular, Handovers, Harq, Rrc, Signal, UplinkRequests};
+pub use cellular::{
+    BusyNeighbours, Cellular, Gaps, Handovers, Harq, NrLeg, Rrc, Signal, UplinkRequests,
+};
 pub use satellite::{BentPipe, DurationQuantile, Fade, Leo, LossInTime, Stall, Step};
 pub use wifi::{
     AccessCategory, Aggregation, ApFifo, ApFq, ApQueue, BEACON_INTERVAL_NS, Edca, Scan, Snr,

@@ -120,11 +120,15 @@ impl Snr {
         let mut earliest = 0;
         for point in &self.means {
             ensure_range("stations.snr.means.at_ns", point.at_ns, earliest..=LARGEST)?;
-            let mean = -100_000..=100_000;
-            ensure_range("stations.snr.means.mean_mdb", point.mean_mdb, mean)?;
+            Self::validate_mean("stations.snr.means.mean_mdb", point.mean_mdb)?;
             earliest = point.at_ns;
         }
         Ok(())
+    }
+
+    /// Checks a mean signal.
+    pub(in crate::resolved) fn validate_mean(field: &'static str, mean_mdb: i64) -> Validity {
+        ensure_range(field, mean_mdb, -100_000..=100_000)
     }
 }
 

@@ -56,6 +56,12 @@ impl Declared<'_> {
         valid.map_err(|error| ResolvedError::of_direction(place, error))
     }
 
+    /// Checks that a Wi-Fi network carries a link.
+    pub(super) fn validate_wifi_link(&self, place: &str, link: &str) -> Validity {
+        let is_wifi = |access: &Access| matches!(access, Access::Wifi(_));
+        self.validate_access_link(place, link, is_wifi, "a link on a Wi-Fi medium")
+    }
+
     /// Checks that an access network of the right kind carries a link.
     pub(super) fn validate_access_link(
         &self,
