@@ -241,7 +241,8 @@ impl<P: Packet> Channel<P> {
     }
 
     /// Cuts or restores the link of a station. A cut drops all packets that are queued, in service
-    /// or in the delay line, and all packets offered until the link is restored.
+    /// or in the delay line, and all packets offered until the link is restored. Packets that have
+    /// arrived before `now` and were not polled stay.
     pub fn set_up(&mut self, now: Nanos, station: StationId, up: bool) {
         self.advance(now);
         self.go_stepwise();

@@ -70,9 +70,15 @@ impl<P> DelayLine<P> {
         self.in_order.len() + self.overtaking.len()
     }
 
-    /// Forgets past arrivals of an empty line, so that they do not delay the next packet.
-    pub(super) fn forget_order(&mut self) {
+    /// Removes and returns the packets that have not arrived before `now`, in the order of their
+    /// arrivals. They do not delay later ones.
+    pub(super) fn cut(&mut self, now: Nanos) -> impl Iterator<Item = P> {
+        let mut arrived: VecDeque<_> = std::iter::from_fn(|| self.pop()).collect();
+        let count = arrived.partition_point(|(arrival, _)| *arrival < now);
+        let lost = arrived.split_off(count);
+        self.in_order = arrived;
         self.last_arrival = 0;
+        lost.into_iter().map(|(_, packet)| packet)
     }
 }
 

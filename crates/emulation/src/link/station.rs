@@ -281,15 +281,14 @@ impl<P: Packet> Station<P> {
         self.direction = direction.clone();
     }
 
-    pub(super) fn set_up(&mut self, up: bool, discarded: &mut Discarded<P>) {
+    pub(super) fn set_up(&mut self, now: Nanos, up: bool, discarded: &mut Discarded<P>) {
         self.is_up = up;
         if up {
             return;
         }
-        let on_wire = std::iter::from_fn(|| self.wire.pop()).map(|(_, packet)| packet);
+        let on_wire = self.wire.cut(now);
         discarded.extend(on_wire.map(|packet| (packet, DropReason::LinkDown)));
         self.flush(discarded);
-        self.wire.forget_order();
     }
 
     /// Drops all packets of the queue, as with a link that is down.

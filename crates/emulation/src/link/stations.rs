@@ -88,7 +88,7 @@ impl<P: Packet> Stations<P> {
     }
 
     pub(super) fn set_up(&mut self, now: Nanos, station: StationId, up: bool) {
-        self.list[station.index()].set_up(up, &mut self.discarded);
+        self.list[station.index()].set_up(now, up, &mut self.discarded);
         self.report_discarded(station, now);
     }
 
