@@ -2,6 +2,7 @@
 
 mod algorithms;
 mod apps;
+mod carriers;
 #[path = "../../../experiment/tests/complete/mod.rs"]
 mod complete;
 mod experiments;

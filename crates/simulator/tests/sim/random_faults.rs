@@ -11,6 +11,7 @@ use proptest::sample;
 use serde_json::{Value, json};
 use simulator::QueueKind;
 
+use crate::carriers;
 use crate::experiments::{
     MS, Run, SECOND, add_event, add_flow, add_host, add_link, empty, finish, path_over, set_jitter,
     start,
@@ -27,6 +28,8 @@ struct World {
 
 #[derive(Clone, Debug)]
 struct Link {
+    /// `None` is a serializer of its own.
+    carrier: Option<Feature>,
     rate_kbps: u64,
     delay_ms: u64,
     loss_percent: u32,
@@ -71,7 +74,8 @@ macro_rules! faults {
     };
 }
 
-faults! { ClientDown, ServerDown, Cut, DropRule, AddressLost, Backup, Slow }
+// `Moved` and `Faded` need an access network, and otherwise are an outage and another rate.
+faults! { ClientDown, ServerDown, Cut, DropRule, AddressLost, Backup, Slow, Moved, Faded }
 
 /// Returns the features of a kind that the simulator has.
 fn features(kind: &str) -> impl Strategy<Value = Feature> + use<> {
@@ -81,8 +85,10 @@ fn features(kind: &str) -> impl Strategy<Value = Feature> + use<> {
 }
 
 fn link() -> impl Strategy<Value = Link> {
-    (500..20_000u64, 1..60u64, 0..3u32, 10..100u64).prop_map(
-        |(rate_kbps, delay_ms, loss_percent, queue_packets)| Link {
+    let carrier = prop::option::of(sample::select(carriers::all()));
+    (carrier, 500..20_000u64, 1..60u64, 0..3u32, 10..100u64).prop_map(
+        |(carrier, rate_kbps, delay_ms, loss_percent, queue_packets)| Link {
+            carrier,
             rate_kbps,
             delay_ms,
             loss_percent,
@@ -166,13 +172,19 @@ impl World {
                 link.write(&mut experiment["links"][index][direction]);
             }
         }
+        for carrier in carriers::all() {
+            let links = self.links.iter().enumerate();
+            let carried = links.filter(|(_, link)| link.carrier == Some(carrier));
+            let carried: Vec<_> = carried.map(|(index, _)| index).collect();
+            carriers::carry(&mut experiment, carrier, &carried, self.seed);
+        }
         for (index, flow) in self.flows.iter().enumerate() {
             flow.add(&mut experiment, index, self.links.len());
         }
         let mut changes: Vec<_> = self
             .faults
             .iter()
-            .flat_map(|fault| fault.changes(&experiment["links"], self.links.len()))
+            .flat_map(|fault| fault.changes(&experiment["links"], &self.links))
             .collect();
         changes.sort_by_key(|(at_ms, _)| *at_ms);
         for (at_ms, action) in changes {
@@ -184,7 +196,7 @@ impl World {
     /// Returns whether all seven SYNs, or the answers to them, can be lost: the last of them leaves
     /// within eleven seconds, and both an outage and random losses take some.
     fn may_never_connect(&self) -> bool {
-        let has_losses = self.links.iter().any(|link| link.loss_percent > 0);
+        let has_losses = self.links.iter().any(Link::may_lose);
         let silences = |what| !matches!(what, What::Backup | What::Slow);
         let mut faults = self.faults.iter();
         has_losses && faults.any(|fault| silences(fault.what) && fault.at_ms < 11_000)
@@ -195,7 +207,13 @@ impl World {
     fn may_end_early(&self, established_ns: Option<u64>) -> bool {
         // The back-off lasts for as long again as a path was silent.
         let silent_ms: u64 = self.faults.iter().map(|fault| fault.duration_ms).sum();
-        let exchange_ms = 500 + 2 * silent_ms;
+        // A device connects, or a station is away, once for each direction.
+        let access_ms = if self.links.iter().any(Link::may_lose) {
+            4000
+        } else {
+            0
+        };
+        let exchange_ms = 500 + access_ms + 2 * silent_ms;
         let known_ms = established_ns.map_or(u64::MAX, |at_ns| at_ns / MS + exchange_ms);
         let takes_address = |what| {
             matches!(
@@ -214,6 +232,11 @@ fn name(link: usize) -> String {
 }
 
 impl Link {
+    /// Returns whether packets can be lost even without a fault.
+    fn may_lose(&self) -> bool {
+        self.loss_percent > 0 || self.carrier.is_some()
+    }
+
     fn write(&self, direction: &mut Value) {
         direction["rate_bps"] = json!(self.rate_kbps * 1000);
         direction["delay_ns"] = json!(self.delay_ms * MS);
@@ -285,21 +308,34 @@ impl App {
 
 impl Fault {
     /// Returns when it begins and when it ends, with the actions.
-    fn changes(&self, links: &Value, count: usize) -> [(u64, Value); 2] {
-        let link = self.link % count;
-        let (id, now) = (name(link), &links[link]);
+    fn changes(&self, links: &Value, drawn: &[Link]) -> [(u64, Value); 2] {
+        let link = self.link % drawn.len();
+        let (id, now, carrier) = (name(link), &links[link], drawn[link].carrier);
         let of =
             |kind: &str, node: &str| json!({"kind": kind, "interface": format!("{node}.{id}")});
         let service = |kind: &str, by: &str| json!({"kind": kind, "link": id, "by": by});
         let rate = |divisor: u64| {
             let mut action = json!({"kind": "set_link", "link": id, "forward": now["forward"], "backward": now["backward"]});
-            let rate = now["forward"]["rate_bps"].as_u64().expect("a rate");
-            action["forward"]["rate_bps"] = json!(rate / divisor);
+            // A trace has its rates in it.
+            if let Some(rate) = now["forward"]["rate_bps"].as_u64() {
+                action["forward"]["rate_bps"] = json!(rate / divisor);
+            }
             action
         };
         let backup =
             |on: bool| json!({"kind": "set_backup", "interface": format!("client.{id}"), "on": on});
+        let gap_ns = self.duration_ms * MS / 10;
+        let handover =
+            json!({"kind": "handover", "link": id, "gap_ns": gap_ns, "forward_queue": link == 0});
+        let roam = json!({"kind": "roam", "link": id, "gap_ns": gap_ns});
+        let signal =
+            |mean_mdb: i64| json!({"kind": "set_signal", "link": id, "mean_mdb": mean_mdb});
         let [begin, end] = match self.what {
+            What::Moved if carrier == Some(Feature::Cellular) => [handover.clone(), handover],
+            What::Moved if carrier == Some(Feature::Wifi) => [roam.clone(), roam],
+            What::Moved => ["link_down", "link_up"].map(|kind| service(kind, "cut")),
+            What::Faded if carrier == Some(Feature::Wifi) => [-10_000, 25_000].map(signal),
+            What::Faded => [8, 1].map(rate),
             What::ClientDown => ["interface_down", "interface_up"].map(|kind| of(kind, "client")),
             What::ServerDown => ["interface_down", "interface_up"].map(|kind| of(kind, "server")),
             What::Cut => ["link_down", "link_up"].map(|kind| service(kind, "cut")),
@@ -328,8 +364,9 @@ fn assert_accounted(run: &Run) -> Result<(), TestCaseError> {
             link.offered_packets - link.delivered_packets - dropped
         })
         .sum();
-    let inside = run.total("queue_packets") + run.total("in_flight_packets");
-    prop_assert_eq!(left as f64, inside);
+    let in_flight = run.total("in_flight_packets");
+    prop_assert_eq!(left as f64, run.total("queue_packets") + in_flight);
+    prop_assert!(run.total("held_packets") <= in_flight);
     Ok(())
 }
 
