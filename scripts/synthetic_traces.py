@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from mptcplab.traces.formats import table
+from mptcplab.traces.formats import cellreplay, table
 from mptcplab.traces.library import SYNTHETIC
-from mptcplab.traces.model import Origin, Step, Trace, merged
+from mptcplab.traces.model import Origin, Step, Trace, Train, evenly, merged
 from mptcplab.traces.text import comments
 
 SEED = 1
@@ -120,6 +120,28 @@ def loss_length_us(quantile: float) -> int:
     raise AssertionError(quantile)
 
 
+#: Times between two probes of a pair, and what they find: the delay of a packet after a pause, and the part of the
+#: saturated rate that a short burst gets. CellReplay says that bursts get less than a saturated link gives (Sentosa
+#: 2025). The numbers are assumed.
+PROBE_MS = 250
+PROBE_DELAY_MS, PROBE_DELAY_SD_MS, LEAST_DELAY_MS = 28, 6, 15
+PROBE_RATE = (0.25, 0.7)
+PROBE_PACKETS = 12
+
+
+def pair(draw: random.Random, kind: Fading, length_s: int) -> Trace:
+    """Returns a trace with opportunities under load, and with trains after a pause."""
+    rates = fading(draw, kind, 10 * length_s, 100 * MS)
+    trains = []
+    for number in range(1000 * length_s // PROBE_MS):
+        delay_ms = max(round(draw.gauss(PROBE_DELAY_MS, PROBE_DELAY_SD_MS)), LEAST_DELAY_MS)
+        rate_bps = kind.median_bps * draw.uniform(*PROBE_RATE)
+        spacing_ms = 8 * 1500 / rate_bps * 1000
+        light = tuple(round(packet * spacing_ms) * MS for packet in range(PROBE_PACKETS))
+        trains.append(Train(number * PROBE_MS * MS, delay_ms * MS, light))
+    return Trace(rates.period_ns, opportunities_ns=tuple(evenly(rates)), trains=tuple(trains))
+
+
 MAHIMAHI = "the LTE traces of mahimahi (2012, 2016)"
 STARLINK = "Michel 2022, Mohan 2024 and Starlink on the Road 2024"
 KINDS: dict[str, tuple[str, Callable[[random.Random], Trace]]] = {
@@ -128,6 +150,11 @@ KINDS: dict[str, tuple[str, Callable[[random.Random], Trace]]] = {
     "5g-static-down": ("the 5G downloads of Raca 2020", lambda draw: fading(draw, NR_DOWN, 600, SECOND)),
     "leo-down": (STARLINK, lambda draw: leo(draw, 295e6, 300)),
     "leo-up": (STARLINK, lambda draw: leo(draw, 18e6, 300)),
+}
+CELLREPLAY = "the LTE traces of mahimahi under load, light opportunities assumed after CellReplay (2025)"
+PAIRS: dict[str, tuple[str, Callable[[random.Random], Trace]]] = {
+    "lte-pair-down": (CELLREPLAY, lambda draw: pair(draw, LTE_DOWN, 20)),
+    "lte-pair-up": (CELLREPLAY, lambda draw: pair(draw, LTE_UP, 20)),
 }
 
 
@@ -138,6 +165,11 @@ def contents() -> dict[str, str]:
         trace = make(random.Random(f"{SEED} {name}"))
         origin = Origin(f"{MADE}; statistics of {like}", LICENCE)
         found[f"{name}.csv"] = comments(origin) + table.write(trace, 100 * MS)[""]
+    for name, (like, make) in PAIRS.items():
+        trace = make(random.Random(f"{SEED} {name}"))
+        origin = Origin(f"{MADE}; statistics of {like}", LICENCE)
+        files = cellreplay.write(trace, PROBE_MS * MS).items()
+        found |= {f"{name}{ending}": comments(origin) + text for ending, text in files}
     return found
 
 

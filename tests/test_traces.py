@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import runpy
 from pathlib import Path
+from statistics import median
 
 import pytest
 from command_line import Ended, mptcplab
@@ -225,6 +226,29 @@ def test_synthetic_traces_are_those_of_their_script_and_have_the_statistics_of_t
         # The span of the LTE traces of mahimahi.
         assert 0 <= rate["p5"] / rate["p50"] <= 0.14
         assert 2.0 <= rate["p95"] / rate["p50"] <= 3.7
+
+
+def test_a_short_burst_over_a_pair_arrives_as_its_train_says_and_a_long_one_at_the_rate_under_load(
+    tmp_path: Path,
+) -> None:
+    pair = library.load(library.synthetic("lte-pair-down"))[0]
+    described = (
+        "name: x\nhosts: {a: {}, b: {}}\n"
+        "links: {l: {between: [a.e, b.e], trace: {synthetic: lte-pair-down}, overhead: ip, queue: 4000p}}\n"
+        "flows: {f: {from: a, to: b, transport: udp, app: {cbr: {rate: RATE, size: 1472}}}}\nduration: 20s\n"
+    )
+    (tmp_path / "idle.yaml").write_text(described.replace("RATE", "58880bit"))
+    (tmp_path / "load.yaml").write_text(described.replace("RATE", "50mbit"))
+    idle, load = (mptcplab("run", f"{name}.yaml", "--json", cwd=tmp_path) for name in ("idle", "load"))
+    # A packet each 200 ms begins a train, and has the delay of its time.
+    flow = idle.document["runs"][0]["flows"][0]
+    delays_s = [step.value / 1e9 for step in pair.delays]
+    assert min(delays_s) <= flow["delay_p50_s"] <= max(delays_s)
+    assert flow["delay_p50_s"] == pytest.approx(median(delays_s), abs=0.003)
+    capacity_bps = pair.mean_rate_bps()
+    assert capacity_bps is not None
+    goodput_bps = load.document["runs"][0]["flows"][0]["goodput_bps"]
+    assert goodput_bps == pytest.approx(capacity_bps * 1472 / 1500, rel=0.02)
 
 
 #: Facts of measured traces that are not part of the repository: mean Mbit/s, p5/p50 and p95/p50 of

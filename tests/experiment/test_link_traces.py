@@ -90,7 +90,27 @@ def test_a_new_rate_ends_the_capacity_of_a_trace_and_not_its_delay(folder: Path)
     assert plain["trace"] is None
 
 
+def test_a_pair_of_cellreplay_has_trains_after_a_pause(folder: Path) -> None:
+    (folder / "up-pdo").write_text("1\n2\n1000\n")
+    (folder / "up-delay-light-pdo").write_text("0 20 0 1 5\n500 20 0 0\n")
+    data = resolved(folder, "trace: {file: up-delay-light-pdo, pause: 75ms}", "trace: up-delay-light-pdo")
+    named, usual = (link["forward"]["trace"] for link in data["links"])
+    assert named["trains"] == {
+        "pause_ns": 75 * MS,
+        "probes": [
+            {"at_ns": 0, "opportunities_ns": [0, 1 * MS, 5 * MS]},
+            {"at_ns": 500 * MS, "opportunities_ns": [0, 0]},
+        ],
+    }
+    # Delays change linearly between these, so equal ones stay.
+    assert [step["from_ns"] for step in named["delays"]] == [0, 500 * MS]
+    assert usual["trains"]["pause_ns"] == 100 * MS
+
+
 REFUSED = {
+    "trace: {file: short.rates, pause: 50ms}": "trace short.rates: 'pause' has no effect without light opportunities",
+    "trace: {synthetic: lte-pair-up, pause: 0s}": "trace lte-pair-up: pause is 0; allowed: more than 0s",
+    "cellular: {}, trace: {synthetic: lte-pair-up}": "a pair of CellReplay has the states of the radio in it",
     "trace: short.rates, rate: 2mbit": "links.l.trace: has both trace and rate; allowed: one of them, or a trace with",
     "trace: {file: a, measured: b}": "links.l.trace: a trace needs exactly one of these, found file and measured",
     "trace: {synthetic: lte}": "there is no synthetic trace 'lte'",

@@ -189,6 +189,7 @@ impl<P: Packet> Links<P> {
                 }
                 Access::Cellular(cellular) => &cellular.link,
                 Access::Leo(leo) => &leo.link,
+                Access::Cable(cable) => &cable.link,
             };
             of_link.insert(link, self.channels.len());
             self.channels.push(channel);
@@ -263,6 +264,22 @@ impl<P: Packet> Links<P> {
     #[inline]
     pub fn offer_alone(&mut self, now: Nanos, channel: usize, packet: P) -> Enqueued {
         self.channels[channel].enqueue_alone(now, packet)
+    }
+
+    /// Returns the start of the last transmission of a direction if it is after `since` and before
+    /// `now`, and a packet that is offered at `now` would have joined it if it had been offered at
+    /// `since`. `None` if transmissions hold one packet each.
+    pub fn missed_transmission(
+        &mut self,
+        now: Nanos,
+        direction: usize,
+        since: Nanos,
+    ) -> Option<Nanos> {
+        let lane = &self.lanes[direction];
+        let channel = &mut self.channels[lane.channel as usize];
+        channel.advance(now);
+        let start = channel.last_with_room(lane.station);
+        start.filter(|start| (since + 1..now).contains(start))
     }
 
     /// Returns whether the next departure of a channel is unaffected by a packet offered now.

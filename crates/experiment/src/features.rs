@@ -148,6 +148,7 @@ features! {
     Wifi "access wifi":                                   HAS,                 HAS,               HAS;
     Cellular "access cellular":                           HAS,                 HAS,               HAS;
     Leo "access leo":                                     HAS,                 HAS,               HAS;
+    Cable "access cable":                                 HAS,                 HAS,               HAS;
     EcmpL3 "next_hop ecmp_l3":                            HAS,                 FOLLOWS_PATHS,     FOLLOWS_PATHS;
     EcmpL4 "next_hop ecmp_l4":                            HAS,                 FOLLOWS_PATHS,     FOLLOWS_PATHS;
     RandomNextHop "next_hop random":                      HAS,                 FOLLOWS_PATHS,     FOLLOWS_PATHS;
@@ -259,6 +260,7 @@ impl From<&Access> for Feature {
             Access::Wifi(_) => Self::Wifi,
             Access::Cellular(_) => Self::Cellular,
             Access::Leo(_) => Self::Leo,
+            Access::Cable(_) => Self::Cable,
         }
     }
 }

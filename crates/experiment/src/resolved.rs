@@ -17,9 +17,9 @@ mod validation;
 
 pub use access::{
     Access, AccessCategory, Aggregation, ApFifo, ApFq, ApQueue, BEACON_INTERVAL_NS, BentPipe,
-    BusyNeighbours, Cellular, DurationQuantile, Edca, Fade, Gaps, Handovers, Harq, Leo, LossInTime,
-    NrLeg, Rrc, Scan, Signal, Snr, SnrPoint, Stall, Step, UplinkRequests, Wifi, WifiNeighbours,
-    WifiRate, WifiStandard, WifiStation,
+    BusyNeighbours, Cable, Cellular, DurationQuantile, Edca, Fade, Gaps, Handovers, Harq, Leo,
+    LossInTime, NrLeg, Rrc, Scan, Signal, Snr, SnrPoint, Stall, Step, UplinkRequests, Wifi,
+    WifiNeighbours, WifiRate, WifiStandard, WifiStation,
 };
 pub use action::{Action, LinkDownBy, RerouteBy};
 pub use algorithm::{Algorithm, Origin, Parameters};
@@ -44,5 +44,5 @@ pub use middlebox::{
     MiddleboxDirection, Nat, OptionName, PiecesWithOptions, SegmentKind, Selection, Split,
 };
 pub use schema::schema;
-pub use trace::{DelayStep, LossStep, RateStep, Trace, TraceStart};
+pub use trace::{DelayStep, LossStep, RateStep, Trace, TraceStart, Train, Trains};
 pub use validation::{LARGEST, ResolvedError};

@@ -12,7 +12,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
+use complete::carriers::carry;
 use emulation::link::DropReason;
+use experiment::features::Feature;
 use experiment::resolved::{Action, Experiment, LinkDownBy};
 use pcap_file::pcapng::{Block, PcapNgReader};
 use realtime::{Clock, DeviceKind, Emulator, Hosts};
@@ -170,6 +172,8 @@ over_both_kinds!(
     exactly_the_listed_packets_are_lost,
     a_cut_loses_what_is_on_the_wire_and_a_rule_does_not,
     a_link_changes_while_it_is_in_use,
+    an_event_sets_the_signal_of_a_station,
+    an_event_sets_the_rate_of_a_cellular_link,
     what_reaches_an_interface_that_is_down_is_counted,
     a_restart_forgets_everything,
     both_ends_of_a_link_are_captured,
@@ -261,6 +265,52 @@ fn a_link_changes_while_it_is_in_use(kind: DeviceKind) {
     send(&client, 0..1, 50);
     assert_eq!(received(&server), [0]);
     assert!(sent.elapsed() >= Duration::from_micros(148_500));
+}
+
+fn an_event_sets_the_signal_of_a_station(kind: DeviceKind) {
+    let world = World::new(kind, |description| {
+        // 802.11n with stations that neither sleep nor scan.
+        carry(description, Feature::Wifi, &[0], 9);
+    });
+    let (client, server) = world.pair();
+    send(&client, 0..5, 50);
+    assert_eq!(received(&server), [0, 1, 2, 3, 4]);
+    let signal = |mean_mdb: i64| {
+        world.apply(json!({"kind": "set_signal", "link": "link1", "mean_mdb": mean_mdb}))
+    };
+    signal(-30_000);
+    send(&client, 5..10, 50);
+    assert_eq!(received(&server), [0; 0]);
+    signal(40_000);
+    // The sender has to learn that rates work again.
+    thread::sleep(Duration::from_millis(300));
+    send(&client, 10..15, 50);
+    assert_eq!(received(&server), [10, 11, 12, 13, 14]);
+    let dropped = world.emulator.state().expect("it is well").directions[0]
+        .link
+        .dropped;
+    assert_eq!(dropped[DropReason::Retries as usize], 5);
+}
+
+fn an_event_sets_the_rate_of_a_cellular_link(kind: DeviceKind) {
+    let world = World::new(kind, |description| {
+        carry(description, Feature::Cellular, &[0], 9);
+        // Without handovers in the middle of the packets.
+        description["access"][0]["handovers"] = Value::Null;
+    });
+    let (client, server) = world.pair();
+    let mut slow = serde_json::to_value(&world.experiment.links[0].forward).expect("JSON");
+    slow["rate_bps"] = json!(20_000);
+    world.apply(json!({"kind": "set_link", "link": "link1", "forward": slow, "backward": slow}));
+    let begin = Instant::now();
+    send(&client, 0..3, 472);
+    // 1500 bytes at 20 kbit/s take 600 ms, and the rate varies.
+    let mut found = Vec::new();
+    while found.len() < 3 && begin.elapsed() < Duration::from_secs(20) {
+        found.extend(received(&server));
+    }
+    assert_eq!(found, [0, 1, 2]);
+    assert!(begin.elapsed() >= Duration::from_millis(200));
 }
 
 fn what_reaches_an_interface_that_is_down_is_counted(kind: DeviceKind) {

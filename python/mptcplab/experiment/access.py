@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mptcplab.experiment import cellular, satellite
+from mptcplab.experiment import cable, cellular, satellite
 from mptcplab.experiment.base import Directions
 from mptcplab.experiment.links import Link, Queue
 from mptcplab.units import Duration, QueueLimit, Rate
@@ -31,6 +31,8 @@ def resolved(links: dict[str, Link]) -> list[form.Access]:
             found.append(cellular.resolved(name, link.cellular))
         if link.leo is not None:
             found.append(satellite.resolved(name, link.leo))
+        if link.cable is not None:
+            found.append(cable.resolved(name, link.cable))
     return found
 
 

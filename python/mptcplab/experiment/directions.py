@@ -56,6 +56,8 @@ def resolved(
     over_time = None if trace is None else link_traces.read(trace, base)
     if rate_bps is not None and capacities.gives_rate(over_time):
         raise described("has both trace and rate", "one of them, or a trace with delay or loss alone")
+    if link.cellular is not None and over_time is not None and over_time["trains"] is not None:
+        raise described("a pair of CellReplay has the states of the radio in it", "a link without cellular")
     direction: form.Direction = {
         "rate_bps": rate_bps,
         "overhead_bytes": overhead,

@@ -36,6 +36,9 @@ class LinkTrace(Shorthand):
     start: Duration | Literal["drawn"] = Field(Duration(0), examples=["10s", "drawn"])
     """Instant of the trace at which the run begins. `drawn`: each seed draws one, which is the same for all
     traces that were recorded together."""
+    pause: Duration | None = Field(None, examples=["100ms"])
+    """With a pair of CellReplay: time without packets after which packets take the light opportunities.
+    Default 100ms."""
     recorded_together: Annotated[str, Field(min_length=1, max_length=100)] | None = Field(None, examples=["drive-1"])
     """With `start: drawn`, a name that the traces of one recording share; default the folder of the file."""
 
@@ -55,6 +58,11 @@ class LinkTrace(Shorthand):
 TracePerDirection = Annotated[Annotated[LinkTrace, SAME] | Annotated[Directions[LinkTrace], EACH], BY_DIRECTION]
 
 
+#: Time without packets after which a link is idle. Assumed: the silence after which a cellular device
+#: listens only once a cycle (docs/internals/media/cellular.md).
+_PAUSE = Duration("100ms")
+
+
 def read(given: LinkTrace, base: Path) -> form.Trace:
     """Returns the resolved form of a trace, whose file is relative to `base`. Raises an error of `described`."""
     try:
@@ -69,11 +77,28 @@ def read(given: LinkTrace, base: Path) -> form.Trace:
         "opportunities_ns": list(trace.opportunities_ns),
         "rates": [{"from_ns": step.from_ns, "rate_bps": step.value} for step in trace.rates],
         "delays": [{"from_ns": step.from_ns, "delay_ns": step.value} for step in trace.delays],
+        "trains": _trains(given, trace),
         "losses": [{"from_ns": step.from_ns, "probability": step.value} for step in trace.losses],
         "period_ns": trace.period_ns,
         "opportunity_bytes": OPPORTUNITY_BYTES,
         "start": _start(given, trace),
     }
+
+
+def _trains(given: LinkTrace, trace: Trace) -> form.Trains | None:
+    if not trace.trains:
+        if given.pause is not None:
+            raise described(
+                f"trace {given.name}: 'pause' has no effect without light opportunities", "a pair of CellReplay"
+            )
+        return None
+    pause = _PAUSE if given.pause is None else given.pause
+    if not pause:
+        raise described(f"trace {given.name}: pause is 0", "more than 0s")
+    probes: list[form.Train] = [
+        {"at_ns": train.at_ns, "opportunities_ns": list(train.opportunities_ns)} for train in trace.trains
+    ]
+    return {"pause_ns": int(pause), "probes": probes}
 
 
 def _path(given: LinkTrace, base: Path) -> Path:
@@ -119,4 +144,4 @@ def without_capacity(trace: form.Trace | None) -> form.Trace | None:
     """Returns the delays and losses of a trace; None if it has none."""
     if trace is None or not (trace["delays"] or trace["losses"]):
         return None
-    return {**trace, "opportunities_ns": [], "rates": []}
+    return {**trace, "opportunities_ns": [], "rates": [], "trains": None}

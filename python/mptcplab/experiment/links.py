@@ -19,6 +19,7 @@ from mptcplab.experiment.base import (
     described,
     one_of,
 )
+from mptcplab.experiment.cable import Cable
 from mptcplab.experiment.cellular import Cellular
 from mptcplab.experiment.link_traces import TracePerDirection
 from mptcplab.experiment.satellite import Leo
@@ -212,17 +213,19 @@ class Link(LinkSettings):
     """In place of a rate: the radio link of a cellular device, the first end of `between`."""
     leo: Annotated[Leo | None, Uses("access leo")] = None
     """In place of a rate: satellites in low Earth orbit. The first end of `between` is the dish."""
+    cable: Annotated[Cable | None, Uses("access cable")] = None
+    """The line of a cable modem, the first end of `between`, beside a rate."""
 
     @model_validator(mode="after")
     def _one_access(self) -> Link:
-        present = [name for name in ("cellular", "leo") if getattr(self, name) is not None]
+        present = [name for name in ("cellular", "leo", "cable") if getattr(self, name) is not None]
         if not present:
             return self
-        rivals = ["rate", "medium", *(["trace"] if self.leo is not None else [])]
+        rivals = [name for name in RIVALS[present[0]] if name not in present]
         both = present + [name for name in rivals if getattr(self, name) is not None]
         if len(both) > 1:
-            allowed = f"one of them; {present[0]} has a rate of its own"
-            raise described(f"has both {both[0]} and {both[1]}", allowed)
+            why = "" if self.cable is not None else f"; {present[0]} has a rate of its own"
+            raise described(f"has both {both[0]} and {both[1]}", f"one of them{why}")
         if self.cellular is not None and (self.cellular.rate is None) == (self.trace is None):
             found = "no rate" if self.trace is None else "both a rate and a trace"
             raise described(f"the cellular link has {found}", "cellular: {rate: 40mbit}, or a trace")
@@ -235,6 +238,7 @@ RIVALS: dict[str, tuple[str, ...]] = {
     "rtt": ("delay",),
     "rate": ("trace", "medium", "cellular", "leo"),
     "trace": ("rate", "medium", "leo"),
-    "cellular": ("rate", "medium", "leo"),
-    "leo": ("rate", "trace", "medium", "cellular"),
+    "cellular": ("rate", "medium", "leo", "cable"),
+    "leo": ("rate", "trace", "medium", "cellular", "cable"),
+    "cable": ("medium", "cellular", "leo"),
 }

@@ -15,7 +15,8 @@ from mptcplab.traces.model import Origin, Trace
 
 VARIABLE = "MPTCPLAB_TRACES"
 SYNTHETIC = Path(__file__).parent / "synthetic"
-_ENDING = ".csv"
+#: Endings of the files of synthetic traces. Of a pair it is that of the first.
+_ENDINGS = (".csv", "-delay-light-pdo")
 
 
 class UnknownTrace(SpecError):
@@ -60,12 +61,17 @@ def synthetic(name: str) -> Path:
     known = synthetic_names()
     if name not in known:
         raise UnknownTrace(f"there is no synthetic trace '{name}'{_hint(name, known)}", allowed=", ".join(known))
-    return SYNTHETIC / f"{name}{_ENDING}"
+    return _synthetic_files()[name]
 
 
 def synthetic_names() -> list[str]:
     """Returns the names of the synthetic traces."""
-    return sorted(path.stem for path in SYNTHETIC.glob(f"*{_ENDING}"))
+    return sorted(_synthetic_files())
+
+
+def _synthetic_files() -> dict[str, Path]:
+    """Returns the files of synthetic traces by their names."""
+    return {path.name.removesuffix(ending): path for ending in _ENDINGS for path in SYNTHETIC.glob(f"*{ending}")}
 
 
 def names() -> list[str]:

@@ -90,6 +90,12 @@ pub(super) trait Carrier<P: Packet>: Send {
     /// were not dropped yet.
     fn held_packets(&self, station: StationId) -> u64;
 
+    /// Returns when the last transmission of a station began, if more packets would have joined it
+    /// had they waited. `None` for carriers whose transmissions hold one packet each.
+    fn last_with_room(&self, _station: StationId) -> Option<Nanos> {
+        None
+    }
+
     /// Returns the counters of a station of an access network. `None` for other channels.
     fn access_counters(&self, _station: StationId) -> Option<AccessCounters> {
         None

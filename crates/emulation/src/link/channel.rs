@@ -3,6 +3,7 @@
 use experiment::resolved::{Access, Direction, InvalidDirection};
 use experiment::time::Nanos;
 
+use super::cable::Cable;
 use super::carrier::{Carrier, Disturbance};
 use super::cellular::Cellular;
 use super::fixed_rate::FixedRateFifo;
@@ -109,6 +110,7 @@ impl<P: Packet> Channel<P> {
             Access::Wifi(wifi) => Box::new(WifiAir::new(wifi, seed)),
             Access::Cellular(cellular) => Box::new(Cellular::new(cellular, seed)),
             Access::Leo(leo) => Box::new(Leo::new(leo, seed)),
+            Access::Cable(cable) => Box::new(Cable::new(cable, seed)),
         })
     }
 
@@ -297,6 +299,12 @@ impl<P: Packet> Channel<P> {
             fifo.add_to(&mut counters);
         }
         counters
+    }
+
+    /// Returns when the last transmission of a station began, if more packets would have joined it
+    /// had they waited. `None` if transmissions hold one packet each.
+    pub fn last_with_room(&self, station: StationId) -> Option<Nanos> {
+        self.carrier.last_with_room(station)
     }
 
     /// Returns the counters of a station of an access network. `None` for other channels.

@@ -3,6 +3,7 @@
 //! Free of I/O and generic over the packet, so that the simulator and the emulator run the same
 //! code.
 
+mod cable;
 mod carrier;
 mod cellular;
 mod channel;
@@ -11,12 +12,15 @@ mod delay_line;
 mod fading;
 mod fixed_rate;
 mod loss;
+mod phase;
 mod queue;
+mod requests;
 mod satellite;
 mod serializer;
 mod station;
 mod stations;
 mod trace;
+mod train;
 mod turns;
 mod wifi;
 mod wire_size;

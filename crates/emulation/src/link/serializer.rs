@@ -32,6 +32,13 @@ impl Serializer {
         }
     }
 
+    /// Records that a packet comes to an empty queue at `now`.
+    pub(super) fn record_arrival(&mut self, now: Nanos) {
+        if let Self::Trace(trace) = self {
+            trace.record_arrival(now);
+        }
+    }
+
     /// Returns the first instant, not before `ready`, at which a packet can start.
     pub(super) fn earliest_start(&self, ready: Nanos) -> Nanos {
         match self {

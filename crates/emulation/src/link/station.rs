@@ -168,6 +168,7 @@ impl<P: Packet> Station<P> {
         }
         if !self.is_backlogged() {
             self.ready = now;
+            self.serializer.record_arrival(now);
         }
         let wire_bytes = self.wire_size.of(&packet);
         let packet = Queued {

@@ -1,8 +1,10 @@
 //! Traces in virtual time: delivery opportunities, and delay and loss over time.
 
-use experiment::resolved::{RateStep, Trace, TraceStart};
+use experiment::resolved::{self, DelayStep, RateStep, Trace, TraceStart};
 use experiment::rng::Generator;
 use experiment::time::{NANOS_PER_SECOND, Nanos};
+
+use super::train::Trains;
 
 /// Returns the instant of a trace at which the run with `seed` begins.
 pub(super) fn start_ns(trace: &Trace, seed: u64) -> Nanos {
@@ -25,6 +27,7 @@ pub(super) struct TraceSerializer {
     /// left.
     current: u64,
     free_bytes: u32,
+    trains: Option<Trains>,
 }
 
 impl TraceSerializer {
@@ -36,15 +39,41 @@ impl TraceSerializer {
             opportunity_bytes: trace.opportunity_bytes,
             current: 0,
             free_bytes: trace.opportunity_bytes,
+            trains: Trains::new(trace, start_ns),
+        }
+    }
+
+    /// Records that a packet comes to an empty queue at `now`.
+    pub(super) fn record_arrival(&mut self, now: Nanos) {
+        if let Some(trains) = &mut self.trains {
+            trains.record_arrival(now);
         }
     }
 
     pub(super) fn earliest_start(&self, ready: Nanos) -> Nanos {
+        let in_train = self.trains.as_ref();
+        if let Some(start) = in_train.and_then(|trains| trains.earliest_start(ready)) {
+            return start;
+        }
         let first = self.opportunities.first_from(ready, self.current);
         self.opportunities.instant(first)
     }
 
     pub(super) fn transmit(&mut self, start: Nanos, bytes: u32) -> Nanos {
+        let Some(trains) = &mut self.trains else {
+            return self.transmit_under_load(start, bytes);
+        };
+        let (mut finish, unsent) = trains.transmit(start, bytes);
+        if unsent > 0 {
+            finish = self.transmit_under_load(finish, unsent);
+        }
+        if let Some(trains) = &mut self.trains {
+            trains.record_departure(finish);
+        }
+        finish
+    }
+
+    fn transmit_under_load(&mut self, start: Nanos, bytes: u32) -> Nanos {
         let first = self.opportunities.first_from(start, self.current);
         if first != self.current {
             self.move_to(first);
@@ -252,6 +281,14 @@ impl EvenOpportunities {
     }
 }
 
+/// Returns the delay at an instant between two steps from which it changes linearly.
+fn between(from: DelayStep, to: DelayStep, instant: Nanos) -> Nanos {
+    let (passed, length) = (instant - from.from_ns, to.from_ns - from.from_ns);
+    let change = i128::from(to.delay_ns) - i128::from(from.delay_ns);
+    let delay = i128::from(from.delay_ns) + change * i128::from(passed) / i128::from(length);
+    delay as Nanos
+}
+
 /// Delay and loss of a trace, in the time of the run.
 #[derive(Debug)]
 pub(super) struct Variation {
@@ -268,6 +305,11 @@ impl Variation {
             trace: Trace {
                 opportunities_ns: Vec::new(),
                 rates: Vec::new(),
+                // They only say that delays change linearly.
+                trains: trace.trains.as_ref().map(|trains| resolved::Trains {
+                    probes: Vec::new(),
+                    ..*trains
+                }),
                 ..trace.clone()
             },
             start_ns,
@@ -279,7 +321,13 @@ impl Variation {
         let instant = self.instant(now);
         let delays = &self.trace.delays;
         let later = delays.partition_point(|step| step.from_ns <= instant);
-        later.checked_sub(1).map_or(0, |step| delays[step].delay_ns)
+        let Some(step) = later.checked_sub(1).map(|step| delays[step]) else {
+            return 0;
+        };
+        match delays.get(later).filter(|_| self.trace.trains.is_some()) {
+            Some(next) => between(step, *next, instant),
+            None => step.delay_ns,
+        }
     }
 
     /// Returns the probability of loss at `now`.

@@ -6,6 +6,7 @@ mod driver;
 mod networks;
 mod path;
 
+mod cable;
 mod cellular;
 mod conservation;
 mod satellite;

@@ -1,7 +1,7 @@
 //! Access networks in their resolved form, for tests and, by its path, for benchmarks.
 
 use experiment::resolved::{
-    AccessCategory, Aggregation, ApFifo, ApFq, ApQueue, BentPipe, BusyNeighbours, Cellular,
+    AccessCategory, Aggregation, ApFifo, ApFq, ApQueue, BentPipe, BusyNeighbours, Cable, Cellular,
     DurationQuantile, Edca, Fade, Gaps, Harq, HopDirection, Leo, LossInTime, NrLeg, Rrc, Signal,
     Snr, SnrPoint, Stall, Step, UplinkRequests, Wifi, WifiRate, WifiStandard, WifiStation,
 };
@@ -127,6 +127,18 @@ pub fn leo(link: &str) -> Leo {
                 quantile(990_000, 7_500_000),
                 quantile(1_000_000, SECOND),
             ],
+        },
+    }
+}
+
+/// A cable modem as the defaults have it.
+pub fn cable(link: &str) -> Cable {
+    Cable {
+        link: link.to_owned(),
+        uplink: HopDirection::Forward,
+        requests: UplinkRequests {
+            period_ns: 2 * MILLISECOND,
+            grant_ns: 4 * MILLISECOND,
         },
     }
 }

@@ -4,7 +4,7 @@ use emulation::link::{Channel, Counters, DropReason, StationId};
 use experiment::features::Feature;
 use experiment::resolved::{
     Codel, DelayStep, Direction, DropTail, FqCodel, Framing, GilbertElliott, Loss, LossPlace,
-    LossStep, Pie, Queue, RateStep, Red, Trace, TraceStart,
+    LossStep, Pie, Queue, RateStep, Red, Trace, TraceStart, Train, Trains,
 };
 use experiment::time::Nanos;
 use proptest::prelude::*;
@@ -129,6 +129,18 @@ fn start() -> impl Strategy<Value = TraceStart> {
     ]
 }
 
+/// Trains at the steps of delays, with some opportunities each.
+fn trains(delays: &[DelayStep]) -> Trains {
+    let probes = delays.iter().map(|step| Train {
+        at_ns: step.from_ns,
+        opportunities_ns: (0..step.delay_ns % 7).map(|one| one * 300_000).collect(),
+    });
+    Trains {
+        pause_ns: 1 + delays[0].delay_ns,
+        probes: probes.collect(),
+    }
+}
+
 /// A trace with opportunities or rates, and often with delays and losses.
 fn trace() -> impl Strategy<Value = Trace> {
     let instants = prop::collection::vec(0..=5_000_000u64, 1..8);
@@ -142,6 +154,8 @@ fn trace() -> impl Strategy<Value = Trace> {
         |((mut opportunities_ns, rates), delays, losses, start, opportunity_bytes)| {
             opportunities_ns.sort_unstable();
             Trace {
+                trains: (!opportunities_ns.is_empty() && !delays.is_empty())
+                    .then(|| trains(&delays)),
                 opportunities_ns,
                 rates,
                 delays,
@@ -160,6 +174,7 @@ fn variation() -> impl Strategy<Value = Trace> {
         opportunities_ns: Vec::new(),
         rates: Vec::new(),
         delays,
+        trains: None,
         ..trace
     })
 }

@@ -51,6 +51,7 @@ pub fn trace(period_ns: Nanos) -> Trace {
         opportunities_ns: Vec::new(),
         rates: Vec::new(),
         delays: Vec::new(),
+        trains: None,
         losses: Vec::new(),
         period_ns,
         opportunity_bytes: 1500,

@@ -18,7 +18,7 @@ fn with(field: &str, value: Value) -> Value {
 
 /// A trace of 9 ns with some contents.
 fn trace(contents: Value) -> Value {
-    let mut trace = json!({"opportunities_ns": [], "rates": [], "delays": [], "losses": [], "period_ns": 9,
+    let mut trace = json!({"opportunities_ns": [], "rates": [], "delays": [], "trains": null, "losses": [], "period_ns": 9,
                            "opportunity_bytes": 1500, "start": {"kind": "at", "at_ns": 0}});
     for (key, value) in contents.as_object().unwrap() {
         trace[key] = value.clone();
@@ -134,6 +134,11 @@ fn values_out_of_range_are_named_with_what_is_allowed() {
             |(from_ns, rate_bps): &(u64, u64)| json!({"from_ns": from_ns, "rate_bps": rate_bps});
         steps.iter().map(step).collect()
     };
+    let trains = |pause_ns: u64, instants: &[u64]| {
+        let probe = |at_ns: &u64| json!({"at_ns": at_ns, "opportunities_ns": [0, 3]});
+        let probes: Vec<Value> = instants.iter().map(probe).collect();
+        json!({"pause_ns": pause_ns, "probes": probes})
+    };
     let cases = [
         (
             with("rate_bps", json!(0)),
@@ -186,6 +191,22 @@ fn values_out_of_range_are_named_with_what_is_allowed() {
         (
             traced(json!({"delays": [{"from_ns": 1, "delay_ns": 0}]})),
             "trace.delays: found a step at 1, allowed is steps in ascending order, the first at 0, the last before period_ns",
+        ),
+        (
+            traced(json!({"rates": rates(&[(0, 1)]), "trains": trains(5, &[0])})),
+            "trace.trains: found no trace.opportunities_ns, allowed is opportunities under load too",
+        ),
+        (
+            traced(json!({"opportunities_ns": [1], "trains": trains(0, &[0])})),
+            "trace.trains.pause_ns: found 0, allowed is at least 1",
+        ),
+        (
+            traced(json!({"opportunities_ns": [1], "trains": trains(5, &[0, 4, 4])})),
+            "trace.trains: found a probe at 4, allowed is probes in ascending order, before period_ns",
+        ),
+        (
+            traced(json!({"opportunities_ns": [1], "trains": trains(5, &[])})),
+            "trace.trains: found no probes, allowed is at least one",
         ),
         (
             traced(json!({"losses": [{"from_ns": 0, "probability": 1.5}]})),

@@ -2,7 +2,7 @@
 
 use emulation::link::{Channel, DropReason, Enqueued, StationGenerators, longest_wait_ns};
 use experiment::resolved::{
-    DelayStep, Direction, LossPlace, LossStep, RateStep, Trace, TraceStart,
+    DelayStep, Direction, LossPlace, LossStep, RateStep, Trace, TraceStart, Train, Trains,
 };
 use experiment::time::Nanos;
 
@@ -264,4 +264,93 @@ fn a_packet_waits_at_most_as_long_as_the_trace_says() {
         (998 * MILLISECOND..=1001 * MILLISECOND).contains(&longest),
         "{longest}"
     );
+}
+
+/// Returns a pair as CellReplay has them: 10 opportunities within the last millisecond of each 20
+/// under load, and after a pause of 100 ms three opportunities, one each 2 ms. The delay rises from
+/// 10 ms to 30 ms within a second.
+fn pair() -> Direction {
+    let under_load = (0..10).map(|one| 19 * MILLISECOND + one * 100_000);
+    let under_load = (0..100).flat_map(|round| {
+        let begin = round * 20 * MILLISECOND;
+        under_load.clone().map(move |instant| begin + instant)
+    });
+    let probe = |(at_ns, spacing): (Nanos, Nanos)| Train {
+        at_ns,
+        opportunities_ns: (0..3).map(|one| one * spacing).collect(),
+    };
+    traced(Trace {
+        opportunities_ns: under_load.collect(),
+        trains: Some(Trains {
+            pause_ns: 100 * MILLISECOND,
+            probes: [(0, 2 * MILLISECOND), (SECOND, 4 * MILLISECOND)]
+                .map(probe)
+                .to_vec(),
+        }),
+        ..delays(
+            &[(0, 10 * MILLISECOND), (SECOND, 30 * MILLISECOND)],
+            2 * SECOND,
+        )
+    })
+}
+
+/// Offers packets of an opportunity each at `at` and returns how long they take.
+fn burst(link: &mut Link, at: Nanos, packets: usize) -> Vec<Nanos> {
+    let before = link.delivered.len();
+    for _ in 0..packets {
+        assert_eq!(link.offer(at, 1500), Enqueued::Queued);
+    }
+    link.run_until(at + 90 * MILLISECOND);
+    let arrivals = link.delivered[before..].iter();
+    arrivals.map(|(arrival, _)| arrival - at).collect()
+}
+
+#[test]
+fn packets_after_a_pause_take_a_train_and_later_ones_the_opportunities_under_load() {
+    let mut link = Link::new(&pair());
+    // The delay at 500 ms is 20 ms, and rises by 20 us in each millisecond. The first probe is as near
+    // as the second.
+    let arrivals = burst(&mut link, 500 * MILLISECOND, 5);
+    let expected = [
+        20 * MILLISECOND,
+        22_040_000,
+        24_080_000,
+        // The train is used up. The next opportunity under load is at 519 ms.
+        39_380_000,
+        39_482_000,
+    ];
+    assert_eq!(arrivals, expected);
+    // After 90 ms without packets there is no train.
+    let arrivals = burst(&mut link, 609 * MILLISECOND, 1);
+    assert_eq!(arrivals, [10 * MILLISECOND + 22_380_000]);
+    // The pause begins when the last packet has left, at 619 ms. The second probe is nearer now.
+    let arrivals = burst(&mut link, 719 * MILLISECOND, 2);
+    assert_eq!(arrivals, [24_380_000, 4 * MILLISECOND + 24_460_000]);
+}
+
+#[test]
+fn a_train_that_is_over_carries_nothing() {
+    let mut link = Link::new(&pair());
+    assert_eq!(burst(&mut link, 0, 1).len(), 1);
+    // 5 ms after its begin.
+    let mut link = Link::new(&pair());
+    assert_eq!(link.offer(0, 1500), Enqueued::Queued);
+    assert_eq!(link.offer(5 * MILLISECOND, 1500), Enqueued::Queued);
+    link.run_to_end();
+    assert_eq!(
+        link.arrivals(),
+        [10 * MILLISECOND, 19 * MILLISECOND + 10_380_000]
+    );
+}
+
+#[test]
+fn a_large_packet_takes_several_opportunities_of_a_train_and_then_those_under_load() {
+    let mut link = Link::new(&pair());
+    assert_eq!(link.offer(0, 4500), Enqueued::Queued);
+    link.run_to_end();
+    assert_eq!(link.arrivals(), [4 * MILLISECOND + 10_080_000]);
+    let mut link = Link::new(&pair());
+    assert_eq!(link.offer(0, 4501), Enqueued::Queued);
+    link.run_to_end();
+    assert_eq!(link.arrivals(), [19 * MILLISECOND + 10_380_000]);
 }

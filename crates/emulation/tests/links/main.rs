@@ -240,7 +240,7 @@ fn disturbance(experiment: &Experiment, link: usize, draw: &mut Generator) -> Op
             gap_ns,
             forward_queue: is_first,
         }),
-        Access::Leo(_) => None,
+        Access::Leo(_) | Access::Cable(_) => None,
     }
 }
 
@@ -263,6 +263,52 @@ fn packets_offered_at_the_same_instants_have_the_same_fates_in_both_back_ends() 
             assert_eq!(simulated, emulated, "{}, seed {seed}", carried.by);
         }
     }
+}
+
+/// A packet that is read late would have joined a transmission that has begun since.
+#[test]
+fn a_transmission_is_missed_if_it_began_with_room_before_a_packet_of_its_direction_was_read() {
+    let is_n = |carried: &media::Carried| carried.by.starts_with("wifi n ");
+    let carried = media::all().into_iter().find(is_n).expect("a network of n");
+    let mut experiment = carried.experiment;
+    let Access::Wifi(air) = &mut experiment.access[0] else {
+        panic!("{} is no Wi-Fi", carried.by);
+    };
+    air.neighbours.clear();
+    air.stations[1].scan = None;
+    let mut caller = Caller::new(Manner::Prompt, &experiment, 1);
+    // The uplink of the second link, whose rate is fixed.
+    let direction = 2;
+    caller.offer(SECOND, direction, 1000);
+    let missed = |caller: &mut Caller, direction, since| {
+        let now = SECOND + MILLISECOND;
+        caller.links.missed_transmission(now, direction, since)
+    };
+    assert_eq!(missed(&mut caller, direction, SECOND - 1), Some(SECOND));
+    assert_eq!(
+        missed(&mut caller, direction, SECOND),
+        None,
+        "it was read before"
+    );
+    assert_eq!(
+        missed(&mut caller, direction ^ 1, SECOND - 1),
+        None,
+        "the other direction"
+    );
+    // A transmission with all packets that it may hold has no room for another one.
+    let mut caller = Caller::new(Manner::Prompt, &experiment, 1);
+    for _ in 0..60 {
+        caller.offer(SECOND, direction, 1500);
+    }
+    let start = (0..1000).find_map(|step| {
+        let now = SECOND + step * MILLISECOND / 10;
+        caller.links.missed_transmission(now, direction, SECOND)
+    });
+    let start = start.expect("the last transmission has room");
+    assert!(
+        start > SECOND + 10 * MILLISECOND,
+        "the first ones are full: {start}"
+    );
 }
 
 /// Every carrier has a world in which something happens to it.

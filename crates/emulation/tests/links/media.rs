@@ -3,13 +3,13 @@
 use experiment::features::Feature;
 use experiment::resolved::{
     Access, Cellular, DelayStep, Direction, Experiment, Gaps, Handovers, Loss, LossStep, Medium,
-    NrLeg, RateStep, Scan, Trace, Wifi, WifiNeighbours, WifiRate, WifiStandard,
+    NrLeg, RateStep, Scan, Trace, Train, Trains, Wifi, WifiNeighbours, WifiRate, WifiStandard,
 };
 use serde_json::json;
 
 use crate::complete;
 use crate::driver::{MILLISECOND, SECOND, drop_tail, plain, trace};
-use crate::networks::{fair_queue, fixed, leo, lte, network, nsa, one_queue, sa};
+use crate::networks::{cable, fair_queue, fixed, leo, lte, network, nsa, one_queue, sa};
 
 const MEGABIT: u64 = 1_000_000;
 pub const LINKS: [&str; 2] = ["one", "two"];
@@ -32,6 +32,7 @@ pub fn all() -> Vec<Carried> {
             Feature::Wifi => wifi(),
             Feature::Cellular => cellular(),
             Feature::Leo => vec![carried("leo", in_orbit)],
+            Feature::Cable => vec![carried("cable", over_cable)],
             Feature::Medium => vec![carried("turns", in_turns)],
             Feature::Trace => traces(),
             other => panic!("{} carries nothing here", other.name()),
@@ -183,6 +184,12 @@ fn in_orbit(experiment: &mut Experiment) {
     }
 }
 
+fn over_cable(experiment: &mut Experiment) {
+    experiment
+        .access
+        .extend(LINKS.map(|link| Access::Cable(cable(link))));
+}
+
 /// Returns traces of opportunities, on a plain link and on a cellular one, and of rates, delays and
 /// losses.
 fn traces() -> Vec<Carried> {
@@ -217,8 +224,21 @@ fn traces() -> Vec<Carried> {
             }
         }
     };
+    let train = |(at_ms, spacing_ms): (u64, u64)| Train {
+        at_ns: step(at_ms),
+        opportunities_ns: (0..6).map(|one| step(one * spacing_ms)).collect(),
+    };
+    let trains = Trace {
+        delays: [(0, 5), (12, 25)].map(delay).to_vec(),
+        trains: Some(Trains {
+            pause_ns: step(15),
+            probes: [(0, 1), (12, 3)].map(train).to_vec(),
+        }),
+        ..opportunities.clone()
+    };
     vec![
         carried("opportunities", traced(&opportunities)),
+        carried("trains", traced(&trains)),
         carried("rates, delays and losses", traced(&rates)),
         carried("opportunities of a cell", |experiment| {
             driving(experiment, lte());

@@ -20,6 +20,11 @@ pub struct Trace {
     pub rates: Vec<RateStep>,
     /// Delays over time, in addition to the delay of the direction. Empty if there are none.
     pub delays: Vec<DelayStep>,
+    /// What packets meet that come after a pause (CellReplay). The opportunities above are then
+    /// those under load, and delays change linearly from one step to the next. `None` if packets
+    /// after a pause meet the same as others.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub trains: Option<Trains>,
     /// Losses over time, in addition to the loss model of the direction. Empty if there are none.
     pub losses: Vec<LossStep>,
     /// Length of the period.
@@ -48,6 +53,27 @@ pub struct DelayStep {
     pub from_ns: Nanos,
     /// Delay of packets whose last bit leaves from then on.
     pub delay_ns: Nanos,
+}
+
+/// Trains of packets that begin after a pause. The packets of a train take its opportunities. Once
+/// these are used up or over, packets take the opportunities under load until the next pause.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Trains {
+    /// Time without packets after which the next one begins a train, at least 1 ns.
+    pub pause_ns: Nanos,
+    /// What trains meet, in ascending order. A train meets what is nearest to its begin.
+    pub probes: Vec<Train>,
+}
+
+/// What a train of packets meets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Train {
+    /// Instant within the period.
+    pub at_ns: Nanos,
+    /// Instants of opportunities since the begin of the train, ascending. Several may coincide.
+    pub opportunities_ns: Vec<Nanos>,
 }
 
 /// A probability of loss that holds from an instant to the next step or the end of the period.
@@ -110,6 +136,7 @@ impl Trace {
         self.validate_contents()?;
         self.validate_opportunities()?;
         self.validate_rates()?;
+        self.validate_trains()?;
         let instants = self.delays.iter().map(|step| step.from_ns);
         self.validate_steps("trace.delays", instants)?;
         let instants = self.losses.iter().map(|step| step.from_ns);
@@ -159,6 +186,47 @@ impl Trace {
             "trace.rates",
             "only outages",
             allowed,
+        )
+    }
+
+    fn validate_trains(&self) -> Result<(), InvalidDirection> {
+        const FIELD: &str = "trace.trains";
+        let Some(trains) = &self.trains else {
+            return Ok(());
+        };
+        ensure(
+            trains.pause_ns > 0,
+            "trace.trains.pause_ns",
+            0,
+            "at least 1",
+        )?;
+        let has_load = !self.opportunities_ns.is_empty();
+        let allowed = "opportunities under load too";
+        ensure(has_load, FIELD, "no trace.opportunities_ns", allowed)?;
+        ensure(
+            !trains.probes.is_empty(),
+            FIELD,
+            "no probes",
+            "at least one",
+        )?;
+        let instants = trains.probes.iter().map(|probe| probe.at_ns);
+        let is_ascending = instants.clone().is_sorted_by(|one, next| one < next);
+        let allowed = "probes in ascending order, before period_ns";
+        let are_within = instants.clone().all(|instant| instant < self.period_ns);
+        let last = instants.last().unwrap_or(0);
+        ensure(
+            is_ascending && are_within,
+            FIELD,
+            format!("a probe at {last}"),
+            allowed,
+        )?;
+        let mut probes = trains.probes.iter();
+        let is_ascending = probes.all(|probe| probe.opportunities_ns.is_sorted());
+        ensure(
+            is_ascending,
+            FIELD,
+            "opportunities in another order",
+            "ascending instants",
         )
     }
 

@@ -3,6 +3,8 @@
 // Each test and benchmark uses only a part.
 #![allow(dead_code)]
 
+pub mod carriers;
+
 use experiment::resolved::{Behaviour, Host, SCHEMA};
 use serde_json::{Map, Value, json};
 

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 use super::captures::Captures;
 use super::frame::Frame;
-use super::lateness::{Lateness, LatenessSummary};
+use super::lateness::{Excess, Lateness, LatenessSummary};
 use super::middleboxes::Middleboxes;
 use crate::emulator::mailbox::Mailbox;
 use crate::network::first_hop::directions_from;
@@ -342,6 +342,10 @@ impl Fabric {
     fn send(&mut self, now: Nanos, port: usize, frame: Frame, awaited: Option<Awaited>) {
         if let Some(frame) = self.enter_middleboxes(now, port, Heading::Leaving, frame) {
             let direction = self.ports[port].outgoing;
+            let since = self.pass_began.unwrap_or(now);
+            if let Some(start) = self.links.missed_transmission(now, direction, since) {
+                self.lateness[direction].record_missed(start);
+            }
             // The link counts a packet that it drops at once; its buffer is freed.
             let enqueued = self.links.offer(now, direction, frame);
             self.enter_host_queue(now, port, enqueued, awaited);
@@ -613,11 +617,15 @@ impl Fabric {
         }
     }
 
-    /// Returns the lateness of each direction, and whether it exceeds the bound.
-    pub(super) fn lateness(&self) -> Vec<(LatenessSummary, bool)> {
-        let all = self.lateness.iter();
-        all.map(|lateness| (lateness.summary(), lateness.is_beyond_bound()))
-            .collect()
+    /// Returns the lateness of each direction, and the bound that it exceeds.
+    pub(super) fn lateness(&self) -> Vec<(LatenessSummary, Option<Excess>)> {
+        let all = self.lateness.iter().enumerate();
+        let judged = all.map(|(direction, lateness)| {
+            let access = self.links.state(direction).access;
+            let transmissions = access.map_or(0, |access| access.exchanges);
+            (lateness.summary(), lateness.excess(transmissions))
+        });
+        judged.collect()
     }
 
     /// Returns what the middleboxes did.

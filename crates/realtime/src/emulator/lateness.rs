@@ -1,4 +1,5 @@
-//! How late packets are delivered. Decides whether a run in real time is valid.
+//! How late packets are delivered, and which transmissions they missed because they were read late.
+//! Decides whether a run in real time is valid.
 
 use experiment::time::Nanos;
 use serde::Serialize;
@@ -9,7 +10,10 @@ pub const LATENESS_BOUND_NS: Nanos = 5_000_000;
 /// A run is invalid if the emulator ever stood still for this long. It is the kernel's shortest
 /// retransmission timeout, which such a pause would fire.
 pub const STANDSTILL_BOUND_NS: Nanos = 200_000_000;
-/// With fewer packets the hundredth is not evaluated.
+/// A run is invalid if more than one in this many transmissions of a link direction would have
+/// carried more packets had they been read in time.
+pub const TRANSMISSIONS_PER_MISS: u64 = 100;
+/// With fewer packets, or transmissions, the hundredth is not evaluated.
 const LEAST_PACKETS: u64 = 100;
 
 /// Buckets per factor of two: quantiles are at most an eighth too large.
@@ -26,6 +30,9 @@ pub(super) struct Lateness {
     /// Deliveries since the last sample.
     recent_count: u64,
     recent_sum: Nanos,
+    /// Transmissions that a packet missed, and the start of the last of them.
+    missed: u64,
+    last_missed: Option<Nanos>,
 }
 
 /// How late the deliveries of a link direction were, in seconds.
@@ -39,6 +46,17 @@ pub struct LatenessSummary {
     pub max_s: f64,
     /// The number of deliveries.
     pub deliveries: u64,
+    /// Transmissions that would have carried more packets had they been read in time.
+    pub missed_transmissions: u64,
+}
+
+/// Which bound a link direction exceeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Excess {
+    /// Deliveries are too late.
+    Lateness,
+    /// Packets missed too many of the transmissions, of which this is the number.
+    Missed { of: u64 },
 }
 
 impl Lateness {
@@ -50,7 +68,16 @@ impl Lateness {
             worst: 0,
             recent_count: 0,
             recent_sum: 0,
+            missed: 0,
+            last_missed: None,
         }
+    }
+
+    /// Records that a packet missed the transmission that began at `start`. Several packets may have
+    /// missed the same.
+    pub(super) fn record_missed(&mut self, start: Nanos) {
+        self.missed += u64::from(self.last_missed != Some(start));
+        self.last_missed = Some(start);
     }
 
     pub(super) fn record(&mut self, late: Nanos) {
@@ -75,11 +102,18 @@ impl Lateness {
             p99_s: self.p99() as f64 / 1e9,
             max_s: self.worst as f64 / 1e9,
             deliveries: self.count,
+            missed_transmissions: self.missed,
         }
     }
 
-    pub(super) fn is_beyond_bound(&self) -> bool {
-        self.count >= LEAST_PACKETS && self.p99() > LATENESS_BOUND_NS
+    /// Returns the bound that a direction with so many `transmissions` exceeds, if any.
+    pub(super) fn excess(&self, transmissions: u64) -> Option<Excess> {
+        if self.count >= LEAST_PACKETS && self.p99() > LATENESS_BOUND_NS {
+            return Some(Excess::Lateness);
+        }
+        let is_beyond =
+            transmissions >= LEAST_PACKETS && self.missed * TRANSMISSIONS_PER_MISS > transmissions;
+        is_beyond.then_some(Excess::Missed { of: transmissions })
     }
 
     fn p99(&self) -> Nanos {
@@ -126,7 +160,19 @@ mod tests {
             "{summary:?}"
         );
         assert_eq!(summary.max_s, 10e-3);
-        assert!(lateness.is_beyond_bound());
+        assert_eq!(lateness.excess(0), Some(Excess::Lateness));
+    }
+
+    #[test]
+    fn one_transmission_in_a_hundred_may_be_missed() {
+        let mut lateness = Lateness::new();
+        for start in [1, 1, 5, 5, 5] {
+            lateness.record_missed(start);
+        }
+        assert_eq!(lateness.summary().missed_transmissions, 2);
+        assert_eq!(lateness.excess(200), None);
+        assert_eq!(lateness.excess(199), Some(Excess::Missed { of: 199 }));
+        assert_eq!(lateness.excess(99), None, "too few to tell");
     }
 
     #[test]
@@ -139,15 +185,15 @@ mod tests {
                 10_000
             });
         }
-        assert!(!lateness.is_beyond_bound());
+        assert_eq!(lateness.excess(0), None);
         lateness.record(50_000_000);
-        assert!(lateness.is_beyond_bound());
+        assert_eq!(lateness.excess(0), Some(Excess::Lateness));
     }
 
     #[test]
     fn nothing_recorded_is_not_late() {
         let lateness = Lateness::new();
-        assert!(!lateness.is_beyond_bound());
+        assert_eq!(lateness.excess(0), None);
         assert_eq!(lateness.summary(), LatenessSummary::default());
     }
 

@@ -35,7 +35,10 @@ use serde::Serialize;
 use captures::{Captive, Captures};
 use fabric::Fabric;
 pub use fabric::{DirectionState, InterfaceState, NetworkState};
-pub use lateness::{LATENESS_BOUND_NS, LatenessSummary, STANDSTILL_BOUND_NS};
+use lateness::Excess;
+pub use lateness::{
+    LATENESS_BOUND_NS, LatenessSummary, STANDSTILL_BOUND_NS, TRANSMISSIONS_PER_MISS,
+};
 
 use crate::emulator::mailbox::Mailbox;
 use crate::userspace::Mailboxes;
@@ -197,7 +200,7 @@ impl Emulator {
 
     fn why_invalid(
         &self,
-        lateness: &[(LatenessSummary, bool)],
+        lateness: &[(LatenessSummary, Option<Excess>)],
         standstill: Nanos,
         overflows: u64,
     ) -> Option<String> {
@@ -212,16 +215,23 @@ impl Emulator {
                 "the emulator stood still for {found:.0} ms, and more than {bound:.0} ms set off timeouts: this machine is too busy"
             ));
         }
-        let late = lateness
-            .iter()
-            .enumerate()
-            .find(|(_, (_, is_late))| *is_late);
-        late.map(|(direction, (summary, _))| {
+        let mut directions = lateness.iter().enumerate();
+        directions.find_map(|(direction, (summary, excess))| {
             let link = &self.link_ids[direction / 2];
-            let (found, bound) = (summary.p99_s * 1e3, LATENESS_BOUND_NS as f64 / 1e6);
-            format!(
-                "link {link}: 1 packet in 100 was delivered more than {found:.1} ms late, and {bound:.0} ms are allowed: this machine is too busy"
-            )
+            Some(match (*excess)? {
+                Excess::Lateness => {
+                    let (found, bound) = (summary.p99_s * 1e3, LATENESS_BOUND_NS as f64 / 1e6);
+                    format!(
+                        "link {link}: 1 packet in 100 was delivered more than {found:.1} ms late, and {bound:.0} ms are allowed: this machine is too busy"
+                    )
+                }
+                Excess::Missed { of } => {
+                    let found = summary.missed_transmissions;
+                    format!(
+                        "link {link}: packets were read too late for {found} of {of} transmissions, and 1 in {TRANSMISSIONS_PER_MISS} is allowed: this machine is too busy"
+                    )
+                }
+            })
         })
     }
 

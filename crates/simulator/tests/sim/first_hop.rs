@@ -144,7 +144,7 @@ fn it_goes_on_after_whatever_happens_to_the_link() {
 fn a_link_with_a_trace_or_on_a_medium_is_felt_too() {
     let mut on_trace = felt(parallel("tcp", &["wire"], bulk(2_000_000)));
     on_trace["links"][0]["forward"]["rate_bps"] = json!(null);
-    on_trace["links"][0]["forward"]["trace"] = json!({"opportunities_ns": [0, MS], "rates": [], "delays": [], "losses": [], "period_ns": 3 * MS, "opportunity_bytes": 1500, "start": {"kind": "at", "at_ns": 0}});
+    on_trace["links"][0]["forward"]["trace"] = json!({"opportunities_ns": [0, MS], "rates": [], "delays": [], "trains": null, "losses": [], "period_ns": 3 * MS, "opportunity_bytes": 1500, "start": {"kind": "at", "at_ns": 0}});
     let mut on_medium = felt(parallel("mptcp", &["one", "two"], bulk(2_000_000)));
     on_medium["media"] = json!([{"id": "air", "rate_bps": 12_000_000, "overhead_bytes": 0}]);
     for link in on_medium["links"].as_array_mut().expect("links") {

@@ -1,8 +1,8 @@
 //! The simulator, through its public interface.
 
+mod access;
 mod algorithms;
 mod apps;
-mod carriers;
 #[path = "../../../experiment/tests/complete/mod.rs"]
 mod complete;
 mod experiments;

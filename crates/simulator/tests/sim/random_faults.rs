@@ -11,7 +11,7 @@ use proptest::sample;
 use serde_json::{Value, json};
 use simulator::QueueKind;
 
-use crate::carriers;
+use crate::complete::carriers;
 use crate::experiments::{
     MS, Run, SECOND, add_event, add_flow, add_host, add_link, empty, finish, path_over, set_jitter,
     start,

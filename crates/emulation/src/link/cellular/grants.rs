@@ -7,8 +7,8 @@ use experiment::time::Nanos;
 
 use super::capacity::Capacity;
 use super::harq::Harq;
-use super::uplink::Requests;
 use crate::link::queue::Queued;
+use crate::link::requests::Requests;
 use crate::link::stations::Stations;
 use crate::link::{AccessCounters, DropReason, Packet, StationId};
 

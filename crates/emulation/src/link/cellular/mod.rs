@@ -8,9 +8,7 @@ mod capacity;
 mod gaps;
 mod grants;
 mod harq;
-mod phase;
 mod rrc;
-mod uplink;
 
 use experiment::resolved::{self, Direction, HopDirection, InvalidDirection};
 use experiment::rng::Generator;

@@ -5,7 +5,7 @@ use experiment::resolved;
 use experiment::rng::Generator;
 use experiment::time::Nanos;
 
-use super::phase::Phase;
+use crate::link::phase::Phase;
 
 /// State of the radio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -46,6 +46,8 @@ enum State {
 pub(super) struct Carried {
     pub(super) mpdus: u32,
     pub(super) bytes: u32,
+    /// Whether it would carry another packet if there were one.
+    pub(super) has_room: bool,
 }
 
 /// The rules for one transmission.
@@ -106,7 +108,10 @@ impl<P: Packet> Window<P> {
                 if self.mpdus.len() >= self.limits.max_mpdus as usize {
                     break;
                 }
-                let Some(packet) = next() else { break };
+                let Some(packet) = next() else {
+                    carried.has_room = true;
+                    break;
+                };
                 self.push(packet);
             }
             let mpdu = &mut self.mpdus[index];

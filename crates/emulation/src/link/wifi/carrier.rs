@@ -93,6 +93,10 @@ impl<P: Packet> Carrier<P> for WifiAir<P> {
         lane.window.packets() + in_ring + doomed
     }
 
+    fn last_with_room(&self, station: StationId) -> Option<Nanos> {
+        self.lanes[station.index()].last_with_room
+    }
+
     fn access_counters(&self, station: StationId) -> Option<AccessCounters> {
         let lane = &self.lanes[station.index()];
         let counters = lane.counters;

@@ -44,6 +44,8 @@ pub(super) struct Lane<P> {
     pub(super) rate_control: RateControl,
     /// Decides which MPDUs fail.
     pub(super) failures: Generator,
+    /// The start of the last transmission, if it had room for another packet.
+    pub(super) last_with_room: Option<Nanos>,
     /// `held_packets` is 0 here, because it follows from the rest.
     pub(super) counters: AccessCounters,
 }
@@ -69,6 +71,7 @@ impl<P: Packet> Lane<P> {
             window: Window::new(wifi.aggregation),
             rate_control: RateControl::new(&station.rate, rates, generator("rates")),
             failures: generator("failures"),
+            last_with_room: None,
             counters: AccessCounters::default(),
         }
     }

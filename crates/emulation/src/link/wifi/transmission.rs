@@ -13,6 +13,8 @@ struct Prepared {
     /// The direction and the rate. `None` for neighbours.
     lane: Option<(usize, Choice)>,
     mpdus: u32,
+    /// Whether it would carry another packet if there were one.
+    has_room: bool,
     /// RTS and CTS with the gaps after them.
     protection: Nanos,
     /// The frame that is lost in a collision.
@@ -103,6 +105,7 @@ impl<P: Packet> WifiAir<P> {
                     contender,
                     lane: None,
                     mpdus: 1,
+                    has_room: false,
                     protection: 0,
                     first_frame: neighbour.ppdu,
                     ppdu: neighbour.ppdu,
@@ -170,6 +173,8 @@ impl<P: Packet> WifiAir<P> {
             contender,
             lane: Some((lane, choice)),
             mpdus: carried.mpdus,
+            // The driver of the access point leaves packets in the queue that it does not take yet.
+            has_room: carried.has_room && !self.stations.as_slice()[lane].is_backlogged(),
             protection,
             first_frame: if is_protected { rate.rts } else { ppdu },
             ppdu,
@@ -188,6 +193,7 @@ impl<P: Packet> WifiAir<P> {
         };
         let signal = self.clients[self.lanes[lane].client].signal.at(start);
         let of = &mut self.lanes[lane];
+        of.last_with_room = one.has_room.then_some(start);
         let rate = &self.clients[of.client].rates[choice.rate];
         let failure = self.errors.failure(rate, signal);
         let failures = &mut of.failures;

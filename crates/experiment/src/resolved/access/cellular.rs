@@ -182,7 +182,13 @@ impl Cellular {
 /// Checks a direction of a link with an access network whose rate the direction gives.
 pub(super) fn validate_has_rate(direction: &Direction) -> Result<(), InvalidDirection> {
     let has_rate = direction.rate_bps.is_some() || direction.trace.is_some();
-    ensure(has_rate, "rate_bps", "null", "a rate, or a trace")
+    ensure(has_rate, "rate_bps", "null", "a rate, or a trace")?;
+    let trains = direction
+        .trace
+        .as_ref()
+        .and_then(|trace| trace.trains.as_ref());
+    let allowed = "null, because they have the states of the radio in them";
+    ensure(trains.is_none(), "trace.trains", "trains", allowed)
 }
 
 impl Harq {

@@ -1,10 +1,12 @@
 //! Access networks: what carries the packets of some links in place of a serializer.
 
+mod cable;
 mod cellular;
 mod satellite;
 mod wifi;
 mod wifi_ranges;
 
+pub use cable::Cable;
 pub use cellular::{
     BusyNeighbours, Cellular, Gaps, Handovers, Harq, NrLeg, Rrc, Signal, UplinkRequests,
 };
@@ -30,6 +32,8 @@ pub enum Access {
     Cellular(Cellular),
     /// The link of one dish to satellites in low Earth orbit.
     Leo(Leo),
+    /// The line of one cable modem.
+    Cable(Cable),
 }
 
 impl Access {
@@ -42,6 +46,7 @@ impl Access {
             Self::Wifi(wifi) => wifi.validate(),
             Self::Cellular(cellular) => cellular.validate(),
             Self::Leo(leo) => leo.validate(),
+            Self::Cable(cable) => cable.validate(),
         }
     }
 
@@ -51,6 +56,7 @@ impl Access {
             Self::Wifi(_) => Ok(()),
             Self::Cellular(_) => cellular::validate_has_rate(direction),
             Self::Leo(_) => satellite::validate_rate_only(direction),
+            Self::Cable(_) => Ok(()),
         }
     }
 
@@ -61,6 +67,7 @@ impl Access {
             Self::Wifi(wifi) => wifi.longest_wait_ns(),
             Self::Cellular(cellular) => cellular.longest_wait_ns(),
             Self::Leo(leo) => leo.longest_wait_ns(),
+            Self::Cable(cable) => cable.longest_wait_ns(),
         }
     }
 
@@ -70,6 +77,7 @@ impl Access {
             Self::Wifi(wifi) => wifi.stations.iter().any(|station| station.link == link),
             Self::Cellular(cellular) => cellular.link == link,
             Self::Leo(leo) => leo.link == link,
+            Self::Cable(cable) => cable.link == link,
         }
     }
 }

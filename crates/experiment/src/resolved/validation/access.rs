@@ -20,6 +20,7 @@ impl Declared<'_> {
             }
             Access::Cellular(cellular) => self.validate_alone(place, &cellular.link)?,
             Access::Leo(leo) => self.validate_alone(place, &leo.link)?,
+            Access::Cable(cable) => self.validate_alone(place, &cable.link)?,
         }
         let valid = access.validate();
         valid.map_err(|error| ResolvedError::of_direction(place, error))

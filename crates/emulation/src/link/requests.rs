@@ -1,4 +1,4 @@
-//! Requests for uplink grants (3GPP TS 36.321, section 5.4.4).
+//! Requests for uplink grants (3GPP TS 36.321, section 5.4.4; DOCSIS MAC and upper layer protocols).
 
 use experiment::resolved;
 use experiment::rng::Generator;
@@ -6,7 +6,7 @@ use experiment::time::Nanos;
 
 use super::phase::Phase;
 
-/// Opportunities of a device to ask for its first grant.
+/// Opportunities to ask for a grant after silence.
 #[derive(Debug)]
 pub(super) struct Requests {
     opportunities: Phase,

@@ -3,8 +3,8 @@
 use experiment::features::{BackEnd, Feature};
 use serde_json::{Value, json};
 
-use crate::experiments::{MS, SECOND};
-
+const MS: u64 = 1_000_000;
+const SECOND: u64 = 1000 * MS;
 const MEGABIT: u64 = 1_000_000;
 
 /// Returns the features that carry packets.
@@ -32,6 +32,10 @@ pub fn carry(experiment: &mut Value, carrier: Feature, links: &[usize], number: 
         }
         Feature::Cellular => each(experiment, links, |link| cellular(link, number)),
         Feature::Leo => each(experiment, links, leo),
+        Feature::Cable => each(experiment, links, |link| {
+            let requests = json!({"period_ns": 2 * MS, "grant_ns": 4 * MS});
+            json!({"kind": "cable", "link": link, "uplink": "forward", "requests": requests})
+        }),
         Feature::Trace => {
             for link in links {
                 for direction in ["forward", "backward"] {
@@ -93,7 +97,7 @@ fn trace(number: u64) -> Value {
         "opportunities_ns": if is_listed { json!(opportunities) } else { json!([]) },
         "rates": if is_listed { json!([]) } else { rates },
         "delays": if is_listed { json!([]) } else { delays },
-        "losses": [], "period_ns": 200 * MS, "opportunity_bytes": 1500,
+        "trains": null, "losses": [], "period_ns": 200 * MS, "opportunity_bytes": 1500,
         "start": {"kind": "drawn", "recording": "walk", "below_ns": 200 * MS},
     })
 }
