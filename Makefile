@@ -2,17 +2,20 @@
 VENV    := .venv
 BIN     := $(VENV)/bin
 RUST    := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.lock $(wildcard bpf/objects/*.o)
-PYTHON_FILES := python tests benches examples crates/mptcp/tests/kernel fuzz scripts/check-dependencies scripts/site.py scripts/synthetic_traces.py
+PYTHON_FILES := python tests benches examples crates/mptcp/tests/kernel fuzz scripts/check-dependencies scripts/test-kernels scripts/site.py scripts/synthetic_traces.py
 
 # The kernel back-end can load congestion controls in eBPF where the tools are that its C libraries need.
-EBPF := $(if $(shell scripts/prepare --ebpf && echo found),realtime/ebpf mptcplab-python/ebpf)
+EBPF := $(if $(shell scripts/prepare --ebpf && echo found),realtime/ebpf agent/ebpf mptcplab-python/ebpf)
 # What the tests of the workspace and the extension of Python are built with.
 FEATURES   := $(if $(EBPF),--features '$(EBPF)')
 EXTENSION_FEATURES := 'pyo3/extension-module $(if $(EBPF),ebpf)'
 EXTENSION  := --release --features $(EXTENSION_FEATURES)
 
+# Where the package looks for it.
+AGENT      := python/mptcplab/mptcplab-agent
+
 .DEFAULT_GOAL := help
-.PHONY: help build wheel portable try bpf demo fidelity packetdrill test kernel-test test-kernels check vectors format bench soak \
+.PHONY: help build agent wheel portable try bpf demo fidelity packetdrill test kernel-test test-kernels check vectors format bench soak \
 	worlds fuzz schema docs clean
 
 help:  ## this list
@@ -36,6 +39,18 @@ $(VENV)/.built: $(VENV)/.python $(RUST)
 
 wheel: $(VENV)/.python  ## a wheel for Linux with glibc 2.28 or newer in dist/
 	scripts/wheel dist
+
+# Linked statically, so that it runs on every Linux of this architecture. With a target, build scripts and
+# macros are not.
+AGENT_TARGET := $(shell uname -m)-unknown-linux-gnu
+agent: $(AGENT)  ## the program that runs experiments on other machines and in guests: --on ssh://HOST, --on qemu:6.12
+
+$(AGENT): $(RUST)
+	@echo 'compiling the agent, some minutes the first time' >&2
+	RUSTFLAGS='-Ctarget-feature=+crt-static -Cstrip=symbols' cargo build --quiet --release --package agent \
+		$(if $(EBPF),--features ebpf) --target $(AGENT_TARGET)
+	cp target/$(AGENT_TARGET)/release/mptcplab-agent $@
+	touch $@
 
 portable:  ## check that what is not Linux's alone compiles for Windows and macOS
 	cd scripts/portable && cargo check --quiet --manifest-path ../../Cargo.toml --target-dir ../../target \
@@ -108,8 +123,9 @@ soak: build $(VENV)/.tools  ## the long matrices
 worlds:  ## random worlds of the engine in parts of a million, from SEED=1, PARTS=1; a row for each in docs/results/random-worlds.md
 	scripts/worlds $(or $(SEED),1) $(or $(PARTS),1)
 
-test-kernels:  ## the kernel's coupled controls under Debian's kernels in QEMU, SERIES='6.12 7.3' for some
-	scripts/test-kernels $(SERIES)
+test-kernels: build agent  ## the kernel's coupled controls, and runs, under Debian's kernels in QEMU, SERIES='6.12 7.3' for some
+	$(BIN)/python scripts/test-kernels $(SERIES)
+	$(BIN)/pytest -m guest
 
 packetdrill:  ## the engine as a shared object for packetdrill --so_filename; prints its path
 	@cargo build --quiet --release --package packetdrill

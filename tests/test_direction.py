@@ -38,6 +38,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"air", "capacities", "traces"},
     "picture": {"capacities", "units"},
     "card": {"picture", "units"},
+    "remote": {"errors"},
     "metrics": set(),
     "backends": {
         "algorithms",
@@ -47,6 +48,7 @@ ALLOWED: dict[str, set[str]] = {
         "errors",
         "features",
         "hooks",
+        "remote",
         "user_classes",
         "_core",
     },
@@ -115,7 +117,7 @@ ALLOWED: dict[str, set[str]] = {
     "proxy": {"errors", "signals", "_core"},
     "controller": {"errors", "paths", "recovery"},
     "own_mptcp": set(),
-    "doctor": {"errors", "backends", "own_mptcp", "_core"},
+    "doctor": {"errors", "backends", "own_mptcp", "remote", "_core"},
     "reference": {"_core", "algorithms", "catalogue", "document", "experiment", "features", "results", "units"},
     "cli": {
         "backends",
@@ -183,6 +185,7 @@ CRATES: dict[str, set[str]] = {
     "capture": {"experiment", "mptcp"},
     "simulator": {"capture", "emulation", "experiment", "mptcp"},
     "realtime": {"capture", "emulation", "experiment", "mptcp"},
+    "agent": {"experiment", "realtime"},
     "python": {"capture", "experiment", "mptcp", "realtime", "simulator"},
 }
 

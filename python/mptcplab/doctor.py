@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from mptcplab.backends import BACKENDS, PRIVILEGES, backend
-from mptcplab.errors import MptcplabError, PrivilegeError, Unsupported
+from mptcplab.errors import MptcplabError, PrivilegeError, Unsupported, UsageError
 from mptcplab.own_mptcp import OwnMptcp
+from mptcplab.remote.place import FORMS
 
 #: Space for a day of 60 s runs at the default sampling interval. Users are warned if less is free.
 LOW_DISK_BYTES = 1_000_000_000
@@ -43,6 +44,24 @@ class Finding:
 def examine(directory: Path = Path()) -> list[Finding]:
     """Checks the installation, the machine and each back-end. ``directory`` is where results would be written."""
     return [_core(), _machine(directory), *(_backend(name) for name in BACKENDS), _switches(), *_own_mptcp()]
+
+
+def examine_elsewhere(on: str) -> list[Finding]:
+    """Checks the back-end on another machine, and reports that machine. Raises MachineError if it is out of reach."""
+    from mptcplab.backends.remote import Remote
+
+    there = backend(on)
+    if not isinstance(there, Remote):
+        raise UsageError(f"--on {on}: not another machine; allowed: {', '.join(FORMS)}")
+    environment = there.environment()
+    machine = environment["machine"]
+    memory_gb = machine["memory_bytes"] / 1e9
+    found = f"{environment['kernel'].partition(' #')[0]}, {machine['cpus']} cores, {memory_gb:.1f} GB"
+    details = [f"{name}: {value}" for name, value in machine.items() if name != "load"]
+    if machine.get("emulated"):
+        slow = "emulated, so rates are limited by the processor; runs that need more are invalid"
+        return [Finding("machine", "warning", f"{found}; {slow}", "", tuple(details)), _backend(on)]
+    return [Finding("machine", "ok", found, details=tuple(details)), _backend(on)]
 
 
 def as_json(findings: list[Finding]) -> dict[str, Any]:

@@ -105,6 +105,12 @@ class ClusterError(MptcplabError):
     exit_status = 3
 
 
+class MachineError(MptcplabError):
+    """A machine named by `--on` cannot be used. The message has the place, the reason and the remedy."""
+
+    exit_status = 3
+
+
 @contextmanager
 def of_core(backend: str) -> Iterator[None]:
     """Converts exceptions of the compiled core to PrivilegeError, UsageError or RunFailed."""

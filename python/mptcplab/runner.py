@@ -309,12 +309,15 @@ def _recorded(job: Job, writer: BundleWriter, observer: Observer, stop: Stop) ->
     stopped = run.state == "stopped"
     ended = CpuTimes.now()
     load = {"load": used.until(ended)} if used and ended else {}
+    # What a back-end tells of another machine replaces what the bundle says of this one.
+    elsewhere = result.pop("environment", {})
     data = read_data(writer.path, job.experiment, result, job.backend)
     bundle = writer.finish(
         "unfinished" if stopped else result.get("status", "done"),
         why=stop.reason if stopped else result.get("why"),
         wall_s=wall_s,
-        machine=writer.machine | load,
+        machine=elsewhere.get("machine", writer.machine | load),
+        kernel=elsewhere.get("kernel", writer.kernel),
         substitutions=job.choice.substitutions,
         trace_hash=result["trace_hash"],
         **evaluated(data),

@@ -10,6 +10,7 @@ pub mod capabilities;
 pub mod engine_config;
 pub mod features;
 pub mod next_hop;
+pub mod program;
 pub mod resolved;
 pub mod rng;
 pub mod run;

@@ -24,7 +24,7 @@ fn text(bytes: &[u8]) -> &str {
 
 #[test]
 fn it_has_the_engines_algorithms_and_its_own() {
-    let done = run(&["capabilities"], "");
+    let done = run(&["serve"], "\"capabilities\"\n");
     let said = text(&done.stdout);
     for feature in ["cc reno", "cc crate:aimd", "cc crate:aimd keep"] {
         assert!(
@@ -35,9 +35,21 @@ fn it_has_the_engines_algorithms_and_its_own() {
 }
 
 #[test]
-fn what_is_no_experiment_is_refused() {
-    let done = run(&["check"], "{}");
-    assert_eq!(done.status.code(), Some(2));
-    assert!(text(&done.stderr).starts_with("not a resolved experiment: missing field"));
+fn what_is_no_request_is_refused_and_the_next_is_answered() {
+    let requests = "{\"check\":{}}\n{\"advance\":1}\nsimulate\n\n\"finish\"\n\"machine\"\n";
+    let done = run(&["serve"], requests);
+    let said = text(&done.stdout);
+    let answers: Vec<&str> = said.lines().collect();
+    assert_eq!(answers.len(), 5, "{said}");
+    for (answer, words) in answers.iter().zip([
+        "not a resolved experiment: missing field",
+        "no run is in progress",
+        "expected value",
+        "no run is in progress",
+        "null",
+    ]) {
+        assert!(answer.contains(words), "{answer}");
+    }
+    assert!(done.status.success());
     assert_eq!(run(&["simulate"], "").status.code(), Some(2));
 }

@@ -9,11 +9,13 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from mptcplab.errors import UsageError
+from mptcplab.remote.place import FORMS, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -103,9 +105,12 @@ class Run(Protocol):
 class Backend(Protocol):
     """A way to run experiments."""
 
-    name: str
     #: Whether runs take real time. Such runs disturb each other, so they run one at a time.
     in_real_time: bool
+
+    @property
+    def name(self) -> str:
+        """The name of the back-end in bundles."""
 
     def ready(self) -> None:
         """Raises Unsupported, or PrivilegeError with the remedy, if it cannot run anything here."""
@@ -169,18 +174,31 @@ def line_of(origins: Mapping[str, str], missing: str) -> str:
 
 
 def backend(name: str) -> Backend:
-    """Returns the back-end with this name, or the program at this path.
+    """Returns the back-end with this name, the program at this path, or the back-end on that machine.
 
     Raises UsageError for an unknown name.
     """
+    if place_of(name) is not None:
+        return _remote(name)
     if "/" in name or os.sep in name:
         from mptcplab.backends.program import Program  # imports this module
 
         return Program(Path(name).expanduser())
     if name in BACKENDS:
         return import_module(BACKENDS[name]).BACKEND  # type: ignore[no-any-return]
-    allowed = f"{', '.join(BACKENDS)}, or the path of your own simulator, as in ./my-sim"
+    allowed = f"{', '.join(BACKENDS)}, the path of your own simulator, as in ./my-sim, or {' or '.join(FORMS)}"
     raise UsageError(f"unknown back-end {name!r}; allowed: {allowed}")
+
+
+@cache
+def _remote(text: str) -> Backend:
+    """Returns the back-end on another machine. Each machine has one, because it holds the connection."""
+    from mptcplab.backends.remote import Remote  # imports this module
+
+    place = place_of(text)
+    if place is None:
+        raise UsageError(f"--on {text}: not a machine; allowed: {', '.join(FORMS)}")
+    return Remote(place)
 
 
 def all_on_any_machine() -> list[Backend]:

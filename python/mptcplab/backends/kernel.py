@@ -138,7 +138,7 @@ class Kernel:
                 raise PrivilegeError(self.name, why)
         if not self._on_any_machine:
             missing.extend(_without_controller(experiment))
-        return [*missing, *_other_behaviour(experiment)]
+        return [*missing, *other_behaviour(experiment)]
 
     def start(self, experiment: Mapping[str, Any], seed: int, directory: Path) -> KernelRun:
         return KernelRun(experiment, seed, directory)
@@ -151,7 +151,7 @@ def _without_controller(experiment: Mapping[str, Any]) -> Iterator[tuple[str, st
         yield "control", "the controller needs os-ken: pip install 'mptcplab[sdn]'"
 
 
-def _other_behaviour(experiment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def other_behaviour(experiment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yields the parameters of behaviours that differ from the kernel's, and that a run cannot set."""
     settable = _settable()
     flows = [flow for flow in experiment["flows"] if flow["transport"] == "mptcp"]

@@ -62,7 +62,8 @@ def traces(incomplete: str) -> list[str]:
 def backends(incomplete: str) -> list[str]:
     """Returns the back-ends, after a comma as a further one."""
     before, comma, last = incomplete.rpartition(",")
-    return [f"{before}{comma}{name}" for name in BACKENDS if name.startswith(last)]
+    places = ("ssh://", "qemu:", "exec:")
+    return [f"{before}{comma}{name}" for name in (*BACKENDS, *places) if name.startswith(last)]
 
 
 def settings(incomplete: str) -> list[str]:

@@ -22,13 +22,17 @@ def command(
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Also list what each back-end can and cannot do, and all settings.")
     ] = False,
+    on: Annotated[
+        str | None,
+        typer.Option("--on", help="Report another machine instead, as in ssh://HOST or qemu:6.12.", metavar="PLACE"),
+    ] = None,
     as_json: As_json = False,
 ) -> None:
     """Report what this machine can do, the command that mends each problem, and the state of its own MPTCP."""
     from mptcplab import doctor
     from mptcplab.cli.output import print_json
 
-    findings = doctor.examine()
+    findings = doctor.examine() if on is None else doctor.examine_elsewhere(on)
     if as_json:
         print_json(doctor.as_json(findings))
     elif verbose:

@@ -60,7 +60,9 @@ As_json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON
 _SPEC = typer.Argument(autocompletion=completion.specs, help="A .yaml file, or a name or prefix from `mptcplab list`.")
 Spec: TypeAlias = Annotated[str, _SPEC]
 Specs: TypeAlias = Annotated[list[str], _SPEC]
-On: TypeAlias = Annotated[str, _on("Back-end, or the path of your own simulator.", "|".join((*BACKENDS, "PROGRAM")))]
+On: TypeAlias = Annotated[
+    str, _on("Back-end, another machine, or the path of your own simulator.", "|".join((*BACKENDS, "PLACE", "PROGRAM")))
+]
 On_each: TypeAlias = Annotated[str, _on("Back-ends, separated by commas.", "sim,kernel")]
 Settings: TypeAlias = Annotated[
     list[str] | None, _set("Change a value of the description; may be given again.", "KEY=VALUE")

@@ -19,7 +19,7 @@ MOST_EVENTS = 6
 def sentences(record: Json, run: RunData) -> list[str]:
     """Returns the sentences at the top of a report, most important first."""
     duration_s = run.end_s
-    where = BACKENDS.get(record["backend"], record["backend"])
+    where = _where(record)
     ran = f"Ran {where} for {quantity(duration_s, 's')} with seed {record['seed']}."
     said = [ran, *(_flow(flow, run.flows.get(flow["id"])) for flow in record["flows"][:MOST_FLOWS])]
     if len(record["flows"]) > MOST_FLOWS:
@@ -31,11 +31,21 @@ def sentences(record: Json, run: RunData) -> list[str]:
     return said + told[:MOST_EVENTS] + more + _lateness(record)
 
 
+def _where(record: Json) -> str:
+    """Returns where a run took place: a back-end, perhaps of another machine, or a program."""
+    stack = record["backend"].partition("@")[0]
+    if elsewhere := record["machine"].get("on"):
+        return f"{BACKENDS[stack]} of {elsewhere} ({' '.join(record['kernel'].split()[:2])})"
+    return BACKENDS.get(stack) or str(record["backend"])
+
+
 def place(record: Json) -> str:
     """Returns the value of ``--on`` for the back-end of a run. The path of a user's simulator is not
     recorded.
     """
-    return record["backend"] if record["backend"] in BACKENDS else "PROGRAM"
+    if elsewhere := record["machine"].get("on"):
+        return str(elsewhere)
+    return str(record["backend"]) if record["backend"] in BACKENDS else "PROGRAM"
 
 
 def substituted(substitution: Json) -> str:

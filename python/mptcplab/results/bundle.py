@@ -168,6 +168,12 @@ class BundleWriter:
         machine: Json = self._record["machine"]
         return machine
 
+    @property
+    def kernel(self) -> str:
+        """The kernel in the record."""
+        kernel: str = self._record["kernel"]
+        return kernel
+
     def finish(self, status: Status, **fields: Any) -> Bundle:
         """Records the status, further fields of run.json, and the checksum of each file. Raises BundleError."""
         try:
@@ -280,8 +286,10 @@ class Bundle:
 def read_data(path: Path, resolved: Json, result: Json, backend: str, keep: Keep | None = None) -> RunData:
     """Reads the data of a run from the tables in its directory, as ``load`` does. Raises TableError."""
     samples, units = (Table.read(path / f"{name}.parquet") for name in (SAMPLES, UNITS))
+    # A back-end on another machine is called STACK@MACHINE.
+    stack = backend.partition("@")[0]
     # A simulator of the user supplies the same metrics as the built-in one.
-    supplier = backend if backend in SUPPLIERS else "sim"
+    supplier = stack if stack in SUPPLIERS else "sim"
     return RunData(resolved, result, Samples(samples, keep), Units(units), supplier)
 
 

@@ -1,0 +1,104 @@
+"""Starts an agent through a shell: copies it once, checks it, and makes it root if possible."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Sequence
+from string import Template
+
+from mptcplab.errors import MachineError
+from mptcplab.remote.agent_file import AgentFile, agent_file
+from mptcplab.remote.channel import Channel, Lost, ProgramChannel
+
+#: Time limits in seconds: for a line of the script, and for the copy of the agent.
+ANSWER_S, COPY_S = 30.0, 300.0
+#: The most that a login shell may print before the script does.
+MOST_LINES_BEFORE = 1000
+MARK = "mptcplab:"
+
+#: POSIX shell. It is one compound command, so the shell reads all of it before the agent's bytes.
+_SCRIPT = Template("""{
+say() { printf '$mark %s\\n' "$$*"; }
+fail() { say problem "$$*"; exit 1; }
+say machine "$$(uname -m)"
+[ "$$(uname -m)" = $architecture ] || exit 1
+directory="$${XDG_CACHE_HOME:-$$HOME/.cache}/mptcplab/$sha256"
+agent="$$directory/mptcplab-agent"
+is_whole() { [ "$$({ sha256sum <"$$agent"; } 2>/dev/null | cut -d ' ' -f 1)" = $sha256 ]; }
+if ! is_whole; then
+    why=$$(mkdir -p "$$directory" 2>&1) || fail "$$why"
+    part="$$agent.$$$$"
+    trap 'rm -f "$$part"' EXIT
+    say absent
+    why=$$({ head -c $bytes >"$$part" && chmod 755 "$$part" && mv "$$part" "$$agent"; } 2>&1) || fail "$$why"
+    is_whole || fail "$$agent: its checksum is wrong"
+fi
+why=$$({ "$$agent" version >/dev/null; } 2>&1) ||
+    fail "$$directory forbids programs ($${why##*: }); a directory that does not is named by XDG_CACHE_HOME there"
+if [ "$$(id -u)" != 0 ] && sudo -n true 2>/dev/null; then
+    say ready
+    exec sudo -n "$$agent" serve $stack --caller "$$(id -u)" "$$(id -g)" "$$(id -G | tr ' ' ,)" "$$HOME" "$$(id -un)"
+fi
+say ready
+exec "$$agent" serve $stack
+}
+""")
+
+
+def start_agent(channel: Channel, stack: str, where: str) -> None:
+    """Starts an agent over a channel to a POSIX shell. Raises MachineError with what is wrong there."""
+    agent = agent_file()
+    try:
+        _start(channel, stack, agent)
+    except (MachineError, Lost) as error:
+        channel.close()
+        raise MachineError(f"{where}: {error}") from None
+
+
+def _start(channel: Channel, stack: str, agent: AgentFile) -> None:
+    given = {"mark": MARK, "architecture": agent.architecture, "sha256": agent.sha256, "bytes": len(agent.content)}
+    channel.send(_SCRIPT.substitute(given, stack=shlex.quote(stack)).encode())
+    machine = _first(channel)
+    if machine != agent.architecture:
+        raise MachineError(f"its architecture is {machine}, and the agent {agent.path} is for {agent.architecture}")
+    word, _, text = _said(channel, ANSWER_S)
+    if word == "absent":
+        channel.send(agent.content)
+        word, _, text = _said(channel, COPY_S)
+    if word != "ready":
+        raise MachineError(text or word)
+
+
+def _first(channel: Channel) -> str:
+    """Returns the architecture. Skips what the start of a login shell prints."""
+    for _ in range(MOST_LINES_BEFORE):
+        line = channel.line(ANSWER_S).decode(errors="replace")
+        if line.startswith(f"{MARK} machine "):
+            return line.split()[-1]
+    raise MachineError(f"it prints more than {MOST_LINES_BEFORE} lines at login; allowed: a POSIX shell")
+
+
+def _said(channel: Channel, timeout_s: float) -> tuple[str, str, str]:
+    return channel.line(timeout_s).decode(errors="replace").removeprefix(MARK).strip().partition(" ")
+
+
+class Command:
+    """A way by a command that starts a program elsewhere, as `docker exec -i c1` and `ssh -T HOST` do."""
+
+    def __init__(self, text: str, argv: Sequence[str]) -> None:
+        self._text = text
+        self._argv = list(argv)
+        # The command is part of the name by its digest, because it may have any characters.
+        self.label = f"exec-{hashlib.sha256(shlex.join(argv).encode()).hexdigest()[:8]}"
+
+    def open(self, stack: str) -> Channel:
+        try:
+            channel = ProgramChannel([*self._argv, "sh"])
+        except OSError as error:
+            raise MachineError(f"--on {self._text}: {self._argv[0]}: {error.strerror}") from None
+        start_agent(channel, stack, f"--on {self._text}")
+        return channel
+
+    def about(self) -> dict[str, object]:
+        return {}

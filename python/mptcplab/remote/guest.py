@@ -1,0 +1,235 @@
+"""Guests in QEMU: another kernel on this machine, with an agent as its only program.
+
+A guest has no network. Its standard input and output are a port of virtio-serial, so it is a program like any other.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+
+from mptcplab.errors import MachineError
+from mptcplab.remote.agent_file import agent_file
+from mptcplab.remote.channel import Channel, Lost, ProgramChannel
+from mptcplab.remote.kernels import Kernel, check_form, kernel_of, plain
+
+QEMU = "qemu-system-x86_64"
+BUSYBOX = Path("/bin/busybox")
+MEMORY_MB = 512
+#: The first line of a guest.
+GREETING = b"mptcplab: guest"
+#: Time limits in seconds for that line: on trial with KVM, which may start no guest although it can be opened, and
+#: under emulation, which takes about 3 s on a free machine.
+TRIAL_S, BOOT_S = 5.0, 120.0
+#: QEMU 7.2 sometimes gets the flags of CMPXCHG16B wrong, with which 6.12 keeps its memory.
+EMULATION = "tcg"
+EMULATED = ("-accel", EMULATION, "-cpu", "max,-cx16")
+KVM = Path("/dev/kvm")
+WITH_KVM = ("-accel", "kvm", "-cpu", "host")
+CONSOLE_LINES = 20
+
+_INIT = """#!/bin/busybox sh
+export PATH=/bin HOME=/tmp
+busybox mount -t proc proc /proc
+busybox mount -t sysfs sys /sys
+busybox mount -t devtmpfs dev /dev
+busybox mount -t tmpfs tmp /tmp
+for module in {modules}; do
+    busybox insmod /modules/$module || echo "mptcplab: $module was not loaded"
+done
+for port in /sys/class/virtio-ports/*; do
+    [ "$(busybox cat $port/name)" != data ] || data=/dev/${{port##*/}}
+    [ "$(busybox cat $port/name)" != said ] || said=/dev/${{port##*/}}
+done
+if [ ! -c "$data" ]; then
+    echo 'mptcplab: no virtio port'
+    busybox poweroff -f
+fi
+exec 3<>$data 2>$said
+echo "{greeting} $(busybox uname -r)" >&3
+{command} <&3 >&3
+echo "status $?" >&2
+busybox poweroff -f
+"""
+
+
+class Guests:
+    """A way to guests with the kernel that `qemu:WANTED` names. The kernel is looked for when the first one starts."""
+
+    label = "qemu"
+
+    def __init__(self, text: str, wanted: str) -> None:
+        check_form(text, wanted)
+        self._text = text
+        self._wanted = wanted
+        #: How the latest guest was started.
+        self._accelerator = ""
+
+    @cached_property
+    def _kernel(self) -> Kernel:
+        return kernel_of(self._text, self._wanted)
+
+    def open(self, stack: str) -> Channel:
+        agent = agent_file()
+        guest = Guest.boot(self._text, self._kernel, {"agent": agent.content}, f"/agent serve {stack}")
+        self._accelerator = guest.accelerator
+        return guest.channel
+
+    def about(self) -> dict[str, object]:
+        return {
+            "accelerator": self._accelerator,
+            "emulated": self._accelerator == EMULATION,
+        }
+
+
+@dataclass(frozen=True)
+class Guest:
+    """A guest that has sent its first line."""
+
+    channel: Channel
+    #: `kvm` or `tcg`.
+    accelerator: str
+    release: str
+
+    @classmethod
+    def boot(cls, text: str, kernel: Kernel, programs: Mapping[str, bytes], command: str) -> Guest:
+        """Starts a guest that runs a command on its port. `programs` are files in its root directory.
+
+        Uses KVM if a guest sends its first line with it, else emulation. Raises MachineError.
+        """
+        qemu, busybox = _tools(text)
+        archive = initramfs(kernel, busybox, programs, command)
+        for accelerator, options, limit_s in _ways():
+            with suppress(Lost):
+                channel, release = _started(qemu, kernel, archive, options, limit_s)
+                return cls(channel, accelerator, release)
+        channel, release = _emulated(text, qemu, kernel, archive)
+        return cls(channel, EMULATION, release)
+
+
+def _ways() -> Iterator[tuple[str, Sequence[str], float]]:
+    """Yields the ways to start a guest that may fail."""
+    if KVM.exists() and os.access(KVM, os.R_OK | os.W_OK):
+        yield "kvm", WITH_KVM, TRIAL_S
+
+
+def _tools(text: str) -> tuple[str, bytes]:
+    qemu = shutil.which(QEMU)
+    packages = [] if qemu else ["qemu-system-x86"]
+    content = BUSYBOX.read_bytes() if BUSYBOX.exists() else b""
+    # A program with an interpreter in its header needs libraries that a guest does not have.
+    if not content or b"ld-linux" in content[:4096]:
+        packages.append("busybox-static")
+    if packages or qemu is None:
+        raise MachineError(f"--on {text}: guests need packages that are missing: sudo apt install {' '.join(packages)}")
+    return qemu, content
+
+
+def _emulated(text: str, qemu: str, kernel: Kernel, archive: bytes) -> tuple[Channel, str]:
+    with tempfile.TemporaryDirectory(prefix="mptcplab-guest-") as directory:
+        console = Path(directory, "console")
+        try:
+            return _started(qemu, kernel, archive, EMULATED, BOOT_S, console)
+        except Lost as lost:
+            printed = console.read_text(errors="replace") if console.exists() else ""
+            raise MachineError(f"--on {text}: {_why_not_started(kernel, printed, str(lost))}") from None
+
+
+def _why_not_started(kernel: Kernel, printed: str, lost: str) -> str:
+    """Returns why a guest did not start, from what its console printed."""
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
+    if any("mptcplab: no virtio port" in line for line in lines):
+        return f"{kernel.image}: it has no virtio-serial (CONFIG_VIRTIO_PCI, CONFIG_VIRTIO_CONSOLE)"
+    panic = next((line for line in lines if "Kernel panic" in line), None)
+    return f"Linux {kernel.release} does not start: {panic or (lines[-1] if lines else lost)}"
+
+
+def _started(
+    qemu: str, kernel: Kernel, archive: bytes, options: Sequence[str], limit_s: float, console: Path | None = None
+) -> tuple[Channel, str]:
+    """Starts QEMU, and returns the channel and the release from the guest's first line. Raises Lost."""
+    with tempfile.TemporaryDirectory(prefix="mptcplab-guest-") as directory:
+        disk = Path(directory, "initramfs")
+        disk.write_bytes(archive)
+        argv = [
+            # The kernel ends QEMU with the thread that reads from it.
+            *_ends_with_us(),
+            *(qemu, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-nic", "none"),
+            *options,
+            *("-smp", "1", "-m", str(MEMORY_MB), "-kernel", str(kernel.image), "-initrd", str(disk)),
+            *("-append", "console=ttyS0 quiet panic=-1 no_timer_check"),
+            *("-serial", f"file:{console}" if console else "none"),
+            *("-device", "virtio-serial-pci"),
+            *("-chardev", "stdio,id=data,signal=off", "-device", "virtserialport,chardev=data,name=data"),
+            # Standard error of the guest is that of QEMU.
+            *("-chardev", "file,id=said,path=/dev/stderr", "-device", "virtserialport,chardev=said,name=said"),
+        ]
+        channel = ProgramChannel(argv)
+        try:
+            line = channel.line(limit_s)
+            while not line.startswith(GREETING):
+                line = channel.line(limit_s)
+        except Lost:
+            channel.kill()
+            raise
+    return channel, line.removeprefix(GREETING).decode(errors="replace").strip()
+
+
+def _ends_with_us() -> list[str]:
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "KILL"] if setpriv else []
+
+
+def initramfs(kernel: Kernel, busybox: bytes, programs: Mapping[str, bytes], command: str) -> bytes:
+    """Returns the file system of a guest as a cpio archive."""
+    names = [re.sub(r"\.(xz|gz)$", "", module.name) for module in kernel.modules]
+    init = _INIT.format(modules=" ".join(names), greeting=GREETING.decode(), command=command)
+    archive = Archive()
+    for directory in ("bin", "dev", "modules", "proc", "sys", "tmp"):
+        archive.add(directory, stat.S_IFDIR | 0o755)
+    # The kernel opens it for the first program, before devtmpfs is mounted.
+    archive.add("dev/console", stat.S_IFCHR | 0o600, device=(5, 1))
+    archive.add("bin/busybox", stat.S_IFREG | 0o755, busybox)
+    archive.add("init", stat.S_IFREG | 0o755, init.encode())
+    for name, module in zip(names, kernel.modules, strict=True):
+        archive.add(f"modules/{name}", stat.S_IFREG | 0o644, plain(module))
+    above = {str(path) for name in programs for path in Path(name).parents if path.name}
+    for directory in sorted(above - {"bin"}):
+        archive.add(directory, stat.S_IFDIR | 0o755)
+    for name, content in programs.items():
+        archive.add(name, stat.S_IFREG | 0o755, content)
+    return archive.content()
+
+
+class Archive:
+    """A cpio archive as the kernel unpacks it (Documentation/driver-api/early-userspace/buffer-format.rst)."""
+
+    def __init__(self) -> None:
+        self._file = BytesIO()
+        self._number = 0
+
+    def add(self, name: str, mode: int, content: bytes = b"", device: tuple[int, int] = (0, 0)) -> None:
+        self._number += 1
+        path = name.encode() + b"\0"
+        fields = (self._number, mode, 0, 0, 1, 0, len(content), 0, 0, *device, len(path), 0)
+        self._file.write(b"070701" + b"".join(b"%08X" % field for field in fields) + path)
+        self._pad()
+        self._file.write(content)
+        self._pad()
+
+    def _pad(self) -> None:
+        self._file.write(b"\0" * (-self._file.tell() % 4))
+
+    def content(self) -> bytes:
+        """Ends the archive, and returns it."""
+        self.add("TRAILER!!!", 0)
+        return self._file.getvalue()

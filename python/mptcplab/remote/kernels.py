@@ -1,0 +1,238 @@
+"""Kernels for guests: Debian's by series, or any image by its path, with the modules that a guest loads."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from mptcplab.errors import MachineError, UsageError
+
+SUITES = ("bookworm", "bookworm-backports", "trixie", "trixie-backports", "sid")
+#: The flavour of Debian's kernels that is small and has all that experiments need.
+FLAVOUR = "cloud-amd64"
+KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+#: Since Linux 6.19 an image is in several packages.
+PARTS = ("image", "binary", "modules")
+#: The name of an image that was downloaded.
+IMAGE = "vmlinuz"
+#: Lists of packages are fetched again after this time.
+LISTS_AGE_S = 86_400
+#: Time limits in seconds for apt: lists, and a kernel.
+LISTS_S, DOWNLOAD_S = 300, 600
+
+#: Modules that experiments and telemetry use. A kernel may have them built in, or not at all.
+MODULES = (
+    "tun",
+    "veth",
+    "sch_tbf",
+    "sch_fq",
+    "sch_fq_codel",
+    "sch_netem",
+    "tcp_bbr",
+    "inet_diag",
+    "tcp_diag",
+    "udp_diag",
+    "mptcp_diag",
+)
+#: The place of the header fields of a bzImage (Documentation/arch/x86/boot.rst).
+_MAGIC, _MAGIC_AT, _VERSION_AT, _VERSION_BASE = b"HdrS", 0x202, 0x20E, 0x200
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """An image, its release, and the uncompressed modules that a guest loads, in order."""
+
+    image: Path
+    release: str
+    modules: tuple[Path, ...]
+
+
+def cache_directory() -> Path:
+    """Returns the directory for kernels that were downloaded."""
+    above = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (above if above.is_absolute() else Path.home() / ".cache") / "mptcplab" / "kernels"
+
+
+def check_form(text: str, wanted: str) -> None:
+    """Raises UsageError unless `qemu:WANTED` names a path or a series."""
+    if "/" not in wanted and not re.fullmatch(r"\d+\.\d+", wanted):
+        raise UsageError(f"--on {text}: unknown kernel {wanted!r}; allowed: a series as in 6.12, or PATH/bzImage")
+
+
+def kernel_of(text: str, wanted: str) -> Kernel:
+    """Returns the kernel that `qemu:WANTED` names: a path, or a series. Raises MachineError."""
+    if "/" in wanted:
+        image = Path(wanted).expanduser()
+        release = _release_of(text, image)
+        return Kernel(image, release, _modules(Path("/lib/modules", release)))
+    return _of_debian(text, wanted)
+
+
+def _release_of(text: str, image: Path) -> str:
+    try:
+        head = image.open("rb").read(1 << 16)
+    except OSError as error:
+        raise MachineError(f"--on {text}: {image}: {error.strerror}") from None
+    if head[_MAGIC_AT : _MAGIC_AT + 4] != _MAGIC:
+        raise MachineError(f"--on {text}: {image}: not a bzImage for x86_64")
+    at = int.from_bytes(head[_VERSION_AT : _VERSION_AT + 2], "little") + _VERSION_BASE
+    return head[at:].split(b"\0")[0].decode(errors="replace").split(" ")[0]
+
+
+def _of_debian(text: str, series: str) -> Kernel:
+    """Returns the newest kernel of a series that was downloaded before, else the newest that Debian has."""
+    kept = [path for path in cache_directory().glob(f"{series}.*-{FLAVOUR}") if (path / IMAGE).is_file()]
+    directory = max(kept, key=lambda path: _version(path.name)) if kept else _downloaded(text, series)
+    return Kernel(directory / IMAGE, directory.name, _modules(directory))
+
+
+def _downloaded(text: str, series: str) -> Path:
+    """Downloads the newest kernel of a series, and returns its directory."""
+    apt = _Apt(text)
+    newest = apt.newest()
+    if series not in newest:
+        raise MachineError(f"--on {text}: Debian has no Linux {series} now; it has {', '.join(newest) or 'none'}")
+    release = newest[series]
+    directory = cache_directory() / release
+    with tempfile.TemporaryDirectory(dir=cache_directory()) as made:
+        unpacked, kept = Path(made, "all"), Path(made, release)
+        apt.unpack(release, unpacked)
+        kept.mkdir()
+        image = next(unpacked.rglob("vmlinuz*"), None)
+        if image is None:
+            raise MachineError(f"--on {text}: the packages of Linux {release} have no image")
+        shutil.copyfile(image, kept / IMAGE)
+        for module in _modules(unpacked):
+            (kept / module.name.removesuffix(".xz")).write_bytes(plain(module))
+        # Another process may have been faster.
+        with suppress(OSError):
+            kept.replace(directory)
+    return directory
+
+
+def series_of_debian(text: str) -> list[str]:
+    """Returns the series that Debian has now. Raises MachineError."""
+    return list(_Apt(text).newest())
+
+
+class _Apt:
+    """An apt of our own, so the machine's sources stay as they are."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._directory = cache_directory() / "apt"
+        mirror = self._mirror()
+        for name in ("lists/partial", "cache/archives/partial"):
+            (self._directory / name).mkdir(parents=True, exist_ok=True)
+        sources = "".join(f"deb [signed-by={KEYRING}] {mirror} {suite} main\n" for suite in SUITES)
+        (self._directory / "sources.list").write_text(sources)
+        (self._directory / "apt.conf").write_text(
+            f'Dir::Etc::sourcelist "{self._directory}/sources.list";\n'
+            'Dir::Etc::sourceparts "/dev/null";\n'
+            f'Dir::State::lists "{self._directory}/lists";\n'
+            'Dir::State::status "/dev/null";\n'
+            f'Dir::Cache "{self._directory}/cache";\n'
+            'APT::Sandbox::User "root";\n'
+        )
+        self._update()
+        self._packages = set(self._call("apt-cache", "pkgnames", "linux-").split())
+
+    def _mirror(self) -> str:
+        wanted = ("Created-By: Packages", "Origin: Debian", "Label: Debian")
+        try:
+            found = subprocess.run(
+                ["apt-get", "indextargets", "--format", "$(REPO_URI)", *wanted], capture_output=True, text=True
+            ).stdout.split()
+            architecture = subprocess.run(["dpkg", "--print-architecture"], capture_output=True, text=True).stdout
+        except OSError:
+            found, architecture = [], ""
+        if not found or architecture.strip() != "amd64":
+            remedy = "on other machines name the image: qemu:PATH/bzImage"
+            raise MachineError(f"--on {self._text}: kernels by series come from Debian, on Debian for amd64; {remedy}")
+        return found[0]
+
+    def _update(self) -> None:
+        stamp = self._directory / "updated"
+        if not stamp.exists() or stamp.stat().st_mtime + LISTS_AGE_S < time.time():
+            self._call("apt-get", "update", "-qq", timeout_s=LISTS_S)
+            stamp.touch()
+
+    def newest(self) -> dict[str, str]:
+        """Returns the newest release of each series of which the mirrors have all packages, in order."""
+        form = re.compile(rf"linux-image-((\d+\.\d+)\..*)-{FLAVOUR}")
+        known: dict[str, list[str]] = {}
+        for package in self._packages:
+            found = form.fullmatch(package)
+            if found and self._is_whole(found[1]):
+                known.setdefault(found[2], []).append(found[1])
+        return {series: f"{max(known[series], key=_version)}-{FLAVOUR}" for series in sorted(known, key=_version)}
+
+    def _is_whole(self, kernel: str) -> bool:
+        has_binary = f"linux-binary-{kernel}-{FLAVOUR}" in self._packages
+        return not has_binary or f"linux-modules-{kernel}-{FLAVOUR}" in self._packages
+
+    def unpack(self, release: str, directory: Path) -> None:
+        packages = [f"linux-{part}-{release}" for part in PARTS if f"linux-{part}-{release}" in self._packages]
+        archives = directory.with_name("archives")
+        archives.mkdir()
+        self._call("apt-get", "download", "-qq", *packages, timeout_s=DOWNLOAD_S, directory=archives)
+        for archive in archives.glob("*.deb"):
+            self._call("dpkg-deb", "-x", str(archive), str(directory))
+
+    def _call(self, *argv: str, timeout_s: float = 60, directory: Path | None = None) -> str:
+        env = os.environ | {"APT_CONFIG": str(self._directory / "apt.conf")}
+        try:
+            done = subprocess.run(argv, env=env, cwd=directory, capture_output=True, text=True, timeout=timeout_s)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise MachineError(f"--on {self._text}: {argv[0]}: {error}") from None
+        if done.returncode:
+            said = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
+            raise MachineError(f"--on {self._text}: {argv[0]} {argv[1]}: {said[-1]}")
+        return done.stdout
+
+
+def _version(text: str) -> list[tuple[int, int | str]]:
+    """Returns a key that orders versions by their numbers."""
+    return [(1, int(part)) if part.isdigit() else (0, part) for part in re.findall(r"\d+|\D+", text)]
+
+
+def _modules(directory: Path) -> tuple[Path, ...]:
+    """Returns the modules to load, each after those that it needs."""
+    found = {module.name.partition(".")[0].replace("-", "_"): module for module in directory.rglob("*.ko*")}
+    ordered: dict[str, Path] = {}
+
+    def add(name: str) -> None:
+        module = found.get(name)
+        if module is not None and name not in ordered:
+            for needed in _needs(module):
+                add(needed)
+            ordered[name] = module
+
+    for name in MODULES:
+        add(name)
+    return tuple(ordered.values())
+
+
+def plain(module: Path) -> bytes:
+    """Returns the content of a module, uncompressed."""
+    content = module.read_bytes()
+    if module.suffix == ".xz":
+        return lzma.decompress(content)
+    if module.suffix == ".gz":
+        return gzip.decompress(content)
+    return content
+
+
+def _needs(module: Path) -> list[str]:
+    """Returns the modules that a module needs, by its own information (modinfo(8))."""
+    found = re.search(rb"\0depends=([^\0]*)\0", b"\0" + plain(module))
+    return [name.replace("-", "_") for name in found[1].decode().split(",") if name] if found else []
