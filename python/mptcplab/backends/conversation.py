@@ -127,6 +127,7 @@ class ConversationRun:
         #: Whether the conversation serves further runs.
         self._keeps = keeps
         self._later = Later()
+        self._events: list[dict[str, Any]] = []
         self._state = "stopped"
         given = str(directory.resolve()) if own_disk else None
         start = {"seed": seed, "directory": given, "experiment": experiment}
@@ -144,10 +145,10 @@ class ConversationRun:
 
     def samples(self) -> Iterator[Tick]:
         while self._state == "running":
-            for action in self._later.due(self._now_ns):
-                self.inject(action)
+            self._later.apply_due(self._now_ns, self.inject)
             tick = self._ask({"advance": self._later.until(self._now_ns + self._step_ns)})
             self._now_ns = tick["now_ns"]
+            self._events += tick["events"]
             if tick["ended"]:
                 self._state = "ended"
             yield Tick(self._now_ns, partial(tick.__getitem__, "latest"))
@@ -164,6 +165,12 @@ class ConversationRun:
 
     def inject_later(self, action: Mapping[str, Any], after_ns: int) -> None:
         self._later.add(self._now_ns + after_ns, action)
+
+    def events(self, since: int) -> list[dict[str, Any]]:
+        return self._events[since:]
+
+    def heed_within(self, step_ns: int) -> None:
+        self._step_ns = min(self._step_ns, step_ns)
 
     def stop(self, reason: str) -> None:  # noqa: ARG002  (the bundle records the reason)
         self._state = "stopped"

@@ -7,11 +7,13 @@
 //! | `"capabilities"` | `[[FEATURE, IS_THERE, WHY_NOT], ..]` |
 //! | `{"check": EXPERIMENT}` | `[[FEATURE, WHY_NOT], ..]`: what the back-end lacks for it |
 //! | `{"start": {"seed": N, "directory": PATH, "experiment": EXPERIMENT}}` | the first tick |
-//! | `{"advance": UNTIL_NS}` | a tick: `{"now_ns": N, "ended": BOOL, "latest": VALUES}` |
+//! | `{"advance": UNTIL_NS}` | a tick: `{"now_ns": N, "ended": BOOL, "latest": VALUES, "events": EVENTS}` |
 //! | `{"inject": ACTION}` | the recorded event |
 //! | `"finish"` | `{"summary": SUMMARY, "files": FILES, "machine": MACHINE}` |
 //! | `"machine"` | what the program knows of its machine, or `null` |
 //! | an empty line | none: the caller is alive |
+//!
+//! The events of a tick are those that happened since the last one.
 //!
 //! A request that fails is answered with `{"error": {"kind": KIND, "text": TEXT}}`, in which KIND is
 //! `refused`, `file` or `machine` as in [`RunError`]. The end of the input ends the program, and a
@@ -104,6 +106,8 @@ struct Started {
     run: Box<dyn Run>,
     scratch: Option<Scratch>,
     has_ended: bool,
+    /// The number of events that were in ticks.
+    events: usize,
 }
 
 /// Answers the requests on the standard input until it ends. `on_line` is called for each line that
@@ -214,6 +218,7 @@ fn start(back_end: &impl BackEnd, request: Start) -> Result<Started, RunError> {
         run: back_end.start(read(text)?, text, request.seed, directory)?,
         scratch,
         has_ended: false,
+        events: 0,
     })
 }
 
@@ -228,7 +233,12 @@ fn in_progress(started: &mut Option<Started>) -> Result<&mut Started, RunError> 
 
 fn tick(started: &mut Started) -> Value {
     let run = &started.run;
-    json!({"now_ns": run.now(), "ended": started.has_ended, "latest": run.latest()})
+    let happened = run.record().schedule.record();
+    let events = &happened[started.events..];
+    started.events = happened.len();
+    json!({
+        "now_ns": run.now(), "ended": started.has_ended, "latest": run.latest(), "events": events,
+    })
 }
 
 /// Ends the run, and prints its summary and its files.
