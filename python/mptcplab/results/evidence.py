@@ -40,5 +40,5 @@ def illustrative_told(resolved: Json) -> str | None:
     if not parts:
         return None
     those = f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else parts[0]
-    verb = "were" if len(parts) > 1 else "was"
-    return f"{those} {verb} compared with fewer than two published measurements"
+    verb, it = ("were", "they were") if len(parts) > 1 else ("was", "it was")
+    return f"{those} {verb} compared with fewer than two published measurements that {it} not fitted to"

@@ -12,7 +12,7 @@ from mptcplab.metrics.arrays import Floats
 from mptcplab.metrics.recovery import BASELINE_S, FRACTION, HOLD_BINS
 from mptcplab.results.capacity import capacity_bps, lowers_capacity
 from mptcplab.results.entities import DOWN, UP, Json
-from mptcplab.results.offered import pause_s
+from mptcplab.results.offered import offered_bps, pause_s
 from mptcplab.results.run_data import Absent, Happening, NotConcerned, RunData, Value, once_a_run
 from mptcplab.results.tables import NANOS_PER_SECOND
 
@@ -179,16 +179,16 @@ def targets_bps(
 
 @once_a_run
 def target_before_bps(run: RunData, flow: str, event_s: float) -> Value:
-    """Returns the mean goodput before an event, at most the capacity then.
+    """Returns the mean goodput before an event, at most the capacity then and the offer of the application.
 
-    Late data released in a burst can make the mean larger than the capacity.
+    Late data released in a burst can make the mean larger than both.
     """
     mean = mean_before_bps(run, flow, event_s)
     if isinstance(mean, Absent):
         return mean
     start = max(run.start_s(flow), event_s - BASELINE_S)
     at_most = targets_bps(run, flow, np.inf, np.array([start]), np.array([event_s]))
-    return float(min(mean, at_most[0]))
+    return float(min(mean, at_most[0], offered_bps(run.flows[flow]) or np.inf))
 
 
 def shortfall_s(run: RunData, flow: str, start_s: float, end_s: float) -> Value:
