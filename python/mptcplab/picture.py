@@ -80,7 +80,7 @@ def link_summary(link: Mapping[str, Any], media: Mapping[str, Mapping[str, Any]]
 
 def as_text(experiment: Resolved) -> list[str]:
     """Returns the links as lines, grouped by the node at which they start."""
-    media = {medium["id"]: medium for medium in experiment["media"]}
+    media = _media(experiment)
     interfaces = {interface["id"]: interface for interface in experiment["interfaces"]}
     links = experiment["links"][:TEXT_LINKS]
     summaries = [link_summary(link, media) for link in links]
@@ -129,7 +129,16 @@ def as_svg(experiment: Resolved, *, paths: bool = False) -> str:
     return Xml.tostring(svg, encoding="unicode")
 
 
+def _media(experiment: Resolved) -> dict[str, dict[str, Any]]:
+    """Returns the media by their ids, each with the standard of its Wi-Fi or None."""
+    standards = {one["medium"]: one["standard"] for one in experiment["access"] if one["kind"] == "wifi"}
+    return {medium["id"]: {**medium, "standard": standards.get(medium["id"])} for medium in experiment["media"]}
+
+
 def _rate(direction: Mapping[str, Any], medium: Mapping[str, Any] | None) -> str:
+    """Returns the rate in words; on Wi-Fi, whose rate varies, the standard."""
+    if medium and medium["standard"]:
+        return f"802.11{medium['standard']}"
     rate_bps = (medium or {}).get("rate_bps") or direction["rate_bps"]
     if gives_rate(direction["trace"]):
         return "trace"
@@ -237,7 +246,7 @@ def _draw_links(
     paths: Sequence[Mapping[str, Any]],
 ) -> None:
     grouped = {link for group in (experiment["control"] or {"srlg": []})["srlg"] for link in group["links"]}
-    media = {medium["id"]: medium for medium in experiment["media"]}
+    media = _media(experiment)
     node_of = {interface["id"]: interface["node"] for interface in experiment["interfaces"]}
     taken = [_box_around(place, NODE_WIDTH, NODE_HEIGHT / 2, NODE_HEIGHT / 2) for place in places.values()]
     for (a, b), links in _bundles(experiment).items():
