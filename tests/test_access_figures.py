@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from command_line import mptcplab
+from mptcplab import Run, load, run
 from mptcplab.plots import Drawing, Specification, drawings_of
 from mptcplab.plots.rows import Row, Rows
-from mptcplab.results import Bundle
 
 #: The phone sends at once, sleeps on Wi-Fi, is silent on LTE from 1 s on, changes the cell at 2 s, and is idle from
 #: 3.8 s on. The laptop uploads.
@@ -34,13 +33,16 @@ duration: 6s
 
 
 @pytest.fixture(scope="module")
-def drawn(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Drawing]:
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("radios")
     (folder / "two-radios.yaml").write_text(TWO_RADIOS)
-    ended = mptcplab("run", "two-radios.yaml", "--out", "results", cwd=folder)
-    assert ended.status == 0, ended
-    [path] = (folder / "results/two-radios").glob("sim-*")
-    return {drawing.name: drawing for drawing in drawings_of(Bundle.open(path).load())}
+    [one] = run(load(folder / "two-radios.yaml"), out=folder / "results")
+    return one
+
+
+@pytest.fixture(scope="module")
+def drawn(ran: Run) -> dict[str, Drawing]:
+    return {drawing.name: drawing for drawing in drawings_of(ran.load())}
 
 
 def specified(drawing: Drawing) -> Specification:
@@ -94,3 +96,8 @@ def test_a_run_without_access_networks_has_none_of_these_figures(drawn: dict[str
 
     assert not {drawing.name for drawing in drawings_of(made_kernel_run())} & {"air", "aggregates", "radio"}
     assert {"air", "aggregates", "radio"} <= set(drawn)
+
+
+def test_a_notebook_draws_them_too(ran: Run) -> None:
+    for figure in (ran.plot.air(), ran.plot.aggregates(), ran.plot.radio()):
+        assert figure.axes

@@ -40,7 +40,11 @@ def test_the_independent_checks_are_those_of_the_page(kind: str) -> None:
 @pytest.mark.parametrize(
     ("name", "link", "line"),
     [
-        ("lte", "cellular: {rate: 40mbit}", "illustrative: the model of cellular links was compared with fewer than two"),
+        (
+            "lte",
+            "cellular: {rate: 40mbit}",
+            "illustrative: the model of cellular links was compared with fewer than two",
+        ),
         ("dish", "leo: {}", None),
         ("dsl", "profile: vdsl2", "illustrative: the profile vdsl2 was compared with fewer than two"),
         ("train", "profile: train", "illustrative: the model of cellular links and the profile train were compared"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mptcplab import plots
 from mptcplab.errors import UsageError
 from mptcplab.interactive.figure import drawn
+from mptcplab.plots import access as of_access
 from mptcplab.plots import run as of_run
 from mptcplab.plots import subflows as of_subflows
 from mptcplab.report.quantities import head
@@ -54,6 +55,20 @@ class RunPlot:
     def links(self, ax: Any = None) -> Any:
         """Draws the rate of each direction of a link, with a panel for each."""
         return self._draw(of_run.link_rates, "traffic on links", ax)
+
+    def air(self, ax: Any = None) -> Any:
+        """Draws the share of the air that each station of a Wi-Fi network occupies, stacked, with a panel for each
+        network.
+        """
+        return self._draw(of_access.air_time, "Wi-Fi", ax)
+
+    def aggregates(self, ax: Any = None) -> Any:
+        """Draws the number of packets in a Wi-Fi transmission, for each direction of each station."""
+        return self._draw(of_access.aggregate_sizes, "aggregates of Wi-Fi", ax)
+
+    def radio(self, ax: Any = None) -> Any:
+        """Draws the state of the radio of each device over time, and its handovers."""
+        return self._draw(of_access.radio_states, "states of radios", ax)
 
     def delay(self, ax: Any = None) -> Any:
         """Draws the one-way delay of data units over time, and its distribution in a second panel."""
