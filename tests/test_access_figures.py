@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from mptcplab import Run, load, run
 from mptcplab.plots import Drawing, Specification, drawings_of
+from mptcplab.plots.marks import marks_with_handovers
 from mptcplab.plots.rows import Row, Rows
 
 #: The phone sends at once, sleeps on Wi-Fi, is silent on LTE from 1 s on, changes the cell at 2 s, and is idle from
@@ -101,3 +104,14 @@ def test_a_run_without_access_networks_has_none_of_these_figures(drawn: dict[str
 def test_a_notebook_draws_them_too(ran: Run) -> None:
     for figure in (ran.plot.air(), ran.plot.aggregates(), ran.plot.radio()):
         assert figure.axes
+
+
+def test_handovers_that_a_model_draws_are_marks_and_those_of_events_have_one(tmp_path: Path, ran: Run) -> None:
+    drives = TWO_RADIOS.replace("mobility: static,", "mobility: driving, cells: {every: 1s},")
+    (tmp_path / "drives.yaml").write_text(drives)
+    [driven] = run(load(tmp_path / "drives.yaml"), out=tmp_path / "results")
+    marks = {
+        name: [mark.label for mark in marks_with_handovers(one.load())] for name, one in (("a", ran), ("b", driven))
+    }
+    assert marks["a"] == ["cell"]
+    assert set(marks["b"]) == {"cell", "lte moves to another cell"}

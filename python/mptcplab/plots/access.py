@@ -11,7 +11,7 @@ from mptcplab.plots import colours
 from mptcplab.plots.bins import bin_starts, bin_width, bins_told, per_bin, time_of
 from mptcplab.plots.directions import DIRECTIONS, arrows_told, link_of, short
 from mptcplab.plots.drawing import Drawing, Line
-from mptcplab.plots.marks import marks_of
+from mptcplab.plots.marks import handovers_s, marks_with_handovers
 from mptcplab.plots.rows import Row, Rows, Sign, Span, drawing_of_rows
 from mptcplab.plots.specification import Axis, Curve, Panel, Specification
 from mptcplab.results import RunData, Series
@@ -25,7 +25,7 @@ ALL_OF_THE_AIR = 100.0
 
 def air_time(run: RunData) -> Drawing | None:
     """Draws the share of the air that each station of a Wi-Fi network occupies, both directions together, stacked."""
-    width, numbers, marks = bin_width(run), colours.links(run), tuple(marks_of(run))
+    width, numbers, marks = bin_width(run), colours.links(run), tuple(marks_with_handovers(run))
     panels, lines = [], []
     for network in _networks(run):
         shares = {link: share for link in _stations(network) if (share := _share_of_air(run, link, width)).any()}
@@ -74,7 +74,7 @@ def aggregate_sizes(run: RunData) -> Drawing | None:
         )
         for path in shown
     )
-    panel = Panel(curves, time_of(run), Axis("Packets in a transmission"), marks=tuple(marks_of(run)))
+    panel = Panel(curves, time_of(run), Axis("Packets in a transmission"), marks=tuple(marks_with_handovers(run)))
     lines = [Line(short(path), starts + width / 2, sizes) for path, sizes in found.items()]
     alt = "; ".join(f"{short(path)}: mean {np.nanmean(found[path]):.3g} packets" for path in shown)
     more = f"; the {len(shown)} largest of {len(found)} directions" if len(found) > len(shown) else ""
@@ -92,7 +92,7 @@ def radio_states(run: RunData) -> Drawing | None:
     numbers, rows, lines = colours.links(run), [], []
     for kind, link in sorted(_devices(run), key=lambda device: colours.natural(device[1])):
         series = run.samples.series(f"links.{link}.forward", "radio_state")
-        handovers = list(_handovers(run, link))
+        handovers = handovers_s(run, link)
         if series is None or (kind == "wifi" and not handovers and not series.values.any()):
             continue
         lines.append(Line(link, series.times_s, series.values))
@@ -103,7 +103,7 @@ def radio_states(run: RunData) -> Drawing | None:
         return None
     alt = "; ".join(f"{row.label}: {_time_in_states(row)}" for row in shown)
     more = f"; {len(shown)} of {len(rows)} devices" if len(rows) > len(shown) else ""
-    states = Rows(shown, time_of(run), 1.3 + 0.3 * len(shown), tuple(marks_of(run)))
+    states = Rows(shown, time_of(run), 1.3 + 0.3 * len(shown), tuple(marks_with_handovers(run)))
     return drawing_of_rows("radio", f"State of the radio{more}", alt, states, "time_s", "radio_state", lines)
 
 
@@ -141,14 +141,6 @@ def _packets_each(run: RunData, path: str, width_s: float) -> Floats:
     exchanges, packets = (_grown(run, path, name, width_s) for name in ("exchanges", "aggregated_packets"))
     mean: Floats = np.divide(packets, exchanges, out=np.full(len(packets), np.nan), where=exchanges > 0)
     return mean
-
-
-def _handovers(run: RunData, link: str) -> Iterator[float]:
-    """Yields the sampling times at which a device has changed its access point, cell or satellite."""
-    counters = [run.samples.series(f"links.{link}.{way}", "handovers") for way in DIRECTIONS]
-    counted = [counter for counter in counters if counter is not None and counter.last() > 0]
-    if counted:
-        yield from counted[0].times_s[1:][np.diff(counted[0].values) > 0].tolist()
 
 
 def _spans(series: Series, names: Sequence[str], end_s: float, colour: int) -> Iterator[Span]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from mptcplab.plots.look import BAND, FAINT, PAGE_FONT_PT, PAGE_WIDTH_IN, Look
 from mptcplab.plots.specification import Mark
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LABEL_ROWS = 3
+#: More handovers than this are only in the figure of the radios.
+MOST_HANDOVERS = 12
+#: What a link does at a handover, by the kind of its access network.
+_CHANGES = {"cellular": "moves to another cell", "leo": "moves to another satellite"}
 #: The width of a letter of a label on a page, as a part of the axis.
 LETTER = 0.012
 
@@ -39,6 +45,32 @@ def marks_of(run: RunData) -> list[Mark]:
     return sorted(marks, key=lambda mark: mark.start_s)
 
 
+def marks_with_handovers(run: RunData) -> list[Mark]:
+    """Returns the events of a run, and the handovers that the model of a link drew, unless there are many."""
+    drawn = [Mark(f"{link} {words}", at_s, None) for link, words, at_s in _drawn_handovers(run)]
+    return sorted(marks_of(run) + (drawn if len(drawn) <= MOST_HANDOVERS else []), key=lambda mark: mark.start_s)
+
+
+def handovers_s(run: RunData, link: str) -> list[float]:
+    """Returns the sampling times at which a device has changed its access point, cell or satellite."""
+    counters = [run.samples.series(f"links.{link}.{way}", "handovers") for way in ("forward", "backward")]
+    counted = [counter for counter in counters if counter is not None and counter.last() > 0]
+    return [float(at_s) for at_s in counted[0].times_s[1:][np.diff(counted[0].values) > 0]] if counted else []
+
+
+def _drawn_handovers(run: RunData) -> Iterator[tuple[str, str, float]]:
+    """Yields the link, what it does, and the time of each handover that is no event of the description."""
+    every_s = run.resolved["measure"]["every_ns"] / 1e9
+    for access in run.resolved["access"]:
+        if access["kind"] not in _CHANGES:
+            continue
+        link = access["link"]
+        asked = [one.actual_s for one in run.happenings if one.action.get("link") == link]
+        for at_s in handovers_s(run, link):
+            if not any(0 <= at_s - event_s <= every_s for event_s in asked):
+                yield link, _CHANGES[access["kind"]], at_s
+
+
 def are_alike(marks: Sequence[Mark], others: Sequence[Mark], within_s: float) -> bool:
     """Returns whether the events are the same, at times that differ by at most ``within_s``."""
     pairs = list(zip(marks, others, strict=False))
@@ -58,7 +90,7 @@ _IN_WORDS = {
     "address_remove": "loses its address",
     "address_add": "gets its address",
     "set_link": "changed",
-    "handover": "moves to another cell",
+    "handover": _CHANGES["cellular"],
     "roam": "moves to another access point",
     "set_signal": "has another signal",
 }

@@ -13,7 +13,7 @@ from mptcplab.plots.access import aggregate_sizes, air_time, radio_states
 from mptcplab.plots.bins import bin_starts, bin_width, bins_told, per_bin, rate_axis, time_of
 from mptcplab.plots.directions import arrows_told, link_of, other_way, short
 from mptcplab.plots.drawing import Drawing, Line
-from mptcplab.plots.marks import marks_of
+from mptcplab.plots.marks import marks_with_handovers
 from mptcplab.plots.specification import Axis, Curve, Panel, Specification
 from mptcplab.plots.subflows import CAPACITY, congestion_windows, round_trip_times, stacked, timeline
 from mptcplab.results import RunData, Series, UnitTimes, arrived, capacity_steps, tells_only_order
@@ -61,7 +61,7 @@ def throughput(run: RunData) -> Drawing | None:
         curves,
         time_of(run),
         rate_axis(),
-        marks=tuple(marks_of(run)),
+        marks=tuple(marks_with_handovers(run)),
         ceiling=capacity_curve(run, [line.label for line in shown]),
     )
     more = f"; the {MOST_LINES} largest of {len(lines)} flows" if len(lines) > len(shown) else ""
@@ -103,7 +103,7 @@ def link_rates(run: RunData) -> Drawing | None:
     busiest = float(np.mean(next(iter(lines.values())).y))
     busy = [path for path, line in lines.items() if np.mean(line.y) >= BUSY * busiest][:MOST_PANELS]
     shown = sorted(busy, key=lambda path: (colours.natural(link_of(path)), not path.endswith("forward")))
-    numbers, marks = colours.links(run), tuple(marks_of(run))
+    numbers, marks = colours.links(run), tuple(marks_with_handovers(run))
     panels = [
         Panel(
             (
@@ -179,7 +179,7 @@ def delay(run: RunData) -> Drawing | None:
     distribution = [_distribution(line, numbers[line.label]) for line in lines]
     axis = Axis("One-way delay", "ms")
     panels = (
-        Panel(tuple(over_time), time_of(run), axis, marks=tuple(marks_of(run))),
+        Panel(tuple(over_time), time_of(run), axis, marks=tuple(marks_with_handovers(run))),
         Panel(tuple(distribution), Axis("Units at or below", "%", 100.0), axis),
     )
     alt = "; ".join(
@@ -217,7 +217,7 @@ def drops(run: RunData) -> Drawing | None:
         curves.append(Curve(label, starts + width / 2, floor + packets, "area", number, low=floor))
         floor = floor + packets
     axis = Axis(f"Packets dropped per {width:g} s")
-    panel = Panel(tuple(curves), time_of(run), axis, marks=tuple(marks_of(run)))
+    panel = Panel(tuple(curves), time_of(run), axis, marks=tuple(marks_with_handovers(run)))
     alt = "; ".join(f"{reason}: {packets.sum():.0f} packets" for reason, packets in counts.items())
     lines = [Line(reason, starts, packets) for reason, packets in counts.items()]
     specification = Specification((panel,), height=2.6)
@@ -242,7 +242,7 @@ def arrivals(run: RunData) -> Drawing | None:
     if late.any():
         name = f"{int(late.sum())} overtaken"
         curves.append(Curve(name, lines[1].x, lines[1].y, "marks", OVERTAKEN))
-    panel = Panel(tuple(curves), time_of(run), Axis("Number of the data unit"), marks=tuple(marks_of(run)))
+    panel = Panel(tuple(curves), time_of(run), Axis("Number of the data unit"), marks=tuple(marks_with_handovers(run)))
     alt = f"{len(times)} units arrived, {int(late.sum())} of them after a later one"
     specification, title = Specification((panel,), height=3.0), f"Arrival of the data units of {flow}"
     return Drawing.specified("arrivals", title, alt, specification, "received_s", "unit", lines)
@@ -261,7 +261,7 @@ def _overlaid(
     """Draws curves of several entities over time in one panel."""
     if not curves:
         return None
-    panel = Panel(tuple(curves), time_of(run), axis, marks=tuple(marks_of(run)))
+    panel = Panel(tuple(curves), time_of(run), axis, marks=tuple(marks_with_handovers(run)))
     specification = Specification((panel,), remarks=remarks, height=2.8)
     y_name = f"{name}_{axis.unit}"
     return Drawing.specified(name, title, alt, specification, "time_s", y_name, lines)

@@ -12,7 +12,7 @@ from mptcplab.metrics.arrays import Floats
 from mptcplab.plots import colours
 from mptcplab.plots.bins import bin_width, bins_told, rate_axis, time_of
 from mptcplab.plots.drawing import Drawing, Line
-from mptcplab.plots.marks import marks_of
+from mptcplab.plots.marks import marks_with_handovers
 from mptcplab.plots.rows import Row, Rows, Sign, Span, drawing_of_rows
 from mptcplab.plots.specification import Axis, Curve, Panel, Specification
 from mptcplab.results import RunData, Series, Subflow, capacity_steps, carried, subflows_of
@@ -66,7 +66,9 @@ def stacked(run: RunData) -> Drawing | None:
         curves.append(Curve("goodput, in order", starts + width / 2, rates / 1e6, "step"))
     alt = "; ".join(f"subflow {line.label}: mean {np.mean(line.y):.3g} Mbit/s" for line in lines)
     what = "Arrived in order on" if all(tells_arrivals(run, subflow) for subflow in shown) else "Sent on"
-    panel = Panel(tuple(curves), time_of(run), rate_axis(), marks=tuple(marks_of(run)), ceiling=_capacity(run, flow))
+    panel = Panel(
+        tuple(curves), time_of(run), rate_axis(), marks=tuple(marks_with_handovers(run)), ceiling=_capacity(run, flow)
+    )
     title = f"{what} each subflow of {flow}{more}"
     specification = Specification((panel,), remarks=(bins_told(width),), height=3.7)
     return Drawing.specified("subflows", title, alt, specification, "time_s", "rate_mbps", lines)
@@ -94,7 +96,7 @@ def timeline(run: RunData) -> Drawing | None:
     actions = _path_events(run, flow, shown)
     rows = tuple(_row(run, lane, numbers, actions[place]) for place, lane in enumerate(shown))
     height = 1.3 + 0.3 * len(rows)
-    lifetimes = Rows(rows, time_of(run), height, tuple(marks_of(run)))
+    lifetimes = Rows(rows, time_of(run), height, tuple(marks_with_handovers(run)))
     title = f"Subflow lifetimes ({flow}){more}"
     return drawing_of_rows("timeline", title, alt, lifetimes, "time_s", "subflow", lines)
 
@@ -163,7 +165,7 @@ def _panels(run: RunData, name: str, title: str, metric: str, factor: float, uni
         return None
     sampled = [subflow for several in shown.values() for subflow, _ in several]
     numbers = colours.address_pairs(run, sampled, {s.addresses: _between(s) for s in sampled})
-    marks, panels, lines = tuple(marks_of(run)), [], []
+    marks, panels, lines = tuple(marks_with_handovers(run)), [], []
     for between, several in shown.items():
         curves = []
         for subflow, series in several:
