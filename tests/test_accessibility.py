@@ -30,9 +30,25 @@ measure: {captures: [phone.wlan0, phone.wwan0]}
 expect: [flows.load.subflows_opened >= 2, flows.load.goodput_bps > 1e9]
 duration: 3s
 """
+#: Its page has the figures of access networks.
+RADIOS = """
+name: radios
+hosts: {phone: {}, server: {}}
+nodes: {ap: {kind: ap}, gateway: {kind: router}}
+media: {air: {wifi: {standard: n}}}
+links:
+  wifi: {between: [phone.wlan0, ap], medium: air, wifi: {power_save: 100ms}}
+  line: {between: [ap, gateway], rate: 20mbit, delay: 5ms}
+  lte: {between: [phone.wwan0, gateway], cellular: {rate: 10mbit}}
+  net: {between: [gateway, server.eth0], rate: 1gbit}
+flows: {load: {from: phone, to: server}}
+events: [{id: cell, at: 1s, handover: {link: lte, gap: 300ms}}]
+duration: 3s
+"""
 #: Each page, and the command that writes it.
 PAGES = {
     "run.html": "report results/paths --out run.html",
+    "radios.html": "report results/radios --out radios.html",
     "comparison.html": "compare paths.yaml --set links.wifi.rate=8mbit,6mbit,4mbit,3mbit,2mbit --report comparison.html",
     "sweep.html": "sweep short.yaml --set links.wifi.rate=2mbit,3mbit --set links.wifi.delay=5ms,10ms,20ms",
     "capture.html": "pcap results/paths/BUNDLE/captures/phone.wlan0.pcapng --report capture.html",
@@ -52,6 +68,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     (desk / "short.yaml").write_text(SHORT)
     (desk / "paths.yaml").write_text(TWO_PATHS)
     assert mptcplab("run", "paths.yaml", cwd=desk).status == 1, "one of the expectations does not hold"
+    (desk / "radios.yaml").write_text(RADIOS)
+    assert mptcplab("run", "radios.yaml", cwd=desk).status == 0
     [bundle] = (desk / "results/paths").iterdir()
     for page, command in PAGES.items():
         ended = mptcplab(*command.replace("BUNDLE", bundle.name).split(), cwd=desk)
