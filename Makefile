@@ -40,8 +40,8 @@ $(VENV)/.built: $(VENV)/.python $(RUST)
 wheel: $(VENV)/.python  ## a wheel for Linux with glibc 2.28 or newer in dist/
 	scripts/wheel dist
 
-# Linked statically, so that it runs on every Linux of this architecture. With a target, build scripts and
-# macros are not.
+# Linked statically, so that it runs on every Linux of this architecture. With --target, that does not
+# apply to build scripts and macros, which cannot be linked so.
 AGENT_TARGET := $(shell uname -m)-unknown-linux-gnu
 agent: $(AGENT)  ## the program that runs experiments on other machines and in guests: --on ssh://HOST, --on qemu:6.12
 
@@ -97,7 +97,7 @@ vectors: build $(VENV)/.tools  ## the test vectors, those of the file MPTCPLAB_V
 	@$(BIN)/python tests/vectors.py
 
 # They run in real time and wait most of it, so several run at once: what a busy machine spoils gets a second try.
-kernel-test: build $(VENV)/.tools  ## the tests on this machine's kernel, which need root
+kernel-test: build $(if $(filter 0,$(shell id -u)),agent) $(VENV)/.tools  ## the tests on this machine's kernel, which need root
 ifeq ($(shell id -u),0)
 	cargo test --quiet --workspace $(FEATURES) -- --ignored --test-threads 1 || \
 		cargo test --quiet --workspace $(FEATURES) -- --ignored --test-threads 1
@@ -123,9 +123,8 @@ soak: build $(VENV)/.tools  ## the long matrices
 worlds:  ## random worlds of the engine in parts of a million, from SEED=1, PARTS=1; a row for each in docs/results/random-worlds.md
 	scripts/worlds $(or $(SEED),1) $(or $(PARTS),1)
 
-test-kernels: build agent  ## the kernel's coupled controls, and runs, under Debian's kernels in QEMU, SERIES='6.12 7.3' for some
+test-kernels: build  ## the kernel's coupled controls under Debian's kernels in QEMU, SERIES='6.12 7.3' for some
 	$(BIN)/python scripts/test-kernels $(SERIES)
-	$(BIN)/pytest -m guest
 
 packetdrill:  ## the engine as a shared object for packetdrill --so_filename; prints its path
 	@cargo build --quiet --release --package packetdrill

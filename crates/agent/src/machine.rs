@@ -25,7 +25,7 @@ pub fn machine(load: &Load) -> Value {
             "architecture": text(name.machine()),
             "cpu": cpu_model(),
             "cpus": available_parallelism().ok().map(std::num::NonZero::get),
-            "memory_bytes": u64::from(memory.mem_unit).saturating_mul(memory.totalram.into()),
+            "memory_bytes": u64::from(memory.mem_unit).saturating_mul(memory.totalram),
             "clock": fs::read_to_string(CLOCK).ok().map(|name| name.trim().to_owned()),
             "load": load.report(),
         },
