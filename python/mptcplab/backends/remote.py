@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -66,8 +67,9 @@ class Remote:
 
     @property
     def name(self) -> str:
-        # Results of different kernels have different names.
-        return f"{self._place.stack}@{self._place.way.label}-{self._release}"
+        # Results of different kernels have different names. Debian's have its release and flavour in theirs, too.
+        release = re.sub(r"\+deb\d.*", "", self._release)
+        return f"{self._place.stack}@{self._place.way.label}-{release}"
 
     @cached_property
     def _release(self) -> str:

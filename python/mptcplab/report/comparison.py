@@ -12,6 +12,7 @@ from mptcplab.errors import UsageError
 from mptcplab.plots import Drawing, bars, overlay
 from mptcplab.report.agreement import metrics_grid, notes, shares_grid
 from mptcplab.report.grid import Grid
+from mptcplab.report.kernels import changes_grid, counters_grid
 from mptcplab.report.page import Picture, render
 from mptcplab.report.quantities import MISSING, head, interval, quantity
 from mptcplab.report.verdict import user_code
@@ -178,6 +179,7 @@ def page_of(
 ) -> str:
     """Returns the comparison from its arms and the data of each bundle by path."""
     flows = _flows_of_runs(data.values())
+    runs = list(chain(*arms.values()))
     smallest = min(len(bundles) for bundles in arms.values())
     return render(
         "comparison.html.j2",
@@ -191,6 +193,8 @@ def page_of(
         table_of_arms=table_of(arms, flows),
         outages=outages_of(arms),
         families=families,
+        kernel_counters=counters_grid(runs),
+        kernel_changes=changes_grid(runs),
         agreement=agreement,
         agreement_of_metrics=metrics_grid(agreement) if agreement else None,
         agreement_of_shares=shares_grid(agreement) if agreement else None,
