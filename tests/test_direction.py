@@ -87,6 +87,7 @@ ALLOWED: dict[str, set[str]] = {
     "benchmark": {"algorithms", "backends", "errors", "experiment", "metrics", "results"},
     "sweep": {"_core", "catalogue", "errors", "experiment", "metrics", "recorded", "results", "runner", "units"},
     "reproduction": {
+        "algorithms",
         "backends",
         "catalogue",
         "catalogue_index",
@@ -118,7 +119,17 @@ ALLOWED: dict[str, set[str]] = {
     "controller": {"errors", "paths", "recovery"},
     "own_mptcp": set(),
     "doctor": {"errors", "backends", "own_mptcp", "remote", "_core"},
-    "reference": {"_core", "algorithms", "catalogue", "document", "experiment", "features", "results", "units"},
+    "reference": {
+        "_core",
+        "algorithms",
+        "catalogue",
+        "document",
+        "experiment",
+        "features",
+        "reproduction",
+        "results",
+        "units",
+    },
     "cli": {
         "backends",
         "benchmark",

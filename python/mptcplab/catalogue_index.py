@@ -21,14 +21,11 @@ def indexed() -> list[dict[str, Any]]:
 
 
 def title_of(paper: str) -> str | None:
-    """Returns authors, title, place and year of a paper of the catalogue; None if it has none of that name. It is in
-    the paper's claims, or in `paper.toml` if it has none.
-    """
+    """Returns authors, title, place and year from the claims of a paper; None if no paper has that name."""
     import tomllib  # few commands show titles
 
-    for name in ("claims.toml", "paper.toml"):
-        file = PAPERS / paper / name
-        if file.is_file():
-            title: str = tomllib.loads(file.read_text(encoding="utf-8"))["title"]
-            return title
-    return None
+    file = PAPERS / paper / "claims.toml"
+    if not file.is_file():
+        return None
+    title: str = tomllib.loads(file.read_text(encoding="utf-8"))["title"]
+    return title

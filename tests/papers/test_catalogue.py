@@ -35,6 +35,12 @@ OURS = {
     *(f"sonkoly2014/syn/loss/race/{loss}" for loss in ("50%", "60%", "80%")),
     "sonkoly2014/syn/race",
     "sonkoly2014/iprecovery/none",
+    "ghosh/beside/n=5",
+    "ghosh/beside/n=10",
+    *(f"barreira2014/overhead/n={n}" for n in (1, 2, 3, 5, 8)),
+    "barreira2014/handover/tcp",
+    *(f"cited/{name}" for name in ("controls/lia", "controls/olia", "controls/balia")),
+    *(f"cited/{name}" for name in ("blocking/min_rtt", "blocking/blest", "video/min_rtt", "video/ecf")),
 }
 MBIT = 1_000_000
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +23,7 @@ from mptcplab.cli.options import (
     Table,
     Verbose,
 )
+from mptcplab.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from mptcplab.cli.exporting import Publishing
     from mptcplab.report.grid import Grid
     from mptcplab.report.page import Picture
-    from mptcplab.reproduction import Claim, Observation, Observations, Outcome, Study
+    from mptcplab.reproduction import Claim, Observation, Observations, Outcome, Paper, Study
     from mptcplab.reproduction.arms import Arm
     from mptcplab.results import Bundle
     from mptcplab.runner import Job, Observer
@@ -41,6 +43,9 @@ if TYPE_CHECKING:
     Places = dict[tuple[Arm, str, str], list[Path]]
 
 EXAMPLE = "Example: mptcplab reproduce alenazi2019 --only fig9 --quick"
+#: In place of a paper: all papers.
+ALL = "all"
+INDEX = "claims.html"
 PAGE, COMPARISONS = "reproduction.html", "comparisons.csv"
 COLOURS = {"reproduced": "green", "refuted": "red"}
 #: Number of runs at a time in real time. Runs that were late are repeated with half as many at a
@@ -48,14 +53,32 @@ COLOURS = {"reproduced": "green", "refuted": "red"}
 AT_ONCE = 8
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What the options ask for, of each paper."""
+
+    backends: Sequence[str]
+    only: str | None
+    quick: bool
+    seed: int
+    out: Path
+    jobs: int | None
+    fresh: bool
+    publishing: Publishing
+    as_json: bool
+
+
 def command(
-    paper: Annotated[str, typer.Argument(help="A paper with a table of claims: alenazi2019.")],
+    paper: Annotated[
+        str | None, typer.Argument(help=f"A paper with a table of claims, or {ALL}; without it, lists the papers.")
+    ] = None,
     on: On_each = "sim",
     only: Annotated[
-        str | None, typer.Option(help="Only this figure, experiment, claim or ranking.", metavar="fig9")
+        str | None, typer.Option(help="Only this figure, experiment, claim, table or ranking.", metavar="fig9")
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Provisional: 6 repetitions (in real time 3), no variants of assumptions.")
+        bool,
+        typer.Option("--quick", help="Provisional: 3 repetitions, shorter runs, no variants of assumptions."),
     ] = False,
     seed: Seed = 1,
     out: Out = Path("results"),
@@ -78,42 +101,96 @@ def command(
     """Reproduce a paper: compare each claim with measurements.
 
     Each claim has a verdict on the stack of its time and one on today's. Runs that are already in --out are not
-    repeated. Writes a page.
+    repeated. Writes a page, and for all papers an index of their claims.
     """
-    from mptcplab.cli.exporting import Publishing, print_grid
-    from mptcplab.reproduction import Outcome, load, study
+    from mptcplab.cli.exporting import Publishing
+    from mptcplab.reproduction import load, papers, study
 
-    asked = Publishing.of(export, formats, size, style, table, as_json=as_json)
+    if paper is None:
+        _list([load(one) for one in papers()], as_json=as_json)
+        return
+    publishing = Publishing.of(export, formats, size, style, table, as_json=as_json)
     backends = list(dict.fromkeys(on.split(",")))
-    planned = study(load(paper), backends, only=only, quick=quick)
+    asked = Asked(backends, only, quick, seed, out, jobs, fresh, publishing, as_json)
+    tables = [load(one) for one in papers()] if paper == ALL else [load(paper)]
+    if paper == ALL and only is not None:
+        raise UsageError(f"--only {only}: goes with one paper; allowed: {', '.join(papers())}")
+    planned = [study(one, backends, only=only, quick=quick) for one in tables]
+    reproduced = [_reproduced(one, asked) for one in planned]
+    if paper == ALL:
+        _write_index(reproduced, out / INDEX, asked)
+    if any(bundle.status != "done" for one in reproduced for bundle in one.bundles):
+        raise typer.Exit(4)
 
+
+@dataclass(frozen=True)
+class Reproduced:
+    """A paper's outcome, its page and the runs."""
+
+    outcome: Outcome
+    page: Path
+    bundles: Sequence[Bundle]
+
+
+def _list(tables: Sequence[Paper], *, as_json: bool) -> None:
+    """Prints the papers with a table of claims."""
+    from mptcplab.cli.output import print_json, print_remark, print_table
+
+    if as_json:
+        print_json({"papers": [{"id": one.id, "title": one.title, "claims": len(one.claims)} for one in tables]})
+        return
+    print_table(["paper", "claims", "title"], [[one.id, str(len(one.claims)), one.title] for one in tables])
+    print_remark(f"mptcplab reproduce {tables[0].id} --quick, or mptcplab reproduce {ALL} --quick")
+
+
+def _reproduced(planned: Study, asked: Asked) -> Reproduced:
+    """Performs the runs of a study, judges the claims, writes the page, and prints the outcome."""
+    from mptcplab.cli.exporting import print_grid
     from mptcplab.cli.output import print_json, print_remark
     from mptcplab.cli.progress import progress
-    from mptcplab.reproduction import document
+    from mptcplab.reproduction import Outcome, document
     from mptcplab.results import summary
     from mptcplab.sweep import processes
 
-    work = {name: planned.jobs(name, seed=seed, out=out, fresh=fresh) for name in backends}
+    seed, out, backends, publishing = asked.seed, asked.out, asked.backends, asked.publishing
+    work = {name: planned.jobs(name, seed=seed, out=out, fresh=asked.fresh) for name in backends}
     every = [job for of_backend in work.values() for job in of_backend]
-    with processes(jobs or _cores()) as pool:
+    with processes(asked.jobs or _cores()) as pool:
         with progress([job for job in every if job.done is None]) as observer:
             places = planned.bundles(seed=seed, out=out)
-            made = [one for name in backends for one in _carried_out(work[name], places, pool, observer, jobs)]
+            made = [
+                one
+                for name in backends
+                for one in _carried_out(planned, work[name], places, pool, observer, asked.jobs)
+            ]
         bundles = [bundle for bundle, _ in made]
         outcome = Outcome.of(planned, _observed(planned, made, places, pool))
-        page = _write(outcome, bundles, pool, out / paper / PAGE, asked)
-    if as_json:
+        page = _write(outcome, bundles, pool, out / planned.paper.id / PAGE, publishing)
+    if asked.as_json:
         print_json(summary(bundles) | document(outcome) | {"page": str(page)})
-    elif asked.form:
-        print_grid(_grid(outcome), asked.form)
+    elif publishing.form:
+        print_grid(_grid(outcome), publishing.form)
     else:
         _show(outcome, bundles)
         reused = sum(job.done is not None for job in every)
         if reused:
             print_remark(f"done already: {reused} of {len(bundles)} (--fresh runs all again)")
         print_remark(f"report: {page}")
-    if any(bundle.status != "done" for bundle in bundles):
-        raise typer.Exit(4)
+    return Reproduced(outcome, page, bundles)
+
+
+def _write_index(reproduced: Sequence[Reproduced], index: Path, asked: Asked) -> None:
+    """Writes the index of all claims."""
+    import os
+    import shlex
+
+    from mptcplab.cli.output import print_remark, write_text
+    from mptcplab.report.reproduction import index_page
+
+    pages = [(one.outcome, os.path.relpath(one.page, index.parent)) for one in reproduced]
+    write_text(index, index_page(pages, shlex.join(["mptcplab", *sys.argv[1:]])))
+    if not asked.publishing.is_quiet:
+        print_remark(f"index: {index}")
 
 
 def _cores() -> int:
@@ -123,7 +200,7 @@ def _cores() -> int:
 
 
 def _carried_out(
-    work: Sequence[Job], places: Places, pool: Executor, observer: Observer, jobs: int | None
+    planned: Study, work: Sequence[Job], places: Places, pool: Executor, observer: Observer, jobs: int | None
 ) -> list[Made]:
     """Returns the bundles of all runs of a back-end, with the observations of those that were made in a worker."""
     from dataclasses import replace
@@ -135,8 +212,8 @@ def _carried_out(
     from mptcplab.sweep import carry_out_and_look
 
     if not work or not backend(work[0].backend).in_real_time:
-        shown = _shown(places)
-        looks = [partial(observe_in_memory, quantities_only=job.place not in shown) for job in work]
+        shown, counters = _shown(places), planned.counters
+        looks = [partial(observe_in_memory, quantities_only=job.place not in shown, counters=counters) for job in work]
         return carry_out_and_look(list(zip(work, looks, strict=True)), pool, observer)
     at_once = jobs or AT_ONCE
     bundles = execute(work, observer, workers=at_once)
@@ -157,12 +234,14 @@ def _shown(places: Places) -> set[Path]:
 def _observed(planned: Study, made: Sequence[Made], places: Places, pool: Executor) -> Observations:
     """Returns the observations of the done runs of each cell, in the order of the seeds."""
     from dataclasses import replace
+    from functools import partial
 
     from mptcplab.reproduction import observe
 
     shown = _shown(places)
     unseen = {bundle.path for bundle, seen in made if bundle.status == "done" and seen is None}
-    read = {path: pool.submit(observe, path, quantities_only=path not in shown) for path in unseen}
+    look = partial(observe, counters=planned.counters)
+    read = {path: pool.submit(look, path, quantities_only=path not in shown) for path in unseen}
     seen = {bundle.path: replace(one, bundle=str(bundle.path)) for bundle, one in made if one is not None}
     seen |= {path: future.result() for path, future in read.items()}
     return {
@@ -207,9 +286,9 @@ def _write(
 
 def _export(outcome: Outcome, directory: Path) -> None:
     """Writes each comparison as a row of a file (claim, arm, back-end, and its entry in the document),
-    and each ranking as a file.
+    and each ranking and each table of the paper as a file.
     """
-    from mptcplab.report.reproduction import rankings
+    from mptcplab.report.reproduction import rankings, tables
     from mptcplab.reproduction import document
 
     rows = [
@@ -223,6 +302,8 @@ def _export(outcome: Outcome, directory: Path) -> None:
         _write_csv(directory / COMPARISONS, [list(rows[0]), *([*row.values()] for row in rows)])
     for one in rankings(outcome):
         _write_csv(directory / f"{one.name}.csv", [one.grid.heads, *one.grid.rows])
+    for filled in tables(outcome):
+        _write_csv(directory / f"{filled.id}.csv", [filled.grid.heads, *filled.grid.rows])
 
 
 def _write_csv(file: Path, rows: Sequence[Sequence[object]]) -> None:
@@ -236,12 +317,14 @@ def _show(outcome: Outcome, bundles: Sequence[Bundle]) -> None:
     from mptcplab.cli.console import escape
     from mptcplab.cli.outcome import print_not_done
     from mptcplab.cli.output import print_line, print_outline, print_table
-    from mptcplab.report.reproduction import rankings, tally
+    from mptcplab.report.reproduction import rankings, tables, tally
 
     print_outline([row for claim in outcome.study.claims for row in _told(outcome, claim)])
-    for one in rankings(outcome):
-        print_line(f"\n{one.title}")
-        print_table(one.grid.heads, [[escape(cell) for cell in row] for row in one.grid.rows], right=one.grid.numeric)
+    titled = [(one.title, one.grid) for one in tables(outcome)]
+    titled += [(one.title, one.grid) for one in rankings(outcome)]
+    for title, grid in titled:
+        print_line(f"\n{title}")
+        print_table(grid.heads, [[escape(cell) for cell in row] for row in grid.rows], right=grid.numeric)
     print_not_done(bundles)
     for line in tally(outcome):
         print_line(line)

@@ -4,7 +4,7 @@
 `Member.resolve()` and `resolve(experiment)` return the resolved form.
 """
 
-from mptcplab.experiment.description import Experiment
+from mptcplab.experiment.description import Experiment, Published
 from mptcplab.experiment.events import Event, Handover, Sequence
 from mptcplab.experiment.family_metrics import FamilyMetric
 from mptcplab.experiment.flows import (
@@ -53,6 +53,7 @@ __all__ = [
     "PathManager",
     "Probe",
     "ProbeSettings",
+    "Published",
     "Queue",
     "RequestResponse",
     "Resolved",

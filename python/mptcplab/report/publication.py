@@ -109,8 +109,7 @@ def _tolerance(comparison: Comparison) -> str:
 
 def _quantity(comparison: Comparison, value: float) -> str:
     """Of a ratio and of a trend without a unit."""
-    is_plain = comparison.over is None and comparison.trend is None
-    return "∞" if isinf(value) else quantity(value, comparison.unit if is_plain else "")
+    return "∞" if isinf(value) else quantity(value, comparison.unit if comparison.is_plain else "")
 
 
 def _tally(said: Sequence[Said], heads: Sequence[str], causes: Sequence[str]) -> Iterator[str]:

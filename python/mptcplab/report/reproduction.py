@@ -25,6 +25,7 @@ from mptcplab.reproduction import (
     measured,
     numbers,
     rank,
+    tabulated,
     why,
 )
 from mptcplab.results import Absent, RunData, Spread
@@ -128,12 +129,39 @@ def reproduction_page(outcome: Outcome, pictures: Sequence[Picture], records: Se
         compared=_compared(outcome),
         pictures=pictures,
         rankings=rankings(outcome),
+        tables=tables(outcome),
         disagreements=_disagreements(outcome),
         contradictions=_contradictions(outcome),
         assumptions=_assumptions(outcome),
         environment=_environment(outcome, records),
         command=command,
     )
+
+
+def index_page(reproduced: Sequence[tuple[Outcome, str]], command: str) -> str:
+    """Returns the index of the claims of several papers as HTML. Each outcome comes with the address of its page."""
+    papers = [
+        {"title": outcome.study.paper.title, "page": page, "tally": list(tally(outcome)), "claims": _index(outcome)}
+        for outcome, page in reproduced
+    ]
+    return render("claims.html.j2", title="Claims of papers, then and today", papers=papers, command=command)
+
+
+def _index(outcome: Outcome) -> Grid:
+    """Returns a row for each claim, with the verdicts of its representative back-ends."""
+    rows = [
+        [
+            claim.id.replace("-", NO_BREAK),
+            claim.says,
+            *(
+                [NOT_TESTED, NOT_TESTED]
+                if claim.untested is not None
+                else [_words(outcome.verdict(claim, name)) for name in ARMS]
+            ),
+        ]
+        for claim in outcome.study.claims
+    ]
+    return Grid(["claim", "what the paper says", *ARMS], rows)
 
 
 def tally(outcome: Outcome) -> Iterator[str]:
@@ -217,6 +245,42 @@ def rankings(outcome: Outcome) -> list[RankingTable]:
                     )
                 )
     return found
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """A table of the paper: its id, its title, and what was published beside what was measured."""
+
+    id: str
+    title: str
+    grid: Grid
+
+
+def tables(outcome: Outcome) -> list[PaperTable]:
+    """Returns the tables of the paper, with a column for what was published and one for each arm."""
+    arms = outcome.study.arms
+    found = []
+    for table in outcome.study.tables:
+        rows = [
+            [
+                one.experiment,
+                f"{one.metric}, {one.published.unit}" if one.published.unit else one.metric,
+                " ".join(part for part in (one.published.op, f"{one.published.value:.4g}") if part),
+                *(_spread(spread) for spread in one.measured),
+            ]
+            for one in tabulated(outcome, table, arms)
+        ]
+        numeric = frozenset(range(2, 3 + len(arms)))
+        heads = ["experiment", "measured", "published", *(arm.label for arm in arms)]
+        found += [PaperTable(table.id, table.title, Grid(heads, rows, numeric))] if rows else []
+    return found
+
+
+def _spread(spread: Spread | None) -> str:
+    if spread is None:
+        return ""
+    low, middle, high = (f"{value:.4g}" for value in (spread.low, spread.median, spread.high))
+    return middle if low == high else f"{middle} ({low} to {high})"
 
 
 def _compared(outcome: Outcome) -> Grid:

@@ -12,6 +12,7 @@ from mptcplab.reproduction.ranking import Ranked, rank
 from mptcplab.reproduction.reasons import apart, numbers, what, why
 from mptcplab.reproduction.sides import Side, Twins
 from mptcplab.reproduction.study import AS_DESCRIBED, Cell, Study, claims_about, patterns, study
+from mptcplab.reproduction.tabulation import TableRow, tabulated
 
 __all__ = [
     "AS_DESCRIBED",
@@ -32,6 +33,7 @@ __all__ = [
     "Side",
     "Statement",
     "Study",
+    "TableRow",
     "Twins",
     "Verdict",
     "apart",
@@ -46,6 +48,7 @@ __all__ = [
     "patterns",
     "rank",
     "study",
+    "tabulated",
     "what",
     "why",
 ]

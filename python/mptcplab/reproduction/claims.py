@@ -11,13 +11,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from mptcplab.algorithms import nearest
 from mptcplab.catalogue_index import PAPERS
 from mptcplab.errors import SpecError, UsageError, Where
 from mptcplab.reproduction.notation import Measure, Range
 
 TABLE = "claims.toml"
-#: Repetitions if the paper states none, and with --quick: in virtual time, in real time.
-REPETITIONS, QUICK, QUICK_IN_REAL_TIME = 10, 6, 3
+#: Repetitions if the paper states none, with another assumption, and with --quick.
+REPETITIONS, OTHERWISE, QUICK = 10, 6, 3
 
 
 def _measure(text: str) -> str:
@@ -51,6 +52,12 @@ class Comparison(_Model):
     paired: bool = False
     #: Compares the share of runs in which a quantity of 0 or 1 is 1, with its interval by Wilson.
     share: bool = False
+    #: Compares the value of this parameter at which the quantity is largest over the experiments.
+    largest_at: str | None = None
+    #: With `largest_at`: values that are less than this fraction below the largest are as large.
+    tie: float = 0.03
+    #: The flow of the quantities, if it is not the first.
+    flow: str | None = None
     #: The words or numbers of the paper; None if only the order counts.
     published: str | None = None
     unit: str = ""
@@ -68,6 +75,28 @@ class Comparison(_Model):
     @cached_property
     def below(self) -> Measure | None:
         return None if self.over is None else Measure.parse(self.over)
+
+    @property
+    def measures(self) -> list[Measure]:
+        """What is measured for it, the divisor last."""
+        return [self.above] if self.below is None else [self.above, self.below]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the compared number has the unit of the quantity."""
+        return self.over is None and self.trend is None and self.largest_at is None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Comparison:
+        several = self.above.of_several is not None
+        ways = [name for name in ("trend", "paired", "share", "largest_at") if getattr(self, name)]
+        if len(ways) > 1 or (several and ways):
+            raise ValueError(
+                f"{', '.join([*ways, *([str(self.above.of_several)] if several else [])])}: only one is allowed"
+            )
+        if self.over is not None and ways and ways != ["paired"]:
+            raise ValueError(f"{ways[0]} has no divisor")
+        return self
 
 
 class Claim(_Model):
@@ -171,6 +200,22 @@ class Figure(_Model):
         return self
 
 
+class PublishedTable(_Model):
+    """A table of the paper: the published values of the catalogue whose source it is, beside the measured ones."""
+
+    id: str
+    title: str
+    #: The source of the published values in the catalogue.
+    source: str
+
+
+class Shorter(_Model):
+    """What ``--quick`` changes in the experiments of some patterns, as in ``--set``."""
+
+    on: list[str] = Field(min_length=1)
+    set: dict[str, str] = Field(min_length=1)
+
+
 class Paper(_Model):
     """The whole table. `repetitions` is the number that the paper states."""
 
@@ -183,6 +228,8 @@ class Paper(_Model):
     assumptions: list[Assumption] = Field([], alias="assumption")
     figures: list[Figure] = Field([], alias="figure")
     rankings: list[Ranking] = Field([], alias="ranking")
+    tables: list[PublishedTable] = Field([], alias="table")
+    quick: list[Shorter] = []
 
     @model_validator(mode="after")
     def _known_names(self) -> Paper:
@@ -208,7 +255,9 @@ def load(paper: str) -> Paper:
     SpecError for a wrong table.
     """
     if paper not in papers():
-        raise UsageError(f"no claims of a paper are called {paper!r}; allowed: {', '.join(papers())}")
+        near = nearest(paper, papers())
+        hint = f"; did you mean {near}?" if near else ""
+        raise UsageError(f"no claims of a paper are called {paper!r}{hint}; allowed: {', '.join(papers())}, all")
     return read(PAPERS / paper / TABLE)
 
 

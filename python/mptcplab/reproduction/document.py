@@ -79,7 +79,7 @@ def _compared(one: Compared) -> Json:
         "experiment": one.on,
         "what": what(one),
         "published": one.comparison.published,
-        "unit": "" if one.comparison.over else one.comparison.unit,
+        "unit": one.comparison.unit if one.comparison.is_plain else "",
         "holds": one.comparison.holds,
         "verdict": one.judged.kind,
         "n": spread.n if spread else 0,

@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from typing import Literal
 
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?"
 _WINDOW = rf"({_NUMBER})\.\.({_NUMBER})"
-_MEASURE = re.compile(rf"([\w.-]+)(?: {_WINDOW})?(?: @ (\S+))?")
+_MEASURE = re.compile(rf"(?:(sum|least|largest) )?(rate_of )?([\w.*-]+)(?: {_WINDOW})?(?: @ (\S+))?")
 _BOUND = re.compile(rf"(<=|>=|<|>|==) ?({_NUMBER})")
 _BAND = re.compile(_WINDOW)
+
+#: How the values of several experiments become one.
+Combination = Literal["sum", "least", "largest"]
+_COMBINATIONS: dict[str, Combination] = {"sum": "sum", "least": "least", "largest": "largest"}
 
 
 @dataclass(frozen=True)
@@ -19,23 +24,39 @@ class Measure:
 
     ``name`` is a quantity, or a metric of an entity as in an expectation; ``window_s`` the part of the run; ``on`` a
     pattern of experiments of the paper in which ``{n}`` is the parameter n of the experiment it is compared with.
+    ``of_several`` combines the values of all experiments of the pattern, seed by seed. With ``is_rate``, ``name`` is a
+    counter of an entity, of which the rate is measured.
     """
 
     name: str
     window_s: tuple[float, float] | None
     on: str | None
+    of_several: Combination | None = None
+    is_rate: bool = False
 
     @classmethod
     def parse(cls, text: str) -> Measure:
         """Raises ValueError."""
         match = _MEASURE.fullmatch(text)
         if match is None:
-            raise ValueError(f"{text!r} is not of the form NAME [FROM..TO] [@ EXPERIMENT]")
-        name, start, end, on = match.groups()
+            raise ValueError(
+                f"{text!r} is not of the form [sum|least|largest] [rate_of] NAME [FROM..TO] [@ EXPERIMENT]"
+            )
+        of_several, rate_of, name, start, end, on = match.groups()
         window = None if start is None else (float(start), float(end))
         if window is not None and not window[0] < window[1]:
             raise ValueError(f"{text!r}: the window is empty")
-        return cls(name, window, on)
+        if of_several is not None and on is None:
+            raise ValueError(f"{text!r}: {of_several} needs '@ EXPERIMENTS'")
+        return cls(name, window, on, _COMBINATIONS.get(of_several), rate_of is not None)
+
+    @property
+    def counter(self) -> tuple[str, str] | None:
+        """The entity and the counter of which it is the rate."""
+        if not self.is_rate:
+            return None
+        entity, _, counter = self.name.rpartition(".")
+        return entity, counter
 
 
 @dataclass(frozen=True)

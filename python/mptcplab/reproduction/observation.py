@@ -13,7 +13,7 @@ from mptcplab.results.tables import Keep
 Json = dict[str, Any]
 #: Series of flows that quantities, figures and the fates of subflows use.
 OF_FLOWS = ("bytes_in_order", "out_of_order_bytes")
-OF_SUBFLOWS = ("bytes_received", "rto_count")
+OF_SUBFLOWS = ("bytes_received", "rto_count", "retransmitted_bytes")
 TOLD_OF_SUBFLOWS = ("bytes_sent", "stale", "backup", "alive", "cwnd_bytes")
 
 
@@ -40,27 +40,36 @@ class Observation:
         return replace(self, run=replace(self.run, resolved=experiment))
 
 
-def observe(path: Path, *, quantities_only: bool = False) -> Observation:
+#: Counters of entities, of which claims measure rates.
+Counters = frozenset[tuple[str, str]]
+
+
+def observe(path: Path, *, quantities_only: bool = False, counters: Counters = frozenset()) -> Observation:
     """Reads a done bundle without its experiment, so that the result is small enough to send to another process.
 
-    Raises BundleError if the bundle is damaged.
+    Keeps the samples of `counters` as well. Raises BundleError if the bundle is damaged.
     """
     bundle = Bundle.open(path)
     bundle.verify()
     record = bundle.record
-    run = read_data(path, {}, record["result"], record["backend"], _kept(quantities_only))
+    run = read_data(path, {}, record["result"], record["backend"], _kept(counters, quantities_only=quantities_only))
     return _observation(bundle, run)
 
 
-def observe_in_memory(bundle: Bundle, run: RunData, *, quantities_only: bool = False) -> Observation:
+def observe_in_memory(
+    bundle: Bundle, run: RunData, *, quantities_only: bool = False, counters: Counters = frozenset()
+) -> Observation:
     """Returns what ``observe`` returns, from the data in the memory of the process that made the run."""
-    return _observation(bundle, replace(run, resolved={}, samples=run.samples.kept(_kept(quantities_only))))
+    kept = run.samples.kept(_kept(counters, quantities_only=quantities_only))
+    return _observation(bundle, replace(run, resolved={}, samples=kept))
 
 
-def _kept(quantities_only: bool) -> Keep:
+def _kept(counters: Counters, *, quantities_only: bool) -> Keep:
     of_subflows = OF_SUBFLOWS if quantities_only else (*OF_SUBFLOWS, *TOLD_OF_SUBFLOWS)
 
     def is_kept(entity: str, metric: str) -> bool:
+        if (entity, metric) in counters:
+            return True
         return entity.startswith("flows.") and metric in (of_subflows if ".subflows." in entity else OF_FLOWS)
 
     return is_kept

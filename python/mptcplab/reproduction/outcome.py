@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,28 +11,30 @@ from mptcplab import metrics
 from mptcplab.backends import ON_KERNEL
 from mptcplab.reproduction.arms import NAMES, Arm
 from mptcplab.reproduction.claims import Claim, Comparison
-from mptcplab.reproduction.notation import Measure
+from mptcplab.reproduction.notation import Combination, Measure
 from mptcplab.reproduction.observation import Observation
 from mptcplab.reproduction.quantities import measured, of_each_flow
 from mptcplab.reproduction.study import AS_DESCRIBED, Cell, Study, alternatives
-from mptcplab.reproduction.verdict import Judged, Kind, flips, judge, together
-from mptcplab.results import Absent
+from mptcplab.reproduction.verdict import Judged, Kind, flips, judge, judge_spread, together
+from mptcplab.results import Absent, Spread
 
 Json = dict[str, Any]
 #: Values are equal, without an order, if the largest is at most this times the smallest.
 ALIKE = 1.05
+#: How the values of several experiments become one.
+COMBINATIONS: dict[Combination, Callable[[Sequence[float]], float]] = {"sum": sum, "least": min, "largest": max}
 #: The observations of each cell.
 Observations = Mapping[tuple[Arm, str, str], Sequence[Observation]]
 
 
 @dataclass(frozen=True)
 class Compared:
-    """A comparison in one experiment, or in all experiments of a trend: its verdict, or why it has no values."""
+    """A comparison in one experiment, or in all of a trend or a combination: its verdict, or why it has no values."""
 
     comparison: Comparison
     on: str
     judged: Judged
-    #: The experiment of the divisor, if it is another one.
+    #: The experiment of the divisor if it is another one, or the pattern of several.
     over: str | None = None
     why_not: str | None = None
     #: The number of done runs without a value, and the reason for the last of them.
@@ -144,8 +146,8 @@ def compare(study: Study, observations: Observations, claim: Claim, arm: Arm, va
         one
         for comparison in claim.compare
         for one in (
-            [_trend(study, observations, comparison, arm, variant)]
-            if comparison.trend
+            [_over_all(study, observations, comparison, arm, variant)]
+            if comparison.trend or comparison.largest_at or comparison.above.of_several
             else _each(study, observations, comparison, arm, variant)
         )
     ]
@@ -161,14 +163,14 @@ def _one(study: Study, observations: Observations, comparison: Comparison, cell:
     if cell.chosen.why_not is not None:
         return _cannot(comparison, cell.name, cell.chosen.why_not, over)
     runs = _by_seed(observations, cell)
-    divisor = cell if over is None else study.cells[cell.arm, cell.variant, over]
-    divisors, why_not = _divisors(comparison, divisor, _by_seed(observations, divisor))
-    values, absent = _values(comparison.above, runs)
     if comparison.paired:
+        divisor = study.cells[cell.arm, cell.variant, over or cell.name]
         return _paired(comparison, cell, over, runs, _by_seed(observations, divisor))
     if runs and all(run.busy for run in runs.values()):
         # Disturbed runs say nothing about the claim, not even that it cannot be tested.
-        return Compared(comparison, cell.name, judge([], comparison.allowed), over, None, len(runs), absent)
+        return Compared(comparison, cell.name, judge([], comparison.allowed), over, None, len(runs))
+    values, absent = _values(comparison.above, runs, comparison.flow)
+    divisors, why_not = _divisors(study, observations, comparison, cell, over, runs)
     why_not = why_not or (absent if not values else None)
     if why_not is not None:
         return _cannot(comparison, cell.name, why_not, over)
@@ -211,34 +213,102 @@ def _by_seed(observations: Observations, cell: Cell) -> dict[int, Observation]:
 
 
 def _divisors(
-    comparison: Comparison, cell: Cell, runs: Mapping[int, Observation]
+    study: Study,
+    observations: Observations,
+    comparison: Comparison,
+    cell: Cell,
+    over: str | None,
+    runs: Mapping[int, Observation],
 ) -> tuple[dict[int, float], str | None]:
     """Returns the divisors by seed, and the reason if there are none."""
     if comparison.below is None:
         return dict.fromkeys(runs, 1.0), None
-    if cell.chosen.why_not is not None:
-        return {}, cell.chosen.why_not
-    values, absent = _values(comparison.below, runs)
+    if comparison.below.of_several is not None:
+        return _combined(study, observations, comparison.below, over or "", cell.arm, cell.variant)
+    divisor = cell if over is None else study.cells[cell.arm, cell.variant, over]
+    if divisor.chosen.why_not is not None:
+        return {}, divisor.chosen.why_not
+    values, absent = _values(comparison.below, _by_seed(observations, divisor))
     return values, absent if not values else None
 
 
-def _trend(study: Study, observations: Observations, comparison: Comparison, arm: Arm, variant: str) -> Compared:
-    """Compares the rank correlation with a parameter, over each seed that all the experiments have."""
-    pattern, parameter = comparison.above.on or "", comparison.trend or ""
-    cells = study.experiments(pattern, arm, variant)
-    why_not = next((cell.chosen.why_not for cell in cells if cell.chosen.why_not is not None), None)
+def _combined(
+    study: Study, observations: Observations, measure: Measure, pattern: str, arm: Arm, variant: str
+) -> tuple[dict[int, float], str | None]:
+    """Returns the sum, the least or the largest over several experiments for each seed that all of them have."""
+    combine = COMBINATIONS[measure.of_several or "sum"]
+    series, why_not = _series(study, observations, measure, pattern, arm, variant)
+    return {seed: combine([value for _, value in points]) for seed, points in series.items()}, why_not
+
+
+def _over_all(study: Study, observations: Observations, comparison: Comparison, arm: Arm, variant: str) -> Compared:
+    """Compares one number of all experiments of a pattern: a trend, a place of the largest, or a combination."""
+    pattern = comparison.above.on or ""
+    series, why_not = _series(study, observations, comparison.above, pattern, arm, variant, comparison.flow)
     if why_not is not None:
         return _cannot(comparison, pattern, why_not)
-    series: dict[int, list[tuple[float, float]]] = {}
-    for cell in cells:
-        values, absent = _values(comparison.above, _by_seed(observations, cell))
+    if comparison.largest_at is not None:
+        at = [_largest_at(_by_parameter(points, comparison.largest_at), comparison.tie) for points in series.values()]
+        return Compared(comparison, pattern, judge_spread(_around(at), comparison.allowed))
+    if comparison.trend is not None:
+        of_parameter = [_by_parameter(points, comparison.trend) for points in series.values()]
+        known = [_rank_correlation(*zip(*points, strict=True)) for points in of_parameter]
+        return Compared(comparison, pattern, judge(known, comparison.allowed))
+    combine = COMBINATIONS[comparison.above.of_several or "sum"]
+    first = study.experiments(pattern, arm, variant)[0]
+    over = _other(comparison, first)
+    seen = _by_seed(observations, first)
+    divisors, why_not = _divisors(study, observations, comparison, first, over, seen)
+    if why_not is not None:
+        return _cannot(comparison, pattern, why_not, over)
+    combined = {seed: combine([value for _, value in points]) for seed, points in series.items()}
+    ratios = [_ratio(value, divisors[seed]) for seed, value in combined.items() if seed in divisors]
+    return Compared(comparison, pattern, judge([one for one in ratios if one is not None], comparison.allowed), over)
+
+
+def _series(
+    study: Study,
+    observations: Observations,
+    measure: Measure,
+    pattern: str,
+    arm: Arm,
+    variant: str,
+    flow: str | None = None,
+) -> tuple[dict[int, list[tuple[Json, float]]], str | None]:
+    """Returns the parameters and the value of each experiment of a pattern, for each seed that all of them have.
+
+    The second part is the reason if there are none.
+    """
+    cells = study.experiments(pattern, arm, variant)
+    why_not = next((cell.chosen.why_not for cell in cells if cell.chosen.why_not is not None), None)
+    series: dict[int, list[tuple[Json, float]]] = {}
+    for cell in cells if why_not is None else ():
+        values, absent = _values(measure, _by_seed(observations, cell), flow)
         if not values:
-            return _cannot(comparison, pattern, absent or "no run was done")
+            return {}, absent or "no run was done"
         for seed, value in values.items():
-            series.setdefault(seed, []).append((float(cell.experiment["parameters"][parameter]), value))
-    whole = [points for points in series.values() if len(points) == len(cells)]
-    known = [_rank_correlation(*zip(*points, strict=True)) for points in whole]
-    return Compared(comparison, pattern, judge(known, comparison.allowed))
+            series.setdefault(seed, []).append((cell.experiment["parameters"], value))
+    return {seed: points for seed, points in series.items() if len(points) == len(cells)}, why_not
+
+
+def _by_parameter(points: Sequence[tuple[Json, float]], parameter: str) -> list[tuple[float, float]]:
+    return [(float(parameters[parameter]), value) for parameters, value in points]
+
+
+def _largest_at(points: Sequence[tuple[float, float]], tie: float) -> tuple[float, float, float]:
+    """Returns the parameter at which the value is largest, and the least and largest at which it is as large."""
+    at, largest = max(points, key=lambda point: point[1])
+    as_large = [parameter for parameter, value in points if value >= (1 - tie) * largest]
+    return at, min(as_large), max(as_large)
+
+
+def _around(places: Sequence[tuple[float, float, float]]) -> Spread | None:
+    """Returns the median of the places, in an interval that contains what is as large."""
+    of_parts = [Spread.of(part) for part in zip(*places, strict=True)]
+    if not of_parts:
+        return None
+    at, low, high = (one for one in of_parts if one is not None)
+    return Spread(at.n, at.median, low.low, high.high)
 
 
 def _rank_correlation(parameters: Sequence[float], values: Sequence[float]) -> float:
@@ -248,12 +318,14 @@ def _rank_correlation(parameters: Sequence[float], values: Sequence[float]) -> f
     return metrics.rank_correlation(parameters, values) or 0.0
 
 
-def _values(measure: Measure, runs: Mapping[int, Observation]) -> tuple[dict[int, float], str | None]:
+def _values(
+    measure: Measure, runs: Mapping[int, Observation], flow: str | None = None
+) -> tuple[dict[int, float], str | None]:
     """Returns the values by seed, and why the last missing value is missing."""
     values: dict[int, float] = {}
     why: str | None = "no run was done" if not runs else None
     for seed, run in sorted(runs.items()):
-        value = Absent(run.busy) if run.busy else measured(measure, run)
+        value = Absent(run.busy) if run.busy else measured(measure, run, flow)
         if isinstance(value, Absent):
             why = value.why
         else:

@@ -15,7 +15,7 @@ from mptcplab.reproduction.claims import Claim, Paper, load
 from mptcplab.reproduction.observation import Observation, observe
 from mptcplab.reproduction.outcome import Compared, compare
 from mptcplab.reproduction.sides import Side, arm_of
-from mptcplab.reproduction.study import AS_DESCRIBED, Cell, Study, claims_about, short, uses
+from mptcplab.reproduction.study import AS_DESCRIBED, Cell, Study, claims_about, counters_of, short, uses
 from mptcplab.results import Bundle, digest, done_beside
 
 Json = dict[str, Any]
@@ -80,7 +80,18 @@ class Publication:
         """Returns the result of a side's runs for each claim."""
         cells = {name: self._cell(name, side) for name in self.experiments}
         of_key = {cell.key: cell for cell in cells.values()}
-        study = Study(self.paper, self.claims, [side.arm], of_key, [], quick=True, rankings=[], ranked_in=[])
+        study = Study(
+            self.paper,
+            self.claims,
+            [side.arm],
+            of_key,
+            [],
+            quick=True,
+            rankings=[],
+            tables=[],
+            published={},
+            ranked_in=[],
+        )
         seen = {cells[name].key: [self._observed(name, bundle)] for name, bundle in side.runs.items()}
         every = {claim.id: compare(study, seen, claim, side.arm, AS_DESCRIBED) for claim in self.claims}
         here = short(self.name)
@@ -94,9 +105,10 @@ class Publication:
         return Cell(side.arm, AS_DESCRIBED, short(name), self.experiments[name], Chosen(None, why_not))
 
     def _observed(self, name: str, bundle: Bundle) -> Observation:
-        return observe(bundle.path, quantities_only=True).of(self.experiments[name])
+        counters = counters_of(self.claims)
+        return observe(bundle.path, quantities_only=True, counters=counters).of(self.experiments[name])
 
 
 def _concerns(one: Compared, name: str) -> bool:
-    """Returns whether a comparison needs an experiment. A comparison of a trend needs several."""
-    return name == one.over or fnmatchcase(name, one.on)
+    """Returns whether a comparison needs an experiment. A comparison of a trend or a combination needs several."""
+    return any(fnmatchcase(name, pattern) for pattern in (one.on, one.over) if pattern is not None)

@@ -29,6 +29,7 @@ WORDS = {
     "longest_pause_s": "longest pause",
     "jitter_s2": "variance of the deliveries' distances",
     "waiting_bytes": "data waiting for earlier data",
+    "jain_index": "Jain's index",
     "fct_s": "completion time",
     "subflows_opened": "opened",
     "subflows_reused": "subflows used again",
@@ -41,6 +42,12 @@ WORDS = {
     "rtt_min_s": "smallest round-trip time",
     "recovery_s": "recovery",
     "paths_used": "paths that carry data",
+}
+#: The same for a quantity of what follows the point.
+WORDS_OF = {
+    "share_over": "share over {}",
+    "established_as": "connection established as {}",
+    "recovered_by": "recovery: {}",
 }
 
 
@@ -73,8 +80,9 @@ def numbers(one: Compared) -> str:
     if spread is None:
         gone = f" ({one.why_without})" if one.why_without else ""
         return f"{one.on}: no values{gone}{said}"
-    scale, unit = (1e-6, " Mbit/s") if comparison.unit == "bit/s" and comparison.over is None else (1.0, "")
-    unit = unit or (f" {comparison.unit}" if comparison.unit not in ("", "0/1") else "")
+    scale, unit = (1e-6, "Mbit/s") if comparison.unit == "bit/s" else (1.0, comparison.unit)
+    scale, unit = (scale, unit) if comparison.is_plain else (1.0, "")
+    unit = f" {unit}" if unit not in ("", "0/1") else ""
     low, middle, high = (f"{scale * value:.3g}" for value in (spread.low, spread.median, spread.high))
     between = f" ({low} to {high}, n = {spread.n})" if low != high else f" (n = {spread.n})"
     gone = f", and no value in {one.without} more: {one.why_without}" if one.without else ""
@@ -89,6 +97,9 @@ def what(one: Compared) -> str:
         return f"share of runs with {named}"
     if comparison.trend is not None:
         return f"rank correlation of {named} with {comparison.trend}"
+    if comparison.largest_at is not None:
+        return f"{comparison.largest_at} with the largest {named}"
+    named = f"{comparison.flow}: {named}" if comparison.flow else named
     if comparison.below is None:
         return named
     beside = "" if one.over in (None, one.on) else f" of {one.over}"
@@ -100,6 +111,13 @@ def what(one: Compared) -> str:
 
 def _named(measure: Measure) -> str:
     name = measure.name.rpartition(".")[2]
+    quantity, _, argument = measure.name.partition(".")
+    if quantity in WORDS_OF:
+        name = WORDS_OF[quantity].format(argument)
+    elif measure.is_rate:
+        name = f"rate of {measure.name}"
+    if measure.of_several is not None:
+        name = f"{measure.of_several} of {WORDS.get(name, name)}"
     window = "" if measure.window_s is None else " {:g}-{:g} s".format(*measure.window_s)
     return WORDS.get(name, name.removesuffix("_bps").replace("_", " ")) + window
 

@@ -9,24 +9,27 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from mptcplab.algorithms import nearest
 from mptcplab.backends import backend
 from mptcplab.catalogue import catalogue, find
 from mptcplab.errors import UsageError
-from mptcplab.experiment import Member
+from mptcplab.experiment import Member, Published
 from mptcplab.reproduction.arms import NAMES, Arm, Chosen, chosen
 from mptcplab.reproduction.claims import (
+    OTHERWISE,
     QUICK,
-    QUICK_IN_REAL_TIME,
     REPETITIONS,
     Alternative,
     Assumption,
     Claim,
     Contradiction,
     Paper,
+    PublishedTable,
     Ranking,
     load,
     papers,
 )
+from mptcplab.reproduction.observation import Counters
 from mptcplab.results import bundle_paths
 from mptcplab.runner import Job, plan_chosen
 
@@ -61,15 +64,23 @@ class Study:
     contradictions: Sequence[Contradiction]
     quick: bool
     rankings: Sequence[Ranking]
+    #: The tables of the paper that are filled, and the values that the catalogue has of each experiment.
+    tables: Sequence[PublishedTable]
+    published: Mapping[str, Sequence[Published]]
     #: The arms in which rankings are made: in virtual time, with the stack that supports all their
     #: factors.
     ranked_in: Sequence[Arm]
 
-    def repetitions(self, backend_name: str, variant: str) -> int:
+    @property
+    def counters(self) -> Counters:
+        """The counters of which the claims measure rates."""
+        return counters_of(self.claims)
+
+    def repetitions(self, variant: str) -> int:
         """Returns the number of seeds of a cell: as the paper states, or fewer if quick or with another assumption."""
         if self.quick:
-            return QUICK_IN_REAL_TIME if backend(backend_name).in_real_time else QUICK
-        return QUICK if variant else self.paper.repetitions or REPETITIONS
+            return QUICK
+        return OTHERWISE if variant else self.paper.repetitions or REPETITIONS
 
     def jobs(self, backend_name: str, *, seed: int, out: Path, fresh: bool = False) -> list[Job]:
         """Returns the runs on one back-end, alternating between arms. A run that several cells need is made once."""
@@ -77,7 +88,7 @@ class Study:
         for variants in (False, True):
             cells = [c for c in self.cells.values() if c.arm.backend == backend_name and bool(c.variant) == variants]
             work = [(cell.experiment, cell.chosen.choice) for cell in cells if cell.chosen.choice is not None]
-            repeat = self.repetitions(backend_name, "any" if variants else AS_DESCRIBED)
+            repeat = self.repetitions("any" if variants else AS_DESCRIBED)
             for job in plan_chosen(work, backend_name, seed=seed, repeat=repeat, out=out, fresh=fresh):
                 found.setdefault(job.place, job)
         return list(found.values())
@@ -88,7 +99,7 @@ class Study:
         for key, cell in self.cells.items():
             if (choice := cell.chosen.choice) is not None:
                 label = backend(cell.arm.backend).name
-                seeds = range(seed, seed + self.repetitions(cell.arm.backend, cell.variant))
+                seeds = range(seed, seed + self.repetitions(cell.variant))
                 paths = bundle_paths(out, cell.experiment, label, seeds, choice.substitute)
                 found[key] = list(paths.values())
         return found
@@ -100,20 +111,25 @@ class Study:
 
 
 def study(paper: Paper, backends: Sequence[str], *, only: str | None = None, quick: bool = False) -> Study:
-    """Returns the study of the claims of a paper, or of one figure, experiment or claim.
+    """Returns the study of the claims of a paper, or of one figure, experiment, claim or table.
 
     A ranking is included if ``only`` asks for it. Raises UsageError if ``only`` matches nothing.
     """
     claims = [claim for claim in paper.claims if only is None or _concerns(claim, only)]
     rankings = [ranking for ranking in paper.rankings if only == ranking.id]
-    if not claims and not rankings:
+    tables = [table for table in paper.tables if only in (None, table.id)]
+    if not claims and not rankings and not tables:
         known = dict.fromkeys(name for claim in paper.claims for name in (claim.figure, claim.id))
-        known |= dict.fromkeys(ranking.id for ranking in paper.rankings)
-        raise UsageError(f"--only {only}: no claim of {paper.id} is about it; allowed: {', '.join(known)}")
+        known |= dict.fromkeys([*(one.id for one in paper.rankings), *(one.id for one in paper.tables)])
+        near = nearest(only or "", known)
+        hint = f"; did you mean {near}?" if near else ""
+        raise UsageError(f"--only {only}: no claim of {paper.id} is about it{hint}; allowed: {', '.join(known)}")
     arms = [Arm(name, one) for name in NAMES for one in backends]
     members = {short(member.name): member for member in catalogue(paper.id)}
     described = {
-        name: member.resolve().data for name, member in members.items() if any(uses(claim, name) for claim in claims)
+        name: _described(paper, member, quick=quick)
+        for name, member in members.items()
+        if any(uses(claim, name) for claim in claims) or _is_in(member, tables)
     }
     cells = [
         Cell(arm, AS_DESCRIBED, name, experiment, chosen(arm, experiment))
@@ -130,7 +146,18 @@ def study(paper: Paper, backends: Sequence[str], *, only: str | None = None, qui
     of_others = {one for name, member in members.items() if name not in described for one in _contradicted(member)}
     touching = {one for name in described for one in _contradicted(members[name])}
     contradictions = [one for one in paper.contradictions if one.id in touching or one.id not in of_others]
-    return Study(paper, claims, arms, {cell.key: cell for cell in cells}, contradictions, quick, rankings, ranked_in)
+    return Study(
+        paper,
+        claims,
+        arms,
+        {cell.key: cell for cell in cells},
+        contradictions,
+        quick,
+        rankings,
+        tables,
+        {name: members[name].experiment.published for name in described},
+        ranked_in,
+    )
 
 
 def claims_about(experiment: str) -> list[Claim]:
@@ -184,6 +211,24 @@ def _concerns(claim: Claim, only: str) -> bool:
     return only in (claim.id, claim.figure) or (claim.untested is None and uses(claim, only.removesuffix("/")))
 
 
+def _is_in(member: Member, tables: Sequence[PublishedTable]) -> bool:
+    """Returns whether a table has a published value of an experiment."""
+    return bool({one.source for one in member.experiment.published} & {table.source for table in tables})
+
+
+def _described(paper: Paper, member: Member, *, quick: bool) -> Json:
+    """Returns an experiment as described, or as ``--quick`` shortens it."""
+    shorter = (one for one in paper.quick if any(fnmatchcase(short(member.name), pattern) for pattern in one.on))
+    changes = {key: value for one in shorter for key, value in one.set.items()} if quick else {}
+    return find(member.name, changes)[0].resolve().data if changes else member.resolve().data
+
+
+def counters_of(claims: Iterable[Claim]) -> Counters:
+    """Returns the counters of which claims measure rates."""
+    measures = (measure for claim in claims for comparison in claim.compare for measure in comparison.measures)
+    return frozenset(measure.counter for measure in measures if measure.counter is not None)
+
+
 def uses(claim: Claim, name: str) -> bool:
     """Returns whether a claim is about an experiment."""
     return any(fnmatchcase(name, pattern) for pattern in patterns(claim))
@@ -192,8 +237,8 @@ def uses(claim: Claim, name: str) -> bool:
 def patterns(claim: Claim) -> Iterator[str]:
     """Yields the patterns of experiments in a claim. A parameter of another experiment matches any value."""
     for comparison in claim.compare:
-        for measure in (comparison.above, comparison.below):
-            if measure is not None and measure.on is not None:
+        for measure in comparison.measures:
+            if measure.on is not None:
                 yield re.sub(r"\{\w+\}", "*", measure.on)
 
 

@@ -31,7 +31,11 @@ def judge(values: Sequence[float], allowed: Range, *, share: bool = False) -> Ju
     Below six values the interval is their range, and the verdict is provisional. With `share` the values are 0 or 1,
     and the spread is that of the share of ones.
     """
-    spread = Spread.of_share(list(values)) if share else Spread.of(list(values))
+    return judge_spread(Spread.of_share(list(values)) if share else Spread.of(list(values)), allowed)
+
+
+def judge_spread(spread: Spread | None, allowed: Range) -> Judged:
+    """Judges a comparison by the spread of its values."""
     if spread is None or spread.n < FEWEST:
         return Judged("undecided", spread, provisional=True)
     provisional = spread.n < SMALLEST_SAMPLE
