@@ -41,6 +41,7 @@ from mptcplab.experiment.failures import Errors
 from mptcplab.experiment.flows import Flow
 from mptcplab.experiment.links import LinkSettings
 from mptcplab.features import features
+from mptcplab.reproduction import Claim, load, papers
 from mptcplab.results import metric_reference
 from mptcplab.units import Quantity
 
@@ -62,6 +63,7 @@ def documents(checkout: Path) -> dict[str, str]:
         "docs/reference/algorithms.md": _GENERATED + algorithm_reference(),
         "docs/reference/features.md": _GENERATED + feature_reference(),
         "docs/reference/profiles.md": _GENERATED + profile_reference(),
+        "docs/papers/README.md": _GENERATED + claim_index(checkout / "docs" / "papers"),
         **fuzzing_corpus(checkout / "examples"),
     }
 
@@ -98,6 +100,61 @@ def _inline(value: object) -> str:
     """Formats a value of a description on one line of YAML, as code."""
     text = yaml.safe_dump(plain(value), default_flow_style=True, sort_keys=False, width=10_000, allow_unicode=True)
     return f"`{text.removesuffix('...' + chr(10)).strip()}`"
+
+
+# ---- claims of papers ----------------------------------------------------------------------------
+
+_CLAIM_INDEX = """# Claims of papers, then and today
+
+This page lists each claim of the papers whose experiments are built in, with its verdict for the
+stack of the paper's time (`then`) and for today's (`today`). The verdicts are those of the paper's
+page, which has the numbers and the reasons. [How verdicts are
+made](../guide/reproducing.md#verdicts). A claim with several parts has one row; letters stand for
+its other parts.
+
+"""
+_ROW_OF_CLAIM = re.compile(r"^\| (CL-[A-Z][0-9]+[a-z]?) \|(.+)\|$", re.MULTILINE)
+_VERDICTS = ("reproduced", "refuted", "undecided", "depends", "cannot be run", "not tested")
+_AS_THEN = ("as `then`", "the same runs")
+
+
+def claim_index(pages: Path) -> str:
+    """Returns the index of all claims, with the verdicts in the tables of the papers' pages below `pages`."""
+    parts = []
+    for name in papers():
+        paper = load(name)
+        rows = dict(_ROW_OF_CLAIM.findall((pages / f"{name}.md").read_text(encoding="utf-8")))
+        of_base: dict[str, list[Claim]] = {}
+        for claim in paper.claims:
+            of_base.setdefault(claim.id.rstrip("abcdefgh"), []).append(claim)
+        table = _table(
+            ["claim", "statement", "`then`", "`today`"],
+            [[base, claims[0].says, *_verdicts(base, claims, rows)] for base, claims in of_base.items()],
+        )
+        parts.append(f"## {paper.title}\n\n[The page of this paper]({name}.md).\n\n{table}")
+    return _CLAIM_INDEX + "\n".join(parts)
+
+
+def _verdicts(base: str, claims: Sequence[Claim], rows: dict[str, str]) -> list[str]:
+    """Returns the verdicts of a claim and its other parts: ``refuted; b: reproduced``."""
+    of_claims = [(claim.id.removeprefix(base), _verdict_of(claim, rows)) for claim in claims]
+    return ["; ".join(f"{part}: {pair[n]}" if part else pair[n] for part, pair in of_claims) for n in (0, 1)]
+
+
+def _verdict_of(claim: Claim, rows: dict[str, str]) -> tuple[str, str]:
+    """Returns the verdicts `then` and `today`. Raises ValueError if the page of the paper has no such row."""
+    cells = [cell.strip() for cell in rows.get(claim.id, "").split("|")]
+    if len(cells) < 3:
+        raise ValueError(f"the page of the paper has no row for {claim.id}")
+    then = _kind_of(claim, cells[1])
+    return then, then if cells[2].startswith(_AS_THEN) else _kind_of(claim, cells[2])
+
+
+def _kind_of(claim: Claim, cell: str) -> str:
+    kind = next((kind for kind in _VERDICTS if cell.startswith(kind)), None)
+    if kind is None:
+        raise ValueError(f"{claim.id}: the verdict {cell!r} is none of {', '.join(_VERDICTS)}")
+    return kind
 
 
 # ---- the resolved form ---------------------------------------------------------------------------

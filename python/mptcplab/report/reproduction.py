@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -81,7 +82,7 @@ def pictures_of(sheet: Sheet, exporter: Exporter | None = None) -> list[Picture]
 def _drawings(sheet: Sheet) -> Iterator[Drawing]:
     runs = {label: [one.run for one in of_label] for label, of_label in sheet.lines.items()}
     flow = next(iter(next(iter(runs.values()))[0].flows))
-    place = f"{sheet.figure.id}-{sheet.arm.name}-{Path(sheet.arm.backend).name}"
+    place = _file_name(f"{sheet.figure.id}-{sheet.arm.name}-{Path(sheet.arm.backend).name}")
     title = f"{sheet.figure.title}, {sheet.arm.label}"
     for kind, draw in (("goodput", overlay), ("arrivals", arrivals_of)):
         if kind in sheet.figure.draw and (drawing := draw(f"{place}-{kind}", runs, flow)) is not None:
@@ -91,7 +92,12 @@ def _drawings(sheet: Sheet) -> Iterator[Drawing]:
     kinds = ("subflows", "timeline", *(["windows"] if "windows" in sheet.figure.draw else []))
     for name, one in sheet.examples.items():
         where = f"{name}, seed {one.seed}, {sheet.arm.label}"
-        yield from _of_run(one.run, f"{place}-{name.replace('/', '-')}", where, kinds)
+        yield from _of_run(one.run, f"{place}-{_file_name(name)}", where, kinds)
+
+
+def _file_name(text: str) -> str:
+    """Returns a text as part of the name of a file: ``fig6-11`` for ``fig6.11``."""
+    return re.sub(r"[^\w-]", "-", text)
 
 
 def _bars(name: str, title: str, sheet: Sheet, of: str) -> Drawing | None:

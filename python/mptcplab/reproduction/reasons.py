@@ -41,6 +41,7 @@ WORDS = {
     "outage_asked_s": "the length asked for",
     "rtt_min_s": "smallest round-trip time",
     "recovery_s": "recovery",
+    "full_rate_s": "time to the full rate",
     "paths_used": "paths that carry data",
 }
 #: The same for a quantity of what follows the point.
@@ -110,15 +111,15 @@ def what(one: Compared) -> str:
 
 
 def _named(measure: Measure) -> str:
+    window = "" if measure.window_s is None else " {:g}-{:g} s".format(*measure.window_s)
     name = measure.name.rpartition(".")[2]
     quantity, _, argument = measure.name.partition(".")
     if quantity in WORDS_OF:
         name = WORDS_OF[quantity].format(argument)
     elif measure.is_rate:
-        name = f"rate of {measure.name}"
+        return f"rate of {measure.name}{window}"
     if measure.of_several is not None:
         name = f"{measure.of_several} of {WORDS.get(name, name)}"
-    window = "" if measure.window_s is None else " {:g}-{:g} s".format(*measure.window_s)
     return WORDS.get(name, name.removesuffix("_bps").replace("_", " ")) + window
 
 

@@ -11,7 +11,7 @@ from mptcplab.reproduction.claims import PublishedTable
 from mptcplab.reproduction.notation import Measure
 from mptcplab.reproduction.observation import Observation
 from mptcplab.reproduction.outcome import Outcome
-from mptcplab.reproduction.quantities import measured
+from mptcplab.reproduction.quantities import is_known, measured
 from mptcplab.reproduction.study import AS_DESCRIBED
 from mptcplab.results import Absent, Spread
 
@@ -30,21 +30,28 @@ class TableRow:
 
 
 def tabulated(outcome: Outcome, table: PublishedTable, arms: Sequence[Arm]) -> list[TableRow]:
-    """Returns the rows of a table in the order of the catalogue. Values in words, and lists, have no row."""
+    """Returns the rows of a table in the order of the catalogue.
+
+    Values in words, lists, and those that no metric measures have no row.
+    """
     names = dict.fromkeys(name for arm, variant, name in outcome.study.cells if variant == AS_DESCRIBED)
     return [
         TableRow(name, published.metric, published, [_spread(outcome, name, published, arm) for arm in arms])
         for name in names
         for published in outcome.study.published.get(name, ())
-        if published.source == table.source and isinstance(published.value, float)
+        if published.source == table.source and isinstance(published.value, float) and _is_measured(published.metric)
     ]
 
 
-def _spread(outcome: Outcome, name: str, published: Published, arm: Arm) -> Spread | None:
+def _is_measured(metric: str) -> bool:
     try:
-        measure = Measure.parse(published.metric)
+        return is_known(Measure.parse(metric))
     except ValueError:
-        return None
+        return False
+
+
+def _spread(outcome: Outcome, name: str, published: Published, arm: Arm) -> Spread | None:
+    measure = Measure.parse(published.metric)
     runs = outcome.observations.get((arm, AS_DESCRIBED, name), ())
     spread = Spread.of(list(_values(measure, runs)))
     return None if spread is None else spread.scaled(1 / UNITS.get(published.unit or "", 1.0))
