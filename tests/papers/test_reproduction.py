@@ -21,6 +21,7 @@ from mptcplab.catalogue import catalogue, find
 from mptcplab.cli import application
 from mptcplab.errors import MptcplabError, SpecError
 from mptcplab.metrics import rank_correlation
+from mptcplab.report.reproduction import index_page, tables
 from mptcplab.reproduction import Arm, Cell, Observation, Outcome, Study, apart, load, papers, rank, study, what, why
 from mptcplab.reproduction.claims import read
 from mptcplab.reproduction.notation import Measure, Range
@@ -379,6 +380,39 @@ def test_what_is_printed_is_a_line_for_each_claim_and_stack_and_says_no_more_tha
     assert [one.partition(":")[0] for one in tallies] == ["then (sim)", "today (sim)", "report"]
 
 
+def test_without_a_paper_those_with_claims_are_listed(tmp_path: Path) -> None:
+    listed = mptcplab("reproduce", cwd=tmp_path)
+    assert listed.status == 0
+    for paper in papers():
+        assert re.search(rf"^{paper} +{len(load(paper).claims)} +", listed.out, re.MULTILINE), paper
+    document = mptcplab("reproduce", "--json", cwd=tmp_path).document
+    assert [one["id"] for one in document["papers"]] == papers()
+
+
+def test_a_table_has_what_was_published_beside_both_stacks() -> None:
+    planned = study(load("barreira2014"), ["sim"], only="table6.2", quick=True)
+    observations = {
+        key: [_of_metrics(cell, seed, {"flows.bulk": {"goodput_bps": 40e6 + seed * 1e6}}) for seed in SEEDS]
+        for key, cell in planned.cells.items()
+        if cell.arm == THEN
+    }
+    (table,) = tables(Outcome.of(planned, observations))
+    assert table.title.startswith("Table 6.2")
+    assert table.grid.heads == ["experiment", "measured", "published", "then (sim)", "today (sim)"]
+    published = {row[0]: row[2] for row in table.grid.rows}
+    assert published["F.1/throughput"] == "37.6"
+    assert [name[:3] for name in published] == ["F.1", "F.2", "F.3", "G.1", "G.2", "G.3"]
+    assert {row[3] for row in table.grid.rows} == {"44.5 (41 to 48)"}
+    assert {row[4] for row in table.grid.rows} == {""}
+
+
+def test_the_index_of_claims_has_each_with_both_verdicts() -> None:
+    planned = study(ALENAZI, ["sim"], only="CL-A17", quick=True)
+    page = index_page([(observed(planned, as_published), "alenazi2019/reproduction.html")], "mptcplab reproduce all")
+    assert 'href="alenazi2019/reproduction.html"' in page
+    assert len(re.findall("reproduced, provisional", page)) == 2
+
+
 def test_anchors_of_throughput_and_delivery(tmp_path: Path) -> None:
     done = mptcplab("run", "alenazi2019/fig5/mptcp", "alenazi2019/fig7/min_rtt", "--json", cwd=tmp_path)
     eight, scheduled = (run["flows"][0] for run in done.document["runs"])
@@ -390,6 +424,9 @@ def test_anchors_of_throughput_and_delivery(tmp_path: Path) -> None:
     ("words", "told"),
     [
         (["nobody2020"], "allowed: alenazi2019"),
+        (["alenazi2018"], "did you mean alenazi2019?"),
+        (["all", "--only", "fig9"], "goes with one paper; allowed: alenazi2019"),
+        (["barreira2014", "--only", "table6.8"], "did you mean table6."),
         ([PAPER, "--only", "fig99"], "allowed: fig5, CL-A1"),
         ([PAPER, "--on", "moon"], "allowed: sim"),
     ],
@@ -404,13 +441,27 @@ def test_what_is_asked_wrongly_is_told_before_anything_runs(tmp_path: Path, word
 # ---- The paper's needs
 # ---------------------------------------------------------------------------------------------
 
-REQUIREMENT = re.compile(r"\| (A[0-9]+) \| ([^|]+) \| ([^|]+) \|")
+REQUIREMENT = re.compile(r"\| ([ABD][0-9]+) \| ([^|]+) \| ([^|]+) \|")
 COMMANDS: Any = typer.main.get_group(application()).commands
-NEEDS = REQUIREMENT.findall((ROOT / "docs" / "papers" / f"{PAPER}.md").read_text(encoding="utf-8"))
 
 
-def test_every_need_of_the_paper_has_its_row() -> None:
-    assert [item for item, _, _ in NEEDS] == [f"A{number}" for number in range(1, 45)]
+def needs(paper: str) -> list[tuple[str, str, str]]:
+    """Returns the rows of what a paper needs: item, capability, and what shows it."""
+    return REQUIREMENT.findall((ROOT / "docs" / "papers" / f"{paper}.md").read_text(encoding="utf-8"))
+
+
+#: Items that a paper needs, without those that are not essential to it.
+ITEMS = {
+    PAPER: [f"A{n}" for n in range(1, 45)],
+    "ghosh": [f"B{n}" for n in range(1, 19)],
+    "barreira2014": [f"D{n}" for n in range(1, 65) if n not in (4, 14, 15, 21, 50)],
+}
+NEEDS = [pytest.param(shown, id=item) for paper in ITEMS for item, _, shown in needs(paper)]
+
+
+@pytest.mark.parametrize("paper", ITEMS)
+def test_every_need_of_a_paper_has_its_row(paper: str) -> None:
+    assert [item for item, _, _ in needs(paper)] == ITEMS[paper]
 
 
 def ticked(shown: str) -> None:
@@ -424,14 +475,15 @@ def ticked(shown: str) -> None:
         settings = [value for option, value in pairwise(options) if option == "--set"]
         if command == "reproduce":
             only = options[options.index("--only") + 1] if "--only" in options else None
-            planned = study(load(spec), ["sim"], only=only, quick=True)
-            assert planned.claims or planned.rankings
+            table = load(spec)
+            known = {one.id for one in (*table.claims, *table.rankings)} | {one.id for one in table.tables}
+            assert only in {None, *known, *(claim.figure for claim in table.claims)}
         else:
             for member in find(spec.removeprefix("results/"), dict(one.split("=", 1) for one in settings)):
                 assert member.resolve().data
 
 
-@pytest.mark.parametrize("shown", [shown for _, _, shown in NEEDS], ids=[item for item, _, _ in NEEDS])
+@pytest.mark.parametrize("shown", NEEDS)
 def test_a_need_is_ticked(shown: str) -> None:
     ticked(shown)
 
