@@ -22,7 +22,21 @@ from mptcplab.cli import application
 from mptcplab.errors import MptcplabError, SpecError
 from mptcplab.metrics import rank_correlation
 from mptcplab.report.reproduction import index_page, tables
-from mptcplab.reproduction import Arm, Cell, Observation, Outcome, Study, apart, load, papers, rank, study, what, why
+from mptcplab.reproduction import (
+    Arm,
+    Cell,
+    Observation,
+    Outcome,
+    Study,
+    apart,
+    document,
+    load,
+    papers,
+    rank,
+    study,
+    what,
+    why,
+)
 from mptcplab.reproduction.claims import read
 from mptcplab.reproduction.notation import Measure, Range
 from mptcplab.reproduction.verdict import judge
@@ -396,7 +410,12 @@ def test_a_table_has_what_was_published_beside_both_stacks() -> None:
         for key, cell in planned.cells.items()
         if cell.arm == THEN
     }
-    (table,) = tables(Outcome.of(planned, observations))
+    outcome = Outcome.of(planned, observations)
+    written = json.loads(json.dumps(document(outcome)["tables"]))
+    Draft202012Validator(SCHEMA | {"required": []}).validate({"tables": written})
+    assert written[0]["rows"][0]["published"] == 37.6
+    assert written[0]["rows"][0]["measured"]["today (sim)"] is None
+    (table,) = tables(outcome)
     assert table.title.startswith("Table 6.2")
     assert table.grid.heads == ["experiment", "measured", "published", "then (sim)", "today (sim)"]
     published = {row[0]: row[2] for row in table.grid.rows}

@@ -313,7 +313,8 @@ def _numbers(part: Compared) -> str:
 def _warnings(outcome: Outcome, records: Sequence[Json]) -> list[str]:
     found = []
     if outcome.study.quick:
-        found.append("A quick look: fewer repetitions, and other assumptions were not tried. Verdicts are provisional.")
+        shorter = "fewer repetitions and shorter runs" if outcome.study.paper.quick else "fewer repetitions"
+        found.append(f"A quick look: {shorter}, and other assumptions were not tried. Verdicts are provisional.")
     spoiled = [record for record in records if record["status"] != "done"]
     found += [f"{one['experiment']}, seed {one['seed']}, is {one['status']}: {one['why']}" for one in spoiled[:10]]
     return found

@@ -9,13 +9,14 @@ from mptcplab.reproduction.arms import NAMES
 from mptcplab.reproduction.outcome import Compared, Outcome, Verdict
 from mptcplab.reproduction.ranking import rank
 from mptcplab.reproduction.reasons import apart, what, why
+from mptcplab.reproduction.tabulation import tabulated
 from mptcplab.results import Spread
 
 Json = dict[str, Any]
 
 
 def document(outcome: Outcome) -> Json:
-    """Returns the document with the keys ``paper claims rankings disagreements``.
+    """Returns the document with the keys ``paper claims rankings tables disagreements``.
 
     A claim has ``id says figure source tolerance``. Its ``then`` and ``today`` hold the verdict of
     the arm's representative back-end: ``verdict provisional why backend depends_on tried
@@ -46,6 +47,26 @@ def document(outcome: Outcome) -> Json:
             }
             for ranking in outcome.study.rankings
             for arm in outcome.study.ranked_in
+        ],
+        "tables": [
+            {
+                "id": table.id,
+                "title": table.title,
+                "rows": [
+                    {
+                        "experiment": row.experiment,
+                        "metric": row.metric,
+                        "unit": row.published.unit or "",
+                        "published": row.published.value,
+                        "measured": {
+                            arm.label: None if spread is None else _spread(spread)
+                            for arm, spread in zip(outcome.study.arms, row.measured, strict=True)
+                        },
+                    }
+                    for row in tabulated(outcome, table, outcome.study.arms)
+                ],
+            }
+            for table in outcome.study.tables
         ],
         "disagreements": [
             {
