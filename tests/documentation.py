@@ -101,7 +101,9 @@ def write_with_page(block: Block, directory: Path) -> Path:
 
 
 def command_lines(text: str) -> Iterator[list[str]]:
-    """Yields the arguments of every ``mptcplab`` in lines of shell. Operators must stand between spaces."""
+    """Yields the arguments of every ``mptcplab`` in lines of shell, except behind ``sudo``, because a test may run them.
+    Operators must stand between spaces.
+    """
     for line in text.replace("\\\n", " ").splitlines():
         words = shlex.split(line.removeprefix("$ "), comments=True) if "mptcplab" in line else []
         while words:
@@ -112,17 +114,21 @@ def command_lines(text: str) -> Iterator[list[str]]:
 
 
 def documented_commands() -> Iterator[tuple[str, list[str]]]:
-    """Yields every command line of pages and examples, with its place."""
+    """Yields every command line of pages and examples, with its place, also those behind ``sudo``."""
     for block in ALL_BLOCKS:
         if block.language in ("sh", "console"):
-            yield from ((block.place, arguments) for arguments in command_lines(block.text))
+            yield from ((block.place, arguments) for arguments in command_lines(_without_sudo(block.text)))
     for page in TEXTS:
-        for match in INLINE_CODE.finditer(page.read_text(encoding="utf-8")):
+        for match in INLINE_CODE.finditer(_without_sudo(page.read_text(encoding="utf-8"))):
             yield from ((page.name, arguments) for arguments in command_lines(match[1]))
     for example in DESCRIPTIONS:
         lines = example.read_text(encoding="utf-8").splitlines()
         comments = "\n".join(line.removeprefix("#").strip() for line in lines if line.startswith("#"))
-        yield from ((example.name, arguments) for arguments in command_lines(comments))
+        yield from ((example.name, arguments) for arguments in command_lines(_without_sudo(comments)))
+
+
+def _without_sudo(text: str) -> str:
+    return text.replace("sudo mptcplab", "mptcplab")
 
 
 def links(page: Path) -> list[str]:

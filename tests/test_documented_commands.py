@@ -14,6 +14,7 @@ from documentation import (
     FROM_PYTHON,
     PATHS_UNDER_CONTROL,
     RESULTS,
+    ROOT,
     SWEEPING,
     TUTORIAL,
     Block,
@@ -21,7 +22,9 @@ from documentation import (
     command_lines,
     documented_commands,
 )
+from mptcplab.catalogue import entry_of
 from mptcplab.cli import application
+from mptcplab.cli.specs import resolved
 from mptcplab.errors import MptcplabError
 from typer.testing import CliRunner
 
@@ -53,6 +56,33 @@ def test_documented_command_line_exists(where: str, arguments: list[str]) -> Non
     ours = list(itertools.takewhile(lambda word: word != "--", arguments))
     options = {word.partition("=")[0] for word in ours if word.startswith("-")}
     assert options <= options_of(program.commands[arguments[0]] if is_command else program), where
+
+
+def with_back_ends() -> list[tuple[str, str, list[str], set[str]]]:
+    """Returns place, SPEC, settings and back-ends of documented runs of examples and of the catalogue."""
+    found = []
+    for where, words in documented_commands():
+        options = [(word, words[index + 1]) for index, word in enumerate(words[:-1])]
+        back_ends = {name for option, value in options if option == "--on" for name in value.split(",")}
+        if words[0] in ("run", "compare") and back_ends & {"kernel", "userspace"}:
+            settings = [value for option, value in options if option == "--set"]
+            spec = ROOT / words[1] if words[1].startswith("examples/") else words[1]
+            if words[1].startswith("examples/") or (not words[1].endswith(".yaml") and words[1] != "SPEC"):
+                found.append((where, str(spec), settings, back_ends))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("where", "spec", "settings", "back_ends"),
+    with_back_ends(),
+    ids=lambda value: str(value).removeprefix(f"{ROOT}/"),
+)
+def test_no_back_end_refuses_a_documented_run(where: str, spec: str, settings: list[str], back_ends: set[str]) -> None:
+    members, _ = resolved([spec], settings)
+    refused = {
+        member.name: entry["waits"] for member in members if not back_ends <= {*(entry := entry_of(member))["on"]}
+    }
+    assert not refused, where
 
 
 @pytest.mark.parametrize("page", [TUTORIAL, FROM_PYTHON, PATHS_UNDER_CONTROL], ids=lambda page: page.stem)
