@@ -164,6 +164,29 @@ def test_a_place_that_takes_no_results_is_named(desk: Path) -> None:
     assert is_refused(ended, 4, "/proc/results/short/", "cannot be written")
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "run short.yaml --out closed/results",
+        "run closed/short.yaml",
+        "list ./closed/short",
+        "report closed/results",
+        "compare closed/results",
+        "check closed/results",
+        "clean closed/results",
+        "pcap closed/capture.pcapng",
+        "traces show closed/trace",
+    ],
+)
+def test_a_directory_that_must_not_be_entered_is_named(desk: Path, arguments: str) -> None:
+    (desk / "closed").mkdir(mode=0)
+    as_user = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+    command = [*as_user, PROGRAM, *arguments.split()]
+    ended = subprocess.run(command, cwd=desk, env=environment(), capture_output=True, text=True, check=False)
+    told = Ended(ended.returncode, ended.stdout, ended.stderr)
+    assert is_refused(told, 2, "mptcplab: ", "closed", "Permission denied; allowed: a place that you may enter")
+
+
 def test_a_run_within_one_sample_has_a_report_without_warnings(desk: Path) -> None:
     (desk / "brief.yaml").write_text(
         SHORT.replace("transport: udp, app: {cbr: {rate: 1mbit, size: 1000}}", "transport: mptcp")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from io import TextIOWrapper
 
 INTERRUPTED = 130
-FAULT = 4
+USAGE, FAULT = 2, 4
 #: Objects made between two collections of garbage. With the default of 700, a tenth of a short
 #: command's time is collections that find nothing, because modules and models stay until the end.
 GARBAGE_OBJECTS = 100_000
@@ -111,6 +111,9 @@ def main() -> None:
         _end_wrong_usage(error)
     except typer.Abort:
         _end("interrupted", INTERRUPTED)
+    except PermissionError as error:
+        # Any command may be given a directory that its user may not enter, and any call may find it.
+        _end(f"{error.filename}: {error.strerror}; allowed: a place that you may enter", USAGE)
     except Exception:
         traceback.print_exc()
         _end("this is a fault of mptcplab, not of its input; please report it with the lines above", FAULT)
