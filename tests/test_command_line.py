@@ -59,6 +59,14 @@ def copied(done: Path, to: Path) -> Path:
     return Path(shutil.copytree(bundles(done)[0], to / "bundle"))
 
 
+def as_ordinary_user(*arguments: str, cwd: Path) -> Ended:
+    """Runs the program without the rights of root. Its files are still those of this user."""
+    as_user = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+    command = [*as_user, PROGRAM, *arguments]
+    ended = subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, check=False)
+    return Ended(ended.returncode, ended.stdout, ended.stderr)
+
+
 # ---- wrong usage and wrong input ----
 
 
@@ -68,6 +76,7 @@ def copied(done: Path, to: Path) -> Path:
         ("", ["Usage: mptcplab"]),
         ("nonsense", ["mptcplab: no such command 'nonsense'"]),
         ("rnu", ["mptcplab: no such command 'rnu'; did you mean 'run'?"]),
+        ("short.yaml", ["no such command 'short.yaml'; did you mean `mptcplab run short.yaml`?"]),
         ("run", ["mptcplab: run: missing argument 'spec'; see mptcplab run --help"]),
         ("run short.yaml --nonsense", ["mptcplab: run: no such option: --nonsense"]),
         ("run nope.yaml", ["nope.yaml: there is no such file"]),
@@ -99,6 +108,10 @@ def copied(done: Path, to: Path) -> Path:
         ("show short.yaml --set a.b=5mbit", ["unknown field 'a'"]),
         ("run short.yaml --set expect=[nonsense]", ["'nonsense' is not a comparison"]),
         ("run short.yaml --on kernal", ["unknown back-end 'kernal'", "kernel"]),
+        ("run short.yaml --on sim,kernel", ["unknown back-end 'sim,kernel'", "several with `compare`"]),
+        ("show short.yaml --set flows.call.cc=mine.py:Mine", ["'mine.py:Mine', did you mean './mine.py:Mine'?"]),
+        ("bench-algorithm mine.py:Mine", ["'mine.py:Mine', did you mean './mine.py:Mine'?"]),
+        ("bench-algorithm redundent", ["'redundent', did you mean 'redundant'?", "one of reno"]),
         ("show alenazi", ["no file is called 'alenazi'; did you mean alenazi2019?"]),
         ("compare short.yaml", ["at least two", "found 1 of one"]),
         ("compare short.yaml short.yaml --on sim,sim", ["at least two", "found 1 of one"]),
@@ -180,11 +193,24 @@ def test_a_place_that_takes_no_results_is_named(desk: Path) -> None:
 )
 def test_a_directory_that_must_not_be_entered_is_named(desk: Path, arguments: str) -> None:
     (desk / "closed").mkdir(mode=0)
-    as_user = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
-    command = [*as_user, PROGRAM, *arguments.split()]
-    ended = subprocess.run(command, cwd=desk, env=environment(), capture_output=True, text=True, check=False)
-    told = Ended(ended.returncode, ended.stdout, ended.stderr)
-    assert is_refused(told, 2, "mptcplab: ", "closed", "Permission denied; allowed: a place that you may enter")
+    ended = as_ordinary_user(*arguments.split(), cwd=desk)
+    assert is_refused(ended, 2, "mptcplab: ", "closed", "Permission denied; allowed: a place that you may enter")
+
+
+@pytest.mark.skipif(shutil.which("tcpdump") is None, reason="needs tcpdump")
+def test_following_an_interface_names_the_right_that_is_missing(desk: Path) -> None:
+    assert is_refused(as_ordinary_user("pcap", "--follow", "lo", cwd=desk), 3, "lo: capturing needs", "sudo mptcplab")
+
+
+def test_a_failed_run_is_one_line_that_begins_with_its_bundle(desk: Path) -> None:
+    (desk / "mine.py").write_text("class Mine:\n    def next(self, view):\n        return 5\n")
+    text = SHORT.replace("transport: udp", "transport: mptcp, scheduler: ./mine.py:Mine").replace("expect:", "# ")
+    (desk / "failing.yaml").write_text(text)
+    ended = mptcplab("run", "failing.yaml", "--allow-programs", cwd=desk)
+    assert ended.status == 4
+    assert re.search(
+        r"^failed results/short/sim-\w+-seed1: at \S+ s of simulated time: ./mine.py:Mine, next: ", ended.out, re.M
+    )
 
 
 def test_a_run_within_one_sample_has_a_report_without_warnings(desk: Path) -> None:

@@ -155,6 +155,12 @@ def is_in_crate(name: str) -> bool:
     return name.startswith("crate:")
 
 
+def as_users(name: str) -> str | None:
+    """The name of a user's own algorithm that lacks only the beginning of a path, None if it lacks something else."""
+    complete = f"./{name}"
+    return None if is_users(name) or not is_users(complete) else complete
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that looks most like `name`, None if none does."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)

@@ -226,7 +226,12 @@ def _family(newcomer: str, kind: str | None, on: str) -> algorithms.Family:
         return known[fields[0]]
     if fields:
         raise UsageError(f"{newcomer} may be a {' or a '.join(fields)}: say which with --kind")
-    raise UsageError(f"no algorithm is called {newcomer!r}; allowed: ./FILE.py:CLASS, or a name from docs/reference")
+    names = [name for family in known.values() for name in family.names]
+    meant = algorithms.as_users(newcomer) or algorithms.nearest(newcomer, names)
+    hint = f", did you mean '{meant}'?" if meant else ""
+    raise UsageError(
+        f"no algorithm is called {newcomer!r}{hint}; allowed: ./FILE.py:CLASS, or one of {', '.join(names)}"
+    )
 
 
 def _known(family: algorithms.Family, name: str, on: str) -> str:

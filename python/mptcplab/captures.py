@@ -73,8 +73,10 @@ def follow(interface: str) -> Iterator[dict[str, Any]]:
         said = process.stderr.read().decode(errors="replace").strip()
     if process.returncode == 1:
         refusal = said.splitlines()[-1] if said else "tcpdump ended"
-        if "permission" in refusal:
-            raise PrivilegeError("pcap", refusal)
+        # In a second line, tcpdump gives the error of its system call.
+        if "permission" in said:
+            remedy = f"use `sudo mptcplab pcap --follow {interface}`"
+            raise PrivilegeError(None, f"{interface}: capturing needs the rights of root", remedy)
         raise UsageError(f"{interface}: {refusal.strip('()')}")
 
 

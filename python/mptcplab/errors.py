@@ -68,15 +68,18 @@ class Unsupported(MptcplabError):
 
 
 class PrivilegeError(MptcplabError):
-    """A back-end needs privileges that the user does not have. `remedy` may be part of `lack`."""
+    """A back-end, or a command without one, needs privileges that the user does not have. `remedy` may be part of
+    `lack`.
+    """
 
     exit_status = 3
 
-    def __init__(self, backend: str, lack: str, remedy: str = "") -> None:
+    def __init__(self, backend: str | None, lack: str, remedy: str = "") -> None:
         self.backend = backend
         self.lack = lack
         self.remedy = remedy
-        super().__init__(": ".join(part for part in (f"back-end {backend}", lack, remedy) if part))
+        place = f"back-end {backend}" if backend else ""
+        super().__init__(": ".join(part for part in (place, lack, remedy) if part))
 
 
 class NotAllowed(MptcplabError):

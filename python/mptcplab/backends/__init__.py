@@ -187,6 +187,8 @@ def backend(name: str) -> Backend:
     if name in BACKENDS:
         return import_module(BACKENDS[name]).BACKEND  # type: ignore[no-any-return]
     allowed = f"{', '.join(BACKENDS)}, the path of your own simulator, as in ./my-sim, or {' or '.join(FORMS)}"
+    if "," in name:
+        allowed = f"one of {allowed}; several with `compare`"
     raise UsageError(f"unknown back-end {name!r}; allowed: {allowed}")
 
 

@@ -8,6 +8,8 @@ with the exit status of its command.
 from __future__ import annotations
 
 import gc
+import re
+import shlex
 import sys
 import traceback
 from importlib import import_module
@@ -137,8 +139,16 @@ def _end_wrong_usage(error: Any) -> NoReturn:
         print(message, file=sys.stderr)
         sys.exit(error.exit_code)
     told = " ".join(message.split()).replace("Value error, ", "").replace(". Did", "; did")
+    if command == "mptcplab" and (spec := _spec_without_command(told)):
+        told = f"{told}; did you mean `mptcplab run {spec}`?"
     place = f"{_configured(error) or command.partition(' ')[2]}: ".removeprefix(": ")
     _end(f"{place}{told[0].lower()}{told[1:]}; see {command} --help", error.exit_code)
+
+
+def _spec_without_command(told: str) -> str | None:
+    """Returns the description that stands in place of a command."""
+    found = re.fullmatch(r"No such command '(.+\.ya?ml)'", told)
+    return shlex.quote(found[1]) if found else None
 
 
 def _configured(error: Any) -> str | None:

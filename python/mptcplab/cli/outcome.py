@@ -118,7 +118,7 @@ def print_not_done(bundles: Sequence[Bundle]) -> None:
     for bundle in bundles:
         if bundle.status != "done":
             why = f": {bundle.record['why']}" if bundle.record["why"] else ""
-            PROBLEMS.print(f"[red]{bundle.status}[/]{escape(f'{why}: {bundle.path}')}", soft_wrap=True)
+            PROBLEMS.print(f"[red]{bundle.status}[/] {escape(f'{bundle.path}{why}')}", soft_wrap=True)
 
 
 def print_expectations(bundles: Sequence[Bundle]) -> None:

@@ -251,7 +251,8 @@ class Algorithm(Model):
         found = cls.family.find(name)
         if found is None:
             close = algorithms.nearest(name, [*cls.family.names, *cls.family.aliases])
-            hint = f", did you mean '{cls.family.find(close)}'?" if close else ""
+            meant = algorithms.as_users(name) or (close and cls.family.find(close))
+            hint = f", did you mean '{meant}'?" if meant else ""
             raise described(f"unknown {cls.family.kind} '{name}'{hint}", ", ".join(cls.family.names))
         return found
 
