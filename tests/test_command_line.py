@@ -344,6 +344,16 @@ def test_the_catalogue_is_listed(desk: Path) -> None:
     assert len(ended.document["experiments"]) == 34 + 8  # eight of mptcplab's own separate what the paper mixes
 
 
+def test_an_experiment_is_shown_with_its_back_ends_and_unbroken_names(desk: Path) -> None:
+    (desk / "mixed.yaml").write_text(MIXED)
+    shown = mptcplab("show", "mixed.yaml", cwd=desk, COLUMNS="80").out
+    assert re.findall(r"^runs on .*", shown, re.M) == [
+        "runs on sim, userspace, kernel",
+        "runs on userspace, kernel; sim waits for app: command",
+    ]
+    assert shown.count("  behaviour.0.reinject_whole_queue  ") == 4
+
+
 def test_the_list_has_a_head_for_each_paper(desk: Path) -> None:
     told = mptcplab("list", cwd=desk).out.splitlines()
     papers = {entry.name for entry in PAPERS.iterdir() if entry.is_dir()}

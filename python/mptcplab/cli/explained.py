@@ -47,6 +47,25 @@ def print_head(experiment: Mapping[str, Any]) -> None:
     RESULTS.print(escape("; ".join(fact for fact in facts if fact)), style="dim")
 
 
+def print_back_ends(entry: Mapping[str, Any]) -> None:
+    """Prints the back-ends that run an experiment, and what the others lack for it, from its entry in the catalogue."""
+    on = f"runs on {', '.join(entry['on'])}" if entry["on"] else "runs on no back-end"
+    RESULTS.print("; ".join([on, *waits_of(entry)]), style="dim", markup=False)
+
+
+def waits_of(entry: Mapping[str, Any]) -> list[str]:
+    """Returns what back-ends lack for an experiment. Those that lack the same are named together."""
+    lacking: dict[str, list[str]] = {}
+    for name, features in entry["waits"].items():
+        lacking.setdefault(", ".join(features), []).append(name)
+    return [
+        f"{names[0]} waits for {features}"
+        if len(names) == 1
+        else f"{', '.join(names[:-1])} and {names[-1]} wait for {features}"
+        for features, names in lacking.items()
+    ]
+
+
 def print_topology(experiment: Mapping[str, Any]) -> None:
     """Prints the links as a text picture."""
     _title("topology")

@@ -64,11 +64,9 @@ def _marks(entry: Mapping[str, Any]) -> str:
 
 
 def _waits(entry: Mapping[str, Any]) -> str:
-    """Returns what back-ends lack for the experiment. Those that lack the same are named together."""
+    """Returns what back-ends lack for the experiment, in brackets."""
     from mptcplab.cli.console import escape
+    from mptcplab.cli.explained import waits_of
 
-    lacking: dict[str, list[str]] = {}
-    for name, features in entry["waits"].items():
-        lacking.setdefault(", ".join(features), []).append(name)
-    told = [f"{', '.join(names)} waits for {features}" for features, names in lacking.items()]
+    told = waits_of(entry)
     return f"  [dim]({escape('; '.join(told))})[/]" if told else ""

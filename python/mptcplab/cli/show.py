@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mptcplab.cli.options import Settings, Spec
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from mptcplab.experiment import Resolved
 
 EXAMPLE = "Example: mptcplab show alenazi2019/fig9/n3"
@@ -31,13 +33,15 @@ def command(
 ) -> None:
     """Show what a description was resolved to.
 
-    Prints the topology, middleboxes, payload capacities, the schedule, and every value with its origin.
+    Prints the back-ends that run it, the topology, middleboxes, payload capacities, the schedule, and every value with
+    its origin.
     """
+    from mptcplab.catalogue import entry_of
     from mptcplab.cli.explained import print_paths
     from mptcplab.cli.output import REMARKS, print_json
     from mptcplab.cli.specs import resolved
 
-    _, members = resolved([spec], settings)
+    described, members = resolved([spec], settings)
     if svg is not None:
         _write_svg(members, svg, paths=paths)
         REMARKS.print(f"wrote {svg}", style="dim", markup=False, soft_wrap=True)
@@ -45,11 +49,11 @@ def command(
         experiments = [member.data for member in members]
         print_json(experiments[0] if len(experiments) == 1 else experiments)
         return
-    for member in members:
+    for description, member in zip(described, members, strict=True):
         if paths:
             print_paths(member.data)
         else:
-            _print(member)
+            _print(member, entry_of(description))
 
 
 def _write_svg(members: list[Resolved], svg: Path, *, paths: bool) -> None:
@@ -62,8 +66,9 @@ def _write_svg(members: list[Resolved], svg: Path, *, paths: bool) -> None:
     write_text(svg, as_svg(members[0].data, paths=paths))
 
 
-def _print(member: Resolved) -> None:
+def _print(member: Resolved, entry: Mapping[str, Any]) -> None:
     from mptcplab.cli.explained import (
+        print_back_ends,
         print_ceilings,
         print_head,
         print_middleboxes,
@@ -74,6 +79,7 @@ def _print(member: Resolved) -> None:
     )
 
     print_head(member.data)
+    print_back_ends(entry)
     print_topology(member.data)
     print_middleboxes(member.data)
     print_ceilings(member.data)

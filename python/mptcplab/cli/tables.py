@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 #: A longer word may break, so that a path cannot take the whole line.
-LONGEST_WORD = 28
+LONGEST_WORD = 36
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,10 @@ def _table(columns: Sequence[Column], widths: Sequence[int]) -> Table:
 
 
 def _longest_word(text: str) -> int:
-    return max((Text(word).cell_len for word in text.split()), default=0)
+    """Returns the width of the longest word. The first includes the indentation of the text."""
+    indentation = len(text) - len(text.lstrip())
+    widths = [Text(word).cell_len for word in text.split()] or [0]
+    return max(indentation + widths[0], *widths)
 
 
 def _total(widths: Sequence[int]) -> int:

@@ -232,7 +232,7 @@ def table_of(arms: Arms, flows: list[str] | None = None) -> Grid:
             for name, bundles in arms.items():
                 row = _row(bundles, reference, f"flows.{flow}", metric)
                 if row is not None:
-                    rows.append([flow, metric, name, *row])
+                    rows.append([flow, head(metric), name, *row])
     heads = ["flow", "metric", "arm", "n", "median", "interval", "ratio", "interval of the ratio"]
     return Grid(heads, rows, frozenset(range(3, len(heads))))
 
@@ -246,7 +246,7 @@ def by_metric(grid: Grid) -> Grid:
     for flow, metric, arm, *values, _ in grid.rows:
         if (flow, metric) != told:
             told = flow, metric
-            rows.append([f"{flow}: {head(metric)}", *[""] * len(values)])
+            rows.append([f"{flow}: {metric}", *[""] * len(values)])
         rows.append([f"  {arm}", *values])
     return Grid(["", *grid.heads[3:-1]], rows, frozenset(range(1, len(grid.heads) - 3)))
 
