@@ -106,7 +106,7 @@ def test_the_page_asks_for_nothing_and_says_what_happened_without_its_charts(pag
     assert not re.findall(r'(?:src|href)="(?!#)', page)
     assert not re.findall(r"https?://", page)
     text = re.sub(r"<script.*?</script>|<style.*?</style>", "", page, flags=re.DOTALL)
-    for words in ("1 connection of Multipath TCP, 1 of plain TCP", "nothing was acknowledged", "timeout", "MP_JOIN"):
+    for words in ("1 MPTCP connection, 1 plain TCP connection.", "nothing was acknowledged", "timeout", "MP_JOIN"):
         assert words in text
     titles = re.findall(r'<h2 id="title-\d+">(.*?)</h2>', text)
     assert ["Multipath TCP" in title for title in titles] == [True, False]

@@ -110,6 +110,12 @@ def test_a_healthy_connection_gets_a_sentence(tmp_path: Path) -> None:
     assert worked.text.endswith("of the 300 kB of the client; nothing was refused in this capture.")
 
 
+def test_a_connection_with_a_single_subflow_is_not_said_to_use_several() -> None:
+    [alone] = verdict(explain([RECORDED / "mb_loss.pcap"])["connections"][0])
+    assert alone.kind == "one_subflow"
+    assert "no second subflow: subflow 0 carried all 400 kB of the client" in alone.text
+
+
 @pytest.mark.parametrize("name", ["A_basic.pcap", "F_csum.pcap", "H_gso.pcap"])
 def test_the_kernels_connections_work_and_their_checksums_are_right(name: str) -> None:
     [connection] = explain([RECORDED / name])["connections"]

@@ -62,9 +62,10 @@ def capture_sentences(document: Json) -> list[str]:
     frames, connections = document["frames"], document["connections"]
     multipath = sum(connection["version"] is not None for connection in connections)
     plain = len(connections) - multipath
+    others = _count(plain, "plain TCP connection") if plain else "no plain TCP"
     sentences = [
         f"{_count(frames['frames'], 'packet')} in {quantity(document['duration_s'], 's')}: "
-        f"{_count(multipath, 'connection')} of Multipath TCP, {plain} of plain TCP."
+        f"{_count(multipath, 'MPTCP connection')}, {others}."
     ]
     left = {
         "other": "of other protocols",
@@ -123,15 +124,15 @@ def _data_sentences(side: str, data: Json) -> list[str]:
     sentences = [f"The {side} sent {size(data['bytes'])} of data{rate}."]
     if (sent_again := data["reinjected"])["bytes"]:
         sentences.append(
-            f"Of it {size(sent_again['bytes'])} went again as new segments: {size(sent_again['useful_bytes'])} were "
-            f"needed, {size(sent_again['redundant_bytes'])} were not."
+            f"{size(sent_again['bytes'])} of it was reinjected: {size(sent_again['useful_bytes'])} was needed, "
+            f"{size(sent_again['redundant_bytes'])} was redundant."
         )
     if data["unseen_bytes"]:
         sentences.append(f"{size(data['unseen_bytes'])} were acknowledged that are not in the capture.")
     if (waits := data["head_of_line"]) is not None:
         early = data["order"]["early_segments"]
         sentences.append(
-            f"{_count(early, 'segment')} came before data in front of {'it' if early == 1 else 'them'}, and waited "
+            f"{_count(early, 'segment')} came ahead of earlier data and waited for it: "
             f"{quantity(waits['median_s'], 's')} in the median, {quantity(waits['max_s'], 's')} at most."
         )
     if data["window_limited_s"] > 0:
@@ -147,8 +148,8 @@ def _gap_sentence(gap: Json) -> str:
         else f"subflow {gap['to_subflow']} went on"
     )
     return (
-        f"From {gap['at_s']:.3f} s on nothing was acknowledged for {quantity(gap['seconds'], 's')}; then {moved}, with "
-        f"{size(gap['waiting_bytes'])} waiting."
+        f"From {gap['at_s']:.3f} s on, nothing was acknowledged for {quantity(gap['seconds'], 's')}, with "
+        f"{size(gap['waiting_bytes'])} waiting; then {moved}."
     )
 
 

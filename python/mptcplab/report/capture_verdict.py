@@ -411,6 +411,9 @@ def _plain_end(subflow: Json) -> str:
 
 def _healthy(connection: Json) -> Finding:
     carried = _carried(connection) or "no data is in the capture"
+    if len(connection["subflows"]) == 1:
+        alone = "MPTCP was negotiated, and the capture has no second subflow"
+        return Finding("one_subflow", f"{alone}: {carried}. A capture of one interface shows only its path.")
     return Finding("worked", f"MPTCP worked: {carried}; nothing was refused in this capture.")
 
 

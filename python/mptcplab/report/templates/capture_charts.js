@@ -347,7 +347,7 @@ class Unacknowledged {
     this.windows = windows;
   }
 
-  /** A window far above all that is under way would press that to the floor: it is then only told. */
+  /** A window far above all that is in flight would press that to the floor: it is then only told. */
   extent(view) {
     const most = Math.max(this.lines.most(view), mostIn(this.data, this.data.bytes, view));
     const window = mostIn(this.windows, this.windows.window_bytes, view);
@@ -370,7 +370,7 @@ class Unacknowledged {
   }
 
   readings(time, _, scale) {
-    const totals = { "data under way": [this.data, "bytes"], "receive window": [this.windows, "window_bytes"] };
+    const totals = { "data in flight": [this.data, "bytes"], "receive window": [this.windows, "window_bytes"] };
     const known = Object.entries(totals).map(([name, [points, values]]) => [name, valueAt(points, points[values], time)]);
     return [
       { text: instant(time, scale.length) },
@@ -380,7 +380,7 @@ class Unacknowledged {
   }
 
   words(view) {
-    return `At most ${quantity(mostIn(this.data, this.data.bytes, view), "B")} of data under way`;
+    return `At most ${quantity(mostIn(this.data, this.data.bytes, view), "B")} of data in flight`;
   }
 }
 

@@ -30,7 +30,7 @@ function unpackColumn(bytes, points, { start, width, unit }) {
   return values;
 }
 
-/** Data under way: what was sent at most, less what is acknowledged, after each segment and each acknowledgment. */
+/** Data in flight: what was sent at most, less what is acknowledged, after each segment and each acknowledgment. */
 function dataUnderWay(segments, acknowledged) {
   const time_s = new Float64Array(segments.points + acknowledged.points);
   const bytes = new Float64Array(time_s.length);
