@@ -373,6 +373,8 @@ def test_the_doctor_says_what_there_is(desk: Path) -> None:
     details = [line for finding in findings for line in finding["details"] if "GB free" not in line]
     assert all(line in told for line in [*details, *(finding["found"] for finding in findings)])
     assert all(finding["remedy"] in told for finding in findings)
+    narrow = mptcplab("doctor", "-v", cwd=desk, COLUMNS="60").out
+    assert all(finding["found"] in narrow for finding in findings)
 
 
 def test_the_doctor_needs_ten_lines_of_a_narrow_terminal(desk: Path) -> None:

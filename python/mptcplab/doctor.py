@@ -8,12 +8,15 @@ import shutil
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mptcplab.backends import BACKENDS, PRIVILEGES, backend
 from mptcplab.errors import MptcplabError, PrivilegeError, Unsupported, UsageError
 from mptcplab.own_mptcp import OwnMptcp
 from mptcplab.remote.place import FORMS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 #: Space for a day of 60 s runs at the default sampling interval. Users are warned if less is free.
 LOW_DISK_BYTES = 1_000_000_000
@@ -105,15 +108,25 @@ def _backend(name: str) -> Finding:
         return Finding(f"back-end {name}", "warning", "; ".join(why for _, why in error.missing))
     except (MptcplabError, ImportError) as error:
         return Finding(f"back-end {name}", "problem", str(error))
-    able = ", ".join(one.feature for one in capabilities if one.available and one.feature != PRIVILEGES)
+    able = [one.feature for one in capabilities if one.available and one.feature != PRIVILEGES]
     unable: dict[str, list[str]] = {}
     for capability in capabilities:
         if not capability.available:
             unable.setdefault(capability.why, []).append(capability.feature)
-    details = (f"can: {able}", *(f"not {', '.join(features)}: {why}" for why, features in unable.items()))
+    lacking = (f"not {'; '.join(_by_kind(features))}: {why}" for why, features in unable.items())
+    details = (*(f"can {kind}" for kind in _by_kind(able)), *lacking)
     if refusal is not None:
         return Finding(f"back-end {name}", "warning", refusal.lack, refusal.remedy, details)
     return Finding(f"back-end {name}", "ok", "runs here", details=details)
+
+
+def _by_kind(features: Sequence[str]) -> list[str]:
+    """Returns features with those of one kind together: ``app bulk, cbr``."""
+    kinds: dict[str, list[str]] = {}
+    for feature in features:
+        kind, _, name = feature.partition(" ")
+        kinds.setdefault(kind, []).append(name)
+    return [f"{kind} {', '.join(names)}".rstrip() for kind, names in kinds.items()]
 
 
 def _switches() -> Finding:

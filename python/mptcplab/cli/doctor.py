@@ -84,15 +84,17 @@ def _print_all(findings: Sequence[Finding]) -> None:
 
     width = max(len(finding.subject) for finding in findings)
     for finding in findings:
-        _print_line(f"{finding.subject:<{width}}", finding)
+        _print_line(f"{finding.subject:<{width}}", finding, is_whole=True)
         for detail in finding.details:
             RESULTS.print(f"  {escape(detail)}", soft_wrap=True)
 
 
-def _print_line(title: str, finding: Finding) -> None:
+def _print_line(title: str, finding: Finding, *, is_whole: bool = False) -> None:
+    """Prints what was found and its remedy. Unless `is_whole`, what was found takes one line of the terminal."""
     from mptcplab.cli.console import escape
     from mptcplab.cli.output import RESULTS
 
-    RESULTS.print(f"{title}  {MARKS[finding.state]}  {escape(finding.found)}", overflow="ellipsis", no_wrap=True)
+    line = f"{title}  {MARKS[finding.state]}  {escape(finding.found)}"
+    RESULTS.print(line, **({"soft_wrap": True} if is_whole else {"overflow": "ellipsis", "no_wrap": True}))
     if finding.remedy:
         RESULTS.print(f"  [bold]mend:[/] {escape(finding.remedy)}", soft_wrap=True)

@@ -16,7 +16,7 @@ def command(
     """Copy the examples that come with mptcplab: descriptions, classes, scripts and notebooks."""
     import shutil
 
-    from mptcplab.cli.output import print_line
+    from mptcplab.cli.output import print_line, print_remark
     from mptcplab.errors import UsageError
 
     try:
@@ -25,8 +25,11 @@ def command(
         raise UsageError(f"{directory}: exists already; allowed: a new directory") from error
     except OSError as error:
         raise UsageError(f"{directory}: cannot be made: {error.strerror}") from error
-    names = sorted(path.name for path in directory.iterdir() if path.suffix == ".yaml")
-    print_line(f"wrote {directory}: {', '.join(names)} and others; each says in its first lines what it shows")
+    descriptions = len(list(directory.glob("*.yaml")))
+    notebooks = len(list(directory.rglob("*.ipynb")))
+    told = f"{descriptions} descriptions, {notebooks} notebooks, and the files that they use"
+    print_line(f"wrote {directory}: {told}; each says in its first lines what it shows")
+    print_remark(f"start here: mptcplab run {directory / 'two-paths-mptcp.yaml'}")
 
 
 def _installed() -> Path:
