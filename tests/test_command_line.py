@@ -19,6 +19,7 @@ import jsonschema
 import pytest
 from command_line import LONG, PROGRAM, SHORT, Ended, environment, is_refused, mptcplab
 from mptcplab.catalogue_index import PAPERS
+from mptcplab.cli import COMMANDS
 
 SUMMARY = json.loads((Path(__file__).parents[1] / "docs" / "schemas" / "summary.json").read_text())
 ESCAPE = "\x1b"
@@ -77,7 +78,7 @@ def as_ordinary_user(*arguments: str, cwd: Path) -> Ended:
         ("nonsense", ["mptcplab: no such command 'nonsense'"]),
         ("rnu", ["mptcplab: no such command 'rnu'; did you mean 'run'?"]),
         ("short.yaml", ["no such command 'short.yaml'; did you mean `mptcplab run short.yaml`?"]),
-        ("run", ["mptcplab: run: missing argument 'spec'; see mptcplab run --help"]),
+        ("run", ["mptcplab: run: missing argument 'SPEC'; see mptcplab run --help"]),
         ("run short.yaml --nonsense", ["mptcplab: run: no such option: --nonsense"]),
         ("run nope.yaml", ["nope.yaml: there is no such file"]),
         ("run alenazi2019/fig77 --json", ["'alenazi2019/fig77'", "did you mean alenazi2019/fig7?"]),
@@ -126,6 +127,13 @@ def test_wrong_usage_is_one_message(desk: Path, arguments: str, words: list[str]
     ended = mptcplab(*arguments.split(), cwd=desk)
     assert is_refused(ended, 2, *words)
     assert not arguments or len(ended.err.splitlines()) == 1
+
+
+def test_the_help_has_every_command_in_a_whole_sentence(desk: Path) -> None:
+    told = mptcplab("--help", cwd=desk).out
+    lines = told.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()
+    assert len(lines) == len(COMMANDS)
+    assert all(line.endswith(".") and not line.endswith("..") for line in lines), told
 
 
 def test_python_runs_the_package(desk: Path) -> None:

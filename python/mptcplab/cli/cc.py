@@ -26,7 +26,10 @@ def command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Install coupled congestion controls into this kernel, where any program can use them, or remove them."""
+    """Install coupled congestion controls into this kernel.
+
+    Any program can then use them, until they are removed.
+    """
     from mptcplab import congestion
     from mptcplab.cli.output import print_json, print_line
 

@@ -28,7 +28,10 @@ def command(
     ] = None,
     as_json: As_json = False,
 ) -> None:
-    """Report what this machine can do, the command that mends each problem, and the state of its own MPTCP."""
+    """Report what this machine can do, and what mends it.
+
+    Also reports the state of the machine's own MPTCP, which experiments neither use nor change.
+    """
     from mptcplab import doctor
     from mptcplab.cli.output import print_json
 

@@ -13,7 +13,10 @@ EXAMPLE = "Example: mptcplab examples, then: mptcplab run examples/two-paths-mpt
 def command(
     directory: Annotated[Path, typer.Argument(help="Directory to make.", file_okay=False)] = Path("examples"),
 ) -> None:
-    """Copy the examples that come with mptcplab: descriptions, classes, scripts and notebooks."""
+    """Copy the examples that come with mptcplab.
+
+    They are descriptions, classes, scripts and notebooks.
+    """
     import shutil
 
     from mptcplab.cli.output import print_line, print_remark

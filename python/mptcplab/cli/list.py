@@ -22,7 +22,10 @@ def command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """List experiments, the back-ends that run each, and the features that the others still need."""
+    """List experiments and the back-ends that run each.
+
+    Behind each are the features that the other back-ends still need.
+    """
     from mptcplab.catalogue import listing
     from mptcplab.cli.output import print_json
 

@@ -57,11 +57,17 @@ def _set(meaning: str, form: str) -> Any:
 
 
 As_json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
-_SPEC = typer.Argument(autocompletion=completion.specs, help="A .yaml file, or a name or prefix from `mptcplab list`.")
+_SPEC = typer.Argument(
+    autocompletion=completion.specs, metavar="SPEC", help="A .yaml file, or a name or prefix from `mptcplab list`."
+)
 Spec: TypeAlias = Annotated[str, _SPEC]
 Specs: TypeAlias = Annotated[list[str], _SPEC]
 On: TypeAlias = Annotated[
-    str, _on("Back-end, another machine, or the path of your own simulator.", "|".join((*BACKENDS, "PLACE", "PROGRAM")))
+    str,
+    _on(
+        "Back-end, another machine, or the path of your own simulator. `show SPEC` names what each lacks.",
+        "|".join((*BACKENDS, "PLACE", "PROGRAM")),
+    ),
 ]
 On_each: TypeAlias = Annotated[str, _on("Back-ends, separated by commas.", "sim,kernel")]
 Settings: TypeAlias = Annotated[
@@ -71,12 +77,16 @@ SeveralValues: TypeAlias = Annotated[
     list[str] | None,
     _set("Change a value of the description, or run each of several values; may be given again.", "KEY=V1,V2"),
 ]
-Seed: TypeAlias = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of the first repetition.")]
-Repeat: TypeAlias = Annotated[int, typer.Option(min=1, help="Repetitions, each with the next seed.")]
-Out: TypeAlias = Annotated[Path, typer.Option(file_okay=False, envvar=OUT_VARIABLE, help="Directory for results.")]
+Seed: TypeAlias = Annotated[int, typer.Option(min=0, max=2**63 - 1, metavar="N", help="Seed of the first repetition.")]
+Repeat: TypeAlias = Annotated[int, typer.Option(min=1, metavar="N", help="Repetitions, each with the next seed.")]
+Out: TypeAlias = Annotated[
+    Path, typer.Option(file_okay=False, envvar=OUT_VARIABLE, metavar="DIR", help="Directory for results.")
+]
 Jobs: TypeAlias = Annotated[
     int | None,
-    typer.Option(min=1, envvar="MPTCPLAB_JOBS", help="Runs at a time; default one per core, in real time one."),
+    typer.Option(
+        min=1, envvar="MPTCPLAB_JOBS", metavar="N", help="Runs at a time; default one per core, in real time one."
+    ),
 ]
 Allow_programs: TypeAlias = Annotated[
     bool, typer.Option("--allow-programs", help="Run programs and classes of the description without asking.")

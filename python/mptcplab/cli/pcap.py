@@ -43,7 +43,7 @@ def command(
     ] = None,
     as_json: As_json = False,
 ) -> None:
-    """Explain a capture: its connections and subflows, the data they carried, and their events.
+    """Explain a capture: connections, subflows, data, events.
 
     Reads captures of TCP and of Multipath TCP version 1 or 0, which may begin or end in the middle of a connection.
     """

@@ -26,7 +26,9 @@ def command(
         typer.FileTextWrite | None, typer.Option(help="Write a report as JSON into this file.", lazy=False)
     ] = None,
 ) -> None:
-    """Run a command whose TCP uses several interfaces by Multipath TCP, or run a gateway to servers without it.
+    """Run a command over several interfaces by MPTCP.
+
+    Or run a gateway to servers without MPTCP.
 
     Exit status: that of the command.
     """

@@ -52,9 +52,9 @@ def command(
     allow_programs: Allow_programs = False,
     _quiet: Quiet = False,
 ) -> None:
-    """Write the report of a run: one HTML page, and one for each host with captures.
+    """Write the report of a run as an HTML page.
 
-    Of several bundles it takes the newest.
+    Each host with captures has a page of its own. Of several bundles it takes the newest.
 
     Each page is complete in itself. The report of an experiment of a paper has the published values, and the simulator
     beside a run in real time. For several runs side by side, see mptcplab compare.

@@ -63,7 +63,7 @@ def command(
     forms: Format = None,
     as_json: As_json = False,
 ) -> None:
-    """List traces of links, show one as numbers and pictures, or convert it to another format.
+    """List, show or convert traces of links.
 
     A trace is a file, a synthetic trace of mptcplab, or the name of one in the folder MPTCPLAB_TRACES.
     """
