@@ -362,6 +362,14 @@ def test_an_experiment_is_shown_with_its_back_ends_and_unbroken_names(desk: Path
     assert shown.count("  behaviour.0.reinject_whole_queue  ") == 4
 
 
+def test_delays_in_the_topology_have_their_largest_unit(desk: Path) -> None:
+    told = [
+        mptcplab("show", "short.yaml", "--set", f"links.wifi.delay={delay}", cwd=desk).out
+        for delay in ("12500us", "1500ms", "0s", "900ns")
+    ]
+    assert [re.search(r"2mbit, (\S+),", text)[1] for text in told] == ["12.5ms", "1.5s", "0s", "900ns"]  # type: ignore[index]
+
+
 def test_the_list_has_a_head_for_each_paper(desk: Path) -> None:
     told = mptcplab("list", cwd=desk).out.splitlines()
     papers = {entry.name for entry in PAPERS.iterdir() if entry.is_dir()}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, get_args, get_origin
 
 import pytest
-from mptcplab.backends import all_on_any_machine, feature_of
+from mptcplab.backends import BACKENDS, OWN_CLASS, all_on_any_machine, feature_of
 from mptcplab.backends.preferences import Offer, first_choices
 from mptcplab.document import parse
 from mptcplab.experiment import Experiment, json_schema, resolve
@@ -15,6 +15,9 @@ from mptcplab.experiment.hosts import Behaviour
 from mptcplab.experiment.uses import uses, uses_by_value
 from mptcplab.features import features, lacking
 from mptcplab.reference import models
+from mptcplab.report import verdict
+from mptcplab.results.table import SUPPLIERS
+from mptcplab.runner import WITH_CLASSES
 
 FIELDS = [(model, name) for model in models() for name in model.model_fields]
 
@@ -92,6 +95,14 @@ USERS = {
     "behaviour.subflow_order": "hosts: {a: {behaviour: {subflow_order: newest_first}}, b: {}}",
     "behaviour.timers": "hosts: {a: {behaviour: {timers: exact}}, b: {}}",
 }
+
+
+def test_lists_of_back_ends_below_them_name_them_all() -> None:
+    """Reports, metrics and bundles know back-ends by name only, because back-ends import what is below them."""
+    able = {one.name for one in all_on_any_machine() if {c.feature: c.available for c in one.probe()}.get(OWN_CLASS)}
+    assert set(verdict.BACKENDS) == set(BACKENDS)
+    assert set(SUPPLIERS) == set(BACKENDS)
+    assert set(WITH_CLASSES) == able
 
 
 def experiment_with(lines: str) -> Experiment:

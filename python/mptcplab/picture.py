@@ -69,13 +69,20 @@ def link_summary(link: Mapping[str, Any], media: Mapping[str, Mapping[str, Any]]
     forward, backward = link["forward"], link["backward"]
     medium = media.get(link["medium"] or "")
     rates = [_rate(direction, medium) for direction in (forward, backward)]
-    delays = [str(Duration(direction["delay_ns"])) for direction in (forward, backward)]
+    delays = [_delay(direction["delay_ns"]) for direction in (forward, backward)]
     parts = [_both(rates), _both(delays)]
     if any(direction["loss"]["kind"] != "none" for direction in (forward, backward)):
         parts.append("lossy")
     if medium is not None:
         parts.append(f"on {link['medium']}")
     return ", ".join(parts)
+
+
+def _delay(delay_ns: int) -> str:
+    """Returns a duration in its largest unit, as in `12.5ms`. A description would have `12500us`."""
+    units = sorted(Duration.units.items(), key=lambda item: item[1])
+    name, factor = [unit for unit in units if unit[1] <= max(delay_ns, 1)][-1]
+    return f"{delay_ns / factor:g}{name}" if delay_ns else "0s"
 
 
 def as_text(experiment: Resolved) -> list[str]:

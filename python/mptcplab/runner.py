@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 HEED_CTRL_C_S = 0.2
 #: The back-ends that load classes of a description into this process.
-_WITH_CLASSES = ("sim", "userspace")
+WITH_CLASSES = ("sim", "userspace")
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def _let_in(experiments: Sequence[Resolved], several: Sequence[Backend]) -> None
     """
     in_real_time = [one for one in several if one.in_real_time]
     consent.settle(experiments, in_real_time=bool(in_real_time))
-    with_classes = [one for one in several if one.name in _WITH_CLASSES]
+    with_classes = [one for one in several if one.name in WITH_CLASSES]
     if with_classes and any(map(consent.brings_classes, experiments)):
         needing = in_real_time or with_classes
         callers.leave_root_for_classes(needing[0].name, needs_root=bool(in_real_time))

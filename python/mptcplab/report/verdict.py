@@ -95,6 +95,8 @@ def _event(record: Json, name: str, duration_s: float) -> str | None:
     start = f"{name} {_when(record, name)}"
     if metrics.get("mean_before_bps") is None:
         back = metrics.get("recovery_s")
+        if back == 0:
+            return f"{start}: every flow had {CARRIED} at once."
         return None if back is None else f"{start}: the worst flow had {CARRIED} after {quantity(back, 's')}."
     short = _shortfall(metrics, duration_s)
     silence = f"longest silence {quantity(metrics['gap_s'], 's')}{_subflows(metrics)}"
