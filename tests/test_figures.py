@@ -52,6 +52,18 @@ def test_the_capacity_is_a_step_line_that_follows_the_events() -> None:
     assert [(mark.label, mark.start_s, mark.end_s) for mark in panel.marks] == [("cut", 10, 20)]
 
 
+@pytest.mark.parametrize(("offered_bps", "ceilings"), [(1_000_000, [None]), (6_000_000, [7.4])])
+def test_a_call_is_not_pressed_to_the_floor_by_what_the_network_could_carry(
+    offered_bps: int, ceilings: list[float | None]
+) -> None:
+    experiment, run = resolved(), made_run()
+    [flow] = [one for one in experiment["flows"] if one["id"] == "bulk"]
+    call = {**flow, "app": {"kind": "cbr", "rate_bps": offered_bps, "size_bytes": 1200}}
+    paced = RunData(experiment | {"flows": [call]}, run.result, run.samples, run.units)
+    panels = specified(paced, "throughput").panels
+    assert [one.ceiling and one.ceiling.y[0] for one in panels] == [pytest.approx(c) if c else None for c in ceilings]
+
+
 def test_curves_that_coincide_are_said_and_dashed() -> None:
     figure = Specification((panel_of([1, 2, 3], [1, 2, 3.001], [3, 2, 1]),)).told_apart()
     assert "c1 coincides with c0." in figure.notes

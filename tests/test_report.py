@@ -119,7 +119,9 @@ def test_a_change_that_costs_no_flow_anything_is_over_at_once(tmp_path: Path) ->
     bundle, run = recorded(tmp_path)
     back = {**bundle.record["metrics"]["events.cut"], "mean_before_bps": None, "recovery_s": 0.0}
     record = bundle.record | {"metrics": bundle.record["metrics"] | {"events.cut": back}}
-    assert "cut at 10 s: every flow had at least 90 % of the remaining capacity at once." in page_of(record, run, bundle.path)
+    assert "cut at 10 s: every flow had at least 90 % of the remaining capacity at once." in page_of(
+        record, run, bundle.path
+    )
 
 
 def test_a_page_of_an_earlier_version_has_what_its_metrics_were(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from mptcplab.results.capacity import capacity_bps
 from mptcplab.results.run_data import RunData, once_a_run
 from mptcplab.results.subflows import subflows_of, tells_arrivals
 from mptcplab.results.tables import Series
+
+#: An application whose rate is a smaller part of what its flow could carry is not limited by the network.
+SMALL_PART = 0.25
 
 
 @once_a_run
@@ -41,15 +45,23 @@ def tells_only_order(run: RunData, flow: str) -> bool:
 def capacity_steps(run: RunData, flows: Iterable[str]) -> tuple[Floats, Floats] | None:
     """Returns the times at which it changes what the network can carry, in bit/s, for the flow that can have most.
 
-    The last time is the end of the run. Returns None if a flow has no rate limit.
+    The last time is the end of the run. Flows that offer far less than they could carry do not count, because a curve
+    of theirs would lie on the axis below it. Returns None if there are no others, or if a flow has no rate limit.
     """
+    flows = [flow for flow in flows if not _is_far_below(run.flows[flow])]
     changes = sorted({0.0, *(h.actual_s for h in run.happenings if 0 < h.actual_s < run.end_s)})
     values = [[capacity_bps(run, flow, at_s) for flow in flows] for at_s in changes]
     known = [[value for value in of_time if value is not None] for of_time in values]
-    if not known or not all(known):
+    if not flows or not all(known):
         return None
     most = [max(of_time) for of_time in known]
     return np.array([*changes, run.end_s]), np.array([*most, most[-1]])
+
+
+def _is_far_below(flow: Mapping[str, Any]) -> bool:
+    """Returns whether the application sends at a rate of its own that is a small part of the ceiling."""
+    offered_bps, ceiling_bps = flow["app"].get("rate_bps"), flow["ceiling_bps"]
+    return bool(offered_bps and ceiling_bps and offered_bps < SMALL_PART * ceiling_bps)
 
 
 def _over_subflows(run: RunData, flow: str) -> Series | None:
