@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mptcplab import algorithms, callers, resolved_versions
-from mptcplab.errors import MptcplabError, SpecError
+from mptcplab.errors import MptcplabError, SpecError, Where
 from mptcplab.results.entities import Json
 from mptcplab.results.environment import environment
 from mptcplab.results.lock import Lock, is_held
@@ -101,7 +101,8 @@ def bundle_paths(
     parts = resolved["name"].split("/")
     if any(part in ("", ".", "..") or "\0" in part or len(part.encode()) > LONGEST_NAME_BYTES for part in parts):
         raise SpecError(
-            f"the name {resolved['name']!r} cannot be a directory",
+            f"{resolved['name']!r} cannot be a directory",
+            Where(file=resolved.get("origins", {}).get("name"), field="name"),
             allowed=f"parts of 1 to {LONGEST_NAME_BYTES} bytes between slashes, none of them . or ..",
         )
     used = "" if substitute is None else f"-{digest(substitute)[:8]}"
@@ -520,7 +521,7 @@ def _read(path: Path) -> Json:
     except OSError as error:
         raise BundleError(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise BundleError(f"{path}: is not JSON: {error}") from error
+        raise BundleError(f"{path}: damaged: is not JSON ({error}); remove {path.parent} to run it again") from error
     if not isinstance(document, dict):
         raise BundleError(f"{path}: holds a {type(document).__name__}, not an object")
     return document
