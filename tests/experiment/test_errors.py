@@ -296,6 +296,7 @@ REPLACED = [
         "7:9: flows.bulk: app bulk (the default) needs a stream, transport is udp; "
         "allowed: tcp or mptcp; over udp cbr, probe, iperf3, command",
     ),
+    ("to: server", "to: client", "7:9: flows.bulk: from and to are both client; allowed: two hosts"),
 ]
 
 
@@ -326,6 +327,10 @@ def test_a_flow_needs_a_path(tmp_path: Path) -> None:
         (b"", f"1:1: is empty; allowed: {WHOLE}"),
         (b"# nothing but a remark\n", f"1:1: is empty; allowed: {WHOLE}"),
         (b"- a\n", f"1:1: found a list; allowed: {WHOLE}"),
+        (
+            b"name: x\n",
+            "1:1: hosts: there are no hosts; allowed: at least two, as in hosts: {client: {}, server: {}}",
+        ),
         (b"text\n", f"1:1: found 'text'; allowed: {WHOLE}"),
         (b"name: \xff\n", "1:7: byte 0xff is not UTF-8; allowed: UTF-8 text"),
         (b"a: " + b"[" * 100_000, "1:104: brackets are nested more than 100 deep; allowed: at most 100"),
@@ -359,7 +364,7 @@ def test_what_is_no_description(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     monkeypatch.chdir(tmp_path)
     Path("x.yaml").write_bytes(content)
     with pytest.raises(SpecError) as error:
-        members("x.yaml")
+        [member.resolve() for member in members("x.yaml")]
     assert str(error.value) == f"x.yaml:{message}"
 
 

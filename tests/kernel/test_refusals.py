@@ -85,6 +85,13 @@ def test_tcp_needs_no_mptcp(desk: Path) -> None:
     assert ended.status == 0 or "too busy" in ended.out, ended
 
 
+def test_hosts_have_mptcp_also_where_the_machine_has_it_disabled(desk: Path) -> None:
+    without = "sysctl --quiet --write net.mptcp.enabled=0"
+    ended = under("unshare", "--net", "sh", "-c", f'{without} && exec "$@"', "sh", cwd=desk)
+    assert ended.status == 0 or "too busy" in ended.out, ended
+    assert "fell back" not in ended.out
+
+
 def test_without_tun_devices_the_remedy_is_told(desk: Path) -> None:
     ended = in_changed_mounts("mount -t tmpfs none /dev/net", cwd=desk)
     assert ended.status in (0, 3, 4), ended
