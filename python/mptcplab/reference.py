@@ -416,13 +416,13 @@ _ALGORITHMS_HEAD = """\
 
 This page lists the names that `cc`, `scheduler` and `path_manager` of a [flow](description.md#flow) accept. Case,
 hyphens and underscores do not matter: `RoundRobin` and `round-robin` mean `round_robin`. A list is an order of
-preference: a back-end takes the first entry that it has, and records the substitution.
+preference: a back-end takes the first entry that it supports, and records the substitution.
 
-A published name means the published formula. Names that end in `-oot` compute the same formula in the integer
-arithmetic of the out-of-tree kernel. Names that begin with `x-` are defined by mptcplab, because their sources do not
-state how to compute them.
+An algorithm with a published name uses the published formula. One whose name ends in `-oot` computes the same formula
+in the integer arithmetic of the out-of-tree kernel. Algorithms whose names begin with `x-` are defined by mptcplab,
+because their sources do not state how to compute them.
 
-Parameters follow the name, as in `scheduler: {round_robin: {num_segments: 4}}`. Parameters that are not given have
+Parameters follow the name, as in `scheduler: {round_robin: {num_segments: 4}}`. Parameters that you leave out keep
 their defaults. `./FILE.py:CLASS` and `crate:NAME` are [algorithms of your own](../guide/extending.md).
 
 """
@@ -438,10 +438,9 @@ def algorithm_reference() -> str:
 
 _CHOICES: dict[str, type[Choice]] = {"policy": Policy, "recovery": Recovery, "errors": Errors}
 _CHOICES_HEAD = """
-## Of the network
+## Network
 
-[Paths and recovery](../internals/paths.md) explains the methods behind these names. A way is a path through the
-network.
+[Paths and recovery](../internals/paths.md) explains the methods behind these names.
 
 """
 
@@ -449,8 +448,8 @@ network.
 def _choice_table(field: str, model: type[Choice]) -> str:
     holder = Experiment if field in Experiment.model_fields else Control
     default = holder.model_fields[field].default
-    said = f"; default `{default.name}`" if default is not None else ""
-    own = ", and `./FILE.py:CLASS` for one of your own" if model.takes_classes else ""
+    said = f". The default is `{default.name}`" if default is not None else ""
+    own = ". `./FILE.py:CLASS` is one of your own" if model.takes_classes else ""
     where = _link(holder).replace("](", "](description.md")
     head = f"### {model.kind[:1].upper()}{model.kind[1:]}\n\nField `{field}` of {where}{said}{own}.\n\n"
     rows = [[f"`{name}`", _sentence(one.summary), _parameters(one)] for name, one in model.choices.items()]
@@ -495,7 +494,7 @@ def _algorithm_table(family: algorithms.Family) -> str:
         for row, name in zip(rows, family.names, strict=True):
             why_none = algorithms.why_no_fluid(name)
             row.append(f"none: {why_none.partition(': ')[2]}" if why_none else "yes")
-    head = f"## {family.kind[:1].upper()}{family.kind[1:]}\n\nField `{field}`; default `{default}`.\n\n"
+    head = f"## {family.kind[:1].upper()}{family.kind[1:]}\n\nField `{field}`. The default is `{default}`.\n\n"
     return head + _table(columns, rows)
 
 

@@ -17,7 +17,7 @@ class Periodic(ErrorModel):
     every_ns: int
     for_ns: int
 
-    summary = "an outage at equal intervals"
+    summary = "outages at regular intervals"
 
     def __post_init__(self) -> None:
         check_positive("periodic", every_ns=self.every_ns, for_ns=self.for_ns)

@@ -20,7 +20,7 @@ class Poisson(ErrorModel):
     mtbf_ns: int
     mttr_ns: int
 
-    summary = "each link fails at random, with exponential times"
+    summary = "each link fails at random, with exponentially distributed times to failure and repair"
 
     def __post_init__(self) -> None:
         check_positive("poisson", mtbf_ns=self.mtbf_ns, mttr_ns=self.mttr_ns)

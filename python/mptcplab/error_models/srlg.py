@@ -20,7 +20,7 @@ class SharedRisk(ErrorModel):
     mtbf_ns: int
     mttr_ns: int
 
-    summary = "all links of a shared-risk group fail together, at random"
+    summary = "all links of a shared-risk group fail together at random times"
 
     def __post_init__(self) -> None:
         check_positive("srlg", mtbf_ns=self.mtbf_ns, mttr_ns=self.mttr_ns)

@@ -24,7 +24,7 @@ class IpPreinstalled(Rerouting):
     """Model of the time from the detection until the fast-failover group forwards: the measured median from the
     failure, 3.6 ms, less that of the detection."""
 
-    summary = "switches send packets around a failed link by entries that they have beforehand"
+    summary = "switches send packets around a failed link using preinstalled entries"
 
     def prepare(self, network: Network) -> Mapping[tuple[PathKey, str], Detour]:
         found = {(key, link): _around_link(network, key, link) for key, way in network.ways.items() for link in way}

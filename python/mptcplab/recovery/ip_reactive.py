@@ -19,7 +19,7 @@ class IpReactive(Rerouting):
     """Model of the time from the detection until the new entries forward: the measured median from the failure to the
     first packet on the other way, 7.8 ms, less that of the detection. The last barrier was answered after 3.4 ms."""
 
-    summary = "the controller computes new ways when a switch reports a failure"
+    summary = "the controller computes new routes when a switch reports a failure"
 
     def way_now(self, network: Network, key: PathKey) -> Detour | None:
         if not network.down.intersection(network.ways[key]):

@@ -11,4 +11,4 @@ from mptcplab.recovery.strategy import Strategy
 class NoRecovery(Strategy):
     """Does nothing."""
 
-    summary = "nothing: a failed link is down until its repair"
+    summary = "does nothing: a failed link stays down until it is repaired"

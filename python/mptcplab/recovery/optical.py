@@ -20,7 +20,7 @@ class Optical(Strategy):
 
     link_returns_after_ns: int | None = 50_000_000
 
-    summary = "the optical layer brings a failed link back after 50 ms"
+    summary = "the optical layer restores a failed link after 50 ms"
 
     def reserves(self, network: Network) -> Mapping[str, int]:
         reserved: Counter[str] = Counter()

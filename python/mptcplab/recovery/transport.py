@@ -11,4 +11,4 @@ from mptcplab.recovery.strategy import Strategy
 class Transport(Strategy):
     """Does nothing in the network. It differs from `none` in what a description says about its hosts."""
 
-    summary = "the hosts move data to another subflow; the network does nothing"
+    summary = "the hosts move data to another subflow, and the network does nothing"

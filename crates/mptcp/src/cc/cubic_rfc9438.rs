@@ -16,7 +16,7 @@ pub(in crate::cc) const ROW: Control = Control {
     description: Description {
         name: "cubic-rfc9438",
         aliases: &[],
-        summary: "Grows with the time since the last loss as the RFC defines it, each subflow separately",
+        summary: "Grows the window with the time since the last loss, computed as in the RFC, for each subflow separately",
         source: "RFC 9438",
         parameters: parameters::CUBIC,
     },

@@ -18,7 +18,7 @@ use crate::time::{Nanos, seconds};
 const DELAY_FRACTION: Parameter<Parameters> = Parameter {
     name: "delay_fraction",
     unit: "",
-    meaning: "where between its least and largest delay a subflow counts as congested",
+    meaning: "how far between its smallest and largest delay a subflow has to be to count as congested",
     computed_default: None,
     value: Value::Number {
         least: 0.01,
@@ -33,7 +33,7 @@ pub(in crate::cc) const ROW: Control = Control {
     description: Description {
         name: "x-dwc",
         aliases: &[],
-        summary: "Couples the subflows that seem to share a bottleneck, and only these",
+        summary: "Couples only the subflows that seem to share a bottleneck",
         source: "mptcplab, after the abstract of Hassayoun et al., ICNP 2011",
         parameters: &[
             parameters::ACK_COUNTING,
@@ -43,7 +43,7 @@ pub(in crate::cc) const ROW: Control = Control {
         ],
     },
     make: control,
-    fluid: Err("which subflows are coupled changes all the time"),
+    fluid: Err("the set of coupled subflows changes constantly"),
 };
 
 /// Returns the smoothed round-trip time in seconds above which a subflow counts as congested:

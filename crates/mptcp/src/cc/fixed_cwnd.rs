@@ -23,7 +23,7 @@ pub(in crate::cc) const ROW: Control = Control {
     description: Description {
         name: "fixed_cwnd",
         aliases: &[],
-        summary: "Keeps a constant window, to look at a network or a scheduler without congestion control",
+        summary: "Keeps the window constant, to study a network or a scheduler without congestion control",
         source: "mptcplab",
         parameters: &[PACKETS],
     },

@@ -32,7 +32,8 @@ pub type Fluid = fn(&[LossyPath], &Parameters) -> Vec<f64>;
 
 pub(super) const GROWS_WITH_TIME: &str = "its windows grow with the time since a loss";
 pub(super) const FOLLOWS_DELAYS: &str = "its windows follow delays, not losses";
-pub(super) const ROUNDS: &str = "the integers of the out-of-tree kernel leave its formula";
+pub(super) const ROUNDS: &str =
+    "the out-of-tree kernel's integer arithmetic deviates from the formula";
 
 /// Reasons why no equilibrium can be computed. Paths are numbered from 0.
 #[derive(Clone, Debug, PartialEq, Error)]

@@ -14,7 +14,7 @@ use crate::algorithm::{Description, Parameter, Value};
 const FORM: Parameter<Parameters> = Parameter {
     name: "form",
     unit: "",
-    meaning: "RFC 6356 in real numbers, in the integers of its section 4.1, or the form of Wischik et al., NSDI 2011",
+    meaning: "which formula is used: that of RFC 6356 in real numbers, the integer form in its section 4.1, or that of Wischik et al., NSDI 2011",
     computed_default: None,
     value: Value::Choice {
         words: &["real", "integer", "nsdi"],
@@ -38,7 +38,7 @@ pub(in crate::cc) const ROW: Control = Control {
     description: Description {
         name: "lia",
         aliases: &[],
-        summary: "Takes as much as TCP on the best path, and no subflow grows faster than TCP",
+        summary: "Takes as much as TCP would on the best path; no subflow grows faster than TCP",
         source: "RFC 6356",
         parameters: &[
             parameters::ACK_COUNTING,

@@ -17,7 +17,7 @@ pub(in crate::cc) const ROW: Control = Control {
     description: Description {
         name: "olia",
         aliases: &[],
-        summary: "Uses only the best paths, and finds paths again that become free",
+        summary: "Uses only the best paths, and returns to paths that become free",
         source: "Khalili et al., CoNEXT 2012; draft-khalili-mptcp-congestion-control-05",
         parameters: parameters::WINDOW_BASED_LOW_FLOOR,
     },

@@ -72,7 +72,7 @@ impl Default for Parameters {
 pub(super) const ACK_COUNTING: Parameter<Parameters> = Parameter {
     name: "ack_counting",
     unit: "",
-    meaning: "what congestion avoidance counts: the packets that are acknowledged, or the acknowledgments",
+    meaning: "what congestion avoidance counts: acknowledged packets or acknowledgments",
     computed_default: None,
     value: Value::Choice {
         words: &["packets", "acks"],
@@ -93,7 +93,7 @@ pub(super) const ACK_COUNTING: Parameter<Parameters> = Parameter {
 pub(super) const SSTHRESH_FLOOR: Parameter<Parameters> = Parameter {
     name: "ssthresh_floor_packets",
     unit: "packets",
-    meaning: "the least slow start threshold",
+    meaning: "the smallest slow start threshold",
     computed_default: None,
     value: Value::Number {
         least: 1.0,
@@ -116,7 +116,7 @@ const LOW_SSTHRESH_FLOOR: Parameter<Parameters> = Parameter {
 pub(super) const SLOW_START_LIMIT: Parameter<Parameters> = Parameter {
     name: "slow_start_limit_packets",
     unit: "packets",
-    meaning: "by how much one acknowledgment grows the window in slow start at most: 1 in RFC 5681, 2 in RFC 3465",
+    meaning: "the most by which one acknowledgment can grow the window in slow start: 1 in RFC 5681, 2 in RFC 3465",
     computed_default: Some("no limit"),
     value: Value::Number {
         least: 1.0,
@@ -141,7 +141,7 @@ pub(super) const CUBIC: &[Parameter<Parameters>] = &[
     Parameter {
         name: "c",
         unit: "packets/s^3",
-        meaning: "how steep the curve is (RFC 9438, section 5); cubic takes the nearest multiple of 10/1024, as Linux does",
+        meaning: "how steep the curve is (RFC 9438, section 5); cubic rounds it to the nearest multiple of 10/1024, as Linux does",
         computed_default: None,
         value: Value::Number {
             least: 0.001,
@@ -153,7 +153,7 @@ pub(super) const CUBIC: &[Parameter<Parameters>] = &[
     Parameter {
         name: "beta",
         unit: "",
-        meaning: "the part of the window that remains after a loss (RFC 9438, section 4.6); cubic takes the nearest multiple of 1/1024, as Linux does",
+        meaning: "the fraction of the window that remains after a loss (RFC 9438, section 4.6); cubic rounds it to the nearest multiple of 1/1024, as Linux does",
         computed_default: None,
         value: Value::Number {
             least: 0.1,
@@ -165,7 +165,7 @@ pub(super) const CUBIC: &[Parameter<Parameters>] = &[
     Parameter {
         name: "fast_convergence",
         unit: "",
-        meaning: "whether a flow that lost below its former window gives way (RFC 9438, section 4.7)",
+        meaning: "whether a flow gives up bandwidth if its latest loss came at a smaller window than the one before (RFC 9438, section 4.7)",
         computed_default: None,
         value: Value::Flag {
             get: |given| given.cubic.fast_convergence,
@@ -175,7 +175,7 @@ pub(super) const CUBIC: &[Parameter<Parameters>] = &[
     Parameter {
         name: "slow_start",
         unit: "",
-        meaning: "how slow start ends: with the first loss, by HyStart as in Linux, or by HyStart++ (RFC 9406)",
+        meaning: "what ends slow start: the first loss, HyStart as in Linux, or HyStart++ (RFC 9406)",
         computed_default: None,
         value: Value::Choice {
             words: &["until_loss", "hystart", "hystart_plus_plus"],

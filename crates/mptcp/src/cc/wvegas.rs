@@ -13,7 +13,7 @@ use crate::time::{Nanos, seconds};
 pub(super) const TOTAL_ALPHA: Parameter<Parameters> = Parameter {
     name: "total_alpha_packets",
     unit: "packets",
-    meaning: "the packets that all subflows together keep queued",
+    meaning: "the number of packets that all subflows together keep queued",
     computed_default: None,
     value: Value::Integer {
         least: 1,
@@ -26,7 +26,7 @@ pub(super) const TOTAL_ALPHA: Parameter<Parameters> = Parameter {
 pub(super) const INITIAL_ALPHA: Parameter<Parameters> = Parameter {
     name: "initial_alpha_packets",
     unit: "packets",
-    meaning: "the packets that a subflow keeps queued before its weight is known",
+    meaning: "the number of packets that a subflow keeps queued until its weight is known",
     computed_default: None,
     value: Value::Integer {
         least: 1,
@@ -39,7 +39,7 @@ pub(super) const INITIAL_ALPHA: Parameter<Parameters> = Parameter {
 pub(super) const GAMMA: Parameter<Parameters> = Parameter {
     name: "gamma_packets",
     unit: "packets",
-    meaning: "the packets that are queued when slow start ends",
+    meaning: "the number of queued packets at which slow start ends",
     computed_default: None,
     value: Value::Integer {
         least: 1,
@@ -54,7 +54,7 @@ pub(in crate::cc) const ROW: Control = Control {
     description: Description {
         name: "wvegas",
         aliases: &[],
-        summary: "Keeps a fixed number of packets queued in total, weighted by rate",
+        summary: "Keeps a fixed total number of packets queued, divided among the subflows by rate",
         source: "Cao et al., ICNP 2012; draft-xu-mptcp-congestion-control",
         parameters: &[
             parameters::SSTHRESH_FLOOR,

@@ -15,13 +15,13 @@ pub(super) const ROW: Entry = Entry {
     description: Description {
         name: "binder",
         aliases: &[],
-        summary: "Opens a subflow for each list of gateways, between the two initial addresses, by a loose source route",
+        summary: "Opens a subflow for each list of gateways between the two initial addresses, using loose source routes",
         source: "binder of the out-of-tree kernel; Boccassi et al., 2013",
         parameters: &[Parameter {
             name: "gateways",
             unit: "",
-            meaning: "the routers that the packets of each further subflow pass, in order",
-            computed_default: Some("none, and therefore no further subflow"),
+            meaning: "the routers that the packets of each additional subflow pass through, in order",
+            computed_default: Some("none, and therefore no additional subflow"),
             value: Value::External(External::Gateways),
         }],
     },

@@ -28,13 +28,13 @@ pub(super) const ROW: Entry = Entry {
     description: Description {
         name: "kernel_endpoints",
         aliases: &[],
-        summary: "Opens what the in-kernel path manager opens with these endpoints and limits",
+        summary: "Opens the subflows that the in-kernel path manager would open with the same endpoints and limits",
         source: "Linux 6.12 to 6.18",
         parameters: &[
             Parameter {
                 name: "endpoints",
                 unit: "",
-                meaning: "the endpoints at the host of each interface, as `ip mptcp endpoint` lists them, in order",
+                meaning: "the endpoints of the host that each interface belongs to, in the order of `ip mptcp endpoint`",
                 computed_default: Some(
                     "the interfaces of the flow's further paths: subflow on the side that opens, signal on the other",
                 ),
@@ -43,7 +43,7 @@ pub(super) const ROW: Entry = Entry {
             Parameter {
                 name: "subflows",
                 unit: "subflows",
-                meaning: "limit of further subflows, as of `ip mptcp limits`",
+                meaning: "limit on additional subflows, as in `ip mptcp limits`",
                 computed_default: None,
                 value: Value::Integer {
                     least: 0,
@@ -55,7 +55,7 @@ pub(super) const ROW: Entry = Entry {
             Parameter {
                 name: "add_addr_accepted",
                 unit: "addresses",
-                meaning: "limit of announced addresses that are connected to, as of `ip mptcp limits`",
+                meaning: "how many announced addresses are connected to at most, as in `ip mptcp limits`",
                 computed_default: None,
                 value: Value::Integer {
                     least: 0,

@@ -11,12 +11,12 @@ pub(super) const ROW: Entry = Entry {
     description: Description {
         name: "n_diff_ports",
         aliases: &[],
-        summary: "Opens subflows between the two initial addresses, from different ports",
+        summary: "Opens subflows between the two initial addresses from different source ports",
         source: "ndiffports of the out-of-tree kernel",
         parameters: &[Parameter {
             name: "subflows",
             unit: "subflows",
-            meaning: "subflows between the initial pair of addresses, the initial one included",
+            meaning: "the number of subflows between the initial pair of addresses, including the initial one",
             computed_default: None,
             value: Value::Integer {
                 least: 1,

@@ -10,7 +10,7 @@ pub(super) const ROW: Entry = Entry {
     description: Description {
         name: "passive",
         aliases: &["default"],
-        summary: "Opens no subflow and accepts what the peer opens",
+        summary: "Opens no subflows, and accepts those that the peer opens",
         source: "mptcplab",
         parameters: &[],
     },

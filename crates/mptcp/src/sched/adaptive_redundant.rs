@@ -22,7 +22,7 @@ pub(super) const ROW: Entry = Entry {
     description: Description {
         name: "x-adaptive_redundant",
         aliases: &[],
-        summary: "As redundant while copies pay, else as min_rtt",
+        summary: "Behaves like redundant while copies are worthwhile, and like min_rtt otherwise",
         source: "mptcplab",
         parameters: &[],
     },

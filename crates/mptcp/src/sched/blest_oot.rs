@@ -25,7 +25,7 @@ pub(super) const ROW: Entry = Entry {
     description: Description {
         name: "blest-oot",
         aliases: &[],
-        summary: "Computes blest as the module of the out-of-tree kernel",
+        summary: "Computes blest as the out-of-tree kernel's module does",
         source: "multipath-tcp/mptcp v0.95, mptcp_blest.c",
         parameters: lambda_parameters!(blest_oot),
     },

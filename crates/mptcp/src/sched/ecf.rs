@@ -11,7 +11,7 @@ use crate::time::seconds;
 pub(super) const INVERSE_BETA: Parameter<Parameters> = Parameter {
     name: "inverse_beta",
     unit: "",
-    meaning: "the reciprocal of beta, the advantage of continuing to wait",
+    meaning: "the reciprocal of beta, the margin in favour of continuing to wait",
     computed_default: None,
     value: Value::Integer {
         least: 1,
@@ -26,7 +26,7 @@ pub(super) const ROW: Entry = Entry {
     description: Description {
         name: "ecf",
         aliases: &[],
-        summary: "As min_rtt, but not to a slow subflow if waiting for the fast one completes sooner",
+        summary: "Like min_rtt, but skips a slow subflow if the data would complete sooner by waiting for the fast one",
         source: "Lim et al., CoNEXT 2017",
         parameters: &[INVERSE_BETA],
     },

@@ -15,7 +15,7 @@ pub(super) const ROW: Entry = Entry {
     description: Description {
         name: "ecf-oot",
         aliases: &[],
-        summary: "Computes ecf as the module of the out-of-tree kernel",
+        summary: "Computes ecf as the out-of-tree kernel's module does",
         source: "multipath-tcp/mptcp v0.95, mptcp_ecf.c",
         parameters: &[
             super::ecf::INVERSE_BETA,

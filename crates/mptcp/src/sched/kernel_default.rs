@@ -14,7 +14,7 @@ pub(super) const ROW: Entry = Entry {
     description: Description {
         name: "kernel_default",
         aliases: &[],
-        summary: "Chooses the subflow whose queue would be drained first, and fills that queue",
+        summary: "Chooses the subflow whose send queue would drain first, and fills that queue",
         source: "Linux since 5.19",
         parameters: &[],
     },

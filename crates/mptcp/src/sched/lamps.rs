@@ -17,7 +17,7 @@ pub(super) const ROW: Entry = Entry {
     description: Description {
         name: "x-lamps",
         aliases: &[],
-        summary: "Chooses the smallest expected delay, losses included; data on a lossy subflow also goes to a second one",
+        summary: "Chooses the subflow with the smallest expected delay, including the cost of losses; data on a lossy subflow is also sent on a second one",
         source: "mptcplab, after the abstract of Dong et al., LCN 2017",
         parameters: &[],
     },

@@ -14,7 +14,7 @@ use crate::algorithm::{Description, Parameter, Value};
 pub(super) const CWND_LIMITED: Parameter<Parameters> = Parameter {
     name: "cwnd_limited",
     unit: "",
-    meaning: "whether a subflow without window is passed over; otherwise all wait for it",
+    meaning: "whether a subflow with a full window is skipped; otherwise all subflows wait for it",
     computed_default: None,
     value: Value::Flag {
         get: |given| given.cwnd_limited,
@@ -27,13 +27,13 @@ pub(super) const ROW: Entry = Entry {
     description: Description {
         name: "round_robin",
         aliases: &["rr"],
-        summary: "Gives each subflow its turn, num_segments at a time",
+        summary: "Takes the subflows in turn, num_segments at a time",
         source: "roundrobin of the out-of-tree kernel",
         parameters: &[
             Parameter {
                 name: "num_segments",
                 unit: "segments",
-                meaning: "how many segments a subflow carries before the turn of the next one",
+                meaning: "how many segments a subflow carries before the next one takes its turn",
                 computed_default: None,
                 value: Value::Integer {
                     least: 1,

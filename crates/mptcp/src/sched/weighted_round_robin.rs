@@ -16,14 +16,14 @@ pub(super) const ROW: Entry = Entry {
     description: Description {
         name: "weighted_round_robin",
         aliases: &["wrr"],
-        summary: "Gives each subflow its turn by weight",
+        summary: "Takes the subflows in turn, in proportion to their weights",
         source: "smooth weighted round robin",
         parameters: &[
             super::round_robin::CWND_LIMITED,
             Parameter {
                 name: "weights",
                 unit: "",
-                meaning: "weights by the number of the subflow; 1 for subflows beyond the list",
+                meaning: "the weights of the subflows, in order; subflows beyond the end of the list have weight 1",
                 computed_default: Some(
                     "the rate of each subflow, cwnd / srtt, sampled once a second",
                 ),

@@ -17,7 +17,7 @@ pub(in crate::cc) const ROW: Control = Control {
     description: Description {
         name: "balia-oot",
         aliases: &[],
-        summary: "Computes balia with the integers of the out-of-tree kernel, to reproduce papers that used it",
+        summary: "Computes balia in the integer arithmetic of the out-of-tree kernel, to reproduce papers that used it",
         source: "multipath-tcp/mptcp v0.9x, mptcp_balia.c",
         parameters: &[],
     },

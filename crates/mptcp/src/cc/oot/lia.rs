@@ -16,7 +16,7 @@ pub(in crate::cc) const ROW: Control = Control {
     description: Description {
         name: "lia-oot",
         aliases: &[],
-        summary: "Computes lia with the integers of the out-of-tree kernel, to reproduce papers that used it",
+        summary: "Computes lia in the integer arithmetic of the out-of-tree kernel, to reproduce papers that used it",
         source: "multipath-tcp/mptcp v0.9x, mptcp_coupled.c",
         parameters: &[],
     },

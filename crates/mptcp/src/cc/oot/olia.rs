@@ -15,7 +15,7 @@ pub(in crate::cc) const ROW: Control = Control {
     description: Description {
         name: "olia-oot",
         aliases: &[],
-        summary: "Computes olia with the integers of the out-of-tree kernel, to reproduce papers that used it",
+        summary: "Computes olia in the integer arithmetic of the out-of-tree kernel, to reproduce papers that used it",
         source: "multipath-tcp/mptcp v0.9x, mptcp_olia.c",
         parameters: &[],
     },

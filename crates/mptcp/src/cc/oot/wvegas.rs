@@ -19,7 +19,7 @@ pub(in crate::cc) const ROW: Control = Control {
     description: Description {
         name: "wvegas-oot",
         aliases: &[],
-        summary: "Computes wvegas with the integers of the out-of-tree kernel, to reproduce papers that used it",
+        summary: "Computes wvegas in the integer arithmetic of the out-of-tree kernel, to reproduce papers that used it",
         source: "multipath-tcp/mptcp v0.9x, mptcp_wvegas.c",
         parameters: &[
             super::super::wvegas::TOTAL_ALPHA,
