@@ -207,7 +207,7 @@ def test_the_kernel_refuses_classes() -> None:
     from mptcplab.backends.preferences import Offer
 
     offer = Offer.of(backend("kernel"))
-    why = "the kernel runs no classes in Python: use --on sim, or --on userspace where our stack sends"
+    why = "the kernel cannot run Python classes: use --on sim, or --on userspace for flows that the engine sends"
     assert offer.why_not("cc ./own.py:Reno") == why
 
 

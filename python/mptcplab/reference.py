@@ -581,7 +581,7 @@ def _profile(name: str) -> str:
     told = [str(node.value) for node in (tree.child("title"), tree.child("source")) if node is not None]
     illustrative = tree.child("illustrative")
     if illustrative is not None:
-        told.append(f"Its results are illustrative: {illustrative.value}")
+        told.append(f"Its results are illustrative, because {illustrative.value}")
     rows = [[f"`{one.field}`", _inline(one.value), one.ground] for one in _defaults(tree.mapping["defaults"], ())]
     return f"## {name}\n\n{'. '.join(told)}.\n\n" + _table(["field", "value", "source"], rows)
 

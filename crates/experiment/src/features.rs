@@ -39,42 +39,45 @@ impl BackEnd {
 type Lacking = Option<&'static str>;
 
 const HAS: Lacking = None;
-const NEEDS_KERNEL: Lacking =
-    Some("runs programs, which need a real kernel: use the kernel or userspace back-end");
+const NEEDS_KERNEL: Lacking = Some(
+    "the simulator cannot run programs, because they need a real kernel: use the kernel or userspace back-end",
+);
 const PLAYER: Lacking =
-    Some("the player is the simulator's: use streaming for a stream of one bit rate");
+    Some("only the simulator has a player: use streaming for a stream with one bit rate");
 const FOLLOWS_PATHS: Lacking =
-    Some("routers have the routes of the flows' paths and choose none: use the simulator");
+    Some("routers forward only along the flows' paths and choose no next hops: use the simulator");
 const TAKES_ITS_TIME: Lacking = Some(
-    "hosts in real time take the time that this machine takes, which is host_jitter linux: use the simulator",
+    "in real time, hosts take whatever time this machine takes, which is host_jitter linux: use the simulator",
 );
 const NO_KERNEL: Lacking = Some("the simulator has no kernel: use the kernel back-end");
-const VIRTUAL_TIME: Lacking =
-    Some("the simulator's hosts run our stack in virtual time; in real time use --on userspace");
+const VIRTUAL_TIME: Lacking = Some(
+    "the simulator's hosts already run the engine, in virtual time: use --on userspace for real time",
+);
 const OTHER_BACKEND: Lacking =
-    Some("our stack in real time needs another back-end: use --on userspace");
+    Some("the engine needs the userspace back-end to run in real time: use --on userspace");
 const KERNELS_FALLBACK: Lacking = Some(
-    "the kernel falls back as it does: use our own stack with --on userspace, or the simulator",
+    "the kernel's fallback cannot be changed: use the engine with --on userspace, or the simulator",
 );
 const ONE_ADDRESS: Lacking =
-    Some("the kernel opens a connection from one address: use the simulator");
-const ALL_SUBFLOWS: Lacking =
-    Some("the kernel uses all subflows of a connection: set backup on some interfaces instead");
-const NOT_IN_MAINLINE: Lacking = Some(
-    "reinjection and stale detection of the out-of-tree kernel are not in this one; as second choice: {preset: mainline, path_manager_delay: 500ms}",
+    Some("the kernel opens a connection from a single address: use the simulator");
+const ALL_SUBFLOWS: Lacking = Some(
+    "the kernel always uses all subflows of a connection: set backup on some interfaces instead",
 );
-const ONE_VALUE: Lacking = Some("the kernel has one value, which cannot be changed");
+const NOT_IN_MAINLINE: Lacking = Some(
+    "this kernel lacks the out-of-tree kernel's reinjection and stale detection: give {preset: mainline, path_manager_delay: 500ms} as second choice",
+);
+const ONE_VALUE: Lacking = Some("the kernel has a fixed value for this");
 const CLASSES_ELSEWHERE: Lacking =
-    Some("classes in Python run in the simulator that comes with mptcplab: use --on sim");
+    Some("python classes run only in mptcplab's own simulator: use --on sim");
 const NO_CLASSES: Lacking = Some(
-    "the kernel runs no classes in Python: use --on sim, or --on userspace where our stack sends",
+    "the kernel cannot run Python classes: use --on sim, or --on userspace for flows that the engine sends",
 );
 const NOWHERE_TO_REGISTER: Lacking =
     Some("the simulator has no kernel to register it in: use --on kernel");
-const OWN_PROGRAM: Lacking = Some("only a simulator of your own has it: use --on PROGRAM");
+const OWN_PROGRAM: Lacking = Some("only your own simulator has it: use --on PROGRAM");
 
 const NO_CONTROLLER: Lacking = Some(
-    "the simulator forwards as the entries would, without a controller: use --on kernel or userspace",
+    "the simulator computes the forwarding without a controller: use --on kernel or userspace",
 );
 
 macro_rules! features {

@@ -26,7 +26,7 @@ class Cells(Model):
     every: Duration = Field(examples=["17s"])
     """Mean time from one handover to the next."""
     gap: Duration = Duration("60ms")
-    """Median of the time in which the link carries nothing."""
+    """Median time for which the link carries nothing."""
     spread: Annotated[float, Field(ge=0, le=3)] = 0.7
     """Standard deviation of the logarithm of that time."""
     queue: Literal["forwarded", "lost"] = "forwarded"
@@ -57,17 +57,17 @@ class Cellular(Model):
     uplink_rate: Rate | None = Field(None, examples=["10mbit"])
     """Mean rate from the device. Default a quarter of `rate`."""
     mobility: Mobility = "static"
-    """How much the rate varies. A device that drives also changes cells."""
+    """How much the rate varies. With `driving`, the device also changes cells."""
     neighbours: Annotated[float, Field(ge=0, le=100)] = 0.0
-    """Mean number of busy devices in the cell, each of which takes an equal share."""
+    """Mean number of other busy devices in the cell, each of which takes an equal share."""
     block_errors: Probability = Probability("10%")
-    """Part of the blocks that are sent again, which delays them and those behind them."""
+    """Fraction of the blocks that are sent again, which delays them and the blocks behind them."""
     drx: Duration | None = Field(None, examples=["320ms"])
     """The cycle in which a connected device listens after 100 ms of silence. Default 320ms; sa 80ms."""
     inactivity: Duration = Duration("10.5s")
-    """Silence after which the device is idle."""
+    """Time without packets after which the device becomes idle."""
     promotion: Duration | None = Field(None, examples=["260ms"])
-    """Time from idle to connected. Default 260ms; sa 341ms."""
+    """Time to get from idle to connected. Default 260ms; sa 341ms."""
     cells: Cells | None = None
     """Handovers at random times. Default none; with `driving`, one every 17s."""
     nr_leg: NrLeg | None = None

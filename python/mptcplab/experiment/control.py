@@ -15,17 +15,17 @@ from mptcplab.units import Duration
 
 
 class Policy(Choice):
-    """The policy by which a flow gets its ways through OpenFlow switches: its name, or `NAME: {..}` with
-    settings."""
+    """The policy that chooses a flow's routes through OpenFlow switches: its name, or `NAME: {..}`
+    with settings."""
 
     kind = "policy"
     choices = POLICIES
     takes_classes = False
 
     at_least: Annotated[int, Field(ge=1)] | None = None
-    """Number of ways that suffice if the network has fewer than the flow has paths; default all."""
+    """Number of routes that suffice if the network has fewer than the flow has paths; by default all are needed."""
     weights: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1)] | None = None
-    """With `weighted`: the weights of the cheapest ways, in their order; default the inverse of their costs."""
+    """With `weighted`: the weights of the cheapest routes, in their order; default the inverse of their costs."""
 
     @model_validator(mode="after")
     def _settings_have_effect(self) -> Policy:
@@ -63,10 +63,10 @@ class Control(Model):
         | Annotated[dict[Name, Annotated[int, Field(ge=1)]], Tag("<weights>")],
         Discriminator(lambda value: "<word>" if isinstance(value, str) else "<weights>"),
     ] = "delay"
-    """The cost of a link, the same in both directions: its delay, 1 for each, or weights by link, where
-    other links have 1."""
+    """The cost of a link, the same in both directions: its delay, 1 for every link, or the given
+    weight (1 for links without one)."""
     policy: Policy = Policy(name="shortest")
-    """The policy of flows that name none."""
+    """The policy for flows that do not name one."""
     srlg: dict[Name, Annotated[list[str], Field(min_length=1)]] = Field(
         {}, description="groups of links that fail together, by name", examples=[{"tunnel": ["uk-de", "uk-nl"]}]
     )
@@ -75,7 +75,7 @@ class Control(Model):
     install: Annotated[Literal["proactive", "reactive"], UsesByValue("install")] = "proactive"
     """When switches get the entries of a flow: before the run, or when its first packet arrives."""
     command: Annotated[Annotated[list[str], Field(min_length=1)] | None, Uses("control command")] = Field(
-        None, description="a controller of your own: its program and arguments", examples=[["./controller.py"]]
+        None, description="your own controller: its program and arguments", examples=[["./controller.py"]]
     )
     discover: Annotated[bool, Uses("control discover")] = False
-    """Whether the controller discovers the links by LLDP, and refuses a network that is not as described."""
+    """Whether the controller discovers the links by LLDP, and refuses a network that differs from the description."""

@@ -109,7 +109,7 @@ class Experiment(Model):
     description: str = ""
     """What the experiment shows, and how."""
     notes: str | list[str] = ""
-    """Remarks, without effect."""
+    """Remarks, which have no effect."""
     profile: str | list[str] | None = Field(
         None, description="named defaults; in a list, later ones take precedence", examples=["alenazi2019"]
     )
@@ -119,7 +119,7 @@ class Experiment(Model):
         examples=[{"n": [1, 2, 3]}],
     )
     exclude: list[dict[str, Any]] = Field(
-        [], description="combinations of values that are left out", examples=[[{"n": 3, "cc": "bbr"}]]
+        [], description="combinations of values to leave out", examples=[[{"n": 3, "cc": "bbr"}]]
     )
     reference: dict[str, Any] | None = Field(
         None, description="the member that ratios are relative to", examples=[{"transport": "tcp"}]
@@ -140,7 +140,7 @@ class Experiment(Model):
     """Elements at the ends of links that change TCP. Packets that leave an interface pass its
     middleboxes in this order, arriving packets in the opposite order."""
     control: Control | None = None
-    """Control of the nodes of kind `openflow`; without it, that of `control: {}`."""
+    """How the nodes of kind `openflow` are controlled; by default as with `control: {}`."""
     reachability: Literal["declared", "all_pairs"] = "declared"
     """`declared`: a route exists only where the description has a path. `all_pairs`: each interface of
     a host can be reached over each of its links, so eight parallel links make 64 address pairs
@@ -148,22 +148,23 @@ class Experiment(Model):
     flows: dict[Name, Flow] = {}
     """Flows between hosts, by name."""
     errors: Errors | None = None
-    """A model of failures, which makes further events."""
+    """A model of failures, which generates further events."""
     events: list[Event] = []
     """Changes during the run."""
     measure: Measure = Measure()
     """What is recorded during the run."""
     vary: Vary | Literal["none"] = Vary()
-    """What differs between seeds. With `none`, repetitions are equal unless something else is random."""
+    """What differs between seeds. With `none`, repetitions are identical unless something else is random."""
     expect: list[str] = Field(
         [], description="conditions on metrics that a run must satisfy", examples=[["flows.bulk.goodput_bps > 6.8e6"]]
     )
     duration: Duration = Duration("60s")
-    """Length of the run, which ends earlier once all flows with an end have ended, if all others have begun by then."""
+    """Length of the run. It ends earlier once all finite flows have ended, provided that all other flows
+    have begun by then."""
     repetitions: Annotated[int, Field(ge=1)] | None = None
     """Number of repetitions in the paper."""
     published: list[Published] = []
-    """Findings of a paper, kept as given."""
+    """Findings of a paper, recorded as published."""
     contradictions: list[str] = Field([], description="known contradictions of the paper", examples=[["C01"]])
 
     _template: Node = PrivateAttr()

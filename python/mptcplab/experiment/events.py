@@ -25,9 +25,9 @@ Names = Annotated[list[str], ONE_OR_MORE, Field(min_length=1)]
 
 
 class Handover(Shorthand):
-    """A handover, break before make. Between interfaces: one goes down, then another comes up, then it
-    gets its address. Of a cellular device: its link carries nothing for a time, and then has the
-    capacity of another cell. The host does not notice the latter."""
+    """A break-before-make handover. Between interfaces: one goes down, then another comes up, then
+    it gets its address. Of a cellular device: its link carries nothing for a while, and then has
+    the capacity of another cell, which the host does not notice."""
 
     model_config = ConfigDict(json_schema_extra={"dependentRequired": {"from": ["to"], "to": ["from"]}})
     shorthand = "link"
@@ -61,7 +61,8 @@ class Handover(Shorthand):
 
 
 class Roam(Shorthand):
-    """A Wi-Fi station moves to another access point. What is queued for it at the old one is lost."""
+    """Moves a Wi-Fi station to another access point. Packets queued for it at the old one are
+    lost."""
 
     shorthand = "link"
 
@@ -71,7 +72,7 @@ class Roam(Shorthand):
 
 
 class Sequence(Model):
-    """Interfaces or links that fail one after another, and come back one after another."""
+    """Interfaces or links that fail one after another and then come back one after another."""
 
     down: Names = Field(
         description="the interfaces or links that fail, in this order; ranges expand",
@@ -112,7 +113,7 @@ LinkOrGroup = Annotated[
 
 
 class Event(Model):
-    """One action at one time. Events of one instant happen in the order of the file."""
+    """One action at one time. Events at the same time happen in the order of the file."""
 
     id: Name | None = None
     """Name in metrics and results; default e1, e2 .."""
@@ -144,7 +145,7 @@ class Event(Model):
     snr: Decibels | None = Field(None, examples=["10db"])
     """With `set`, and the link of a Wi-Fi station: its mean signal-to-noise ratio from then on."""
     outage: Annotated[LinkOrGroup | None, Uses("action link_down", "action link_up")] = Field(
-        None, description="the link, or the group of links, that is interrupted `for` a time", examples=["wifi"]
+        None, description="the link or group of links that is interrupted for the time `for`", examples=["wifi"]
     )
     for_: Duration | None = Field(None, alias="for", description="with `outage`: how long", examples=["300ms"])
     by: Literal["cut", "drop_rule", "port_down"] | None = None
@@ -152,15 +153,15 @@ class Event(Model):
     on the link, `drop_rule` only packets offered to it, and `port_down` takes down the ports of
     routers, switches and access points on it."""
     reroute: Annotated[str | None, Uses("action reroute")] = Field(
-        None, description="the flow of which one path takes other links", examples=["bulk"]
+        None, description="the flow that has one of its paths moved to other links", examples=["bulk"]
     )
     path: Annotated[int, Field(ge=1)] | None = None
     """With `reroute`: the number of the path among those of the flow; default 1."""
     over: Annotated[list[str], Field(min_length=1)] | None = Field(None, examples=[["uk", "hr", "de"]])
     """With `reroute`: the nodes between the two hosts, in order."""
     handover: Annotated[Handover | None, Uses(*_OF_HANDOVER)] = None
-    """Moves from one interface to another, or a cellular device to another cell, with the time that
-    takes."""
+    """Moves a host from one interface to another, or a cellular device to another cell; a handover
+    takes time."""
     roam: Annotated[Roam | None, Uses("action roam")] = None
     """Moves a Wi-Fi station to another access point."""
     sequence: Annotated[Sequence | None, Uses(*_OF_SEQUENCE)] = None

@@ -17,7 +17,7 @@ from mptcplab.units import Duration
 
 
 class Errors(Choice):
-    """An error model, which makes events: its name or `./FILE.py:CLASS`, with its settings."""
+    """A model that generates failure events: its name or `./FILE.py:CLASS`, with its settings."""
 
     kind = "error model"
     choices = ERROR_MODELS
@@ -28,7 +28,8 @@ class Errors(Choice):
     ] = "all"
     """The links that can fail: those between OpenFlow switches, or the given ones; ranges expand."""
     draw: Annotated[int, Field(ge=0)] = 1
-    """The seed of random failures. All runs of an experiment have the same failures."""
+    """The seed of random failures. It is separate from the seed of a run, so all runs of an experiment
+    have the same failures."""
     by: Literal["cut", "drop_rule", "port_down"] = "port_down"
     """How links are interrupted."""
     parameters: dict[str, Any] = {}

@@ -24,11 +24,11 @@ class FamilyMetric(Model):
     id: Name
     """Name in results."""
     ratio: str | None = Field(
-        None, description="this metric, divided by that of the reference member", examples=["flows.bulk.goodput_bps"]
+        None, description="this metric divided by the reference member's", examples=["flows.bulk.goodput_bps"]
     )
     difference: str | None = Field(
         None,
-        description="this metric, less that of the reference member",
+        description="this metric minus the reference member's",
         examples=["flows.bulk.bytes_in_order"],
     )
     value: str | None = Field(

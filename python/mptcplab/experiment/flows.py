@@ -70,7 +70,7 @@ class Probe(Application):
 
 
 class RequestResponse(Application):
-    """Sends one request after another, each when the response to the one before is complete."""
+    """Sends one request after another, each once the response to the previous one is complete."""
 
     request: Size = Field(examples=["200B"])
     """Size of a request."""
@@ -83,7 +83,8 @@ class RequestResponse(Application):
 
 
 class ShortFlows(Application):
-    """Opens connections that carry a fixed amount of data, at fixed or random intervals."""
+    """Opens connections at fixed or random intervals, each of which carries a fixed amount of
+    data."""
 
     bytes: Size = Field(examples=["64kB"])
     """Data of each connection."""
@@ -99,7 +100,7 @@ class ShortFlows(Application):
 
 
 class Streaming(Application):
-    """Sends a start-up buffer as fast as possible, and then data at the rate of a stream."""
+    """Sends a start-up buffer as fast as possible, and then sends data at the rate of a stream."""
 
     bitrate: Rate = Field(examples=["5mbit"])
     """Rate of the stream, in bits per second."""
@@ -108,8 +109,8 @@ class Streaming(Application):
 
 
 class Video(Application):
-    """Sends a video in segments. The player at the receiver chooses the bit rate of each by the
-    playing time in its buffer (BBA-0)."""
+    """Sends a video in segments. The player at the receiver chooses the bit rate of each segment
+    from the playing time in its buffer (BBA-0)."""
 
     bitrates: Annotated[list[Rate], Field(min_length=1)] = Field(examples=[["1mbit", "2.5mbit", "5mbit"]])
     """The available bit rates, ascending."""
@@ -144,7 +145,7 @@ class Iperf3(Application):
     needs_stream = False
 
     args: list[str] = []
-    """Further arguments of the iperf3 client, in addition to addresses and port."""
+    """Additional arguments for the iperf3 client, besides addresses and port."""
 
 
 class App(Model):
@@ -154,23 +155,23 @@ class App(Model):
     kind_of_features = "app"
 
     bulk: Bulk | None = None
-    """Data as fast as possible."""
+    """Sends data as fast as possible."""
     cbr: Cbr | None = None
-    """Datagrams at a constant rate."""
+    """Sends datagrams at a constant rate."""
     probe: Probe | None = None
-    """Datagrams that the receiver echoes."""
+    """Sends datagrams that the receiver echoes."""
     request_response: RequestResponse | None = None
-    """Requests and responses in turn."""
+    """Alternates requests and responses."""
     short_flows: ShortFlows | None = None
-    """Many short connections."""
+    """Opens many short connections."""
     streaming: Streaming | None = None
-    """Data at the rate of a stream."""
+    """Sends data at the rate of a stream."""
     video: Video | None = None
-    """A video that adapts its bit rate."""
+    """Sends a video whose bit rate adapts."""
     iperf3: Iperf3 | None = None
-    """The iperf3 program."""
+    """Runs the iperf3 program."""
     command: Annotated[list[str], Field(min_length=1)] | None = Field(None, examples=[["curl", "http://server/"]])
-    """The arguments of any program, which runs on the sending host."""
+    """Runs a program on the sending host: the program and its arguments."""
 
     @model_validator(mode="before")
     @classmethod
@@ -322,7 +323,7 @@ class Flow(Model):
     to: str | None = None
     """The host that receives; with `pattern: incast`, the host that all others send to."""
     pattern: Literal["all_to_all", "permutation", "incast", "stride"] | None = None
-    """In place of `from` and `to`: makes flows between `hosts`, named NAME.A-B."""
+    """In place of `from` and `to`: creates flows between `hosts`, named NAME.A-B."""
     hosts: list[str] | None = Field(None, description="the hosts of the pattern; ranges expand", examples=[["h[1-16]"]])
     stride: Annotated[int, Field(ge=1)] | None = None
     """With `pattern: stride`: host i sends to host i + stride."""
@@ -333,8 +334,8 @@ class Flow(Model):
     app: App = App(bulk=Bulk())
     """The application that sends the data."""
     cc: Annotated[list[CongestionControl], ONE_OR_MORE, Field(min_length=1)] = [CongestionControl(name="cubic")]
-    """Congestion control: one, or a list in order of preference. Using another than the first is
-    recorded as a substitution."""
+    """Congestion control: one, or a list in order of preference. Using an entry other than the
+    first is recorded as a substitution."""
     scheduler: Annotated[list[Scheduler], ONE_OR_MORE, Field(min_length=1)] = [Scheduler(name="kernel_default")]
     """Packet scheduler: one, or a list in order of preference."""
     path_manager: Annotated[list[PathManager], ONE_OR_MORE, Field(min_length=1)] = [
@@ -342,7 +343,7 @@ class Flow(Model):
     ]
     """Path manager, which decides which subflows are opened: one, or a list in order of preference."""
     handshake: Annotated[Literal["primary", "race"], UsesByValue("handshake")] = "primary"
-    """Where a connection starts: `primary` on the primary path, `race` on all paths at once, where
+    """Where a connection starts: `primary` on the primary path, or `race` on all paths at once, so
     the first answer wins."""
     primary: str | None = Field(
         None, description="link or interface of the initial subflow; default the first path", examples=["wifi"]
@@ -356,7 +357,7 @@ class Flow(Model):
         examples=[[["uk", "hr", "de"]]],
     )
     policy: Policy | None = None
-    """How its ways through OpenFlow switches are chosen; default that of `control`."""
+    """How the flow's routes through OpenFlow switches are chosen; default the policy of `control`."""
     start: Duration = Duration(0)
     """Start of the flow, from the start of the run."""
     parallel: Annotated[int, Field(ge=1, le=1000)] = 1

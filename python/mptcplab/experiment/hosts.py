@@ -38,7 +38,7 @@ class Behaviour(Shorthand):
     ] = None
     """When data of a subflow is reinjected on others."""
     reinject_whole_queue: Annotated[bool | None, Uses("behaviour.reinject_whole_queue")] = None
-    """Whether all data assigned to a failed subflow is reinjected, or only the data it sent."""
+    """Whether all data assigned to a failed subflow is reinjected, or only the data that it has sent."""
     path_manager_delay: Annotated[Duration | None, Uses("behaviour.path_manager_delay")] = None
     """Time from an address event until the path manager acts."""
     recreation: Annotated[Literal["never", "backoff"] | None, Uses("behaviour.recreation")] = None
@@ -52,8 +52,8 @@ class Behaviour(Shorthand):
     subflow_order: Annotated[Literal["newest_first", "oldest_first"] | None, Uses("behaviour.subflow_order")] = None
     """The order in which the scheduler goes through subflows, which breaks ties."""
     timers: Annotated[Literal["wheel", "exact"] | None, Uses("behaviour.timers")] = None
-    """When timers expire: `wheel` at the ticks of Linux's timer wheel, and so late; `exact` when they
-    are due."""
+    """When timers expire: with `wheel` at the ticks of Linux's timer wheel, and therefore late;
+    with `exact` when they are due."""
 
     @model_validator(mode="after")
     def _waits_have_effect(self) -> Behaviour:
@@ -126,7 +126,7 @@ class Host(Model):
     mptcp: bool = True
     """Whether MPTCP is enabled. An mptcp flow to a host without it falls back to TCP."""
     one_at_a_time: Annotated[bool, Uses("one_at_a_time")] = False
-    """Whether only one interface is used at a time, as on a phone."""
+    """Whether the host uses only one interface at a time, as a phone does."""
     syn_retries: Annotated[int, Field(ge=0, le=255)] = 3
     """Number of unanswered SYN retransmissions with MP_CAPABLE before the host falls back to TCP."""
     syn_linear_timeouts: Annotated[int, Field(ge=0, le=255)] = 4
@@ -151,11 +151,12 @@ class Host(Model):
         Discriminator(lambda value: "<word>" if isinstance(value, str) else "<quantiles>"),
         UsesByValue("host_jitter"),
     ] = "linux"
-    """Random time that the host takes to handle a packet, and by which its timers fire late: `linux`
-    as hosts on Linux, in real time that of the machine; `none`; or given quantiles."""
+    """Random time that the host takes to handle a packet, and by which its timers fire late:
+    `linux` as on Linux hosts (in real time, whatever the machine takes), `none`, or times with
+    given quantiles."""
     behaviour: Annotated[list[Behaviour], ONE_OR_MORE, Field(min_length=1)] = [Behaviour(preset="mainline")]
-    """How the stack handles failures: one behaviour, or a list in order of preference. Using another
-    than the first is recorded as a substitution."""
+    """How the stack handles failures: one behaviour, or a list in order of preference. Using an
+    entry other than the first is recorded as a substitution."""
     interfaces: dict[Name, Interface] = {}
     """Addresses and initial states of interfaces. Links declare the interfaces by naming them."""
 

@@ -31,11 +31,11 @@ class LinkTrace(Shorthand):
     synthetic: str | None = Field(None, examples=["lte-driving-down"])
     """In place of `file`: one of the synthetic traces that `mptcplab traces list` shows."""
     columns: dict[ColumnKind, str] | None = Field(None, examples=[{"time": "Timestamp", "rate": "DL_bitrate kbit"}])
-    """The columns of a CSV file, each with its unit after a space. By default those with names such as
+    """The columns of a CSV file, each with its unit after a space. By default, columns with names such as
     `time_s`, `rate_mbps`, `delay_ms`, `rtt_ms` and `loss`."""
     start: Duration | Literal["drawn"] = Field(Duration(0), examples=["10s", "drawn"])
-    """Instant of the trace at which the run begins. `drawn`: each seed draws one, which is the same for all
-    traces that were recorded together."""
+    """Instant in the trace at which the run begins. With `drawn`, the seed selects one at random,
+    the same for all traces that were recorded together."""
     pause: Duration | None = Field(None, examples=["100ms"])
     """With a pair of CellReplay: time without packets after which packets take the light opportunities.
     Default 100ms."""

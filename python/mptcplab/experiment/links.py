@@ -86,9 +86,9 @@ class GilbertElliott(Model):
     """Loss in bursts: a Markov chain of a good and a bad state, with one step per packet."""
 
     good_to_bad: Probability = Field(examples=["1%"])
-    """Probability at each packet to enter the bad state."""
+    """Probability, at each packet, of entering the bad state."""
     bad_to_good: Probability = Field(examples=["30%"])
-    """Probability at each packet to leave the bad state."""
+    """Probability, at each packet, of leaving the bad state."""
     loss_good: Probability = Probability(0)
     """Probability of loss in the good state."""
     loss_bad: Probability = Probability(1)
@@ -107,7 +107,7 @@ class Loss(Shorthand):
     packets: Annotated[
         Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=100_000)] | None, Uses("loss list")
     ] = Field(None, examples=[[3, 7]])
-    """The packets that are lost, counted from 0 at the place of loss."""
+    """The packets that are lost, numbered from 0 in the order in which they reach the point of loss."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Loss:
@@ -134,7 +134,7 @@ class Medium(Model):
     rate: Rate | None = Field(None, examples=["47mbit"])
     """Rate of the shared serializer. By default each packet is sent at the rate of its link."""
     overhead: Overhead = "frame"
-    """What `rate` counts per packet beyond the IP bytes: frame +14, ethernet +38, ip 0, or a number."""
+    """The bytes that `rate` covers in addition to each IP packet: `frame` 14, `ethernet` 38, `ip` 0, or a number."""
     wifi: Annotated[Wifi | None, Uses("access wifi")] = Field(
         None, examples=[{"standard": "ac", "width": "80mhz", "snr": "30db"}]
     )
@@ -165,19 +165,20 @@ class LinkSettings(Model):
     reorder: BoolPerDirection = False
     """Whether jitter may change the order of packets."""
     loss: LossPerDirection = Field(Loss(probability=Probability(0)), examples=["0.1%"])
-    """Random loss, in addition to drops of the queue."""
+    """Random loss, in addition to drops by the queue."""
     loss_at: PlacePerDirection | None = None
-    """Place of the loss: `ingress` is before the queue; `egress` is after the serializer, so a lost
+    """Where packets are lost: `ingress` is before the queue; `egress` is after the serializer, so a lost
     packet has used the link. Default `ingress`; on a medium and after a host with
     `first_hop: host`, `egress`."""
     queue: QueuePerDirection = Field(Queue(), examples=["1bdp", {"limit": "100p", "discipline": "codel"}])
     """The queue before the serializer. It has no effect in a direction that begins at a host with
     `first_hop: host`, because packets wait in that host."""
     bdp_rtt: Duration | None = None
-    """Round-trip time that `1bdp` means in `queue`; default 2 x delay of this link."""
+    """Round-trip time used to compute `1bdp` in `queue`; default 2 x delay of this link."""
     overhead: OverheadPerDirection = "frame"
-    """What `rate` counts per packet beyond the IP bytes: frame +14, ethernet +38, ip 0, or a number. DSL: `atm` is
-    cells of 53 bytes for each 48 of IP + 32, `ptm` is IP + 22 with one byte more for each 64."""
+    """The bytes that `rate` covers in addition to each IP packet: `frame` 14, `ethernet` 38, `ip` 0, or a
+    number. For DSL, `atm` puts IP + 32 bytes into 53-byte cells that carry 48 bytes each, and `ptm`
+    adds one byte per 64 to IP + 22 bytes."""
     trace: Annotated[TracePerDirection | None, Uses("trace")] = Field(
         None, examples=["lte.trace", {"synthetic": "lte-driving-down"}]
     )
@@ -185,7 +186,7 @@ class LinkSettings(Model):
     medium: Annotated[str | None, Uses("medium")] = Field(None, examples=["air"])
     """Name, under `media`, of the medium whose serializer this link uses."""
     wifi: WifiStation | None = Field(None, examples=[{"snr": "10db"}])
-    """The station that the link is, if its medium has `wifi`."""
+    """Settings of the Wi-Fi station that this link is, if its medium has `wifi`."""
     mtu: Size = Size(1500)
     """Largest IP packet, in bytes."""
 

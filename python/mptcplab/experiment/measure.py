@@ -31,7 +31,7 @@ class Measure(Model):
     probe: ProbeSettings | None = None
     """Probes on every path of every flow."""
     control: Duration = Duration("500ms")
-    """Interval of the counters of OpenFlow switches."""
+    """Interval at which the counters of OpenFlow switches are read."""
 
 
 class Vary(Model):

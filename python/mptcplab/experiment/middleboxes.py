@@ -89,8 +89,8 @@ class ChangeBytes(Model):
     """Changes one bit of a byte and adjusts the TCP checksum."""
 
     after: Size | None = Field(None, examples=["8kB"])
-    """Changes the byte after this many bytes of each direction of a connection, whenever it is
-    sent."""
+    """Changes the byte after this many bytes in each direction of a connection, every time that it
+    is sent."""
     probability: Probability | None = Field(None, examples=["1%"])
     """Changes one byte of each segment with this probability."""
 
@@ -108,7 +108,7 @@ class InsertBytes(Model):
     bytes: Annotated[Size, _up_to(400)] = Size(3)
     """Number of bytes inserted."""
     after: Size = Field(examples=["8kB"])
-    """Inserts after this many bytes of each direction of a connection."""
+    """Inserts the bytes after this many bytes in each direction of a connection."""
 
 
 class Duplicate(Model):
@@ -119,8 +119,8 @@ class Duplicate(Model):
 
 
 class AcknowledgeEarly(Model):
-    """Acknowledges data before the receiver has it, and retransmits it if it is lost further on
-    (RFC 3135)."""
+    """Acknowledges data before the receiver has it, and retransmits it if it is lost later on its
+    path (RFC 3135)."""
 
     buffer: Annotated[Size, _up_to(2**53)] = Size("64kB")
     """Largest amount of data kept in each direction of a connection. The receiver acknowledges data
@@ -133,7 +133,7 @@ class Middlebox(Model):
     kind_of_features = "middlebox"
 
     at: Annotated[list[str], ONE_OR_MORE] = Field(examples=["client.wlan0", "client.eth[1-8]"])
-    """The interface before which it is placed. A list places one middlebox before each interface."""
+    """The interface in front of which the middlebox is placed. A list places one in front of each interface."""
     direction: Literal["leaving", "arriving", "both"] | None = None
     """The packets that it changes: those `leaving` the interface, those `arriving`, or `both`, the
     default. A NAT hides the host that sends them: `leaving`, its default, or `arriving`."""
@@ -148,7 +148,7 @@ class Middlebox(Model):
     split: Split | None = None
     """Splits segments into smaller ones."""
     coalesce: Coalesce | None = None
-    """Joins segments to larger ones."""
+    """Joins segments into larger ones."""
     change_bytes: ChangeBytes | None = None
     """Changes bytes of the data."""
     insert_bytes: InsertBytes | None = None

@@ -28,9 +28,9 @@ class Leo(Model):
     uplink_rate: Rate = Rate("17mbit")
     """Median rate from the dish."""
     phase: Duration | None = Field(None, examples=["12s"])
-    """Time of the first step, less than 15s. By default the seed draws it."""
+    """Time of the first step, less than 15s. By default the seed selects it at random."""
     stalls: Probability = Probability("50%")
-    """Part of the steps at which packets are held for 20 to 150 ms."""
+    """Fraction of the steps at which packets are held for 20 to 150 ms."""
     losses: Duration = Duration("560ms")
     """Mean time between losses, most of which last less than 0.1 ms."""
 

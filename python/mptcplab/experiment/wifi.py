@@ -82,7 +82,7 @@ class Neighbours(Model):
     stations: Annotated[int, Field(ge=1, le=1000)] = 1
     """Number of stations."""
     load: Rate = Field(examples=["4mbit"])
-    """What they send in all, at random times."""
+    """Total rate at which the stations send, at random times."""
     rate: Rate = Rate("24mbit")
     """Rate of their frames."""
     size: Size = Size(1500)
@@ -116,7 +116,7 @@ class WifiStation(Model):
     """Settings of one Wi-Fi station. Those that are not given are the network's."""
 
     snr: Snr | None = Field(None, examples=["10db", [{"at": "0s", "snr": "30db"}, {"at": "20s", "snr": "5db"}]])
-    """Mean signal-to-noise ratio, or some instants with one each."""
+    """Mean signal-to-noise ratio, or a list of instants with a ratio for each."""
     mobility: Mobility | None = None
     """How the signal varies: `none`, `static` (2 dB within 200 ms) or `walking` (4 dB within 50 ms)."""
     streams: Streams | None = None
@@ -124,12 +124,12 @@ class WifiStation(Model):
     rate: WifiRate | None = Field(None, examples=["54mbit", {"mcs": 7}])
     """How the rate is chosen."""
     category: Category = "best_effort"
-    """Access category of its packets in both directions. It needs `n`, `ac` or `ax`."""
+    """Access category of the station's packets in both directions. Needs `n`, `ac` or `ax`."""
     power_save: Duration | None = Field(None, examples=["100ms"])
-    """Time without packets after which it sleeps. Packets for it then wait for a beacon, of which
-    there is one each 102.4 ms. Without it, it never sleeps."""
+    """Time without packets after which the station sleeps. Packets for it then wait for the next
+    beacon; one is sent every 102.4 ms. By default the station never sleeps."""
     scan: Scan | None = None
-    """Absences from the channel."""
+    """Absences of the station from the channel."""
 
 
 class Wifi(Model):
@@ -149,18 +149,18 @@ class Wifi(Model):
     mobility: Mobility = "static"
     """How the signal varies: `none`, `static` (2 dB within 200 ms) or `walking` (4 dB within 50 ms)."""
     rate: WifiRate = Field("auto", examples=["auto", "54mbit", {"mcs": 7}])
-    """How rates are chosen: `auto` as Minstrel does, `ideal` by the signal of 100 ms before, a rate of
-    `b`, `g` or `a`, or an MCS of `n`, `ac` or `ax`."""
+    """How rates are chosen: `auto` as Minstrel does, `ideal` from the signal 100 ms earlier, a
+    fixed rate of `b`, `g` or `a`, or a fixed MCS of `n`, `ac` or `ax`."""
     ap_queue: Literal["fq", "fifo"] = "fq"
-    """How the access point queues: `fq` is FQ-CoDel for each station and turns of equal air time;
-    `fifo` is one queue for all."""
+    """How the access point queues packets: `fq` is FQ-CoDel per station with turns of equal air
+    time; `fifo` is one queue for all stations."""
     aggregate: Annotated[int, Field(ge=1, le=256)] | None = None
     """Largest number of packets in one transmission. Default 64, with `ax` 256; 1 with `b`, `g` and `a`."""
     rts: Size | None = None
-    """Size from which RTS and CTS precede a transmission. By default none do."""
+    """Size from which RTS and CTS precede a transmission. By default they never do."""
     txop: Duration | None = Field(None, examples=["3008us"])
-    """Time for which a winner of the channel may send, in all categories. By default it is that of
-    the category, and one exchange with best effort."""
+    """Time for which a station that has won the channel may send, in all categories. By default
+    this depends on the category; with best effort it is one exchange."""
     retries: Annotated[int, Field(ge=1, le=255)] = 10
     """Number of attempts after which a packet is dropped."""
     neighbours: list[Neighbours] = []

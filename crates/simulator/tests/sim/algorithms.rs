@@ -406,7 +406,7 @@ fn a_users_algorithm_that_is_not_there_is_told_with_where_it_would_be() {
     let own = json!("crate:own");
     assert_eq!(
         missing(own.clone(), &Registry::default()),
-        ["flows.bulk.cc: crate:own (only a simulator of your own has it: use --on PROGRAM)"]
+        ["flows.bulk.cc: crate:own (only your own simulator has it: use --on PROGRAM)"]
     );
     assert_eq!(missing(own, &registry()), [""; 0]);
     assert_eq!(
