@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from mptcplab.errors import SpecError
 from mptcplab.experiment.base import BY_DIRECTION, EACH, SAME, Directions, Shorthand, described, one_of
 from mptcplab.traces import library
-from mptcplab.traces.model import OPPORTUNITY_BYTES, Trace
+from mptcplab.traces.model import OPPORTUNITY_BYTES, Step, Trace
 from mptcplab.units import Duration
 
 if TYPE_CHECKING:
@@ -76,13 +76,21 @@ def read(given: LinkTrace, base: Path) -> form.Trace:
     return {
         "opportunities_ns": list(trace.opportunities_ns),
         "rates": [{"from_ns": step.from_ns, "rate_bps": step.value} for step in trace.rates],
-        "delays": [{"from_ns": step.from_ns, "delay_ns": step.value} for step in trace.delays],
+        "delays": [{"from_ns": step.from_ns, "delay_ns": step.value} for step in _delays(trace)],
         "trains": _trains(given, trace),
         "losses": [{"from_ns": step.from_ns, "probability": step.value} for step in trace.losses],
         "period_ns": trace.period_ns,
         "opportunity_bytes": OPPORTUNITY_BYTES,
         "start": _start(given, trace),
     }
+
+
+def _delays(trace: Trace) -> tuple[Step[int], ...]:
+    """Returns the delays of a trace. Beside trains they change linearly, so those that are equal stay."""
+    if not trace.trains:
+        return trace.delays
+    later = (Step(train.at_ns, train.delay_ns) for train in trace.trains[1:])
+    return (Step(0, trace.trains[0].delay_ns), *later)
 
 
 def _trains(given: LinkTrace, trace: Trace) -> form.Trains | None:

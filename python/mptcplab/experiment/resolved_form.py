@@ -63,6 +63,17 @@ class ActionRoam(TypedDict):
     """Id of the link of the station."""
 
 
+class ActionSetSignal(TypedDict):
+    """Gives a Wi-Fi station another mean signal from now on."""
+
+    kind: Literal["set_signal"]
+    link: str
+    """Id of the link of the station."""
+
+    mean_mdb: int
+    """The mean signal-to-noise ratio in thousandths of a dB, -100000 to 100000."""
+
+
 class ActionAddressAdd(TypedDict):
     """Adds the address of an interface, at first or again."""
 
@@ -471,11 +482,8 @@ Framing: TypeAlias = Literal["plain", "atm", "ptm"]
 """How the link layer sends a packet, its overhead included."""
 
 
-class Handovers(TypedDict):
-    """Handovers at random times."""
-
-    forward_queue: bool
-    """Whether the queue of the old cell is forwarded to the new one. Otherwise it is lost."""
+class Gaps(TypedDict):
+    """Gaps in service at random times."""
 
     gap_median_ns: int
     """Median of the time in which the link carries nothing. The times are lognormal."""
@@ -484,7 +492,17 @@ class Handovers(TypedDict):
     """Standard deviation of the logarithm of that time, in millionths, at most 3000000."""
 
     interval_ns: int
-    """Mean time between two handovers, at least 1 ms. The times are exponential."""
+    """Mean time from the end of a gap to the next one, at least 1 ms. The times are exponential."""
+
+
+class Handovers(TypedDict):
+    """Handovers at random times."""
+
+    forward_queue: bool
+    """Whether the queue of the old cell is forwarded to the new one. Otherwise it is lost."""
+
+    gaps: Gaps
+    """When, and how long the link carries nothing."""
 
 
 Handshake: TypeAlias = Literal["primary", "race"]
@@ -729,6 +747,19 @@ take the same next hop.
 
 NodeKind: TypeAlias = Literal["router", "switch", "ap", "openflow"]
 """Kinds of nodes."""
+
+
+class NrLeg(TypedDict):
+    """
+    The leg of 5G of an NSA device (EN-DC, 3GPP TS 37.340). The device begins with it, and then
+    releases and adds it by turns. Queues are kept.
+    """
+
+    gaps: Gaps
+    """When it is released or added, and how long the link carries nothing."""
+
+    rate_without_ppm: int
+    """The rate without it, in millionths of the rate with it, 1 to 1000000. A trace has it in it."""
 
 
 OfferedWindow: TypeAlias = Literal["half", "share_of_payload"]
@@ -1040,6 +1071,29 @@ TraceStart: TypeAlias = TraceStartAt | TraceStartDrawn
 """Where in its trace a run begins."""
 
 
+class Train(TypedDict):
+    """What a train of packets meets."""
+
+    at_ns: int
+    """Instant within the period."""
+
+    opportunities_ns: list[int]
+    """Instants of opportunities since the begin of the train, ascending. Several may coincide."""
+
+
+class Trains(TypedDict):
+    """
+    Trains of packets that begin after a pause. The packets of a train take its opportunities. Once
+    these are used up or over, packets take the opportunities under load until the next pause.
+    """
+
+    pause_ns: int
+    """Time without packets after which the next one begins a train, at least 1 ns."""
+
+    probes: list[Train]
+    """What trains meet, in ascending order. A train meets what is nearest to its begin."""
+
+
 Transport: TypeAlias = Literal["udp", "tcp", "mptcp"]
 """A transport protocol."""
 
@@ -1146,6 +1200,12 @@ class AccessCellular(TypedDict):
     neighbours: BusyNeighbours
     """Other devices of the cell, which share its capacity."""
 
+    nr_leg: NrLeg | None
+    """
+    The leg of 5G that a device with a core of 4G (NSA) adds and releases. `None` if it always
+    has the same legs.
+    """
+
     requests: UplinkRequests
     """How the device asks for its first grant."""
 
@@ -1198,6 +1258,20 @@ class AccessLeo(TypedDict):
 
     uplink_frame_ns: int
     """Time between two frames of the uplink, in which packets wait for the next."""
+
+
+class AccessCable(TypedDict):
+    """The line of one cable modem."""
+
+    kind: Literal["cable"]
+    link: str
+    """Id of the link between the modem and the network."""
+
+    requests: UplinkRequests
+    """How a modem whose queue was empty asks for its first grant: at the next map of grants."""
+
+    uplink: HopDirection
+    """The direction from the modem to the network."""
 
 
 class ActionLinkDown(TypedDict):
@@ -1541,6 +1615,13 @@ class Trace(TypedDict):
     start: TraceStart
     """Instant of the trace at which the run begins."""
 
+    trains: Trains | None
+    """
+    What packets meet that come after a pause (CellReplay). The opportunities above are then
+    those under load, and delays change linearly from one step to the next. `None` if packets
+    after a pause meet the same as others.
+    """
+
 
 class WifiStation(TypedDict):
     """A station of a Wi-Fi network."""
@@ -1611,7 +1692,7 @@ class AccessWifi(TypedDict):
     """Width of the channel in MHz."""
 
 
-Access: TypeAlias = AccessWifi | AccessCellular | AccessLeo
+Access: TypeAlias = AccessWifi | AccessCellular | AccessLeo | AccessCable
 """An access network."""
 
 
@@ -1748,6 +1829,7 @@ Action: TypeAlias = (
     | ActionSetLink
     | ActionHandover
     | ActionRoam
+    | ActionSetSignal
     | ActionAddressAdd
     | ActionAddressRemove
     | ActionSetBackup

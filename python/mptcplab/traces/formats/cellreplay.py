@@ -13,7 +13,7 @@ from pathlib import Path
 from mptcplab.traces import text as files
 from mptcplab.traces.formats import mahimahi
 from mptcplab.traces.formats.steps import MOST_STEPS
-from mptcplab.traces.model import Step, Trace, Train
+from mptcplab.traces.model import Step, Trace, Train, merged
 from mptcplab.traces.text import Text
 
 SUMMARY = "pairs NAME-delay-light-pdo (milliseconds: time, delay, opportunities after the first packet) and NAME-pdo"
@@ -50,7 +50,7 @@ def parse(text: Text, _columns: Mapping[str, str]) -> Trace:
         raise text.rows[0].wrong("every time is after the end of the opportunities under load", "times within them")
     # The first delay also holds before it was measured.
     delays = [Step(0 if number == 0 else train.at_ns, train.delay_ns) for number, train in enumerate(within)]
-    return replace(heavy, delays=tuple(delays), trains=tuple(within))
+    return replace(heavy, delays=merged(delays), trains=tuple(within))
 
 
 def _heavy(text: Text) -> Text:
