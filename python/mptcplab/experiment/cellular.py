@@ -34,7 +34,7 @@ class Cells(Model):
 
 
 class NrLeg(Model):
-    """The leg of 5G, which a device of `nsa` releases and adds by turns. It begins with it."""
+    """The 5G leg that an `nsa` device alternately releases and adds. A run begins with it."""
 
     every: Duration = Field(examples=["7.5s"])
     """Mean time from one change to the next."""
@@ -43,7 +43,7 @@ class NrLeg(Model):
     spread: Annotated[float, Field(ge=0, le=3)] = 0.7
     """Standard deviation of the logarithm of that time."""
     rate_without: Probability = Probability("33%")
-    """The rate on 4G alone, as a part of the rate."""
+    """The rate on 4G alone, as a fraction of `rate`."""
 
 
 class Cellular(Model):
