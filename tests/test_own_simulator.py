@@ -64,10 +64,11 @@ def test_a_program_that_ends_fails_the_run_and_says_why(tmp_path: Path) -> None:
     capabilities = json.dumps([[one.feature, True, ""] for one in backend("sim").probe()])
     program.write_text(
         "#!/bin/sh\n"
-        f"case $1 in capabilities) echo '{capabilities}';; check) echo '[]';;\n"
-        "run) read line; echo 'it fell over' >&2; exit 101;; esac\n"
+        "while read -r request; do case $request in\n"
+        f"'\"capabilities\"') echo '{capabilities}';; '{{\"check\"'*) echo '[]';;\n"
+        "*) echo 'it fell over' >&2; exit 101;; esac; done\n"
     )
     program.chmod(0o755)
     ended = mptcplab("run", SPEC, "--on", program, *AIMD[2:], cwd=tmp_path)
     assert ended.status == 4
-    assert "broken ended with status 101: it fell over" in ended.out
+    assert "broken: ended with status 101: it fell over" in ended.out
