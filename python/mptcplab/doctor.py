@@ -60,11 +60,27 @@ def examine_elsewhere(on: str) -> list[Finding]:
     machine = environment["machine"]
     memory_gb = machine["memory_bytes"] / 1e9
     found = f"{environment['kernel'].partition(' #')[0]}, {machine['cpus']} cores, {memory_gb:.1f} GB"
-    details = [f"{name}: {value}" for name, value in machine.items() if name != "load"]
+    details = [f"{name}: {value}" for name, value in machine.items() if name not in ("load", "path_manager")]
+    state = "ok"
     if machine.get("emulated"):
-        slow = "emulated, so rates are limited by the processor; runs that need more are invalid"
-        return [Finding("machine", "warning", f"{found}; {slow}", "", tuple(details)), _backend(on)]
-    return [Finding("machine", "ok", found, details=tuple(details)), _backend(on)]
+        state, found = "warning", f"{found}; emulated, so its processor limits the rates"
+    return [
+        Finding("machine", state, found, details=tuple(details)),
+        _path_manager(machine["path_manager"]),
+        _backend(on),
+    ]
+
+
+def _path_manager(abilities: dict[str, Any] | None) -> Finding:
+    """Returns what the kernel's path manager took when it was tried."""
+    if abilities is None:
+        return Finding("path manager", "warning", "none in this kernel", "use Linux 5.6 or newer with MPTCP")
+    subflows, announced = abilities["usual_limits"]
+    found = (
+        f"at most {abilities['endpoints']} endpoints, {abilities['subflows']} further subflows, "
+        f"{abilities['add_addr_accepted']} announcements (usually {subflows} and {announced})"
+    )
+    return Finding("path manager", "ok", found, details=(f"flags: {', '.join(abilities['flags'])}",))
 
 
 def as_json(findings: list[Finding]) -> dict[str, Any]:

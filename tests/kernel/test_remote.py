@@ -216,8 +216,13 @@ def test_a_home_that_does_not_take_the_agent_is_named(desk: Path, here: str, mou
 def test_doctor_reports_the_other_machine(desk: Path, here: str) -> None:
     ended = mptcplab("doctor", "--on", here, "--json", cwd=desk)
     assert ended.status == 0, ended
-    machine, back_end = ended.document["findings"]
+    machine, path_manager, back_end = ended.document["findings"]
     assert os.uname().release in machine["found"]
+    # Each kernel that mptcplab supports takes at least these.
+    found = re.match(r"at most (\d+) endpoints, (\d+) further subflows, (\d+) announcements", path_manager["found"])
+    assert found is not None
+    assert all(int(number) >= 8 for number in found.groups())
+    assert "signal, subflow, backup, fullmesh" in path_manager["details"][0]
     assert (back_end["state"], back_end["found"]) == ("ok", "runs here")
 
 

@@ -10,6 +10,7 @@ use experiment::resolved::Experiment;
 use experiment::run::{Run, RunError};
 use realtime::LiveRun;
 use realtime::applications::programs::Caller;
+use realtime::kernel::path_manager::Abilities;
 use serde_json::Value;
 
 use crate::machine::{Load, machine};
@@ -27,6 +28,8 @@ pub struct RealTime {
     /// Why this process has no rights over networks.
     without_rights: Option<String>,
     load: Arc<Mutex<Load>>,
+    /// What the kernel's path manager takes; `None` without Multipath TCP.
+    abilities: Option<Abilities>,
 }
 
 impl RealTime {
@@ -55,6 +58,7 @@ impl RealTime {
             caller: caller.map(caller_of).transpose()?,
             without_rights: without_rights.map(|error| error.to_string()),
             load: Arc::default(),
+            abilities: Abilities::probe().ok(),
         })
     }
 
@@ -129,6 +133,6 @@ impl BackEnd for RealTime {
 
     fn machine(&self) -> Value {
         let load = self.load.lock().unwrap_or_else(PoisonError::into_inner);
-        machine(&load)
+        machine(&load, self.abilities.as_ref())
     }
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::thread::available_parallelism;
 
+use realtime::kernel::path_manager::Abilities;
 use rustix::system::{sysinfo, uname};
 use serde_json::{Value, json};
 
@@ -13,8 +14,8 @@ const STEAL: usize = 7;
 
 const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
-/// Returns the machine as in the environment of a bundle, and its load.
-pub fn machine(load: &Load) -> Value {
+/// Returns the machine as in the environment of a bundle, its load, and what its path manager takes.
+pub fn machine(load: &Load, path_manager: Option<&Abilities>) -> Value {
     let name = uname();
     let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
     let memory = sysinfo();
@@ -28,6 +29,7 @@ pub fn machine(load: &Load) -> Value {
             "memory_bytes": u64::from(memory.mem_unit).saturating_mul(memory.totalram),
             "clock": fs::read_to_string(CLOCK).ok().map(|name| name.trim().to_owned()),
             "load": load.report(),
+            "path_manager": path_manager,
         },
     })
 }

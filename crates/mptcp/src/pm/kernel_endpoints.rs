@@ -96,6 +96,11 @@ impl EndpointFlags {
         (Self::LAMINAR, "laminar"),
     ];
 
+    /// Returns each flag with its name.
+    pub fn named() -> impl Iterator<Item = (Self, &'static str)> {
+        Self::NAMED.into_iter()
+    }
+
     /// Converts the kernel's `bits`, as an application may set them.
     ///
     /// # Errors

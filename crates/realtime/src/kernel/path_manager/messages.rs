@@ -21,7 +21,9 @@ const VERSION: u8 = 1;
 /// `MPTCP_PM_CMD_*`.
 mod command {
     pub(super) const ADD_ADDR: u8 = 1;
+    pub(super) const GET_ADDR: u8 = 3;
     pub(super) const SET_LIMITS: u8 = 5;
+    pub(super) const GET_LIMITS: u8 = 6;
     pub(super) const SET_FLAGS: u8 = 7;
     pub(super) const ANNOUNCE: u8 = 8;
     pub(super) const REMOVE: u8 = 9;
@@ -416,6 +418,39 @@ impl Notification {
 }
 
 impl PmMessage {
+    /// Returns the question for the limits of the namespace.
+    pub(super) fn get_limits() -> Self {
+        Self {
+            command: command::GET_LIMITS,
+            attributes: Vec::new(),
+        }
+    }
+
+    /// Returns the question for the endpoints of the namespace, of which each is an answer.
+    pub(super) fn list_endpoints() -> Self {
+        Self {
+            command: command::GET_ADDR,
+            attributes: Vec::new(),
+        }
+    }
+
+    /// Returns the limits of an answer: further subflows, announced addresses.
+    pub(super) fn limits(&self) -> Option<(u32, u32)> {
+        let announced = self.u32(attribute::RCV_ADD_ADDRS)?;
+        Some((self.u32(attribute::SUBFLOWS)?, announced))
+    }
+
+    /// Returns the flags of the endpoint in an answer; 0 if it has none.
+    pub(super) fn flags(&self) -> Option<u32> {
+        let mut all = self.attributes.iter();
+        let nested = all.find(|one| one.kind & !NLA_F_NESTED == attribute::ADDR)?;
+        let inner = NlasIterator::new(nested.value.as_slice());
+        let mut inner = inner.filter_map(Result::ok);
+        let flags = inner.find(|nla| nla.kind() == address_attribute::FLAGS);
+        let flags = flags.and_then(|nla| nla.value().try_into().ok());
+        Some(flags.map_or(0, u32::from_ne_bytes))
+    }
+
     fn value<const N: usize>(&self, kind: u16) -> Option<[u8; N]> {
         let found = self.attributes.iter().find(|one| one.kind == kind)?;
         found.value.as_slice().try_into().ok()

@@ -1,6 +1,7 @@
 //! Path managers of hosts with the kernel's stack: the policies of `mptcp::pm`, or the in-kernel
 //! path manager, controlled by netlink.
 
+mod abilities;
 mod connections;
 mod endpoints;
 mod host;
@@ -21,6 +22,7 @@ use host::{HostThread, Record};
 #[cfg(feature = "fuzzing")]
 pub(crate) use netlink::read_events;
 
+pub use abilities::Abilities;
 pub(crate) use record::Note;
 pub use record::{End, PathEvent, What};
 

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload, NetlinkSerializable,
+    NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload, NetlinkSerializable,
 };
 use netlink_packet_generic::GenlMessage;
 use netlink_packet_generic::ctrl::nlas::{GenlCtrlAttrs, McastGrpAttrs};
@@ -71,6 +71,51 @@ impl PmSocket {
                             Some(_) => Err(error_of(&error)),
                         };
                     }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Returns whether the kernel takes a request.
+    pub(super) fn is_taken(&mut self, request: &Request) -> bool {
+        self.request(request).is_ok()
+    }
+
+    /// Returns the limits of the namespace: further subflows, announced addresses.
+    ///
+    /// # Errors
+    /// Returns the kernel's error.
+    pub(super) fn limits(&mut self) -> io::Result<(u32, u32)> {
+        let answers = self.ask(PmMessage::get_limits(), NLM_F_ACK)?;
+        let limits = answers.iter().find_map(PmMessage::limits);
+        limits.ok_or_else(|| io::Error::other("the kernel does not tell its limits"))
+    }
+
+    /// Returns the flags of each endpoint of the namespace.
+    ///
+    /// # Errors
+    /// Returns the kernel's error.
+    pub(super) fn endpoints(&mut self) -> io::Result<Vec<u32>> {
+        let answers = self.ask(PmMessage::list_endpoints(), NLM_F_DUMP)?;
+        Ok(answers.iter().filter_map(PmMessage::flags).collect())
+    }
+
+    /// Asks for messages, and returns them.
+    fn ask(&mut self, question: PmMessage, flags: u16) -> io::Result<Vec<PmMessage>> {
+        self.last_sequence += 1;
+        let mut message = GenlMessage::from_payload(question);
+        message.set_resolved_family_id(self.family.id);
+        send(&self.socket, message, flags, self.last_sequence)?;
+        let mut answers = Vec::new();
+        loop {
+            for (_, payload) in receive::<GenlMessage<PmMessage>>(&self.socket)? {
+                match payload {
+                    NetlinkPayload::InnerMessage(answer) => answers.push(answer.payload),
+                    NetlinkPayload::Error(error) if error.code.is_some() => {
+                        return Err(error_of(&error));
+                    }
+                    NetlinkPayload::Error(_) | NetlinkPayload::Done(_) => return Ok(answers),
                     _ => {}
                 }
             }
