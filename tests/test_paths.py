@@ -218,7 +218,7 @@ def test_shortest_is_the_first_of_all_ways(case: Case) -> None:
     if expected:
         assert shortest(*case) == expected[:1] * case.count
         return
-    with pytest.raises(NoWaysError, match=f"^{case.source} to {case.target}: no way exists$") as refused:
+    with pytest.raises(NoWaysError, match=f"^{case.source} to {case.target}: no route exists$") as refused:
         shortest(*case)
     assert (refused.value.found, refused.value.cut) == ([], ())
 
@@ -293,7 +293,7 @@ SQUARE = Graph(
     ("nodes", "message"),
     [
         (["s", "b", "c", "t"], "no link joins b and c; allowed: after b: a, s, t"),
-        (["a", "b", "a"], "the way over s, a, b, a, t passes a twice; allowed: each node once"),
+        (["a", "b", "a"], "the route over s, a, b, a, t passes a twice; allowed: each node once"),
         (["s", "z"], "unknown node 'z'; allowed: a, alone, b, c, and 2 more"),
         ([], "no link joins s and t; allowed: after s: a, b, c"),
     ],
@@ -311,22 +311,28 @@ def test_explicit_says_why_it_refuses_a_way(nodes: list[str], message: str) -> N
             "edge_disjoint",
             "t",
             3,
-            "s to t: 2 edge-disjoint ways found, 3 asked; the minimum cut is sa, sb",
+            "s to t: 2 edge-disjoint routes found, 3 requested; the minimum cut is sa, sb",
             ("sa", "sb"),
         ),
-        ("node_disjoint", "t", 3, "s to t: 2 node-disjoint ways found, 3 asked; the minimum cut is a, b", ("a", "b")),
-        ("edge_disjoint", "c", 2, "s to c: 1 edge-disjoint way found, 2 asked; the minimum cut is sc", ("sc",)),
-        ("node_disjoint", "c", 2, "s to c: 1 node-disjoint way found, 2 asked; the minimum cut is sc", ("sc",)),
+        (
+            "node_disjoint",
+            "t",
+            3,
+            "s to t: 2 node-disjoint routes found, 3 requested; the minimum cut is a, b",
+            ("a", "b"),
+        ),
+        ("edge_disjoint", "c", 2, "s to c: 1 edge-disjoint route found, 2 requested; the minimum cut is sc", ("sc",)),
+        ("node_disjoint", "c", 2, "s to c: 1 node-disjoint route found, 2 requested; the minimum cut is sc", ("sc",)),
         (
             "srlg_disjoint",
             "t",
             2,
-            "s to t: 1 group-disjoint way found, 2 asked; every way passes the group tunnel",
+            "s to t: 1 group-disjoint route found, 2 requested; every route passes the group tunnel",
             ("sa", "sb"),
         ),
-        ("srlg_disjoint", "c", 2, "s to c: 1 group-disjoint way found, 2 asked; the minimum cut is sc", ("sc",)),
-        ("k_shortest", "t", 5, "s to t: 4 ways found, 5 asked; the minimum cut is sa, sb", ("sa", "sb")),
-        ("maximally_disjoint", "alone", 2, "s to alone: no way exists", ()),
+        ("srlg_disjoint", "c", 2, "s to c: 1 group-disjoint route found, 2 requested; the minimum cut is sc", ("sc",)),
+        ("k_shortest", "t", 5, "s to t: 4 routes found, 5 requested; the minimum cut is sa, sb", ("sa", "sb")),
+        ("maximally_disjoint", "alone", 2, "s to alone: no route exists", ()),
     ],
 )
 def test_a_refusal_names_what_was_found_and_the_cut(
@@ -352,7 +358,7 @@ def test_an_unknown_node_is_refused(policy: str) -> None:
 def test_given_weights_are_those_of_the_cheapest_ways() -> None:
     over_both, over_a = ("sa", "ab", "bt"), ("sa", "at")
     assert weighted(SQUARE, "s", "t", 4, [1, 3]) == [over_a, over_a, over_both, over_a]
-    with pytest.raises(NoWaysError, match="4 ways found, 5 asked"):
+    with pytest.raises(NoWaysError, match="4 routes found, 5 requested"):
         weighted(SQUARE, "s", "t", 1, [1] * 5)
     with pytest.raises(SpecError, match=r"found the weights \[1, 0\]; allowed: one or more whole numbers above 0"):
         weighted(SQUARE, "s", "t", 1, [1, 0])
@@ -396,11 +402,11 @@ def test_the_first_ways_that_share_no_group_need_not_be_the_cheapest() -> None:
 def test_ways_that_share_groups_in_pairs_are_refused() -> None:
     with pytest.raises(NoWaysError) as refused:
         srlg_disjoint(TRIPLE, "s", "t", 2)
-    assert str(refused.value) == "s to t: 1 group-disjoint way found, 2 asked; edge-disjoint ways share bridge"
+    assert str(refused.value) == "s to t: 1 group-disjoint route found, 2 requested; edge-disjoint routes share bridge"
     assert (refused.value.found, refused.value.cut) == ([("x",)], ("x", "y", "z"))
 
 
 def test_a_network_too_large_for_a_proof_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mptcplab.paths.policies._MOST_EDGES_LOOKED_AT", len(TRIPLE.edges))
-    with pytest.raises(NoWaysError, match="share bridge, and the network has too many ways to compare all"):
+    with pytest.raises(NoWaysError, match="share bridge, and the network has too many routes to compare all"):
         srlg_disjoint(TRIPLE, "s", "t", 2)

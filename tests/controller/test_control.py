@@ -219,7 +219,7 @@ def test_an_order_reroutes_a_path_and_is_answered() -> None:
         ([], "order []: a value has the wrong type"),
         (
             {"do": "reroute", "id": "r", "flow": "f0", "path": 0, "there": [], "back": []},
-            "reroute of f0, path 0: the way does not join the hosts of the path; allowed: a way that begins with h1-0 "
+            "reroute of f0, path 0: the route does not join the hosts of the path; allowed: a route that begins with h1-0 "
             "and ends with h2-0",
         ),
         ({"do": "failed", "link": "x"}, "order {'do': 'failed', 'link': 'x'}: 'x' is missing or unknown"),
@@ -243,7 +243,7 @@ def test_a_reroute_that_circles_is_refused() -> None:
     there = path_with(described, 1, 3, 1, 2)
     switches.order(do="reroute", id="r", flow="f0", path=0, there=there, back=reversed_hops(there))
     assert switches.said[1:] == [
-        {"said": "problem", "text": "reroute of f0, path 0: the way passes s1 twice; allowed: each switch once"}
+        {"said": "problem", "text": "reroute of f0, path 0: the route passes s1 twice; allowed: each switch once"}
     ]
     assert switches.links(FIRST) == ["h1-0", "s1-s2", "h2-0"]
 

@@ -76,7 +76,7 @@ def test_a_command_cannot_be_told_apart_from_another_flow() -> None:
 
 
 def test_a_way_that_passes_a_switch_twice_is_refused() -> None:
-    with pytest.raises(SpecError, match=r"^flows.f0.paths.0: the way passes s1 twice; allowed: each switch once$"):
+    with pytest.raises(SpecError, match=r"^flows.f0.paths.0: the route passes s1 twice; allowed: each switch once$"):
         state_of(switches=4, ways=((1, 3, 4, 1, 3, 2),))
 
 

@@ -253,7 +253,7 @@ def test_more_ways_than_the_network_has_are_refused_with_the_cut(gml: Path) -> N
     with pytest.raises(SpecError) as refused:
         member.resolve()
     assert "flows.bulk.policy" in str(refused.value)
-    assert "1 edge-disjoint way found, 2 asked; the minimum cut is" in str(refused.value)
+    assert "1 edge-disjoint route found, 2 requested; the minimum cut is" in str(refused.value)
     enough = flow.replace("edge_disjoint", "{edge_disjoint: {at_least: 1}}")
     (member,) = members(described(gml, "attach: 2", enough))
     assert len(member.resolve().data["flows"][0]["paths"]) == 1

@@ -90,7 +90,7 @@ class Network:
         passed = [step.switch for step in found]
         for switch in passed:
             if passed.count(switch) > 1:
-                raise SpecError(f"the way passes {switch} twice", Where(field=place), allowed="each switch once")
+                raise SpecError(f"the route passes {switch} twice", Where(field=place), allowed="each switch once")
         return found
 
     def _steps(self, hops: Hops, place: str) -> Iterator[Step]:

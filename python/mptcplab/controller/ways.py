@@ -68,8 +68,8 @@ class Ways:
     def _check_ends(self, given: Hops, base: Hops, place: str) -> None:
         """Raises SpecError unless a way begins and ends at the same links as another."""
         if [hop["link"] for hop in (*given[:1], *given[-1:])] != [base[0]["link"], base[-1]["link"]]:
-            allowed = f"a way that begins with {base[0]['link']} and ends with {base[-1]['link']}"
-            raise SpecError("the way does not join the hosts of the path", Where(field=place), allowed=allowed)
+            allowed = f"a route that begins with {base[0]['link']} and ends with {base[-1]['link']}"
+            raise SpecError("the route does not join the hosts of the path", Where(field=place), allowed=allowed)
 
     def _known(self) -> str:
         return ", ".join(f"{flow} path {index}" for flow, index in self.now)

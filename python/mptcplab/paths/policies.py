@@ -162,7 +162,7 @@ def explicit(graph: Graph, source: str, target: str, nodes: Sequence[str]) -> Wa
     passed = [*([source] if nodes[:1] != [source] else []), *nodes, *([target] if nodes[-1:] != [target] else [])]
     twice = next((node for index, node in enumerate(passed) if node in passed[:index]), None)
     if twice is not None:
-        raise SpecError(f"the way over {', '.join(passed)} passes {twice} twice", allowed="each node once")
+        raise SpecError(f"the route over {', '.join(passed)} passes {twice} twice", allowed="each node once")
     return tuple(_joining(graph, near, far) for near, far in pairwise(passed))
 
 
@@ -208,10 +208,10 @@ def _too_few(
     source: str, target: str, kind: str, count: int, found: list[Way], cut: tuple[str, ...], why: str = ""
 ) -> NoWaysError:
     if not cut:
-        return NoWaysError(f"{source} to {target}: no way exists", found, cut)
-    ways = " ".join(filter(None, (str(len(found)), kind, "way" if len(found) == 1 else "ways")))
+        return NoWaysError(f"{source} to {target}: no route exists", found, cut)
+    ways = " ".join(filter(None, (str(len(found)), kind, "route" if len(found) == 1 else "routes")))
     why = why or f"the minimum cut is {first_few(cut)}"
-    return NoWaysError(f"{source} to {target}: {ways} found, {count} asked; {why}", found, cut)
+    return NoWaysError(f"{source} to {target}: {ways} found, {count} requested; {why}", found, cut)
 
 
 def _too_few_for_groups(
@@ -222,14 +222,14 @@ def _too_few_for_groups(
     found = _cheapest(graph, source, target, 1) if group else next(filter(None, sets), [])
     cut, why = _edge_cut(graph, source, target), ""
     if len(cut) >= count and group:
-        why = f"every way passes the group {group}"
+        why = f"every route passes the group {group}"
     elif len(cut) >= count:
         ways = edge_disjoint(graph, source, target, count)
         shared = {
             group for index, way in enumerate(ways) for group in graph.groups_of(way) & _groups(graph, ways[:index])
         }
-        why = f"edge-disjoint ways share {first_few(sorted(shared))}"
-        why += "" if is_complete else ", and the network has too many ways to compare all"
+        why = f"edge-disjoint routes share {first_few(sorted(shared))}"
+        why += "" if is_complete else ", and the network has too many routes to compare all"
     return _too_few(source, target, "group-disjoint", count, found, cut, why)
 
 
