@@ -507,7 +507,7 @@ This page lists the features that a description can use, and where each of them 
 is a current Linux kernel, and `userspace` is the engine on that kernel's network. A description that uses a feature
 that its back-end lacks is refused, with the reason. `mptcplab list SPEC` shows the missing features of each experiment,
 and `mptcplab doctor` those of each back-end on this machine. The [limitations](../guide/limitations.md) list what else
-is missing. [Algorithms](algorithms.md) and [algorithms of your own](../guide/extending.md) have pages of their own.
+is missing. [Algorithms](algorithms.md) and [your own algorithms](../guide/extending.md) are on separate pages.
 
 """
 
@@ -556,8 +556,8 @@ def catalogue_reference(entries: Sequence[Entry]) -> str:
 _PROFILES_HEAD = """\
 # Profiles
 
-This page lists the named sets of defaults that come with mptcplab. Each value has its source, or the reason for which
-it was assumed. [Profiles](../guide/description/profiles.md) explains how to use and write them.
+This page lists the named sets of defaults that come with mptcplab. Each value has its source, or the reason why it was
+assumed. [Profiles](../guide/description/profiles.md) explains how to use and write them.
 
 """
 

@@ -373,9 +373,10 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
 _REFERENCE_HEAD = """\
 # Metrics
 
-This page lists the metrics of each kind of entity: unit, form, definition, and the back-ends that supply it. A counter
-counts from the start of the run. A gauge is a value at one time. A series has a value for each bin of time. A
-distribution has all values of a run. A derived metric is one number, computed from the tables after the run.
+This page lists the metrics of each kind of entity, with their unit, form and definition, and the back-ends that supply
+them. A counter counts from the start of the run. A gauge is a value at one time. A series has a value for each bin of
+time. A distribution has all values of a run. A derived metric is a single number, computed from the tables after the
+run.
 """
 
 
@@ -383,10 +384,8 @@ def metric_reference() -> str:
     """Returns the table as a Markdown page for the documentation."""
     parts = [_REFERENCE_HEAD]
     for kind in dict.fromkeys(metric.kind for metric in METRICS.values()):
-        article = "an" if kind[0] in "aeiou" else "a"
-        parts.append(
-            f"## Of {article} {kind}\n\n| name | unit | form | definition | supplied by |\n|---|---|---|---|---|"
-        )
+        head = f"## {kind.capitalize()} metrics"
+        parts.append(f"{head}\n\n| name | unit | form | definition | supplied by |\n|---|---|---|---|---|")
         parts += [_reference_row(metric) for metric in metrics_of(kind)]
         parts.append("")
     return "\n".join(parts)
