@@ -145,6 +145,6 @@ def test_a_field_names_the_feature_for_which_back_ends_refuse_it(feature: str) -
 
 def test_schema_and_reference_say_which_back_ends_lack_a_field() -> None:
     properties = json_schema()["$defs"]["Host"]["properties"]
-    assert properties["one_at_a_time"]["description"].endswith("as on a phone. Not on `kernel`.")
+    assert properties["one_at_a_time"]["description"].endswith("as a phone does. Not on `kernel`.")
     assert properties["stack"]["description"].endswith("`kernel`: not on `sim`. `userspace`: not on `sim`, `kernel`.")
     assert "not on" not in properties["checksum"]["description"].lower()

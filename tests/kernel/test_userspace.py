@@ -346,7 +346,7 @@ def test_a_class_that_fails_ends_the_run_with_the_reason(scheduler: str, told: l
 def test_a_class_where_the_kernel_sends_is_refused(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(with_own(tmp_path, "cc: ./own.py:Steady", sender="server"))
     ended = mptcplab("run", "own.yaml", "--on", "userspace", cwd=tmp_path)
-    assert is_refused(ended, 3, "flows.up.cc: ./own.py:Steady", "--on userspace where our stack sends")
+    assert is_refused(ended, 3, "flows.up.cc: ./own.py:Steady", "--on userspace for flows that the engine sends")
 
 
 def test_of_a_list_each_stack_takes_what_it_has(tmp_path: Path) -> None:
