@@ -88,13 +88,11 @@ class Comparison(_Model):
 
     @model_validator(mode="after")
     def _one_way(self) -> Comparison:
-        several = self.above.of_several is not None
-        ways = [name for name in ("trend", "paired", "share", "largest_at") if getattr(self, name)]
-        if len(ways) > 1 or (several and ways):
-            raise ValueError(
-                f"{', '.join([*ways, *([str(self.above.of_several)] if several else [])])}: only one is allowed"
-            )
-        if self.over is not None and ways and ways != ["paired"]:
+        ways = [name for name in ("trend", "share", "largest_at", "paired") if getattr(self, name)]
+        ways += [self.above.of_several] if self.above.of_several is not None else []
+        if len(ways) > 1:
+            raise ValueError(f"{' and '.join(ways)}: only one is allowed")
+        if self.over is not None and ways and ways[0] in ("trend", "share", "largest_at"):
             raise ValueError(f"{ways[0]} has no divisor")
         return self
 

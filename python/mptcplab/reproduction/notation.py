@@ -9,7 +9,7 @@ from typing import Literal
 
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?"
 _WINDOW = rf"({_NUMBER})\.\.({_NUMBER})"
-_MEASURE = re.compile(rf"(?:(sum|least|largest) )?(rate_of )?([\w.*-]+)(?: {_WINDOW})?(?: @ (\S+))?")
+_MEASURE = re.compile(rf"(?:(sum|least|largest) )?(rate_of )?([\w.-]+)(?: {_WINDOW})?(?: @ (\S+))?")
 _BOUND = re.compile(rf"(<=|>=|<|>|==) ?({_NUMBER})")
 _BAND = re.compile(_WINDOW)
 
