@@ -213,7 +213,7 @@ impl Trace {
         let is_ascending = instants.clone().is_sorted_by(|one, next| one < next);
         let allowed = "probes in ascending order, before period_ns";
         let are_within = instants.clone().all(|instant| instant < self.period_ns);
-        let last = instants.last().unwrap_or(0);
+        let last = trains.probes.last().map_or(0, |probe| probe.at_ns);
         ensure(
             is_ascending && are_within,
             FIELD,
