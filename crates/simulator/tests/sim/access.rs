@@ -13,8 +13,8 @@ const NUMBER: u64 = 9;
 fn delivered(run: &Run) -> Vec<f64> {
     let series = run.series("links.wire.forward", "delivered_packets");
     let seconds = (0..=6).map(|second| {
-        let before = series.iter().filter(|(at, _)| *at <= second * SECOND);
-        before.last().map_or(0.0, |(_, packets)| *packets)
+        let mut before = series.iter().filter(|(at, _)| *at <= second * SECOND);
+        before.next_back().map_or(0.0, |(_, packets)| *packets)
     });
     seconds.collect()
 }
