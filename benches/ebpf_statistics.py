@@ -29,7 +29,9 @@ def statistics() -> Iterator[None]:
 
 
 def programs() -> dict[int, tuple[str, int, int]]:
-    """Every eBPF program of the machine, by id: its name, how long it ran in nanoseconds, and how often."""
+    """Every eBPF program of the machine, by id: its name, how long it ran in nanoseconds, and how
+    often.
+    """
     found = {}
     following = (ctypes.c_uint32 * 3)()
     while _bpf(NEXT_PROGRAM, following) == 0:

@@ -1,4 +1,6 @@
-"""How long a datagram waits for another way after the ports of its link go down, under real switches."""
+"""How long a datagram waits for another way after the ports of its link go down, under real
+switches.
+"""
 
 from __future__ import annotations
 

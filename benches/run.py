@@ -1,6 +1,8 @@
-"""The benchmarks: each prints our figure, its limit and the peer's beside it, and all go to benches/results.json.
+"""The benchmarks: each prints our figure, its limit and the peer's beside it, and all go to
+benches/results.json.
 
-Usage: python benches/run.py [NAME ...]. Figures are medians; the machine is noisy, so read ratios rather than digits.
+Usage: python benches/run.py [NAME ...]. Figures are medians; the machine is noisy, so read ratios
+rather than digits.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ def _wall_s(*command: str) -> float:
 
 
 def startup() -> dict[str, Figure]:
-    """How long the two commands take that people type first; the peer is Python starting and doing nothing."""
+    """How long the two commands take that people type first; the peer is Python starting and doing
+    nothing.
+    """
     floor = {"unit": "s", "peer": "python -c pass", "peer_value": _wall_s(sys.executable, "-c", "pass")}
     return {
         "startup": {"value": _wall_s(str(MPTCPLAB), "--help"), "limit": 0.3, **floor},
@@ -51,8 +55,8 @@ def startup() -> dict[str, Figure]:
 
 
 def commands() -> dict[str, Figure]:
-    """CPU time of a run of 60 simulated seconds and of a paper's quick reproduction, from the start of the command to
-    its end; the peer is Python importing the libraries that a run needs.
+    """CPU time of a run of 60 simulated seconds and of a paper's quick reproduction, from the start
+    of the command to its end; the peer is Python importing the libraries that a run needs.
     """
     libraries = "import numpy, pydantic, typer, yaml"
     peer = {"unit": "s", "peer": "the imports", "peer_value": _cpu_s(RUNS, sys.executable, "-c", libraries)}
@@ -64,7 +68,9 @@ def commands() -> dict[str, Figure]:
 
 
 def _cpu_s(runs: int, *command: str) -> float:
-    """Median processor time of a command and its children in seconds, with the modules of Python compiled."""
+    """Median processor time of a command and its children in seconds, with the modules of Python
+    compiled.
+    """
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     times = []
     for _ in range(runs):
@@ -76,7 +82,9 @@ def _cpu_s(runs: int, *command: str) -> float:
 
 
 def resolve() -> dict[str, Figure]:
-    """Resolving the whole catalogue in a fresh process, imports too; the peer only reads the same files as YAML."""
+    """Resolving the whole catalogue in a fresh process, imports too; the peer only reads the same
+    files as YAML.
+    """
     resolve_all = "from mptcplab.catalogue import catalogue\nfor member in catalogue(): member.resolve()"
     read_all = (
         "import yaml, pathlib, mptcplab.catalogue as c\n"
@@ -94,7 +102,9 @@ def resolve() -> dict[str, Figure]:
 
 
 def link() -> dict[str, Figure]:
-    """One packet through one direction of a busy link; the peer's is a hop of csg-htsim over 8 parallel links."""
+    """One packet through one direction of a busy link; the peer's is a hop of csg-htsim over 8
+    parallel links.
+    """
     command = ["cargo", "bench", "--quiet", "-p", "emulation", "--bench", "link", "--", "--output-format", "bencher"]
     printed = subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout
     found = re.findall(r"^test (\S+)\s.*?bench:\s+([\d,]+) ns/iter", printed, re.MULTILINE)
@@ -115,7 +125,9 @@ def _link_name(discipline: str) -> str:
 
 
 def codec() -> dict[str, Figure]:
-    """A data segment with DSS and SACK from bytes to a value and back, checksums included, with and without payload."""
+    """A data segment with DSS and SACK from bytes to a value and back, checksums included, with and
+    without payload.
+    """
     command = ["cargo", "bench", "--quiet", "-p", "mptcp", "--bench", "codec", "--", "--output-format", "bencher"]
     subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
     limits = {"parse-0": 900, "parse-1400": 1300, "emit-0": 850, "emit-1400": 1450}
@@ -124,13 +136,16 @@ def codec() -> dict[str, Figure]:
 
 
 def _fastest_sample(group: str, case: str) -> float:
-    """Nanoseconds per iteration in the fastest sample of criterion: what else the machine does slows down the rest."""
+    """Nanoseconds per iteration in the fastest sample of criterion: what else the machine does
+    slows down the rest.
+    """
     samples = json.loads((ROOT / "target" / "criterion" / group / case / "new" / "sample.json").read_text())
     return min(time / times for time, times in zip(samples["times"], samples["iters"], strict=True))
 
 
 def _instructions(bench: str, times: int, limits: dict[str, int]) -> dict[str, Figure]:
-    """Instructions of each case of a bench of `mptcp`, which other work of the machine does not change.
+    """Instructions of each case of a bench of `mptcp`, which other work of the machine does not
+    change.
 
     The bench has to take the arguments `repeat CASE TIMES`.
     """
@@ -160,7 +175,9 @@ def _instructions_of(bench: str, case: str, times: int) -> int:
 
 
 def segment() -> dict[str, Figure]:
-    """Two endpoints back to back with two subflows; the peer is smoltcp, plain TCP without SACK, measured before."""
+    """Two endpoints back to back with two subflows; the peer is smoltcp, plain TCP without SACK,
+    measured before.
+    """
     command = ["cargo", "bench", "--quiet", "-p", "mptcp", "--bench", "stack"]
     printed = subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout
     found = {name: float(value) for name, value in (line.split() for line in printed.splitlines())}
@@ -175,11 +192,15 @@ def segment() -> dict[str, Figure]:
 
 
 SMOLTCP_SEGMENT_NS = 444
-"""The best of 444 to 601 ns: two endpoints of smoltcp back to back, without checksums, on our machine of two cores."""
+"""The best of 444 to 601 ns: two endpoints of smoltcp back to back, without checksums, on our
+machine of two cores.
+"""
 
 
 def simulator() -> dict[str, Figure]:
-    """A packet-hop of the simulator with UDP over eight parallel links, files included; peer as for `link`."""
+    """A packet-hop of the simulator with UDP over eight parallel links, files included; peer as for
+    `link`.
+    """
     description = ROOT / "benches" / "eight-links.yaml"
     with tempfile.TemporaryDirectory() as folder:
         command = (str(MPTCPLAB), "run", str(description), "--out", folder, "--fresh", "--json")
@@ -199,7 +220,9 @@ def _delivered_packets(bundle: Path) -> int:
 
 
 def eight_links() -> dict[str, Figure]:
-    """A packet-hop with MPTCP over eight parallel links, and a thousand short runs on all processors; then UDP."""
+    """A packet-hop with MPTCP over eight parallel links, and a thousand short runs on all
+    processors; then UDP.
+    """
     htsim = {"peer": "htsim", "peer_value": 125}
     figures = _simulated(
         "sim-8links", "eight-links-mptcp.yaml", {}, limit=400, memory_mb=50, peer=htsim, counted=("2s", "4s")
@@ -217,7 +240,9 @@ def eight_links() -> dict[str, Figure]:
 
 
 def in_flight() -> dict[str, Figure]:
-    """Memory of a datagram on its way: what 4 s of delay take more than 10 ms, with 61,000 datagrams a second."""
+    """Memory of a datagram on its way: what 4 s of delay take more than 10 ms, with 61,000
+    datagrams a second.
+    """
     faster = {"topology.parallel_links.rate": "100mbit", "duration": "5s"}
     faster |= {f"flows.f{link}.app.cbr.rate": f"{DATAGRAMS_MBPS}mbit" for link in range(1, 9)}
     memory_bytes = []
@@ -265,9 +290,11 @@ def _simulated(
     peer: Figure,
     counted: tuple[str, str],
 ) -> dict[str, Figure]:
-    """CPU time, memory and instructions of a simulated experiment; htsim, the peer, leaves most of TCP out.
+    """CPU time, memory and instructions of a simulated experiment; htsim, the peer, leaves most of
+    TCP out.
 
-    Instructions are those that a run of the second of the `counted` durations takes more than one of the first.
+    Instructions are those that a run of the second of the `counted` durations takes more than one
+    of the first.
     """
     with tempfile.TemporaryDirectory() as folder:
         experiment = _resolved(Path(folder), description, changes)
@@ -320,9 +347,10 @@ def _counted(experiment: str) -> tuple[int, int]:
 def setup() -> dict[str, Figure]:
     """Hosts in namespaces: built, verified by echoes over the links, removed.
 
-    The peer `ip -b` builds the same of veth. Mininet and NeST, where they are installed, have rows of their own: they
-    build the hosts, links and IPv4 addresses, without rules and IPv6. Their interpreters are named by the environment
-    variables MININET_PYTHON and NEST_PYTHON; without, they are /usr/bin/python3 and the first python3 of PATH.
+    The peer `ip -b` builds the same of veth. Mininet and NeST, where they are installed, have rows
+    of their own: they build the hosts, links and IPv4 addresses, without rules and IPv6. Their
+    interpreters are named by the environment variables MININET_PYTHON and NEST_PYTHON; without,
+    they are /usr/bin/python3 and the first python3 of PATH.
     """
     if os.geteuid() != 0:
         print("setup: left out, as it needs root")
@@ -351,7 +379,9 @@ def setup() -> dict[str, Figure]:
 
 
 def switches() -> dict[str, Figure]:
-    """Switches under control: set-up until all paths are verified, two disjoint paths, and outages by rules."""
+    """Switches under control: set-up until all paths are verified, two disjoint paths, and outages
+    by rules.
+    """
     if os.geteuid() != 0 or shutil.which("ovs-vswitchd") is None:
         print("sdn: left out, as it needs root and Open vSwitch")
         return {}
@@ -380,7 +410,9 @@ SWITCHES_LIMITS = {
 
 
 def ports_down() -> dict[str, Figure]:
-    """The way round a link whose ports go down: pre-installed in the switches, and found by the controller."""
+    """The way round a link whose ports go down: pre-installed in the switches, and found by the
+    controller.
+    """
     if os.geteuid() != 0 or shutil.which("ovs-vswitchd") is None:
         print("sdn-port-down: left out, as it needs root and Open vSwitch")
         return {}
@@ -402,7 +434,9 @@ SETUP_LIMITS_S = {
 }
 
 SETUP_PEERS = {"Mininet": ("MININET_PYTHON", "/usr/bin/python3"), "NeST": ("NEST_PYTHON", "python3")}
-"""Programs that build networks: the variable that names their interpreter, and what it is without."""
+"""Programs that build networks: the variable that names their interpreter, and
+what it is without.
+"""
 
 PEER_TOPOLOGIES = {"setup-8links-up": ("links", "8"), "setup-star100-up": ("star", "100")}
 
@@ -411,7 +445,9 @@ IN_NEW_NAMESPACES = ("unshare", "--net", "--mount-proc", "--pid", "--fork", "--k
 
 
 def _beside(peer: str, ours: dict[str, Figure]) -> dict[str, Figure]:
-    """Our figures with another program beside them, where it builds the same; nothing if it is not installed."""
+    """Our figures with another program beside them, where it builds the same; nothing if it is not
+    installed.
+    """
     try:
         return {
             f"{name}-{peer.lower()}": ours[name] | {"peer": peer, "peer_value": _peer_s(peer, *topology)}
@@ -442,7 +478,9 @@ Batches = dict[str, list[str]]
 
 
 def _ip_batch_s(first: list[str], batches: Batches) -> float:
-    """Median time of `ip -b` for the commands of `first`, and then once or twice for each namespace."""
+    """Median time of `ip -b` for the commands of `first`, and then once or twice for each
+    namespace.
+    """
     times = []
     for _ in range(3):
         begun = time.perf_counter()
@@ -508,7 +546,9 @@ def _star(n: int) -> tuple[list[str], Batches]:
 
 
 def link_accuracy() -> dict[str, Figure]:
-    """How closely live links follow their description (root). The peer is netem, or else tbf, which has no delay."""
+    """How closely live links follow their description (root). The peer is netem, or else tbf, which
+    has no delay.
+    """
     found = _printed_by_live("link_accuracy")
     figures = {}
     for mbit, goodput, core in ((10, 0.99, 0.06), (100, 0.99, 0.25), (1000, 0.95, 0.9)):
@@ -539,7 +579,9 @@ def link_accuracy() -> dict[str, Figure]:
 
 
 def unshaped() -> dict[str, Figure]:
-    """One TCP flow through a link that does nothing (root); the peer is a plain veth pair in the same run."""
+    """One TCP flow through a link that does nothing (root); the peer is a plain veth pair in the
+    same run.
+    """
     found = _printed_by_live("unshaped")
     peer = {"unit": "Gbit/s", "peer": "veth pair", "peer_value": found["veth"] / 1e9}
     return {
@@ -574,7 +616,9 @@ def install() -> dict[str, Figure]:
 
 
 def stack_kernel() -> dict[str, Figure]:
-    """Goodput of our stack with the kernel at the other end, sending and receiving; the peer is the kernel twice."""
+    """Goodput of our stack with the kernel at the other end, sending and receiving; the peer is the
+    kernel twice.
+    """
     peer = _goodputs_mbps("kernel", "kernel", "kernel")
     ours = {
         "sends": _goodputs_mbps("userspace", "userspace", "kernel"),
@@ -607,8 +651,9 @@ def _goodputs_mbps(on: str, client: str, server: str) -> dict[str, float]:
 
 
 def wire() -> dict[str, Figure]:
-    """Goodput from our stack to the kernel's over links that shape nothing, and their processor time (root); the
-    peer is the kernel twice."""
+    """Goodput from our stack to the kernel's over links that shape nothing, and their processor
+    time (root); the peer is the kernel twice.
+    """
     ours, kernel = _unshaped("userspace", "userspace"), _unshaped("kernel", "kernel")
     figures: dict[str, Figure] = {}
     for links, gbps in (("one", 3), ("two", 4)):
@@ -624,7 +669,9 @@ def wire() -> dict[str, Figure]:
 
 
 def _unshaped(on: str, client: str) -> dict[str, tuple[float, float]]:
-    """With one link and with two: Gbit/s and s/GB with this stack at the client, medians of three runs."""
+    """With one link and with two: Gbit/s and s/GB with this stack at the client, medians of three
+    runs.
+    """
     found = {}
     for n, links in enumerate(("one", "two"), start=1):
         runs = []
@@ -645,7 +692,9 @@ def _unshaped(on: str, client: str) -> dict[str, tuple[float, float]]:
 
 
 def proxy() -> dict[str, Figure]:
-    """iperf3 through a proxy (root); the peer is iperf3 by the kernel's, of whose processor time not all is seen."""
+    """iperf3 through a proxy (root); the peer is iperf3 by the kernel's, of whose processor time
+    not all is seen.
+    """
     with tempfile.TemporaryDirectory() as folder:
         command = [MPTCPLAB, "run", ROOT / "benches" / "proxy.yaml", "--on", "kernel", "--repeat", "3", "--out", folder]
         # A proxy is root's.
@@ -672,7 +721,9 @@ def proxy() -> dict[str, Figure]:
 
 
 def _of_iperf3(record: dict[str, Any]) -> tuple[float, float]:
-    """Goodput in Mbit/s and processor time in s/GB: benches/proxy.yaml prints a JSON document, then `times`."""
+    """Goodput in Mbit/s and processor time in s/GB: benches/proxy.yaml prints a JSON document, then
+    `times`.
+    """
     [printed] = [program["stdout"] for program in record["result"]["programs"] if program["flow"] == "load"]
     document, end = json.JSONDecoder().raw_decode(printed)
     of_children = re.findall(r"(\d+)m([\d.]+)s", printed[end:])[2:]
@@ -687,8 +738,10 @@ Hooks = dict[str, tuple[int, int]]
 
 
 def cc_cost() -> dict[str, Figure]:
-    """All hooks for an acknowledgment, over two and eight subflows on the kernel (root, clang), without what its
-    statistics cost; the peer is its own CUBIC, called through the same hooks. In the medians of three turns."""
+    """All hooks for an acknowledgment, over two and eight subflows on the kernel (root, clang),
+    without what its statistics cost; the peer is its own CUBIC, called through the same hooks. In
+    the medians of three turns.
+    """
     with tempfile.TemporaryDirectory() as scratch, ebpf_statistics.statistics():
         folder = Path(scratch)
         shutil.copy(ROOT / "benches" / "coupled.yaml", folder)
@@ -740,8 +793,9 @@ def _hooks_of_a_run(folder: Path, control: str, subflows: int) -> Hooks:
 
 
 def cc_goodput() -> dict[str, Figure]:
-    """Goodput of the coupled controls on the kernel (root) over 2 x 500 Mbit/s, in parts of that of its Reno in the
-    same turn: medians of five turns."""
+    """Goodput of the coupled controls on the kernel (root) over 2 x 500 Mbit/s, in parts of that of
+    its Reno in the same turn: medians of five turns.
+    """
     goodputs: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as results:
         for turn in range(5):
@@ -795,7 +849,9 @@ print(time.perf_counter() - begun)
 
 
 def pcap() -> dict[str, Figure]:
-    """Explaining a capture of seven subflows, 385,000 packets; the peer is tshark writing ten fields of each."""
+    """Explaining a capture of seven subflows, 385,000 packets; the peer is tshark writing ten
+    fields of each.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         subprocess.run(
@@ -825,7 +881,8 @@ def _printed(*command: str | Path) -> str:
 
 
 def sdn_paths() -> dict[str, Figure]:
-    """Eight ways and disjoint pairs of ways between 15 pairs of nodes, in a network of 1000 nodes and 3000 links.
+    """Eight ways and disjoint pairs of ways between 15 pairs of nodes, in a network of 1000 nodes
+    and 3000 links.
 
     The peers of networkx take no parallel links, and their disjoint ways are not the cheapest.
     """
@@ -875,7 +932,9 @@ def _random_network() -> tuple[Any, Any, list[tuple[str, str]]]:
 
 
 def _median_ms(pairs: list[tuple[str, str]], find: Callable[[str, str], Any]) -> float:
-    """Median CPU time over pairs of nodes, each the median of several calls: other work of the machine counts less."""
+    """Median CPU time over pairs of nodes, each the median of several calls: other work of the
+    machine counts less.
+    """
     medians = []
     for pair in pairs:
         times = []

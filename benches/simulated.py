@@ -1,8 +1,10 @@
-"""Prints CPU time and memory of whole runs of a resolved experiment, in the lines `cpu-ns`, `hops` and `memory-bytes`.
+"""Prints CPU time and memory of whole runs of a resolved experiment, in the lines `cpu-ns`, `hops`
+and `memory-bytes`.
 
-Usage: python benches/simulated.py FILE.json [SEED ..]. Makes one run for each seed, one after the other, with the
-extension that is installed. Hops are the packets that links sent. CPU time is that of the runs, from the first event
-to the last. Memory is the largest that the process had, beyond what it had before (Linux).
+Usage: python benches/simulated.py FILE.json [SEED ..]. Makes one run for each seed, one after the
+other, with the extension that is installed. Hops are the packets that links sent. CPU time is that
+of the runs, from the first event to the last. Memory is the largest that the process had, beyond
+what it had before (Linux).
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Algorithms of one's own for own-algorithms.yaml: a congestion control, a scheduler and a path manager.
+"""Algorithms of one's own for own-algorithms.yaml: a congestion control, a scheduler and a path
+manager.
 
-Hooks get copies of what the engine knows, and answer what is to be done; mptcplab.hooks has the types of both.
+Hooks get copies of what the engine knows, and answer what is to be done; mptcplab.hooks has the
+types of both.
 """
 
 from mptcplab.hooks import (
@@ -55,7 +57,9 @@ class MostRoom:
 
 
 class EveryPair:
-    """A subflow for each pair of addresses, opened as soon as the connection stands, and never again."""
+    """A subflow for each pair of addresses, opened as soon as the connection stands, and never
+    again.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection

@@ -1,4 +1,5 @@
-"""Descriptions and trace files changed at random: each is refused by an error of ours, or passes the compiled core.
+"""Descriptions and trace files changed at random: each is refused by an error of ours, or passes
+the compiled core.
 
 Run as ``python fuzz/descriptions.py --seconds 60 --seed 1``. The same seed makes the same texts.
 """

@@ -1,9 +1,10 @@
-"""Hooks of MkDocs: navigation from the index, and pages of the files that pages link to outside docs/.
+"""Hooks of MkDocs: navigation from the index, and pages of the files that pages link to outside
+docs/.
 
-``docs/README.md`` lists every page, and its headings and tables are the navigation. A page of the site
-has the place that its file has below docs/. Files elsewhere in the repository have theirs below
-``repository/``: a page of Markdown as it is, a text as a block of code, a directory as a list of its
-files. Links therefore work on a forge and on the site.
+``docs/README.md`` lists every page, and its headings and tables are the navigation. A page of the
+site has the place that its file has below docs/. Files elsewhere in the repository have theirs
+below ``repository/``: a page of Markdown as it is, a text as a block of code, a directory as a list
+of its files. Links therefore work on a forge and on the site.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def navigation(index: str) -> Iterator[dict[str, Any]]:
-    """Yields the index, the tutorial, the sections of the index with their pages, and the notebooks."""
+    """Yields the index, the tutorial, the sections of the index with their pages, and the
+    notebooks.
+    """
     yield {"Start": ["README.md", {"Tutorial": "tutorial.md"}]}
     sections: dict[str, list[dict[str, Any]]] = {}
     current: list[dict[str, Any]] = []
@@ -79,7 +82,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Points links at the pages of the site, and leaves of a fence's info string what the site understands."""
+    """Points links at the pages of the site, and leaves of a fence's info string what the site
+    understands.
+    """
     source = SOURCES.get(page.file.src_uri)
     if source is None:
         return markdown
@@ -100,7 +105,9 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 
 def on_page_content(html: str, page: Page, files: Files, **_: Any) -> str:
-    """Points the links of notebooks at the pages of the site: the plugin for notebooks leaves them as they are."""
+    """Points the links of notebooks at the pages of the site: the plugin for notebooks leaves them
+    as they are.
+    """
     if not page.file.src_uri.endswith(".ipynb"):
         return html
 
@@ -113,7 +120,9 @@ def on_page_content(html: str, page: Page, files: Files, **_: Any) -> str:
 
 
 def understood(fence: re.Match[str]) -> str:
-    """Returns a fenced block whose info string has a quoted title and nothing else besides the language."""
+    """Returns a fenced block whose info string has a quoted title and nothing else besides the
+    language.
+    """
     title = re.search(r"title=(\S+)", fence[4])
     opening = f"{fence[1]}{fence[2]}{fence[3]}"
     info = f' title="{title[1]}"' if title else ""

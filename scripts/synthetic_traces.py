@@ -1,8 +1,10 @@
-"""Makes the synthetic traces of mptcplab, which hold no measured data: rate, delay and loss drawn by a seed.
+"""Makes the synthetic traces of mptcplab, which hold no measured data: rate, delay and loss drawn
+by a seed.
 
 python scripts/synthetic_traces.py [FOLDER]
 
-Each kind has the statistics of published measurements, which its source names. The same seed makes the same files.
+Each kind has the statistics of published measurements, which its source names. The same seed makes
+the same files.
 """
 
 from __future__ import annotations
@@ -31,8 +33,9 @@ LEO_PHASE_S, LEO_SLOT_S = 12, 15
 
 @dataclass(frozen=True)
 class Fading:
-    """A rate that fades: its median in bit/s, and the standard deviation and correlation time in intervals of a slow
-    and a fast part of its logarithm. Outages begin and end per interval with these probabilities.
+    """A rate that fades: its median in bit/s, and the standard deviation and correlation time in
+    intervals of a slow and a fast part of its logarithm. Outages begin and end per interval with
+    these probabilities.
     """
 
     median_bps: float
@@ -43,8 +46,8 @@ class Fading:
     highest_bps: float
 
 
-#: Quantiles of the rate in 100 ms and its correlation are those of the traces of mahimahi: p5/p50 up to 0.14, p95/p50
-#: 2.0 to 3.7, correlation 0.71 to 0.87 after 100 ms and 0.18 to 0.68 after 1 s.
+#: Quantiles of the rate in 100 ms and its correlation are those of the traces of mahimahi: p5/p50
+#: up to 0.14, p95/p50 2.0 to 3.7, correlation 0.71 to 0.87 after 100 ms and 0.18 to 0.68 after 1 s.
 LTE_DOWN = Fading(4.1e6, (0.55, 25), (0.4, 2), 0.012, 0.18, 40e6)
 LTE_UP = Fading(2.2e6, (0.5, 20), (0.45, 2), 0.025, 0.18, 15e6)
 #: Rates of each second of static 5G downloads in Ireland (Raca 2020): quartiles 15, 49 and 144
@@ -74,7 +77,9 @@ def fading(draw: random.Random, kind: Fading, count: int, interval_ns: int) -> T
 
 
 def leo(draw: random.Random, median_bps: float, length_s: int) -> Trace:
-    """Returns a trace of Starlink: rate and delay step every 15 s, and losses are short times in which all is lost."""
+    """Returns a trace of Starlink: rate and delay step every 15 s, and losses are short times in
+    which all is lost.
+    """
     slots = 1 + length_s // LEO_SLOT_S
     # From second to second rates change by a tenth, at the end of a slot by a quarter (Starlink on
     # the Road, 2024).
@@ -120,9 +125,9 @@ def loss_length_us(quantile: float) -> int:
     raise AssertionError(quantile)
 
 
-#: Times between two probes of a pair, and what they find: the delay of a packet after a pause, and the part of the
-#: saturated rate that a short burst gets. CellReplay says that bursts get less than a saturated link gives (Sentosa
-#: 2025). The numbers are assumed.
+#: Times between two probes of a pair, and what they find: the delay of a packet after a pause, and
+#: the part of the saturated rate that a short burst gets. CellReplay says that bursts get less than
+#: a saturated link gives (Sentosa 2025). The numbers are assumed.
 PROBE_MS = 250
 PROBE_DELAY_MS, PROBE_DELAY_SD_MS, LEAST_DELAY_MS = 28, 6, 15
 PROBE_RATE = (0.25, 0.7)

@@ -1,4 +1,6 @@
-"""Counts the content of an MPTCP capture byte by byte from the fields that Wireshark decodes: slow and simple."""
+"""Counts the content of an MPTCP capture byte by byte from the fields that Wireshark decodes: slow
+and simple.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Clients of byte_server.py, each an action: `byte_client.py ACTION HOST PORT [NUMBER]`. Prints its result as JSON."""
+"""Clients of byte_server.py, each an action: `byte_client.py ACTION HOST PORT [NUMBER]`. Prints its
+result as JSON.
+"""
 
 from __future__ import annotations
 

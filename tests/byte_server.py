@@ -1,4 +1,6 @@
-"""A server that sends, receives or echoes bytes of known values: `byte_server.py PORT tcp|mptcp`."""
+"""A server that sends, receives or echoes bytes of known values:
+`byte_server.py PORT tcp|mptcp`.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def read_all(connection: socket.socket) -> bytes:
 
 
 def serve(connection: socket.socket) -> None:
-    """Serves one request line: `get SIZE`, `put` until the end of the stream, `echo`, `reset` or `close`."""
+    """Serves one request line: `get SIZE`, `put` until the end of the stream, `echo`, `reset` or
+    `close`.
+    """
     line = b""
     while not line.endswith(b"\n"):
         if not (byte := connection.recv(1)):

@@ -49,7 +49,9 @@ class Ended:
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """Returns the environment of this process with some changes, and without variables that affect terminals."""
+    """Returns the environment of this process with some changes, and without variables that affect
+    terminals.
+    """
     steering = {"COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TERM", "PYTHONIOENCODING"}
     return {name: value for name, value in os.environ.items() if name not in steering} | changes
 
@@ -78,7 +80,9 @@ def may_mount() -> bool:
 
 
 def is_refused(ended: Ended, status: int, *words: str) -> bool:
-    """Returns whether a command ended with a status, an empty standard output, and a message with these words."""
+    """Returns whether a command ended with a status, an empty standard output, and a message with
+    these words.
+    """
     assert ended.status == status, ended
     assert ended.out == "", ended
     assert "Traceback" not in ended.err, ended

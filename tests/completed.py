@@ -1,4 +1,5 @@
-"""Completes resolved experiments that tests write, so that a new key of the resolved form needs no change in them.
+"""Completes resolved experiments that tests write, so that a new key of the resolved form needs no
+change in them.
 
 The same for tests in Rust is in crates/experiment/tests/complete.
 """
@@ -18,7 +19,9 @@ SCHEMA = json.loads(_core.resolved_schema())["properties"]["schema"]["const"]
 
 
 def completed(stated: Mapping[str, Any]) -> Json:
-    """Returns an experiment with these keys, and otherwise without anything in it. What it has is completed, too."""
+    """Returns an experiment with these keys, and otherwise without anything in it. What it has is
+    completed, too.
+    """
     usual: Json = {
         **{"schema": SCHEMA, "name": "test", "title": None, "description": None, "profiles": [], "parameters": {}},
         **{"duration_ns": 1_000_000_000, "vary": {}, "hosts": [], "nodes": [], "interfaces": [], "subnets": []},
@@ -33,7 +36,9 @@ def completed(stated: Mapping[str, Any]) -> Json:
 
 
 def host(stated: Mapping[str, Any]) -> Json:
-    """Returns a host like the usual one. Its behaviours are completed by the presets of their names."""
+    """Returns a host like the usual one. Its behaviours are completed by the presets of their
+    names.
+    """
     behaviours = {"behaviour": [presets()[one["name"]] | one for one in stated.get("behaviour", [])]}
     usual: Json = json.loads(_core.usual_host(stated["id"]))
     return usual | stated | {key: given for key, given in behaviours.items() if given}
@@ -52,7 +57,9 @@ def link(stated: Mapping[str, Any]) -> Json:
 
 
 def direction(stated: Mapping[str, Any]) -> Json:
-    """Returns a direction that is infinitely fast, without delay and loss, with room for 100 packets."""
+    """Returns a direction that is infinitely fast, without delay and loss, with room for 100
+    packets.
+    """
     queue = {"kind": "drop_tail", "limit_packets": 100, "limit_bytes": None}
     plain = {
         "rate_bps": None,

@@ -16,10 +16,12 @@ def experiment(
     flows: Sequence[Mapping[str, Any]] = ({},),
     **control: Any,
 ) -> dict[str, Any]:
-    """Returns switches `s1`, `s2`.. in full mesh, or joined by `links`, with host `h1` at `s1` and `h2` at `s2`.
+    """Returns switches `s1`, `s2`.. in full mesh, or joined by `links`, with host `h1` at `s1` and
+    `h2` at `s2`.
 
-    Link `s1-s2` goes from `s1` to `s2`. Each host has interfaces `eth0` to `eth<attach - 1>`. Path *i* of each flow
-    takes the switches of `ways[i]` from `eth<i>` to `eth<i>`, or from `eth0` to `eth0` if there is only that.
+    Link `s1-s2` goes from `s1` to `s2`. Each host has interfaces `eth0` to `eth<attach - 1>`. Path
+    *i* of each flow takes the switches of `ways[i]` from `eth<i>` to `eth<i>`, or from `eth0` to
+    `eth0` if there is only that.
     """
     between = [(f"s{a}", f"s{b}") for a, b in links or combinations(range(1, switches + 1), 2)]
     interfaces: list[dict[str, Any]] = []

@@ -1,9 +1,10 @@
 """Sends numbered datagrams at a fixed interval from one namespace and records them in another.
 
-datagrams.py send SOURCE TARGET COUNT INTERVAL_S     prints the times of departure, in ns of the monotonic clock
-datagrams.py receive ADDRESS                         prints `number time` of each arrival, until its input ends
-datagrams.py echo ADDRESS                            sends each back, until its input ends
-datagrams.py ask SOURCE TARGET COUNT INTERVAL_S      prints how many of its datagrams came back
+datagrams.py send SOURCE TARGET COUNT INTERVAL_S     prints the times of departure, in ns of the
+monotonic clock datagrams.py receive ADDRESS                         prints `number time` of each
+arrival, until its input ends datagrams.py echo ADDRESS                            sends each back,
+until its input ends datagrams.py ask SOURCE TARGET COUNT INTERVAL_S      prints how many of its
+datagrams came back
 """
 
 from __future__ import annotations

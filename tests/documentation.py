@@ -53,7 +53,9 @@ class Block:
 
     @property
     def needs(self) -> str | None:
-        """The back-end that the commands run on, or a package that is no dependency of mptcplab and that Python imports."""
+        """The back-end that the commands run on, or a package that is no dependency of mptcplab and
+        that Python imports.
+        """
         match = re.search(r"needs=(\w+)", self.info)
         return match[1] if match else None
 
@@ -90,7 +92,9 @@ DOCUMENTED = [block for block in ALL_BLOCKS if block.is_description]
 
 
 def write_with_page(block: Block, directory: Path) -> Path:
-    """Writes the files of a block's page and then the block itself, beside the examples. Returns its path."""
+    """Writes the files of a block's page and then the block itself, beside the examples. Returns
+    its path.
+    """
     (directory / "examples").symlink_to(EXAMPLES)
     for other in blocks(block.page):
         if other.title and not other.is_description:
@@ -101,8 +105,8 @@ def write_with_page(block: Block, directory: Path) -> Path:
 
 
 def command_lines(text: str) -> Iterator[list[str]]:
-    """Yields the arguments of every ``mptcplab`` in lines of shell, except behind ``sudo``, because a test may run them.
-    Operators must stand between spaces.
+    """Yields the arguments of every ``mptcplab`` in lines of shell, except behind ``sudo``, because
+    a test may run them. Operators must stand between spaces.
     """
     for line in text.replace("\\\n", " ").splitlines():
         words = shlex.split(line.removeprefix("$ "), comments=True) if "mptcplab" in line else []
@@ -114,7 +118,9 @@ def command_lines(text: str) -> Iterator[list[str]]:
 
 
 def documented_commands() -> Iterator[tuple[str, list[str]]]:
-    """Yields every command line of pages and examples, with its place, also those behind ``sudo``."""
+    """Yields every command line of pages and examples, with its place, also
+    those behind ``sudo``.
+    """
     for block in ALL_BLOCKS:
         if block.language in ("sh", "console"):
             yield from ((block.place, arguments) for arguments in command_lines(_without_sudo(block.text)))

@@ -1,4 +1,6 @@
-"""Open vSwitch in namespaces of a test's own: the switches and hosts of a resolved experiment, joined by veth pairs."""
+"""Open vSwitch in namespaces of a test's own: the switches and hosts of a resolved experiment,
+joined by veth pairs.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
 
 
 class Fabric:
-    """The daemons, one bridge for each switch, and a namespace for each host. All end with `close`."""
+    """The daemons, one bridge for each switch, and a namespace for each host.
+    All end with `close`.
+    """
 
     def __init__(self, experiment: dict[str, Any], folder: Path) -> None:
         self.network = Network(experiment)
@@ -166,7 +170,9 @@ class Fabric:
         self.vsctl(*commands)
 
     def connect(self) -> None:
-        """Tells the switches their controller. One that does not listen yet would be tried again after a second."""
+        """Tells the switches their controller. One that does not listen yet would be tried again
+        after a second.
+        """
         bridges = [self.bridge(switch) for switch in self.network.switches]
         commands = [["--", "set-controller", bridge, "tcp:127.0.0.1:6653"] for bridge in bridges]
         commands += [["--", "set", "controller", bridge, "max_backoff=1000"] for bridge in bridges]

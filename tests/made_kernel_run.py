@@ -1,4 +1,6 @@
-"""A synthetic run of the kernel back-end: the run of ``made_run`` with subflows and host counters."""
+"""A synthetic run of the kernel back-end: the run of ``made_run`` with subflows
+and host counters.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ def times() -> np.ndarray:
 
 
 def carried(number: int) -> np.ndarray:
-    """Returns the rate of a subflow over time in bit/s: lte continues, wifi carries before and after the outage."""
+    """Returns the rate of a subflow over time in bit/s: lte continues, wifi carries before and
+    after the outage.
+    """
     middle = times()[:-1] + EVERY_S / 2
     before, behind = middle < 10, middle >= RESUMED_S
     shares = {0: before, 1: (middle < 10) | (middle >= 10.4), 2: behind}

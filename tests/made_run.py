@@ -1,4 +1,6 @@
-"""A synthetic run: a bulk flow over two paths, one of them down from 10 s to 20 s; a datagram flow; probes."""
+"""A synthetic run: a bulk flow over two paths, one of them down from 10 s to 20 s; a datagram flow;
+probes.
+"""
 
 from __future__ import annotations
 
@@ -164,7 +166,9 @@ def samples_table(series: list[tuple[str, str, np.ndarray, np.ndarray]]) -> Tabl
 
 
 def units_table() -> Table:
-    """Returns the datagrams of the voice flow, one every 10 ms with 20 ms of delay; 500 is lost, 601 overtakes 600."""
+    """Returns the datagrams of the voice flow, one every 10 ms with 20 ms of delay; 500 is lost,
+    601 overtakes 600.
+    """
     sent = np.arange(0, int(END_S * 100) - 3, dtype=np.int64) * 10_000_000
     number = np.arange(len(sent))
     delay = np.full(len(sent), 20_000_000, dtype=np.int64) + 2_000_000 * (number % 3)

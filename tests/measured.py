@@ -93,8 +93,8 @@ def measured(text: str, directory: Path, *, among: str | None = None, on: str = 
 
 
 def program_unless_busy(*arguments: str, cwd: Path, **changes: str) -> Ended:
-    """Runs the program until the machine was not too busy for its runs in `cwd`/results. Keywords change the
-    environment.
+    """Runs the program until the machine was not too busy for its runs in `cwd`/results. Keywords
+    change the environment.
     """
     for _ in range(MOST_ATTEMPTS):
         ended = mptcplab(*arguments, cwd=cwd, **changes)
@@ -108,7 +108,8 @@ def program_unless_busy(*arguments: str, cwd: Path, **changes: str) -> Ended:
 def measured_member(member: Any, directory: Path, *, on: str = "kernel") -> Measured:
     """Runs an experiment until the machine was not too busy, and checks what holds for every run.
 
-    If it was too busy each time, the last run counts: it is complete, and the bounds of the test judge it.
+    If it was too busy each time, the last run counts: it is complete, and the bounds of the test
+    judge it.
     """
     for attempt in range(MOST_ATTEMPTS):
         [bundle] = run(member, on=on, out=directory / "results")

@@ -1,4 +1,5 @@
-"""The middlebox matrix: the outcome of a connection behind each kind of middlebox, and the allowed outcomes.
+"""The middlebox matrix: the outcome of a connection behind each kind of middlebox, and the allowed
+outcomes.
 
 ``python tests/middlebox_matrix.py`` writes the page of its results. It needs root, because the
 kernel is one host of some runs.
@@ -81,7 +82,9 @@ class Cell:
         return "sim" if self.ends == "ours - ours" else "userspace"
 
     def experiment(self) -> Experiment:
-        """A transfer over one or two links with the middlebox on the first link. Simulated time costs nothing."""
+        """A transfer over one or two links with the middlebox on the first link. Simulated time
+        costs nothing.
+        """
         is_simulated = self.backend == "sim"
         both = {"checksum": self.checksum, "syn_retries": 1}
         ours = both | {"fallback": self.fallback, "stack": "backend" if is_simulated else "userspace"}
@@ -120,7 +123,9 @@ class Cell:
         return "TCP" if flow["fallback"] else "MPTCP"
 
     def allowed(self) -> set[Outcome]:
-        """Returns the outcomes that RFC 8684 allows, and where it leaves a choice, those that `strict` allows."""
+        """Returns the outcomes that RFC 8684 allows, and where it leaves a choice, those that
+        `strict` allows.
+        """
         if fault := self.fault():
             return {"MPTCP", "TCP", "reset", fault.outcome}
         if self.middlebox in UNNOTICED:
@@ -217,7 +222,9 @@ def cells(ends: Sequence[Ends]) -> list[Cell]:
 
 
 def one_of_each(ends: tuple[Ends, Ends]) -> list[Cell]:
-    """Returns one run for each middlebox. Every pair of values of the other factors occurs in some run."""
+    """Returns one run for each middlebox. Every pair of values of the other factors occurs in some
+    run.
+    """
     opposites = [(0, 0, 0, 0), (0, 0, 1, 1), (0, 1, 0, 1), (0, 1, 1, 0)]
     chosen = []
     for number, middlebox in enumerate(MIDDLEBOXES):

@@ -1,4 +1,6 @@
-"""A real sshd with its own settings, keys and port, for tests. Its users have a home directory of the test's."""
+"""A real sshd with its own settings, keys and port, for tests. Its users have a home directory of
+the test's.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ import time
 from pathlib import Path
 
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-#: In a mount namespace of its own: sshd wants /run/sshd, and what agents leave in /root is the test's.
+#: In a mount namespace of its own: sshd wants /run/sshd, and what agents leave in /root is the
+#: test's.
 START = """
 mount -t tmpfs run /run
 mkdir -m 755 /run/sshd
@@ -88,7 +91,9 @@ class SshServer:
         return found
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends a signal to the sshd and to those of its sessions, and to no program that they started."""
+        """Sends a signal to the sshd and to those of its sessions, and to no program that they
+        started.
+        """
         for pid in self.processes():
             os.kill(pid, number)
 

@@ -1,4 +1,6 @@
-"""Tests the figures of access networks: air time, packets in a transmission, states of the radio."""
+"""Tests the figures of access networks: air time, packets in a transmission,
+states of the radio.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ from mptcplab.plots import Drawing, Specification, drawings_of
 from mptcplab.plots.marks import marks_with_handovers
 from mptcplab.plots.rows import Row, Rows
 
-#: The phone sends at once, sleeps on Wi-Fi, is silent on LTE from 1 s on, changes the cell at 2 s, and is idle from
-#: 3.8 s on. The laptop uploads.
+#: The phone sends at once, sleeps on Wi-Fi, is silent on LTE from 1 s on, changes the cell at 2 s,
+#: and is idle from 3.8 s on. The laptop uploads.
 TWO_RADIOS = """
 name: two-radios
 vary: none

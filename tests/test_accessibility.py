@@ -1,4 +1,6 @@
-"""Tests pages in a browser: the rules of axe for accessibility in both colour schemes, and that paper cuts nothing off."""
+"""Tests pages in a browser: the rules of axe for accessibility in both colour schemes, and that
+paper cuts nothing off.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests the agreement of back-ends: intervals compared with the library's own tests, verdicts, and tables."""
+"""Tests the agreement of back-ends: intervals compared with the library's own tests, verdicts, and
+tables.
+"""
 
 from __future__ import annotations
 

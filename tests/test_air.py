@@ -1,4 +1,6 @@
-"""Tests the ceiling of flows over Wi-Fi: what the formulas give is what the simulator delivers over an empty channel."""
+"""Tests the ceiling of flows over Wi-Fi: what the formulas give is what the simulator delivers over
+an empty channel.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests the comparison of an algorithm with others: its runs, its ranking, and the command's table, page and JSON."""
+"""Tests the comparison of an algorithm with others: its runs, its ranking, and the command's table,
+page and JSON.
+"""
 
 from __future__ import annotations
 

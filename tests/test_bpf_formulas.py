@@ -1,4 +1,6 @@
-"""Tests the fixed-point formulas of the kernel's controls (bpf/formulas.h), compiled for this machine, by vectors."""
+"""Tests the fixed-point formulas of the kernel's controls (bpf/formulas.h), compiled for this
+machine, by vectors.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +96,9 @@ def increases(formulas: ctypes.CDLL, name: str, inputs: dict[str, Any], outputs:
 def balances(
     formulas: ctypes.CDLL, name: str, inputs: dict[str, Any], outputs: dict[str, Any], tolerance: float
 ) -> None:
-    """Checks vectors of equilibria, in which decreases by losses equal increases by acknowledgments."""
+    """Checks vectors of equilibria, in which decreases by losses equal increases by
+    acknowledgments.
+    """
     paths = paths_of(scaled(outputs["w"]), inputs["rtt"])
     lost = losses(formulas, paths) if name == "balia" else None
     for index, gain in enumerate(gains(getattr(formulas, name), paths)):

@@ -1,4 +1,6 @@
-"""Tests the page of a capture: self-contained, consistent with the packets, and usable in a browser."""
+"""Tests the page of a capture: self-contained, consistent with the packets, and usable in a
+browser.
+"""
 
 from __future__ import annotations
 

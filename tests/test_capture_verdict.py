@@ -1,4 +1,6 @@
-"""Tests the verdict on connections, each over a capture and over a changed copy of it that turns the verdict."""
+"""Tests the verdict on connections, each over a capture and over a changed copy of it that turns
+the verdict.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,9 @@ def with_wrong_hmac(packets: list[bytes]) -> list[bytes]:
 
 
 def reset_after_join(packets: list[bytes]) -> list[bytes]:
-    """Returns the packets up to the third of the first join, and a RST of the other host with a reason."""
+    """Returns the packets up to the third of the first join, and a RST of the other host with a
+    reason.
+    """
     index = next(index for index, packet in enumerate(packets) if MP_JOIN_ACK in packet)
     proof = packets[index]
     link = len(proof) - RECORD - int.from_bytes(proof[proof.index(b"\x45", RECORD) + 2 :][:2], "big")

@@ -1,4 +1,6 @@
-"""Tests TCP over a cellular link in the simulator: a deep queue delays, and nothing is lost before it is full."""
+"""Tests TCP over a cellular link in the simulator: a deep queue delays, and nothing is lost before
+it is full.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def samples(tmp_path: Path) -> dict[str, list[float]]:
 
 
 def test_a_full_queue_is_a_round_trip_of_over_a_second(tmp_path: Path) -> None:
-    """C4 of the model: 70 ms and 1.5 MB at 9 Mbit/s are 1.4 s, and nothing is sent again before that."""
+    """C4 of the model: 70 ms and 1.5 MB at 9 Mbit/s are 1.4 s, and nothing is sent again before
+    that.
+    """
     found = samples(tmp_path)
     link = "links.lte.backward"
     assert max(found["flows.bulk.subflows.0 srtt_s"]) == pytest.approx(0.07 + 1.5e6 * 8 / 9e6, rel=0.05)

@@ -1,4 +1,6 @@
-"""Tests the command line through the program itself: messages, exit statuses, documents, terminals."""
+"""Tests the command line through the program itself: messages, exit statuses,
+documents, terminals.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def desk(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with the description and two repetitions of it in ``results``, which tests must not change."""
+    """A directory with the description and two repetitions of it in ``results``, which tests must
+    not change.
+    """
     directory = tmp_path_factory.mktemp("done")
     (directory / "short.yaml").write_text(SHORT)
     ended = mptcplab("run", "short.yaml", "--repeat", "2", cwd=directory)

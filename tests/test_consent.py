@@ -1,4 +1,6 @@
-"""Tests that code of a description runs only if the user allowed it, and under sudo with the caller's rights."""
+"""Tests that code of a description runs only if the user allowed it, and under sudo with the
+caller's rights.
+"""
 
 from __future__ import annotations
 

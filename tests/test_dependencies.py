@@ -1,4 +1,6 @@
-"""Tests that scripts/check-dependencies distinguishes what it checked, what it found, and what it could not check."""
+"""Tests that scripts/check-dependencies distinguishes what it checked, what it found, and what it
+could not check.
+"""
 
 from __future__ import annotations
 

@@ -202,7 +202,9 @@ CRATES: dict[str, set[str]] = {
 
 
 def _dependencies(manifest: Path) -> set[str]:
-    """Returns the names of the crates of the workspace that a manifest depends on, tests and benches included."""
+    """Returns the names of the crates of the workspace that a manifest depends on, tests and
+    benches included.
+    """
     read = tomllib.loads(manifest.read_text())
     tables = [read, *read.get("target", {}).values()]
     named = [table.get(kind, {}) for table in tables for kind in ("dependencies", "dev-dependencies")]

@@ -1,4 +1,6 @@
-"""Tests the documentation and the examples: descriptions load and run, expectations hold, and links have targets."""
+"""Tests the documentation and the examples: descriptions load and run, expectations hold, and links
+have targets.
+"""
 
 from __future__ import annotations
 

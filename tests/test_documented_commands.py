@@ -1,4 +1,6 @@
-"""Tests that the documented commands work: command lines are valid, and the tutorial runs from start to end."""
+"""Tests that the documented commands work: command lines are valid, and the tutorial runs from
+start to end.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ def test_documented_command_line_exists(where: str, arguments: list[str]) -> Non
 
 
 def with_back_ends() -> list[tuple[str, str, list[str], set[str]]]:
-    """Returns place, SPEC, settings and back-ends of documented runs of examples and of the catalogue."""
+    """Returns place, SPEC, settings and back-ends of documented runs of examples and of the
+    catalogue.
+    """
     found = []
     for where, words in documented_commands():
         options = [(word, words[index + 1]) for index, word in enumerate(words[:-1])]

@@ -1,4 +1,6 @@
-"""Tests the shares of congestion controls over two paths with random losses against their fluid models."""
+"""Tests the shares of congestion controls over two paths with random losses against their fluid
+models.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,9 @@ def test_windows_settle_where_the_fluid_does(cc: str, tmp_path: Path) -> None:
 def test_rates_over_a_short_path_and_one_ten_times_as_long_are_shared_as_the_fluid_does(
     cc: str, tmp_path: Path
 ) -> None:
-    """`coupled` is omitted: its fluid leaves the short path empty, where its window oscillates above its minimum."""
+    """`coupled` is omitted: its fluid leaves the short path empty, where its window oscillates
+    above its minimum.
+    """
     far, near = settled(cc, ("100ms", "10ms"), tmp_path)
     shares = []
     for long, short in ((far, near), equilibrium(cc, UNLIKE_PATHS)):

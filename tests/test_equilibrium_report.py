@@ -22,7 +22,9 @@ PACKET_BYTES = 1500
 
 
 def made(lost_packets: tuple[int, int], sent_mb: tuple[int, int] = (20, 10), **series: float) -> RunData:
-    """Makes 30 s over two open subflows with ``lost_packets`` in the last 20 s; wifi has 50 ms, lte 100 ms."""
+    """Makes 30 s over two open subflows with ``lost_packets`` in the last 20 s; wifi has 50 ms, lte
+    100 ms.
+    """
     base = made_kernel_run(resolved(events=[], expect=[]), "reused")
     t = np.arange(0, 30.1, 0.1)
     since = np.clip((t - 10) / 20, 0, 1)

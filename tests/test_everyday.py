@@ -1,5 +1,5 @@
-"""Tests what makes everyday use short: selecting bundles, files with defaults, completion, how much is printed, and
-whose files results are.
+"""Tests what makes everyday use short: selecting bundles, files with defaults, completion, how much
+is printed, and whose files results are.
 """
 
 from __future__ import annotations

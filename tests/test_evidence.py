@@ -1,4 +1,6 @@
-"""Tests that what was compared with too few measurements is marked as illustrative, in documentation and results."""
+"""Tests that what was compared with too few measurements is marked as illustrative, in
+documentation and results.
+"""
 
 from __future__ import annotations
 

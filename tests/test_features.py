@@ -1,4 +1,6 @@
-"""Tests that the fields of a description name the features of the engine's table, and what the pages then say."""
+"""Tests that the fields of a description name the features of the engine's table, and what the
+pages then say.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +100,9 @@ USERS = {
 
 
 def test_lists_of_back_ends_below_them_name_them_all() -> None:
-    """Reports, metrics and bundles know back-ends by name only, because back-ends import what is below them."""
+    """Reports, metrics and bundles know back-ends by name only, because back-ends import what is
+    below them.
+    """
     able = {one.name for one in all_on_any_machine() if {c.feature: c.available for c in one.probe()}.get(OWN_CLASS)}
     assert set(verdict.BACKENDS) == set(BACKENDS)
     assert set(SUPPLIERS) == set(BACKENDS)
@@ -110,7 +114,9 @@ def experiment_with(lines: str) -> Experiment:
 
 
 def used_by(value: object) -> set[str]:
-    """Returns the features that the given values of a description use, by what their fields name."""
+    """Returns the features that the given values of a description use, by what
+    their fields name.
+    """
     if isinstance(value, dict):
         return {one for below in value.values() for one in used_by(below)}
     if isinstance(value, list):

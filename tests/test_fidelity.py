@@ -1,4 +1,6 @@
-"""Tests the simulator against recorded results of a kernel in a few cases, and the rules of verdicts."""
+"""Tests the simulator against recorded results of a kernel in a few cases, and the rules of
+verdicts.
+"""
 
 from __future__ import annotations
 

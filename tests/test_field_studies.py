@@ -33,7 +33,8 @@ flows:
   download: {{from: server, to: phone, opened_by: to, {flow}}}
 duration: {duration}
 """
-#: Linux' defaults of 2017: 4 MiB to send; 6 MiB to receive, of which half is window (tcp_adv_win_scale 1).
+#: Linux' defaults of 2017: 4 MiB to send; 6 MiB to receive, of which half is window
+#: (tcp_adv_win_scale 1).
 LINUX_BUFFERS = "rcvbuf: 3MiB, sndbuf: 4MiB"
 LARGE_BUFFERS = "rcvbuf: 32MiB, sndbuf: 32MiB"
 
@@ -70,7 +71,9 @@ DOUBLE = {"line_bps": 320_000_000, "lte_bps": 146_500_000, "line_delay": "10ms",
 
 
 def aggregated(out: Path, place: dict[str, Any], buffers: str) -> float:
-    """Returns the goodput of Multipath TCP, as a part of the sum of TCP on each path with large buffers."""
+    """Returns the goodput of Multipath TCP, as a part of the sum of TCP on each path with large
+    buffers.
+    """
     alone = {**place, "wifi": GOOD_WIFI, "buffers": LARGE_BUFFERS, "duration": "20s"}
     single = [download(out, flow, "", **alone)["goodput_bps"] for flow in (WIFI_ALONE, LTE_ALONE)]
     together = download(out, MULTIPATH, "", **{**alone, "buffers": buffers})["goodput_bps"]
@@ -95,13 +98,15 @@ def test_with_twice_the_round_trip_the_buffers_decide(tmp_path: Path) -> None:
 PLACES = 40
 #: Rates of LTE in Mbit/s by quantile: Huang, SIGCOMM 2013, table 1, large flows.
 LTE_MBPS = ((0.05, 0.57), (0.5, 9.2), (0.95, 24.2))
-#: Rates of lines in the United States, where Huang measured: 34 % above 10 Mbit/s, 19 % above 15 Mbit/s (Akamai, State
-#: of the Internet, Q4 2013 and Q2 2014), as a lognormal distribution.
+#: Rates of lines in the United States, where Huang measured: 34 % above 10 Mbit/s, 19 % above 15
+#: Mbit/s (Akamai, State of the Internet, Q4 2013 and Q2 2014), as a lognormal distribution.
 LINE_MBPS = ((1 - 0.34, 10.0), (1 - 0.19, 15.0))
 
 
 def drawn(quantiles: tuple[tuple[float, float], ...]) -> Callable[[float], float]:
-    """Returns the function from a probability to a rate in Mbit/s: lognormal between two quantiles, and beyond them."""
+    """Returns the function from a probability to a rate in Mbit/s: lognormal between two quantiles,
+    and beyond them.
+    """
 
     def of(probability: float) -> float:
         pairs = list(itertools.pairwise(quantiles))
@@ -113,7 +118,9 @@ def drawn(quantiles: tuple[tuple[float, float], ...]) -> Callable[[float], float
 
 
 def places() -> list[dict[str, Any]]:
-    """Returns places with independent rates of LTE and line: the quantiles in two orders, by the golden ratio."""
+    """Returns places with independent rates of LTE and line: the quantiles in two orders, by the
+    golden ratio.
+    """
     lte, line = drawn(LTE_MBPS), drawn(LINE_MBPS)
     golden = (math.sqrt(5) - 1) / 2
     return [

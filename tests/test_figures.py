@@ -1,4 +1,6 @@
-"""Tests the specification of figures, what both renderers draw of it, and the files for publications."""
+"""Tests the specification of figures, what both renderers draw of it, and the files for
+publications.
+"""
 
 from __future__ import annotations
 

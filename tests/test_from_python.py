@@ -1,4 +1,6 @@
-"""Tests mptcplab from Python: loading, running, frames, figures in the caller's style, and what a notebook shows."""
+"""Tests mptcplab from Python: loading, running, frames, figures in the caller's style, and what a
+notebook shows.
+"""
 
 from __future__ import annotations
 

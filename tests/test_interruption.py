@@ -1,4 +1,6 @@
-"""Tests runs that are interrupted: by their user, a kill, a full disk, or the same run in another process."""
+"""Tests runs that are interrupted: by their user, a kill, a full disk, or the same run in another
+process.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests the kernel back-end in Python with a synthetic compiled part, which needs neither root nor Linux."""
+"""Tests the kernel back-end in Python with a synthetic compiled part, which needs neither root nor
+Linux.
+"""
 
 from __future__ import annotations
 

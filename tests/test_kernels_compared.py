@@ -1,4 +1,6 @@
-"""Tests the tables that compare kernels: counters that differ, and upstream changes between them."""
+"""Tests the tables that compare kernels: counters that differ, and upstream
+changes between them.
+"""
 
 from __future__ import annotations
 

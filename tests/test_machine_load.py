@@ -1,4 +1,6 @@
-"""Tests the signs of a busy machine in a run, their sentence, and that such a run decides no claim."""
+"""Tests the signs of a busy machine in a run, their sentence, and that such a
+run decides no claim.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Tests the first minutes of a user: README and tutorial from a wheel, without privileges and without a compiler.
+"""Tests the first minutes of a user: README and tutorial from a wheel, without privileges and
+without a compiler.
 
-As root the commands run as the user nobody, in a mount namespace where /dev/net/tun is open to all, as
-distributions have it. The node of the machine stays as it is.
+As root the commands run as the user nobody, in a mount namespace where /dev/net/tun is open to all,
+as distributions have it. The node of the machine stays as it is.
 """
 
 from __future__ import annotations

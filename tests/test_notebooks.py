@@ -1,4 +1,6 @@
-"""Tests that the notebooks run from top to bottom, show their figures, and are committed without output."""
+"""Tests that the notebooks run from top to bottom, show their figures, and are committed without
+output.
+"""
 
 from __future__ import annotations
 

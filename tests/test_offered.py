@@ -1,4 +1,6 @@
-"""Tests flows whose application does not send all it can: what they are compared with, and when recovery has a time."""
+"""Tests flows whose application does not send all it can: what they are compared with, and when
+recovery has a time.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ Json = dict[str, Any]
 
 
 def with_app(app: Json) -> RunData:
-    """Returns the made run with another application of `voice`, of which a unit of 1250 bytes arrives every 10 ms."""
+    """Returns the made run with another application of `voice`, of which a unit of 1250 bytes
+    arrives every 10 ms.
+    """
     experiment = resolved()
     experiment["flows"][1] |= {"app": app, "paths": PATHS[:1]}
     return made_run(experiment)

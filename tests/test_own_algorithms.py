@@ -1,4 +1,6 @@
-"""Tests user-defined algorithms in Python: the arguments and results of their hooks, and their failures."""
+"""Tests user-defined algorithms in Python: the arguments and results of their hooks, and their
+failures.
+"""
 
 from __future__ import annotations
 

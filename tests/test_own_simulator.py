@@ -1,4 +1,6 @@
-"""Tests a user-defined simulator as a back-end, with the program that the workspace's tests build from the example."""
+"""Tests a user-defined simulator as a back-end, with the program that the workspace's tests build
+from the example.
+"""
 
 from __future__ import annotations
 

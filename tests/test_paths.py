@@ -55,7 +55,9 @@ def share_nothing(parts: Iterable[Iterable[str]]) -> bool:
 
 
 def inner_nodes(case: Case, way: Way) -> tuple[str, ...]:
-    """Returns what node-disjoint ways must not share: the nodes between the ends, and an edge without any."""
+    """Returns what node-disjoint ways must not share: the nodes between the ends, and an edge
+    without any.
+    """
     return case.graph.nodes_of(way, case.source)[1:-1] or way
 
 
@@ -192,7 +194,9 @@ def separates(cut: tuple[str, ...], case: Case) -> bool:
 
 
 def flow_of_networkx(case: Case, units_of_nodes: int) -> tuple[int, int]:
-    """Returns the largest flow up to the count of a case, and its least cost. Nodes have a side in and a side out."""
+    """Returns the largest flow up to the count of a case, and its least cost. Nodes have a side in
+    and a side out.
+    """
     flow: Any = networkx.DiGraph()
 
     def add(start: object, end: object, units: int, cost: int) -> None:

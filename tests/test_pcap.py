@@ -117,7 +117,9 @@ FALLEN_BACK = {
 
 
 def payload_by_tshark(capture: Path) -> tuple[int, int]:
-    """Returns the distinct payload bytes from the client and from the server of the only connection."""
+    """Returns the distinct payload bytes from the client and from the server of the only
+    connection.
+    """
     fields = ("tcp.srcport", "tcp.seq_raw", "tcp.len", "tcp.flags.syn", "tcp.flags.ack")
     command = ["tshark", "-r", str(capture), "-Y", "tcp", "-T", "fields", *(w for f in fields for w in ("-e", f))]
     rows = [

@@ -94,7 +94,9 @@ def test_closing_ends_a_program_that_does_not_read() -> None:
 
 
 def entries(archive: bytes) -> dict[str, tuple[int, bytes]]:
-    """Returns mode and content of the entries of a cpio archive, read as the kernel's documentation describes it."""
+    """Returns mode and content of the entries of a cpio archive, read as the kernel's documentation
+    describes it.
+    """
     found, at = {}, 0
     while True:
         assert archive[at : at + 6] == b"070701"

@@ -1,4 +1,6 @@
-"""Tests the recovery strategies: their ways around failed links, and the refusal of ways with loops."""
+"""Tests the recovery strategies: their ways around failed links, and the refusal of ways with
+loops.
+"""
 
 from __future__ import annotations
 
@@ -123,7 +125,9 @@ def test_the_times_of_the_models_are_parameters() -> None:
 
 @st.composite
 def failures(draw: st.DrawFn) -> tuple[Network, list[str]]:
-    """Draws a network with up to three paths between the same ends, and links that fail or return in turn."""
+    """Draws a network with up to three paths between the same ends, and links that fail or return
+    in turn.
+    """
     graph, source, target = draw(graphs())
     ways = all_ways(graph, source, target)
     chosen = draw(st.lists(st.sampled_from(ways), max_size=3)) if ways else []
@@ -134,7 +138,9 @@ def failures(draw: st.DrawFn) -> tuple[Network, list[str]]:
 
 
 def played(name: str, start: Network, turns: list[str]) -> tuple[dict[PathKey, Detour], frozenset[str]]:
-    """Returns the ways after links have failed and returned. Each answer is checked for loops and failed links."""
+    """Returns the ways after links have failed and returned. Each answer is checked for loops and
+    failed links.
+    """
     recovery, down = strategy(name), frozenset[str]()
     ways = {key: both(*way) for key, way in start.ways.items()}
     for link in turns:
@@ -169,7 +175,9 @@ def test_preinstalled_paths_are_the_cheapest_local_detours(drawn: tuple[Network,
 
 
 def cheapest_local_detour(graph: Graph, source: str, target: str, way: Way, link: str) -> Way | None:
-    """Looks through all ways that leave `way` right before `link` and follow it from where they meet it again."""
+    """Looks through all ways that leave `way` right before `link` and follow it from where they
+    meet it again.
+    """
     index, nodes = way.index(link), graph.nodes_of(way, source)
 
     def is_detour(other: Way) -> bool:

@@ -1,4 +1,6 @@
-"""Tests the generated files: current in the repository, consistent with resolved experiments, and readable."""
+"""Tests the generated files: current in the repository, consistent with resolved experiments, and
+readable.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests that the tables of docs/internals/rfc8684.md name an existing test for each met requirement."""
+"""Tests that the tables of docs/internals/rfc8684.md name an existing test for each met
+requirement.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests the sentences of a page about sequences of failures against the samples of simulated runs."""
+"""Tests the sentences of a page about sequences of failures against the samples
+of simulated runs.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def carried_bytes(run: RunData, at_s: np.ndarray) -> np.ndarray:
 
 
 def capacity_bits(run: RunData, since_s: float, until_s: float) -> float:
-    """Returns what the links can carry of the flow between two times, from the number of interfaces that are up."""
+    """Returns what the links can carry of the flow between two times, from the number of interfaces
+    that are up.
+    """
     changes = [(e["actual_ns"] / 1e9, -1 if down_of(run, e["id"]) else 1) for e in run.result["events"]]
     edges = [since_s, *(at for at, _ in changes if since_s < at < until_s), until_s]
     up = [LINKS + sum(change for at, change in changes if at <= edge) for edge in edges[:-1]]
@@ -92,7 +96,9 @@ def test_what_is_said_of_a_sequence_is_true_of_the_whole_of_it(tmp_path: Path, s
 
 
 def recovery_holds(run: RunData, bundle: Bundle, before: float) -> None:
-    """Checks that after the stated time from the last change, the flow has nine tenths of its rate for a second."""
+    """Checks that after the stated time from the last change, the flow has nine tenths of its rate
+    for a second.
+    """
     recovery = bundle.record["metrics"]["events.storm"]["recovery_s"]
     last = max(event["actual_ns"] / 1e9 for event in run.result["events"])
     of_last = bundle.record["metrics"][f"events.{run.result['events'][-1]['id']}"]["recovery_s"]

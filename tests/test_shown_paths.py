@@ -1,4 +1,6 @@
-"""Tests `mptcplab show --paths`: the ways of paths in the terminal and in the picture of the topology."""
+"""Tests `mptcplab show --paths`: the ways of paths in the terminal and in the picture of the
+topology.
+"""
 
 from __future__ import annotations
 

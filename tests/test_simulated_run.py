@@ -1,4 +1,6 @@
-"""Tests the path from the simulator to bundle, summary and page, with the tables of the compiled core."""
+"""Tests the path from the simulator to bundle, summary and page, with the tables of the compiled
+core.
+"""
 
 from __future__ import annotations
 

@@ -33,7 +33,9 @@ def desk(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended]:
-    """A directory with a sweep of two factors and two seeds, and its result, which tests must not change."""
+    """A directory with a sweep of two factors and two seeds, and its result, which tests must not
+    change.
+    """
     directory = tmp_path_factory.mktemp("done")
     (directory / "short.yaml").write_text(SHORT)
     find = ["--find", "max:flows.call.goodput_bps", "--find", "min:flows.call.delay_p50_s"]

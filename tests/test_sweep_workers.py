@@ -1,4 +1,6 @@
-"""Tests that sweeps lose no done run if processes, workers or callers die, are stopped, or have other versions."""
+"""Tests that sweeps lose no done run if processes, workers or callers die, are stopped, or have
+other versions.
+"""
 
 from __future__ import annotations
 

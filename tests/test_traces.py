@@ -1,4 +1,6 @@
-"""Traces of links: what each format says, what is refused and where, conversion with the origin, synthetic traces."""
+"""Traces of links: what each format says, what is refused and where, conversion with the origin,
+synthetic traces.
+"""
 
 from __future__ import annotations
 

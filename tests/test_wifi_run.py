@@ -46,8 +46,8 @@ def ran(out: Path, name: str, text: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("sender", "receiver"), [("laptop", "server"), ("server", "laptop")])
 def test_acknowledgments_of_tcp_take_air(tmp_path: Path, sender: str, receiver: str) -> None:
-    """An acknowledgment takes an exchange of its own. Its backoff runs while that of the data does. A collision takes
-    as long as the data.
+    """An acknowledgment takes an exchange of its own. Its backoff runs while that of the data does.
+    A collision takes as long as the data.
     """
     ends = {"sender": sender, "receiver": receiver}
     flood = "{cbr: {rate: 40mbit, size: 1472}}"

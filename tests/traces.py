@@ -21,7 +21,9 @@ CGROUPS, NAMED_NAMESPACES = Path("/sys/fs/cgroup"), Path("/run/netns")
 
 
 def adopt_orphans() -> None:
-    """Becomes the parent of orphans of child processes, so that they can be told apart from others' processes."""
+    """Becomes the parent of orphans of child processes, so that they can be told apart from others'
+    processes.
+    """
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl")
 
@@ -121,7 +123,9 @@ def _mounts() -> Iterator[str]:
 
 
 def _controls_of_nobody() -> Iterator[str]:
-    """Yields congestion controls `NAME_PROCESS_NUMBER` of runs, except those of other running processes."""
+    """Yields congestion controls `NAME_PROCESS_NUMBER` of runs, except those of other running
+    processes.
+    """
     for name in _read(AVAILABLE_CONTROLS).split():
         _, *parts = name.split("_")
         if len(parts) == 2:
@@ -135,7 +139,9 @@ def _state(pid: int) -> str:
 
 
 def _description(pid: int) -> str:
-    """Returns the process id and the command line; of a zombie, its name; empty if the process is gone."""
+    """Returns the process id and the command line; of a zombie, its name; empty if the process is
+    gone.
+    """
     command = _read(Path(f"/proc/{pid}/cmdline")).replace("\0", " ").strip() or _read(Path(f"/proc/{pid}/comm")).strip()
     return f"{pid} {command}" if command else ""
 

@@ -1,6 +1,7 @@
 """Runs the test vectors, those of the crates through cargo: `make vectors`.
 
-The file is that of MPTCPLAB_VECTORS, else tests/vectors.json. The last line adds up; the status is 1 if any failed.
+The file is that of MPTCPLAB_VECTORS, else tests/vectors.json. The last line adds up; the status is
+1 if any failed.
 """
 
 from __future__ import annotations
@@ -131,7 +132,9 @@ def agrees(expected: object, found: object, rel_tolerance: float) -> bool:
 
 
 def difference(vector: dict[str, Any]) -> str | None:
-    """Returns the difference between the expected and the actual outputs of a vector; None without one."""
+    """Returns the difference between the expected and the actual outputs of a vector; None without
+    one.
+    """
     compute = COMPUTATIONS.get(".".join(vector["id"].split(".")[:2]))
     if compute is None:
         return "no family of vectors has such an id"

@@ -10,7 +10,8 @@ from mptcplab import _core
 
 
 def most_payload_bps(network: Mapping[str, Any], link: str, payload_bytes: int, header_bytes: int) -> int:
-    """Returns the largest rate of payload in bit/s in one direction of a station that has the air for itself.
+    """Returns the largest rate of payload in bit/s in one direction of a station that has the air
+    for itself.
 
     Its packets have ``payload_bytes`` behind ``header_bytes`` of IP and transport. `network` is an
     access network of kind `wifi` in the resolved form, `link` the link of one of its stations.

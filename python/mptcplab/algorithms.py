@@ -1,4 +1,5 @@
-"""Congestion controls, schedulers and path managers: their names, the old names they also go by, their parameters.
+"""Congestion controls, schedulers and path managers: their names, the old names they also go by,
+their parameters.
 
 And where congestion controls settle.
 """
@@ -15,7 +16,9 @@ from functools import cached_property
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of an algorithm: its unit, its allowed values, its default and what it controls, in words."""
+    """A parameter of an algorithm: its unit, its allowed values, its default and what it controls,
+    in words.
+    """
 
     name: str
     unit: str
@@ -26,7 +29,9 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Algorithm:
-    """An algorithm of the engine; `aliases` are other names for it, in lower case, without hyphens and underscores."""
+    """An algorithm of the engine; `aliases` are other names for it, in lower case, without hyphens
+    and underscores.
+    """
 
     name: str
     aliases: tuple[str, ...]
@@ -37,7 +42,9 @@ class Algorithm:
 
 @dataclass(frozen=True)
 class Family:
-    """The algorithms of one kind; `field` of a flow names one. The engine has the list (`_core.algorithms`)."""
+    """The algorithms of one kind; `field` of a flow names one. The engine has the list
+    (`_core.algorithms`).
+    """
 
     kind: str
     field: str
@@ -93,8 +100,8 @@ Control = str | Mapping[str, object]
 def equilibrium(control: Control, paths: Sequence[tuple[float, float]]) -> list[float]:
     """The windows in packets at which a congestion control settles as a fluid, one for each path.
 
-    A path is (loss rate, round-trip time in seconds). Raises ValueError if the control has no fluid or does not take
-    its parameters, and for a path without loss.
+    A path is (loss rate, round-trip time in seconds). Raises ValueError if the control has no fluid
+    or does not take its parameters, and for a path without loss.
     """
     from mptcplab import _core
 
@@ -156,7 +163,9 @@ def is_in_crate(name: str) -> bool:
 
 
 def as_users(name: str) -> str | None:
-    """The name of a user's own algorithm that lacks only the beginning of a path, None if it lacks something else."""
+    """The name of a user's own algorithm that lacks only the beginning of a path, None if it lacks
+    something else.
+    """
     complete = f"./{name}"
     return None if is_users(name) or not is_users(complete) else complete
 

@@ -1,4 +1,6 @@
-"""The behaviours of MPTCP implementations where RFC 8684 leaves them open, as the engine defines them."""
+"""The behaviours of MPTCP implementations where RFC 8684 leaves them open, as the engine defines
+them.
+"""
 
 from __future__ import annotations
 

@@ -115,7 +115,9 @@ def measures_of(kind: str) -> list[Measure]:
 
 @dataclass(frozen=True)
 class Contest:
-    """The algorithm under test, those it is compared with, and the resolved experiments by scenario and algorithm."""
+    """The algorithm under test, those it is compared with, and the resolved experiments by scenario
+    and algorithm.
+    """
 
     family: algorithms.Family
     newcomer: str
@@ -124,8 +126,8 @@ class Contest:
     on: str
 
     def by_backend(self) -> dict[str, list[Json]]:
-        """Returns the experiments of each back-end. The program runs only its own algorithms, so that the runs of the
-        built-in ones are the same for every program.
+        """Returns the experiments of each back-end. The program runs only its own algorithms, so
+        that the runs of the built-in ones are the same for every program.
         """
         found: dict[str, list[Json]] = {}
         for (_, name), experiment in self.experiments.items():
@@ -135,9 +137,11 @@ class Contest:
 
 @dataclass(frozen=True)
 class Result:
-    """An algorithm by one measure: spread over the seeds, ratio to the best with its interval, place, and ties.
+    """An algorithm by one measure: spread over the seeds, ratio to the best with its interval,
+    place, and ties.
 
-    The ratio is None if a value is 0. The place counts the algorithms that are better beyond doubt, plus one.
+    The ratio is None if a value is 0. The place counts the algorithms that are better beyond doubt,
+    plus one.
     """
 
     spread: Spread
@@ -148,7 +152,9 @@ class Result:
 
 @dataclass(frozen=True)
 class Standing:
-    """The ranking by one measure: the result of each algorithm, best median first, without a value last."""
+    """The ranking by one measure: the result of each algorithm, best median first, without a value
+    last.
+    """
 
     measure: Measure
     title: str
@@ -162,11 +168,12 @@ class Standing:
 
 
 def contest(newcomer: str, kind: str | None = None, against: Sequence[str] = (), on: str = "sim") -> Contest:
-    """Returns the experiments that compare an algorithm with `against`, by default with all of its kind.
+    """Returns the experiments that compare an algorithm with `against`, by default with all of its
+    kind.
 
-    `kind` (`cc`, `scheduler`, `path_manager`) is needed only if the name is ambiguous. `on` is the path of the
-    simulator that has the algorithms `crate:NAME`. Raises UsageError for an unknown name, and SpecError for a file that
-    cannot be used.
+    `kind` (`cc`, `scheduler`, `path_manager`) is needed only if the name is ambiguous. `on` is the
+    path of the simulator that has the algorithms `crate:NAME`. Raises UsageError for an unknown
+    name, and SpecError for a file that cannot be used.
     """
     _check_program(on, [newcomer, *against])
     family = _family(newcomer, kind, on)
@@ -186,7 +193,9 @@ def _experiment(scenario: str, field: str, name: str) -> Json:
 
 
 def _check_program(on: str, names: Sequence[str]) -> None:
-    """Raises UsageError if `on` is neither the simulator nor a program, or does not fit the names."""
+    """Raises UsageError if `on` is neither the simulator nor a program, or does
+    not fit the names.
+    """
     is_program = "/" in on
     if on != "sim" and not is_program:
         allowed = "sim, or the path of your own simulator, as in ./my-sim"
@@ -199,7 +208,9 @@ def _check_program(on: str, names: Sequence[str]) -> None:
 
 
 def _fields_in_program(name: str, on: str) -> list[str]:
-    """Returns the fields of a flow that can name an algorithm of a program. Raises UsageError if there are none."""
+    """Returns the fields of a flow that can name an algorithm of a program. Raises UsageError if
+    there are none.
+    """
     program = backend(on)
     refused = {field: program.check(_experiment("disjoint-links", field, name)) for field in ALL}
     fields = [field for field, why in refused.items() if not why]
@@ -274,7 +285,8 @@ def _by_seed(bundles: Sequence[Bundle], measure: Measure) -> Values:
 def ranking(measure: Measure, values: Mapping[str, Values]) -> dict[str, Result | None]:
     """Returns the result of each algorithm, best median first, without a value last.
 
-    Algorithms tie with the best of their group unless they are worse by more than `LEAST_DIFFERENCE`, beyond chance.
+    Algorithms tie with the best of their group unless they are worse by more than
+    `LEAST_DIFFERENCE`, beyond chance.
     """
     spreads = {name: found for name, of in values.items() if (found := Spread.of(list(of.values()))) is not None}
     order = sorted(spreads, key=lambda name: spreads[name].median, reverse=measure.more_is_better)
@@ -289,7 +301,9 @@ def ranking(measure: Measure, values: Mapping[str, Values]) -> dict[str, Result 
 
 
 def _worse(measure: Measure, values: Mapping[str, Values], order: Sequence[str]) -> set[tuple[str, str]]:
-    """Returns the pairs (better, worse) that differ beyond doubt, by Holm's method over all pairs."""
+    """Returns the pairs (better, worse) that differ beyond doubt, by Holm's
+    method over all pairs.
+    """
     pairs = list(combinations(order, 2))
     chances = metrics.holm([_chance(measure, *_paired(values[low], values[high])) for high, low in pairs])
     return {pair for pair, chance in zip(pairs, chances, strict=True) if chance < SIGNIFICANT}
@@ -311,7 +325,9 @@ def _paired(first: Values, second: Values) -> tuple[list[float], list[float]]:
 
 
 def _chance(measure: Measure, low: list[float], high: list[float]) -> float:
-    """Returns the probability of such values of the worse one if it is at most `LEAST_DIFFERENCE` worse."""
+    """Returns the probability of such values of the worse one if it is at most `LEAST_DIFFERENCE`
+    worse.
+    """
     if len(low) < 2:
         return 1.0
     infinite = float("inf")
@@ -329,7 +345,9 @@ def _ratio(own: Values, best: Values) -> tuple[float, tuple[float, float]] | Non
 
 
 def short_name(name: str) -> str:
-    """Returns a name that fits beside a bar: of a user's class, the file name without its folders."""
+    """Returns a name that fits beside a bar: of a user's class, the file name
+    without its folders.
+    """
     return name.rpartition("/")[2]
 
 

@@ -1,5 +1,5 @@
-"""The user who called sudo. Code of a description runs with that user's rights, not with those of root, and results
-belong to that user.
+"""The user who called sudo. Code of a description runs with that user's rights, not with those of
+root, and results belong to that user.
 """
 
 from __future__ import annotations
@@ -72,10 +72,11 @@ def _ids() -> tuple[int, int] | None:
 
 
 def give(path: Path) -> None:
-    """Makes the caller of sudo the owner of a file, or of a directory with all that it holds. Only changes what belongs
-    to root. Does nothing without sudo.
+    """Makes the caller of sudo the owner of a file, or of a directory with all that it holds. Only
+    changes what belongs to root. Does nothing without sudo.
 
-    A link that leads elsewhere is not followed, because the caller may have put it there to own a file of root.
+    A link that leads elsewhere is not followed, because the caller may have put it there to own a
+    file of root.
     """
     ids = _ids()
     if sys.platform == "win32" or ids is None or path.is_symlink() or not path.exists():
@@ -97,7 +98,9 @@ def _give_file(name: str | Path, ids: tuple[int, int], directory: int | None = N
 
 
 def make_directory(path: Path) -> None:
-    """Makes a directory and the missing ones above it. Those that it makes belong to the caller of sudo."""
+    """Makes a directory and the missing ones above it. Those that it makes belong to the caller of
+    sudo.
+    """
     missing = [one for one in (path, *path.parents) if not one.exists()]
     path.mkdir(parents=True, exist_ok=True)
     ids = _ids()
@@ -107,7 +110,9 @@ def make_directory(path: Path) -> None:
 
 
 def became() -> str | None:
-    """Returns the user's name if this process, or the one that started it, gave up root for the caller of sudo."""
+    """Returns the user's name if this process, or the one that started it, gave up root for the
+    caller of sudo.
+    """
     if sys.platform == "win32" or os.environ.get(USER) != str(os.geteuid()):
         return None
     return os.environ.get("USER", "")
@@ -119,7 +124,8 @@ def keep_root() -> None:
 
 
 def leave_root_for_classes(backend: str, *, needs_root: bool) -> None:
-    """Gives this process the identity of the caller of sudo, because classes of a description are loaded into it.
+    """Gives this process the identity of the caller of sudo, because classes of a description are
+    loaded into it.
 
     Raises PrivilegeError if the back-end needs root.
     """

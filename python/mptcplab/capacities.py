@@ -1,4 +1,6 @@
-"""The rate, the sizes and the delay of a direction in the resolved form, of which a trace can be a part."""
+"""The rate, the sizes and the delay of a direction in the resolved form, of which a trace can be a
+part.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from mptcplab.units import NANOS_PER_SECOND
 
 
 def capacity_bps(rate_bps: int | None, trace: Mapping[str, Any] | None) -> Fraction | None:
-    """Returns the mean rate of the trace in bit/s, the rate if the trace gives none, or None without either."""
+    """Returns the mean rate of the trace in bit/s, the rate if the trace gives none, or None
+    without either.
+    """
     if trace is not None and trace["rates"]:
         ends = [step["from_ns"] for step in trace["rates"][1:]] + [trace["period_ns"]]
         spans = zip(trace["rates"], ends, strict=True)

@@ -34,10 +34,10 @@ def explain(
 ) -> dict[str, Any]:
     """Analyses captures from one place: a single file, or one file for each interface of a host.
 
-    Returns the document ``mptcplab/pcap/1`` (docs/guide/captures.md). Its seconds count from the first
-    frame. ``series`` is a Parquet file that gets a row for every TCP packet. ``progress`` is called
-    from time to time with the bytes read of all files. Raises UsageError for a file that is not a
-    capture, and RunFailed if reading or writing fails.
+    Returns the document ``mptcplab/pcap/1`` (docs/guide/captures.md). Its seconds count from the
+    first frame. ``series`` is a Parquet file that gets a row for every TCP packet. ``progress`` is
+    called from time to time with the bytes read of all files. Raises UsageError for a file that is
+    not a capture, and RunFailed if reading or writing fails.
     """
     with _of_files():
         captures = _core.Captures(list(files), series)
@@ -49,7 +49,8 @@ def explain(
 
 
 def follow(interface: str) -> Iterator[dict[str, Any]]:
-    """Analyses the traffic of an interface, and yields a new document of ``explain`` while packets come.
+    """Analyses the traffic of an interface, and yields a new document of ``explain`` while packets
+    come.
 
     SIGINT ends tcpdump and then the iteration. The last document has all packets. Raises
     PrivilegeError without the rights to capture, Unsupported without tcpdump, UsageError if tcpdump
@@ -81,7 +82,9 @@ def follow(interface: str) -> Iterator[dict[str, Any]]:
 
 
 def _tell_as_it_grows(pipe: int, documents: SimpleQueue[dict[str, Any] | None]) -> None:
-    """Puts the current document into the queue from time to time, then the last document, and then None."""
+    """Puts the current document into the queue from time to time, then the last document, and then
+    None.
+    """
     # Input that ends before its header is not a capture. The message of tcpdump says why.
     with suppress(ValueError, OSError):
         captures = _core.Captures([Path(f"/dev/fd/{pipe}")])
@@ -121,7 +124,8 @@ def one_way(here: Sequence[Path], there: Path) -> dict[str, Any]:
 
 
 def read_series(rows: Path) -> dict[str, Any]:
-    """Reads the rows of ``explain`` by column: numpy arrays with NaN for unknown values, and (codes, words) for text.
+    """Reads the rows of ``explain`` by column: numpy arrays with NaN for unknown values, and
+    (codes, words) for text.
 
     Raises RunFailed if the rows cannot be read.
     """
@@ -130,7 +134,9 @@ def read_series(rows: Path) -> dict[str, Any]:
 
 
 def write_series(rows: Path, to: Path) -> None:
-    """Copies the rows of ``explain`` to a .parquet or .csv file. Raises UsageError for another name or place."""
+    """Copies the rows of ``explain`` to a .parquet or .csv file. Raises UsageError for another name
+    or place.
+    """
     import csv
     import shutil
 
@@ -168,5 +174,7 @@ def _of_files() -> Iterator[None]:
 
 
 def _without_number(error: Exception) -> str:
-    """Returns the message without the number that the compiled part adds to errors of the system."""
+    """Returns the message without the number that the compiled part adds to
+    errors of the system.
+    """
     return re.sub(r" \(os error \d+\)", "", str(error))

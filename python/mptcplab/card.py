@@ -26,7 +26,9 @@ _HEAD = Environment(autoescape=True).from_string("<p><b>{{ name }}</b> {{ title 
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Returns a table as HTML. All text is escaped. Of many rows it has the first, and the number of the others."""
+    """Returns a table as HTML. All text is escaped. Of many rows it has the first, and the number
+    of the others.
+    """
     return _TABLE.render(heads=heads, rows=rows[:MOST_ROWS], more=max(0, len(rows) - MOST_ROWS))
 
 

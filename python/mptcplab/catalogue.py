@@ -32,8 +32,8 @@ def find(spec: str, changes: Mapping[str, str] | None = None) -> Sequence[Member
     """Returns the experiments of `spec`: all of a file, or those of the catalogue with this name or
     prefix.
 
-    A .json file is the resolved experiment of a bundle, which runs as it is. `changes` (description path
-    or parameter -> YAML) are made to each experiment. Raises SpecError if there is none.
+    A .json file is the resolved experiment of a bundle, which runs as it is. `changes` (description
+    path or parameter -> YAML) are made to each experiment. Raises SpecError if there is none.
     """
     if spec.endswith(".json"):
         if changes:
@@ -52,7 +52,9 @@ def find(spec: str, changes: Mapping[str, str] | None = None) -> Sequence[Member
 
 
 def catalogue(paper: str | None = None, changes: Mapping[str, str] | None = None) -> list[Member]:
-    """Returns every experiment of the catalogue, or of one paper, in natural order: A.1, A.2, A.10, B.1."""
+    """Returns every experiment of the catalogue, or of one paper, in natural order: A.1, A.2, A.10,
+    B.1.
+    """
     folders = [PAPERS / paper] if paper else [folder for folder in PAPERS.iterdir() if folder.is_dir()]
     files = [file for folder in folders for file in sorted(folder.glob("*.yaml"))]
     found = [member for file in files for member in members(file, changes)]
@@ -60,8 +62,8 @@ def catalogue(paper: str | None = None, changes: Mapping[str, str] | None = None
 
 
 def listing(spec: str | None = None) -> list[Entry]:
-    """Returns the entries of ``list --json``: id, title, the back-ends that can run an experiment, and
-    missing features.
+    """Returns the entries of ``list --json``: id, title, the back-ends that can run an experiment,
+    and missing features.
     """
     if spec is not None and _is_path(spec):
         return [entry_of(member) for member in find(spec)]

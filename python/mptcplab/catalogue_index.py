@@ -1,5 +1,5 @@
-"""The index of the catalogue: names, titles and back-ends of all experiments, and the papers, without reading a
-description.
+"""The index of the catalogue: names, titles and back-ends of all experiments, and the papers,
+without reading a description.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ def indexed() -> list[dict[str, Any]]:
 
 
 def title_of(paper: str) -> str | None:
-    """Returns authors, title, place and year from the claims of a paper; None if no paper has that name."""
+    """Returns authors, title, place and year from the claims of a paper; None if no paper has that
+    name.
+    """
     import tomllib  # few commands show titles
 
     file = PAPERS / paper / "claims.toml"

@@ -12,7 +12,8 @@ KERNEL = "kernel"
 
 
 def controls(names: Sequence[str] | None = None) -> list[dict[str, str]]:
-    """Returns ``name`` and ``state`` of all controls that the kernel has or can get, or of those in ``names``.
+    """Returns ``name`` and ``state`` of all controls that the kernel has or can get, or of those in
+    ``names``.
 
     The state is ``in_kernel``, ``installed`` (by ``install``) or ``not_installed``. Raises
     UsageError for an unknown name, and Unsupported on systems other than Linux.
@@ -35,7 +36,9 @@ def install(names: Sequence[str] | None = None) -> None:
 
 
 def remove(names: Sequence[str] | None = None) -> None:
-    """Removes controls, by default all that are installed. Connections keep theirs. Raises as ``install``."""
+    """Removes controls, by default all that are installed. Connections keep theirs. Raises as
+    ``install``.
+    """
     _each("installed", names, _linux().remove_control)
 
 

@@ -1,7 +1,7 @@
 """Consent to the code of a description: programs, classes in Python and eBPF objects.
 
-The user allows each version once, and the user's state directory remembers it. Code that was not allowed is neither
-loaded nor started.
+The user allows each version once, and the user's state directory remembers it. Code that was not
+allowed is neither loaded nor started.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ class Brought:
 
 
 def brought_by(experiment: Mapping[str, Any], *, in_real_time: bool) -> list[Brought]:
-    """Returns the code of a resolved experiment, in real time also its programs, which nothing else starts."""
+    """Returns the code of a resolved experiment, in real time also its programs, which nothing else
+    starts.
+    """
     found = _codes(experiment)
     return [*found, *(_program(place, argv) for place, argv in _commands(experiment))] if in_real_time else found
 
@@ -119,7 +121,9 @@ def _start(argv: Sequence[str]) -> str:
 
 
 def _contents(argv: Sequence[str]) -> Iterator[str]:
-    """Yields the digests of the files that a command line names, also within words of a shell and of options."""
+    """Yields the digests of the files that a command line names, also within words of a shell and
+    of options.
+    """
     for word in argv:
         yield from (_content(name) for name in dict.fromkeys([word, *BETWEEN_NAMES.split(word)]))
 
@@ -151,7 +155,9 @@ def policy(of: Policy) -> Iterator[None]:
 
 
 def settle(experiments: Iterable[Mapping[str, Any]], *, in_real_time: bool) -> None:
-    """Ensures that all code of the experiments is allowed, by the policy if needed. Raises NotAllowed."""
+    """Ensures that all code of the experiments is allowed, by the policy if needed. Raises
+    NotAllowed.
+    """
     found = {one.version: one for each in experiments for one in brought_by(each, in_real_time=in_real_time)}
     new = [one for version, one in found.items() if version not in _settled]
     if new and not _is_all_allowed():
@@ -177,12 +183,16 @@ def _is_allowed_now(new: Sequence[Brought]) -> bool:
 
 
 def allowed_of(experiment: Mapping[str, Any], *, in_real_time: bool) -> tuple[str, ...]:
-    """Returns the digests of an experiment's code that this process may run, for the processes that run it."""
+    """Returns the digests of an experiment's code that this process may run, for the processes that
+    run it.
+    """
     return tuple(start for start in _starts(experiment, in_real_time=in_real_time) if start in _granted)
 
 
 def require(experiment: Mapping[str, Any], *, in_real_time: bool) -> None:
-    """Raises NotAllowed unless all code of an experiment was allowed. This is the last check before the start."""
+    """Raises NotAllowed unless all code of an experiment was allowed. This is the last check before
+    the start.
+    """
     if _is_all_allowed() or _granted.issuperset(_starts(experiment, in_real_time=in_real_time)):
         return
     found = brought_by(experiment, in_real_time=in_real_time)
@@ -194,7 +204,9 @@ def _is_all_allowed() -> bool:
 
 
 def grant(starts: Iterable[str]) -> None:
-    """Allows this process to start code with these digests, which the process that assigned the work has checked."""
+    """Allows this process to start code with these digests, which the process that assigned the
+    work has checked.
+    """
     _granted.update(starts)
 
 
@@ -259,7 +271,9 @@ def _remember(new: Sequence[Brought]) -> None:
 
 @contextmanager
 def _as_caller() -> Iterator[None]:
-    """Switches to the caller's rights within the context, for files in the caller's own directory."""
+    """Switches to the caller's rights within the context, for files in the
+    caller's own directory.
+    """
     found = callers.caller()
     if found is None:
         yield

@@ -32,7 +32,8 @@ OF_SWITCHES = (
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one check. ``state`` is ``ok``, ``warning`` (works with limits) or ``problem`` (does not work).
+    """The result of one check. ``state`` is ``ok``, ``warning`` (works with limits) or ``problem``
+    (does not work).
 
     ``remedy`` is a command or an action. ``details`` are lines for readers who want all of it.
     """
@@ -45,12 +46,16 @@ class Finding:
 
 
 def examine(directory: Path = Path()) -> list[Finding]:
-    """Checks the installation, the machine and each back-end. ``directory`` is where results would be written."""
+    """Checks the installation, the machine and each back-end. ``directory`` is where results would
+    be written.
+    """
     return [_core(), _machine(directory), *(_backend(name) for name in BACKENDS), _switches(), *_own_mptcp()]
 
 
 def examine_elsewhere(on: str) -> list[Finding]:
-    """Checks the back-end on another machine, and reports that machine. Raises MachineError if it is out of reach."""
+    """Checks the back-end on another machine, and reports that machine. Raises MachineError if it
+    is out of reach.
+    """
     from mptcplab.backends.remote import Remote
 
     there = backend(on)

@@ -1,8 +1,8 @@
 """YAML with places: a description as a tree of nodes with their sources.
 
-Reads YAML 1.2 core scalars (so `on` and `yes` are texts) with PyYAML's C parser. Nodes are immutable and shared:
-profiles, families and settings build new trees out of existing nodes, and each node keeps the source for errors and
-origins.
+Reads YAML 1.2 core scalars (so `on` and `yes` are texts) with PyYAML's C parser. Nodes are
+immutable and shared: profiles, families and settings build new trees out of existing nodes, and
+each node keeps the source for errors and origins.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ GIVEN = Source(note="given")
 
 
 class Node:
-    """A mapping, list or scalar with its source, and the place of its key if it has one. Immutable."""
+    """A mapping, list or scalar with its source, and the place of its key if it
+    has one. Immutable.
+    """
 
     __slots__ = ("key", "source", "value")
 
@@ -88,7 +90,9 @@ class Node:
         return node, path
 
     def replaced(self, path: FieldPath, value: Node) -> Node:
-        """Returns a copy of the tree with `value` at `path`. Missing mappings on the path are added."""
+        """Returns a copy of the tree with `value` at `path`. Missing mappings on the path are
+        added.
+        """
         if not path:
             return value
         below = self.child(path[0]) or Node({}, value.source)
@@ -185,12 +189,16 @@ def kind_of(value: object) -> str:
 
 
 def write(data: object) -> str:
-    """Returns YAML that reads back to the same data. `data` has only types of YAML 1.2's core schema."""
+    """Returns YAML that reads back to the same data. `data` has only types of YAML 1.2's core
+    schema.
+    """
     return str(yaml.dump(data, Dumper=_CoreDumper, sort_keys=False, allow_unicode=True, width=120))
 
 
 def _check_brackets(text: str, file: str | None) -> None:
-    """Refuses brackets that are nested too deep. Runs before parsing, because the C parser recurses."""
+    """Refuses brackets that are nested too deep. Runs before parsing, because the C parser
+    recurses.
+    """
     depth = 0
     for bracket in re.finditer(r"[\[\]{}]", text):
         depth += 1 if bracket[0] in "[{" else -1

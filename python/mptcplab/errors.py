@@ -1,4 +1,6 @@
-"""The errors of mptcplab. The library raises them and never prints; the command line prints them."""
+"""The errors of mptcplab. The library raises them and never prints; the
+command line prints them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from dataclasses import dataclass
 
 
 class MptcplabError(Exception):
-    """Base of all errors that a user can cause or meet. `exit_status` is that of the command line."""
+    """Base of all errors that a user can cause or meet. `exit_status` is that
+    of the command line.
+    """
 
     exit_status = 4
 
@@ -68,8 +72,8 @@ class Unsupported(MptcplabError):
 
 
 class PrivilegeError(MptcplabError):
-    """A back-end, or a command without one, needs privileges that the user does not have. `remedy` may be part of
-    `lack`.
+    """A back-end, or a command without one, needs privileges that the user does not have. `remedy`
+    may be part of `lack`.
     """
 
     exit_status = 3
@@ -89,8 +93,8 @@ class NotAllowed(MptcplabError):
 
 
 def first_few(items: Sequence[str], separator: str = ", ", most: int = 4) -> str:
-    """Returns the items in one text. Of more than `most` items it has the first, and the number of the
-    others.
+    """Returns the items in one text. Of more than `most` items it has the first, and the number of
+    the others.
     """
     shown = [*items[:most], *([f"and {len(items) - most} more"] if len(items) > most else [])]
     return separator.join(shown)
@@ -109,7 +113,9 @@ class ClusterError(MptcplabError):
 
 
 class MachineError(MptcplabError):
-    """A machine named by `--on` cannot be used. The message has the place, the reason and the remedy."""
+    """A machine named by `--on` cannot be used. The message has the place, the reason and the
+    remedy.
+    """
 
     exit_status = 3
 

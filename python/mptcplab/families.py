@@ -1,5 +1,5 @@
-"""Metrics over the members of a family after their runs: each member's own and relative to a reference, the best
-value, and crossings.
+"""Metrics over the members of a family after their runs: each member's own and relative to a
+reference, the best value, and crossings.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ Repetitions = Mapping[str, Sequence["Bundle"]]
 
 
 def check(work: Sequence[tuple[Member | Recorded | Experiment, Resolved]]) -> None:
-    """Refuses family metrics of entities or metrics that no experiment of their family has. Raises SpecError."""
+    """Refuses family metrics of entities or metrics that no experiment of their family has. Raises
+    SpecError.
+    """
     families: dict[str, list[tuple[Member | Recorded | Experiment, Resolved]]] = {}
     for described, resolved in work:
         families.setdefault(_family_name(described), []).append((described, resolved))
@@ -45,10 +47,11 @@ def _check_in_one(metric: str, family: Sequence[Resolved], field: str) -> None:
 
 
 def evaluate(members: Sequence[Member | Recorded], bundles: Sequence[Bundle]) -> list[Json]:
-    """Returns one entry per family metric, or one per member for a ratio. A missing value is null, with
-    the reason.
+    """Returns one entry per family metric, or one per member for a ratio. A missing value is null,
+    with the reason.
 
-    Keys: ``family id kind metric over experiment value median ci95 why``; ``value`` is that of a parameter.
+    Keys: ``family id kind metric over experiment value median ci95 why``; ``value`` is that of a
+    parameter.
     """
     repetitions: dict[str, list[Bundle]] = {member.name: [] for member in members}
     for bundle in bundles:

@@ -1,4 +1,6 @@
-"""The features that descriptions can use, and which back-end lacks each, as the engine has them in its table."""
+"""The features that descriptions can use, and which back-end lacks each, as the engine has them in
+its table.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,11 @@ from functools import cache
 
 @cache
 def features() -> dict[str, dict[str, str | None]]:
-    """Returns every feature, as in `transport udp`, with the reason for which each back-end lacks it;
-    None if the back-end has it.
+    """Returns every feature, as in `transport udp`, with the reason for which each back-end lacks
+    it; None if the back-end has it.
 
-    Algorithms of a user's own are left out. The table has what the back-ends' compiled part makes of
-    them, and Python classes run on more of them.
+    Algorithms of a user's own are left out. The table has what the back-ends' compiled part makes
+    of them, and Python classes run on more of them.
     """
     from mptcplab import _core  # loads only when a feature is looked up
 

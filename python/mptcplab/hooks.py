@@ -1,4 +1,5 @@
-"""The arguments and results of the hooks of user-defined algorithms. Views are copies, so changes to them do nothing.
+"""The arguments and results of the hooks of user-defined algorithms. Views are copies, so changes
+to them do nothing.
 
 Times and durations are whole nanoseconds. Times count from the start of the run.
 `docs/guide/extending.md` describes the hooks.
@@ -267,7 +268,9 @@ class Unfit(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """The last subflow is closed, and data got through since the last such event. ``SubflowClosed`` follows."""
+    """The last subflow is closed, and data got through since the last such event. ``SubflowClosed``
+    follows.
+    """
 
 
 class OpenFailed(NamedTuple):
@@ -292,7 +295,9 @@ Event = (
 
 
 class Announce(NamedTuple):
-    """Announces a local address to the peer (ADD_ADDR). Without a port, the port is that of the initial subflow."""
+    """Announces a local address to the peer (ADD_ADDR). Without a port, the port is that of the
+    initial subflow.
+    """
 
     id: int
     address: str
@@ -307,7 +312,9 @@ class Remove(NamedTuple):
 
 
 class OpenSubflow(NamedTuple):
-    """Opens a subflow from a port that the host chooses. `local_id` is 0 for the initial subflow's address."""
+    """Opens a subflow from a port that the host chooses. `local_id` is 0 for the initial subflow's
+    address.
+    """
 
     local: str
     local_id: int

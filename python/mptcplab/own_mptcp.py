@@ -1,5 +1,5 @@
-"""The state of this machine's own MPTCP, outside of any experiment: settings, endpoints, limits, and the programs that
-manage them. Reads only.
+"""The state of this machine's own MPTCP, outside of any experiment: settings, endpoints, limits,
+and the programs that manage them. Reads only.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ PATIENCE_S = 2.0
 
 @dataclass(frozen=True)
 class OwnMptcp:
-    """The MPTCP of this machine. `endpoints` and `limits` are None without a program `ip` that reports them."""
+    """The MPTCP of this machine. `endpoints` and `limits` are None without a program `ip` that
+    reports them.
+    """
 
     sysctls: dict[str, str]
     endpoints: list[str] | None
@@ -37,7 +39,9 @@ class OwnMptcp:
 
     @classmethod
     def read(cls, root: Path = Path("/")) -> OwnMptcp | None:
-        """Returns the state, or None where the kernel has no MPTCP. Configuration files are read below `root`."""
+        """Returns the state, or None where the kernel has no MPTCP. Configuration files are read
+        below `root`.
+        """
         if not SYSCTLS.is_dir():
             return None
         sysctls = {file.name: _content(file) for file in sorted(SYSCTLS.iterdir())}

@@ -1,4 +1,6 @@
-"""Draws the topology of a resolved experiment: as lines of text for a terminal, as SVG for a page."""
+"""Draws the topology of a resolved experiment: as lines of text for a terminal,
+as SVG for a page.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,9 @@ def link_summary(link: Mapping[str, Any], media: Mapping[str, Mapping[str, Any]]
 
 
 def _delay(delay_ns: int) -> str:
-    """Returns a duration in its largest unit, as in `12.5ms`. A description would have `12500us`."""
+    """Returns a duration in its largest unit, as in `12.5ms`. A description
+    would have `12500us`.
+    """
     units = sorted(Duration.units.items(), key=lambda item: item[1])
     name, factor = [unit for unit in units if unit[1] <= max(delay_ns, 1)][-1]
     return f"{delay_ns / factor:g}{name}" if delay_ns else "0s"
@@ -108,7 +112,8 @@ def as_text(experiment: Resolved) -> list[str]:
 def as_svg(experiment: Resolved, *, paths: bool = False) -> str:
     """Returns the topology as an SVG document that follows the reader's light or dark scheme.
 
-    With `paths` it has the paths of the first flow in colours, and links of shared-risk groups dashed.
+    With `paths` it has the paths of the first flow in colours, and links of shared-risk groups
+    dashed.
     """
     places = _places(experiment)
     drawn = experiment["flows"][0]["paths"] if paths and experiment["flows"] else []
@@ -190,7 +195,9 @@ def _neighbours(experiment: Resolved) -> dict[str, list[str]]:
 
 
 def _layers(experiment: Resolved) -> list[list[str]]:
-    """Returns the nodes by distance in hops from the sender of the first flow. Unconnected nodes come last."""
+    """Returns the nodes by distance in hops from the sender of the first flow. Unconnected nodes
+    come last.
+    """
     neighbours = _neighbours(experiment)
     nodes = [node["id"] for node in (*experiment["hosts"], *experiment["nodes"])]
     first = experiment["flows"][0]["from"] if experiment["flows"] else nodes[0]
@@ -232,7 +239,9 @@ def _most_passed(experiment: Resolved, layer: Sequence[str]) -> int:
 
 
 def _detour(passed: int) -> float:
-    """Returns how far left of a column a link runs that passes nodes of it. The first term keeps its texts off them."""
+    """Returns how far left of a column a link runs that passes nodes of it. The first term keeps
+    its texts off them.
+    """
     return (0.5 + 0.6 * passed) * NODE_WIDTH if passed > 0 else 0.0
 
 
@@ -280,7 +289,9 @@ def _draw_links(
 
 
 def _free_place(curve: Sequence[Point], width: float, taken: list[Box]) -> Point:
-    """Returns the place on a quadratic curve where texts cover least of what is taken, and takes it."""
+    """Returns the place on a quadratic curve where texts cover least of what is taken, and takes
+    it.
+    """
     places = [_point_on(curve, part) for part in ALONG]
     boxes = [_box_around(place, width, TEXT_ABOVE, TEXT_BELOW) for place in places]
     covered = [sum(_common_area(box, other) for other in taken) for box in boxes]
@@ -307,7 +318,9 @@ def _common_area(one: Box, other: Box) -> float:
 
 
 def _aside(a: tuple[float, float], b: tuple[float, float], places: Iterable[tuple[float, float]]) -> float:
-    """Returns how far left of its ends the middle of a link is, so that it passes the nodes between them."""
+    """Returns how far left of its ends the middle of a link is, so that it passes the nodes between
+    them.
+    """
     between = sum(x == a[0] and min(a[1], b[1]) < y < max(a[1], b[1]) for x, y in places)
     return _detour(between) if a[0] == b[0] else 0
 

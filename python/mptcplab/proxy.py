@@ -1,4 +1,6 @@
-"""Carries TCP of any program over the engine: a command's connections as MPTCP, or a gateway for servers without."""
+"""Carries TCP of any program over the engine: a command's connections as MPTCP, or a gateway for
+servers without.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ PATIENCE_S = 0.2
 
 @dataclass(frozen=True)
 class Settings:
-    """The interfaces of connections, the first one for the initial subflow, and the engine's algorithms."""
+    """The interfaces of connections, the first one for the initial subflow, and the engine's
+    algorithms.
+    """
 
     interfaces: Sequence[str]
     cc: str = "cubic"
@@ -31,7 +35,8 @@ class Settings:
 
 
 def run(command: Sequence[str], settings: Settings, *, to: str | None = None) -> dict[str, Any]:
-    """Runs a command to its end, with all of its connections through the gateway ``to`` (HOST:PORT) if there is one.
+    """Runs a command to its end, with all of its connections through the gateway ``to`` (HOST:PORT)
+    if there is one.
 
     Returns ``connections``, ``without_mptcp``, ``refused``, ``interfaces`` (each with
     ``interface``, ``sent_bytes``, ``received_bytes``, ``packets_not_sent``) and the ``exit_status``
@@ -45,7 +50,8 @@ def run(command: Sequence[str], settings: Settings, *, to: str | None = None) ->
 
 
 def serve(port: int, settings: Settings, *, ready: Callable[[], None] = lambda: None) -> dict[str, Any]:
-    """Serves as a gateway at a port until SIGINT or SIGTERM. Calls ``ready`` when it accepts connections.
+    """Serves as a gateway at a port until SIGINT or SIGTERM. Calls ``ready`` when it accepts
+    connections.
 
     Returns and raises as ``run``.
     """

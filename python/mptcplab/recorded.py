@@ -1,4 +1,6 @@
-"""Reads the experiment of a bundle, ``experiment.json``, to run it again in place of a description."""
+"""Reads the experiment of a bundle, ``experiment.json``, to run it again in
+place of a description.
+"""
 
 from __future__ import annotations
 

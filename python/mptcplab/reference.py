@@ -1,4 +1,5 @@
-"""Generates files from the code: JSON Schemas, reference pages, the list of the catalogue, a corpus for fuzzing.
+"""Generates files from the code: JSON Schemas, reference pages, the list of the catalogue, a corpus
+for fuzzing.
 
 python -m mptcplab.reference CHECKOUT
 """
@@ -69,7 +70,9 @@ def documents(checkout: Path) -> dict[str, str]:
 
 
 def settable_fields() -> dict[str, list[str]]:
-    """Returns the fields that `--set` can name: of a description under "", and of each kind of thing that it names."""
+    """Returns the fields that `--set` can name: of a description under "", and of each kind of
+    thing that it names.
+    """
     described = Experiment.model_fields
     groups = {name: get_args(described[name].annotation)[1] for name in ("hosts", "nodes", "media", "links", "flows")}
     return {"": _names(Experiment), **{name: _names(model) for name, model in groups.items()}}
@@ -119,7 +122,9 @@ _AS_THEN = ("as `then`", "the same runs")
 
 
 def claim_index(pages: Path) -> str:
-    """Returns the index of all claims, with the verdicts in the tables of the papers' pages below `pages`."""
+    """Returns the index of all claims, with the verdicts in the tables of the papers' pages below
+    `pages`.
+    """
     parts = []
     for name in papers():
         paper = load(name)
@@ -142,7 +147,9 @@ def _verdicts(base: str, claims: Sequence[Claim], rows: dict[str, str]) -> list[
 
 
 def _verdict_of(claim: Claim, rows: dict[str, str]) -> tuple[str, str]:
-    """Returns the verdicts `then` and `today`. Raises ValueError if the page of the paper has no such row."""
+    """Returns the verdicts `then` and `today`. Raises ValueError if the page of the paper has no
+    such row.
+    """
     cells = [cell.strip() for cell in rows.get(claim.id, "").split("|")]
     if len(cells) < 3:
         raise ValueError(f"the page of the paper has no row for {claim.id}")
@@ -429,7 +436,9 @@ their defaults. `./FILE.py:CLASS` and `crate:NAME` are [algorithms of your own](
 
 
 def algorithm_reference() -> str:
-    """Returns the names of congestion controls, schedulers and path managers, and of what networks do."""
+    """Returns the names of congestion controls, schedulers and path managers, and of what networks
+    do.
+    """
     families = (algorithms.CC, algorithms.SCHEDULER, algorithms.PATH_MANAGER)
     tables = [table(family) for family in families for table in (_algorithm_table, _parameter_table)]
     choices = [_choice_table(field, model) for field, model in _CHOICES.items()]

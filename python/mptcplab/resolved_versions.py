@@ -1,10 +1,11 @@
 """Versions of the resolved form.
 
-Version 3 has access networks, the control of switches, framing, and traces with rates, delays and losses, which
-version 2 has not. In version 1, keys with a usual value were absent and behaviours had fewer values.
+Version 3 has access networks, the control of switches, framing, and traces with rates, delays and
+losses, which version 2 has not. In version 1, keys with a usual value were absent and behaviours
+had fewer values.
 
-Bundles of earlier versions are read, and count as done for the same experiment today, because digests are those of the
-earliest version that can express an experiment.
+Bundles of earlier versions are read, and count as done for the same experiment today, because
+digests are those of the earliest version that can express an experiment.
 """
 
 from __future__ import annotations
@@ -130,7 +131,9 @@ def in_earliest_version(resolved: Json) -> Json:
 
 
 def _to_version_2(resolved: Json) -> Json:
-    """Returns an experiment of version 3 in version 2, or as it is if version 2 lacks a part of it."""
+    """Returns an experiment of version 3 in version 2, or as it is if version 2
+    lacks a part of it.
+    """
     policies = [flow["policy"] for flow in resolved["flows"]]
     if resolved["control"] is not None or resolved["access"] or any(policy is not None for policy in policies):
         return resolved
@@ -171,7 +174,9 @@ def _downgraded_direction(direction: Json) -> Json:
 
 
 def _to_version_1(resolved: Json) -> Json:
-    """Returns an experiment of version 2 in version 1, or as it is if version 1 lacks its behaviours."""
+    """Returns an experiment of version 2 in version 1, or as it is if version 1 lacks its
+    behaviours.
+    """
     behaviours = [one for host in resolved["hosts"] for one in host["behaviour"]]
     if any(one | _IMPLIED[one["name"]] != one for one in behaviours):
         return resolved

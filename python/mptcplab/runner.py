@@ -1,4 +1,6 @@
-"""Runs experiments: their seeds, their order, several at a time, each into a bundle. Done runs are not repeated."""
+"""Runs experiments: their seeds, their order, several at a time, each into a bundle. Done runs are
+not repeated.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ class Job:
 
 @dataclass
 class Stop:
-    """The reason to stop the runs in progress, which read it from their threads; None to continue."""
+    """The reason to stop the runs in progress, which read it from their
+    threads; None to continue.
+    """
 
     reason: str | None = None
 
@@ -70,7 +74,9 @@ class Observer(Protocol):
     """An observer of the progress of runs. Its methods are called from several threads."""
 
     def advanced(self, job: Job, run: Run, tick: Tick) -> None:
-        """Called at each tick of a run, in the thread that drives it. The run waits until it returns."""
+        """Called at each tick of a run, in the thread that drives it. The run waits until it
+        returns.
+        """
 
     def finished(self, job: Job, bundle: Bundle) -> None:
         """Called when a run has ended and its bundle is complete."""
@@ -87,10 +93,12 @@ class Nobody:
 
 
 def choose(experiments: Iterable[Resolved], backend_name: str, among: Sequence[str] = ()) -> list[Choice]:
-    """What each experiment runs as: the first choices that the back-end has, and those ``among`` which it is compared.
+    """What each experiment runs as: the first choices that the back-end has, and those ``among``
+    which it is compared.
 
-    Refuses before anything runs: SpecError for a wrong expectation, Unsupported for what the back-end cannot do,
-    PrivilegeError for what only an administrator may, NotAllowed for code that was not allowed.
+    Refuses before anything runs: SpecError for a wrong expectation, Unsupported for what the
+    back-end cannot do, PrivilegeError for what only an administrator may, NotAllowed for code that
+    was not allowed.
     """
     chosen = backend(backend_name)
     experiments = list(experiments)
@@ -147,10 +155,11 @@ def plan(
     fresh: bool = False,
     among: Sequence[str] = (),
 ) -> list[Job]:
-    """The jobs of ``repeat`` repetitions, seeds ``seed``, ``seed + 1``, ...; compared experiments take turns.
+    """The jobs of ``repeat`` repetitions, seeds ``seed``, ``seed + 1``, ...; compared experiments
+    take turns.
 
-    An experiment that is given twice is run once. What is done already is not run again unless ``fresh``.
-    Raises what ``choose`` raises, and SpecError for a name that cannot be a directory.
+    An experiment that is given twice is run once. What is done already is not run again unless
+    ``fresh``. Raises what ``choose`` raises, and SpecError for a name that cannot be a directory.
     """
     experiments = list({digest(experiment): experiment for experiment in experiments}.values())
     work = list(zip(experiments, choose(experiments, backend_name, among), strict=True))
@@ -160,7 +169,8 @@ def plan(
 def plan_on(
     backends: Sequence[str], experiments: Sequence[Resolved], *, seed: int, repeat: int, out: Path, native: bool = False
 ) -> list[Job]:
-    """Returns the jobs of experiments on several back-ends, which use the first choices that all of them have.
+    """Returns the jobs of experiments on several back-ends, which use the first choices that all of
+    them have.
 
     With ``native``, each back-end uses its own first choice. Raises what ``plan`` raises.
     """
@@ -178,7 +188,9 @@ def plan_chosen(
     out: Path,
     fresh: bool = False,
 ) -> list[Job]:
-    """Returns the jobs of experiments with their choices, which the back-end is known to support."""
+    """Returns the jobs of experiments with their choices, which the back-end
+    is known to support.
+    """
     seeds = list(range(seed, seed + repeat))
     label = backend(backend_name).name
     done = [
@@ -194,9 +206,11 @@ def plan_chosen(
 
 
 def plan_like(bundle: Bundle, backend_name: str, *, out: Path) -> Job:
-    """The job that does on another back-end what a run did: its description, seed, and choices from the lists.
+    """The job that does on another back-end what a run did: its description, seed, and choices from
+    the lists.
 
-    Raises Unsupported for what that back-end does not have, NotAllowed for code that was not allowed.
+    Raises Unsupported for what that back-end does not have, NotAllowed for code that was not
+    allowed.
     """
     _let_in([bundle.resolved], [backend(backend_name)])
     choice = as_recorded(bundle.resolved, bundle.record["substitutions"])
@@ -210,11 +224,11 @@ def plan_like(bundle: Bundle, backend_name: str, *, out: Path) -> Job:
 def execute(jobs: Sequence[Job], observer: Observer, *, workers: int | None = None) -> list[Bundle]:
     """Runs the jobs, several at a time, and returns their bundles in the order of the jobs.
 
-    The default number at a time is that of cores. On a back-end in real time it is one, because runs would disturb each
-    other.
+    The default number at a time is that of cores. On a back-end in real time it is one, because
+    runs would disturb each other.
 
-    On KeyboardInterrupt the runs in progress stop, their bundles have the status ``unfinished``, and the interrupt is
-    raised again.
+    On KeyboardInterrupt the runs in progress stop, their bundles have the status ``unfinished``,
+    and the interrupt is raised again.
     """
     stop = Stop()
     # The data of a single run is shown next. That of many would fill the memory.
@@ -258,11 +272,12 @@ def _bundle_of(job: Job, observer: Observer, stop: Stop, *, is_kept: bool) -> Bu
 def run_job_with_data(
     job: Job, observer: Observer, stop: Stop, *, in_scratch: bool = False
 ) -> tuple[Bundle, RunData | None]:
-    """Carries out a run in this process, and returns its bundle with the data from which it was evaluated.
+    """Carries out a run in this process, and returns its bundle with the data from which it was
+    evaluated.
 
-    A failed run has a bundle, too, but no data. Raises RunFailed if it cannot write a bundle. While another process
-    makes the same run, this one waits, and then uses its bundle, without data. ``in_scratch`` tells that the caller
-    copies the bundle, so it is not synced to the disk.
+    A failed run has a bundle, too, but no data. Raises RunFailed if it cannot write a bundle. While
+    another process makes the same run, this one waits, and then uses its bundle, without data.
+    ``in_scratch`` tells that the caller copies the bundle, so it is not synced to the disk.
     """
     consent.grant(job.allowed)
     try:
@@ -281,8 +296,8 @@ def run_job_with_data(
 
 
 def _writer(job: Job, stop: Stop, *, synced: bool) -> BundleWriter:
-    """Returns the writer of the bundle as soon as no other process writes it. Raises BundleDone if the
-    run is done by then.
+    """Returns the writer of the bundle as soon as no other process writes it. Raises BundleDone if
+    the run is done by then.
     """
     given: dict[str, Any] = {"seed": job.seed, "repeat": job.repeat, "substitute": job.choice.substitute}
     label, fresh = backend(job.backend).name, job.fresh

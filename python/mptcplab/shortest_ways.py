@@ -12,7 +12,8 @@ Value = TypeVar("Value")
 class ShortestWays:
     """The shortest ways from the first vertex of a search to another one.
 
-    `before` has for every vertex that the search reached the vertices before it on shortest ways; the first has none.
+    `before` has for every vertex that the search reached the vertices before it on shortest ways;
+    the first has none.
     """
 
     def __init__(self, before: Mapping[str, Sequence[str]], last: str) -> None:
@@ -21,7 +22,9 @@ class ShortestWays:
 
     @cached_property
     def vertices(self) -> list[str]:
-        """All vertices on any of the ways, each behind those that are before it; empty if there is no way."""
+        """All vertices on any of the ways, each behind those that are before it; empty if there is
+        no way.
+        """
         found = [self._last] if self._last in self._before else []
         known = set(found)
         for vertex in found:
@@ -36,7 +39,9 @@ class ShortestWays:
         extended: Callable[[Value, str, str], Value],
         chosen: Callable[[Sequence[Value]], Value],
     ) -> dict[str, Value]:
-        """For each vertex: `start` at the first, `extended(value, a, b)` by a step, `chosen` where ways meet."""
+        """For each vertex: `start` at the first, `extended(value, a, b)` by a step, `chosen` where
+        ways meet.
+        """
         values: dict[str, Value] = {}
         for vertex in self.vertices:
             arriving = [extended(values[earlier], earlier, vertex) for earlier in self._before[vertex]]

@@ -1,4 +1,6 @@
-"""Networks as graphs: generators of common shapes, subnets and addresses, and the routes between interfaces."""
+"""Networks as graphs: generators of common shapes, subnets and addresses, and the routes between
+interfaces.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ class NotedValue:
 
 @dataclass(frozen=True)
 class PlannedLink:
-    """A link of a generator. `role` selects the generator's settings that apply to it, in place of `values`."""
+    """A link of a generator. `role` selects the generator's settings that apply to it, in place of
+    `values`.
+    """
 
     id: str
     ends: tuple[str, str]
@@ -58,7 +62,8 @@ def parallel_links(n: int, between: Sequence[str]) -> Blueprint:
 
 
 def dumbbell(left: int, right: int) -> Blueprint:
-    """Hosts `left1`.. and `right1`.. on routers `west` and `east`. Access links have the names of their hosts.
+    """Hosts `left1`.. and `right1`.. on routers `west` and `east`. Access links have the names of
+    their hosts.
 
     The link between the routers is `bottleneck`.
     """
@@ -75,14 +80,17 @@ def star(n: int) -> Blueprint:
 
 
 def full_mesh(n: int) -> Blueprint:
-    """Hosts `h1` to `hN`, each pair with a link `hA-hB`. Interface `ethB` of host A leads to host B."""
+    """Hosts `h1` to `hN`, each pair with a link `hA-hB`. Interface `ethB` of host A leads to host
+    B.
+    """
     pairs = itertools.combinations(range(1, n + 1), 2)
     links = [PlannedLink(f"h{a}-h{b}", (f"h{a}.eth{b}", f"h{b}.eth{a}")) for a, b in pairs]
     return Blueprint([f"h{i}" for i in range(1, n + 1)], {}, links)
 
 
 def fattree(k: int, homes: int) -> Blueprint:
-    """A k-ary fat tree of routers: hosts `h1` to `h(k^3/4)`, `edgeP-I` and `aggP-I` in pod P, `core1` to `core(k^2/4)`.
+    """A k-ary fat tree of routers: hosts `h1` to `h(k^3/4)`, `edgeP-I` and `aggP-I` in pod P,
+    `core1` to `core(k^2/4)`.
 
     Links are named after their two ends, as in `h1-edge1-1`. With two homes, `eth1` is at the next
     edge router.
@@ -106,7 +114,9 @@ def fattree(k: int, homes: int) -> Blueprint:
 
 
 def attached(plan: Blueprint, hosts: Mapping[str, str], interfaces: int) -> None:
-    """Adds hosts, each with a number of interfaces eth0, eth1 .. at its node. Their links are named HOST-eth0 .."""
+    """Adds hosts, each with a number of interfaces eth0, eth1 .. at its node. Their links are named
+    HOST-eth0 ..
+    """
     for host, node in hosts.items():
         plan.hosts.append(host)
         plan.links += [
@@ -128,13 +138,17 @@ class Port:
     """The address families of its addresses."""
 
     def family_towards(self, other: Port) -> Family | None:
-        """Returns the family of packets between two ports: IPv4 if both have it; None if they have none in common."""
+        """Returns the family of packets between two ports: IPv4 if both have it; None if they have
+        none in common.
+        """
         return next((family for family in self.families if family in other.families), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """A link on a path. ``forward`` is the direction from the first end of `between` to the second."""
+    """A link on a path. ``forward`` is the direction from the first end of
+    `between` to the second.
+    """
 
     link: str
     forward: bool
@@ -197,7 +211,9 @@ class Network:
     # ---- routes ----
 
     def routes(self, start: Port, end: Port) -> Routes | None:
-        """Returns the shortest routes between interfaces of two hosts; None without a route. Hosts do not forward."""
+        """Returns the shortest routes between interfaces of two hosts; None without a route. Hosts
+        do not forward.
+        """
         if start.link == end.link:
             return Routes(self, start, end, None)
         first, last = self.other_end(start).node, self.other_end(end).node
@@ -208,7 +224,9 @@ class Network:
         return Routes(self, start, end, ways) if ways.vertices else None
 
     def route_through(self, start: Port, nodes: Sequence[str], end: Port) -> Route | None:
-        """Returns the route over the given nodes and the first of parallel links; None if a link is missing."""
+        """Returns the route over the given nodes and the first of parallel links; None if a link is
+        missing.
+        """
         between = self._chain(nodes)
         if between is None or not nodes:
             return None
@@ -262,7 +280,9 @@ class Network:
         return self._before[key]
 
     def _graph(self, layer2_only: bool) -> Any:
-        """Returns the graph with nodes and links as vertices, so that parallel links give different routes."""
+        """Returns the graph with nodes and links as vertices, so that parallel links give different
+        routes.
+        """
         import networkx
 
         if layer2_only not in self._graphs:
@@ -350,7 +370,8 @@ class Addresses:
 
 
 def assign_addresses(network: Network, wanted4: Mapping[str, IPv4], wanted6: Mapping[str, IPv6]) -> Addresses:
-    """Assigns 10.x.y.0/24 and fd00:x:y::/64 to subnets in order of declaration. Wanted addresses take precedence.
+    """Assigns 10.x.y.0/24 and fd00:x:y::/64 to subnets in order of declaration. Wanted addresses
+    take precedence.
 
     Raises AddressError if addresses overlap or a subnet is full.
     """
@@ -385,7 +406,9 @@ def _free(automatic: Iterator[Any], given: Mapping[int, Any]) -> Any:
 
 
 def _given_networks(network: Network, wanted: Mapping[str, Any]) -> dict[int, Any]:
-    """Returns the networks of the wanted addresses, by subnet. Raises AddressError if they contradict each other."""
+    """Returns the networks of the wanted addresses, by subnet. Raises AddressError if they
+    contradict each other.
+    """
     fixed: dict[int, tuple[str, Any]] = {}
     for port, address in wanted.items():
         subnet = network.subnet_of[port]

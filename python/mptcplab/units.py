@@ -1,8 +1,8 @@
 """Quantities with units: typed numbers that read and print the texts of a description.
 
-Each type is a number (`Rate("12mbit") == 12_000_000`), so arithmetic needs no unwrapping; `str()` gives a text that
-reads back to exactly the same number. As the type of a pydantic field, a quantity accepts its text or itself, is dumped
-as text, and describes itself in JSON Schema.
+Each type is a number (`Rate("12mbit") == 12_000_000`), so arithmetic needs no unwrapping; `str()`
+gives a text that reads back to exactly the same number. As the type of a pydantic field, a quantity
+accepts its text or itself, is dumped as text, and describes itself in JSON Schema.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ def decimal_comma(text: str) -> str:
 
 
 class QuantityError(ValueError):
-    """A value that is not a quantity of the wanted kind: ``problem`` says what was found, ``allowed`` what may be."""
+    """A value that is not a quantity of the wanted kind: ``problem`` says what was found,
+    ``allowed`` what may be.
+    """
 
     def __init__(self, problem: str, allowed: str) -> None:
         super().__init__(f"{problem}; allowed: {allowed}")
@@ -40,7 +42,9 @@ def _shown(found: object) -> str:
 
 
 class Quantity:
-    """The base of all quantities: validation by `parse`, output as text, and pattern and examples for JSON Schema."""
+    """The base of all quantities: validation by `parse`, output as text, and pattern and examples
+    for JSON Schema.
+    """
 
     pattern: ClassVar[str]
     summary: ClassVar[str]
@@ -122,7 +126,9 @@ class _Counted(Quantity, int):
 
     @classmethod
     def factor_of(cls, unit: str) -> int | None:
-        """Returns the factor from a unit, in any spelling, to the smallest unit; None for an unknown unit."""
+        """Returns the factor from a unit, in any spelling, to the smallest unit; None for an
+        unknown unit.
+        """
         return cls.units.get(unit) or cls.spellings.get(unit)
 
     @classmethod
@@ -170,7 +176,9 @@ class Rate(_Counted):
 
     @classmethod
     def factor_of(cls, unit: str) -> int | None:
-        """Returns the bits per second of a unit such as Mbit, mbps or Mbit/s; None for a unit that counts bytes."""
+        """Returns the bits per second of a unit such as Mbit, mbps or Mbit/s; None for a unit that
+        counts bytes.
+        """
         match = re.fullmatch(r"([kKmMgG]?)(?:[bB]it(?:/s)?|bps|b/s)", unit)
         return None if match is None else cls.units[f"{match[1].lower()}bit"]
 
@@ -300,7 +308,9 @@ class Decibels(Quantity, float):
 
 
 class QueueLimit(Quantity):
-    """How much a queue holds: packets (`100p`), bytes (`64kB`) or a multiple of rate x round-trip time (`1bdp`)."""
+    """How much a queue holds: packets (`100p`), bytes (`64kB`) or a multiple of rate x round-trip
+    time (`1bdp`).
+    """
 
     summary = "queue limit"
     allowed = "packets as in 100p, bytes as in 3000B, 64kB, or rate x round-trip time as in 1bdp, 2.5bdp"

@@ -1,4 +1,6 @@
-"""Classes of a user's own, each in a file that a description names: loads them, and checks that they can be used."""
+"""Classes of a user's own, each in a file that a description names: loads them, and checks that
+they can be used.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,8 @@ MODULE = "user_code_"
 
 
 class Shipped(Mapping[str, type[Base]]):
-    """The classes of a package by their names in descriptions. The module of a class is loaded when the class is first
-    used, because most descriptions name none of them.
+    """The classes of a package by their names in descriptions. The module of a class is loaded when
+    the class is first used, because most descriptions name none of them.
     """
 
     def __init__(self, package: str, **classes: str) -> None:
@@ -99,8 +101,9 @@ def class_named(
 ) -> tuple[type[Base], str | None]:
     """Returns the class of a name in a table, or of `./FILE.py:CLASS`, with the file of the latter.
 
-    `code` has the text of each file, as `user_code` of a resolved experiment. Raises SpecError for a class that cannot
-    be used, NotAllowed for code that the user has not allowed, or that would run as root.
+    `code` has the text of each file, as `user_code` of a resolved experiment. Raises SpecError for
+    a class that cannot be used, NotAllowed for code that the user has not allowed, or that would
+    run as root.
     """
     if name in table:
         return table[name], None
@@ -120,7 +123,9 @@ def class_named(
 
 @contextmanager
 def reporting(place: str, file: str | None) -> Iterator[None]:
-    """Converts an exception of a class in `file` to SpecError. The exceptions of other classes pass."""
+    """Converts an exception of a class in `file` to SpecError. The exceptions of other classes
+    pass.
+    """
     try:
         yield
     except MptcplabError:

@@ -1,4 +1,6 @@
-"""Tests of the controller as a command: what it needs, how it says what is wrong, and how it ends."""
+"""Tests of the controller as a command: what it needs, how it says what is
+wrong, and how it ends.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests of the computed tables: packets of each path arrive over its links, also around failed ones."""
+"""Tests of the computed tables: packets of each path arrive over its links, also around failed
+ones.
+"""
 
 from __future__ import annotations
 
@@ -125,7 +127,9 @@ def test_failures_that_are_detected_by_order_leave_switches_without_groups() -> 
 
 
 class FromTheStart(Strategy):
-    """Detours that part from the path wherever the shortest way does, so packets have to come back over the path."""
+    """Detours that part from the path wherever the shortest way does, so packets have to come back
+    over the path.
+    """
 
     def prepare(self, network: RecoveryNetwork) -> Mapping[tuple[PathKey, str], Detour]:
         found = {}

@@ -1,4 +1,6 @@
-"""Tests of changes of tables: on the way from one state to another, no packet is lost or circles."""
+"""Tests of changes of tables: on the way from one state to another, no packet
+is lost or circles.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def apply(table: Table, change: Change) -> None:
 
 
 def tables_between(before: dict[str, Table], rounds: list[Round], order: random.Random) -> Iterator[dict[str, Table]]:
-    """Yields the tables after each switch has made its changes, in a random order within a round."""
+    """Yields the tables after each switch has made its changes, in a random
+    order within a round.
+    """
     for each in rounds:
         for switch in order.sample(sorted(each), len(each)):
             for change in each[switch]:

@@ -1,4 +1,6 @@
-"""Tests switches under control: the ways of flows, outages of groups, recovery, error models, and topology files."""
+"""Tests switches under control: the ways of flows, outages of groups, recovery, error models, and
+topology files.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests wrong descriptions: one message each, with the place, the field, the value found and the values allowed."""
+"""Tests wrong descriptions: one message each, with the place, the field, the value found and the
+values allowed.
+"""
 
 from __future__ import annotations
 

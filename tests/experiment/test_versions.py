@@ -1,6 +1,7 @@
 """Experiments of version 1 of the resolved form, which bundles of earlier versions hold.
 
-`version_1/experiment.json` is what mptcplab resolved `version_1/description.yaml` to when version 1 was the form.
+`version_1/experiment.json` is what mptcplab resolved `version_1/description.yaml` to when version 1
+was the form.
 """
 
 from __future__ import annotations

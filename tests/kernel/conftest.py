@@ -1,4 +1,6 @@
-"""The settings of the tests on this machine's kernel. Each test must leave the machine unchanged."""
+"""The settings of the tests on this machine's kernel. Each test must leave the
+machine unchanged.
+"""
 
 from __future__ import annotations
 

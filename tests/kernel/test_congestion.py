@@ -1,4 +1,6 @@
-"""Tests coupled congestion controls in the kernel: their rates, their cleanup, and the rights to use them."""
+"""Tests coupled congestion controls in the kernel: their rates, their cleanup, and the rights to
+use them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests whole runs with switches under control: what is killed, injected or started anew while they go on."""
+"""Tests whole runs with switches under control: what is killed, injected or started anew while they
+go on.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests of the controller on Open vSwitch: packets follow the entries, and keep doing so whatever fails."""
+"""Tests of the controller on Open vSwitch: packets follow the entries, and keep doing so whatever
+fails.
+"""
 
 from __future__ import annotations
 
@@ -276,7 +278,9 @@ for _ in range(20):
 
 
 def transfer(fabric: Fabric, *endpoint: str, at: str = "h1") -> int:
-    """Sends 2 MB over a connection that gets a second subflow by an endpoint. Returns the number of bytes received."""
+    """Sends 2 MB over a connection that gets a second subflow by an endpoint. Returns the number of
+    bytes received.
+    """
     for host in ("h1", "h2"):
         fabric.run("ip", "mptcp", "limits", "set", "subflow", "1", "add_addr_accepted", "1", at=host)
     fabric.run("ip", "mptcp", "endpoint", "add", *endpoint, at=at)

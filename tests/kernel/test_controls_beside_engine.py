@@ -1,4 +1,6 @@
-"""Compares the kernel's controls with the engine's in each cell of docs/results/kernel-controls-beside-engine.md."""
+"""Compares the kernel's controls with the engine's in each cell of
+docs/results/kernel-controls-beside-engine.md.
+"""
 
 from __future__ import annotations
 

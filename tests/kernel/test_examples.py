@@ -1,4 +1,6 @@
-"""Runs the MPTCP examples in real time, on the kernel or, where it cannot, with the userspace stack."""
+"""Runs the MPTCP examples in real time, on the kernel or, where it cannot, with the userspace
+stack.
+"""
 
 from __future__ import annotations
 

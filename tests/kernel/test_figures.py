@@ -1,4 +1,6 @@
-"""Tests shortened forms of figures 9, 10 and 11 of Alenazi 2019: interfaces fail and return one by one."""
+"""Tests shortened forms of figures 9, 10 and 11 of Alenazi 2019: interfaces fail and return one by
+one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests the backpressure of a host's first link: on senders in the kernel, and on the userspace stack."""
+"""Tests the backpressure of a host's first link: on senders in the kernel, and on the userspace
+stack.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests the goals of RFC 6356, section 3, on the kernel, each in a network where a few runs decide it."""
+"""Tests the goals of RFC 6356, section 3, on the kernel, each in a network where a few runs decide
+it.
+"""
 
 from __future__ import annotations
 

@@ -70,7 +70,9 @@ def start(description: str, desk: Path, out: str = "results") -> subprocess.Pope
 
 
 def wait_until_begun(directory: Path, since_ns: int = 0) -> None:
-    """Waits for a bundle that was begun after ``since_ns``. From then on the run builds the network."""
+    """Waits for a bundle that was begun after ``since_ns``. From then on the run builds the
+    network.
+    """
     _wait_for(directory, "run.json", 1, since_ns)
 
 
@@ -179,7 +181,9 @@ def test_two_runs_at_once_do_not_see_each_other(desk: Path, started: list[subpro
 
 
 def runs_in_a_row(desk: Path, count: int) -> list[tuple[int, int]]:
-    """Returns the numbers of descriptors and threads of this process after each of ``count`` runs."""
+    """Returns the numbers of descriptors and threads of this process after each
+    of ``count`` runs.
+    """
     [member] = load(desk / "quick.yaml")
     held = []
     for number in range(count):
@@ -190,7 +194,9 @@ def runs_in_a_row(desk: Path, count: int) -> list[tuple[int, int]]:
 
 
 def grows(held: list[tuple[int, int]]) -> bool:
-    """Returns whether the minimum of the last runs is above the maximum of the first, which load libraries."""
+    """Returns whether the minimum of the last runs is above the maximum of the first, which load
+    libraries.
+    """
     return any(min(of_one[-5:]) > max(of_one[:5]) for of_one in zip(*held, strict=True))
 
 

@@ -1,4 +1,6 @@
-"""Tests the middlebox matrix with the kernel at one host: a cell of each row in `make test`, all in `make soak`."""
+"""Tests the middlebox matrix with the kernel at one host: a cell of each row in `make test`, all in
+`make soak`.
+"""
 
 from __future__ import annotations
 

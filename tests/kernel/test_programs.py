@@ -1,4 +1,6 @@
-"""Tests programs of users in the hosts: iperf3, commands as flows, and programs that events execute."""
+"""Tests programs of users in the hosts: iperf3, commands as flows, and programs that events
+execute.
+"""
 
 from __future__ import annotations
 

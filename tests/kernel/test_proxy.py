@@ -1,4 +1,6 @@
-"""Tests `mptcplab proxy` between two network namespaces, with the kernel's servers and with mptcplab's gateway."""
+"""Tests `mptcplab proxy` between two network namespaces, with the kernel's servers and with
+mptcplab's gateway.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ while True:
 
 
 class TwoLinks:
-    """A client and a server, each in a named namespace, with two links of the same rate between them."""
+    """A client and a server, each in a named namespace, with two links of the same rate between
+    them.
+    """
 
     def __init__(self, scratch: Path) -> None:
         self.client, self.server = (f"proxy-{end}-{os.getpid()}" for end in ("client", "server"))
@@ -83,9 +87,11 @@ class TwoLinks:
         self.wait_until_packets_pass()
 
     def wait_until_packets_pass(self) -> None:
-        """Waits until every address of the server answers, because IPv6 drops packets while a new interface comes up.
+        """Waits until every address of the server answers, because IPv6 drops packets while a new
+        interface comes up.
 
-        Without the wait the first SYN is lost, and each transfer takes a retransmission timeout longer.
+        Without the wait the first SYN is lost, and each transfer takes a retransmission timeout
+        longer.
         """
         for address in ("10.77.1.2", "10.77.2.2", "fd77:1::2", "fd77:2::2"):
             self.start(self.client, sys.executable, "-c", UNTIL_REFUSED, address, ready="refused")
@@ -104,7 +110,9 @@ class TwoLinks:
             subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
 
     def hide_server_behind_router(self, address: str, mtu_bytes: int) -> None:
-        """Makes the server a router whose route to ``address`` has the smaller MTU, and moves the server behind it."""
+        """Makes the server a router whose route to ``address`` has the smaller MTU, and moves the
+        server behind it.
+        """
         router, self.server = self.server, f"{self.server}-beyond"
         self.routers.append(router)
         self.ip("netns", "add", self.server)
@@ -495,7 +503,9 @@ class Told:
 
 
 def test_clients_that_vanish_leave_neither_packets_nor_descriptors(two_links: TwoLinks) -> None:
-    """Half of the clients vanish after they acknowledged their connection's DATA_FIN, the others before it is sent."""
+    """Half of the clients vanish after they acknowledged their connection's DATA_FIN, the others
+    before it is sent.
+    """
     each, give_up_after_s = 50, 10
 
     def count_sent(seconds: float) -> int:

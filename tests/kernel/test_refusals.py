@@ -1,4 +1,6 @@
-"""Tests the checks before a run: missing requirements are reported with a remedy before anything is created."""
+"""Tests the checks before a run: missing requirements are reported with a remedy before anything is
+created.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests runs on other machines: over a command, and over real sshd of which one works, one hangs and one dies."""
+"""Tests runs on other machines: over a command, and over real sshd of which one works, one hangs
+and one dies.
+"""
 
 from __future__ import annotations
 

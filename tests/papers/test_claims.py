@@ -1,7 +1,8 @@
-"""Tests that every claim of every paper can come out either way, and the quantities that claims measure in samples.
+"""Tests that every claim of every paper can come out either way, and the quantities that claims
+measure in samples.
 
-The first half gives each comparison values that hold, values that do not, and both in turn: labels that are permuted
-in half of the seeds. The second half makes samples whose quantities are known.
+The first half gives each comparison values that hold, values that do not, and both in turn: labels
+that are permuted in half of the seeds. The second half makes samples whose quantities are known.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def no_units() -> Units:
     return Units(Table({"flow": (none, []), **times}))
 
 
-# ---- Every claim, either way -----------------------------------------------------------------------
+# ---- Every claim, either way
+# -----------------------------------------------------------------------
 
 
 CLAIMS = [pytest.param(paper, one, id=one.id) for paper in papers() for one in load(paper).claims if one.compare]
@@ -140,7 +142,8 @@ def test_what_quick_shortens_are_experiments_of_the_paper(paper: str) -> None:
         assert cell.experiment["duration_ns"] <= full.cells[key].experiment["duration_ns"]
 
 
-# ---- What claims measure, from samples --------------------------------------------------------------
+# ---- What claims measure, from samples
+# --------------------------------------------------------------
 
 
 def made(series: dict[tuple[str, str], Any], *, fallback: str | None = None, established: bool = True) -> Observation:
@@ -250,7 +253,8 @@ def test_the_class_of_a_recovery() -> None:
     assert value("recovered_by.none.eth 10..20", timeout) == 1
 
 
-# ---- The notation -----------------------------------------------------------------------------------
+# ---- The notation
+# -----------------------------------------------------------------------------------
 
 
 def test_the_notation_of_several_experiments_and_of_rates() -> None:

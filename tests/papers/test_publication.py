@@ -36,7 +36,9 @@ duration: 1s
 def recorded(
     out: Path, name: str, changes: dict[str, str] | None = None, *, on: str = "kernel", seed: int = 1, lacking: str = ""
 ) -> Bundle:
-    """Returns a run of an experiment of the catalogue. ``lacking`` names what the kernel does not have."""
+    """Returns a run of an experiment of the catalogue. ``lacking`` names what the kernel does not
+    have.
+    """
     (member,) = find(name, changes)
     experiment = member.resolve().data
     mainline = Offer(on, dict.fromkeys(set(MAINLINE.split(",")) - {lacking}))

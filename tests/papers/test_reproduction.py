@@ -1,4 +1,6 @@
-"""Tests claims of a paper: the table, verdicts from samples, and the command that reproduces them."""
+"""Tests claims of a paper: the table, verdicts from samples, and the command
+that reproduces them.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ def as_published(name: str, seed: int) -> Rates:
 
 
 def the_opposite(name: str, seed: int) -> Rates:
-    """Returns full recovery after failures at the client or both hosts, and none after failures at the server."""
+    """Returns full recovery after failures at the client or both hosts, and none after failures at
+    the server.
+    """
     before, during, _ = as_published(name, seed)
     return before, during, 3.0 if name.startswith("fig10") else before
 
@@ -162,7 +166,9 @@ SONKOLY = load("sonkoly2014")
 
 
 def all_to_all(planned: Study, seconds: Callable[[str, int], float]) -> Outcome:
-    """Returns the outcome of a study of flows all-to-all with the times of ``seconds`` by transport and flow."""
+    """Returns the outcome of a study of flows all-to-all with the times of ``seconds`` by transport
+    and flow.
+    """
     observations = {}
     for key, cell in planned.cells.items():
         flows = [flow["id"] for flow in cell.experiment["flows"] if flow["id"].startswith("bulk.")]
@@ -303,7 +309,9 @@ def test_what_went_in_vain_is_told_with_what_arrived_beside_it() -> None:
 
 
 def _with_subflow(observation: Observation, dropped: int) -> Observation:
-    """Returns the observation with one subflow, with arrivals at 7 Mbit/s, or 1 Mbit/s if segments were dropped."""
+    """Returns the observation with one subflow, with arrivals at 7 Mbit/s, or 1 Mbit/s if segments
+    were dropped.
+    """
     run = observation.run
     arrived = np.arange(61) * (1 if dropped else 7) * 1e6 / 8
     in_order = run.in_order("bulk")
@@ -484,7 +492,9 @@ def test_every_need_of_a_paper_has_its_row(paper: str) -> None:
 
 
 def ticked(shown: str) -> None:
-    """Checks that a ticked need has existing commands and experiments that resolve, or a reason for its replacement."""
+    """Checks that a ticked need has existing commands and experiments that resolve, or a reason for
+    its replacement.
+    """
     commands = [shlex.split(code) for code in re.findall(r"`((?:sudo )?mptcplab [^`]+)`", shown)]
     assert commands
     assert "replaced by" not in shown or re.search(r"replaced by .+ because .+", shown)

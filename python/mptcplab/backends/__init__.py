@@ -1,6 +1,7 @@
 """The back-ends: their protocol, and the table of those in this version.
 
-A back-end runs a resolved experiment and supplies samples. No other module depends on how it does so.
+A back-end runs a resolved experiment and supplies samples. No other module depends on how it does
+so.
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ class Tick:
 
     @property
     def values(self) -> Values:
-        """``values[entity][metric]``, in the units of the table of metrics. Read them before the next tick."""
+        """``values[entity][metric]``, in the units of the table of metrics. Read them before the
+        next tick.
+        """
         return self.read()
 
 
@@ -81,7 +84,8 @@ class Run(Protocol):
         """Applies an action of the resolved form now and returns the recorded event."""
 
     def inject_later(self, action: Mapping[str, Any], after_ns: int) -> None:
-        """Applies an action of the resolved form after a time of the run, while `samples` drives it.
+        """Applies an action of the resolved form after a time of the run, while `samples` drives
+        it.
 
         Leaves it out if it would change nothing by then.
         """
@@ -90,7 +94,9 @@ class Run(Protocol):
         """Returns the events that have happened so far, without the first `since`."""
 
     def heed_within(self, step_ns: int) -> None:
-        """Makes `samples` yield a tick at least every `step_ns` of the run, so that injected actions act soon."""
+        """Makes `samples` yield a tick at least every `step_ns` of the run, so that injected
+        actions act soon.
+        """
 
     def stop(self, reason: str) -> None:
         """Ends the run early."""
@@ -98,7 +104,8 @@ class Run(Protocol):
     def result(self) -> dict[str, Any]:
         """Closes the sample files and returns the result: end, events, flows, links, trace hash.
 
-        In real time it also has `status` and `why`, because a run can fail or be invalid as a measurement.
+        In real time it also has `status` and `why`, because a run can fail or be invalid as a
+        measurement.
         """
 
 
@@ -122,7 +129,9 @@ class Backend(Protocol):
         """Returns the unsupported parts of a resolved experiment as (feature, reason)."""
 
     def start(self, experiment: Mapping[str, Any], seed: int, directory: Path) -> Run:
-        """Starts a run that writes its samples into `directory`. Raises RunFailed if it cannot start."""
+        """Starts a run that writes its samples into `directory`. Raises RunFailed if it cannot
+        start.
+        """
 
 
 @runtime_checkable
@@ -137,8 +146,8 @@ class TwoStacks(Protocol):
 
 
 def sender(flow: Mapping[str, Any]) -> str:
-    """Returns the host that sends the data of a flow. With requests and responses, it is the host that
-    sends the responses.
+    """Returns the host that sends the data of a flow. With requests and responses, it is the host
+    that sends the responses.
     """
     return str(flow["to" if flow["app"]["kind"] == "request_response" else "from"])
 
@@ -157,8 +166,8 @@ _WRITTEN = re.compile(r"^--set |:\d+$")
 
 
 def line_of(origins: Mapping[str, str], missing: str) -> str:
-    """Returns the line of the description with a missing feature, as in ``call.yaml:8: ``, or nothing if no line
-    has it, because it is a default.
+    """Returns the line of the description with a missing feature, as in ``call.yaml:8: ``, or
+    nothing if no line has it, because it is a default.
     """
     field = missing.partition(": ")[0]
     name = field.rpartition(".")[2]
@@ -174,7 +183,8 @@ def line_of(origins: Mapping[str, str], missing: str) -> str:
 
 
 def backend(name: str) -> Backend:
-    """Returns the back-end with this name, the program at this path, or the back-end on that machine.
+    """Returns the back-end with this name, the program at this path, or the back-end on that
+    machine.
 
     Raises UsageError for an unknown name.
     """
@@ -194,7 +204,9 @@ def backend(name: str) -> Backend:
 
 @cache
 def _remote(text: str) -> Backend:
-    """Returns the back-end on another machine. Each machine has one, because it holds the connection."""
+    """Returns the back-end on another machine. Each machine has one, because it holds the
+    connection.
+    """
     from mptcplab.backends.remote import Remote  # imports this module
 
     place = place_of(text)

@@ -1,5 +1,5 @@
-"""Adapters between the engine and user-defined classes: plain values become views of `mptcplab.hooks`, and answers are
-checked.
+"""Adapters between the engine and user-defined classes: plain values become views of
+`mptcplab.hooks`, and answers are checked.
 
 An error of a class is raised here and ends the run with the reason.
 """
@@ -126,8 +126,8 @@ class Scheduler:
     def next(
         self, now_ns: int, reason: Any, subflows: Sequence[Any], head: Any, counts: Any, derived: Any
     ) -> tuple[int, int | None, int | None] | None:
-        """Returns the index of a subflow, the first byte (None: that of the head), and the number of bytes
-        (None: penalize the subflow). None ends the calls.
+        """Returns the index of a subflow, the first byte (None: that of the head), and the number
+        of bytes (None: penalize the subflow). None ends the calls.
         """
         self._questions = self._questions + 1 if now_ns == self._now_ns else 0
         self._now_ns = now_ns

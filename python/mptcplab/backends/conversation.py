@@ -31,7 +31,8 @@ _FILE = re.compile(r"(samples|units)\.parquet|(captures|programs)/[^/\0]+(/[^/\0
 class Conversation:
     """Requests to a program over a channel, one at a time.
 
-    With `beats`, both ends send an empty line each second, and an end that is silent counts as lost.
+    With `beats`, both ends send an empty line each second, and an end that is silent counts as
+    lost.
     """
 
     def __init__(self, channel: Channel, where: str, *, patience_s: float, beats: bool) -> None:
@@ -49,10 +50,11 @@ class Conversation:
             self._channel.send(b"\n")
 
     def ask(self, request: Any, *, patient: bool = False) -> Any:
-        """Returns the answer to a request. A `patient` one waits as long as a program without beats needs.
+        """Returns the answer to a request. A `patient` one waits as long as a program without beats
+        needs.
 
-        Raises ValueError for a request that the program refuses, OSError for a file that it cannot write, and
-        RunFailed for all else.
+        Raises ValueError for a request that the program refuses, OSError for a file that it cannot
+        write, and RunFailed for all else.
         """
         try:
             self._channel.send(json.dumps(request).encode() + b"\n")
@@ -74,7 +76,9 @@ class Conversation:
         return line
 
     def receive(self, files: list[list[Any]], directory: Path) -> None:
-        """Writes the files that follow an answer. Raises RunFailed if one is lost, changed or has a wrong name."""
+        """Writes the files that follow an answer. Raises RunFailed if one is lost, changed or has a
+        wrong name.
+        """
         for name, count, sha256 in files:
             if not _FILE.fullmatch(name) or ".." in name.split("/"):
                 self.close()

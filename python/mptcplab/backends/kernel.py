@@ -93,8 +93,8 @@ class KernelRun:
 
 
 class Kernel:
-    """Runs experiments on the kernel of this machine. With `on_any_machine` it reports what a current
-    mainline kernel can run.
+    """Runs experiments on the kernel of this machine. With `on_any_machine` it reports what a
+    current mainline kernel can run.
     """
 
     name = "kernel"
@@ -152,7 +152,9 @@ def _without_controller(experiment: Mapping[str, Any]) -> Iterator[tuple[str, st
 
 
 def other_behaviour(experiment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yields the parameters of behaviours that differ from the kernel's, and that a run cannot set."""
+    """Yields the parameters of behaviours that differ from the kernel's, and
+    that a run cannot set.
+    """
     settable = _settable()
     flows = [flow for flow in experiment["flows"] if flow["transport"] == "mptcp"]
     ends = {flow[end] for flow in flows for end in ("from", "to")}
@@ -169,15 +171,17 @@ def other_behaviour(experiment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _settable() -> list[str]:
-    """Returns the parameters of a behaviour that a run can set: `stale_intervals` is a setting of the
-    kernel, and mptcplab runs the path manager.
+    """Returns the parameters of a behaviour that a run can set: `stale_intervals` is a setting of
+    the kernel, and mptcplab runs the path manager.
     """
     parameters = [feature for feature in features() if feature.startswith("behaviour.")]
     return [one.removeprefix("behaviour.") for one in parameters if Kernel.name not in lacking(one)]
 
 
 def _live() -> Any:
-    """Returns the compiled part. Raises Unsupported if it lacks real time, which is only built on Linux."""
+    """Returns the compiled part. Raises Unsupported if it lacks real time, which is only built on
+    Linux.
+    """
     if not hasattr(_core, "LiveRun"):
         raise Unsupported(Kernel.name, [("the back-end itself", ELSEWHERE)])
     return _core

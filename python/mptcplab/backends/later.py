@@ -25,7 +25,9 @@ class Later:
         return min(at_ns, self._waiting[0][0]) if self._waiting else at_ns
 
     def apply_due(self, now_ns: int, inject: Callable[[Mapping[str, Any]], object]) -> None:
-        """Removes the actions that are due, and injects each unless it would change nothing by now."""
+        """Removes the actions that are due, and injects each unless it would
+        change nothing by now.
+        """
         while self._waiting and self._waiting[0][0] <= now_ns:
             action = heapq.heappop(self._waiting)[2]
             # The compiled part refuses what changes nothing, for example a link that somebody else

@@ -1,8 +1,9 @@
 """Lists of preference: reduces each to the first choice that all back-ends support.
 
-Lists are in ``flows.*.cc``, ``scheduler``, ``path_manager`` and ``hosts.*.behaviour``. Using another choice than the
-first is a substitution. Lists that the transport does not use are ignored, and a single name is never substituted.
-If the stacks of hosts differ, that of the sender of the data decides; both hosts must support a path manager.
+Lists are in ``flows.*.cc``, ``scheduler``, ``path_manager`` and ``hosts.*.behaviour``. Using
+another choice than the first is a substitution. Lists that the transport does not use are ignored,
+and a single name is never substituted. If the stacks of hosts differ, that of the sender of the
+data decides; both hosts must support a path manager.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ OF_TRANSPORT: dict[str, tuple[str, ...]] = {"tcp": ("cc",), "mptcp": ("cc", "sch
 class Choice:
     """An experiment whose lists have one choice each.
 
-    `substitutions` has every choice that was not the first: `where`, `asked`, `used`, `why`. `missing`
-    has (list and choice, reason) for each list without a supported choice, which stays unchanged.
+    `substitutions` has every choice that was not the first: `where`, `asked`, `used`, `why`.
+    `missing` has (list and choice, reason) for each list without a supported choice, which stays
+    unchanged.
     """
 
     experiment: Json
@@ -44,7 +46,9 @@ class Choice:
 
 @dataclass(frozen=True)
 class Offer:
-    """The features of a back-end on this machine: each with the reason that it is missing, or None."""
+    """The features of a back-end on this machine: each with the reason that it
+    is missing, or None.
+    """
 
     backend: str
     features: Mapping[str, str | None]
@@ -54,7 +58,9 @@ class Offer:
 
     @classmethod
     def of(cls, backend: Backend) -> Offer:
-        """Returns the offer of a back-end. It can take a while, so call it once for many experiments."""
+        """Returns the offer of a back-end. It can take a while, so call it once for many
+        experiments.
+        """
         features = {one.feature: None if one.available else one.why for one in backend.probe()}
         beside = None
         if isinstance(backend, TwoStacks):
@@ -85,7 +91,9 @@ def _origin(name: str) -> str:
 
 @dataclass(frozen=True)
 class _List:
-    """A list of preference at its place in an experiment, such as `flows.bulk.cc` with two names."""
+    """A list of preference at its place in an experiment, such as
+    `flows.bulk.cc` with two names.
+    """
 
     where: str
     kind: str
@@ -160,8 +168,8 @@ def _why_not(kind: str, choice: Any, offers: Sequence[Offer]) -> str | None:
 
 
 def _features(kind: str, choice: Any) -> Iterator[str]:
-    """Yields the features of a choice: its name, and each parameter. The parameters of a user-defined
-    algorithm are excluded, because only it knows them.
+    """Yields the features of a choice: its name, and each parameter. The parameters of a
+    user-defined algorithm are excluded, because only it knows them.
     """
     name = choice if isinstance(choice, str) else choice["name"]
     yield f"{kind} {name}"

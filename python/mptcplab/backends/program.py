@@ -1,4 +1,6 @@
-"""A user's simulator as a back-end: the program that `simulator::main` makes of a crate with algorithms."""
+"""A user's simulator as a back-end: the program that `simulator::main` makes of a crate with
+algorithms.
+"""
 
 from __future__ import annotations
 

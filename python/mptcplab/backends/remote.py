@@ -46,8 +46,8 @@ class RemoteRun(ConversationRun):
 
 
 def _why_short(machine: Mapping[str, Any]) -> str | None:
-    """Returns why the processor of an emulated guest was too slow, or None. On real processors, the lateness of
-    packets tells it.
+    """Returns why the processor of an emulated guest was too slow, or None. On real processors, the
+    lateness of packets tells it.
     """
     least = machine["load"]["least_idle"]
     if not machine.get("emulated") or least is None or least >= IDLE_BOUND:
@@ -67,7 +67,8 @@ class Remote:
 
     @property
     def name(self) -> str:
-        # Results of different kernels have different names. Debian's have its release and flavour in theirs, too.
+        # Results of different kernels have different names. Debian's have its release and flavour
+        # in theirs, too.
         release = re.sub(r"\+deb\d.*", "", self._release)
         return f"{self._place.stack}@{self._place.way.label}-{release}"
 
@@ -88,7 +89,9 @@ class Remote:
         return self._open
 
     def ready(self) -> None:
-        """Raises MachineError if the machine cannot be reached, and PrivilegeError if it forbids network namespaces."""
+        """Raises MachineError if the machine cannot be reached, and PrivilegeError if it forbids
+        network namespaces.
+        """
         for capability in self.probe():
             if capability.feature == PRIVILEGES and not capability.available:
                 remedy = "use an account that is root or may use sudo without a password there"

@@ -41,8 +41,8 @@ STEP_NS = 1_000_000
 def load(experiment: Mapping[str, Any]) -> Classes:
     """Returns the classes that the flows of a resolved experiment name, by field and name.
 
-    Raises SpecError for a file that does not run, a class that is not there, and one that cannot be used, NotAllowed
-    for code that was not allowed.
+    Raises SpecError for a file that does not run, a class that is not there, and one that cannot be
+    used, NotAllowed for code that was not allowed.
     """
     consent.require(experiment, in_real_time=False)
     modules = {
@@ -71,8 +71,8 @@ def load(experiment: Mapping[str, Any]) -> Classes:
 
 
 def fields_of(name: str) -> list[str]:
-    """Returns the fields of a flow that can name a class, by its hooks. `name` is `./FILE.py:CLASS`,
-    relative to the working directory.
+    """Returns the fields of a flow that can name a class, by its hooks. `name` is
+    `./FILE.py:CLASS`, relative to the working directory.
 
     Raises SpecError for a file that cannot be read or does not run, and for an unknown class.
     """
@@ -107,7 +107,9 @@ class Schedulers:
         return made
 
     def explained(self, why: str) -> str:
-        """Returns the reason of a failed run, with the last call of a scheduler if a flow stands still."""
+        """Returns the reason of a failed run, with the last call of a scheduler if a flow stands
+        still.
+        """
         if STANDS_STILL not in why or not self._made:
             return why
         last = max(self._made, key=lambda one: one.last_called_ns)
@@ -124,7 +126,9 @@ class Watched:
         self._outcome: Callable[[], bool] = lambda: False
 
     def advance(self, until_ns: int) -> bool:
-        """Advances to `until_ns` and returns whether the run has ended. Raises RunFailed if a hook hangs."""
+        """Advances to `until_ns` and returns whether the run has ended. Raises RunFailed if a hook
+        hangs.
+        """
         self._done.clear()
         self._beat = time.monotonic()
         thread = threading.Thread(target=self._work, args=(until_ns,), daemon=True)
@@ -158,8 +162,8 @@ class Watched:
         return False
 
     def _interrupt(self, thread: threading.Thread) -> None:
-        """Interrupts the hanging hook, which ends the run with its traceback. If the hook does not end,
-        raises RunFailed.
+        """Interrupts the hanging hook, which ends the run with its traceback. If the hook does not
+        end, raises RunFailed.
         """
         hanging = sys._current_frames().get(thread.ident or 0)
         where = "".join(traceback.format_stack(hanging)) if hanging is not None else ""
@@ -171,7 +175,9 @@ class Watched:
 
 
 def interrupt_hooks() -> str:
-    """Interrupts the running hooks of all threads. Returns where they were, or "" if none was running."""
+    """Interrupts the running hooks of all threads. Returns where they were, or "" if none was
+    running.
+    """
     where = ""
     for identity, frame in sys._current_frames().items():
         if any(inner.f_globals.get("__name__", "").startswith(MODULE) for inner, _ in traceback.walk_stack(frame)):

@@ -37,8 +37,8 @@ class Userspace(Kernel):
 
 
 def with_stacks(experiment: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the experiment with a stack for each host that leaves it to the back-end: the engine if
-    it sends MPTCP, otherwise the kernel's.
+    """Returns the experiment with a stack for each host that leaves it to the back-end: the engine
+    if it sends MPTCP, otherwise the kernel's.
     """
     senders = {sender(flow) for flow in experiment["flows"] if flow["transport"] == "mptcp"}
 

@@ -1,8 +1,8 @@
 """The command line: one file per command. Converts errors to messages and exit statuses.
 
-Exit status: 0 done; 1 an expectation did not hold; 2 wrong usage or description; 3 this machine or back-end cannot
-do it; 4 a run failed or was invalid; 130 interrupted; 141 the reader of standard output has closed it. ``proxy`` ends
-with the exit status of its command.
+Exit status: 0 done; 1 an expectation did not hold; 2 wrong usage or description; 3 this machine or
+back-end cannot do it; 4 a run failed or was invalid; 130 interrupted; 141 the reader of standard
+output has closed it. ``proxy`` ends with the exit status of its command.
 """
 
 from __future__ import annotations
@@ -94,7 +94,9 @@ def _long_options(command: Any) -> dict[str, str]:
 
 
 def main() -> None:
-    """Entry point of ``mptcplab``. An error of mptcplab becomes one message on standard error and an exit status."""
+    """Entry point of ``mptcplab``. An error of mptcplab becomes one message on standard error and
+    an exit status.
+    """
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character shows another, instead of ending the program with
         # an error.
@@ -114,7 +116,8 @@ def main() -> None:
     except typer.Abort:
         _end("interrupted", INTERRUPTED)
     except PermissionError as error:
-        # Any command may be given a directory that its user may not enter, and any call may find it.
+        # Any command may be given a directory that its user may not enter, and any call may find
+        # it.
         _end(f"{error.filename}: {error.strerror}; allowed: a place that you may enter", USAGE)
     except Exception:
         traceback.print_exc()
@@ -130,8 +133,8 @@ def main() -> None:
 
 
 def _end_wrong_usage(error: Any) -> NoReturn:
-    """Ends with the message of a wrong option or argument, in the form of all other messages. Without arguments the
-    message is the help.
+    """Ends with the message of a wrong option or argument, in the form of all other messages.
+    Without arguments the message is the help.
     """
     message = error.format_message().rstrip(".")
     command = error.ctx.command_path if error.ctx else "mptcplab"

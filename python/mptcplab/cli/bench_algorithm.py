@@ -57,8 +57,8 @@ def command(
 ) -> None:
     """Compare an algorithm with all others of its kind.
 
-    Runs the scenarios that tell algorithms of the kind apart, in the simulator. Runs that are already done are not
-    repeated. Differences below 1 %, or that may be chance, are ties.
+    Runs the scenarios that tell algorithms of the kind apart, in the simulator. Runs that are
+    already done are not repeated. Differences below 1 %, or that may be chance, are ties.
     """
     from mptcplab.cli.exporting import Publishing, print_grid
 

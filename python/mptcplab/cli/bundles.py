@@ -42,7 +42,9 @@ class Selection:
         return " ".join([*seed, *settings, *backends])
 
     def among(self, bundles: Sequence[Bundle], directory: Path) -> list[Bundle]:
-        """Returns the selected bundles. Raises UsageError, with a table of all, if there is none."""
+        """Returns the selected bundles. Raises UsageError, with a table of
+        all, if there is none.
+        """
         found = [bundle for bundle in bundles if self._has(bundle)]
         if not found:
             problem = f"{directory}: none of {len(bundles)} bundles has {self}; allowed: one of"
@@ -84,8 +86,8 @@ def newest_first(bundles: Iterable[Bundle]) -> list[Bundle]:
 
 
 def table_of(bundles: Sequence[Bundle]) -> tuple[list[str], list[list[str]]]:
-    """Returns the heads and rows of a table of bundles, newest first. A column with the same value in all rows, if it
-    is not needed to select one, is left out.
+    """Returns the heads and rows of a table of bundles, newest first. A column with the same value
+    in all rows, if it is not needed to select one, is left out.
     """
     rows = [_row(bundle) for bundle in newest_first(bundles)]
     always = {"seed", "age", "directory"}
@@ -140,8 +142,8 @@ def bundles_in(directory: Path) -> list[Bundle]:
 
 
 def bundles_under(directories: Iterable[Path]) -> list[Bundle]:
-    """Returns all bundles at or under the directories, each once. Raises UsageError if one of them has
-    none.
+    """Returns all bundles at or under the directories, each once. Raises UsageError if one of them
+    has none.
     """
     found: dict[Path, Bundle] = {}
     for directory in directories:
@@ -153,8 +155,8 @@ def bundles_under(directories: Iterable[Path]) -> list[Bundle]:
 
 
 def one_bundle(directory: Path, selection: Selection) -> Bundle:
-    """Returns the newest of the selected bundles that has a result. Says which one, if the command line leaves a
-    choice. Raises UsageError if there is none.
+    """Returns the newest of the selected bundles that has a result. Says which one, if the command
+    line leaves a choice. Raises UsageError if there is none.
     """
     found = selection.among(bundles_under([directory]), directory)
     usable = [bundle for bundle in found if bundle.record["result"] is not None] or found

@@ -1,4 +1,6 @@
-"""Standard output whose reader closes it: ``mptcplab list | head`` ends like a program that SIGPIPE ends."""
+"""Standard output whose reader closes it: ``mptcplab list | head`` ends like a program that SIGPIPE
+ends.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ CLOSED_PIPE = 141
 
 
 class _Output(io.FileIO):
-    """Ends the program instead of raising BrokenPipeError, which click and rich turn into exit status 1."""
+    """Ends the program instead of raising BrokenPipeError, which click and rich turn into exit
+    status 1.
+    """
 
     def write(self, content: bytes, /) -> int | None:  # type: ignore[override]
         try:

@@ -85,9 +85,9 @@ def command(
 ) -> None:
     """Compare runs: print medians and ratios, and write a page.
 
-    SPECs are run first, in turns; each combination of the values of --set KEY=V1,V2 is an arm. The page has overlays.
-    With several back-ends it says how far they agree. Without SPECs, --seed, --set and --on select among the bundles
-    of the directories.
+    SPECs are run first, in turns; each combination of the values of --set KEY=V1,V2 is an arm. The
+    page has overlays. With several back-ends it says how far they agree. Without SPECs, --seed,
+    --set and --on select among the bundles of the directories.
     """
     from mptcplab.cli.bundles import Selection, print_bundles
     from mptcplab.cli.exporting import Publishing, print_grid
@@ -164,8 +164,8 @@ def _bundles(
     *,
     native: bool,
 ) -> tuple[list[Member | Recorded], list[Bundle]]:
-    """Returns the experiments of the SPECs, and their bundles after those of the directories. Runs that are not done
-    are run.
+    """Returns the experiments of the SPECs, and their bundles after those of the directories. Runs
+    that are not done are run.
     """
     from mptcplab import families
     from mptcplab.cli.progress import progress
@@ -186,7 +186,9 @@ def _bundles(
 
 
 def _over_families(members: list[Member | Recorded], bundles: list[Bundle]) -> dict[str, list[Json]]:
-    """Returns the metrics over the families of the SPECs by back-end; none if a member has several variants."""
+    """Returns the metrics over the families of the SPECs by back-end; none if a member has several
+    variants.
+    """
     from mptcplab import families
 
     names = [member.name for member in members]

@@ -1,4 +1,6 @@
-"""Completion in a shell: SPECs, back-ends, and the keys of ``--set``. Loads only what a key press may wait for."""
+"""Completion in a shell: SPECs, back-ends, and the keys of ``--set``. Loads only what a key press
+may wait for.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def _descriptions(incomplete: str) -> Iterator[str]:
 
 
 def _files(incomplete: str) -> Iterator[str]:
-    """Yields the files and directories, the latter with a slash at the end, in the directory that is typed."""
+    """Yields the files and directories, the latter with a slash at the end, in the directory that
+    is typed.
+    """
     folder = incomplete.rpartition("/")[0]
     place = Path(f"{folder}/" if incomplete.startswith("/") or folder else ".").expanduser()
     for path in sorted(place.iterdir()) if place.is_dir() else ():
@@ -67,7 +71,9 @@ def backends(incomplete: str) -> list[str]:
 
 
 def settings(incomplete: str) -> list[str]:
-    """Returns the keys that the descriptions already typed have, up to the next point, or with = at their end."""
+    """Returns the keys that the descriptions already typed have, up to the next point, or with = at
+    their end.
+    """
     keys = {key for word in _typed() for key in _keys_of(word)}
     depth = incomplete.count(".") + 1
     found = {".".join(key.split(".")[:depth]) + ("." if key.count(".") >= depth else "=") for key in keys}
@@ -75,7 +81,9 @@ def settings(incomplete: str) -> list[str]:
 
 
 def _typed() -> list[str]:
-    """Returns the words of the command line. Its arguments are not parsed yet, because the last value is missing."""
+    """Returns the words of the command line. Its arguments are not parsed yet, because the last
+    value is missing.
+    """
     line = next((os.environ[name] for name in WORDS if name in os.environ), "")
     try:
         return shlex.split(line)

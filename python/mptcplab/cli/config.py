@@ -1,7 +1,8 @@
 """Files with defaults of options: `mptcplab.toml` in the working directory, and one for the user.
 
-Options of the command line come first, then environment variables, then the file in the working directory, then that of
-the user. A file cannot allow the code of descriptions, choose a program as back-end, or change a description.
+Options of the command line come first, then environment variables, then the file in the working
+directory, then that of the user. A file cannot allow the code of descriptions, choose a program as
+back-end, or change a description.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     Commands = Mapping[str, Mapping[str, str]]
 
 HERE = Path("mptcplab.toml")
-#: Keys outside of tables are for the commands that run experiments, as far as these have the option.
+#: Keys outside of tables are for the commands that run experiments, as far as these have the
+#: option.
 COMMON = ("out", "jobs", "on", "seed", "repeat", "quiet", "verbose")
 RUNNING = ("run", "compare", "sweep", "reproduce", "bench-algorithm")
 #: Commands whose argument is the directory for results.
@@ -50,8 +52,8 @@ class Config:
 
     @classmethod
     def read(cls, commands: Callable[[], Commands]) -> Config:
-        """Reads the files that exist, and needs the commands only then. Raises UsageError for a key or value that is
-        not allowed.
+        """Reads the files that exist, and needs the commands only then. Raises UsageError for a key
+        or value that is not allowed.
         """
         config = cls()
         if files := [file for file in (of_user(), HERE) if file.is_file()]:

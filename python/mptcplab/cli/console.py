@@ -1,6 +1,7 @@
 """Where commands print: with rich to a terminal, and as plain lines to files and pipes.
 
-A short command spends a tenth of its time on loading rich and laying out its tables, so a pipe does without.
+A short command spends a tenth of its time on loading rich and laying out its tables, so a pipe does
+without.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ class Console(Protocol):
         """Whether a person reads it."""
 
     def print(self, text: Any = "", **look: Any) -> None:
-        """Prints a line of markup. `look` has what rich takes, of which a plain console heeds only `markup`."""
+        """Prints a line of markup. `look` has what rich takes, of which a plain console heeds only
+        `markup`.
+        """
 
 
 class PlainConsole:
@@ -82,7 +85,9 @@ def without_markup(markup: str) -> str:
 
 
 def plain_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int]) -> Iterator[str]:
-    """Yields the lines of a table of plain texts. Columns whose index is in `right` are right-aligned."""
+    """Yields the lines of a table of plain texts. Columns whose index is in `right` are
+    right-aligned.
+    """
     lines, numbers = [columns, *rows], set(right)
     widths = [max(map(_columns_of, cells)) for cells in zip(*lines, strict=True)]
     for cells in lines:

@@ -58,7 +58,9 @@ def _files_in_force(context: typer.Context) -> Finding:
 
 
 def _print(findings: Sequence[Finding]) -> None:
-    """Prints a line for each finding, and below it its remedy. Findings that differ only in their subject share one."""
+    """Prints a line for each finding, and below it its remedy. Findings that differ only in their
+    subject share one.
+    """
     from mptcplab.cli.output import print_remark
 
     alike: dict[tuple[str, str, str], list[Finding]] = {}
@@ -93,7 +95,9 @@ def _print_all(findings: Sequence[Finding]) -> None:
 
 
 def _print_line(title: str, finding: Finding, *, is_whole: bool = False) -> None:
-    """Prints what was found and its remedy. Unless `is_whole`, what was found takes one line of the terminal."""
+    """Prints what was found and its remedy. Unless `is_whole`, what was found takes one line of the
+    terminal.
+    """
     from mptcplab.cli.console import escape
     from mptcplab.cli.output import RESULTS
 

@@ -1,4 +1,6 @@
-"""Prints a resolved experiment: its head, topology, capacities, schedule, and the origin of every value."""
+"""Prints a resolved experiment: its head, topology, capacities, schedule, and the origin of every
+value.
+"""
 
 from __future__ import annotations
 
@@ -48,13 +50,17 @@ def print_head(experiment: Mapping[str, Any]) -> None:
 
 
 def print_back_ends(entry: Mapping[str, Any]) -> None:
-    """Prints the back-ends that run an experiment, and what the others lack for it, from its entry in the catalogue."""
+    """Prints the back-ends that run an experiment, and what the others lack for it, from its entry
+    in the catalogue.
+    """
     on = f"runs on {', '.join(entry['on'])}" if entry["on"] else "runs on no back-end"
     RESULTS.print("; ".join([on, *waits_of(entry)]), style="dim", markup=False)
 
 
 def waits_of(entry: Mapping[str, Any]) -> list[str]:
-    """Returns what back-ends lack for an experiment. Those that lack the same are named together."""
+    """Returns what back-ends lack for an experiment. Those that lack the same
+    are named together.
+    """
     lacking: dict[str, list[str]] = {}
     for name, features in entry["waits"].items():
         lacking.setdefault(", ".join(features), []).append(name)
@@ -91,7 +97,9 @@ def print_middleboxes(experiment: Mapping[str, Any]) -> None:
 
 
 def print_ceilings(experiment: Mapping[str, Any]) -> None:
-    """Prints the payload capacity of each flow, less the headers of its transport and of the links."""
+    """Prints the payload capacity of each flow, less the headers of its
+    transport and of the links.
+    """
     _title("flows and their payload capacities")
     rows = [
         (
@@ -109,7 +117,9 @@ def print_ceilings(experiment: Mapping[str, Any]) -> None:
 
 
 def print_paths(experiment: Mapping[str, Any]) -> None:
-    """Prints the way of each path, what it shares with other paths of its flow, and why there are no more ways."""
+    """Prints the way of each path, what it shares with other paths of its flow, and why there are
+    no more ways.
+    """
     _title("paths")
     rows = [
         (
@@ -167,7 +177,9 @@ def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
 
 
 def print_published(resolved: Resolved) -> None:
-    """Prints the results that the paper published, from the description and from its table of claims."""
+    """Prints the results that the paper published, from the description and from its table of
+    claims.
+    """
     from mptcplab.reproduction import claims_about
 
     said = [
@@ -182,8 +194,8 @@ def print_published(resolved: Resolved) -> None:
 
 
 def print_origins(resolved: Resolved) -> None:
-    """Prints every value of the description, defaults included, with its origin, under a heading for
-    each host, link or flow.
+    """Prints every value of the description, defaults included, with its origin, under a heading
+    for each host, link or flow.
     """
     _title("every value and its origin")
     rows: list[tuple[str, str, str]] = []

@@ -1,4 +1,6 @@
-"""Writes figures and prints tables for publications, for all commands with `--export` and `--table`."""
+"""Writes figures and prints tables for publications, for all commands with `--export` and
+`--table`.
+"""
 
 from __future__ import annotations
 
@@ -44,13 +46,17 @@ class Publishing:
         return cls(exporter, _table_form(table, as_json=as_json), as_json or table is not None)
 
     def write_figures(self, drawings: Sequence[Drawing], bundles: Sequence[Bundle], place: Path | None = None) -> None:
-        """Writes the drawings and their captions into the directory of `--export`, or into `place` below it."""
+        """Writes the drawings and their captions into the directory of `--export`, or into `place`
+        below it.
+        """
         exporter = self._exporter_at(place)
         exporter.write(drawings)
         self.write_captions(drawings, bundles, place)
 
     def write_runs(self, bundles: Sequence[Bundle]) -> None:
-        """Writes the figures of runs that are done: of several runs each into a directory of its own."""
+        """Writes the figures of runs that are done: of several runs each into a directory of its
+        own.
+        """
         from pathlib import Path
 
         from mptcplab.plots import drawings_of
@@ -86,7 +92,9 @@ class Publishing:
 
 
 def exporter_of(export: Path | None, formats: str | None, size: str | None, style: str | None) -> Exporter | None:
-    """Returns what writes figures, or None without `--export`. Raises UsageError for what does not fit together."""
+    """Returns what writes figures, or None without `--export`. Raises UsageError for what does not
+    fit together.
+    """
     if export is None:
         for option, value in (("--format", formats), ("--size", size), ("--style", style)):
             if value is not None:

@@ -62,7 +62,9 @@ def _mark(backend: str) -> str:
 
 
 def _marks(entry: Mapping[str, Any]) -> str:
-    """Returns a letter for each back-end that runs the experiment, and a dash for each that does not."""
+    """Returns a letter for each back-end that runs the experiment, and a dash for each that does
+    not.
+    """
     return " ".join(_mark(name) if name in entry["on"] else "-" for name in BACKENDS)
 
 

@@ -37,7 +37,9 @@ class NoServer(MptcplabError):
 
 
 def require_server() -> None:
-    """Raises NoServer, with the command that installs them, if the libraries of the server are missing."""
+    """Raises NoServer, with the command that installs them, if the libraries of the server are
+    missing.
+    """
     missing = [name for name in ("starlette", "uvicorn", "websockets") if find_spec(name) is None]
     if missing:
         raise NoServer(f"the live page needs {', '.join(missing)}: pip install 'mptcplab[web]'")
@@ -51,7 +53,9 @@ def speed_of(text: str) -> float | None:
 
 
 def place_of_live_runs(out: Path) -> Path:
-    """Returns a directory of its own in `out`: what viewers change must not stand for the described run."""
+    """Returns a directory of its own in `out`: what viewers change must not stand for the described
+    run.
+    """
     return out / "live" / datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
 
 

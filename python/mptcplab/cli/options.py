@@ -25,8 +25,8 @@ def html_only(parameter: typer.CallbackParam, page: Path | None) -> Path | None:
 
 
 def made_ready(context: typer.Context, names: str) -> str:
-    """Readies the back-ends before the command imports more, because only a process with one thread can enter a
-    user namespace, and some modules start threads.
+    """Readies the back-ends before the command imports more, because only a process with one thread
+    can enter a user namespace, and some modules start threads.
     """
     if not context.resilient_parsing:
         for name in BACKENDS.keys() & names.split(","):
@@ -135,7 +135,9 @@ def is_given(context: typer.Context, option: str) -> bool:
 
 @contextmanager
 def rights(*, allow: bool, root: bool = False) -> Iterator[None]:
-    """What a description may run inside: what is allowed, was allowed before, or is at the terminal now."""
+    """What a description may run inside: what is allowed, was allowed before, or is at the terminal
+    now.
+    """
     from mptcplab import callers, consent
 
     if root:

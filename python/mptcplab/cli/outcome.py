@@ -1,4 +1,6 @@
-"""Results of runs for people: a table of flows, a chart of throughput, expectations that did not hold."""
+"""Results of runs for people: a table of flows, a chart of throughput, expectations that did not
+hold.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ COLUMNS = (
 
 
 def outcome_grid(bundles: Sequence[Bundle]) -> Grid:
-    """Returns a row per flow of each experiment: the value of a single run, or the median of several."""
+    """Returns a row per flow of each experiment: the value of a single run, or the median of
+    several.
+    """
     by_experiment: dict[str, list[Bundle]] = {}
     for bundle in bundles:
         by_experiment.setdefault(bundle.record["experiment"], []).append(bundle)
@@ -69,7 +73,9 @@ def _without_empty_columns(grid: Grid) -> Grid:
 
 
 def print_substitutions(bundles: Sequence[Bundle]) -> None:
-    """Prints a line for each choice that was not the first of its list, once for all runs with it."""
+    """Prints a line for each choice that was not the first of its list, once
+    for all runs with it.
+    """
     told = (substituted(entry) for bundle in bundles for entry in bundle.record["substitutions"])
     for line in dict.fromkeys(told):
         RESULTS.print(f"[yellow]substituted[/] {escape(line)}", soft_wrap=True)
@@ -83,14 +89,18 @@ def print_user_code(bundles: Sequence[Bundle]) -> None:
 
 
 def print_illustrative(bundles: Sequence[Bundle]) -> None:
-    """Prints a line for the models and profiles that make results illustrative, once for all runs with them."""
+    """Prints a line for the models and profiles that make results illustrative, once for all runs
+    with them.
+    """
     told = (sentence for bundle in bundles if (sentence := illustrative_told(bundle.resolved)))
     for line in dict.fromkeys(told):
         RESULTS.print(f"[dim]illustrative: {escape(line)}[/]", soft_wrap=True)
 
 
 def print_fallbacks(bundles: Sequence[Bundle]) -> None:
-    """Prints a line for each way in which a connection fell back to TCP, with the runs in which it did."""
+    """Prints a line for each way in which a connection fell back to TCP, with the runs in which it
+    did.
+    """
     runs: dict[str, list[str]] = {}
     for bundle in bundles:
         for flow in bundle.record["flows"]:
@@ -134,7 +144,9 @@ def print_expectations(bundles: Sequence[Bundle]) -> None:
 
 
 def print_family_metrics(entries: Sequence[Json], bundles: Sequence[Bundle]) -> None:
-    """Prints the metrics of the families that were run: a table of the members, best values and crossings."""
+    """Prints the metrics of the families that were run: a table of the members, best values and
+    crossings.
+    """
     if not entries:
         return
     for _, grid in members_grids({"": entries}, bundles):
@@ -210,8 +222,8 @@ def _rows(name: str, repetitions: Sequence[Bundle]) -> list[tuple[str, ...]]:
 
 
 def _values(repetitions: Sequence[Bundle], flow: str, described: Json | None) -> tuple[str, ...]:
-    """Returns the cells of a flow. `described` is the resolved flow. One that its application limits has no share of
-    its ceiling.
+    """Returns the cells of a flow. `described` is the resolved flow. One that its application
+    limits has no share of its ceiling.
     """
     goodputs = _known(repetitions, flow, "goodput_bps")
     is_limited = described is not None and is_limited_by_application(described)

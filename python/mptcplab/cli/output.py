@@ -64,8 +64,9 @@ def print_line(text: str) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[int] = ()) -> None:
-    """Prints rows of console markup under column titles. Columns whose index is in `right` are right-aligned. Where
-    lines fold, columns that do not fit beside the others follow below, with the names of the rows again.
+    """Prints rows of console markup under column titles. Columns whose index is in `right` are
+    right-aligned. Where lines fold, columns that do not fit beside the others follow below, with
+    the names of the rows again.
     """
     if isinstance(RESULTS, PlainConsole):
         shown = [[without_markup(cell) for cell in row] for row in rows]
@@ -96,8 +97,8 @@ def table_text(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def print_outline(rows: Sequence[tuple[str, str]]) -> None:
-    """Prints names at the left edge with markup beside them: folded on a terminal, otherwise one line
-    each.
+    """Prints names at the left edge with markup beside them: folded on a terminal, otherwise one
+    line each.
     """
     width = max((len(name) for name, _ in rows), default=0)
     if isinstance(RESULTS, PlainConsole):
@@ -125,8 +126,8 @@ def print_note(text: str) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes an output file of a command, which belongs to the caller of sudo. Raises UsageError if it cannot be
-    written.
+    """Writes an output file of a command, which belongs to the caller of sudo. Raises UsageError if
+    it cannot be written.
     """
     try:
         path.write_text(text, encoding="utf-8")

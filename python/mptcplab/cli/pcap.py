@@ -45,7 +45,8 @@ def command(
 ) -> None:
     """Explain a capture: connections, subflows, data, events.
 
-    Reads captures of TCP and of Multipath TCP version 1 or 0, which may begin or end in the middle of a connection.
+    Reads captures of TCP and of Multipath TCP version 1 or 0, which may begin or end in the middle
+    of a connection.
     """
     if follow is not None:
         _follow(follow, as_json=as_json)

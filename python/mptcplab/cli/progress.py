@@ -1,4 +1,6 @@
-"""Progress of runs on a terminal: runs done, in progress, time left. Prints nothing if standard error is not one."""
+"""Progress of runs on a terminal: runs done, in progress, time left. Prints nothing if standard
+error is not one.
+"""
 
 from __future__ import annotations
 

@@ -56,8 +56,9 @@ def command(
 
     Each host with captures has a page of its own. Of several bundles it takes the newest.
 
-    Each page is complete in itself. The report of an experiment of a paper has the published values, and the simulator
-    beside a run in real time. For several runs side by side, see mptcplab compare.
+    Each page is complete in itself. The report of an experiment of a paper has the published
+    values, and the simulator beside a run in real time. For several runs side by side, see mptcplab
+    compare.
     """
     from mptcplab.cli.bundles import Selection, bundles_under, one_bundle, print_bundles
     from mptcplab.cli.exporting import Publishing, print_grid
@@ -110,7 +111,9 @@ def command(
 
 
 def _place_of_page(bundle: Bundle) -> Path:
-    """Returns the file of the page: in the bundle, or in the working directory if the user may not write there."""
+    """Returns the file of the page: in the bundle, or in the working directory if the user may not
+    write there.
+    """
     from mptcplab.cli.output import print_note
 
     if os.access(bundle.path, os.W_OK):
@@ -120,8 +123,8 @@ def _place_of_page(bundle: Bundle) -> Path:
 
 
 def _sides(bundle: Bundle, publication: Publication | None, simulate: bool | None, scratch: Path) -> list[Side]:
-    """Returns the run with the runs of its back-end that the published values need and, if wanted, the
-    same runs in the simulator.
+    """Returns the run with the runs of its back-end that the published values need and, if wanted,
+    the same runs in the simulator.
     """
     from mptcplab.backends import SIMULATOR
     from mptcplab.errors import UsageError

@@ -100,8 +100,8 @@ def command(
 ) -> None:
     """Reproduce a paper: compare each claim with measurements.
 
-    Each claim has a verdict on the stack of its time and one on today's. Runs that are already in --out are not
-    repeated. Writes a page, and for all papers an index of their claims.
+    Each claim has a verdict on the stack of its time and one on today's. Runs that are already in
+    --out are not repeated. Writes a page, and for all papers an index of their claims.
     """
     from mptcplab.cli.exporting import Publishing
     from mptcplab.reproduction import load, papers, study
@@ -202,7 +202,9 @@ def _cores() -> int:
 def _carried_out(
     planned: Study, work: Sequence[Job], places: Places, pool: Executor, observer: Observer, jobs: int | None
 ) -> list[Made]:
-    """Returns the bundles of all runs of a back-end, with the observations of those that were made in a worker."""
+    """Returns the bundles of all runs of a back-end, with the observations of those that were made
+    in a worker.
+    """
     from dataclasses import replace
     from functools import partial
 
@@ -225,7 +227,9 @@ def _carried_out(
 
 
 def _shown(places: Places) -> set[Path]:
-    """Returns the bundles of the experiments as described, of which the page shows more than the quantities."""
+    """Returns the bundles of the experiments as described, of which the page shows more than the
+    quantities.
+    """
     from mptcplab.reproduction import AS_DESCRIBED
 
     return {path for (_, variant, _), paths in places.items() if variant == AS_DESCRIBED for path in paths}
@@ -285,8 +289,8 @@ def _write(
 
 
 def _export(outcome: Outcome, directory: Path) -> None:
-    """Writes each comparison as a row of a file (claim, arm, back-end, and its entry in the document),
-    and each ranking and each table of the paper as a file.
+    """Writes each comparison as a row of a file (claim, arm, back-end, and its entry in the
+    document), and each ranking and each table of the paper as a file.
     """
     from mptcplab.report.reproduction import rankings, tables
     from mptcplab.reproduction import document
@@ -331,8 +335,8 @@ def _show(outcome: Outcome, bundles: Sequence[Bundle]) -> None:
 
 
 def _told(outcome: Outcome, claim: Claim) -> Iterator[tuple[str, str]]:
-    """Yields the lines of an outline for a claim: the statement of the paper, and for each stack the
-    verdict and its reason.
+    """Yields the lines of an outline for a claim: the statement of the paper, and for each stack
+    the verdict and its reason.
     """
     from mptcplab.cli.console import escape
     from mptcplab.report.reproduction import judged

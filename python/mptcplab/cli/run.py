@@ -76,8 +76,8 @@ def command(
 ) -> None:
     """Run experiments. Runs that are already in --out are not repeated.
 
-    With --live, a page of this machine shows a run while it goes on, and changes it; its bundle goes into a directory
-    of its own. Exit status 1: an expectation did not hold.
+    With --live, a page of this machine shows a run while it goes on, and changes it; its bundle
+    goes into a directory of its own. Exit status 1: an expectation did not hold.
     """
     from mptcplab.cli.exporting import Publishing, print_grid
     from mptcplab.cli.specs import resolved
@@ -121,7 +121,9 @@ def command(
 
 
 def tell_stated_repetitions(work: Sequence[tuple[Member | Recorded, Resolved]], repeat: int) -> None:
-    """Prints, on standard error, which experiments state (not assume) more repetitions than were run."""
+    """Prints, on standard error, which experiments state (not assume) more repetitions than were
+    run.
+    """
     from mptcplab.cli.output import REMARKS
     from mptcplab.errors import first_few
     from mptcplab.experiment import Member

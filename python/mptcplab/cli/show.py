@@ -33,8 +33,8 @@ def command(
 ) -> None:
     """Show what a description was resolved to.
 
-    Prints the back-ends that run it, the topology, middleboxes, payload capacities, the schedule, and every value with
-    its origin.
+    Prints the back-ends that run it, the topology, middleboxes, payload capacities, the schedule,
+    and every value with its origin.
     """
     from mptcplab.catalogue import entry_of
     from mptcplab.cli.explained import print_paths

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def resolved(specs: list[str], settings: list[str] | None) -> tuple[list[Member | Recorded], list[Resolved]]:
-    """Returns all experiments of the SPECs with the values of ``--set``, as described and as resolved. Raises
-    SpecError or UsageError.
+    """Returns all experiments of the SPECs with the values of ``--set``, as described and as
+    resolved. Raises SpecError or UsageError.
     """
     changes = overrides(settings)
     try:
@@ -27,7 +27,9 @@ def resolved(specs: list[str], settings: list[str] | None) -> tuple[list[Member 
 
 
 def _with_way_to_several_values(error: SpecError, changes: Mapping[str, str]) -> SpecError:
-    """Returns the error. If it is about ``--set KEY=V1,V2``, it names the commands that take several values."""
+    """Returns the error. If it is about ``--set KEY=V1,V2``, it names the commands that take
+    several values.
+    """
     from mptcplab.sweep.factors import split_values
 
     key = str(error.where.file).removeprefix("--set ")

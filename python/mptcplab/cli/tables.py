@@ -1,4 +1,6 @@
-"""Tables in the width of a terminal: titles break at spaces, texts between words, and further columns follow below."""
+"""Tables in the width of a terminal: titles break at spaces, texts between words, and further
+columns follow below.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ class Column:
 
     @property
     def least_width(self) -> int:
-        """The width at which titles and texts break only between words, and numbers do not break."""
+        """The width at which titles and texts break only between words, and
+        numbers do not break.
+        """
         title = _longest_word(self.title)
         if self.is_number:
             return max(title, max((Text.from_markup(cell).cell_len for cell in self.cells), default=0))
@@ -41,8 +45,8 @@ class Column:
 
 
 def tables(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int], width: int) -> Iterator[Table]:
-    """Yields one table if it fits into `width`. Otherwise yields several, each with the columns left of the first
-    number, which name the row, and with some of the other columns.
+    """Yields one table if it fits into `width`. Otherwise yields several, each with the columns
+    left of the first number, which name the row, and with some of the other columns.
     """
     cells, numbers = [list(row) for row in rows], set(right)
     made = [Column(title, [row[i] for row in cells], i in numbers) for i, title in enumerate(columns)]
@@ -62,7 +66,9 @@ def _parts(names: list[Column], others: list[Column], width: int) -> Iterator[li
 
 
 def _widths(columns: Sequence[Column], width: int) -> list[int]:
-    """Returns the full widths if they fit, otherwise the least widths and what is left of `width`."""
+    """Returns the full widths if they fit, otherwise the least widths and what
+    is left of `width`.
+    """
     full = [column.full_width for column in columns]
     if _total(full) <= width:
         return full

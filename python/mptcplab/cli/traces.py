@@ -65,7 +65,8 @@ def command(
 ) -> None:
     """List, show or convert traces of links.
 
-    A trace is a file, a synthetic trace of mptcplab, or the name of one in the folder MPTCPLAB_TRACES.
+    A trace is a file, a synthetic trace of mptcplab, or the name of one in the folder
+    MPTCPLAB_TRACES.
     """
     given = names or []
     allowed, form = NAMES[action]

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def as_junit(bundles: Sequence[Bundle]) -> str:
-    """Returns JUnit XML: a test suite per bundle, and a test case per expectation. A run that did not
-    finish is an error.
+    """Returns JUnit XML: a test suite per bundle, and a test case per expectation. A run that did
+    not finish is an error.
     """
     suites = Xml.Element("testsuites", {"name": "mptcplab"})
     for bundle, name in zip(bundles, names_of(bundles), strict=True):
@@ -40,8 +40,8 @@ def as_junit(bundles: Sequence[Bundle]) -> str:
 
 
 def as_ktap(bundles: Sequence[Bundle]) -> str:
-    """Returns KTAP version 1, the format of the kernel's tests: a test per bundle, with its expectations
-    as subtests.
+    """Returns KTAP version 1, the format of the kernel's tests: a test per bundle, with its
+    expectations as subtests.
     """
     lines = ["KTAP version 1", f"1..{len(bundles)}"]
     for number, (bundle, name) in enumerate(zip(bundles, names_of(bundles), strict=True), 1):
@@ -59,8 +59,8 @@ def as_ktap(bundles: Sequence[Bundle]) -> str:
 
 
 def names_of(bundles: Sequence[Bundle]) -> list[str]:
-    """Returns a unique name for each bundle, with the changes of ``--set``, and its directory if names
-    would be equal.
+    """Returns a unique name for each bundle, with the changes of ``--set``, and its directory if
+    names would be equal.
     """
     names = [_name(bundle) for bundle in bundles]
     alike = Counter(names)

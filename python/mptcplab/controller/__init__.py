@@ -1,4 +1,6 @@
-"""The controller of switches under control: computes their entries, and keeps them while links fail and return.
+"""The controller of switches under control: computes their entries, and keeps them while links fail
+and return.
 
-Everything that is decided is in modules without input and output. Only `openflow` and `application` know os-ken.
+Everything that is decided is in modules without input and output. Only `openflow` and `application`
+know os-ken.
 """

@@ -1,4 +1,5 @@
-"""The part of the controller that knows os-ken: hands what switches say to `Control`, and its messages to switches.
+"""The part of the controller that knows os-ken: hands what switches say to `Control`, and its
+messages to switches.
 
 Everything runs in the thread of this application, in the order in which it arrived.
 """
@@ -56,7 +57,9 @@ def on(happened: type, *states: str) -> Callable[[Handler], Handler]:
 
 
 def _or_end(handler: Handler) -> Handler:
-    """Ends the process if a handler fails, because os-ken would go on with half of the work done."""
+    """Ends the process if a handler fails, because os-ken would go on with
+    half of the work done.
+    """
 
     @wraps(handler)
     def handle(application: Application, happened: Any) -> None:
@@ -223,7 +226,9 @@ class Application(app_manager.OSKenApp):  # type: ignore[misc]
 
     @on(ofp_event.EventOFPFlowStatsReply, MAIN_DISPATCHER)
     def _on_flows(self, ev: Any) -> None:
-        """Handles the last of the replies that a switch was asked for: they come in the order of the requests."""
+        """Handles the last of the replies that a switch was asked for: they come in the order of
+        the requests.
+        """
         found = self._gathered(ev.msg, "flows")
         if found is None:
             return

@@ -17,7 +17,9 @@ _FORM = struct.Struct("!HHBBH6s4s6s4s")
 
 
 def name_servers(network: Network) -> dict[str, str]:
-    """Returns the address at which each IPv4 subnet reaches the name server: its last one for hosts."""
+    """Returns the address at which each IPv4 subnet reaches the name server: its last one for
+    hosts.
+    """
     subnets = {subnet["id"]: IPv4Network(subnet["ipv4"]) for subnet in network.experiment["subnets"]}
     last = {number: str(subnet[-2]) for number, subnet in subnets.items() if subnet.num_addresses > 2}
     return {
@@ -36,7 +38,9 @@ class Neighbours:
         self._mac = {**servers, **hosts}
 
     def answer(self, frame: bytes) -> bytes | None:
-        """Returns the answer to a request; None if the frame is none, or its address is not described."""
+        """Returns the answer to a request; None if the frame is none, or its address is not
+        described.
+        """
         if len(frame) < 14 + _FORM.size or int.from_bytes(frame[12:14], "big") != ARP:
             return None
         *form, operation, asker_mac, asker, _, asked = _FORM.unpack_from(frame, 14)

@@ -26,7 +26,9 @@ class Connection:
 
 @dataclass(slots=True)
 class Pin:
-    """A subflow that keeps its path: its streams in the opener's and in the acceptor's direction."""
+    """A subflow that keeps its path: its streams in the opener's and in the
+    acceptor's direction.
+    """
 
     key: PathKey
     connection: Connection | None
@@ -58,7 +60,9 @@ class Connections:
         return list({id(pin): pin for pin in self._pins.values()}.values())
 
     def open(self, packet: Packet, ways: Mapping[PathKey, Way]) -> Pin | None:
-        """Returns the pin of a new subflow; None if no flow of the experiment can send the segment."""
+        """Returns the pin of a new subflow; None if no flow of the experiment
+        can send the segment.
+        """
         if None in (self._host_of(packet.source), self._host_of(packet.destination)):
             return None
         connection = self._connection(packet)
@@ -141,8 +145,9 @@ class Connections:
         return None if interface is None else self._network.node(interface)
 
     def _path(self, flow: str, packet: Packet, used: Sequence[int], ways: Mapping[PathKey, Way]) -> int | None:
-        """Returns the path of a new subflow: the next one between its two addresses, else the next unused one from
-        and to the same switches. Once all are used, the paths between the addresses begin again.
+        """Returns the path of a new subflow: the next one between its two addresses, else the next
+        unused one from and to the same switches. Once all are used, the paths between the addresses
+        begin again.
         """
         described = self._flow(flow)
         between = self._indices(described, packet)
@@ -170,7 +175,9 @@ class Connections:
         return "there" if self._host_of(packet.source) == self._flow(key[0])["from"] else "back"
 
     def _steps(self, key: PathKey, side: Side, match: Match, ways: Mapping[PathKey, Way]) -> tuple[Step, ...]:
-        """Returns the steps of a path for other interfaces of its hosts: the first and the last link are theirs."""
+        """Returns the steps of a path for other interfaces of its hosts: the first and the last
+        link are theirs.
+        """
         hops = ways[key].hops(side)
         first, last = self._link_of(match.source, "leaving"), self._link_of(match.destination, "arriving")
         return self._network.steps([first, *hops[1:-1], last], f"flows.{key[0]}.paths.{key[1]}")

@@ -1,4 +1,6 @@
-"""The controller without input and output: takes what switches and the program say, and answers through an outlet."""
+"""The controller without input and output: takes what switches and the program say, and answers
+through an outlet.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ MOST_ATTEMPTS = 3
 
 
 class Control:
-    """Keeps the tables of all switches. Each method handles one thing that happened, in the order of their calls."""
+    """Keeps the tables of all switches. Each method handles one thing that happened, in the order
+    of their calls.
+    """
 
     def __init__(self, experiment: Experiment, strategy: Strategy, outlet: Outlet) -> None:
         self._outlet = outlet
@@ -56,7 +60,9 @@ class Control:
         self._outlet.send(switch, [ReadTable()])
 
     def on_lost(self, switch: str) -> None:
-        """Handles the loss of the connection to a switch. Its entries stay, and so does the traffic."""
+        """Handles the loss of the connection to a switch. Its entries stay, and so does the
+        traffic.
+        """
         if switch in self._installation.connected:
             self._installation.on_lost(switch)
             self._sampling.on_lost(switch)
@@ -87,7 +93,9 @@ class Control:
         self._installation.ask(switch, changes, lambda: self._outlet.send(switch, [ReadTable()]))
 
     def _confirm(self, switch: str, found: Table) -> None:
-        """Compares what a switch holds with what it was given. Changes under way meanwhile need another attempt."""
+        """Compares what a switch holds with what it was given. Changes under way meanwhile need
+        another attempt.
+        """
         wrong = difference(switch, found, self._state.tables[switch])
         if wrong and self._unconfirmed[switch] < MOST_ATTEMPTS:
             self._unconfirmed[switch] += 1
@@ -130,7 +138,9 @@ class Control:
             self._react(link, is_up=is_up, seen_ns=seen_ns, by_switch=True)
 
     def _react(self, link: str, *, is_up: bool, seen_ns: int, by_switch: bool) -> None:
-        """Lets the strategy react to a link. `by_switch`: the switches have seen it too, so their own detours work."""
+        """Lets the strategy react to a link. `by_switch`: the switches have seen it too, so their
+        own detours work.
+        """
         ways = self._state.ways
         if not ways.of_graph({link}) or is_up != (link in ways.down):
             return
@@ -183,7 +193,9 @@ class Control:
     # ---- packets and time ----
 
     def on_packet(self, switch: str, in_port: int, frame: bytes, *, is_miss: bool) -> None:
-        """Handles a frame that a switch hands over. `is_miss`: no entry of a flow was there for it."""
+        """Handles a frame that a switch hands over. `is_miss`: no entry of a
+        flow was there for it.
+        """
         self._exchanged[switch].packet_ins += 1
         if int.from_bytes(frame[12:14], "big") != LLDP:
             self._first_packets.on_frame(switch, in_port, frame, is_miss=is_miss)
@@ -192,7 +204,9 @@ class Control:
             self._end_search()
 
     def on_time(self) -> None:
-        """Handles that time has passed. Raises RunFailed if discovery does not find the described links in time."""
+        """Handles that time has passed. Raises RunFailed if discovery does not find the described
+        links in time.
+        """
         if self._search is not None:
             self._search.on_time()
             self._end_search()

@@ -1,9 +1,11 @@
-"""Entries and groups for detours that are installed beforehand: the switch before a failed link takes them by itself.
+"""Entries and groups for detours that are installed beforehand: the switch before a failed link
+takes them by itself.
 
-The switch marks the packets of a detour in the source address of the frame, which nothing else uses. Entries for the
-mark lead the packets back over the path to the last switch from which the detour goes on, and then along the detour.
-So the packets of several failures never meet each other's entries. Where the detour is on the path again, the mark
-goes, because the next failure is then met as by any packet.
+The switch marks the packets of a detour in the source address of the frame, which nothing else
+uses. Entries for the mark lead the packets back over the path to the last switch from which the
+detour goes on, and then along the detour. So the packets of several failures never meet each
+other's entries. Where the detour is on the path again, the mark goes, because the next failure is
+then met as by any packet.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ ABOVE = 5
 
 @dataclass(frozen=True, slots=True)
 class Detour:
-    """What the packets of one direction of a path do if a link fails: the switches of the whole other way."""
+    """What the packets of one direction of a path do if a link fails: the switches of the whole
+    other way.
+    """
 
     link: str
     steps: tuple[Step, ...]
@@ -47,7 +51,9 @@ class Protection:
 
 
 def protection(network: Network, stream: Stream, detour: Detour) -> Protection | None:
-    """Returns what protects a stream against the failure of a link; None if it does not use the link."""
+    """Returns what protects a stream against the failure of a link; None if it does not use the
+    link.
+    """
     before = _position_before(network, stream, detour.link)
     if before is None:
         return None
@@ -66,7 +72,9 @@ def protection(network: Network, stream: Stream, detour: Detour) -> Protection |
 def _protection(
     network: Network, stream: Stream, link: str, before: int, turn: int, onward: Sequence[Step]
 ) -> Protection:
-    """Returns the protection whose packets turn around at step `before`, and leave the path at step `turn`."""
+    """Returns the protection whose packets turn around at step `before`, and leave the path at step
+    `turn`.
+    """
     own = len(onward) - _in_common(stream.steps, onward)
     failing = stream.steps[before]
     hops = [(stream.steps[number].switch, stream.steps[number].in_port) for number in range(before - 1, turn, -1)]

@@ -1,4 +1,6 @@
-"""Finds the links between switches by LLDP (IEEE 802.1AB), and compares them with the described ones."""
+"""Finds the links between switches by LLDP (IEEE 802.1AB), and compares them with the described
+ones.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The tables of all switches: from the streams of an experiment and the detours prepared for them."""
+"""The tables of all switches: from the streams of an experiment and the detours
+prepared for them.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ class Roles:
 
     @classmethod
     def of(cls, control: Mapping[str, Any], flows: Sequence[Mapping[str, Any]]) -> Roles:
-        """Returns the roles that an experiment asks for. Only programs need answers to ARP and DNS."""
+        """Returns the roles that an experiment asks for. Only programs need
+        answers to ARP and DNS.
+        """
         programs = any(flow["app"]["kind"] in ("command", "iperf3") for flow in flows)
         return cls(control["install"] == "reactive", programs, bool(control["discover"]))
 
@@ -69,7 +73,9 @@ class Tabulation:
         }
 
     def of(self, streams: Iterable[Stream], openings: Iterable[Stream] = ()) -> dict[str, Table]:
-        """Returns the table of each switch. `openings` are streams whose subflows the controller tells apart."""
+        """Returns the table of each switch. `openings` are streams whose subflows the controller
+        tells apart.
+        """
         tables = {switch: Table() for switch in self._network.switches}
         for switch in tables:
             for entry in self._of_roles():

@@ -1,4 +1,6 @@
-"""Handles the packets that switches have no entry for: gives them their entries, and sends them on."""
+"""Handles the packets that switches have no entry for: gives them their entries,
+and sends them on.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ class FirstPackets:
         self._installation.at_once([changes], done)
 
     def _learn(self, pin: Pin, packet: Packet) -> None:
-        """Reads a segment of an opener. The first switch makes no more of them once they are not needed."""
+        """Reads a segment of an opener. The first switch makes no more of them once they are not
+        needed.
+        """
         if self._state.connections.learn(pin, packet):
             self._installation.at_once([self._state.forget_copies(pin)], lambda: None)
 

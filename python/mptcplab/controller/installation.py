@@ -1,4 +1,6 @@
-"""Carries out rounds of changes: each begins once all switches have answered the barrier of the one before."""
+"""Carries out rounds of changes: each begins once all switches have answered the barrier of the one
+before.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ class Installation:
             self.ask(switch, first[switch], lambda switch=switch: answered(switch))  # type: ignore[misc]
 
     def ask(self, switch: str, messages: Sequence[object], done: Done) -> None:
-        """Sends messages and a barrier to one switch; `done` follows the answer, or the loss of the connection."""
+        """Sends messages and a barrier to one switch; `done` follows the answer, or the loss of the
+        connection.
+        """
         number = next(self._numbers)
         self._answers[switch, number] = done
         self._outlet.send(switch, [*messages, Barrier(number)])  # type: ignore[list-item]

@@ -20,7 +20,9 @@ class LinkStates:
         return {self._network.port_by_number[port].link for port in self._down}
 
     def set_all(self, switch: str, is_up: Mapping[int, bool]) -> list[tuple[str, bool]]:
-        """Records all ports of a switch. Returns the links that changed, each with whether it is up."""
+        """Records all ports of a switch. Returns the links that changed, each with whether it is
+        up.
+        """
         found = (self.set(switch, number, up) for number, up in is_up.items())
         return [change for change in found if change is not None]
 

@@ -24,7 +24,9 @@ class ReadTable:
 
 @dataclass(frozen=True, slots=True)
 class ReadCounters:
-    """Asks for the counters of the table and of ports, and of each entry or only for their number."""
+    """Asks for the counters of the table and of ports, and of each entry or
+    only for their number.
+    """
 
     of_entries: bool
 

@@ -1,4 +1,6 @@
-"""The switches of a resolved experiment: their numbers, ports and links, and the addresses of hosts."""
+"""The switches of a resolved experiment: their numbers, ports and links, and the addresses of
+hosts.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a switch does with the packets of a way: those that arrive at one port leave by another."""
+    """What a switch does with the packets of a way: those that arrive at one
+    port leave by another.
+    """
 
     switch: str
     in_port: int
@@ -41,8 +45,9 @@ class Step:
 class Network:
     """The parts of a resolved experiment that the controller needs, by their ids.
 
-    The numbers are those with which the fabric is built: the datapath id of a node is its index among nodes plus 1, a
-    port is the index of its interface plus 1, and the index of an interface is in its link-layer address.
+    The numbers are those with which the fabric is built: the datapath id of a node is its index
+    among nodes plus 1, a port is the index of its interface plus 1, and the index of an interface
+    is in its link-layer address.
     """
 
     def __init__(self, experiment: Experiment) -> None:
@@ -85,7 +90,9 @@ class Network:
         return node in self._hosts
 
     def steps(self, hops: Hops, place: str) -> tuple[Step, ...]:
-        """Returns what the switches of a way do. Raises SpecError if it is torn or passes a switch twice."""
+        """Returns what the switches of a way do. Raises SpecError if it is torn or passes a switch
+        twice.
+        """
         found = tuple(self._steps(hops, place))
         passed = [step.switch for step in found]
         for switch in passed:
@@ -103,7 +110,9 @@ class Network:
                 yield Step(self.node(arrival), self.ports[arrival].number, self.ports[departure].number)
 
     def addresses(self, interface: str) -> list[str]:
-        """Returns the addresses that packets of an interface carry: its own, and those of NATs that hide it."""
+        """Returns the addresses that packets of an interface carry: its own, and those of NATs that
+        hide it.
+        """
         own = self.interfaces[interface]
         given = [str(ip_interface(own[family]).ip) for family in ("ipv4", "ipv6") if own[family]]
         return [*given, *self._outside.get(interface, ())]

@@ -1,4 +1,6 @@
-"""Reads what the controller needs of a frame: addresses, ports, and the options of MPTCP (RFC 8684, section 3)."""
+"""Reads what the controller needs of a frame: addresses, ports, and the options of MPTCP (RFC 8684,
+section 3).
+"""
 
 from __future__ import annotations
 
@@ -106,7 +108,9 @@ def _read_tcp(ethernet_type: int, source: str, destination: str, segment: bytes)
 
 
 def _mptcp_options(options: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yields the subtype and the bytes of each option of MPTCP. What follows a malformed option is left out."""
+    """Yields the subtype and the bytes of each option of MPTCP. What follows a malformed option is
+    left out.
+    """
     at = 0
     while at + 1 < len(options) and options[at] != _END:
         if options[at] == _NO_OPERATION:

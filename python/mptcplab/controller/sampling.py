@@ -1,4 +1,6 @@
-"""The course of a sample: all switches are asked at once, and the sample is told when all have answered."""
+"""The course of a sample: all switches are asked at once, and the sample is told when all have
+answered.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ class Sampling:
         self._sample: Sample | None = None
 
     def begin(self) -> None:
-        """Asks all connected switches, unless the answers to the last question are still awaited."""
+        """Asks all connected switches, unless the answers to the last question
+        are still awaited.
+        """
         connected = sorted(self._installation.connected)
         if self._sample is not None or not connected:
             return

@@ -1,4 +1,6 @@
-"""The course of a discovery: frames are repeated until all described links are found or the time is over."""
+"""The course of a discovery: frames are repeated until all described links are found or the time is
+over.
+"""
 
 from __future__ import annotations
 

@@ -86,7 +86,9 @@ class State:
         return pin, self._put(part)
 
     def pair(self, packet: Packet) -> tuple[Stream, Round] | None:
-        """Gives the packets of one protocol between two addresses their path. Returns the stream and the changes."""
+        """Gives the packets of one protocol between two addresses their path. Returns the stream
+        and the changes.
+        """
         match = five_tuple(packet)
         stream = self._restricted(match) if any(one.match.covers(match) for one in self._possible) else None
         if stream is None:
@@ -97,7 +99,9 @@ class State:
         return stream, self._put(self._tabulation.of_stream(stream))
 
     def _restricted(self, match: Match) -> Stream:
-        """Returns the stream that packets belong to, for their protocol alone, so that TCP can be told apart."""
+        """Returns the stream that packets belong to, for their protocol alone, so that TCP can be
+        told apart.
+        """
         covering = [one for one in self._possible if one.match.covers(match)]
         nearest = max(covering, key=lambda one: one.priority)
         return replace(nearest, match=replace(nearest.match, protocol=match.protocol))
@@ -109,7 +113,9 @@ class State:
         return self._put(part)
 
     def _copy_openers_segments(self, tables: Tables, pin: Pin) -> None:
-        """Lets the first switch copy the opener's segments to the controller while it waits for the keys."""
+        """Lets the first switch copy the opener's segments to the controller while it waits for the
+        keys.
+        """
         opener = pin.streams[0]
         if pin.awaited and opener.steps:
             table = tables[opener.steps[0].switch]
@@ -134,7 +140,9 @@ class State:
     # ---- a new controller over tables that are in use ----
 
     def adopt(self, found: Tables, down: Collection[str]) -> None:
-        """Takes over what switches hold: ways by order of the description, links that are down, subflows."""
+        """Takes over what switches hold: ways by order of the description, links that are down,
+        subflows.
+        """
         for key, way in self._ordered_ways():
             if self._is_used(key, way, found):
                 self.ways.reroute(key, way.hops("there"), way.hops("back"))

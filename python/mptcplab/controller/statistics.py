@@ -57,7 +57,9 @@ class Sample:
         }
 
     def _paths(self, streams: Iterable[Stream]) -> dict[str, dict[str, int]]:
-        """Returns the packets and bytes that entered each path, by its entries at the first switch."""
+        """Returns the packets and bytes that entered each path, by its entries
+        at the first switch.
+        """
         found: dict[str, dict[str, int]] = {}
         for stream in streams:
             counters = self.counters.get(stream.steps[0].switch) if stream.steps else None

@@ -1,4 +1,6 @@
-"""Streams: the packets of one direction of a path, by which match entries forward them and over which switches."""
+"""Streams: the packets of one direction of a path, by which match entries forward them and over
+which switches.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ class Stream:
 
 
 def described_ways(experiment: Experiment) -> dict[PathKey, Way]:
-    """Returns the ways of all paths as described. Raises SpecError where routers choose the links."""
+    """Returns the ways of all paths as described. Raises SpecError where
+    routers choose the links.
+    """
     ways = {}
     for flow in experiment["flows"]:
         for index, path in enumerate(flow["paths"]):
@@ -80,9 +84,10 @@ class Streams:
     def of_ways(self, ways: Mapping[PathKey, Way]) -> list[Stream]:
         """Returns the streams that entries can tell apart beforehand.
 
-        The first path between two addresses has entries for the addresses alone. A flow whose first path between the
-        same addresses takes other links has entries for its port as well. Further paths of one flow between the same
-        addresses differ only in the ports of their subflows (`connections`).
+        The first path between two addresses has entries for the addresses alone. A flow whose first
+        path between the same addresses takes other links has entries for its port as well. Further
+        paths of one flow between the same addresses differ only in the ports of their subflows
+        (`connections`).
         """
         by_match: dict[Match, Stream] = {}
         first: dict[tuple[str, Match], Stream] = {}
@@ -131,7 +136,9 @@ class Streams:
         return self._indices[flow]
 
     def is_to_acceptor(self, flow: Mapping[str, Any], side: Side) -> bool:
-        """Returns whether packets of this direction go to the port at which the flow is accepted."""
+        """Returns whether packets of this direction go to the port at which
+        the flow is accepted.
+        """
         is_opened_by_sender: bool = flow["transport"] == "udp" or flow["opened_by"] == "from"
         return is_opened_by_sender == (side == "there")
 
@@ -157,8 +164,8 @@ class Streams:
         return Stream(stream.key, stream.side, PRIORITY_OF_FLOW, match, stream.steps)
 
     def undistinguished(self, ways: Mapping[PathKey, Way]) -> list[Stream]:
-        """Returns the streams of paths that share their addresses, but not their links, with an earlier path of the
-        same flow. Their subflows can be told apart only when they open.
+        """Returns the streams of paths that share their addresses, but not their links, with an
+        earlier path of the same flow. Their subflows can be told apart only when they open.
         """
         first: dict[tuple[str, Match], Stream] = {}
         found = []

@@ -102,6 +102,8 @@ class Table:
         self.entries[entry.key] = entry
 
     def look_up(self, packet: Match) -> Entry | None:
-        """Returns the entry with the highest priority that matches a packet, given as the match of all its fields."""
+        """Returns the entry with the highest priority that matches a packet, given as the match of
+        all its fields.
+        """
         found = [entry for entry in self.entries.values() if entry.match.covers(packet)]
         return max(found, key=lambda entry: entry.priority, default=None)

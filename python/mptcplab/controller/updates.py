@@ -1,7 +1,8 @@
 """The order in which tables change: no packet meets a loop while they do.
 
-The switches of a new way that packets do not reach yet come first. Those on both ways follow one by one from the
-receiver's end, so a packet that meets a changed switch stays on the new way. What is no longer needed goes last.
+The switches of a new way that packets do not reach yet come first. Those on both ways follow one by
+one from the receiver's end, so a packet that meets a changed switch stays on the new way. What is
+no longer needed goes last.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ Turns = dict[tuple[str, int, Match], int]
 
 
 def difference(switch: str, found: Table, wanted: Table) -> list[Change]:
-    """Returns what makes the table of one switch the wanted one, and touches nothing that is right."""
+    """Returns what makes the table of one switch the wanted one, and touches
+    nothing that is right.
+    """
     rounds = rounds_between({switch: found}, {switch: wanted}, (), ())
     return [change for each in rounds for change in each.get(switch, ())]
 

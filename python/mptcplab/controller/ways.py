@@ -43,8 +43,8 @@ class Ways:
         return found
 
     def fail(self, link: str, protected: Collection[PathKey] = ()) -> dict[PathKey, Way]:
-        """Records that a link is down. Returns the ways that the strategy changes, without those of paths that the
-        switches protect by themselves.
+        """Records that a link is down. Returns the ways that the strategy changes, without those of
+        paths that the switches protect by themselves.
         """
         self.down.add(link)
         return self._follow(self._strategy.failed(self._view(), link), protected)

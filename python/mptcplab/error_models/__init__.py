@@ -1,6 +1,7 @@
 """Error models: what fails in a network, when, and for how long.
 
-A model is a pure function, whose answers become events of a description. With another draw, the experiment is another.
+A model is a pure function, whose answers become events of a description. With another draw, the
+experiment is another.
 """
 
 from __future__ import annotations
@@ -62,10 +63,11 @@ class Checked(ErrorModel):
 def error_model(
     name: str, parameters: Mapping[str, Any] | None = None, code: Sequence[Mapping[str, str]] = ()
 ) -> Checked:
-    """Returns an error model of the table, or the one of a user, `./FILE.py:CLASS`, whose text is in `code`.
+    """Returns an error model of the table, or the one of a user, `./FILE.py:CLASS`, whose text is
+    in `code`.
 
-    `code` has the form of `user_code` of a resolved experiment. Raises SpecError for a model that cannot be used,
-    NotAllowed for code that the user has not allowed.
+    `code` has the form of `user_code` of a resolved experiment. Raises SpecError for a model that
+    cannot be used, NotAllowed for code that the user has not allowed.
     """
     found, file = class_named(name, ERROR_MODELS, ErrorModel, code, "errors")
     given = dict(parameters or {})

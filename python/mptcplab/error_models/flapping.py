@@ -12,7 +12,9 @@ from mptcplab.errors import SpecError
 
 @dataclass(frozen=True)
 class Flapping(ErrorModel):
-    """From `at_ns` on all links are `times` times down for `down_ns`, and up for `up_ns` in between."""
+    """From `at_ns` on all links are `times` times down for `down_ns`, and up for `up_ns` in
+    between.
+    """
 
     at_ns: int
     times: int

@@ -12,7 +12,9 @@ from mptcplab.errors import SpecError
 
 @dataclass(frozen=True)
 class Periodic(ErrorModel):
-    """All links fail every `every_ns`, for `for_ns`. The first outage begins after the first interval."""
+    """All links fail every `every_ns`, for `for_ns`. The first outage begins after the first
+    interval.
+    """
 
     every_ns: int
     for_ns: int

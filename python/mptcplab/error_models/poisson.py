@@ -12,7 +12,8 @@ from mptcplab.error_models.renewals import renewals
 
 @dataclass(frozen=True)
 class Poisson(ErrorModel):
-    """Each link works for a random time of mean `mtbf_ns`, then fails for one of mean `mttr_ns`; both are exponential.
+    """Each link works for a random time of mean `mtbf_ns`, then fails for one of mean `mttr_ns`;
+    both are exponential.
 
     Another link changes nothing for the others.
     """

@@ -12,7 +12,8 @@ from mptcplab.error_models.renewals import renewals
 
 @dataclass(frozen=True)
 class SharedRisk(ErrorModel):
-    """Each group works for a random time of mean `mtbf_ns`, then fails for one of mean `mttr_ns`; both are exponential.
+    """Each group works for a random time of mean `mtbf_ns`, then fails for one of mean `mttr_ns`;
+    both are exponential.
 
     Another group changes nothing for the others. Single links do not fail.
     """

@@ -1,7 +1,7 @@
 """Experiments: descriptions, their families, and the resolved form that back-ends read.
 
-`Experiment` is a description as a Python object. `members(path)` lists the experiments of a description file.
-`Member.resolve()` and `resolve(experiment)` return the resolved form.
+`Experiment` is a description as a Python object. `members(path)` lists the experiments of a
+description file. `Member.resolve()` and `resolve(experiment)` return the resolved form.
 """
 
 from mptcplab.experiment.description import Experiment, Published

@@ -1,4 +1,6 @@
-"""Access networks of single links: their part of the resolved form, and their defaults for the link."""
+"""Access networks of single links: their part of the resolved form, and their defaults for the
+link.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def resolved(links: dict[str, Link]) -> list[form.Access]:
 
 
 def with_defaults(link: Link) -> Link:
-    """Returns a link with the values that its access network gives where the description has none."""
+    """Returns a link with the values that its access network gives where the
+    description has none.
+    """
     if link.cellular is not None:
         rates = link.cellular.rates()
         defaults: dict[str, Any] = {"delay": _CELLULAR_DELAY, "queue": _CELLULAR_QUEUE}

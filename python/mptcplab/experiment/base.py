@@ -1,4 +1,6 @@
-"""The parts that all models of a description share: the base model, values per direction, short forms and names."""
+"""The parts that all models of a description share: the base model, values per direction, short
+forms and names.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ Name = Annotated[
 
 
 def described(problem: str, allowed: str | None = None, *, field: str | None = None) -> PydanticCustomError:
-    """Makes an error about `field` of the validated model. The loader adds the place in the file."""
+    """Makes an error about `field` of the validated model. The loader adds the
+    place in the file.
+    """
     return PydanticCustomError("described", "{problem}", {"problem": problem, "allowed": allowed, "field": field})
 
 
@@ -98,7 +102,9 @@ class Model(BaseModel):
 
 
 def _wrong_in_python(error: ValidationError, model: type[Model], fields: Mapping[str, Any]) -> SpecError:
-    """Returns the error of a model made in Python. It has no file, but a field, as in `Link.rate`."""
+    """Returns the error of a model made in Python. It has no file, but a field,
+    as in `Link.rate`.
+    """
     from mptcplab.experiment.validation import first_problem  # imports this module
 
     return first_problem(error, given(plain(fields)), (model.__name__,))
@@ -280,8 +286,8 @@ TextPerDirection = Annotated[Annotated[str, SAME] | Annotated[Directions[str], E
 
 
 def one_of(model: Model, fields: list[str], what: str) -> str:
-    """Returns the one field of `fields` that is given. Raises an error that begins with `what` if it
-    is not exactly one.
+    """Returns the one field of `fields` that is given. Raises an error that begins with `what` if
+    it is not exactly one.
     """
     chosen = [name for name in fields if getattr(model, name) is not None]
     if len(chosen) != 1:

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 
 class Cable(Model):
-    """The link of a cable modem, which is the first end of `between`. A packet that arrives at an empty
-    queue of the modem waits for the next map of grants and then for its grant. While packets wait,
-    requests travel with the data."""
+    """The link of a cable modem, which is the first end of `between`. A packet that arrives at an
+    empty queue of the modem waits for the next map of grants and then for its grant. While packets
+    wait, requests travel with the data.
+    """
 
     map: Duration = Field(Duration("2ms"), examples=["2ms"])
     """Time between two maps of grants."""

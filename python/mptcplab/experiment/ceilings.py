@@ -1,4 +1,6 @@
-"""Capacity of flows: the largest rate of payload, from the rates of links and the headers of the transport."""
+"""Capacity of flows: the largest rate of payload, from the rates of links and the headers of the
+transport.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +51,8 @@ class Capacity:
 
 
 def path_ceiling(capacities: Iterable[Capacity]) -> int | None:
-    """Returns the smallest capacity on a path, or None without a limit. A medium that a path crosses
-    twice counts half.
+    """Returns the smallest capacity on a path, or None without a limit. A medium that a path
+    crosses twice counts half.
     """
     listed = list(capacities)
     crossings = Counter(capacity.resource for capacity in listed)
@@ -58,8 +60,8 @@ def path_ceiling(capacities: Iterable[Capacity]) -> int | None:
 
 
 def flow_ceiling(paths: Sequence[Sequence[Capacity]]) -> int | None:
-    """Returns the capacity of all paths together, or None if some path has no limit. Serializers that
-    paths share count once.
+    """Returns the capacity of all paths together, or None if some path has no limit. Serializers
+    that paths share count once.
     """
     ceilings = [path_ceiling(path) for path in paths]
     limits = [ceiling for ceiling in ceilings if ceiling is not None]
@@ -74,7 +76,9 @@ def flow_ceiling(paths: Sequence[Sequence[Capacity]]) -> int | None:
 
 
 def _maximum_flow(paths: Sequence[Sequence[Capacity]], limits: Sequence[int]) -> int:
-    """Returns the maximum flow through a graph in which each serializer is an edge with its capacity."""
+    """Returns the maximum flow through a graph in which each serializer is an edge with its
+    capacity.
+    """
     import networkx  # only where paths share links
 
     graph: networkx.DiGraph[str] = networkx.DiGraph()

@@ -47,8 +47,9 @@ class NrLeg(Model):
 
 
 class Cellular(Model):
-    """The radio link of one device: its own queues, grants, retransmission below IP, idle states. The
-    device is the first end of `between`."""
+    """The radio link of one device: its own queues, grants, retransmission below IP, idle states.
+    The device is the first end of `between`.
+    """
 
     generation: Generation = "lte"
     """`lte`; `nsa`, 5G with a 4G core; `sa`, 5G alone."""
@@ -63,7 +64,9 @@ class Cellular(Model):
     block_errors: Probability = Probability("10%")
     """Fraction of the blocks that are sent again, which delays them and the blocks behind them."""
     drx: Duration | None = Field(None, examples=["320ms"])
-    """The cycle in which a connected device listens after 100 ms of silence. Default 320ms; sa 80ms."""
+    """The cycle in which a connected device listens after 100 ms of silence. Default 320ms; sa
+    80ms.
+    """
     inactivity: Duration = Duration("10.5s")
     """Time without packets after which the device becomes idle."""
     promotion: Duration | None = Field(None, examples=["260ms"])

@@ -1,4 +1,6 @@
-"""The control of OpenFlow switches: costs of links, policies of flows, recovery, and when entries are installed."""
+"""The control of OpenFlow switches: costs of links, policies of flows, recovery, and when entries
+are installed.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,13 @@ class Policy(Choice):
     takes_classes = False
 
     at_least: Annotated[int, Field(ge=1)] | None = None
-    """Number of routes that suffice if the network has fewer than the flow has paths; by default all are needed."""
+    """Number of routes that suffice if the network has fewer than the flow has paths; by default
+    all are needed.
+    """
     weights: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1)] | None = None
-    """With `weighted`: the weights of the cheapest routes, in their order; default the inverse of their costs."""
+    """With `weighted`: the weights of the cheapest routes, in their order; default the inverse of
+    their costs.
+    """
 
     @model_validator(mode="after")
     def _settings_have_effect(self) -> Policy:
@@ -35,8 +41,9 @@ class Policy(Choice):
 
 
 class Recovery(Choice):
-    """What happens below the transport when a link fails: the name of a strategy, `./FILE.py:CLASS`, or
-    one of them with its settings."""
+    """What happens below the transport when a link fails: the name of a strategy,
+    `./FILE.py:CLASS`, or one of them with its settings.
+    """
 
     kind = "strategy"
     choices = STRATEGIES
@@ -78,4 +85,6 @@ class Control(Model):
         None, description="your own controller: its program and arguments", examples=[["./controller.py"]]
     )
     discover: Annotated[bool, Uses("control discover")] = False
-    """Whether the controller discovers the links by LLDP, and refuses a network that differs from the description."""
+    """Whether the controller discovers the links by LLDP, and refuses a network that differs from
+    the description.
+    """

@@ -64,7 +64,9 @@ class MemberOf:
 
     @classmethod
     def first(cls, data: object) -> MemberOf:
-        """Returns the first member of the family that `data`, a tree or Python values, describes."""
+        """Returns the first member of the family that `data`, a tree or Python
+        values, describes.
+        """
         template = data if isinstance(data, Node) else document.given(plain(data))
         return cls(template, combinations(template)[0])
 
@@ -142,9 +144,10 @@ class Experiment(Model):
     control: Control | None = None
     """How the nodes of kind `openflow` are controlled; by default as with `control: {}`."""
     reachability: Literal["declared", "all_pairs"] = "declared"
-    """`declared`: a route exists only where the description has a path. `all_pairs`: each interface of
-    a host can be reached over each of its links, so eight parallel links make 64 address pairs
-    instead of 8."""
+    """`declared`: a route exists only where the description has a path. `all_pairs`: each interface
+    of a host can be reached over each of its links, so eight parallel links make 64 address pairs
+    instead of 8.
+    """
     flows: dict[Name, Flow] = {}
     """Flows between hosts, by name."""
     errors: Errors | None = None
@@ -154,13 +157,16 @@ class Experiment(Model):
     measure: Measure = Measure()
     """What is recorded during the run."""
     vary: Vary | Literal["none"] = Vary()
-    """What differs between seeds. With `none`, repetitions are identical unless something else is random."""
+    """What differs between seeds. With `none`, repetitions are identical unless something else is
+    random.
+    """
     expect: list[str] = Field(
         [], description="conditions on metrics that a run must satisfy", examples=[["flows.bulk.goodput_bps > 6.8e6"]]
     )
     duration: Duration = Duration("60s")
-    """Length of the run. It ends earlier once all finite flows have ended, provided that all other flows
-    have begun by then."""
+    """Length of the run. It ends earlier once all finite flows have ended, provided that all other
+    flows have begun by then.
+    """
     repetitions: Annotated[int, Field(ge=1)] | None = None
     """Number of repetitions in the paper."""
     published: list[Published] = []
@@ -201,8 +207,8 @@ class Experiment(Model):
 
     @classmethod
     def from_yaml(cls, source: str | Path) -> Experiment:
-        """Reads the text of a description, or the file at a `Path`. Raises SpecError with the place of
-        the first error.
+        """Reads the text of a description, or the file at a `Path`. Raises SpecError with the place
+        of the first error.
         """
         tree = document.read(source) if isinstance(source, Path) else document.parse(source)
         return cls.model_validate(tree)

@@ -42,8 +42,8 @@ def resolved(
 ) -> form.Direction:
     """Returns the resolved form of one direction of a link.
 
-    `medium` is the shared rate and overhead, if the link is on a medium. Trace files are relative to
-    `base`. `host` is the host in which packets wait, if it has `first_hop: host`.
+    `medium` is the shared rate and overhead, if the link is on a medium. Trace files are relative
+    to `base`. `host` is the host in which packets wait, if it has `first_hop: host`.
     """
     rate = pick(link.rate, side)
     trace = pick(link.trace, side)
@@ -122,7 +122,9 @@ def loss(loss: Loss) -> form.Loss:
 
 
 def queue(queue: Queue, rate_bps: int | None, round_trip_ns: int, packet_bytes: int) -> form.Queue:
-    """Returns the queue of one direction. A limit in `bdp` becomes bytes, at least 10 full packets."""
+    """Returns the queue of one direction. A limit in `bdp` becomes bytes, at
+    least 10 full packets.
+    """
     limit = queue.limit
     limit_bytes = None if limit.bytes is None else int(limit.bytes)
     if limit.products is not None:

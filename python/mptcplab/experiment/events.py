@@ -38,8 +38,9 @@ class Handover(Shorthand):
     from_: str | None = Field(None, alias="from", description="the interface that goes down", examples=["client.wlan0"])
     to: str | None = Field(None, description="the interface that comes up", examples=["client.wwan0"])
     gap: Duration | None = Field(None, examples=["200ms"])
-    """Time from `from` going down to `to` coming up (default 0s), or in which `link` carries nothing
-    (default 60ms)."""
+    """Time from `from` going down to `to` coming up (default 0s), or in which `link` carries
+    nothing (default 60ms).
+    """
     detect: Duration | None = Field(None, examples=["100ms"])
     """With `from`: time from coming up until the host notices (default 0s)."""
     address: Duration | None = Field(None, examples=["1s"])
@@ -149,9 +150,10 @@ class Event(Model):
     )
     for_: Duration | None = Field(None, alias="for", description="with `outage`: how long", examples=["300ms"])
     by: Literal["cut", "drop_rule", "port_down"] | None = None
-    """With `outage`: how the link is interrupted. `cut` (default) also drops packets in the queue and
-    on the link, `drop_rule` only packets offered to it, and `port_down` takes down the ports of
-    routers, switches and access points on it."""
+    """With `outage`: how the link is interrupted. `cut` (default) also drops packets in the queue
+    and on the link, `drop_rule` only packets offered to it, and `port_down` takes down the ports of
+    routers, switches and access points on it.
+    """
     reroute: Annotated[str | None, Uses("action reroute")] = Field(
         None, description="the flow that has one of its paths moved to other links", examples=["bulk"]
     )

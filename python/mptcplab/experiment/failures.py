@@ -26,10 +26,13 @@ class Errors(Choice):
         Annotated[Literal["all"], Tag("<word>")] | Annotated[list[str], Tag("<links>")],
         Discriminator(lambda value: "<word>" if isinstance(value, str) else "<links>"),
     ] = "all"
-    """The links that can fail: those between OpenFlow switches, or the given ones; ranges expand."""
+    """The links that can fail: those between OpenFlow switches, or the given
+    ones; ranges expand.
+    """
     draw: Annotated[int, Field(ge=0)] = 1
-    """The seed of random failures. It is separate from the seed of a run, so all runs of an experiment
-    have the same failures."""
+    """The seed of random failures. It is separate from the seed of a run, so all runs of an
+    experiment have the same failures.
+    """
     by: Literal["cut", "drop_rule", "port_down"] = "port_down"
     """How links are interrupted."""
     parameters: dict[str, Any] = {}
@@ -48,8 +51,8 @@ def failures(
     duration_ns: int,
     code: Sequence[Mapping[str, str]],
 ) -> list[Event]:
-    """Returns the failures of an error model as events `failure1`, `failure2` .. Failures that overlap on a link become
-    one, and a failure lasts until the end of the run at most.
+    """Returns the failures of an error model as events `failure1`, `failure2` .. Failures that
+    overlap on a link become one, and a failure lasts until the end of the run at most.
 
     `code` is the `user_code` of the resolved form. Raises SpecError, or an error of `described`.
     """
@@ -63,7 +66,9 @@ def failures(
 
 
 def in_nanoseconds(kind: type, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns parameters by the names that a class has: `mtbf: 60s` for `mtbf_ns`, as a whole number."""
+    """Returns parameters by the names that a class has: `mtbf: 60s` for `mtbf_ns`, as a whole
+    number.
+    """
     taken = inspect.signature(kind).parameters
     times = {name for name in given if name not in taken and f"{name}_ns" in taken}
     return {

@@ -28,7 +28,9 @@ class Combination:
 
     @property
     def values(self) -> dict[str, object]:
-        """The recorded value of each parameter: a scalar as it is, a named value by its name or number."""
+        """The recorded value of each parameter: a scalar as it is, a named value by its name or
+        number.
+        """
         return {name: _recorded(binding) for name, binding in self.bindings.items()}
 
 
@@ -39,8 +41,8 @@ def _recorded(binding: Binding) -> object:
 
 
 def families(document: Node) -> list[Node]:
-    """Returns the families of a file: the file itself, or each entry of `experiments` merged over the
-    other keys of the file.
+    """Returns the families of a file: the file itself, or each entry of `experiments` merged over
+    the other keys of the file.
     """
     listed = document.child("experiments")
     if listed is None:
@@ -71,7 +73,9 @@ def _named(shared: Node, family: Node) -> Node:
 
 
 def combinations(family: Node) -> list[Combination]:
-    """Returns the members of a family in the order of the file, without those that `exclude` names."""
+    """Returns the members of a family in the order of the file, without those
+    that `exclude` names.
+    """
     axes = _axes(family)
     count = 1
     for values in axes.values():
@@ -96,7 +100,9 @@ def _axes(family: Node) -> dict[str, list[Binding]]:
 
 
 def _axis(family: Node, name: str, node: Node) -> list[Binding]:
-    """Returns the values of a parameter, given as a list, as named values, or as a single scalar."""
+    """Returns the values of a parameter, given as a list, as named values, or
+    as a single scalar.
+    """
     path: FieldPath = ("parameters", name)
     if not _PARAMETER.fullmatch(name):
         raise wrong(family, path, f"invalid parameter name '{name}'", "letters, digits and _, not a digit first")
@@ -128,8 +134,8 @@ def _partial_assignments(family: Node, key: str, axes: Mapping[str, list[Binding
 
 
 def partial_assignment(family: Node, path: FieldPath, axes: Mapping[str, list[Binding]]) -> dict[str, str]:
-    """Returns the labels of the parameters given at `path`. Raises SpecError for an unknown parameter
-    or value.
+    """Returns the labels of the parameters given at `path`. Raises SpecError for an unknown
+    parameter or value.
     """
     node = family.find(path)
     if node is None or not isinstance(node.value, dict) or not node.value:
@@ -156,8 +162,8 @@ def _matches(bindings: Mapping[str, Binding], labels: Mapping[str, str]) -> bool
 
 
 def with_values(family: Node, name: str, values: Node) -> Node:
-    """Returns the family with other values of a parameter. Entries of `exclude`, and a `reference`, that
-    name a removed value are removed.
+    """Returns the family with other values of a parameter. Entries of `exclude`, and a `reference`,
+    that name a removed value are removed.
     """
     changed = family.replaced(("parameters", name), values)
     lost = _labels(family, name) - _labels(changed, name)
@@ -180,8 +186,8 @@ def _names_one(assignment: Node | None, parameter: str, labels: set[str]) -> boo
 
 
 def member_name(family: Node, combination: Combination) -> str:
-    """Returns the name of a member. Parameters with several values that the name does not mention are
-    appended.
+    """Returns the name of a member. Parameters with several values that the name does not mention
+    are appended.
     """
     template = family.child("name")
     if template is None or not isinstance(template.value, str):

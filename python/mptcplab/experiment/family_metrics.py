@@ -18,8 +18,9 @@ _TO_A_REFERENCE: tuple[Kind, ...] = ("ratio", "difference")
 
 
 class FamilyMetric(Model):
-    """A metric over the members of a family: exactly one of `ratio`, `difference`, `value`, `argmax` and
-    `crossover`."""
+    """A metric over the members of a family: exactly one of `ratio`, `difference`, `value`,
+    `argmax` and `crossover`.
+    """
 
     id: Name
     """Name in results."""
@@ -64,8 +65,8 @@ class FamilyMetric(Model):
 
 
 def family_metrics(family: Node) -> list[FamilyMetric]:
-    """Returns the metrics of a family. Raises SpecError for a wrong metric, for two with one name, and
-    for one over an unknown parameter.
+    """Returns the metrics of a family. Raises SpecError for a wrong metric, for two with one name,
+    and for one over an unknown parameter.
     """
     listed = family.child("family")
     if listed is None:

@@ -31,8 +31,8 @@ _LEAST_IPV6_MTU = 1280
 
 
 class _Between(NamedTuple):
-    """The best value of each quantity over the routes that routers choose from. The rate is infinite
-    without a limit.
+    """The best value of each quantity over the routes that routers choose from. The rate is
+    infinite without a limit.
     """
 
     rtt_ns: int
@@ -43,15 +43,17 @@ class _Between(NamedTuple):
 
 @dataclass(frozen=True)
 class _Path:
-    """A path of a flow: over the links of `route`, or over its first and last link and links between
-    them that routers choose.
+    """A path of a flow: over the links of `route`, or over its first and last link and links
+    between them that routers choose.
     """
 
     local: Port
     remote: Port
     route: Route
     between: _Between | None = None
-    """Best values over the routes that routers choose from, or None if `route` is the whole path."""
+    """Best values over the routes that routers choose from, or None if `route`
+    is the whole path.
+    """
 
     @property
     def is_possible(self) -> bool:
@@ -157,7 +159,9 @@ class FlowPaths:
         return switched
 
     def _via(self, single: SingleFlow) -> dict[str, set[str]] | None:
-        """Returns the interfaces that `via` allows, by host. A host that `via` does not name may use all."""
+        """Returns the interfaces that `via` allows, by host. A host that `via` does not name may
+        use all.
+        """
         if single.settings.via is None:
             return None
         allowed: dict[str, set[str]] = {}
@@ -237,8 +241,8 @@ class FlowPaths:
         }
 
     def _rtt(self, hop: Hop) -> int:
-        """Returns the propagation delay of both directions of a link. Answers take the same links, also
-        with another address (`all_pairs`).
+        """Returns the propagation delay of both directions of a link. Answers take the same links,
+        also with another address (`all_pairs`).
         """
         both = (self._direction(hop), self._direction(Hop(hop.link, not hop.forward)))
         return sum(capacities.least_delay_ns(direction) for direction in both)
@@ -274,8 +278,8 @@ class FlowPaths:
         return capacities.wire_bytes(self._direction(hop), ip_bytes) - ip_bytes
 
     def _capacities(self, path: _Path, packets: Packets, subflows: int) -> list[Capacity]:
-        """Returns the capacities of the links of a path. Where routers choose, each of `subflows` can take
-        another route.
+        """Returns the capacities of the links of a path. Where routers choose, each of `subflows`
+        can take another route.
         """
         found = [
             Capacity(self._resource(hop), packets.ceiling(rate, self._overhead(hop, packets.payload + packets.headers)))
@@ -289,8 +293,8 @@ class FlowPaths:
         return found
 
     def _capacities_of_air(self, hop: Hop, packets: Packets) -> list[Capacity]:
-        """Returns what a station of Wi-Fi can carry alone, and the largest of that in its network, whose stations take
-        turns.
+        """Returns what a station of Wi-Fi can carry alone, and the largest of that in its network,
+        whose stations take turns.
         """
         medium = self._links[hop.link]["medium"]
         network = self._wifi.get(medium or "")
@@ -304,7 +308,9 @@ class FlowPaths:
         ]
 
     def _resource(self, hop: Hop) -> str:
-        """Returns the name of the serializer: a medium with its own rate, or one direction of a link."""
+        """Returns the name of the serializer: a medium with its own rate, or one direction of a
+        link.
+        """
         medium = self._links[hop.link]["medium"]
         if medium is not None and self._media[medium] is not None:
             return f"medium {medium}"

@@ -149,8 +149,9 @@ class Iperf3(Application):
 
 
 class App(Model):
-    """The application of a flow: exactly one of these. An application without required settings may be
-    written as its name: `app: bulk`."""
+    """The application of a flow: exactly one of these. An application without required settings may
+    be written as its name: `app: bulk`.
+    """
 
     kind_of_features = "app"
 
@@ -270,7 +271,9 @@ class Algorithm(Model):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, _schema: CoreSchema, _handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """Any text is allowed (aliases, user code); the known names and their parameters are offered for completion."""
+        """Any text is allowed (aliases, user code); the known names and their parameters are
+        offered for completion.
+        """
         with_parameters = {
             algorithm.name: {
                 "type": "object",
@@ -298,19 +301,25 @@ class Algorithm(Model):
 
 
 class CongestionControl(Algorithm):
-    """A congestion control: its name, or `NAME: {..}` with its parameters, as in `{fixed_cwnd: {packets: 20}}`."""
+    """A congestion control: its name, or `NAME: {..}` with its parameters, as in `{fixed_cwnd:
+    {packets: 20}}`.
+    """
 
     family = algorithms.CC
 
 
 class Scheduler(Algorithm):
-    """A scheduler: its name, or `NAME: {..}` with its parameters, as in `{round_robin: {num_segments: 4}}`."""
+    """A scheduler: its name, or `NAME: {..}` with its parameters, as in `{round_robin:
+    {num_segments: 4}}`.
+    """
 
     family = algorithms.SCHEDULER
 
 
 class PathManager(Algorithm):
-    """A path manager: its name, or `NAME: {..}` with its parameters, as in `{n_diff_ports: {subflows: 3}}`."""
+    """A path manager: its name, or `NAME: {..}` with its parameters, as in `{n_diff_ports:
+    {subflows: 3}}`.
+    """
 
     family = algorithms.PATH_MANAGER
 
@@ -341,7 +350,9 @@ class Flow(Model):
     path_manager: Annotated[list[PathManager], ONE_OR_MORE, Field(min_length=1)] = [
         PathManager(name="kernel_endpoints")
     ]
-    """Path manager, which decides which subflows are opened: one, or a list in order of preference."""
+    """Path manager, which decides which subflows are opened: one, or a list in
+    order of preference.
+    """
     handshake: Annotated[Literal["primary", "race"], UsesByValue("handshake")] = "primary"
     """Where a connection starts: `primary` on the primary path, or `race` on all paths at once, so
     the first answer wins."""
@@ -357,7 +368,9 @@ class Flow(Model):
         examples=[[["uk", "hr", "de"]]],
     )
     policy: Policy | None = None
-    """How the flow's routes through OpenFlow switches are chosen; default the policy of `control`."""
+    """How the flow's routes through OpenFlow switches are chosen; default the
+    policy of `control`.
+    """
     start: Duration = Duration(0)
     """Start of the flow, from the start of the run."""
     parallel: Annotated[int, Field(ge=1, le=1000)] = 1

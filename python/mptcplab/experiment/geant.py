@@ -1,4 +1,6 @@
-"""The OpenFlow facility of GEANT in the experiments of Sonkoly et al.: five switches in full mesh, a host at each."""
+"""The OpenFlow facility of GEANT in the experiments of Sonkoly et al.: five switches in full mesh,
+a host at each.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ _PAPER = "Sonkoly et al., SDN based testbeds for MPTCP, section III-A"
 
 
 class _Link(NamedTuple):
-    """A link between two sites. The paper gives the round-trip time and the throughput of TCP over two of them."""
+    """A link between two sites. The paper gives the round-trip time and the throughput of TCP over
+    two of them.
+    """
 
     ends: tuple[str, str]
     rate_mbps: float
@@ -37,7 +41,8 @@ _QUEUE = NotedValue("1000p", "assumed: not stated, the default of Linux")
 
 
 def geant5(kind: str, interfaces: int, scale: int) -> Blueprint:
-    """Returns the switches `uk`, `de`, `nl`, `hr` and `x5`, and the hosts `h-uk` .. with `interfaces` each.
+    """Returns the switches `uk`, `de`, `nl`, `hr` and `x5`, and the hosts `h-uk` .. with
+    `interfaces` each.
 
     Rates are divided and delays multiplied by `scale`, which keeps the bandwidth-delay products.
     """

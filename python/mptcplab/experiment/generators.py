@@ -1,4 +1,6 @@
-"""`topology` in a description: the settings of the generators, and the nodes and links that they make."""
+"""`topology` in a description: the settings of the generators, and the nodes and links that they
+make.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,17 @@ class FatTree(LinkSettings):
     k: Annotated[int, Field(ge=2, le=32, multiple_of=2)]
     """Number of ports per router; makes k^3/4 hosts."""
     homes: Literal[1, 2] = 1
-    """Interfaces per host. With 2, eth1 of a host is at the next edge router of its pod, so each edge
-    router has twice the links to hosts. The number of hosts is the same."""
+    """Interfaces per host. With 2, eth1 of a host is at the next edge router of its pod, so each
+    edge router has twice the links to hosts. The number of hosts is the same.
+    """
     next_hop: NextHop | None = None
-    """How routers choose one of several equal next hops. By default packets follow the path of their
-    flow."""
+    """How routers choose one of several equal next hops. By default packets follow the path of
+    their flow.
+    """
     hash: HeaderHash | None = None
-    """With `next_hop: ecmp`, the hashed fields: `l4` addresses and ports (the default), `l3` addresses
-    only."""
+    """With `next_hop: ecmp`, the hashed fields: `l4` addresses and ports (the default), `l3`
+    addresses only.
+    """
 
     @model_validator(mode="after")
     def _settings_fit(self) -> FatTree:
@@ -89,15 +94,18 @@ class Attachment(LinkSettings):
 
 
 class Geant5(Attachment):
-    """The switches uk, de, nl, hr and x5 of GEANT in full mesh, with links such as uk-de, and hosts h-uk .."""
+    """The switches uk, de, nl, hr and x5 of GEANT in full mesh, with links such as uk-de, and hosts
+    h-uk ..
+    """
 
     scale: Annotated[int, Field(ge=1, le=1000)] = 1
     """Divides the rates and multiplies the delays of the links between switches."""
 
 
 class GraphFile(Attachment):
-    """Nodes and links of a GML or GraphML file, as in the Internet Topology Zoo. `LinkSpeedRaw` is the
-    rate of a link; the coordinates of its ends give its delay."""
+    """Nodes and links of a GML or GraphML file, as in the Internet Topology Zoo. `LinkSpeedRaw` is
+    the rate of a link; the coordinates of its ends give its delay.
+    """
 
     file: str = Field(examples=["./Geant2012.gml"])
     """The file, relative to the description."""
@@ -106,7 +114,9 @@ class GraphFile(Attachment):
 
 
 class Topology(Model):
-    """Hosts, nodes and links made by exactly one of these generators. The description may add others."""
+    """Hosts, nodes and links made by exactly one of these generators. The description may add
+    others.
+    """
 
     fattree: FatTree | None = None
     """A k-ary fat tree."""
@@ -129,7 +139,9 @@ class Topology(Model):
         return self
 
     def blueprint(self, folder: Path) -> topology.Blueprint:
-        """Returns the hosts, nodes and links that the generator makes. Files are relative to `folder`."""
+        """Returns the hosts, nodes and links that the generator makes. Files are relative to
+        `folder`.
+        """
         if self.fattree:
             return topology.fattree(self.fattree.k, self.fattree.homes)
         if self.parallel_links:
@@ -165,8 +177,8 @@ _OWN_FIELDS = {
 
 
 def expanded(tree: Node, settings: Topology, section: Node) -> Node:
-    """Returns the tree with the hosts, nodes and links of the generator. Fields that the description
-    gives for one of them by its name come first.
+    """Returns the tree with the hosts, nodes and links of the generator. Fields that the
+    description gives for one of them by its name come first.
     """
     generator = next(iter(section.mapping.values()))
     folder = Path(section.source.file).parent if section.source.file else Path()

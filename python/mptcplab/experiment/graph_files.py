@@ -19,10 +19,11 @@ _LONGEST_NAME = 30
 
 
 def graph(file: Path, kind: str, hosts: Collection[str] | None, interfaces: int) -> Blueprint:
-    """Returns the nodes and links of a file, and a host `h-NODE` at each node of `hosts`, None for all.
+    """Returns the nodes and links of a file, and a host `h-NODE` at each node of `hosts`, None for
+    all.
 
-    A link takes `rate` from `LinkSpeedRaw` and `delay` from the coordinates of its ends, where the file has them.
-    Raises SpecError for a file that cannot be read.
+    A link takes `rate` from `LinkSpeedRaw` and `delay` from the coordinates of its ends, where the
+    file has them. Raises SpecError for a file that cannot be read.
     """
     found = _read(file)
     names = _names(found)

@@ -28,8 +28,9 @@ class Behaviour(Shorthand):
     preset: Annotated[Literal["mainline", "oot"], UsesByValue("behaviour")] = "mainline"
     """`mainline` is the mainline kernel, `oot` the out-of-tree kernel of older papers."""
     failed_after: Annotated[Literal["first_rto", "stale"] | None, Uses("behaviour.failed_after")] = None
-    """When a subflow counts as failed: `first_rto` at its first retransmission timeout, `stale` after
-    more than `stale_intervals` missed intervals."""
+    """When a subflow counts as failed: `first_rto` at its first retransmission timeout, `stale`
+    after more than `stale_intervals` missed intervals.
+    """
     stale_intervals: Annotated[Annotated[int, Field(ge=0, le=1000)] | None, Uses("behaviour.stale_intervals")] = None
     """Number of missed intervals beyond which a subflow is stale, if another subflow has missed
     clearly fewer; 0: never."""
@@ -38,7 +39,9 @@ class Behaviour(Shorthand):
     ] = None
     """When data of a subflow is reinjected on others."""
     reinject_whole_queue: Annotated[bool | None, Uses("behaviour.reinject_whole_queue")] = None
-    """Whether all data assigned to a failed subflow is reinjected, or only the data that it has sent."""
+    """Whether all data assigned to a failed subflow is reinjected, or only the data that it has
+    sent.
+    """
     path_manager_delay: Annotated[Duration | None, Uses("behaviour.path_manager_delay")] = None
     """Time from an address event until the path manager acts."""
     recreation: Annotated[Literal["never", "backoff"] | None, Uses("behaviour.recreation")] = None
@@ -122,13 +125,17 @@ class Host(Model):
 
     profile: str | list[str] | None = Field(None, description="defaults for this host")
     stack: Annotated[Literal["backend", "kernel", "userspace"], UsesByValue("stack")] = "backend"
-    """The stack of the host: that of the back-end, Linux (`kernel`), or the engine (`userspace`)."""
+    """The stack of the host: that of the back-end, Linux (`kernel`), or the
+    engine (`userspace`).
+    """
     mptcp: bool = True
     """Whether MPTCP is enabled. An mptcp flow to a host without it falls back to TCP."""
     one_at_a_time: Annotated[bool, Uses("one_at_a_time")] = False
     """Whether the host uses only one interface at a time, as a phone does."""
     syn_retries: Annotated[int, Field(ge=0, le=255)] = 3
-    """Number of unanswered SYN retransmissions with MP_CAPABLE before the host falls back to TCP."""
+    """Number of unanswered SYN retransmissions with MP_CAPABLE before the host
+    falls back to TCP.
+    """
     syn_linear_timeouts: Annotated[int, Field(ge=0, le=255)] = 4
     """Number of SYN retransmissions at the initial timeout before the timeout doubles."""
     checksum: bool = False
@@ -137,15 +144,17 @@ class Host(Model):
     """What happens if MPTCP breaks in mid-stream on the only subflow: `rfc` continues as TCP where
     RFC 8684 allows it, `strict` resets the subflow rather than deliver a byte that was not sent."""
     rcvbuf: Size = Size("6MiB")
-    """Upper limit of autotuning for the receive buffer, at least 4 KiB. The buffer counts memory: with
-    6 MiB Linux offers a receive window of 3.9 MB."""
+    """Upper limit of autotuning for the receive buffer, at least 4 KiB. The buffer counts memory:
+    with 6 MiB Linux offers a receive window of 3.9 MB.
+    """
     sndbuf: Size = Size("4MiB")
     """Upper limit of autotuning for the send buffer, at least 4 KiB."""
     initial_window: Annotated[int, Field(ge=1, le=1000)] = 10
     """Initial cwnd, in segments."""
     first_hop: Annotated[Literal["network", "host"], UsesByValue("first_hop")] = "network"
-    """Where packets wait for the host's links: `network` in the queue of the link, `host` in the host,
-    so senders wait and no packet is dropped."""
+    """Where packets wait for the host's links: `network` in the queue of the link, `host` in the
+    host, so senders wait and no packet is dropped.
+    """
     host_jitter: Annotated[
         Annotated[Literal["linux", "none"], Tag("<word>")] | Annotated[HostJitter, Tag("<quantiles>")],
         Discriminator(lambda value: "<word>" if isinstance(value, str) else "<quantiles>"),
@@ -172,14 +181,16 @@ class NetworkNode(Model):
     """A node between hosts: a router joins subnets, a switch or access point extends one."""
 
     kind: Annotated[Literal["router", "switch", "ap", "openflow"], UsesByValue("kind")]
-    """Kind of node. Routers forward packets; switches and access points forward frames; `openflow` is a
-    switch under `control`."""
+    """Kind of node. Routers forward packets; switches and access points forward frames; `openflow`
+    is a switch under `control`.
+    """
     next_hop: Annotated[NextHop | None, UsesByValue("next_hop", ecmp=("ecmp_l3", "ecmp_l4"))] = None
     """For routers: how one of several equal next hops is chosen. By default packets follow the path
     of their flow."""
     hash: Annotated[HeaderHash | None, Uses("next_hop ecmp_l3", "next_hop ecmp_l4")] = None
-    """With `next_hop: ecmp`, the hashed fields: `l4` addresses and ports (the default), `l3` addresses
-    only."""
+    """With `next_hop: ecmp`, the hashed fields: `l4` addresses and ports (the default), `l3`
+    addresses only.
+    """
 
     @model_validator(mode="after")
     def _choice_has_effect(self) -> NetworkNode:

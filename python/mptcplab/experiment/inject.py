@@ -43,7 +43,9 @@ def _parsed(tree: Node, resolved: Resolved, now_ns: int) -> list[tuple[int, Acti
 
 
 def _complete(step: schedule.Step, walk: schedule.Walk) -> Action:
-    """Returns the action of a step. Whether an interface is up now is known only to the back-end."""
+    """Returns the action of a step. Whether an interface is up now is known
+    only to the back-end.
+    """
     return walk.take(step) or step.action if step.action["kind"] == "set_link" else step.action
 
 
@@ -62,7 +64,9 @@ def _tree(words: str | Mapping[str, object]) -> Node:
 
 
 def _links_at(resolved: Resolved, now_ns: int) -> dict[str, object]:
-    """Returns the resolved experiment with the settings of its links at `now_ns` by the schedule."""
+    """Returns the resolved experiment with the settings of its links at
+    `now_ns` by the schedule.
+    """
     links = {link["id"]: link for link in resolved.data["links"]}
     for event in resolved.data["events"]:
         action = event["action"]

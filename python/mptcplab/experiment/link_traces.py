@@ -31,16 +31,20 @@ class LinkTrace(Shorthand):
     synthetic: str | None = Field(None, examples=["lte-driving-down"])
     """In place of `file`: one of the synthetic traces that `mptcplab traces list` shows."""
     columns: dict[ColumnKind, str] | None = Field(None, examples=[{"time": "Timestamp", "rate": "DL_bitrate kbit"}])
-    """The columns of a CSV file, each with its unit after a space. By default, columns with names such as
-    `time_s`, `rate_mbps`, `delay_ms`, `rtt_ms` and `loss`."""
+    """The columns of a CSV file, each with its unit after a space. By default, columns with names
+    such as `time_s`, `rate_mbps`, `delay_ms`, `rtt_ms` and `loss`.
+    """
     start: Duration | Literal["drawn"] = Field(Duration(0), examples=["10s", "drawn"])
     """Instant in the trace at which the run begins. With `drawn`, the seed selects one at random,
     the same for all traces that were recorded together."""
     pause: Duration | None = Field(None, examples=["100ms"])
-    """With a pair of CellReplay: time without packets after which packets take the light opportunities.
-    Default 100ms."""
+    """With a pair of CellReplay: time without packets after which packets take the light
+    opportunities. Default 100ms.
+    """
     recorded_together: Annotated[str, Field(min_length=1, max_length=100)] | None = Field(None, examples=["drive-1"])
-    """With `start: drawn`, a name that the traces of one recording share; default the folder of the file."""
+    """With `start: drawn`, a name that the traces of one recording share; default the folder of the
+    file.
+    """
 
     @model_validator(mode="after")
     def _one_source(self) -> LinkTrace:
@@ -58,13 +62,15 @@ class LinkTrace(Shorthand):
 TracePerDirection = Annotated[Annotated[LinkTrace, SAME] | Annotated[Directions[LinkTrace], EACH], BY_DIRECTION]
 
 
-#: Time without packets after which a link is idle. Assumed: the silence after which a cellular device
-#: listens only once a cycle (docs/internals/media/cellular.md).
+#: Time without packets after which a link is idle. Assumed: the silence after which a cellular
+#: device listens only once a cycle (docs/internals/media/cellular.md).
 _PAUSE = Duration("100ms")
 
 
 def read(given: LinkTrace, base: Path) -> form.Trace:
-    """Returns the resolved form of a trace, whose file is relative to `base`. Raises an error of `described`."""
+    """Returns the resolved form of a trace, whose file is relative to `base`. Raises an error of
+    `described`.
+    """
     try:
         path = _path(given, base)
         trace, _ = library.load(path, {str(kind): name for kind, name in (given.columns or {}).items()})
@@ -86,7 +92,9 @@ def read(given: LinkTrace, base: Path) -> form.Trace:
 
 
 def _delays(trace: Trace) -> tuple[Step[int], ...]:
-    """Returns the delays of a trace. Beside trains they change linearly, so those that are equal stay."""
+    """Returns the delays of a trace. Beside trains they change linearly, so those that are equal
+    stay.
+    """
     if not trace.trains:
         return trace.delays
     later = (Step(train.at_ns, train.delay_ns) for train in trace.trains[1:])

@@ -42,8 +42,9 @@ _SETTINGS = dict.fromkeys(name for settings in DISCIPLINE_SETTINGS.values() for 
 
 
 class Queue(Shorthand):
-    """The queue before the serializer of a link. It excludes the packet in service and the packets in
-    the delay line."""
+    """The queue before the serializer of a link. It excludes the packet in service and the packets
+    in the delay line.
+    """
 
     shorthand = "limit"
 
@@ -62,7 +63,9 @@ class Queue(Shorthand):
     min: Size | None = None
     """RED: average queue at which dropping begins (a quarter of the limit)."""
     max: Size | None = None
-    """RED: average queue at which the probability reaches `max_probability` (three quarters of the limit)."""
+    """RED: average queue at which the probability reaches `max_probability` (three quarters of the
+    limit).
+    """
     max_probability: Probability | None = None
     """RED: drop probability at `max` (0.1)."""
     weight: Probability | None = None
@@ -107,7 +110,9 @@ class Loss(Shorthand):
     packets: Annotated[
         Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=100_000)] | None, Uses("loss list")
     ] = Field(None, examples=[[3, 7]])
-    """The packets that are lost, numbered from 0 in the order in which they reach the point of loss."""
+    """The packets that are lost, numbered from 0 in the order in which they reach the point of
+    loss.
+    """
 
     @model_validator(mode="after")
     def _one_kind(self) -> Loss:
@@ -134,11 +139,15 @@ class Medium(Model):
     rate: Rate | None = Field(None, examples=["47mbit"])
     """Rate of the shared serializer. By default each packet is sent at the rate of its link."""
     overhead: Overhead = "frame"
-    """The bytes that `rate` covers in addition to each IP packet: `frame` 14, `ethernet` 38, `ip` 0, or a number."""
+    """The bytes that `rate` covers in addition to each IP packet: `frame` 14, `ethernet` 38, `ip`
+    0, or a number.
+    """
     wifi: Annotated[Wifi | None, Uses("access wifi")] = Field(
         None, examples=[{"standard": "ac", "width": "80mhz", "snr": "30db"}]
     )
-    """In place of `rate`: the medium is the air of a Wi-Fi network, and its links are the stations."""
+    """In place of `rate`: the medium is the air of a Wi-Fi network, and its
+    links are the stations.
+    """
 
     @model_validator(mode="after")
     def _one_kind(self) -> Medium:
@@ -167,18 +176,20 @@ class LinkSettings(Model):
     loss: LossPerDirection = Field(Loss(probability=Probability(0)), examples=["0.1%"])
     """Random loss, in addition to drops by the queue."""
     loss_at: PlacePerDirection | None = None
-    """Where packets are lost: `ingress` is before the queue; `egress` is after the serializer, so a lost
-    packet has used the link. Default `ingress`; on a medium and after a host with
-    `first_hop: host`, `egress`."""
+    """Where packets are lost: `ingress` is before the queue; `egress` is after the serializer, so a
+    lost packet has used the link. Default `ingress`; on a medium and after a host with `first_hop:
+    host`, `egress`.
+    """
     queue: QueuePerDirection = Field(Queue(), examples=["1bdp", {"limit": "100p", "discipline": "codel"}])
     """The queue before the serializer. It has no effect in a direction that begins at a host with
     `first_hop: host`, because packets wait in that host."""
     bdp_rtt: Duration | None = None
     """Round-trip time used to compute `1bdp` in `queue`; default 2 x delay of this link."""
     overhead: OverheadPerDirection = "frame"
-    """The bytes that `rate` covers in addition to each IP packet: `frame` 14, `ethernet` 38, `ip` 0, or a
-    number. For DSL, `atm` puts IP + 32 bytes into 53-byte cells that carry 48 bytes each, and `ptm`
-    adds one byte per 64 to IP + 22 bytes."""
+    """The bytes that `rate` covers in addition to each IP packet: `frame` 14, `ethernet` 38, `ip`
+    0, or a number. For DSL, `atm` puts IP + 32 bytes into 53-byte cells that carry 48 bytes each,
+    and `ptm` adds one byte per 64 to IP + 22 bytes.
+    """
     trace: Annotated[TracePerDirection | None, Uses("trace")] = Field(
         None, examples=["lte.trace", {"synthetic": "lte-driving-down"}]
     )

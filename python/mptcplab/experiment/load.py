@@ -36,12 +36,14 @@ class Member:
         self.name = name
         self.title = title
         self.reference = reference
-        """Name of the member that ratios are relative to, or None; then `why_no_reference` has the reason."""
+        """Name of the member that ratios are relative to, or None; then `why_no_reference` has the
+        reason.
+        """
 
     @property
     def family(self) -> str:
-        """The name of its family, the common beginning of the names of the members. It is unique in a
-        file.
+        """The name of its family, the common beginning of the names of the members. It is unique in
+        a file.
         """
         return self._family.name
 
@@ -85,10 +87,11 @@ class Member:
 
 
 def members(path: str | Path, changes: Mapping[str, str] | None = None) -> list[Member]:
-    """Returns all experiments of a description file, with `changes` (path or parameter -> YAML) made.
+    """Returns all experiments of a description file, with `changes` (path or parameter -> YAML)
+    made.
 
-    Only names and titles are computed; the rest is validated on demand. Raises SpecError if the file
-    cannot be read, a parameter is wrong, or two members have the same name.
+    Only names and titles are computed; the rest is validated on demand. Raises SpecError if the
+    file cannot be read, a parameter is wrong, or two members have the same name.
     """
     document = read(Path(path))
     wanted = [Change.parse(key, text) for key, text in (changes or {}).items()]
@@ -108,8 +111,8 @@ def load(path: str | Path, changes: Mapping[str, str] | None = None) -> list[Mem
 
 @dataclass(frozen=True)
 class _Family:
-    """A family after changes to its parameters, with the changes to its members that are still to be
-    made, and its names.
+    """A family after changes to its parameters, with the changes to its members that are still to
+    be made, and its names.
     """
 
     template: Node
@@ -130,12 +133,16 @@ class _Family:
 
     @property
     def folder(self) -> str:
-        """The common beginning of the names of all members, up to a slash. With one member, its name."""
+        """The common beginning of the names of all members, up to a slash. With one member, its
+        name.
+        """
         steps = zip(*(name.split("/") for name in self.names), strict=False)
         return "/".join(step[0] for step in itertools.takewhile(lambda step: len(set(step)) == 1, steps))
 
     def members(self, *, unique: bool) -> list[Member]:
-        """Returns the members. A family whose folder is not unique is named by its first and last member."""
+        """Returns the members. A family whose folder is not unique is named by its first and last
+        member.
+        """
         last = self.names[-1].removeprefix(f"{self.folder}/")
         name = self.folder if unique and self.folder else f"{self.names[0]}..{last}"
         family = FamilyOf(name, family_metrics(self.template))

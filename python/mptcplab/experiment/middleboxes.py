@@ -128,12 +128,16 @@ class AcknowledgeEarly(Model):
 
 
 class Middlebox(Model):
-    """An element between an interface and its link that changes TCP in exactly one of these ways."""
+    """An element between an interface and its link that changes TCP in exactly
+    one of these ways.
+    """
 
     kind_of_features = "middlebox"
 
     at: Annotated[list[str], ONE_OR_MORE] = Field(examples=["client.wlan0", "client.eth[1-8]"])
-    """The interface in front of which the middlebox is placed. A list places one in front of each interface."""
+    """The interface in front of which the middlebox is placed. A list places one in front of each
+    interface.
+    """
     direction: Literal["leaving", "arriving", "both"] | None = None
     """The packets that it changes: those `leaving` the interface, those `arriving`, or `both`, the
     default. A NAT hides the host that sends them: `leaving`, its default, or `arriving`."""
@@ -167,8 +171,8 @@ class Middlebox(Model):
 
 
 def check_place(middlebox: Middlebox, interface: str, network: Network) -> None:
-    """Refuses a NAT that hides no host, and a NAT on a link of a switch or access point, where hosts
-    resolve link-layer addresses.
+    """Refuses a NAT that hides no host, and a NAT on a link of a switch or access point, where
+    hosts resolve link-layer addresses.
     """
     if middlebox.nat is None:
         return

@@ -14,8 +14,8 @@ _DEFAULT = "default"
 
 
 def origins_of(filled_in: dict[str, Any], tree: Node) -> dict[str, str]:
-    """Maps each description path to its origin: `FILE:LINE`, a profile with its source, `--set`, `given`,
-    `derived from rtt`, or `default`.
+    """Maps each description path to its origin: `FILE:LINE`, a profile with its source, `--set`,
+    `given`, `derived from rtt`, or `default`.
     """
     return dict(_walk(filled_in, tree, ()))
 

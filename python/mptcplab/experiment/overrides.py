@@ -24,7 +24,8 @@ _MOST_NAMES = 12
 
 @dataclass(frozen=True)
 class Change:
-    """A new value for a parameter (`n`, `parameters.n`) or for the fields at a description path (`links.wifi.delay`).
+    """A new value for a parameter (`n`, `parameters.n`) or for the fields at a description path
+    (`links.wifi.delay`).
 
     `*` and `?` in a path stand for names that the description has: `links.*.delay`.
     """
@@ -44,7 +45,9 @@ class Change:
 
     @property
     def is_of_topology(self) -> bool:
-        """Whether it changes the settings of a generator, so it is applied before the generator runs."""
+        """Whether it changes the settings of a generator, so it is applied before the generator
+        runs.
+        """
         return self.key.partition(".")[0] == "topology"
 
     @property
@@ -52,8 +55,8 @@ class Change:
         return self.key.removeprefix("parameters.")
 
     def on_family(self, family: Node) -> Node:
-        """Returns the family with another value, or a list of values, of the parameter. Named values are
-        given by their names.
+        """Returns the family with another value, or a list of values, of the parameter. Named
+        values are given by their names.
         """
         name = self._parameter
         declared = family.find(("parameters", name))
@@ -71,8 +74,8 @@ class Change:
         return Node({label: node for label, node in chosen.items() if node is not None}, self.value.source)
 
     def on_member(self, written: Node, filled_in: Node) -> Node:
-        """Returns `written` with the new value. The names in the path must exist in `filled_in`, and patterns match
-        the names that exist there.
+        """Returns `written` with the new value. The names in the path must exist in `filled_in`,
+        and patterns match the names that exist there.
         """
         for key in self._keys(filled_in):
             path = replace(self, key=key)._path(filled_in)
@@ -81,7 +84,9 @@ class Change:
         return written
 
     def _keys(self, tree: Node) -> list[str]:
-        """Returns the keys that the key stands for: itself, or one for each match of its patterns."""
+        """Returns the keys that the key stands for: itself, or one for each
+        match of its patterns.
+        """
         first, *steps = self.key.split(".")
         if not _PATTERN.search(self.key):
             return [self.key]
@@ -177,7 +182,9 @@ class Change:
 
 
 def _named(node: Node) -> dict[str, Node]:
-    """Returns the parts of a mapping by their names, and those of a list by their ids, else by their indices."""
+    """Returns the parts of a mapping by their names, and those of a list by their ids, else by
+    their indices.
+    """
     if not isinstance(node.value, list):
         return node.mapping
     ids = [str(named.value) if (named := item.child("id")) else str(index) for index, item in enumerate(node.value)]

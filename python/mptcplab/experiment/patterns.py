@@ -67,8 +67,8 @@ def _pattern(name: str, flow: Flow, members: list[str], hosts: Sequence[str]) ->
 
 
 def _derangement(name: str, members: list[str]) -> list[str]:
-    """Returns the receiver of each host: a single cycle through all hosts, in an order derived from the
-    name of the flow.
+    """Returns the receiver of each host: a single cycle through all hosts, in an order derived from
+    the name of the flow.
     """
     cycle = sorted(members, key=lambda host: hashlib.sha256(f"{name}/{host}".encode()).digest())
     following = dict(zip(cycle, [*cycle[1:], cycle[0]], strict=True))

@@ -1,4 +1,6 @@
-"""What a recovery strategy does over the schedule: the reroutes that follow from failures of links."""
+"""What a recovery strategy does over the schedule: the reroutes that follow from
+failures of links.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,8 @@ def reroutes(network: SwitchedNetwork, steps: Sequence[Step]) -> Iterator[Step]:
 
 
 def _notices(network: SwitchedNetwork, steps: Sequence[Step]) -> list[_Notice]:
-    """Returns what the controller notices, in order of time. A failure that ends before a controller can notice it
-    is not noticed; a port status reports both of its ends.
+    """Returns what the controller notices, in order of time. A failure that ends before a
+    controller can notice it is not noticed; a port status reports both of its ends.
     """
     by_port = network.detect_ns is None
     after_ns = PORT_STATUS_NS if network.detect_ns is None else network.detect_ns

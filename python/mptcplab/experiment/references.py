@@ -1,5 +1,5 @@
-"""References in a description, replaced by the values of parameters: `$name`, `$name.field`, and products such as
-`${125mbit / scale}`.
+"""References in a description, replaced by the values of parameters: `$name`, `$name.field`, and
+products such as `${125mbit / scale}`.
 """
 
 from __future__ import annotations
@@ -92,7 +92,9 @@ class _Substitution:
         return binding.node.find(fields)
 
     def _product(self, terms: list[tuple[str, str]], path: FieldPath) -> Node | None:
-        """Returns the product, or None to remove its key, if a value lacks the field that it uses."""
+        """Returns the product, or None to remove its key, if a value lacks the
+        field that it uses.
+        """
         found = [
             (operator, self._value(text, path) if re.fullmatch(_DOTTED, text) else Node(text, self._tree.source))
             for operator, text in terms

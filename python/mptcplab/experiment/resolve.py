@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Resolved:
-    """A resolved experiment: `data` follows the JSON schema, `description` is the description with all
-    defaults.
+    """A resolved experiment: `data` follows the JSON schema, `description` is the description with
+    all defaults.
     """
 
     data: dict[str, Any]
@@ -67,8 +67,8 @@ class Resolved:
 
 
 def resolve(experiment: Experiment, assignment: Mapping[str, object] | None = None) -> Resolved:
-    """Returns the resolved form of an experiment, or of the member of a family with these parameters.
-    Raises SpecError if the description is wrong.
+    """Returns the resolved form of an experiment, or of the member of a family with these
+    parameters. Raises SpecError if the description is wrong.
     """
     return _Resolution(experiment.member(assignment) if assignment else experiment).resolved()
 
@@ -138,8 +138,8 @@ class _Resolution:
         return Resolved(dict(data), filled_in)
 
     def _places_of_expectations(self) -> dict[str, str]:
-        """Returns the place of each expectation, with its column, for errors when it is evaluated after
-        the run.
+        """Returns the place of each expectation, with its column, for errors when it is evaluated
+        after the run.
         """
         places = {}
         for number in range(len(self._experiment.expect)):
@@ -151,7 +151,9 @@ class _Resolution:
     # ---- network ----
 
     def _wired(self) -> Network:
-        """Returns the graph of the network. Refuses unknown ends of links, and interfaces on two links."""
+        """Returns the graph of the network. Refuses unknown ends of links, and interfaces on two
+        links.
+        """
         kinds: dict[str, NodeKind] = dict.fromkeys(self._experiment.hosts, "host")
         for name, node in self._experiment.nodes.items():
             if name in kinds:
@@ -281,8 +283,8 @@ class _Resolution:
         return beginning.node if host is not None and host.first_hop == "host" else None
 
     def _check_behind_hosts(self, name: str, link: Link, hosts: Mapping[Side, str | None]) -> None:
-        """Refuses settings without effect where packets wait in hosts. A queue from a profile is not
-        refused, because a profile gives queues to all links.
+        """Refuses settings without effect where packets wait in hosts. A queue from a profile is
+        not refused, because a profile gives queues to all links.
         """
         for side, host in hosts.items():
             if host is not None and directions.is_for_side(link.queue, side):
@@ -316,7 +318,9 @@ class _Resolution:
         return direction
 
     def _middleboxes(self) -> list[form.Middlebox]:
-        """Returns one middlebox for each named interface. NATs get addresses outside of all subnets."""
+        """Returns one middlebox for each named interface. NATs get addresses outside of all
+        subnets.
+        """
         result: list[form.Middlebox] = []
         subnets = (network for both in self._addresses().networks for network in both)
         outside = middleboxes.outside_addresses(subnets)
@@ -359,7 +363,9 @@ class _Resolution:
             )
 
     def _control(self, switched: SwitchedPaths) -> form.Control | None:
-        """Returns the control of OpenFlow switches, None without any. Refuses control without switches."""
+        """Returns the control of OpenFlow switches, None without any. Refuses control without
+        switches.
+        """
         given = self._experiment.control
         if "openflow" not in self._network.kinds.values():
             if given is not None:
@@ -397,7 +403,9 @@ class _Resolution:
                     raise described(f"unknown link '{link}'{nearest_hint(link, known)}", first_few(known))
 
     def _user_code(self) -> list[form.UserCode]:
-        """Returns the files of user-defined algorithms, each once. Refuses a file that cannot be read."""
+        """Returns the files of user-defined algorithms, each once. Refuses a file that cannot be
+        read.
+        """
         found: dict[str, str] = {}
         for path, name in self._user_names():
             file = algorithms.file_of(name)
@@ -479,7 +487,9 @@ class _Resolution:
         return sorted([*walked, *added], key=lambda one: one[0].at_ns)
 
     def _place_of(self, number: int) -> FieldPath:
-        """Returns the place of an event in the description, which is `errors` for one that a model made."""
+        """Returns the place of an event in the description, which is `errors` for one that a model
+        made.
+        """
         return ("events", number) if number < len(self._experiment.events) else ("errors",)
 
     def _check_times(self, planned: Sequence[schedule.Step]) -> None:
@@ -515,7 +525,9 @@ class _Resolution:
         return self._all_events[number].id or f"e{number + 1}"
 
     def _numbered(self, walked: list[tuple[schedule.Step, form.Action]]) -> list[form.Event]:
-        """Assigns ids: that of the event if it is one action, else ID.1, ID.2 .. in order of time."""
+        """Assigns ids: that of the event if it is one action, else ID.1, ID.2
+        .. in order of time.
+        """
         self._check_ids()
         counts = Counter(step.event for step, _ in walked)
         seen: Counter[int] = Counter()
@@ -555,8 +567,8 @@ class _Resolution:
 
 
 def _port(end: str, link: str, kinds: Mapping[str, NodeKind], numbers: Counter[str]) -> Port:
-    """Returns the port that one end of `between` names. Without a name, ports of nodes are named p1,
-    p2 ..
+    """Returns the port that one end of `between` names. Without a name, ports of nodes are named
+    p1, p2 ..
     """
     node, dot, interface = end.partition(".")
     if node not in kinds:
@@ -629,8 +641,8 @@ def _host(name: str, host: Host) -> form.Host:
 
 
 def _host_jitter(jitter: str | HostJitter) -> form.HostJitter:
-    """Returns the resolved form of `host_jitter`. `linux` includes its quantiles, so readers need not
-    know them.
+    """Returns the resolved form of `host_jitter`. `linux` includes its quantiles, so readers need
+    not know them.
     """
     if jitter == "none":
         return {"kind": "none"}

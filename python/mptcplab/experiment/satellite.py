@@ -20,8 +20,9 @@ _SLOT = 15 * _SECOND
 
 
 class Leo(Model):
-    """The link of a dish to satellites in low Earth orbit. Every 15 s delay and rate change, at the same
-    instants on all such links of a run. The dish is the first end of `between`."""
+    """The link of a dish to satellites in low Earth orbit. Every 15 s delay and rate change, at the
+    same instants on all such links of a run. The dish is the first end of `between`.
+    """
 
     rate: Rate = Rate("178mbit")
     """Median rate to the dish."""

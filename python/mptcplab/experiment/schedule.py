@@ -1,4 +1,6 @@
-"""Events as primitive actions in order of time, and the states of interfaces and links they cause."""
+"""Events as primitive actions in order of time, and the states of interfaces
+and links they cause.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,8 @@ Action: TypeAlias = "dict[str, Any]"
 
 @dataclass(frozen=True)
 class Step:
-    """A primitive action. If `settles` is true, it is a part of a handover or sequence and is omitted
-    where it would change nothing.
+    """A primitive action. If `settles` is true, it is a part of a handover or sequence and is
+    omitted where it would change nothing.
     """
 
     at_ns: int
@@ -87,7 +89,9 @@ class World:
         return _known("link", name, list(self.links))
 
     def access_link(self, name: str, kind: str) -> str:
-        """Returns the name of a link of an access network. Raises an error if it is of another kind."""
+        """Returns the name of a link of an access network. Raises an error if it is of another
+        kind.
+        """
         if self.access.get(self.link(name)) != kind:
             known = [link for link, of in self.access.items() if of == kind]
             raise described(f"link {name} has no {kind} access", ", ".join(known) or f"nothing: no link has {kind}")
@@ -110,7 +114,9 @@ class World:
         return list(groups[_known("group", outage.srlg, list(groups))])
 
     def downtime_ns(self, link: str, asked_ns: int) -> int:
-        """Returns how long an outage lasts, if the layer below may bring the link back before its end."""
+        """Returns how long an outage lasts, if the layer below may bring the link back before its
+        end.
+        """
         if self.switched is None or link not in self.switched.graph.edges:
             return asked_ns
         after_ns = self.switched.strategy.link_returns_after_ns
@@ -362,8 +368,8 @@ class Walk:
         return {side: settings[side] for side in SIDES}
 
     def _changed(self, now: form.Direction, event: Event, side: directions.Side, link: str) -> form.Direction:
-        """Returns the settings of a direction with the changes of an event. A queue in `bdp` is computed
-        with the new rate and delay.
+        """Returns the settings of a direction with the changes of an event. A queue in `bdp` is
+        computed with the new rate and delay.
         """
         new = now.copy()
         rate = directions.pick(event.rate, side)

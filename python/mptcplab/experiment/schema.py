@@ -42,8 +42,8 @@ def json_schema() -> Schema:
 
 
 def _merged(schema: Schema, definitions: dict[str, Schema]) -> set[str]:
-    """Returns the definitions that profiles, generators and `experiments` can complete: all but those
-    of list items.
+    """Returns the definitions that profiles, generators and `experiments` can complete: all but
+    those of list items.
     """
     found: set[str] = set()
     waiting = list(_references(schema))

@@ -1,4 +1,6 @@
-"""The OpenFlow switches of a resolved experiment, as recovery strategies see them, and their reactions as actions."""
+"""The OpenFlow switches of a resolved experiment, as recovery strategies see them, and their
+reactions as actions.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ class SwitchedNetwork:
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> SwitchedNetwork | None:
-        """Returns the switches of a resolved experiment, or of the parts of one; None without any."""
+        """Returns the switches of a resolved experiment, or of the parts of
+        one; None without any.
+        """
         control = data["control"]
         if control is None:
             return None

@@ -1,4 +1,6 @@
-"""The paths of flows through OpenFlow switches: each policy chooses ways, and each way joins two interfaces."""
+"""The paths of flows through OpenFlow switches: each policy chooses ways, and each way joins two
+interfaces.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +45,11 @@ class SwitchedPaths:
         return all(self._is_switch(self._switch_of(port)) for port in ports)
 
     def paths(self, flow: Flow, senders: Sequence[Port], receivers: Sequence[Port], per_pair: int) -> list[Joined]:
-        """Returns the paths of a flow between interfaces of two hosts, with `per_pair` subflows for each pair.
+        """Returns the paths of a flow between interfaces of two hosts, with `per_pair` subflows for
+        each pair.
 
-        Way i joins the interfaces i of both hosts, or the only one of a host. Raises an error of `described`.
+        Way i joins the interfaces i of both hosts, or the only one of a host. Raises an error of
+        `described`.
         """
         pairs = [
             (senders[i % len(senders)], receivers[i % len(receivers)]) for i in range(max(len(senders), len(receivers)))
@@ -102,7 +106,9 @@ def groups_of_links(control: Control) -> dict[str, frozenset[str]]:
 
 
 def costs_of_links(control: Control, links: Sequence[form.Link]) -> dict[str, int]:
-    """Returns the cost of each link. With `cost: delay` it is the mean of both directions in nanoseconds."""
+    """Returns the cost of each link. With `cost: delay` it is the mean of both directions in
+    nanoseconds.
+    """
     if control.cost == "delay":
         both = {link["id"]: (link["forward"], link["backward"]) for link in links}
         return {link: sum(map(capacities.least_delay_ns, directions)) // 2 for link, directions in both.items()}

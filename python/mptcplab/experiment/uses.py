@@ -1,4 +1,5 @@
-"""The features of the engine's table that fields of a description use, and what follows for their back-ends.
+"""The features of the engine's table that fields of a description use, and what follows for their
+back-ends.
 
 A field names a feature, never a back-end. The table has the back-ends.
 """
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 
 
 class Uses:
-    """Marks a field that uses these features if it is given, as in `Annotated[bool, Uses("one_at_a_time")]`.
+    """Marks a field that uses these features if it is given, as in `Annotated[bool,
+    Uses("one_at_a_time")]`.
 
     Of several features, it depends on the value, or on other fields, which of them it uses.
     """
@@ -67,7 +69,9 @@ def _inside(annotation: Any) -> Iterator[object]:
 
 
 def remark(model: type[Model], name: str) -> str:
-    """Returns which back-ends lack a field, or some of its values, as a sentence; empty if none does."""
+    """Returns which back-ends lack a field, or some of its values, as a sentence; empty if none
+    does.
+    """
     whole = _not_on(uses(model, name))
     values: dict[str, list[str]] = {}
     for value, used in uses_by_value(model, name).items():
@@ -78,7 +82,9 @@ def remark(model: type[Model], name: str) -> str:
 
 
 def _not_on(used: Sequence[str]) -> str:
-    """Returns, as in "not on `kernel`.", which back-ends lack all of these features, and which some of them."""
+    """Returns, as in "not on `kernel`.", which back-ends lack all of these features, and which some
+    of them.
+    """
     lacked = [lacking(feature) for feature in used]
     if not lacked:
         return ""

@@ -1,4 +1,6 @@
-"""Converts errors of pydantic to a SpecError with the place, the field, what was found and what is allowed."""
+"""Converts errors of pydantic to a SpecError with the place, the field, what was found and what is
+allowed.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,8 @@ _LIMITS = {
 
 
 def validated(model: type[M], tree: Node, path: FieldPath = ()) -> M:
-    """Validates a tree, which is at `path` of the description. Raises SpecError for the first error in
-    it.
+    """Validates a tree, which is at `path` of the description. Raises SpecError for the first error
+    in it.
     """
     try:
         return model.model_validate(tree.plain())
@@ -77,7 +79,9 @@ def _as_written(tree: Node, steps: FieldPath) -> FieldPath:
 
 
 def _is_tag(step: object) -> bool:
-    """Returns whether a step of a location of pydantic names a branch of a union instead of a field."""
+    """Returns whether a step of a location of pydantic names a branch of a union instead of a
+    field.
+    """
     return isinstance(step, str) and (
         step.startswith(("<", "literal[", "constrained-", "function-")) or step in ("int", "str", "[key]")
     )
@@ -112,8 +116,8 @@ def _explained(details: Any, context: dict[str, Any], node: Node) -> tuple[str, 
 
 
 def _decimal_comma(node: Node, field: str) -> str | None:
-    """Returns the error for a decimal comma, as in `{delay: 10,5ms}`. YAML reads the field `5ms` after
-    the number 10.
+    """Returns the error for a decimal comma, as in `{delay: 10,5ms}`. YAML reads the field `5ms`
+    after the number 10.
     """
     names = list(node.mapping)
     after = names.index(field) if field in names else 0

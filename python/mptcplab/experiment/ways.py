@@ -1,4 +1,6 @@
-"""The ways of the paths of a resolved experiment: their nodes, what they share, and why there are no more of them."""
+"""The ways of the paths of a resolved experiment: their nodes, what they share, and why there are
+no more of them.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def ways_of(data: Mapping[str, Any], flow: Mapping[str, Any]) -> list[PathWay]:
 
 
 def limits(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yields for each flow over OpenFlow switches its id, and the cut that limits its edge-disjoint ways."""
+    """Yields for each flow over OpenFlow switches its id, and the cut that limits its edge-disjoint
+    ways.
+    """
     switched = SwitchedNetwork.of(data)
     if switched is None:
         return

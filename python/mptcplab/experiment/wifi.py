@@ -118,7 +118,9 @@ class WifiStation(Model):
     snr: Snr | None = Field(None, examples=["10db", [{"at": "0s", "snr": "30db"}, {"at": "20s", "snr": "5db"}]])
     """Mean signal-to-noise ratio, or a list of instants with a ratio for each."""
     mobility: Mobility | None = None
-    """How the signal varies: `none`, `static` (2 dB within 200 ms) or `walking` (4 dB within 50 ms)."""
+    """How the signal varies: `none`, `static` (2 dB within 200 ms) or `walking` (4 dB within 50
+    ms).
+    """
     streams: Streams | None = None
     """Spatial streams."""
     rate: WifiRate | None = Field(None, examples=["54mbit", {"mcs": 7}])
@@ -147,7 +149,9 @@ class Wifi(Model):
     snr: Snr = Field(Decibels("30db"), examples=["30db"])
     """Mean signal-to-noise ratio of the stations."""
     mobility: Mobility = "static"
-    """How the signal varies: `none`, `static` (2 dB within 200 ms) or `walking` (4 dB within 50 ms)."""
+    """How the signal varies: `none`, `static` (2 dB within 200 ms) or `walking` (4 dB within 50
+    ms).
+    """
     rate: WifiRate = Field("auto", examples=["auto", "54mbit", {"mcs": 7}])
     """How rates are chosen: `auto` as Minstrel does, `ideal` from the signal 100 ms earlier, a
     fixed rate of `b`, `g` or `a`, or a fixed MCS of `n`, `ac` or `ax`."""
@@ -155,7 +159,9 @@ class Wifi(Model):
     """How the access point queues packets: `fq` is FQ-CoDel per station with turns of equal air
     time; `fifo` is one queue for all stations."""
     aggregate: Annotated[int, Field(ge=1, le=256)] | None = None
-    """Largest number of packets in one transmission. Default 64, with `ax` 256; 1 with `b`, `g` and `a`."""
+    """Largest number of packets in one transmission. Default 64, with `ax` 256; 1 with `b`, `g` and
+    `a`.
+    """
     rts: Size | None = None
     """Size from which RTS and CTS precede a transmission. By default they never do."""
     txop: Duration | None = Field(None, examples=["3008us"])
@@ -228,8 +234,8 @@ def check_station(station: WifiStation, wifi: Wifi) -> None:
 
 
 def uplink(first: str, second: str) -> form.HopDirection:
-    """Returns the direction of a link to the access point, by the kinds of its ends: an access point,
-    else what is no host, else the second end.
+    """Returns the direction of a link to the access point, by the kinds of its ends: an access
+    point, else what is no host, else the second end.
     """
     rank = {"ap": 2, "host": 0}
     return "backward" if rank.get(first, 1) > rank.get(second, 1) else "forward"
@@ -245,8 +251,8 @@ def ap_queue(wifi: Wifi) -> form.Queue:
 def resolved(
     medium: str, wifi: Wifi, links: Mapping[str, Link], uplinks: Mapping[str, form.HopDirection]
 ) -> form.AccessWifi:
-    """Returns the resolved form of the network of a medium, whose links have these directions to the
-    access point.
+    """Returns the resolved form of the network of a medium, whose links have these directions to
+    the access point.
     """
     mpdus, length = _AGGREGATES.get(wifi.standard, (1, 65_535))
     guard = _GUARDS_NS[wifi.standard][0] if wifi.guard_interval is None else int(wifi.guard_interval)

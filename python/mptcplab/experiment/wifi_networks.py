@@ -1,4 +1,6 @@
-"""The Wi-Fi networks of a description: which links are stations, and which end of them is the access point."""
+"""The Wi-Fi networks of a description: which links are stations, and which end of them is the
+access point.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ class WifiNetworks:
     """The media of a description that have `wifi`, with the links on them as their stations."""
 
     def __init__(self, experiment: Experiment, network: Network) -> None:
-        """Raises SpecError for a station without such a medium, and for a medium with several access points."""
+        """Raises SpecError for a station without such a medium, and for a medium with several
+        access points.
+        """
         self._networks = {name: medium.wifi for name, medium in experiment.media.items() if medium.wifi is not None}
         self._links = experiment.links
         self._tree = experiment.tree
@@ -31,7 +35,9 @@ class WifiNetworks:
         return [wifi.resolved(name, one, self._links, self.uplinks) for name, one in self._networks.items()]
 
     def queue_of_downlink(self, link: str, side: directions.Side) -> form.Queue:
-        """Returns the queue of a station at its access point. Raises SpecError if the link has its own for `side`."""
+        """Returns the queue of a station at its access point. Raises SpecError if the link has its
+        own for `side`.
+        """
         settings = self._links[link]
         if directions.is_for_side(settings.queue, side):
             problem = f"queue of {side}: the access point queues its packets"

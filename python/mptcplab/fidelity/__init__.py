@@ -1,4 +1,6 @@
-"""Compares the simulator with the kernel: cases, recorded results of a kernel, bounds, and a page."""
+"""Compares the simulator with the kernel: cases, recorded results of a kernel,
+bounds, and a page.
+"""
 
 from mptcplab.fidelity.bounds import Bounds, Exemption
 from mptcplab.fidelity.cases import Case, cases_of

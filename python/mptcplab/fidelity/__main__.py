@@ -1,7 +1,8 @@
-"""``make fidelity``: compares the simulator with recorded results of a kernel and, as root, with this kernel.
+"""``make fidelity``: compares the simulator with recorded results of a kernel and, as root, with
+this kernel.
 
-python -m mptcplab.fidelity FOLDER: descriptions are in FOLDER/cases, bounds in FOLDER/bounds.toml, what was recorded in
-FOLDER/recorded.json. Exit status 1: a measure misses its bound.
+python -m mptcplab.fidelity FOLDER: descriptions are in FOLDER/cases, bounds in FOLDER/bounds.toml,
+what was recorded in FOLDER/recorded.json. Exit status 1: a measure misses its bound.
 """
 
 from __future__ import annotations

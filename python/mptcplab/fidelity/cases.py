@@ -37,7 +37,8 @@ class Case:
 
 
 def cases_of(folder: Path, only: str | None = None) -> Sequence[Case]:
-    """Returns the cases of a folder in the order of their files. `only` is a pattern, or a part, of names.
+    """Returns the cases of a folder in the order of their files. `only` is a pattern, or a part, of
+    names.
 
     Raises UsageError if there is none, and SpecError for a wrong description.
     """

@@ -25,8 +25,8 @@ BySeed = Mapping[int, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class Row:
-    """A measure of a case on both sides: medians, the median ratio or difference of the pairs, and its
-    interval.
+    """A measure of a case on both sides: medians, the median ratio or difference of the pairs, and
+    its interval.
     """
 
     case: str
@@ -49,11 +49,12 @@ def judged(
 ) -> list[Row]:
     """Returns the rows of all cases that both sides have.
 
-    A measure holds if the median of its pairs is within its bound. Otherwise it misses if chance is an unlikely cause,
-    and is undecided if not. An exempt measure must be in the range of its exemption, by the same rule.
+    A measure holds if the median of its pairs is within its bound. Otherwise it misses if chance is
+    an unlikely cause, and is undecided if not. An exempt measure must be in the range of its
+    exemption, by the same rule.
 
-    With `together`, probabilities are adjusted for the number of rows (Holm). This is for new runs. Recorded results
-    do not change, so a miss there is examined instead of drawn again.
+    With `together`, probabilities are adjusted for the number of rows (Holm). This is for new runs.
+    Recorded results do not change, so a miss there is examined instead of drawn again.
     """
     rows = [
         row

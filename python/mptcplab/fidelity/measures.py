@@ -1,4 +1,6 @@
-"""The measures of a run that are compared with a kernel: goodput, shares of links, delays, fairness, recovery."""
+"""The measures of a run that are compared with a kernel: goodput, shares of links, delays,
+fairness, recovery.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ DELAYS = ("delay_p50_s", "delay_p95_s", "delay_p99_s")
 
 
 def measures_of(bundle: Bundle) -> dict[str, float]:
-    """Returns the measures of a run by name: ``bulk goodput_bps``, ``bulk share wifi``, ``cut.2 recovery_s``."""
+    """Returns the measures of a run by name: ``bulk goodput_bps``, ``bulk share wifi``, ``cut.2
+    recovery_s``.
+    """
     return {name: value for name, value in _measures(bundle) if value is not None}
 
 

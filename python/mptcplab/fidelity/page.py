@@ -26,8 +26,8 @@ WORDS = {
 
 
 def page(cases: Sequence[Case], rows: Sequence[Row], bounds: Bounds, recorded: Recorded) -> str:
-    """Returns the page as Markdown. Its fixed parts are in ``page.md`` beside this file, with the source
-    of each fact.
+    """Returns the page as Markdown. Its fixed parts are in ``page.md`` beside this file, with the
+    source of each fact.
     """
     titles = {case.name: case.title for case in cases}
     seeds = {seed for case in cases for seed in recorded.cases[case.name]}

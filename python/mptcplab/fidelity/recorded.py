@@ -1,4 +1,6 @@
-"""Recorded results of a kernel: the measures of each case and seed, for comparisons without that kernel."""
+"""Recorded results of a kernel: the measures of each case and seed, for comparisons without that
+kernel.
+"""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ def simulated(wanted: Wanted) -> dict[str, BySeed]:
 
 
 def on_this_kernel(wanted: Wanted, *, jobs: int = AT_ONCE) -> Recorded:
-    """Returns the measures of runs on the kernel of this machine. Raises RunFailed if some are disturbed
-    every time.
+    """Returns the measures of runs on the kernel of this machine. Raises RunFailed if some are
+    disturbed every time.
     """
     light = [case for case in wanted.cases if not case.is_heavy]
     heavy = [case for case in wanted.cases if case.is_heavy]

@@ -1,4 +1,6 @@
-"""mptcplab in a script or a notebook: loads experiments, runs them, and shows runs as frames, figures and tables."""
+"""mptcplab in a script or a notebook: loads experiments, runs them, and shows runs as frames,
+figures and tables.
+"""
 
 from mptcplab.interactive.comparison import Comparison, compare
 from mptcplab.interactive.experiments import Experiments, load

@@ -1,4 +1,6 @@
-"""Compares runs from Python: a frame of medians and ratios, figures, and the page that ``mptcplab compare`` writes."""
+"""Compares runs from Python: a frame of medians and ratios, figures, and the page that ``mptcplab
+compare`` writes.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from mptcplab.sweep import arms_by_value, split_settings
 
 
 class Comparison:
-    """Runs in arms, named by what differs between them. The first arm is what ratios are relative to."""
+    """Runs in arms, named by what differs between them. The first arm is what ratios are relative
+    to.
+    """
 
     def __init__(self, runs: Runs, *, band: float = BAND) -> None:
         """Raises UsageError below two arms, and BundleError for a run that is not done."""
@@ -31,7 +35,9 @@ class Comparison:
         """How far several back-ends agree, as `compare --json` prints it, or None."""
 
     def table(self, *, frame: Library = "polars") -> Any:
-        """Returns a frame with a row for each flow, metric and arm: median, interval, and ratio to the first arm."""
+        """Returns a frame with a row for each flow, metric and arm: median, interval, and ratio to
+        the first arm.
+        """
         return frames.spreads_frame(self.arms, COMPARED, frame)
 
     @property
@@ -40,7 +46,9 @@ class Comparison:
         return RunsPlot(self.arms)
 
     def write_page(self, path: str | Path) -> Path:
-        """Writes the page of ``mptcplab compare`` and returns its path. Raises MptcplabError if that fails."""
+        """Writes the page of ``mptcplab compare`` and returns its path. Raises MptcplabError if
+        that fails.
+        """
         path = Path(path)
         try:
             path.write_text(comparison_page(self.runs, self.agreement), encoding="utf-8")
@@ -52,7 +60,9 @@ class Comparison:
         return f"Comparison({', '.join(f'{name} ({len(bundles)})' for name, bundles in self.arms.items())})"
 
     def _repr_html_(self) -> str:
-        """Returns what a notebook shows: medians and ratios, how each arm got over outages, and goodput over time."""
+        """Returns what a notebook shows: medians and ratios, how each arm got over outages, and
+        goodput over time.
+        """
         table, outages = table_of(self.arms), outages_of(self.arms)
         shown = card.table(table.heads[:-1], [row[:-1] for row in table.rows])
         recovered = card.table(outages.heads, outages.rows) if outages else ""
@@ -72,8 +82,9 @@ def compare(
 ) -> Comparison:
     """Runs the experiments of SPECs and compares them, as ``mptcplab compare`` does.
 
-    Several values of a key in ``set`` make an arm for each combination: a list, or text with commas. ``on`` holds
-    back-ends, separated by commas. Raises what ``run`` raises, and UsageError below two arms.
+    Several values of a key in ``set`` make an arm for each combination: a list, or text with
+    commas. ``on`` holds back-ends, separated by commas. Raises what ``run`` raises, and UsageError
+    below two arms.
     """
     listed = [specs] if isinstance(specs, str | Path) else list(specs)
     values = {key: _values(key, value) for key, value in (set or {}).items()}

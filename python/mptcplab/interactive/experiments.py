@@ -36,7 +36,9 @@ class Experiments(Sequence[Member | Recorded]):
         return f"Experiments({', '.join(member.name for member in self)})"
 
     def _repr_html_(self) -> str:
-        """Returns what a notebook shows: of one experiment all, of several their names and titles."""
+        """Returns what a notebook shows: of one experiment all, of several
+        their names and titles.
+        """
         if len(self) == 1:
             return card.as_html(self[0].resolve().data)
         return card.table(("", "experiment", "title"), [(str(n), m.name, m.title) for n, m in enumerate(self)])

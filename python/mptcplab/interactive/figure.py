@@ -1,4 +1,6 @@
-"""Figures in the style of the caller: matplotlib's settings as they are, in a new figure or in axes that exist."""
+"""Figures in the style of the caller: matplotlib's settings as they are, in a new figure or in axes
+that exist.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ class GivenAxes:
         self.axes: list[Axes] = list(np.atleast_1d(np.asarray(axes, dtype=object)).flat)
 
     def panels(self, rows: int, columns: int, **_options: Any) -> tuple[Any, Any]:
-        """Returns the given axes and their figure. Raises UsageError if their number is not that of the panels."""
+        """Returns the given axes and their figure. Raises UsageError if their number is not that of
+        the panels.
+        """
         if len(self.axes) != rows * columns:
             raise UsageError(
                 f"ax: found {len(self.axes)} axes for {rows * columns} panels in {rows} rows of {columns}; "
@@ -104,9 +108,11 @@ def _limits_kept(axes: Sequence[Axes]) -> Iterator[None]:
 
 
 def _recolour(artists: Sequence[Any], shift: int) -> int:
-    """Replaces the colours of pages by those of the caller, and returns the number of colours of lines.
+    """Replaces the colours of pages by those of the caller, and returns the number of colours of
+    lines.
 
-    Lines keep the palette that any colour vision can tell apart, unless the caller has set ``axes.prop_cycle``.
+    Lines keep the palette that any colour vision can tell apart, unless the caller has set
+    ``axes.prop_cycle``.
     """
     cycle = list(PALETTE)
     if mpl.rcParams["axes.prop_cycle"] != mpl.rcParamsDefault["axes.prop_cycle"]:
@@ -127,7 +133,9 @@ def _recolour(artists: Sequence[Any], shift: int) -> int:
 
 
 def _replace(artist: Any, name: str, found: Any, new: dict[str, Any]) -> set[str]:
-    """Gives an artist its new colours, each with its opacity, and returns the old ones that have a new one."""
+    """Gives an artist its new colours, each with its opacity, and returns the old ones that have a
+    new one.
+    """
     colours = mpl.colors.to_rgba_array(found)
     old = [to_hex(colour) for colour in colours]
     if not set(old) & set(new):

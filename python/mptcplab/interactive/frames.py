@@ -1,4 +1,6 @@
-"""Metrics, samples and data units of runs as frames of polars or pandas. Names of columns end in the unit."""
+"""Metrics, samples and data units of runs as frames of polars or pandas. Names of columns end in
+the unit.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ NANOS_PER_SECOND = 1e9
 
 
 def metrics_frame(bundles: Sequence[Bundle], kind: str | None, library: Library) -> Any:
-    """Returns a row for each run and entity of this kind, and a column for each metric that some row has."""
+    """Returns a row for each run and entity of this kind, and a column for each metric that some
+    row has.
+    """
     kinds = (*KINDS.values(), "subflow")
     if kind is not None and kind not in kinds:
         raise UsageError(f"kind={kind!r}; allowed: {', '.join(kinds)}")
@@ -109,7 +113,9 @@ def families_frame(entries: Sequence[Json], library: Library) -> Any:
 
 
 def spreads_frame(arms: Mapping[str, Sequence[Bundle]], metrics: Sequence[str], library: Library) -> Any:
-    """Returns a row for each flow, metric and arm: median, interval, and ratio to the first arm with its interval."""
+    """Returns a row for each flow, metric and arm: median, interval, and ratio to the first arm
+    with its interval.
+    """
     reference, *_ = arms.values()
     flows = dict.fromkeys(flow["id"] for bundles in arms.values() for one in bundles for flow in one.record["flows"])
     rows = [
@@ -132,7 +138,9 @@ def spreads_frame(arms: Mapping[str, Sequence[Bundle]], metrics: Sequence[str], 
 
 
 def _of_runs(bundles: Sequence[Bundle]) -> list[Column]:
-    """Returns the columns that tell runs apart: experiment, parameters, changes, back-end and seed."""
+    """Returns the columns that tell runs apart: experiment, parameters, changes,
+    back-end and seed.
+    """
     different = {id(bundle): bundle for bundle in bundles}
     values = {key: _factors(bundle) for key, bundle in different.items()}
     factors: list[Column] = []
@@ -149,7 +157,9 @@ def _of_runs(bundles: Sequence[Bundle]) -> list[Column]:
 
 
 def _factors(bundle: Bundle) -> dict[str, str]:
-    """Returns the values of a run's parameters, and of the changes that were made to its description."""
+    """Returns the values of a run's parameters, and of the changes that were made to its
+    description.
+    """
     parameters = {name: str(value) for name, value in bundle.resolved["parameters"].items()}
     changes = dict(change.split("=", 1) for change in changes_of(bundle) if "=" in change)
     return parameters | {

@@ -24,9 +24,9 @@ SCALED = {"bit/s": (1e-6, "Mbit/s"), "B": (1e-6, "MB")}
 class RunPlot:
     """The figures of one run.
 
-    Each method returns a figure that a notebook shows and that no pyplot knows of. With ``ax`` it draws into axes
-    that exist, or into an array of axes where a figure has several panels, and returns these. Size, fonts and lines
-    are those of ``matplotlib.rcParams``.
+    Each method returns a figure that a notebook shows and that no pyplot knows of. With ``ax`` it
+    draws into axes that exist, or into an array of axes where a figure has several panels, and
+    returns these. Size, fonts and lines are those of ``matplotlib.rcParams``.
     """
 
     def __init__(self, bundle: Bundle) -> None:
@@ -49,7 +49,9 @@ class RunPlot:
         return self._draw(of_subflows.congestion_windows, "congestion windows", ax)
 
     def rtt(self, ax: Any = None) -> Any:
-        """Draws the smoothed round-trip time of each subflow, with a panel for each pair of addresses."""
+        """Draws the smoothed round-trip time of each subflow, with a panel for each pair of
+        addresses.
+        """
         return self._draw(of_subflows.round_trip_times, "round-trip times of subflows", ax)
 
     def links(self, ax: Any = None) -> Any:
@@ -57,13 +59,15 @@ class RunPlot:
         return self._draw(of_run.link_rates, "traffic on links", ax)
 
     def air(self, ax: Any = None) -> Any:
-        """Draws the share of the air that each station of a Wi-Fi network occupies, stacked, with a panel for each
-        network.
+        """Draws the share of the air that each station of a Wi-Fi network occupies, stacked, with a
+        panel for each network.
         """
         return self._draw(of_access.air_time, "Wi-Fi", ax)
 
     def aggregates(self, ax: Any = None) -> Any:
-        """Draws the number of packets in a Wi-Fi transmission, for each direction of each station."""
+        """Draws the number of packets in a Wi-Fi transmission, for each
+        direction of each station.
+        """
         return self._draw(of_access.aggregate_sizes, "aggregates of Wi-Fi", ax)
 
     def radio(self, ax: Any = None) -> Any:
@@ -71,7 +75,9 @@ class RunPlot:
         return self._draw(of_access.radio_states, "states of radios", ax)
 
     def delay(self, ax: Any = None) -> Any:
-        """Draws the one-way delay of data units over time, and its distribution in a second panel."""
+        """Draws the one-way delay of data units over time, and its distribution
+        in a second panel.
+        """
         return self._draw(of_run.delay, "data units", ax)
 
     def queue(self, ax: Any = None) -> Any:
@@ -96,21 +102,29 @@ class RunPlot:
 
 
 class RunsPlot:
-    """The figures of several runs: repetitions together, arms next to each other. Options are as those of a run."""
+    """The figures of several runs: repetitions together, arms next to each other. Options are as
+    those of a run.
+    """
 
     def __init__(self, arms: Mapping[str, Sequence[Bundle]]) -> None:
         self._arms = arms
 
     def throughput(self, flow: str | None = None, ax: Any = None) -> Any:
-        """Draws the goodput of a flow over time: the median of each arm and the range of its runs."""
+        """Draws the goodput of a flow over time: the median of each arm and the
+        range of its runs.
+        """
         return self._draw(plots.overlay, flow, ax)
 
     def arrivals(self, flow: str | None = None, ax: Any = None) -> Any:
-        """Draws when the data units of a flow were delivered in the first run of each arm, in two panels."""
+        """Draws when the data units of a flow were delivered in the first run of each arm, in two
+        panels.
+        """
         return self._draw(plots.arrivals_of, flow, ax)
 
     def bars(self, metric: str, ax: Any = None) -> Any:
-        """Draws the median of a metric, such as ``flows.call.delay_p95_s``, in each arm, with its interval."""
+        """Draws the median of a metric, such as ``flows.call.delay_p95_s``, in each arm, with its
+        interval.
+        """
         first = next(iter(self._arms.values()))[0]
         unit = check_metric(metric, first.resolved, "plot.bars").unit
         factor, shown = SCALED.get(unit, (1.0, unit))

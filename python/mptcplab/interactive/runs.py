@@ -39,7 +39,9 @@ class Run(Bundle):
         return f"Run({self.record['experiment']}, {self.record['backend']}, seed {self.record['seed']}, {self.status})"
 
     def _repr_html_(self) -> str:
-        """Returns what a notebook shows: the main metrics of each flow, and the goodput over time."""
+        """Returns what a notebook shows: the main metrics of each flow, and the
+        goodput over time.
+        """
         title = f"on {self.record['backend']}, seed {self.record['seed']}"
         facts = ": ".join(part for part in (self.status, self.record["why"]) if part)
         rows = [[flow, *cells] for flow, cells in _flow_cells(self).items()]
@@ -50,7 +52,9 @@ class Run(Bundle):
 
 
 class Runs(Sequence[Run]):
-    """Runs in the order in which they were planned. A sequence of bundles; slices and sums are `Runs` too."""
+    """Runs in the order in which they were planned. A sequence of bundles; slices and sums are
+    `Runs` too.
+    """
 
     def __init__(self, bundles: Iterable[Bundle], members: Iterable[Member | Recorded] = ()) -> None:
         """`members`: the experiments of the runs, for the metrics over their families."""
@@ -80,26 +84,30 @@ class Runs(Sequence[Run]):
     def metrics(self, *, kind: str | None = None, frame: Library = "polars") -> Any:
         """Returns a frame with a row for each run and entity, and a column for each metric.
 
-        ``kind`` keeps the rows of one kind of entity: flow, subflow, link, interface, probe, event or run.
+        ``kind`` keeps the rows of one kind of entity: flow, subflow, link, interface, probe, event
+        or run.
         """
         return frames.metrics_frame(self, kind, frame)
 
     def samples(self, *, entity: str = "*", metric: str = "*", frame: Library = "polars") -> Any:
-        """Returns a frame with a row for each sample of the entities and metrics that match these patterns.
+        """Returns a frame with a row for each sample of the entities and metrics that match these
+        patterns.
 
         Raises BundleError if a run did not finish.
         """
         return frames.samples_frame(self._some(), entity, metric, frame)
 
     def units(self, *, flow: str = "*", frame: Library = "polars") -> Any:
-        """Returns a frame with a row for each delivered data unit of the flows that match the pattern.
+        """Returns a frame with a row for each delivered data unit of the flows that match the
+        pattern.
 
         Raises BundleError if a run did not finish.
         """
         return frames.units_frame(self._some(), flow, frame)
 
     def families(self, *, frame: Library = "polars") -> Any:
-        """Returns a frame of the metrics over the families of the experiments: ratios, best values and crossings.
+        """Returns a frame of the metrics over the families of the experiments: ratios, best values
+        and crossings.
 
         Raises UsageError if the runs are not those of one call of ``run``.
         """
@@ -108,7 +116,9 @@ class Runs(Sequence[Run]):
         return frames.families_frame(families.evaluate(self._members, self._runs), frame)
 
     def compare(self) -> Comparison:
-        """Compares the runs. Raises UsageError unless they are of two experiments, variants or back-ends."""
+        """Compares the runs. Raises UsageError unless they are of two experiments, variants or
+        back-ends.
+        """
         from mptcplab.interactive.comparison import Comparison
 
         return Comparison(self)
@@ -148,12 +158,13 @@ def run(
     out: str | Path = "results",
     allow_programs: bool = False,
 ) -> Runs:
-    """Runs experiments ``repeat`` times each, with the seeds ``seed``, ``seed + 1`` ..., and returns their bundles.
+    """Runs experiments ``repeat`` times each, with the seeds ``seed``, ``seed + 1`` ..., and
+    returns their bundles.
 
-    What is done already under ``out`` is not run again; look at the bundles' ``status``. Programs and classes that a
-    description brings along run if ``allow_programs`` says so, or if they were allowed before. Under sudo they have
-    the rights of its caller, whose the whole process becomes if there are classes. Raises SpecError, Unsupported,
-    PrivilegeError, NotAllowed or RunFailed.
+    What is done already under ``out`` is not run again; look at the bundles' ``status``. Programs
+    and classes that a description brings along run if ``allow_programs`` says so, or if they were
+    allowed before. Under sudo they have the rights of its caller, whose the whole process becomes
+    if there are classes. Raises SpecError, Unsupported, PrivilegeError, NotAllowed or RunFailed.
     """
     if isinstance(experiments, (Experiment, Member, Recorded)):
         experiments = [experiments]

@@ -11,7 +11,9 @@ from mptcplab.metrics.arrays import Floats, Numbers
 from mptcplab.metrics.statistics import median
 
 APART = 5.0
-"""An outlier is this many median deviations from the median; of n values, by a factor 1 + 4/n more."""
+"""An outlier is this many median deviations from the median; of n values, by a
+factor 1 + 4/n more.
+"""
 FEWEST = 5
 """With fewer values, deviations do not identify an outlier."""
 
@@ -22,7 +24,8 @@ Deviation = tuple[float, float, float]
 
 
 def ratio_of_means(first: Numbers, second: Numbers, confidence: float = 0.9) -> Estimate | None:
-    """Returns the ratio of the means of two independent samples, and its interval by Fieller's theorem.
+    """Returns the ratio of the means of two independent samples, and its interval by Fieller's
+    theorem.
 
     Variances may differ: the degrees of freedom are Welch's. Returns None if a sample has fewer
     than two values, or if the second mean cannot be told from 0, because the ratio then has no
@@ -47,7 +50,8 @@ def ratio_of_means(first: Numbers, second: Numbers, confidence: float = 0.9) -> 
 
 
 def difference_of_means(first: Numbers, second: Numbers, confidence: float = 0.9) -> Estimate | None:
-    """Returns the difference of the means of two independent samples, and its interval by Welch's t.
+    """Returns the difference of the means of two independent samples, and its interval by Welch's
+    t.
 
     Returns None if a sample has fewer than two values.
     """
@@ -63,7 +67,8 @@ def difference_of_means(first: Numbers, second: Numbers, confidence: float = 0.9
 
 
 def ratio_of_pairs(first: Numbers, second: Numbers, confidence: float = 0.9) -> Estimate | None:
-    """Returns the geometric mean of the ratios of pairs, and its interval by Student's t on their logarithms.
+    """Returns the geometric mean of the ratios of pairs, and its interval by Student's t on their
+    logarithms.
 
     Returns None for fewer than two pairs, or if a value is not above 0.
     """
@@ -76,12 +81,15 @@ def ratio_of_pairs(first: Numbers, second: Numbers, confidence: float = 0.9) -> 
 
 
 def difference_of_pairs(first: Numbers, second: Numbers, confidence: float = 0.9) -> Estimate | None:
-    """Returns the mean difference of pairs and its interval by Student's t; None for fewer than two pairs."""
+    """Returns the mean difference of pairs and its interval by Student's t; None for fewer than two
+    pairs.
+    """
     return _interval_of_mean(np.subtract(first, second), confidence)
 
 
 def ratio_outside(first: Numbers, second: Numbers, allowed: Interval) -> float | None:
-    """Returns the probability of a ratio of means this far outside ``allowed`` if the true one is inside.
+    """Returns the probability of a ratio of means this far outside ``allowed`` if the true one is
+    inside.
 
     The test is a one-sided Welch's t. Returns 1 for a ratio inside, and None if `ratio_of_means`
     does.
@@ -99,7 +107,9 @@ def ratio_outside(first: Numbers, second: Numbers, allowed: Interval) -> float |
 
 
 def difference_outside(first: Numbers, second: Numbers, allowed: Interval) -> float | None:
-    """Returns the same as `ratio_outside` for a difference of means; None if a sample has fewer than two values."""
+    """Returns the same as `ratio_outside` for a difference of means; None if a sample has fewer
+    than two values.
+    """
     if min(len(first), len(second)) < 2:
         return None
     (one, one_square, one_df), (other, other_square, other_df) = _mean(first), _mean(second)
@@ -108,7 +118,9 @@ def difference_outside(first: Numbers, second: Numbers, allowed: Interval) -> fl
 
 
 def paired_ratio_outside(first: Numbers, second: Numbers, allowed: Interval) -> float | None:
-    """Returns the same as `ratio_outside` for ratios of pairs, by their logarithms; None if there is no ratio."""
+    """Returns the same as `ratio_outside` for ratios of pairs, by their logarithms; None if there
+    is no ratio.
+    """
     logs = _log_ratios(first, second)
     if logs is None or len(logs) < 2:
         return None
@@ -118,7 +130,9 @@ def paired_ratio_outside(first: Numbers, second: Numbers, allowed: Interval) -> 
 
 
 def paired_difference_outside(first: Numbers, second: Numbers, allowed: Interval) -> float | None:
-    """Returns the same as `ratio_outside` for differences of pairs; None for fewer than two pairs."""
+    """Returns the same as `ratio_outside` for differences of pairs; None for
+    fewer than two pairs.
+    """
     if len(first) < 2:
         return None
     middle, square, df = _mean(np.subtract(first, second))
@@ -137,7 +151,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def standing_apart(values: Numbers, least: float) -> list[int]:
-    """Returns the indices of outliers: beyond `APART` median deviations from the median, and beyond ``least``.
+    """Returns the indices of outliers: beyond `APART` median deviations from the median, and beyond
+    ``least``.
 
     The median deviation (MAD) is the median of the distances from the median. It can be small by
     chance if there are few values, so the bound is wider then. In 5 to 10 % of normal samples one
@@ -152,7 +167,9 @@ def standing_apart(values: Numbers, least: float) -> list[int]:
 
 
 def largest_unseen(n: int, confidence: float = 0.95) -> float:
-    """Returns the largest share of all runs that an effect can have if none of ``n`` runs shows it."""
+    """Returns the largest share of all runs that an effect can have if none of
+    ``n`` runs shows it.
+    """
     return float(1 - (1 - confidence) ** (1 / n))
 
 
@@ -172,7 +189,9 @@ def _interval_of_mean(values: Numbers, confidence: float) -> Estimate | None:
 
 
 def _outside(value: float, allowed: Interval, less: Callable[[float], Deviation]) -> float:
-    """Returns the one-sided p-value of an estimate outside ``allowed``. ``less`` returns the estimate minus a bound."""
+    """Returns the one-sided p-value of an estimate outside ``allowed``. ``less`` returns the
+    estimate minus a bound.
+    """
     if allowed[0] <= value <= allowed[1]:
         return 1.0
     difference, square, df = less(allowed[0] if value < allowed[0] else allowed[1])
@@ -180,14 +199,18 @@ def _outside(value: float, allowed: Interval, less: Callable[[float], Deviation]
 
 
 def _welch_df(*means: tuple[float, float]) -> float:
-    """Returns the degrees of freedom of a sum of means (Welch 1947), each a squared standard error and degrees."""
+    """Returns the degrees of freedom of a sum of means (Welch 1947), each a squared standard error
+    and degrees.
+    """
     terms = sum(square**2 / df for square, df in means)
     return sum(square for square, _ in means) ** 2 / terms if terms else 1.0
 
 
 @cache
 def _student_t(confidence: float, df: float) -> float:
-    """Returns the value whose range on both sides of 0 contains Student's t with probability ``confidence``."""
+    """Returns the value whose range on both sides of 0 contains Student's t with probability
+    ``confidence``.
+    """
     from statistics import NormalDist
 
     from mpmath import findroot

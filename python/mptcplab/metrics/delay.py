@@ -11,14 +11,18 @@ GRAIN_NS = 1.0
 
 
 def percentile(values: Numbers, percent: float) -> float | None:
-    """Returns the smallest value that at least ``percent`` of the values do not exceed; None without values."""
+    """Returns the smallest value that at least ``percent`` of the values do not exceed; None
+    without values.
+    """
     if len(values) == 0:
         return None
     return float(np.percentile(np.asarray(values, dtype=np.float64), percent, method="inverted_cdf"))
 
 
 def delay_variance(times_s: Numbers) -> float | None:
-    """Returns the population variance in s^2 of times with a resolution of one nanosecond; None without times."""
+    """Returns the population variance in s^2 of times with a resolution of one nanosecond; None
+    without times.
+    """
     return _variance_s2(_nanoseconds(times_s)) if len(times_s) else None
 
 
@@ -33,7 +37,8 @@ def interarrival_variance(arrivals_s: Numbers) -> float | None:
 
 
 def packet_delay_variation(delays_s: Numbers, percent: float = 99.0) -> float | None:
-    """Returns the PDV in seconds (RFC 5481 section 4.2): the percentile of delay minus the smallest delay.
+    """Returns the PDV in seconds (RFC 5481 section 4.2): the percentile of delay minus the smallest
+    delay.
 
     Returns None without delays.
     """
@@ -52,14 +57,17 @@ def lateness(arrivals_s: Numbers, unit_s: float) -> Floats:
 
 
 def late_ratio(lateness_s: Numbers, startup_s: float) -> float | None:
-    """Returns the share of units that arrive too late for playback delayed by ``startup_s``; None without units."""
+    """Returns the share of units that arrive too late for playback delayed by ``startup_s``; None
+    without units.
+    """
     if len(lateness_s) == 0:
         return None
     return float(np.mean(np.asarray(lateness_s, dtype=np.float64) > startup_s))
 
 
 def rfc3550_jitter(delays_s: Numbers) -> float | None:
-    """Returns the final smoothed jitter in seconds (RFC 3550 section 6.4.1); None for fewer than two delays.
+    """Returns the final smoothed jitter in seconds (RFC 3550 section 6.4.1); None for fewer than
+    two delays.
 
     The delays are in order of arrival.
     """
@@ -80,14 +88,18 @@ def _nanoseconds(times_s: Numbers) -> Floats:
 
 
 def _variance_s2(times_ns: Floats) -> float:
-    """Returns the variance. Deviations of a nanosecond count as 0, because they are the resolution of the clock."""
+    """Returns the variance. Deviations of a nanosecond count as 0, because they are the resolution
+    of the clock.
+    """
     deviations = times_ns - times_ns.mean()
     deviations[np.abs(deviations) < GRAIN_NS] = 0.0
     return float(np.mean(deviations**2)) / 1e18
 
 
 def _smoothed(differences_ns: Floats) -> float | None:
-    """Returns the smoothed jitter of RFC 3550 in seconds. Differences of a nanosecond count as 0."""
+    """Returns the smoothed jitter of RFC 3550 in seconds. Differences of a
+    nanosecond count as 0.
+    """
     if len(differences_ns) == 0:
         return None
     jitter_ns = 0.0

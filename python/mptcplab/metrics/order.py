@@ -11,7 +11,9 @@ from mptcplab.metrics.arrays import Integers, Numbers
 
 @dataclass(frozen=True)
 class Reordered:
-    """A reordered arrival: sequence number, position in the order of arrival, extent and n-reordering, in packets."""
+    """A reordered arrival: sequence number, position in the order of arrival, extent and
+    n-reordering, in packets.
+    """
 
     sequence: int
     index: int
@@ -20,7 +22,9 @@ class Reordered:
 
 
 def reordered(arrivals: Numbers) -> list[Reordered]:
-    """Returns the arrivals below an earlier one (RFC 4737 section 3.3), with extent (4.2.2) and n-reordering (5.4)."""
+    """Returns the arrivals below an earlier one (RFC 4737 section 3.3), with extent (4.2.2) and
+    n-reordering (5.4).
+    """
     sequence = np.asarray(arrivals, dtype=np.int64)
     if len(sequence) < 2:
         return []
@@ -35,7 +39,9 @@ def reordered(arrivals: Numbers) -> list[Reordered]:
 
 
 def reordering_ratio(arrivals: Numbers) -> float | None:
-    """Returns the share of the arrivals that are reordered (RFC 4737 section 3.4); None without arrivals."""
+    """Returns the share of the arrivals that are reordered (RFC 4737 section 3.4); None without
+    arrivals.
+    """
     sequence = np.asarray(arrivals, dtype=np.int64)
     if len(sequence) == 0:
         return None
@@ -43,7 +49,9 @@ def reordering_ratio(arrivals: Numbers) -> float | None:
 
 
 def reorder_density(arrivals: Numbers) -> dict[int, float]:
-    """Returns the share of each displacement in packets (RFC 5236 section 4). Lost numbers are skipped."""
+    """Returns the share of each displacement in packets (RFC 5236 section 4). Lost numbers are
+    skipped.
+    """
     sequence = np.asarray(arrivals, dtype=np.int64)
     displacement, count = np.unique(np.sort(sequence) - sequence, return_counts=True)
     return {int(d): float(n / len(sequence)) for d, n in zip(displacement, count, strict=True)}

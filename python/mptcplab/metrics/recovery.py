@@ -19,7 +19,8 @@ BASELINE_S = 5.0
 def recovery_time(
     bin_starts_s: Numbers, rates: Numbers, event_s: float, target: float, *, bins_apart: int = 1, hold: int = HOLD_BINS
 ) -> float | None:
-    """Returns the seconds from the event to the first of ``hold`` successive bins at or above ``target``, or None.
+    """Returns the seconds from the event to the first of ``hold`` successive bins at or above
+    ``target``, or None.
 
     ``bins_apart`` is the distance in entries between a bin and the next that does not overlap it.
     It is 1 if the bins are disjoint.
@@ -34,7 +35,9 @@ def recovery_time(
 
 
 def longest_silence(deliveries_s: Numbers, event_s: float, window_s: float) -> float | None:
-    """Returns the longest time in seconds between deliveries that overlaps ``[event, event + window]``, or None."""
+    """Returns the longest time in seconds between deliveries that overlaps ``[event, event +
+    window]``, or None.
+    """
     deliveries = np.asarray(deliveries_s, dtype=np.float64)
     before, after = deliveries[:-1], deliveries[1:]
     overlapping = (after > event_s) & (before < event_s + window_s)
@@ -42,5 +45,7 @@ def longest_silence(deliveries_s: Numbers, event_s: float, window_s: float) -> f
 
 
 def unaffected_fraction(rate_before: float, rate_during: float) -> float | None:
-    """Returns the mean rate during an outage over the mean rate before it; None if the rate before was 0."""
+    """Returns the mean rate during an outage over the mean rate before it; None if the rate before
+    was 0.
+    """
     return rate_during / rate_before if rate_before > 0 else None

@@ -10,19 +10,22 @@ import numpy as np
 from mptcplab.metrics.arrays import Floats, Numbers
 
 SMALLEST_SAMPLE = 6
-"""From this number of runs on, the range contains the median with 95 %. With fewer, the range replaces the interval."""
+"""From this number of runs on, the range contains the median with 95 %. With fewer, the range
+replaces the interval.
+"""
 
 
 def median(values: Numbers) -> float:
-    """Returns the median of at least one value. np.median would do the same, but loads numpy.ma, which takes longer
-    than all metrics of a short run.
+    """Returns the median of at least one value. np.median would do the same, but loads numpy.ma,
+    which takes longer than all metrics of a short run.
     """
     ordered = np.sort(np.asarray(values, dtype=np.float64))
     return float(ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
 
 
 def median_interval(values: Numbers, confidence: float = 0.95) -> tuple[float, float, float] | None:
-    """Returns the median and the order statistics that enclose it with at least ``confidence``; None without values.
+    """Returns the median and the order statistics that enclose it with at least ``confidence``;
+    None without values.
 
     The interval is the narrowest symmetric one. Below six values it is the range.
     """
@@ -47,7 +50,8 @@ def share_interval(successes: int, n: int) -> tuple[float, float, float] | None:
 
 
 def _interval_rank(n: int, confidence: float) -> int:
-    """Returns the largest k (from 0) for which the k-th smallest and largest values enclose the median.
+    """Returns the largest k (from 0) for which the k-th smallest and largest values enclose the
+    median.
 
     The probability is at least ``confidence``.
     """
@@ -61,7 +65,8 @@ def _interval_rank(n: int, confidence: float) -> int:
 
 
 def crossover(parameter: Numbers, first: Numbers, second: Numbers) -> tuple[float, tuple[float, float]] | None:
-    """Returns where two curves over a parameter cross, by linear interpolation, and the two parameters around it.
+    """Returns where two curves over a parameter cross, by linear interpolation, and the two
+    parameters around it.
 
     ``parameter`` ascends. The first crossing counts. Returns None if the curves do not cross.
     """
@@ -77,7 +82,9 @@ def crossover(parameter: Numbers, first: Numbers, second: Numbers) -> tuple[floa
 
 
 def rank_correlation(first: Numbers, second: Numbers) -> float | None:
-    """Returns Spearman's rank correlation of two series of equal length; None if one of them is constant."""
+    """Returns Spearman's rank correlation of two series of equal length; None if one of them is
+    constant.
+    """
     ranks = [_ranks(values) for values in (first, second)]
     deviations = [one - one.mean() for one in ranks]
     squares = [float(np.sum(one**2)) for one in deviations]

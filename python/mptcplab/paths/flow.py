@@ -1,7 +1,8 @@
 """Ways that share as little as possible: flows of least cost, and minimum cuts.
 
-A flow grows by one unit along the cheapest route of what it leaves, which may lead back along units that are there
-(Bhandari 1999; Suurballe and Tarjan 1984 for the potentials). The flow of n units is the cheapest of all with n units.
+A flow grows by one unit along the cheapest route of what it leaves, which may lead back along units
+that are there (Bhandari 1999; Suurballe and Tarjan 1984 for the potentials). The flow of n units is
+the cheapest of all with n units.
 """
 
 from __future__ import annotations
@@ -49,15 +50,17 @@ class _Flow(Generic[Vertex]):
         raise NotImplementedError
 
     def _carry(self, route: Route[Vertex]) -> None:
-        """Adds a unit to each edge of a route, or takes one away that flows in the opposite direction."""
+        """Adds a unit to each edge of a route, or takes one away that flows in the opposite
+        direction.
+        """
         raise NotImplementedError
 
 
 class EdgeFlow(_Flow[str]):
     """A flow over edges that each carry one unit.
 
-    With a `penalty`, an edge carries more: each unit but the first costs the penalty in addition. Both directions of an
-    edge are one, because a unit in each direction would cancel the other.
+    With a `penalty`, an edge carries more: each unit but the first costs the penalty in addition.
+    Both directions of an edge are one, because a unit in each direction would cancel the other.
     """
 
     def __init__(self, graph: Graph, source: str, target: str, penalty: int | None = None) -> None:
@@ -94,7 +97,9 @@ class EdgeFlow(_Flow[str]):
         return in_order(self._graph, self._source, [self._unit(left, leaving) for _ in range(self.units)])
 
     def _unit(self, left: dict[str, tuple[str, int]], leaving: dict[str, list[str]]) -> Way:
-        """Takes the way of a unit out of what is left. It leaves out loops, which cost nothing in a cheapest flow."""
+        """Takes the way of a unit out of what is left. It leaves out loops, which cost nothing in a
+        cheapest flow.
+        """
         nodes, way = [self._source], list[str]()
         while nodes[-1] != self._target:
             edge = next(edge for edge in leaving[nodes[-1]] if left[edge][1])
@@ -120,7 +125,8 @@ _Side = tuple[str, int]
 class NodeFlow(_Flow[_Side]):
     """A flow over nodes that each carry one unit, except the source and the target.
 
-    A node that carries nothing is one vertex, the side where units go out, because to come in is to go out there.
+    A node that carries nothing is one vertex, the side where units go out, because to come in is to
+    go out there.
     """
 
     def __init__(self, graph: Graph, source: str, target: str) -> None:
@@ -145,7 +151,9 @@ class NodeFlow(_Flow[_Side]):
                 yield edge.cost, (far, _IN if far in self._occupied else _OUT), edge.id
 
     def _is_wide(self, edge: Edge, start: str, node: str) -> bool:
-        """Returns whether an edge that carries a unit has room for more, so that a minimum cut is of nodes."""
+        """Returns whether an edge that carries a unit has room for more, so that a minimum cut is
+        of nodes.
+        """
         return start == node and set(edge.ends) != self._ends
 
     def _carry(self, route: Route[_Side]) -> None:
@@ -173,7 +181,9 @@ class NodeFlow(_Flow[_Side]):
         return in_order(self._graph, self._source[0], ways)
 
     def cut(self) -> tuple[str, ...]:
-        """Returns the nodes of a minimum cut, once the flow cannot grow, and edges from the source to the target."""
+        """Returns the nodes of a minimum cut, once the flow cannot grow, and edges from the source
+        to the target.
+        """
         nodes = {node for node, side in self.reached if side == _IN and (node, _OUT) not in self.reached}
         direct = [edge.id for edge in self._graph.edges_at(self._source[0]) if set(edge.ends) == self._ends]
         return (*sorted(nodes), *sorted(direct))

@@ -70,7 +70,9 @@ class Graph:
         return frozenset().union(*(self.edges[edge].groups for edge in way))
 
     def nodes_of(self, way: Way, source: str) -> tuple[str, ...]:
-        """Returns the nodes of a way that begins at `source`. Raises ValueError for edges that do not follow."""
+        """Returns the nodes of a way that begins at `source`. Raises ValueError for edges that do
+        not follow.
+        """
         nodes = [source]
         for edge in way:
             if nodes[-1] not in self.edges[edge].ends:

@@ -20,9 +20,10 @@ Others = ParamSpec("Others")
 class NoWaysError(SpecError):
     """The network has fewer ways than a policy was asked for.
 
-    `found` has the ways that exist. `cut` is a minimum cut between source and target. It consists of edges, or, for
-    `node_disjoint`, of nodes and of the edges that join source and target directly. It proves that no more disjoint
-    ways exist, because each of them crosses the cut in another place.
+    `found` has the ways that exist. `cut` is a minimum cut between source and target. It consists
+    of edges, or, for `node_disjoint`, of nodes and of the edges that join source and target
+    directly. It proves that no more disjoint ways exist, because each of them crosses the cut in
+    another place.
     """
 
     def __init__(self, problem: str, found: list[Way], cut: tuple[str, ...]) -> None:
@@ -33,7 +34,9 @@ class NoWaysError(SpecError):
 
 @dataclass(frozen=True)
 class Policy:
-    """A row of the table. `function` returns as many ways as it is asked for, or raises NoWaysError."""
+    """A row of the table. `function` returns as many ways as it is asked for, or raises
+    NoWaysError.
+    """
 
     summary: str
     least: int
@@ -46,7 +49,9 @@ class Policy:
 def _between_nodes(
     function: Callable[Concatenate[Graph, str, str, int, Others], list[Way]],
 ) -> Callable[Concatenate[Graph, str, str, int, Others], list[Way]]:
-    """Checks the arguments, and answers for a target that is the source: each way to it has no edge."""
+    """Checks the arguments, and answers for a target that is the source: each way to it has no
+    edge.
+    """
 
     @wraps(function)
     def checked(
@@ -92,9 +97,11 @@ def node_disjoint(graph: Graph, source: str, target: str, count: int) -> list[Wa
 
 @_between_nodes
 def maximally_disjoint(graph: Graph, source: str, target: str, count: int) -> list[Way]:
-    """Returns ways that share as few edges as possible, and among those the ways with the least total cost.
+    """Returns ways that share as few edges as possible, and among those the ways with the least
+    total cost.
 
-    An edge of n ways counts n - 1 times. Two ways can be the same where all their edges have to be shared.
+    An edge of n ways counts n - 1 times. Two ways can be the same where all their edges have to be
+    shared.
     """
     above_all_costs = count * sum(edge.cost for edge in graph.edges.values()) + 1
     flow = EdgeFlow(graph, source, target, penalty=above_all_costs)
@@ -111,10 +118,11 @@ _MOST_EDGES_LOOKED_AT = 1_000_000
 def srlg_disjoint(graph: Graph, source: str, target: str, count: int) -> list[Way]:
     """Returns ways that share neither an edge nor a shared-risk group, with the least total cost.
 
-    The problem is NP-hard. The function takes each way in order of cost, and looks for the others in the network
-    without the edges and groups of that way, until no cheaper set can follow. It stops after looking at a million
-    edges, which takes some two seconds. Before that, the result is exact: the cheapest set, or a refusal because there
-    is none. After that, the ways are disjoint, but cheaper ones may exist, and a refusal says that ways may exist.
+    The problem is NP-hard. The function takes each way in order of cost, and looks for the others
+    in the network without the edges and groups of that way, until no cheaper set can follow. It
+    stops after looking at a million edges, which takes some two seconds. Before that, the result is
+    exact: the cheapest set, or a refusal because there is none. After that, the ways are disjoint,
+    but cheaper ones may exist, and a refusal says that ways may exist.
     """
     comparison = _Comparison(_MOST_EDGES_LOOKED_AT)
     group = _unavoidable_group(graph, source, target) if count > 1 else None
@@ -126,7 +134,9 @@ def srlg_disjoint(graph: Graph, source: str, target: str, count: int) -> list[Wa
 
 @_between_nodes
 def ecmp(graph: Graph, source: str, target: str, count: int) -> list[Way]:
-    """Returns the ways that cost as little as the cheapest, in lexicographic order, and starts over after the last."""
+    """Returns the ways that cost as little as the cheapest, in lexicographic order, and starts over
+    after the last.
+    """
     least = graph.cost_of(_cheapest(graph, source, target, 1)[0])
     equal = takewhile(lambda way: graph.cost_of(way) == least, ways_in_order(graph, source, target))
     ways = list(islice(equal, count))
@@ -137,7 +147,8 @@ def ecmp(graph: Graph, source: str, target: str, count: int) -> list[Way]:
 def weighted(graph: Graph, source: str, target: str, count: int, weights: Sequence[int] | None = None) -> list[Way]:
     """Returns the cheapest ways, each as often as its part of all weights (D'Hondt's method).
 
-    `weights` are those of the cheapest ways in their order. Without them, a way weighs the inverse of its cost.
+    `weights` are those of the cheapest ways in their order. Without them, a way weighs the inverse
+    of its cost.
     """
     if weights is None:
         ways = list(islice(ways_in_order(graph, source, target), count)) or _cheapest(graph, source, target, 1)
@@ -154,9 +165,11 @@ def weighted(graph: Graph, source: str, target: str, count: int, weights: Sequen
 
 
 def explicit(graph: Graph, source: str, target: str, nodes: Sequence[str]) -> Way:
-    """Returns the way over the listed nodes, by the cheapest of parallel edges. The list may leave out the ends.
+    """Returns the way over the listed nodes, by the cheapest of parallel edges. The list may leave
+    out the ends.
 
-    Raises SpecError for an unknown node, for one that occurs twice, and for neighbours in the list that no edge joins.
+    Raises SpecError for an unknown node, for one that occurs twice, and for neighbours in the list
+    that no edge joins.
     """
     graph.require(source, target, *nodes)
     passed = [*([source] if nodes[:1] != [source] else []), *nodes, *([target] if nodes[-1:] != [target] else [])]
@@ -217,7 +230,9 @@ def _too_few(
 def _too_few_for_groups(
     graph: Graph, source: str, target: str, count: int, group: str | None, is_complete: bool
 ) -> NoWaysError:
-    """Names the cut if there are not even edge-disjoint ways, else the groups that the ways share."""
+    """Names the cut if there are not even edge-disjoint ways, else the groups
+    that the ways share.
+    """
     sets = (_Comparison(_MOST_EDGES_LOOKED_AT).disjoint(graph, source, target, n) for n in range(count - 1, 0, -1))
     found = _cheapest(graph, source, target, 1) if group else next(filter(None, sets), [])
     cut, why = _edge_cut(graph, source, target), ""

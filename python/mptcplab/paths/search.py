@@ -1,7 +1,7 @@
 """The cheapest way, and all ways in order of cost.
 
-Ways of equal cost are in lexicographic order of their nodes, then of their edges. No result depends on the order in
-which a graph lists its edges.
+Ways of equal cost are in lexicographic order of their nodes, then of their edges. No result depends
+on the order in which a graph lists its edges.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ class Route(NamedTuple, Generic[Vertex]):
 def search(
     arcs: Callable[[Vertex], Iterable[tuple[int, Vertex, str]]], source: Vertex, target: Vertex
 ) -> tuple[Route[Vertex] | None, dict[Vertex, int]]:
-    """Returns the least route, None without one, and the costs of the vertices that were reached before the target.
+    """Returns the least route, None without one, and the costs of the vertices that were reached
+    before the target.
 
-    `arcs` yields the cost, the far vertex and the edge of each arc of a vertex. Costs are not negative. A route is
-    final when it leaves the heap, even over arcs of cost 0, because every extension of a route is greater than it.
+    `arcs` yields the cost, the far vertex and the edge of each arc of a vertex. Costs are not
+    negative. A route is final when it leaves the heap, even over arcs of cost 0, because every
+    extension of a route is greater than it.
     """
     first: Route[Vertex] = Route(0, (source,), ())
     heap, least = [first], {source: first}
@@ -70,9 +72,11 @@ def costs_to(graph: Graph, target: str) -> dict[str, int]:
 
 
 def ways_in_order(graph: Graph, source: str, target: str) -> Iterator[Way]:
-    """Yields all ways without a loop, the cheapest first (Yen 1971, with Lawler's rule against repetitions).
+    """Yields all ways without a loop, the cheapest first (Yen 1971, with Lawler's rule against
+    repetitions).
 
-    Parallel edges make different ways. The searches aim at the target by `costs_to`, so each visits few nodes.
+    Parallel edges make different ways. The searches aim at the target by `costs_to`, so each visits
+    few nodes.
     """
     ahead = costs_to(graph, target)
     #: The edges that follow each beginning of the ways so far.

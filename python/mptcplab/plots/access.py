@@ -1,4 +1,6 @@
-"""The figures of access networks: air time by station, packets in a transmission, states of the radio."""
+"""The figures of access networks: air time by station, packets in a transmission, states of the
+radio.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ ALL_OF_THE_AIR = 100.0
 
 
 def air_time(run: RunData) -> Drawing | None:
-    """Draws the share of the air that each station of a Wi-Fi network occupies, both directions together, stacked."""
+    """Draws the share of the air that each station of a Wi-Fi network occupies, both directions
+    together, stacked.
+    """
     width, numbers, marks = bin_width(run), colours.links(run), tuple(marks_with_handovers(run))
     panels, lines = [], []
     for network in _networks(run):
@@ -51,7 +55,9 @@ def air_time(run: RunData) -> Drawing | None:
 
 
 def aggregate_sizes(run: RunData) -> Drawing | None:
-    """Draws how many packets a transmission of Wi-Fi carries, for each direction of each station."""
+    """Draws how many packets a transmission of Wi-Fi carries, for each
+    direction of each station.
+    """
     width, numbers = bin_width(run), colours.links(run)
     starts = bin_starts(run, width)
     found: dict[str, Floats] = {}
@@ -137,14 +143,18 @@ def _share_of_air(run: RunData, link: str, width_s: float) -> Floats:
 
 
 def _packets_each(run: RunData, path: str, width_s: float) -> Floats:
-    """Returns the mean number of packets in a transmission of each bin; NaN without transmissions."""
+    """Returns the mean number of packets in a transmission of each bin; NaN
+    without transmissions.
+    """
     exchanges, packets = (_grown(run, path, name, width_s) for name in ("exchanges", "aggregated_packets"))
     mean: Floats = np.divide(packets, exchanges, out=np.full(len(packets), np.nan), where=exchanges > 0)
     return mean
 
 
 def _spans(series: Series, names: Sequence[str], end_s: float, colour: int) -> Iterator[Span]:
-    """Yields a coloured part while the device is connected, and a hatched part in each state other than the first."""
+    """Yields a coloured part while the device is connected, and a hatched part in each state other
+    than the first.
+    """
     states = series.values.astype(int)
     is_connected = np.array([names[state] not in DISCONNECTED for state in states])
     for since_s, until_s, connected in _stretches(series.times_s, is_connected, end_s):

@@ -29,7 +29,8 @@ def bins_told(width_s: float) -> str:
 
 
 def bin_width(run: RunData) -> float:
-    """Returns the width of bins in seconds: 1, 2 or 5 times a power of ten, at least the sample interval.
+    """Returns the width of bins in seconds: 1, 2 or 5 times a power of ten, at least the sample
+    interval.
 
     A run has about 120 bins.
     """

@@ -1,4 +1,6 @@
-"""Tables of coloured cells: the medians of a sweep over two factors, and algorithms in comparison with the best."""
+"""Tables of coloured cells: the medians of a sweep over two factors, and algorithms in comparison
+with the best.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ DARK_BELOW = 0.5
 
 @dataclass(frozen=True)
 class CellPanel:
-    """The values of a table, nan where there is none, and the text of each cell. Bold cells are the best."""
+    """The values of a table, nan where there is none, and the text of each cell. Bold cells are the
+    best.
+    """
 
     title: str
     values: Floats
@@ -29,7 +33,9 @@ class CellPanel:
 
 @dataclass(frozen=True)
 class Cells:
-    """Tables with the same rows, from top to bottom, and columns. Colours go from the first to the second limit."""
+    """Tables with the same rows, from top to bottom, and columns. Colours go from the first to the
+    second limit.
+    """
 
     panels: tuple[CellPanel, ...]
     rows: tuple[str, ...]

@@ -1,4 +1,6 @@
-"""Numbers of entities, from which their colours follow: an entity has one colour in all figures of a run."""
+"""Numbers of entities, from which their colours follow: an entity has one colour in all figures of
+a run.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def links(run: RunData) -> dict[str, int]:
 
 
 def flows(run: RunData) -> dict[str, int]:
-    """Returns the number of each flow by its id: after those of the links, if there are enough colours for both."""
+    """Returns the number of each flow by its id: after those of the links, if there are enough
+    colours for both.
+    """
     first = len(run.links) if len(run.links) + len(run.flows) <= len(PALETTE) else 0
     return {name: first + number for number, name in enumerate(in_order(run.flows))}
 

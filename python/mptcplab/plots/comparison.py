@@ -39,7 +39,9 @@ class Arm:
 
 
 def overlay(name: str, arms: Arms, flow: str) -> Drawing | None:
-    """Draws what arrived of one flow in several arms: the median of an arm's runs and the band of their range."""
+    """Draws what arrived of one flow in several arms: the median of an arm's runs and the band of
+    their range.
+    """
     shown = {arm: found for arm in arms if (found := [run for run in arms[arm] if run.in_order(flow) is not None])}
     if not shown:
         return None
@@ -63,7 +65,8 @@ def overlay(name: str, arms: Arms, flow: str) -> Drawing | None:
 
 
 def arrivals_of(name: str, arms: Arms, flow: str) -> Drawing | None:
-    """Draws when the data units of one flow were delivered in each arm, and which units waited for earlier ones.
+    """Draws when the data units of one flow were delivered in each arm, and which units waited for
+    earlier ones.
 
     Each arm shows its first run, because the order of units differs between runs.
     """
@@ -108,7 +111,9 @@ def _common_marks(of_runs: Sequence[Sequence[Mark]], within_s: float) -> tuple[M
 
 
 def _together(drawn: Mapping[str, Arm], x: Axis, y: Axis, width_s: float) -> list[Panel]:
-    """Returns one panel with all arms, or a panel for each if their events differ, because they would not be told."""
+    """Returns one panel with all arms, or a panel for each if their events differ, because they
+    would not be told.
+    """
     every = list(drawn.values())
     marks = _common_marks([arm.marks for arm in every], width_s)
     if not marks and any(arm.marks for arm in every):
@@ -136,9 +141,11 @@ def _apart(drawn: Mapping[str, Arm], x: Axis, y: Axis) -> list[Panel]:
 
 
 def bars(name: str, title: str, unit: str, spreads: Mapping[str, Spread], marked: str | None = None) -> Drawing:
-    """Draws a metric of several arms: medians as dots on a scale from 0, intervals as lines, values as text.
+    """Draws a metric of several arms: medians as dots on a scale from 0, intervals as lines, values
+    as text.
 
-    Arms have the colours of the overlays. With an arm ``marked``, that has a colour of its own and the others one.
+    Arms have the colours of the overlays. With an arm ``marked``, that has a colour of its own and
+    the others one.
     """
     alt = "; ".join(f"{arm}: {s.median:.4g} [{s.low:.4g}, {s.high:.4g}], n = {s.n}" for arm, s in spreads.items())
     lines = [Line(arm, [s.median], [s.high - s.low]) for arm, s in spreads.items()]

@@ -32,7 +32,9 @@ class Cell:
 
 
 def overview(columns: Sequence[str], rows: Mapping[str, Sequence[Cell | None]]) -> Drawing:
-    """Draws a row for each algorithm and a column for each measure. The best and all that tie with it have `=`."""
+    """Draws a row for each algorithm and a column for each measure. The best and all that tie with
+    it have `=`.
+    """
     shares = np.array([[_share(cell) for cell in row] for row in rows.values()])
     lines = [Line(name, list(range(len(columns))), share) for name, share in zip(rows, shares, strict=True)]
     texts = tuple(tuple(_text(cell) for cell in row) for row in rows.values())

@@ -57,7 +57,8 @@ class Line:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure, its title, its description in words, and its numbers with the names of their coordinates.
+    """A figure, its title, its description in words, and its numbers with the names of their
+    coordinates.
 
     `paint` draws it in a look, and pages draw it from its `specification`.
     """
@@ -101,7 +102,9 @@ class Drawing:
             return self.paint(look)
 
     def svg(self) -> str:
-        """Returns the figure as an SVG element of a page. Colours are CSS variables. Ids are unique to the drawing."""
+        """Returns the figure as an SVG element of a page. Colours are CSS variables. Ids are unique
+        to the drawing.
+        """
         from matplotlib.backends.backend_svg import FigureCanvasSVG
 
         buffer = io.StringIO()
@@ -128,7 +131,8 @@ class Drawing:
 
 
 def new_figure(look: Look, rows: int = 1, columns: int = 1, *, height: float, **options: Any) -> tuple[Figure, Any]:
-    """Makes a figure with its axes as a two-dimensional array. `height` is that on a page in inches.
+    """Makes a figure with its axes as a two-dimensional array. `height` is that on a page in
+    inches.
 
     Call it within ``style()``. On a canvas, returns the figure and axes of the canvas.
     """
@@ -141,7 +145,8 @@ def new_figure(look: Look, rows: int = 1, columns: int = 1, *, height: float, **
 
 
 def label_line_ends(axes: Axes, labels: list[tuple[float, str, str]], look: Look) -> None:
-    """Writes labels (y, text, colour) at the right edge, and moves them apart if they would overlap.
+    """Writes labels (y, text, colour) at the right edge, and moves them apart if they would
+    overlap.
 
     A thin line leads from the end of a curve to a label that was moved.
     """
@@ -179,7 +184,9 @@ def _points(axes: Axes, height: float, low: float, high: float) -> float:
 
 
 def _spread_out(places: list[float], apart: float, low: float, high: float) -> list[float]:
-    """Moves ascending places at least ``apart``: upwards, and then down again if they exceed the top."""
+    """Moves ascending places at least ``apart``: upwards, and then down again if they exceed the
+    top.
+    """
     moved: list[float] = []
     for place in places:
         moved.append(max(place, moved[-1] + apart if moved else low))

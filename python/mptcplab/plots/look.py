@@ -28,7 +28,9 @@ LIBERTINE = ("Linux Libertine O", "Libertinus Serif", *SERIF)
 
 @dataclass(frozen=True)
 class Journal:
-    """What a publisher asks of figures: widths of a column and of the text, the font and its size."""
+    """What a publisher asks of figures: widths of a column and of the text, the
+    font and its size.
+    """
 
     column_in: float
     text_in: float
@@ -47,13 +49,15 @@ class Canvas(Protocol):
     """Where a figure is drawn for a caller who has a style, in place of a figure of mptcplab's."""
 
     def panels(self, rows: int, columns: int, **options: Any) -> tuple[Figure, Any]:
-        """Returns the figure and its axes as a two-dimensional array. `options` are those of ``Figure.subplots``."""
+        """Returns the figure and its axes as a two-dimensional array. `options` are those of
+        ``Figure.subplots``.
+        """
 
 
 @dataclass(frozen=True)
 class Look:
-    """The width of a figure, its font, and the largest height. On a `canvas`, matplotlib's settings are those of the
-    caller.
+    """The width of a figure, its font, and the largest height. On a `canvas`, matplotlib's settings
+    are those of the caller.
     """
 
     width_in: float = PAGE_WIDTH_IN
@@ -91,7 +95,9 @@ PAGE = Look()
 
 
 def colour_of(number: int | None) -> tuple[str, float]:
-    """Returns the colour and opacity of an entity by its number. Without a number it is the colour of text."""
+    """Returns the colour and opacity of an entity by its number. Without a number it is the colour
+    of text.
+    """
     if number is None:
         return INK, 1.0
     return PALETTE[number % len(PALETTE)], ROUNDS[min(number // len(PALETTE), len(ROUNDS) - 1)]

@@ -27,7 +27,9 @@ LETTER = 0.012
 
 
 def marks_of(run: RunData) -> list[Mark]:
-    """Returns the events of a run: outages as periods, others as moments. Parts of a compound event share its name."""
+    """Returns the events of a run: outages as periods, others as moments. Parts of a compound event
+    share its name.
+    """
     parents = {event["id"]: event["parent"] for event in run.resolved["events"]}
     outages = [(happening, repair_of(run, happening)) for happening in run.happenings if _fails(happening)]
     repairs = {repair.id for _, repair in outages if repair is not None}
@@ -46,20 +48,26 @@ def marks_of(run: RunData) -> list[Mark]:
 
 
 def marks_with_handovers(run: RunData) -> list[Mark]:
-    """Returns the events of a run, and the handovers that the model of a link drew, unless there are many."""
+    """Returns the events of a run, and the handovers that the model of a link drew, unless there
+    are many.
+    """
     drawn = [Mark(f"{link} {words}", at_s, None) for link, words, at_s in _drawn_handovers(run)]
     return sorted(marks_of(run) + (drawn if len(drawn) <= MOST_HANDOVERS else []), key=lambda mark: mark.start_s)
 
 
 def handovers_s(run: RunData, link: str) -> list[float]:
-    """Returns the sampling times at which a device has changed its access point, cell or satellite."""
+    """Returns the sampling times at which a device has changed its access point,
+    cell or satellite.
+    """
     counters = [run.samples.series(f"links.{link}.{way}", "handovers") for way in ("forward", "backward")]
     counted = [counter for counter in counters if counter is not None and counter.last() > 0]
     return [float(at_s) for at_s in counted[0].times_s[1:][np.diff(counted[0].values) > 0]] if counted else []
 
 
 def _drawn_handovers(run: RunData) -> Iterator[tuple[str, str, float]]:
-    """Yields the link, what it does, and the time of each handover that is no event of the description."""
+    """Yields the link, what it does, and the time of each handover that is no event of the
+    description.
+    """
     every_s = run.resolved["measure"]["every_ns"] / 1e9
     for access in run.resolved["access"]:
         if access["kind"] not in _CHANGES:
@@ -114,7 +122,9 @@ def in_words(action: Json) -> str:
 
 
 def draw_marks(axes: Axes, marks: Sequence[Mark], look: Look, *, labels: bool = True) -> None:
-    """Draws bands and lines. Labels are above the axes, in rows so that adjacent ones do not overlap."""
+    """Draws bands and lines. Labels are above the axes, in rows so that adjacent ones do not
+    overlap.
+    """
     left, right = axes.get_xlim()
     letter = LETTER * (look.font_pt / PAGE_FONT_PT) / (look.width_in / PAGE_WIDTH_IN)
     free_from = [left] * LABEL_ROWS
@@ -141,7 +151,9 @@ def draw_marks(axes: Axes, marks: Sequence[Mark], look: Look, *, labels: bool = 
 
 
 def _periods(marks: Sequence[Mark]) -> list[tuple[float, float]]:
-    """Returns the periods in which something was down, each once, because shades over each other would hide curves."""
+    """Returns the periods in which something was down, each once, because shades over each other
+    would hide curves.
+    """
     periods: list[tuple[float, float]] = []
     for start_s, end_s in sorted((mark.start_s, mark.end_s) for mark in marks if mark.end_s is not None):
         if periods and start_s <= periods[-1][1]:

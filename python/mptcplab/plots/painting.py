@@ -147,15 +147,17 @@ def _label_axes(figure: Figure, axes: Any, specification: Specification, look: L
 
 
 def _broken(axis: Axis, figure: Figure, look: Look) -> str:
-    """Returns the label of the vertical axis, with the unit on a line of its own if it is longer than the figure is
-    high.
+    """Returns the label of the vertical axis, with the unit on a line of its own if it is longer
+    than the figure is high.
     """
     length_in = len(axis.label) * LETTER_EM * look.font_pt / 72
     return axis.label if length_in < figure.get_figheight() else f"{axis.quantity}\n({axis.unit})"
 
 
 def _name_curves(figure: Figure, plot: Axes, panel: Panel, look: Look, *, is_grid: bool, is_last: bool) -> None:
-    """Writes the names of curves at their ends. Areas and many curves have a legend, in the order of the names."""
+    """Writes the names of curves at their ends. Areas and many curves have a legend, in the order
+    of the names.
+    """
     areas = [curve for curve in panel.shown if curve.form == "area"]
     named = [curve for curve in panel.shown if curve.label]
     if is_grid:

@@ -20,7 +20,9 @@ DOTS_PER_INCH = 200
 
 @dataclass(frozen=True)
 class Exporter:
-    """Writes drawings into a directory in several forms and one look. It can be sent to other processes."""
+    """Writes drawings into a directory in several forms and one look. It can be sent to other
+    processes.
+    """
 
     directory: Path
     formats: tuple[str, ...] = DEFAULT_FORMATS
@@ -33,7 +35,9 @@ class Exporter:
         return [f"pgf: left out, because there is no LaTeX to measure text with; install one of {', '.join(LATEX)}"]
 
     def write(self, drawings: Iterable[Drawing]) -> list[Path]:
-        """Writes each drawing, and returns the paths. Raises MptcplabError if a file cannot be written."""
+        """Writes each drawing, and returns the paths. Raises MptcplabError if a file cannot be
+        written.
+        """
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             return [path for drawing in drawings for path in self._write(drawing)]
@@ -53,7 +57,9 @@ class Exporter:
 
 
 def export(drawings: Iterable[Drawing], directory: Path) -> list[Path]:
-    """Writes each drawing as PNG, SVG and CSV, and returns the paths. Raises MptcplabError if that fails."""
+    """Writes each drawing as PNG, SVG and CSV, and returns the paths. Raises MptcplabError if that
+    fails.
+    """
     return Exporter(directory).write(drawings)
 
 

@@ -29,7 +29,9 @@ HEADROOM = 1.08
 
 @dataclass(frozen=True)
 class Axis:
-    """What an axis counts, in words and with its unit, and its ends. Without `high` it ends above the highest point."""
+    """What an axis counts, in words and with its unit, and its ends. Without `high` it ends above
+    the highest point.
+    """
 
     quantity: str
     unit: str = ""
@@ -102,7 +104,9 @@ class Panel:
 
     @property
     def top(self) -> float:
-        """Where the vertical axis ends: above the highest point, but not far above what the network can carry."""
+        """Where the vertical axis ends: above the highest point, but not far above what the network
+        can carry.
+        """
         if self.y.high is not None:
             return self.y.high
         if self.ceiling is not None and len(self.ceiling.y):
@@ -129,7 +133,9 @@ class Specification:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What lines and shades mean, the curves that hide each other, and where the axis ends below a curve."""
+        """What lines and shades mean, the curves that hide each other, and where the axis ends
+        below a curve.
+        """
         found = [*self.remarks, *_meanings(self.panels), *_coinciding(self.panels)]
         clipped = [panel for panel in self.panels if panel.is_clipped]
         if clipped:
@@ -164,7 +170,9 @@ def _told_apart(curves: Sequence[Curve]) -> Iterable[Curve]:
 
 
 def _coinciding(panels: Sequence[Panel]) -> Iterable[str]:
-    """Yields a remark for each group of curves that cannot be told apart, also in different panels."""
+    """Yields a remark for each group of curves that cannot be told apart, also
+    in different panels.
+    """
     curves = [curve for panel in panels for curve in panel.shown if curve.form not in ("area", *POINTS)]
     told: set[str] = set()
     for number, curve in enumerate(curves):
@@ -225,7 +233,9 @@ def _curve_document(curve: Curve) -> Json:
 
 
 def kept_places(curve: Curve) -> Any:
-    """Returns the indices of the points to draw: of dots a selection, else the extremes of each part."""
+    """Returns the indices of the points to draw: of dots a selection, else the extremes of each
+    part.
+    """
     length = len(curve.x)
     if length <= MOST_POINTS:
         return np.arange(length)

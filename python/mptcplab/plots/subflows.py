@@ -36,7 +36,8 @@ class Lane:
 
 
 def stacked(run: RunData) -> Drawing | None:
-    """Draws the arrivals on each subflow of the largest connection over time, stacked, and the goodput of the flow.
+    """Draws the arrivals on each subflow of the largest connection over time, stacked, and the
+    goodput of the flow.
 
     If the back-end does not report arrivals, it draws the bytes sent, and the title says so.
     """
@@ -82,7 +83,9 @@ def _capacity(run: RunData, flow: str) -> Curve | None:
 
 
 def timeline(run: RunData) -> Drawing | None:
-    """Draws when each subflow of the largest connection was open, backup or stale, and the actions of path managers."""
+    """Draws when each subflow of the largest connection was open, backup or stale, and the actions
+    of path managers.
+    """
     flow, _, _ = _largest(run, MOST_SUBFLOWS)
     lanes = sorted(lanes_of(subflows_of(run, flow)) if flow else [], key=lambda lane: colours.natural(lane.label))
     shown = lanes[:MOST_LANES]
@@ -107,12 +110,16 @@ def congestion_windows(run: RunData) -> Drawing | None:
 
 
 def round_trip_times(run: RunData) -> Drawing | None:
-    """Draws the smoothed round-trip time of each subflow, with a panel for each pair of addresses."""
+    """Draws the smoothed round-trip time of each subflow, with a panel for each
+    pair of addresses.
+    """
     return _panels(run, "srtt", "Smoothed round-trip time", "srtt_s", 1e3, "ms")
 
 
 def lanes_of(subflows: Sequence[Subflow]) -> list[Lane]:
-    """Returns subflows in rows. A subflow that replaces another between the same addresses follows it in its row."""
+    """Returns subflows in rows. A subflow that replaces another between the same addresses follows
+    it in its row.
+    """
     lanes: list[Lane] = []
     of_pair: dict[frozenset[str], list[Lane]] = {}
     for subflow in subflows:
@@ -132,7 +139,9 @@ def _over_before(earlier: Subflow, later: Subflow) -> bool:
 
 
 def _largest(run: RunData, most: int) -> tuple[str, list[Subflow], str]:
-    """Returns the connection with most subflows, its sampled subflows with most payload, and a note on omissions."""
+    """Returns the connection with most subflows, its sampled subflows with most payload, and a note
+    on omissions.
+    """
     found = {flow: [s for s in subflows_of(run, flow) if carried(run, s)] for flow in run.flow_results}
     flow = max(found, key=lambda name: (len(found[name]), sum(s.bytes for s in found[name])), default="")
     several = found.get(flow, [])
@@ -144,7 +153,9 @@ def _largest(run: RunData, most: int) -> tuple[str, list[Subflow], str]:
 
 
 def _rate(run: RunData, subflow: Subflow, width_s: float) -> tuple[Floats, Floats]:
-    """Returns the left edges of bins and rates in Mbit/s. Before its first sample, a subflow had carried nothing."""
+    """Returns the left edges of bins and rates in Mbit/s. Before its first sample, a subflow had
+    carried nothing.
+    """
     counter = carried(run, subflow)
     assert counter is not None
     opened_s = counter.times_s[0] if subflow.opened_s is None else min(subflow.opened_s, counter.times_s[0])
@@ -180,7 +191,9 @@ def _panels(run: RunData, name: str, title: str, metric: str, factor: float, uni
 
 
 def _row(run: RunData, lane: Lane, numbers: dict[frozenset[str], int], actions: Sequence[float]) -> Row:
-    """Returns the lives of the subflows of a lane, with the times at which path managers acted on them."""
+    """Returns the lives of the subflows of a lane, with the times at which path managers acted on
+    them.
+    """
     spans, signs = [], [Sign(at_s, "path manager") for at_s in actions]
     for number, subflow in enumerate(lane.subflows):
         since, until = _life(run, subflow)
@@ -196,8 +209,8 @@ def _row(run: RunData, lane: Lane, numbers: dict[frozenset[str], int], actions: 
 
 
 def _path_events(run: RunData, flow: str, shown: Sequence[Lane]) -> list[list[float]]:
-    """Returns the times in seconds at which path managers acted on the addresses of each lane. The last lane also has
-    those of other addresses.
+    """Returns the times in seconds at which path managers acted on the addresses of each lane. The
+    last lane also has those of other addresses.
     """
     places = {subflow.addresses: place for place, lane in enumerate(shown) for subflow in lane.subflows}
     found: list[list[float]] = [[] for _ in shown]
@@ -228,7 +241,9 @@ def _said(run: RunData, subflow: Subflow) -> str:
 
 
 def _between(subflow: Subflow) -> str:
-    """Returns the two interfaces without their hosts, or the addresses if the interfaces are unknown."""
+    """Returns the two interfaces without their hosts, or the addresses if the interfaces are
+    unknown.
+    """
     ends = (subflow.interface or subflow.local, subflow.remote_interface or subflow.remote)
     return "-".join(end.rpartition(".")[2] if end[:1].isalpha() else end for end in ends)
 

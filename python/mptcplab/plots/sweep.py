@@ -42,14 +42,18 @@ Spreads = Mapping[tuple[str, ...], Spread]
 
 
 def sweep_drawings(outcome: Outcome) -> list[Drawing]:
-    """Returns the medians of the metric over all combinations, and a figure for each crossing that was searched."""
+    """Returns the medians of the metric over all combinations, and a figure for each crossing that
+    was searched.
+    """
     wanted = dict.fromkeys(entry["metric"] for entry in outcome.found if entry["kind"] == "crossover")
     drawn = [_surface(outcome), *(_crossings(outcome, number, metric) for number, metric in enumerate(wanted, 1))]
     return [drawing for drawing in drawn if drawing is not None]
 
 
 def _surface(outcome: Outcome) -> Drawing | None:
-    """Draws lines or bars of one factor, or else heat maps of the first two. Returns None without values."""
+    """Draws lines or bars of one factor, or else heat maps of the first two. Returns None without
+    values.
+    """
     factors, metric = outcome.sweep.factors, outcome.metric
     spreads, unit = _spreads(outcome, metric)
     if not spreads:
@@ -74,7 +78,9 @@ def _surface(outcome: Outcome) -> Drawing | None:
 
 
 def _crossings(outcome: Outcome, number: int, metric: str) -> Drawing | None:
-    """Draws both arms over the numeric factor, their crossing and its interval, with panels for the other factors."""
+    """Draws both arms over the numeric factor, their crossing and its interval, with panels for the
+    other factors.
+    """
     factors, axis = outcome.sweep.factors, crossing_axis(outcome.sweep.factors)
     spreads, unit = _spreads(outcome, metric)
     panels = [entry for entry in outcome.found if (entry["kind"], entry["metric"]) == ("crossover", metric)]
@@ -118,7 +124,9 @@ def _arms_of_panel(
 
 
 def _spreads(outcome: Outcome, metric: str) -> tuple[Spreads, str]:
-    """Returns the spread of a metric at each combination that has one, and the unit of the figure."""
+    """Returns the spread of a metric at each combination that has one, and the
+    unit of the figure.
+    """
     unit = outcome.unit(metric)
     scale, drawn_unit = SCALED.get(unit, (1.0, unit))
     factors = outcome.sweep.factors
@@ -201,7 +209,9 @@ def _cells(factors: Sequence[Factor], across: Factor, up: Factor, at: Mapping[st
 
 
 def _ordered(over: Factor, of_values: Mapping[str, Spread]) -> tuple[list[float], list[Spread]]:
-    """Returns the numbers of a numeric factor in ascending order, in the unit of the axis, with their spreads."""
+    """Returns the numbers of a numeric factor in ascending order, in the unit of the axis, with
+    their spreads.
+    """
     number = dict(zip(over.values, over.numbers or (), strict=True))
     ordered = sorted(of_values, key=number.__getitem__)
     scale, _ = SCALED.get(over.unit, (1.0, over.unit))

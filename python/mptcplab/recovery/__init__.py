@@ -1,7 +1,8 @@
 """Recovery below the transport: what the network does when a link fails.
 
-A strategy is one object with two users. The resolution of a description asks it over the schedule and writes what it
-answers as actions of the simulator; the controller of a real network asks it when a switch reports a failure.
+A strategy is one object with two users. The resolution of a description asks it over the schedule
+and writes what it answers as actions of the simulator; the controller of a real network asks it
+when a switch reports a failure.
 """
 
 from __future__ import annotations
@@ -36,10 +37,11 @@ STRATEGIES: Shipped[Strategy] = Shipped(
 
 
 def strategy(name: str, parameters: Mapping[str, Any] | None = None, code: Sequence[Mapping[str, str]] = ()) -> Checked:
-    """Returns a strategy of the table, or the one of a user, `./FILE.py:CLASS`, whose text is in `code`.
+    """Returns a strategy of the table, or the one of a user, `./FILE.py:CLASS`, whose text is in
+    `code`.
 
-    `code` has the form of `user_code` of a resolved experiment. Raises SpecError for a strategy that cannot be used,
-    NotAllowed for code that the user has not allowed.
+    `code` has the form of `user_code` of a resolved experiment. Raises SpecError for a strategy
+    that cannot be used, NotAllowed for code that the user has not allowed.
     """
     found, file = class_named(name, STRATEGIES, Strategy, code, "control.recovery")
     given = dict(parameters or {})

@@ -11,7 +11,9 @@ from mptcplab.user_classes import reporting
 
 
 class Checked(Strategy):
-    """A strategy whose answers are checked. Raises SpecError for a way that has a loop or does not arrive."""
+    """A strategy whose answers are checked. Raises SpecError for a way that has a loop or does not
+    arrive.
+    """
 
     def __init__(self, name: str, strategy: Strategy, file: str | None) -> None:
         self.name = name

@@ -1,4 +1,6 @@
-"""Recovery by entries that switches have beforehand: the node before a failed link sends packets around it."""
+"""Recovery by entries that switches have beforehand: the node before a failed link sends packets
+around it.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +16,17 @@ from mptcplab.recovery.strategy import Detour, Network, PathKey, Rerouting
 class IpPreinstalled(Rerouting):
     """Goes around a failed link from the node before it, which differs between the two directions.
 
-    A detour is the cheapest way from that node to the target that joins the path again at a node after the link, and
-    follows the path from there. It passes no node of the path before the link, because packets that come back over a
-    node would circle there. A link without a detour in one of the directions is not protected for that path. With
-    several links down, a path takes one detour after another, and none if that passes a node twice.
+    A detour is the cheapest way from that node to the target that joins the path again at a node
+    after the link, and follows the path from there. It passes no node of the path before the link,
+    because packets that come back over a node would circle there. A link without a detour in one of
+    the directions is not protected for that path. With several links down, a path takes one detour
+    after another, and none if that passes a node twice.
     """
 
     forward_ns: int = 1_100_000
-    """Model of the time from the detection until the fast-failover group forwards: the measured median from the
-    failure, 3.6 ms, less that of the detection."""
+    """Model of the time from the detection until the fast-failover group forwards: the measured
+    median from the failure, 3.6 ms, less that of the detection.
+    """
 
     summary = "switches send packets around a failed link using preinstalled entries"
 
@@ -44,7 +48,9 @@ class IpPreinstalled(Rerouting):
 
 
 def _around_link(network: Network, key: PathKey, link: str) -> Detour | None:
-    """Returns the ways of a path around a link of it; None unless there is one in each direction."""
+    """Returns the ways of a path around a link of it; None unless there is one
+    in each direction.
+    """
     source, target = network.ends[key]
     original = network.original(key)
     there = _around(network.graph, source, original.there, link)
@@ -53,7 +59,9 @@ def _around_link(network: Network, key: PathKey, link: str) -> Detour | None:
 
 
 def _around(graph: Graph, source: str, way: Way, link: str) -> Way | None:
-    """Returns the cheapest way that leaves `way` before `link` and joins it behind; None without one."""
+    """Returns the cheapest way that leaves `way` before `link` and joins it behind; None without
+    one.
+    """
     index, nodes = way.index(link), graph.nodes_of(way, source)
     before, onward = nodes[:index], dict(zip(nodes[index + 1 :], way[index + 1 :], strict=False))
 
@@ -68,7 +76,9 @@ def _around(graph: Graph, source: str, way: Way, link: str) -> Way | None:
 
 
 def _followed(network: Network, source: str, way: Way, detours: Mapping[str, Way]) -> Way | None:
-    """Returns the way of a packet that meets the failed links; None if it does not arrive or passes a node twice."""
+    """Returns the way of a packet that meets the failed links; None if it does not arrive or passes
+    a node twice.
+    """
     graph, index = network.graph, 0
     while index < len(way):
         if way[index] not in network.down:

@@ -1,4 +1,6 @@
-"""Recovery in the optical layer: the fibre below a link is protected, and the link returns by itself."""
+"""Recovery in the optical layer: the fibre below a link is protected, and the link returns by
+itself.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,12 @@ from mptcplab.recovery.strategy import Network, Strategy
 
 @dataclass(frozen=True)
 class Optical(Strategy):
-    """Brings a link back a fixed time after its failure, whatever the failure, with the same way and capacity.
+    """Brings a link back a fixed time after its failure, whatever the failure, with the same way
+    and capacity.
 
-    Protection is 1+1: for each link of each path, the cheapest way around that link keeps one unit of capacity free.
-    Links without a way around reserve nothing, because their protection lies outside of the described network.
+    Protection is 1+1: for each link of each path, the cheapest way around that link keeps one unit
+    of capacity free. Links without a way around reserve nothing, because their protection lies
+    outside of the described network.
     """
 
     link_returns_after_ns: int | None = 50_000_000

@@ -1,4 +1,6 @@
-"""The switches of a resolved experiment as strategies see them, and the capacity that a strategy reserves."""
+"""The switches of a resolved experiment as strategies see them, and the capacity that a strategy
+reserves.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +34,11 @@ def network_of(data: Json) -> Network:
 
 
 def reserved_bps(data: Json, strategy: Strategy) -> float:
-    """Returns the capacity that a strategy keeps free on all links of a resolved experiment together.
+    """Returns the capacity that a strategy keeps free on all links of a resolved experiment
+    together.
 
-    A unit is the rate of the narrowest link between switches on the paths. A link keeps no more free than its rate.
+    A unit is the rate of the narrowest link between switches on the paths. A link keeps no more
+    free than its rate.
     """
     network, links = network_of(data), links_of(data)
     of_paths = {link for way in network.ways.values() for link in way}

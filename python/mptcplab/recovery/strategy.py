@@ -12,13 +12,17 @@ PathKey: TypeAlias = tuple[str, int]
 """The id of a flow, and the index of one of its paths."""
 
 PORT_STATUS_NS = 2_500_000
-"""Model of the time from the failure of a link until a switch has reported the state of its port: the median of 40
-failures of TAP ports of Open vSwitch 3.1.0 on two shared cores; the 95th percentile was 4.3 ms."""
+"""Model of the time from the failure of a link until a switch has reported the state of its port:
+the median of 40 failures of TAP ports of Open vSwitch 3.1.0 on two shared cores; the 95th
+percentile was 4.3 ms.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Detour:
-    """The ways that a path takes from now on: from the sender's switch to the receiver's, and back."""
+    """The ways that a path takes from now on: from the sender's switch to the
+    receiver's, and back.
+    """
 
     there: Way
     back: Way
@@ -35,7 +39,9 @@ class Reaction:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """The network as a strategy sees it. It never changes; each call gets the network of its time."""
+    """The network as a strategy sees it. It never changes; each call gets the
+    network of its time.
+    """
 
     graph: Graph
     """All links between nodes, also those that are down."""
@@ -44,7 +50,9 @@ class Network:
     ends: Mapping[PathKey, tuple[str, str]]
     """The switches of the sender and of the receiver."""
     down: frozenset[str] = frozenset()
-    """The links that are down. In `failed` the failed link is among them, in `repaired` the repaired one is not."""
+    """The links that are down. In `failed` the failed link is among them, in `repaired` the
+    repaired one is not.
+    """
 
     def original(self, key: PathKey) -> Detour:
         """Returns the way of a path without failures, in both directions."""
@@ -59,14 +67,15 @@ def both_directions(way: Way) -> Detour:
 class Strategy:
     """The base of all strategies: it reacts to nothing.
 
-    The same object makes the actions of the simulator and drives the controller of a real network, so its answers
-    depend on their arguments alone.
+    The same object makes the actions of the simulator and drives the controller of a real network,
+    so its answers depend on their arguments alone.
     """
 
     summary: ClassVar[str] = "a class of the user"
 
     link_returns_after_ns: int | None = None
-    """The time after which a failed link works again by means below the network; None if only a repair brings it back.
+    """The time after which a failed link works again by means below the network; None if only a
+    repair brings it back.
     """
 
     def reserves(self, network: Network) -> Mapping[str, int]:  # noqa: ARG002
@@ -94,7 +103,9 @@ class Rerouting(Strategy):
         raise NotImplementedError
 
     def install_time_ns(self) -> int:
-        """Returns the model of the time from the detection until the entries of the switches forward."""
+        """Returns the model of the time from the detection until the entries of the switches
+        forward.
+        """
         raise NotImplementedError
 
     def failed(self, network: Network, link: str) -> Reaction:
@@ -104,7 +115,9 @@ class Rerouting(Strategy):
         return self._changes(replaced(network, network.down | {link}), network)
 
     def _changes(self, before: Network, now: Network) -> Reaction:
-        """Returns the new ways of the paths that have another one now. A path without any keeps the last."""
+        """Returns the new ways of the paths that have another one now. A path without any keeps the
+        last.
+        """
         found = {key: self.way_now(now, key) for key in now.ways}
         changed = {key: way for key, way in found.items() if way is not None and way != self.way_now(before, key)}
         return Reaction(changed, self.install_time_ns())

@@ -9,6 +9,8 @@ from mptcplab.recovery.strategy import Strategy
 
 @dataclass(frozen=True)
 class Transport(Strategy):
-    """Does nothing in the network. It differs from `none` in what a description says about its hosts."""
+    """Does nothing in the network. It differs from `none` in what a description says about its
+    hosts.
+    """
 
     summary = "the hosts move data to another subflow, and the network does nothing"

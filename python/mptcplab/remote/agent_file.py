@@ -28,7 +28,9 @@ class AgentFile:
 
 
 def agent_file() -> AgentFile:
-    """Returns the agent of the variable, or the one beside the package. Raises MachineError if there is none."""
+    """Returns the agent of the variable, or the one beside the package. Raises MachineError if
+    there is none.
+    """
     given = os.environ.get(VARIABLE)
     path = Path(given) if given else Path(__file__).resolve().parents[1] / NAME
     if not path.is_file():

@@ -47,7 +47,9 @@ exec "$$agent" serve $stack
 
 
 def start_agent(channel: Channel, stack: str, where: str) -> None:
-    """Starts an agent over a channel to a POSIX shell. Raises MachineError with what is wrong there."""
+    """Starts an agent over a channel to a POSIX shell. Raises MachineError with what is wrong
+    there.
+    """
     agent = agent_file()
     try:
         _start(channel, stack, agent)
@@ -84,7 +86,9 @@ def _said(channel: Channel, timeout_s: float) -> tuple[str, str, str]:
 
 
 class Command:
-    """A way by a command that starts a program elsewhere, as `docker exec -i c1` and `ssh -T HOST` do."""
+    """A way by a command that starts a program elsewhere, as `docker exec -i c1` and `ssh -T HOST`
+    do.
+    """
 
     def __init__(self, text: str, argv: Sequence[str]) -> None:
         self._text = text

@@ -41,7 +41,9 @@ class Channel:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Ends the input of the program, and waits until the program has ended or the connection is closed."""
+        """Ends the input of the program, and waits until the program has ended or the connection is
+        closed.
+        """
         raise NotImplementedError
 
     def ending(self) -> str:
@@ -86,7 +88,8 @@ class Channel:
 
 
 class ProgramChannel(Channel):
-    """A program that this process starts, in a session of its own, so that Ctrl-C reaches only this process.
+    """A program that this process starts, in a session of its own, so that Ctrl-C reaches only this
+    process.
 
     Raises OSError if the program cannot be started.
     """
@@ -99,7 +102,8 @@ class ProgramChannel(Channel):
         self._error: OSError | None = None
         self._is_closed = False
         begun = Event()
-        # The thread that starts the program outlives it: with PDEATHSIG, a program is killed when that thread ends.
+        # The thread that starts the program outlives it: with PDEATHSIG, a program is killed when
+        # that thread ends.
         Thread(target=self._carry, args=(list(map(str, argv)), directory, begun), daemon=True).start()
         begun.wait()
         if self._error is not None:

@@ -1,6 +1,7 @@
 """Guests in QEMU: another kernel on this machine, with an agent as its only program.
 
-A guest has no network. Its standard input and output are a port of virtio-serial, so it is a program like any other.
+A guest has no network. Its standard input and output are a port of virtio-serial, so it is a
+program like any other.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ BUSYBOX = Path("/bin/busybox")
 MEMORY_MB = 512
 #: The first line of a guest.
 GREETING = b"mptcplab: guest"
-#: Time limits in seconds for that line: on trial with KVM, which may start no guest although it can be opened, and
-#: under emulation, which takes about 3 s on a free machine.
+#: Time limits in seconds for that line: on trial with KVM, which may start no guest although it can
+#: be opened, and under emulation, which takes about 3 s on a free machine.
 TRIAL_S, BOOT_S = 5.0, 120.0
 #: QEMU 7.2 sometimes gets the flags of CMPXCHG16B wrong, with which 6.12 keeps its memory.
 EMULATION = "tcg"
@@ -63,7 +64,9 @@ busybox poweroff -f
 
 
 class Guests:
-    """A way to guests with the kernel that `qemu:WANTED` names. The kernel is looked for when the first one starts."""
+    """A way to guests with the kernel that `qemu:WANTED` names. The kernel is looked for when the
+    first one starts.
+    """
 
     label = "qemu"
 
@@ -102,7 +105,8 @@ class Guest:
 
     @classmethod
     def boot(cls, text: str, kernel: Kernel, programs: Mapping[str, bytes], command: str) -> Guest:
-        """Starts a guest that runs a command on its port. `programs` are files in its root directory.
+        """Starts a guest that runs a command on its port. `programs` are files in its root
+        directory.
 
         Uses KVM if a guest sends its first line with it, else emulation. Raises MachineError.
         """
@@ -156,7 +160,9 @@ def _why_not_started(kernel: Kernel, printed: str, lost: str) -> str:
 def _started(
     qemu: str, kernel: Kernel, archive: bytes, options: Sequence[str], limit_s: float, console: Path | None = None
 ) -> tuple[Channel, str]:
-    """Starts QEMU, and returns the channel and the release from the guest's first line. Raises Lost."""
+    """Starts QEMU, and returns the channel and the release from the guest's first line. Raises
+    Lost.
+    """
     with tempfile.TemporaryDirectory(prefix="mptcplab-guest-") as directory:
         disk = Path(directory, "initramfs")
         disk.write_bytes(archive)
@@ -211,7 +217,9 @@ def initramfs(kernel: Kernel, busybox: bytes, programs: Mapping[str, bytes], com
 
 
 class Archive:
-    """A cpio archive as the kernel unpacks it (Documentation/driver-api/early-userspace/buffer-format.rst)."""
+    """A cpio archive as the kernel unpacks it
+    (Documentation/driver-api/early-userspace/buffer-format.rst).
+    """
 
     def __init__(self) -> None:
         self._file = BytesIO()

@@ -1,4 +1,6 @@
-"""Kernels for guests: Debian's by series, or any image by its path, with the modules that a guest loads."""
+"""Kernels for guests: Debian's by series, or any image by its path, with the modules that a guest
+loads.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +91,9 @@ def _release_of(text: str, image: Path) -> str:
 
 
 def _of_debian(text: str, series: str) -> Kernel:
-    """Returns the newest kernel of a series that was downloaded before, else the newest that Debian has."""
+    """Returns the newest kernel of a series that was downloaded before, else the newest that Debian
+    has.
+    """
     kept = [path for path in cache_directory().glob(f"{series}.*-{FLAVOUR}") if (path / IMAGE).is_file()]
     directory = max(kept, key=lambda path: _version(path.name)) if kept else _downloaded(text, series)
     return Kernel(directory / IMAGE, directory.name, _modules(directory))
@@ -167,7 +171,9 @@ class _Apt:
             stamp.touch()
 
     def newest(self) -> dict[str, str]:
-        """Returns the newest release of each series of which the mirrors have all packages, in order."""
+        """Returns the newest release of each series of which the mirrors have all packages, in
+        order.
+        """
         form = re.compile(rf"linux-image-((\d+\.\d+)\..*)-{FLAVOUR}")
         known: dict[str, list[str]] = {}
         for package in self._packages:

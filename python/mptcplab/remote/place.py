@@ -28,7 +28,9 @@ class Reached(Protocol):
     label: str
 
     def open(self, stack: str) -> Channel:
-        """Starts an agent there for hosts with this stack, and returns the channel to it. Raises MachineError."""
+        """Starts an agent there for hosts with this stack, and returns the channel to it. Raises
+        MachineError.
+        """
 
     def about(self) -> dict[str, object]:
         """Returns what is special about the machine."""
@@ -48,7 +50,9 @@ class Place:
 
 
 def place_of(text: str) -> Place | None:
-    """Returns the place that a value of `--on` names, or None if it has none of these forms. Raises UsageError."""
+    """Returns the place that a value of `--on` names, or None if it has none of these forms. Raises
+    UsageError.
+    """
     found = _PLACE.fullmatch(text)
     if found is None:
         return None

@@ -1,7 +1,7 @@
 """Machines reached by SSH, with the user's own settings, keys and known hosts.
 
-One thread runs asyncio for all of them. Each host has one connection, because servers limit connections that begin at
-the same time (MaxStartups in sshd_config(5)).
+One thread runs asyncio for all of them. Each host has one connection, because servers limit
+connections that begin at the same time (MaxStartups in sshd_config(5)).
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ class Ssh:
                 keepalive_count_max=KEEPALIVES,
             )
             self._connection = await asyncio.wait_for(connect, 2 * CONNECT_S)
-        # Not a terminal, because that is not binary. A shell of the user's, whatever that is, starts this one.
+        # Not a terminal, because that is not binary. A shell of the user's, whatever that is,
+        # starts this one.
         return await self._connection.create_process("sh", encoding=None)
 
     def _given(self) -> dict[str, Any]:

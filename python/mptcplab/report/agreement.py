@@ -12,7 +12,9 @@ MOST_ROWS = 200
 
 
 def metrics_grid(agreement: Json) -> Grid:
-    """Returns the table of metrics: means with ranges, their ratio, its interval, the reference alone, the verdict."""
+    """Returns the table of metrics: means with ranges, their ratio, its interval, the reference
+    alone, the verdict.
+    """
     reference = agreement["reference"]
     heads = ["flow", "metric", "back-end", "n", "mean", f"{reference} n", f"{reference} mean"]
     heads += ["ratio", "90 % interval", f"{reference} against itself", "of", "verdict"]
@@ -29,7 +31,9 @@ def metrics_grid(agreement: Json) -> Grid:
 
 
 def shares_grid(agreement: Json) -> Grid:
-    """Returns the table of link shares: percentages, their difference in points, and further columns as for metrics."""
+    """Returns the table of link shares: percentages, their difference in points, and further
+    columns as for metrics.
+    """
     reference = agreement["reference"]
     heads = ["flow", "link", "back-end", "share", f"{reference} share"]
     heads += ["points", "90 % interval", f"{reference} against itself", "of", "verdict"]
@@ -48,7 +52,9 @@ def shares_grid(agreement: Json) -> Grid:
 
 
 def notes(agreement: Json) -> list[str]:
-    """Returns notes on the tables: how runs were paired, the effect of chance, and what few runs can miss."""
+    """Returns notes on the tables: how runs were paired, the effect of chance, and what few runs
+    can miss.
+    """
     reference, count = agreement["reference"], agreement["comparisons"]
     entries = [*agreement["metrics"], *agreement["shares"]]
     said = [_pairing(entries, reference)]
@@ -90,7 +96,9 @@ def _mean(entry: Json, side: str, unit: str) -> str:
 
 
 def metrics_side_by_side(agreement: Json, other: str) -> Grid:
-    """Returns a table of metrics of single runs, without intervals: the reference, ``other``, and their ratio."""
+    """Returns a table of metrics of single runs, without intervals: the reference, ``other``, and
+    their ratio.
+    """
     rows = [
         [entry["flow"], head(entry["metric"]), *_values(entry, METRICS["flow", entry["metric"]].unit)]
         for entry in agreement["metrics"]
@@ -100,7 +108,9 @@ def metrics_side_by_side(agreement: Json, other: str) -> Grid:
 
 
 def links_side_by_side(agreement: Json, other: str) -> Grid:
-    """Returns a table of links in single runs: windows with their ratio, shares with their difference."""
+    """Returns a table of links in single runs: windows with their ratio, shares with their
+    difference.
+    """
     rows = [
         [entry["flow"], entry["link"], head(entry["metric"]), *_values(entry, METRICS["subflow", entry["metric"]].unit)]
         for entry in agreement["metrics"]

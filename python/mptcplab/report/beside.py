@@ -18,7 +18,9 @@ IN_SIMULATOR = "simulator"
 
 @dataclass(frozen=True)
 class Beside:
-    """The section: what was simulated, or why it cannot be simulated, with figures and tables of both."""
+    """The section: what was simulated, or why it cannot be simulated, with figures and tables of
+    both.
+    """
 
     says: str
     drawings: Sequence[Drawing] = ()
@@ -28,7 +30,9 @@ class Beside:
 
     @classmethod
     def of(cls, bundle: Bundle, twin: Bundle) -> Beside:
-        """Makes the section of both runs. Raises BundleError if one of them is unfinished or damaged."""
+        """Makes the section of both runs. Raises BundleError if one of them is unfinished or
+        damaged.
+        """
         arms = {bundle.record["backend"]: [bundle], IN_SIMULATOR: [twin]}
         runs = {name: [one.load()] for name, (one,) in arms.items()}
         flows = [flow["id"] for flow in bundle.record["flows"]][:MOST_FLOWS]

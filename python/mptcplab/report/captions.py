@@ -44,7 +44,8 @@ def what_was_run(bundles: Sequence[Bundle]) -> str:
 
 
 def write_captions(figures: Sequence[Captioned], bundles: Sequence[Bundle], exporter: Exporter) -> list[Path]:
-    """Writes the captions and the references of figures beside them, and for LaTeX also a file that includes them.
+    """Writes the captions and the references of figures beside them, and for LaTeX also a file that
+    includes them.
 
     Raises MptcplabError if a file cannot be written.
     """

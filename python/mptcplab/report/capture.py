@@ -42,7 +42,9 @@ DATA_HEADS = [
 
 @dataclass(frozen=True)
 class Section:
-    """The section of a connection. ``described`` and ``points`` are the data of its charts; None without charts."""
+    """The section of a connection. ``described`` and ``points`` are the data of its charts; None
+    without charts.
+    """
 
     id: int
     title: str
@@ -59,7 +61,8 @@ class Section:
 
 
 def capture_page(document: Json, series: Path) -> str:
-    """Returns the page of a capture as HTML, from the result of `mptcplab.captures.explain` and its Parquet file.
+    """Returns the page of a capture as HTML, from the result of `mptcplab.captures.explain` and its
+    Parquet file.
 
     Raises RunFailed if the file cannot be read.
     """

@@ -1,4 +1,6 @@
-"""The packets of a capture as points for the charts of its page: quantised, compressed columns in text form."""
+"""The packets of a capture as points for the charts of its page: quantised, compressed columns in
+text form.
+"""
 
 from __future__ import annotations
 
@@ -132,13 +134,17 @@ def _time_unit(rows: Columns) -> float:
 
 
 def _byte_unit(values: Numbers, steps: int) -> float:
-    """Returns the smallest whole number of bytes with which the largest value needs at most ``steps`` steps."""
+    """Returns the smallest whole number of bytes with which the largest value needs at most
+    ``steps`` steps.
+    """
     known = np.asarray(values)[~np.isnan(values)]
     return float(max(1, -(-int(known.max(initial=0)) // (steps - 2))))
 
 
 def _merged(sent: Columns, every: int) -> Columns:
-    """Merges each ``every`` neighbours of one subflow and kind into one row with their total payload."""
+    """Merges each ``every`` neighbours of one subflow and kind into one row with their total
+    payload.
+    """
     if every == 1:
         return sent
     stream = sent["subflow"] * len(KINDS) + sent["kind"]

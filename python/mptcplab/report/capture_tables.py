@@ -235,7 +235,9 @@ def overview(document: Json, most: int = 5) -> str:
 
 
 def importance(connection: Json) -> tuple[bool, int]:
-    """Returns the key by which connections are sorted: MPTCP first, then those with more payload."""
+    """Returns the key by which connections are sorted: MPTCP first, then those
+    with more payload.
+    """
     return connection["version"] is None, -connection["bytes"]
 
 

@@ -1,4 +1,6 @@
-"""The verdict on a connection of a capture: what happened, and which packets show it, in at most three sentences."""
+"""The verdict on a connection of a capture: what happened, and which packets show it, in at most
+three sentences.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ class Finding:
 
 
 def with_verdicts(document: Json) -> Json:
-    """Returns the document of ``mptcplab.captures.explain`` with a ``verdict`` first in each connection."""
+    """Returns the document of ``mptcplab.captures.explain`` with a ``verdict`` first in each
+    connection.
+    """
     connections = [{"verdict": as_json(connection), **connection} for connection in document["connections"]]
     return {**document, "connections": connections}
 
@@ -93,7 +97,9 @@ def _missing_parts(connection: Json) -> Iterator[Finding]:
 
 
 def _silent_side(subflow: Json) -> str | None:
-    """Returns the side whose packets were not captured. A side that did not answer a SYN is not such a side."""
+    """Returns the side whose packets were not captured. A side that did not answer a SYN is not
+    such a side.
+    """
     syns = subflow["syns"]["with_mptcp"] + subflow["syns"]["without_mptcp"]
     for side in SIDES:
         other = subflow["directions"][_peer(side)]["packets"]
@@ -217,7 +223,9 @@ def _unanswered(connection: Json) -> Iterator[Finding]:
 
 
 def _refused_joins(connection: Json) -> Iterator[Finding]:
-    """Tells of joined subflows that never could carry data. Subflows with the same fate share a sentence."""
+    """Tells of joined subflows that never could carry data. Subflows with the same fate share a
+    sentence.
+    """
     fates: dict[tuple[str, str], list[Json]] = {}
     has_keys = all(_keys(connection))
     for subflow in connection["subflows"]:

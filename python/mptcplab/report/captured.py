@@ -30,7 +30,9 @@ HEADS = [
 
 @dataclass(frozen=True)
 class CapturedHost:
-    """The captures of one host's interfaces, analysed together. ``series`` has a row for every TCP packet."""
+    """The captures of one host's interfaces, analysed together. ``series`` has a row for every TCP
+    packet.
+    """
 
     host: str
     files: list[Path]
@@ -55,7 +57,8 @@ class CapturedHost:
 
 
 def captured_hosts(record: Json, directory: Path, scratch: Path) -> list[CapturedHost]:
-    """Returns every host that the run captured. The series of the packets are written to the directory ``scratch``.
+    """Returns every host that the run captured. The series of the packets are written to the
+    directory ``scratch``.
 
     Raises UsageError if a file is not a capture any more.
     """

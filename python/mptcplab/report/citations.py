@@ -17,7 +17,9 @@ FIELDS = ("cc", "scheduler", "path_manager")
 
 
 def bibliography(bundles: Iterable[Bundle]) -> str:
-    """Returns the entries for runs as BibTeX, in the order of the file of references. Empty if there are none."""
+    """Returns the entries for runs as BibTeX, in the order of the file of references. Empty if
+    there are none.
+    """
     used = {name for bundle in bundles for name in _used(bundle)}
     return "\n\n".join(entry for names, entry in _entries() if names & used)
 
@@ -28,7 +30,9 @@ def cited_algorithms() -> set[str]:
 
 
 def _used(bundle: Bundle) -> Iterator[str]:
-    """Yields the folder of the paper, the protocol, and the algorithms that ran, after substitutions."""
+    """Yields the folder of the paper, the protocol, and the algorithms that ran, after
+    substitutions.
+    """
     yield f"papers/{bundle.record['experiment'].partition('/')[0]}"
     instead = {one["where"]: one["used"] for one in bundle.record["substitutions"]}
     for flow in bundle.resolved["flows"]:

@@ -46,11 +46,11 @@ def comparison_page(
 ) -> str:
     """The comparison of finished runs as HTML; the first arm is what ratios are taken to.
 
-    ``agreement``: how far their back-ends agree, as ``results.agreement`` tells it. ``families``: the tables of their
-    families, as ``members_grids`` makes them.
+    ``agreement``: how far their back-ends agree, as ``results.agreement`` tells it. ``families``:
+    the tables of their families, as ``members_grids`` makes them.
 
-    Runs of one experiment on one back-end are repetitions of one arm. Raises UsageError below two arms, and
-    BundleError for a bundle that is not done or is damaged.
+    Runs of one experiment on one back-end are repetitions of one arm. Raises UsageError below two
+    arms, and BundleError for a bundle that is not done or is damaged.
     """
     return page_of(arms_of(bundles), {str(bundle.path): bundle.load() for bundle in bundles}, agreement, families)
 
@@ -100,7 +100,9 @@ def _place(bundle: Bundle) -> tuple[list[tuple[str, int]], list[str], str, int]:
 
 
 def _changes_of_variants(bundles: Sequence[Bundle]) -> dict[str, str]:
-    """Returns, by digest, the changes on the command line that not all runs have, and the digest if files differ."""
+    """Returns, by digest, the changes on the command line that not all runs have, and the digest if
+    files differ.
+    """
     variants = {bundle.record["digest"]: bundle for bundle in bundles}
     changes = {digest: changes_of(bundle) for digest, bundle in variants.items()}
     everywhere = set.intersection(*(set(changed) for changed in changes.values()))
@@ -114,7 +116,9 @@ def _changes_of_variants(bundles: Sequence[Bundle]) -> dict[str, str]:
 
 
 def _shortened(changed: Sequence[str], variants: Iterable[Sequence[str]]) -> list[str]:
-    """``queue=10p`` for ``links.a.queue=10p`` and ``links.b.queue=10p``, if all with a queue change both alike."""
+    """``queue=10p`` for ``links.a.queue=10p`` and ``links.b.queue=10p``, if all with a queue change
+    both alike.
+    """
     keys_by_name: dict[str, set[tuple[str, ...]]] = {}
     for variant in variants:
         for name, keys in _by_name(variant).items():
@@ -136,7 +140,9 @@ def _by_name(changes: Iterable[str]) -> dict[str, dict[str, str]]:
 
 
 def _choices(bundles: Sequence[Bundle]) -> dict[str, list[str]]:
-    """Returns, by path of the bundle, the choices from lists of preference in which equal experiments differ."""
+    """Returns, by path of the bundle, the choices from lists of preference in which equal
+    experiments differ.
+    """
     used = {
         str(bundle.path): ", ".join(f"{s['where']}={s['used']}" for s in bundle.record["substitutions"])
         or "all first choices"
@@ -222,7 +228,9 @@ def _bars(name: str, arms: Arms, flow: str) -> Drawing | None:
 
 
 def table_of(arms: Arms, flows: list[str] | None = None) -> Grid:
-    """Returns medians, intervals and ratios to the first arm, for each flow (default: of all arms) and metric."""
+    """Returns medians, intervals and ratios to the first arm, for each flow (default: of all arms)
+    and metric.
+    """
     (_, reference), *_ = arms.items()
     if flows is None:
         flows = _flows_of(bundle.record for bundles in arms.values() for bundle in bundles)
@@ -238,8 +246,8 @@ def table_of(arms: Arms, flows: list[str] | None = None) -> Grid:
 
 
 def by_metric(grid: Grid) -> Grid:
-    """Returns the table of `table_of` for a narrow place: arms below the name of their metric, without the interval
-    of the ratio.
+    """Returns the table of `table_of` for a narrow place: arms below the name of their metric,
+    without the interval of the ratio.
     """
     rows: list[list[str]] = []
     told = ("", "")
@@ -252,7 +260,8 @@ def by_metric(grid: Grid) -> Grid:
 
 
 def outages_of(arms: Arms, *, intervals: bool = True) -> Grid | None:
-    """How each arm got over outages and repairs, a row for each arm and event: medians over the runs; None without.
+    """How each arm got over outages and repairs, a row for each arm and event: medians over the
+    runs; None without.
 
     ``intervals``: whether medians have their intervals beside them.
     """
@@ -276,7 +285,9 @@ def outages_of(arms: Arms, *, intervals: bool = True) -> Grid | None:
 
 
 def _told(bundles: Sequence[Bundle], event: str, metric: str, found: Spread | None, *, intervals: bool) -> str:
-    """The median, with its interval where runs differ, and how many have a value; of yes or no, how many runs did."""
+    """The median, with its interval where runs differ, and how many have a value; of yes or no, how
+    many runs did.
+    """
     if found is None:
         return MISSING
     runs, unit = len(bundles), METRICS["event", metric].unit.replace("subflows", "")

@@ -70,7 +70,9 @@ def _cell(value: Json | None, better: str) -> Cell | None:
 
 
 def _places(document: Json) -> Grid:
-    """Returns a row for each measure: the newcomer, its ratio to the best, its place and those it ties with."""
+    """Returns a row for each measure: the newcomer, its ratio to the best, its place and those it
+    ties with.
+    """
     rows = []
     for measure in document["measures"]:
         known = _known(measure)
@@ -122,7 +124,9 @@ def _median_and_place(value: Json, unit: str) -> str:
 
 
 def _axis(measure: Json) -> str:
-    """Returns the title of an axis: the measure in words, its unit, and which direction is better."""
+    """Returns the title of an axis: the measure in words, its unit, and which
+    direction is better.
+    """
     unit, _ = _shown(measure)
     return f"{measure['words']}{f' ({unit})' if unit else ''}, {measure['better']} is better"
 

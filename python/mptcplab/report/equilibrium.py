@@ -1,4 +1,6 @@
-"""The section of a run's page that compares the shares of subflows with the equilibrium of their congestion control."""
+"""The section of a run's page that compares the shares of subflows with the equilibrium of their
+congestion control.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ HEADS = ["subflow", "link", "loss", "round-trip time", "share", "share in equili
 
 @dataclass(frozen=True)
 class Settling:
-    """A flow with its control, a table of both shares of each subflow, and remarks on why they may differ."""
+    """A flow with its control, a table of both shares of each subflow, and remarks on why they may
+    differ.
+    """
 
     flow: str
     control: str
@@ -32,7 +36,9 @@ class Settling:
 
 
 def settlings(record: Json, run: RunData) -> list[Settling]:
-    """Returns an entry for each connection whose control has a fluid model and whose data used two or more subflows."""
+    """Returns an entry for each connection whose control has a fluid model and whose data used two
+    or more subflows.
+    """
     used = {one["where"]: one["used"] for one in record["substitutions"]}
     flows = [flow for flow in run.resolved["flows"] if flow["transport"] == "mptcp"][:MOST_FLOWS]
     controls = {flow["id"]: _used(flow["cc"], used.get(f"flows.{flow['id']}.cc")) for flow in flows}
@@ -45,7 +51,9 @@ def settlings(record: Json, run: RunData) -> list[Settling]:
 
 
 def _used(preferred: Sequence[Control], used: str | None) -> Control:
-    """Returns the control that ran, from a list in order of preference; the first if none was substituted."""
+    """Returns the control that ran, from a list in order of preference; the first if none was
+    substituted.
+    """
     return next((one for one in preferred if control_name(one) == used), preferred[0])
 
 

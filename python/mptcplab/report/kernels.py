@@ -1,4 +1,6 @@
-"""Tables that compare kernels: the counters in which they differ, and what changed upstream between them."""
+"""Tables that compare kernels: the counters in which they differ, and what changed upstream between
+them.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +41,8 @@ def version_of(release: str) -> Version | None:
 
 
 def counters_grid(bundles: Sequence[Bundle]) -> Grid | None:
-    """Returns the counters whose ranges over the runs of two kernels do not meet, as medians of all hosts together. The
-    largest differences come first. None for runs on fewer than two kernels.
+    """Returns the counters whose ranges over the runs of two kernels do not meet, as medians of all
+    hosts together. The largest differences come first. None for runs on fewer than two kernels.
     """
     kernels = kernels_of(bundles)
     if len(kernels) < 2:
@@ -60,7 +62,9 @@ def counters_grid(bundles: Sequence[Bundle]) -> Grid | None:
 
 
 def changes_grid(bundles: Sequence[Bundle]) -> Grid | None:
-    """Returns what changed upstream between the oldest and the newest kernel of some runs. None for fewer than two."""
+    """Returns what changed upstream between the oldest and the newest kernel of some runs. None for
+    fewer than two.
+    """
     versions = [version for release in kernels_of(bundles) if (version := version_of(release))]
     if len(set(versions)) < 2:
         return None

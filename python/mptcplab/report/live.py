@@ -89,7 +89,9 @@ def _subflow(subflow: Subflow, of_flow: Sequence[Subflow], carried: int) -> list
 
 
 def _replaced(of_flow: Sequence[Subflow], subflow: Subflow) -> list[Subflow]:
-    """Returns earlier subflows between the same addresses that had ended when this one was opened."""
+    """Returns earlier subflows between the same addresses that had ended when
+    this one was opened.
+    """
     return [
         earlier
         for earlier in before_it(of_flow, subflow)
@@ -133,7 +135,9 @@ def _lateness(result: Json) -> Grid | None:
 
 
 def _by_host(head: str, hosts: list[Json], key: str) -> Grid | None:
-    """Returns a row for each counter and a column for each host. Counters that did not change are omitted."""
+    """Returns a row for each counter and a column for each host. Counters that did not change are
+    omitted.
+    """
     names = sorted({name for host in hosts for name, value in host[key].items() if value != 0 or key != "counters"})
     rows = [[name, *(str(host[key].get(name, MISSING)) for host in hosts)] for name in names]
     return Grid([head, *(host["id"] for host in hosts)], rows) if rows else None

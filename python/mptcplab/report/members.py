@@ -1,4 +1,6 @@
-"""The table of a family: a row for each member, with its parameters and the metrics that the family has of members."""
+"""The table of a family: a row for each member, with its parameters and the metrics that the family
+has of members.
+"""
 
 from __future__ import annotations
 

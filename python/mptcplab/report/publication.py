@@ -1,4 +1,6 @@
-"""What a paper says about the experiment of a run, beside what was measured: a section of the page of the run."""
+"""What a paper says about the experiment of a run, beside what was measured: a section of the page
+of the run.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from mptcplab.results.bundle import changes_of
 
 @dataclass(frozen=True)
 class Value:
-    """A measured value, and whether it is inside the tolerance, or the reason that there is none."""
+    """A measured value, and whether it is inside the tolerance, or the reason
+    that there is none.
+    """
 
     text: str
     inside: bool | None
@@ -27,7 +31,9 @@ class Value:
 
 @dataclass(frozen=True)
 class Row:
-    """A comparison: the measured quantity, the published value, the tolerance, and the measured values."""
+    """A comparison: the measured quantity, the published value, the tolerance, and the measured
+    values.
+    """
 
     measured: str
     published: str
@@ -61,7 +67,8 @@ class Published:
 
     @classmethod
     def of(cls, publication: Publication, bundle: Bundle, sides: Sequence[Side]) -> Published:
-        """What is published about the experiment of a run, beside it and in the simulator if that is among the sides.
+        """What is published about the experiment of a run, beside it and in the simulator if that
+        is among the sides.
 
         A run whose description is another is not compared.
         """
@@ -113,7 +120,9 @@ def _quantity(comparison: Comparison, value: float) -> str:
 
 
 def _tally(said: Sequence[Said], heads: Sequence[str], causes: Sequence[str]) -> Iterator[str]:
-    """Yields, for each side, the number of comparisons inside the tolerance and causes for those outside."""
+    """Yields, for each side, the number of comparisons inside the tolerance and causes for those
+    outside.
+    """
     for number, head in enumerate(heads):
         values = [row.values[number] for one in said for row in one.rows]
         known = [value for value in values if value.inside is not None]
@@ -131,7 +140,9 @@ def _stack(bundle: Bundle) -> str | None:
 
 
 def _why_not_compared(publication: Publication, bundle: Bundle) -> str | None:
-    """Returns the reason that nothing is compared: another description, or only claims about other experiments."""
+    """Returns the reason that nothing is compared: another description, or only claims about other
+    experiments.
+    """
     if not publication.is_about(bundle):
         changes = ", ".join(changes_of(bundle)) or "the description is another"
         return f"It is about {publication.name} as the catalogue has it. This run is not compared with it: {changes}."

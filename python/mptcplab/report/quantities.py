@@ -1,4 +1,6 @@
-"""Numbers for people: a value with its unit, three significant digits, a prefix that keeps it short."""
+"""Numbers for people: a value with its unit, three significant digits, a prefix that keeps it
+short.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,18 @@ def quantity(value: float | None, unit: str) -> str:
 
 
 def interval(low: float, high: float, unit: str) -> str:
-    """``22.2 to 23.1 Mbit/s``, ``600 ms to 1.20 s``: two values, with the unit once if it is the same."""
+    """``22.2 to 23.1 Mbit/s``, ``600 ms to 1.20 s``: two values, with the unit once if it is the
+    same.
+    """
     first, last = quantity(low, unit), quantity(high, unit)
     number, space, prefixed = first.partition(" ")
     return f"{number if space and last.endswith(f' {prefixed}') else first} to {last}"
 
 
 def head(name: str) -> str:
-    """Returns the name of a metric as a column head, without its unit, which is beside the values."""
+    """Returns the name of a metric as a column head, without its unit, which is
+    beside the values.
+    """
     for suffix in ("_bps", "_bytes", "_packets", "_s"):
         name = name.removesuffix(suffix)
     return name.replace("_", " ")

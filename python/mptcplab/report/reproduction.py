@@ -1,4 +1,6 @@
-"""The page of a reproduced paper: published and measured values of each claim, and the figures of the paper."""
+"""The page of a reproduced paper: published and measured values of each claim, and the figures of
+the paper.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ ARMS = {
 
 @dataclass(frozen=True)
 class Sheet:
-    """What one figure needs in one arm: observations by the value of the figure's parameter, and of its examples."""
+    """What one figure needs in one arm: observations by the value of the figure's parameter, and of
+    its examples.
+    """
 
     figure: Figure
     arm: Arm
@@ -72,7 +76,9 @@ def _label(figure: Figure, name: str, experiment: Json) -> str:
 
 
 def pictures_of(sheet: Sheet, exporter: Exporter | None = None) -> list[Picture]:
-    """Draw one sheet; with ``exporter`` also as files. Slow enough to be done by several processes."""
+    """Draw one sheet; with ``exporter`` also as files. Slow enough to be done by
+    several processes.
+    """
     drawings = list(_drawings(sheet))
     if exporter is not None:
         exporter.write(drawings)
@@ -145,7 +151,9 @@ def reproduction_page(outcome: Outcome, pictures: Sequence[Picture], records: Se
 
 
 def index_page(reproduced: Sequence[tuple[Outcome, str]], command: str) -> str:
-    """Returns the index of the claims of several papers as HTML. Each outcome comes with the address of its page."""
+    """Returns the index of the claims of several papers as HTML. Each outcome comes with the
+    address of its page.
+    """
     papers = [
         {"title": outcome.study.paper.title, "page": page, "tally": list(tally(outcome)), "claims": _index(outcome)}
         for outcome, page in reproduced
@@ -184,7 +192,9 @@ def tally(outcome: Outcome) -> Iterator[str]:
 
 
 def _claims(outcome: Outcome) -> Grid:
-    """Returns a row for each claim and arm: the statement of the paper, the verdict, and its reason."""
+    """Returns a row for each claim and arm: the statement of the paper, the verdict, and its
+    reason.
+    """
     heads = ["claim", "what the paper says", "stack", "verdict", "why"]
     rows = []
     for claim in outcome.study.claims:
@@ -263,7 +273,9 @@ class PaperTable:
 
 
 def tables(outcome: Outcome) -> list[PaperTable]:
-    """Returns the tables of the paper, with a column for what was published and one for each arm."""
+    """Returns the tables of the paper, with a column for what was published
+    and one for each arm.
+    """
     arms = outcome.study.arms
     found = []
     for table in outcome.study.tables:
@@ -321,7 +333,9 @@ def _warnings(outcome: Outcome, records: Sequence[Json]) -> list[str]:
 
 
 def _disagreements(outcome: Outcome) -> Grid:
-    """A row for each back-end: its verdict and sentence, and what lies behind them in all runs of the comparison."""
+    """A row for each back-end: its verdict and sentence, and what lies behind them in all runs of
+    the comparison.
+    """
     rows = [
         [
             *([one.claim.id.replace("-", NO_BREAK), f"{one.claim.says} ({one.arm.name})"] if v is one else ["", ""]),
@@ -355,7 +369,9 @@ def _assumptions(outcome: Outcome) -> Grid:
 
 
 def _tried(outcome: Outcome, labels: set[str]) -> str:
-    """What the verdicts are under other values: ``queues of 10 packets: CL-A8 then (sim) reproduced``."""
+    """What the verdicts are under other values: ``queues of 10 packets: CL-A8 then (sim)
+    reproduced``.
+    """
     found: dict[str, list[str]] = {}
     for one in outcome.verdicts:
         for label, kind in one.tried.items():

@@ -57,8 +57,8 @@ def run_page(
 ) -> str:
     """The report of a finished run as HTML, which links the pages of these captures beside it.
 
-    ``published`` and ``beside``: what a paper says about its experiment, and its twin in the simulator, if that is
-    wanted. Raises BundleError if the bundle is unfinished or damaged.
+    ``published`` and ``beside``: what a paper says about its experiment, and its twin in the
+    simulator, if that is wanted. Raises BundleError if the bundle is unfinished or damaged.
     """
     return page_of(bundle.record, bundle.load(), bundle.path, captured, published, beside)
 
@@ -71,7 +71,9 @@ def page_of(
     published: Published | None = None,
     beside: Beside | None = None,
 ) -> str:
-    """Returns the report of a run from its record, its data, the directory of its bundle, and further sections."""
+    """Returns the report of a run from its record, its data, the directory of its bundle, and
+    further sections.
+    """
     return render(
         "run.html.j2",
         record=record,
@@ -149,7 +151,9 @@ def _flows(record: Json, run: RunData) -> Grid:
 
 
 def _flow_value(record: Json, run: RunData, flow: str, name: str) -> str:
-    """Returns a cell of a flow. The ceiling says nothing about a flow that its application limits."""
+    """Returns a cell of a flow. The ceiling says nothing about a flow that its
+    application limits.
+    """
     if name == "ceiling_ratio" and flow in run.flows and is_limited_by_application(run.flows[flow]):
         return MISSING
     return _value(record, f"flows.{flow}", "flow", name)

@@ -33,7 +33,9 @@ def sweep_page(outcome: Outcome, drawings: Sequence[Drawing], table_name: str) -
 
 
 def medians_of(outcome: Outcome) -> Grid:
-    """Returns a row for each combination: values, done runs, and the median and interval of the metric."""
+    """Returns a row for each combination: values, done runs, and the median and interval of the
+    metric.
+    """
     names = [factor.name for factor in outcome.sweep.factors]
     unit = outcome.unit(outcome.metric)
     rows = []

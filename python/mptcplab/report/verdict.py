@@ -10,7 +10,8 @@ from mptcplab.results.offered import STEADY, is_limited_by_application, offered_
 BACKENDS = {"sim": "in the simulator", "userspace": "on the userspace stack", "kernel": "on the Linux kernel"}
 #: The target of recovery: see ``recovery_s`` in the table of metrics.
 CARRIED = "at least 90 % of the remaining capacity"
-#: The kernel's counter of segments that it drops although TCP has acknowledged them, which is a fault of the kernel.
+#: The kernel's counter of segments that it drops although TCP has acknowledged them, which is a
+#: fault of the kernel.
 BEYOND_WINDOW = "MPTcpExtNoDSSInWindow"
 MOST_FLOWS = 4
 MOST_EVENTS = 6
@@ -40,8 +41,8 @@ def _where(record: Json) -> str:
 
 
 def place(record: Json) -> str:
-    """Returns the value of ``--on`` for the back-end of a run. The path of a user's simulator is not
-    recorded.
+    """Returns the value of ``--on`` for the back-end of a run. The path of a user's simulator is
+    not recorded.
     """
     if elsewhere := record["machine"].get("on"):
         return str(elsewhere)
@@ -54,7 +55,9 @@ def substituted(substitution: Json) -> str:
 
 
 def user_code(entry: Json) -> str:
-    """Returns the name and digest of a user-defined algorithm: ``./mine.py:MyControl (SHA-256 1a2b3c4d..)``."""
+    """Returns the name and digest of a user-defined algorithm: ``./mine.py:MyControl (SHA-256
+    1a2b3c4d..)``.
+    """
     return f"{entry['name']} (SHA-256 {entry['sha256'][:8]}..)" if entry["sha256"] else str(entry["name"])
 
 
@@ -73,7 +76,9 @@ def _flow(flow: Json, described: Json | None) -> str:
 
 
 def _compared(flow: Json, described: Json | None) -> str:
-    """Returns what the goodput of a flow is to be compared with: the offer of its application, or the network."""
+    """Returns what the goodput of a flow is to be compared with: the offer of its application, or
+    the network.
+    """
     if described is not None and is_limited_by_application(described):
         kind, offered = described["app"]["kind"], offered_bps(described)
         if kind == STEADY and offered:
@@ -88,8 +93,8 @@ def _compared(flow: Json, described: Json | None) -> str:
 
 
 def _event(record: Json, name: str, duration_s: float) -> str | None:
-    """Returns how the worst flow recovered from an event and its parts, or None for events that change
-    no capacity.
+    """Returns how the worst flow recovered from an event and its parts, or None for events that
+    change no capacity.
     """
     metrics = record["metrics"].get(f"events.{name}", {})
     start = f"{name} {_when(record, name)}"
@@ -153,8 +158,8 @@ def _lateness(record: Json) -> list[str]:
 
 
 def busy(record: Json, resolved: Json) -> list[str]:
-    """Returns whether the load of the machine may have influenced the results, and how many segments
-    the kernel dropped by its own fault.
+    """Returns whether the load of the machine may have influenced the results, and how many
+    segments the kernel dropped by its own fault.
     """
     why = why_busy(record, resolved)
     told = [f"{why[0].upper()}{why[1:]}. The load of the machine may have influenced the results."] if why else []

@@ -1,4 +1,6 @@
-"""Reproduction of a paper: its claims as a table, the runs that they need, and a verdict for each claim."""
+"""Reproduction of a paper: its claims as a table, the runs that they need, and a verdict for each
+claim.
+"""
 
 from mptcplab.reproduction.arms import Arm
 from mptcplab.reproduction.claims import Claim, Comparison, Figure, Paper, Ranking, load, papers

@@ -42,7 +42,9 @@ class Chosen:
 
 
 def chosen(arm: Arm, experiment: Json) -> Chosen:
-    """Returns the form in which an experiment runs in an arm. A stack of another arm is never substituted."""
+    """Returns the form in which an experiment runs in an arm. A stack of another arm is never
+    substituted.
+    """
     try:
         offers = [_offer(arm.backend), *([_mainline()] if arm.name == "today" and arm.backend != ON_KERNEL else [])]
     except Unsupported as error:

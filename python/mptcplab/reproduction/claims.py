@@ -1,4 +1,6 @@
-"""The table of a paper: its claims with published values, its contradictions, and the assumptions."""
+"""The table of a paper: its claims with published values, its contradictions,
+and the assumptions.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ class _Model(BaseModel):
 
 
 class Comparison(_Model):
-    """A comparison of a measured number with a published one. All comparisons of a claim must hold."""
+    """A comparison of a measured number with a published one. All comparisons of
+    a claim must hold.
+    """
 
     of: MeasureText
     #: The quantity that it is divided by; of the same run, unless it names an experiment.
@@ -128,8 +132,8 @@ class Alternative(_Model):
 
 
 class Assumption(_Model):
-    """An assumption where the paper is silent: its reason, and the alternatives that claims are tested
-    with.
+    """An assumption where the paper is silent: its reason, and the alternatives that claims are
+    tested with.
     """
 
     id: str
@@ -140,7 +144,9 @@ class Assumption(_Model):
 
 
 class Contradiction(_Model):
-    """A contradiction: two statements of the paper that cannot both be true, and the chosen reading."""
+    """A contradiction: two statements of the paper that cannot both be true, and the chosen
+    reading.
+    """
 
     id: str
     says: str
@@ -158,7 +164,9 @@ class Factor(_Model):
 
 
 class Ranking(_Model):
-    """All combinations of some factors, ordered by the mean of a metric over several experiments."""
+    """All combinations of some factors, ordered by the mean of a metric over
+    several experiments.
+    """
 
     id: str
     title: str
@@ -176,10 +184,11 @@ class Ranking(_Model):
 
 
 class Figure(_Model):
-    """A figure as the paper draws it: the experiments of a pattern, one line for each value of a parameter.
+    """A figure as the paper draws it: the experiments of a pattern, one line for each value of a
+    parameter.
 
-    `examples` are experiments whose first run is shown subflow by subflow. With `windows` among what is drawn, their
-    congestion windows are shown, too. `bars` are of the quantity `of`.
+    `examples` are experiments whose first run is shown subflow by subflow. With `windows` among
+    what is drawn, their congestion windows are shown, too. `bars` are of the quantity `of`.
     """
 
     id: str
@@ -199,7 +208,9 @@ class Figure(_Model):
 
 
 class PublishedTable(_Model):
-    """A table of the paper: the published values of the catalogue whose source it is, beside the measured ones."""
+    """A table of the paper: the published values of the catalogue whose source it is, beside the
+    measured ones.
+    """
 
     id: str
     title: str
@@ -249,8 +260,8 @@ def papers() -> list[str]:
 
 
 def load(paper: str) -> Paper:
-    """Returns the table of a paper by the name of its folder. Raises UsageError for an unknown paper and
-    SpecError for a wrong table.
+    """Returns the table of a paper by the name of its folder. Raises UsageError for an unknown
+    paper and SpecError for a wrong table.
     """
     if paper not in papers():
         near = nearest(paper, papers())

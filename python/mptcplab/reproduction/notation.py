@@ -1,4 +1,6 @@
-"""The notations of a table of claims: for measured quantities, and for the values that a claim allows."""
+"""The notations of a table of claims: for measured quantities, and for the values that a claim
+allows.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,11 @@ _COMBINATIONS: dict[str, Combination] = {"sum": "sum", "least": "least", "larges
 class Measure:
     """What is measured: ``mean_bps 20..50 @ fig9/n1``.
 
-    ``name`` is a quantity, or a metric of an entity as in an expectation; ``window_s`` the part of the run; ``on`` a
-    pattern of experiments of the paper in which ``{n}`` is the parameter n of the experiment it is compared with.
-    ``of_several`` combines the values of all experiments of the pattern, seed by seed. With ``is_rate``, ``name`` is a
-    counter of an entity, of which the rate is measured.
+    ``name`` is a quantity, or a metric of an entity as in an expectation; ``window_s`` the part of
+    the run; ``on`` a pattern of experiments of the paper in which ``{n}`` is the parameter n of the
+    experiment it is compared with. ``of_several`` combines the values of all experiments of the
+    pattern, seed by seed. With ``is_rate``, ``name`` is a counter of an entity, of which the rate
+    is measured.
     """
 
     name: str
@@ -61,7 +64,9 @@ class Measure:
 
 @dataclass(frozen=True)
 class Range:
-    """A range from `low` to `high`, ends included unless open: ``>= 0.95``, ``< 1``, ``6.8..8.0``, ``== 9``."""
+    """A range from `low` to `high`, ends included unless open: ``>= 0.95``, ``< 1``, ``6.8..8.0``,
+    ``== 9``.
+    """
 
     low: float = -math.inf
     high: float = math.inf

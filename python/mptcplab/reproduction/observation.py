@@ -45,7 +45,8 @@ Counters = frozenset[tuple[str, str]]
 
 
 def observe(path: Path, *, quantities_only: bool = False, counters: Counters = frozenset()) -> Observation:
-    """Reads a done bundle without its experiment, so that the result is small enough to send to another process.
+    """Reads a done bundle without its experiment, so that the result is small enough to send to
+    another process.
 
     Keeps the samples of `counters` as well. Raises BundleError if the bundle is damaged.
     """
@@ -59,7 +60,9 @@ def observe(path: Path, *, quantities_only: bool = False, counters: Counters = f
 def observe_in_memory(
     bundle: Bundle, run: RunData, *, quantities_only: bool = False, counters: Counters = frozenset()
 ) -> Observation:
-    """Returns what ``observe`` returns, from the data in the memory of the process that made the run."""
+    """Returns what ``observe`` returns, from the data in the memory of the process that made the
+    run.
+    """
     kept = run.samples.kept(_kept(counters, quantities_only=quantities_only))
     return _observation(bundle, replace(run, resolved={}, samples=kept))
 

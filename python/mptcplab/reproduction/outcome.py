@@ -1,4 +1,6 @@
-"""The outcome of a study: the verdict of each claim in each arm, with the values that decided it."""
+"""The outcome of a study: the verdict of each claim in each arm, with the
+values that decided it.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ Observations = Mapping[tuple[Arm, str, str], Sequence[Observation]]
 
 @dataclass(frozen=True)
 class Compared:
-    """A comparison in one experiment, or in all of a trend or a combination: its verdict, or why it has no values."""
+    """A comparison in one experiment, or in all of a trend or a combination: its verdict, or why it
+    has no values.
+    """
 
     comparison: Comparison
     on: str
@@ -43,14 +47,18 @@ class Compared:
 
     @property
     def is_inside(self) -> bool | None:
-        """Whether the median, or the value of a single run, is inside the tolerance; None without values."""
+        """Whether the median, or the value of a single run, is inside the tolerance; None without
+        values.
+        """
         spread = self.judged.spread
         return None if spread is None else self.comparison.allowed.holds_all(spread.median, spread.median)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict of a claim in an arm. ``flipped`` lists the assumptions under which the opposite verdict holds."""
+    """The verdict of a claim in an arm. ``flipped`` lists the assumptions under which the opposite
+    verdict holds.
+    """
 
     claim: Claim
     arm: Arm
@@ -95,7 +103,9 @@ class Outcome:
         return cls(study, observations, verdicts)
 
     def verdict(self, claim: Claim, name: str) -> Verdict:
-        """Returns the verdict for an arm's name: the kernel's if it ran, else that of the first back-end."""
+        """Returns the verdict for an arm's name: the kernel's if it ran, else that of the first
+        back-end.
+        """
         found = [one for one in self.verdicts if one.claim is claim and one.arm.name == name]
         able = [one for one in found if one.kind != "cannot be run"] or found
         return next((one for one in able if one.arm.backend == ON_KERNEL), able[0])
@@ -109,7 +119,9 @@ class Outcome:
         return any(part.why_not is None for one in self.verdicts if one.arm == arm for part in one.compared)
 
     def disagreements(self) -> list[tuple[Verdict, Verdict]]:
-        """Returns pairs of verdicts in which two back-ends contradict each other in the same arm."""
+        """Returns pairs of verdicts in which two back-ends contradict each
+        other in the same arm.
+        """
         pairs = []
         for claim in self.study.claims:
             for name in NAMES:
@@ -187,7 +199,9 @@ def _paired(
     runs: Mapping[int, Observation],
     divisors: Mapping[int, Observation],
 ) -> Compared:
-    """Compares the flows of a group one by one, and takes the median of their ratios in each seed."""
+    """Compares the flows of a group one by one, and takes the median of their
+    ratios in each seed.
+    """
     above, below = comparison.above, comparison.below or comparison.above
     medians = []
     for seed, run in runs.items():
@@ -203,7 +217,9 @@ def _paired(
 
 
 def _other(comparison: Comparison, cell: Cell) -> str | None:
-    """Returns the experiment of the divisor; None if it is the same one, or if there is no divisor."""
+    """Returns the experiment of the divisor; None if it is the same one, or if
+    there is no divisor.
+    """
     on = None if comparison.below is None else comparison.below.on
     return None if on is None else on.format(**cell.experiment["parameters"])
 
@@ -235,14 +251,18 @@ def _divisors(
 def _combined(
     study: Study, observations: Observations, measure: Measure, pattern: str, arm: Arm, variant: str
 ) -> tuple[dict[int, float], str | None]:
-    """Returns the sum, the least or the largest over several experiments for each seed that all of them have."""
+    """Returns the sum, the least or the largest over several experiments for each seed that all of
+    them have.
+    """
     combine = COMBINATIONS[measure.of_several or "sum"]
     series, why_not = _series(study, observations, measure, pattern, arm, variant)
     return {seed: combine([value for _, value in points]) for seed, points in series.items()}, why_not
 
 
 def _over_all(study: Study, observations: Observations, comparison: Comparison, arm: Arm, variant: str) -> Compared:
-    """Compares one number of all experiments of a pattern: a trend, a place of the largest, or a combination."""
+    """Compares one number of all experiments of a pattern: a trend, a place of the largest, or a
+    combination.
+    """
     pattern = comparison.above.on or ""
     series, why_not = _series(study, observations, comparison.above, pattern, arm, variant, comparison.flow)
     if why_not is not None:
@@ -275,7 +295,8 @@ def _series(
     variant: str,
     flow: str | None = None,
 ) -> tuple[dict[int, list[tuple[Json, float]]], str | None]:
-    """Returns the parameters and the value of each experiment of a pattern, for each seed that all of them have.
+    """Returns the parameters and the value of each experiment of a pattern, for each seed that all
+    of them have.
 
     The second part is the reason if there are none.
     """
@@ -296,7 +317,9 @@ def _by_parameter(points: Sequence[tuple[Json, float]], parameter: str) -> list[
 
 
 def _largest_at(points: Sequence[tuple[float, float]], tie: float) -> tuple[float, float, float]:
-    """Returns the parameter at which the value is largest, and the least and largest at which it is as large."""
+    """Returns the parameter at which the value is largest, and the least and largest at which it is
+    as large.
+    """
     at, largest = max(points, key=lambda point: point[1])
     as_large = [parameter for parameter, value in points if value >= (1 - tie) * largest]
     return at, min(as_large), max(as_large)

@@ -31,7 +31,9 @@ class Statement:
 
 @dataclass(frozen=True)
 class Publication:
-    """The claims about an experiment. ``experiments`` holds it and those that the claims refer to, resolved."""
+    """The claims about an experiment. ``experiments`` holds it and those that the claims refer to,
+    resolved.
+    """
 
     paper: Paper
     #: The name in the catalogue.
@@ -41,7 +43,9 @@ class Publication:
 
     @classmethod
     def about(cls, name: str) -> Publication | None:
-        """Returns the publication about an experiment of the catalogue; None if there are no claims about it."""
+        """Returns the publication about an experiment of the catalogue; None if there are no claims
+        about it.
+        """
         claims = claims_about(name)
         folder = name.partition("/")[0]
         members = {member.name: member for member in catalogue(folder)} if claims else {}
@@ -66,13 +70,17 @@ class Publication:
         }
 
     def beside(self, bundle: Bundle) -> Side:
-        """Returns a run of this experiment with done runs of the other needed experiments from the same directory."""
+        """Returns a run of this experiment with done runs of the other needed experiments from the
+        same directory.
+        """
         found = {name: self._like(bundle, name) for name in self.needed if name != self.name}
         others = {name: other for name, other in found.items() if other is not None}
         return Side.of(bundle, others, {name: f"run {name} too" for name in found if name not in others})
 
     def _like(self, bundle: Bundle, name: str) -> Bundle | None:
-        """Returns the latest run of another experiment in the same directory and on the same stack."""
+        """Returns the latest run of another experiment in the same directory and
+        on the same stack.
+        """
         arm, others = arm_of(bundle), done_beside(bundle, self.experiments[name])
         return next((other for other in others if arm_of(other) == arm), None)
 
@@ -110,5 +118,7 @@ class Publication:
 
 
 def _concerns(one: Compared, name: str) -> bool:
-    """Returns whether a comparison needs an experiment. A comparison of a trend or a combination needs several."""
+    """Returns whether a comparison needs an experiment. A comparison of a trend or a combination
+    needs several.
+    """
     return any(fnmatchcase(name, pattern) for pattern in (one.on, one.over) if pattern is not None)

@@ -1,4 +1,6 @@
-"""The quantities that claims measure in a run: a metric of an entity, or a quantity over part of the run."""
+"""The quantities that claims measure in a run: a metric of an entity, or a quantity over part of
+the run.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +89,9 @@ def _of_rates(of: Callable[[list[float]], float], run: RunData, flow: str, start
 
 
 def _arrived_bps(run: RunData, flow: str, start_s: float, end_s: float, bin_s: float) -> list[float]:
-    """Returns the rate of arrivals over all subflows in each bin, in any order, without duplicates on a subflow."""
+    """Returns the rate of arrivals over all subflows in each bin, in any order, without duplicates
+    on a subflow.
+    """
     counters = [run.samples.series(one.entity, "bytes_received") for one in subflows_of(run, flow)]
     of_each = [
         # A subflow that opened later had carried nothing before its first sample.
@@ -155,7 +159,9 @@ def _rate_of(run: RunData, entity: str, counter: str, start_s: float, end_s: flo
 
 
 def _share_over(run: RunData, flow: str, link: str, start_s: float, end_s: float) -> Value:
-    """Returns the share of a flow's new payload that arrives over subflows whose path has the link."""
+    """Returns the share of a flow's new payload that arrives over subflows whose
+    path has the link.
+    """
     found = [(one, run.samples.series(one.entity, "bytes_received")) for one in subflows_of(run, flow)]
     grown = [(link in parts_of(run, one), _growth(series, start_s, end_s)) for one, series in found if series]
     whole = sum(growth for _, growth in grown)
@@ -165,14 +171,17 @@ def _share_over(run: RunData, flow: str, link: str, start_s: float, end_s: float
 
 
 def _established_as(run: RunData, flow: str, transport: str, _start_s: float, _end_s: float) -> Value:
-    """Returns 1 if the connection was established as `transport`. After a fallback, an MPTCP connection is TCP."""
+    """Returns 1 if the connection was established as `transport`. After a fallback, an MPTCP
+    connection is TCP.
+    """
     result = run.flow_results[flow]
     is_mptcp = run.flows[flow]["transport"] == "mptcp" and result.get("fallback") is None
     return float(result.get("established_ns") is not None and is_mptcp == (transport == "mptcp"))
 
 
 def _recovered_by(run: RunData, flow: str, argument: str, start_s: float, end_s: float) -> Value:
-    """Returns 1 if subflows recovered by `rto`, by `fast` (retransmissions without a timeout), or had `none`.
+    """Returns 1 if subflows recovered by `rto`, by `fast` (retransmissions without a timeout), or
+    had `none`.
 
     `rto.eth` is about the subflows whose path has link `eth`. One timeout makes it `rto`.
     """
@@ -192,7 +201,9 @@ def _grown(run: RunData, subflows: Sequence[Subflow], counter: str, start_s: flo
 
 
 def _growth(counter: Series, start_s: float, end_s: float) -> float:
-    """Returns how much a counter grew. A subflow that opened later had carried nothing before its first sample."""
+    """Returns how much a counter grew. A subflow that opened later had carried nothing before its
+    first sample.
+    """
     before, after = np.interp([start_s, end_s], counter.times_s, counter.values, left=0.0)
     return float(after - before)
 

@@ -18,7 +18,9 @@ from mptcplab.results import Absent, Spread
 
 @dataclass(frozen=True)
 class Ranked:
-    """A combination in the words of its factors, with its value in each experiment and their mean, seed by seed."""
+    """A combination in the words of its factors, with its value in each experiment and their mean,
+    seed by seed.
+    """
 
     words: tuple[str, ...]
     under: Sequence[Spread]

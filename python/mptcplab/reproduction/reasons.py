@@ -1,4 +1,6 @@
-"""The reason for a verdict in one sentence: the numbers that decided, and what happened to the subflows."""
+"""The reason for a verdict in one sentence: the numbers that decided, and what happened to the
+subflows.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,9 @@ def why(outcome: Outcome, verdict: Verdict) -> str:
 
 
 def numbers(one: Compared) -> str:
-    """Formats numbers: ``fig9/n3: 7.52 (7.51 to 7.53, n = 10) Mbit/s, published below 6.5 Mbit/s``."""
+    """Formats numbers: ``fig9/n3: 7.52 (7.51 to 7.53, n = 10) Mbit/s, published
+    below 6.5 Mbit/s``.
+    """
     spread, comparison = one.judged.spread, one.comparison
     said = f", published: {comparison.published}" if comparison.published else ""
     if spread is None:
@@ -148,7 +152,9 @@ def subflows_told(runs: Sequence[Observation], window_s: tuple[float, float] | N
 
 
 def counters_told(runs: Sequence[Observation]) -> list[str]:
-    """Returns the hosts' counters of needlessly transmitted data, as medians over the runs. Only a kernel has them."""
+    """Returns the hosts' counters of needlessly transmitted data, as medians over the runs. Only a
+    kernel has them.
+    """
     told = []
     for name, words in COUNTERS.items():
         usual = median(_counted(run, name) for run in runs)
@@ -157,7 +163,8 @@ def counters_told(runs: Sequence[Observation]) -> list[str]:
 
 
 def apart(outcome: Outcome, verdict: Verdict) -> list[str]:
-    """Returns the background of a verdict on which back-ends differ, from all runs of its decisive comparison.
+    """Returns the background of a verdict on which back-ends differ, from all runs of its decisive
+    comparison.
 
     This is the rate of arrivals over the subflows in the window of the comparison, and its relation
     to counters of data transmitted needlessly.
@@ -185,7 +192,9 @@ def apart(outcome: Outcome, verdict: Verdict) -> list[str]:
 
 
 def _thirds(counted: Sequence[tuple[int, float]]) -> list[str]:
-    """Returns the median rates of the thirds of runs with the smallest and largest counts; none if all are equal."""
+    """Returns the median rates of the thirds of runs with the smallest and largest counts; none if
+    all are equal.
+    """
     third = len(counted) // 3
     if not third or counted[0][0] == counted[-1][0]:
         return []

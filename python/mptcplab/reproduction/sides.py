@@ -1,4 +1,6 @@
-"""Compares single runs: a run with others of its back-end, and with their twins in the simulator."""
+"""Compares single runs: a run with others of its back-end, and with their
+twins in the simulator.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ class Side:
 
 
 def arm_of(bundle: Bundle) -> Arm:
-    """Returns the arm of a run. Runs on a kernel, or with second choices, belong to the stack of today."""
+    """Returns the arm of a run. Runs on a kernel, or with second choices, belong to the stack of
+    today.
+    """
     record = bundle.record
     is_todays = record["backend"] == ON_KERNEL or bool(record["substitutions"])
     return Arm("today" if is_todays else "then", record["backend"])
@@ -39,7 +43,9 @@ def arm_of(bundle: Bundle) -> Arm:
 
 @dataclass(frozen=True)
 class Twins:
-    """The simulations to compare with a side, by experiment, and the reason for each that is not possible."""
+    """The simulations to compare with a side, by experiment, and the reason for each that is not
+    possible.
+    """
 
     arm: Arm
     jobs: Mapping[str, Job]
@@ -47,7 +53,9 @@ class Twins:
 
     @classmethod
     def of(cls, side: Side, experiments: Mapping[str, Json], *, seed: int, out: Path) -> Twins:
-        """Makes the twins of resolved experiments: each as it ran on the side, or else as it would run in its arm."""
+        """Makes the twins of resolved experiments: each as it ran on the side, or else as it would
+        run in its arm.
+        """
         arm = Arm(side.arm.name, SIMULATOR)
         jobs, why_not = {}, {}
         for name, experiment in experiments.items():
@@ -67,7 +75,9 @@ class Twins:
 
 
 def _plan(arm: Arm, experiment: Json, seed: int, out: Path) -> Job:
-    """Returns the job of an experiment in an arm. Raises MptcplabError if the experiment cannot run there."""
+    """Returns the job of an experiment in an arm. Raises MptcplabError if the experiment cannot run
+    there.
+    """
     found = chosen(arm, experiment)
     if found.choice is None:
         raise MptcplabError(found.why_not or "")

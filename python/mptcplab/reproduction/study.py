@@ -1,4 +1,6 @@
-"""The runs that the claims of a paper need: experiments in both arms, as described and with other assumptions."""
+"""The runs that the claims of a paper need: experiments in both arms, as described and with other
+assumptions.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ AS_DESCRIBED = ""
 
 @dataclass(frozen=True)
 class Cell:
-    """An experiment in an arm, by its name below the paper's. ``variant`` labels another assumption."""
+    """An experiment in an arm, by its name below the paper's. ``variant`` labels another
+    assumption.
+    """
 
     arm: Arm
     variant: str
@@ -54,7 +58,9 @@ class Cell:
 
 @dataclass(frozen=True)
 class Study:
-    """The claims to test and the cells that they need. A ``quick`` study tries no other assumptions."""
+    """The claims to test and the cells that they need. A ``quick`` study tries no other
+    assumptions.
+    """
 
     paper: Paper
     claims: Sequence[Claim]
@@ -64,7 +70,8 @@ class Study:
     contradictions: Sequence[Contradiction]
     quick: bool
     rankings: Sequence[Ranking]
-    #: The tables of the paper that are filled, and the values that the catalogue has of each experiment.
+    #: The tables of the paper that are filled, and the values that the catalogue has of each
+    #: experiment.
     tables: Sequence[PublishedTable]
     published: Mapping[str, Sequence[Published]]
     #: The arms in which rankings are made: in virtual time, with the stack that supports all their
@@ -77,13 +84,17 @@ class Study:
         return counters_of(self.claims)
 
     def repetitions(self, variant: str) -> int:
-        """Returns the number of seeds of a cell: as the paper states, or fewer if quick or with another assumption."""
+        """Returns the number of seeds of a cell: as the paper states, or fewer if quick or with
+        another assumption.
+        """
         if self.quick:
             return QUICK
         return OTHERWISE if variant else self.paper.repetitions or REPETITIONS
 
     def jobs(self, backend_name: str, *, seed: int, out: Path, fresh: bool = False) -> list[Job]:
-        """Returns the runs on one back-end, alternating between arms. A run that several cells need is made once."""
+        """Returns the runs on one back-end, alternating between arms. A run that several cells need
+        is made once.
+        """
         found: dict[Path, Job] = {}
         for variants in (False, True):
             cells = [c for c in self.cells.values() if c.arm.backend == backend_name and bool(c.variant) == variants]
@@ -161,7 +172,8 @@ def study(paper: Paper, backends: Sequence[str], *, only: str | None = None, qui
 
 
 def claims_about(experiment: str) -> list[Claim]:
-    """Returns the claims that need an experiment of the catalogue, or else the claims about its figure.
+    """Returns the claims that need an experiment of the catalogue, or else the claims about its
+    figure.
 
     A figure may show the runs of another experiment. Returns none if the paper has no table of
     claims.
@@ -235,7 +247,9 @@ def uses(claim: Claim, name: str) -> bool:
 
 
 def patterns(claim: Claim) -> Iterator[str]:
-    """Yields the patterns of experiments in a claim. A parameter of another experiment matches any value."""
+    """Yields the patterns of experiments in a claim. A parameter of another experiment matches any
+    value.
+    """
     for comparison in claim.compare:
         for measure in comparison.measures:
             if measure.on is not None:

@@ -21,7 +21,9 @@ UNITS = {"Mbit/s": 1e6, "kbit/s": 1e3, "ms": 1e-3, "MB": 1e6, "%": 1e-2}
 
 @dataclass(frozen=True)
 class TableRow:
-    """A published value in its unit, and the spread of what each arm measured; None without a value."""
+    """A published value in its unit, and the spread of what each arm measured; None without a
+    value.
+    """
 
     experiment: str
     metric: str

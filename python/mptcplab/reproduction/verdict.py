@@ -1,4 +1,6 @@
-"""The verdict on a claim from the values of runs. The interval of the median decides, never the median alone."""
+"""The verdict on a claim from the values of runs. The interval of the median decides, never the
+median alone.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +27,11 @@ class Judged:
 
 
 def judge(values: Sequence[float], allowed: Range, *, share: bool = False) -> Judged:
-    """Judges a comparison with one value per seed: reproduced if the whole interval is allowed, refuted
-    if none of it is.
+    """Judges a comparison with one value per seed: reproduced if the whole interval is allowed,
+    refuted if none of it is.
 
-    Below six values the interval is their range, and the verdict is provisional. With `share` the values are 0 or 1,
-    and the spread is that of the share of ones.
+    Below six values the interval is their range, and the verdict is provisional. With `share` the
+    values are 0 or 1, and the spread is that of the share of ones.
     """
     return judge_spread(Spread.of_share(list(values)) if share else Spread.of(list(values)), allowed)
 

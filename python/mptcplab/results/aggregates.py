@@ -32,7 +32,9 @@ class Spread:
 
     @classmethod
     def of_share(cls, values: Sequence[float]) -> Spread | None:
-        """Returns the mean of values of 0 and 1 with its interval of 95 % by Wilson, or None without values."""
+        """Returns the mean of values of 0 and 1 with its interval of 95 % by Wilson, or None
+        without values.
+        """
         found = metrics.share_interval(sum(value == 1 for value in values), len(values))
         return None if found is None else cls(len(values), *found)
 
@@ -51,11 +53,14 @@ class Crossing:
 
 
 def aggregates(records: Sequence[Json]) -> list[Json]:
-    """Median, interval and range of every metric of every flow over the done runs of each experiment.
+    """Median, interval and range of every metric of every flow over the done runs of each
+    experiment.
 
-    ``apart`` has the seeds of runs that stand apart from the others, as ``metrics.standing_apart`` tells them.
+    ``apart`` has the seeds of runs that stand apart from the others, as ``metrics.standing_apart``
+    tells them.
 
-    ``records`` are those of bundles. Entries name the back-end only if there are several, for they are never mixed.
+    ``records`` are those of bundles. Entries name the back-end only if there are several, for they
+    are never mixed.
     """
     several = len({record["backend"] for record in records}) > 1
     values: dict[tuple[str, str, str, str], list[tuple[int, float]]] = {}
@@ -77,19 +82,25 @@ def spread(bundles: Sequence[Bundle], entity: str, metric: str) -> Spread | None
 
 
 def ratio(bundles: Sequence[Bundle], reference: Sequence[Bundle], entity: str, metric: str) -> Spread | None:
-    """Returns the metric of a member / that of the reference, seed by seed, or None if no seed has both."""
+    """Returns the metric of a member / that of the reference, seed by seed, or None if no seed has
+    both.
+    """
     above, below = _by_seed(bundles, entity, metric), _by_seed(reference, entity, metric)
     return Spread.of([above[seed] / below[seed] for seed in above if below.get(seed)])
 
 
 def difference(bundles: Sequence[Bundle], reference: Sequence[Bundle], entity: str, metric: str) -> Spread | None:
-    """Returns the metric of a member less that of the reference, seed by seed, or None if no seed has both."""
+    """Returns the metric of a member less that of the reference, seed by seed, or None if no seed
+    has both.
+    """
     above, below = _by_seed(bundles, entity, metric), _by_seed(reference, entity, metric)
     return Spread.of([above[seed] - below[seed] for seed in above if seed in below])
 
 
 def argmax(members: Sequence[Sequence[Bundle]], over: str, entity: str, metric: str) -> tuple[Any, Spread] | None:
-    """Returns the value of `over` with the largest median, and that median, or None. Raises UsageError."""
+    """Returns the value of `over` with the largest median, and that median, or None. Raises
+    UsageError.
+    """
     found = [(_parameter(member, over), spread(member, entity, metric)) for member in members if member]
     known = [(value, s) for value, s in found if s is not None]
     return max(known, key=lambda item: item[1].median) if known else None

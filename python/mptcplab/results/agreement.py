@@ -1,4 +1,5 @@
-"""How far back-ends agree on the same experiment: equivalence of means, with the spread of the reference.
+"""How far back-ends agree on the same experiment: equivalence of means, with the spread of the
+reference.
 
 Uses two one-sided tests at 5 % (TOST): results are equivalent if the 90 % interval of the ratio
 lies within the band. Runs with the same seeds on both back-ends are paired, because their losses
@@ -77,7 +78,8 @@ def agreement(bundles: Sequence[Bundle], band: float = BAND) -> Json | None:
 
 
 def adjust(entries: Sequence[Json]) -> int:
-    """Sets Holm's adjusted p-values of comparisons judged together, and withdraws verdicts that they do not support.
+    """Sets Holm's adjusted p-values of comparisons judged together, and withdraws verdicts that
+    they do not support.
 
     Returns how many comparisons could be tested.
     """
@@ -110,7 +112,8 @@ def _metrics(about: Json, runs: Sequence[Bundle], reference: Sequence[Bundle], b
 
 
 def compared_ratio(values: BySeed, others: BySeed, band: float) -> Json:
-    """Compares two samples by their ratio: of pairs if each seed of the smaller sample has one, else of means.
+    """Compares two samples by their ratio: of pairs if each seed of the smaller sample has one,
+    else of means.
 
     If a value of a pair is 0, the ratio of means is used.
     """
@@ -194,7 +197,9 @@ class _Compared:
 
 
 def _common(values: BySeed, others: BySeed) -> list[int]:
-    """Returns the seeds that both samples have; none unless every seed of the smaller sample is in the other."""
+    """Returns the seeds that both samples have; none unless every seed of the smaller sample is in
+    the other.
+    """
     common = [seed for seed in values if seed in others]
     return common if len(common) == min(len(values), len(others)) else []
 
@@ -254,7 +259,9 @@ def _values(runs: Sequence[Bundle], flow: str, metric: str) -> dict[int, float]:
 
 
 def _values_on_link(runs: Sequence[Bundle], flow: str, link: str, metric: str) -> dict[int, float]:
-    """Returns the mean of a metric over the subflows on a link, by seed, without runs that have none."""
+    """Returns the mean of a metric over the subflows on a link, by seed, without runs that have
+    none.
+    """
     found: dict[int, float] = {}
     for run in _in_order(runs):
         of_run: dict[str, Json] = run.record["metrics"]
@@ -267,7 +274,9 @@ def _values_on_link(runs: Sequence[Bundle], flow: str, link: str, metric: str) -
 
 
 def shares_of_links(runs: Sequence[Bundle], flow: str) -> dict[int, Mapping[str, float]]:
-    """Returns the share of a flow's payload on each link, by seed, without runs that carried none."""
+    """Returns the share of a flow's payload on each link, by seed, without runs
+    that carried none.
+    """
     found = {run.record["seed"]: share_of_links(run, flow) for run in _in_order(runs)}
     return {seed: shares for seed, shares in found.items() if shares}
 
@@ -286,7 +295,9 @@ def _links(runs: Sequence[Bundle], flow: str) -> list[str]:
 
 
 def _link(subflow: Json) -> str:
-    """Returns the link that a subflow takes, or its two addresses if the back-end does not report the link."""
+    """Returns the link that a subflow takes, or its two addresses if the back-end does not report
+    the link.
+    """
     return subflow["link"] or f"{subflow['local']}-{subflow['remote']}"
 
 

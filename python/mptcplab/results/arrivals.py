@@ -1,4 +1,6 @@
-"""The bytes of a flow that have arrived, in any order, and what the network could carry over time."""
+"""The bytes of a flow that have arrived, in any order, and what the network
+could carry over time.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +16,19 @@ from mptcplab.results.run_data import RunData, once_a_run
 from mptcplab.results.subflows import subflows_of, tells_arrivals
 from mptcplab.results.tables import Series
 
-#: An application whose rate is a smaller part of what its flow could carry is not limited by the network.
+#: An application whose rate is a smaller part of what its flow could carry is not limited by the
+#: network.
 SMALL_PART = 0.25
 
 
 @once_a_run
 def arrived(run: RunData, flow: str) -> Series | None:
-    """Returns the counter of bytes that a flow's receiver has, also those that wait for earlier ones.
+    """Returns the counter of bytes that a flow's receiver has, also those that wait for earlier
+    ones.
 
-    If the back-end does not report the out-of-order queue, returns the sum over the subflows. If it does not report
-    their arrivals either, returns what was delivered in order, which jumps when a gap is filled.
+    If the back-end does not report the out-of-order queue, returns the sum over the subflows. If it
+    does not report their arrivals either, returns what was delivered in order, which jumps when a
+    gap is filled.
     """
     in_order = run.in_order(flow)
     waiting = run.samples.series(f"flows.{flow}", "out_of_order_bytes")
@@ -43,10 +48,12 @@ def tells_only_order(run: RunData, flow: str) -> bool:
 
 
 def capacity_steps(run: RunData, flows: Iterable[str]) -> tuple[Floats, Floats] | None:
-    """Returns the times at which it changes what the network can carry, in bit/s, for the flow that can have most.
+    """Returns the times at which it changes what the network can carry, in bit/s, for the flow that
+    can have most.
 
-    The last time is the end of the run. Flows that offer far less than they could carry do not count, because a curve
-    of theirs would lie on the axis below it. Returns None if there are no others, or if a flow has no rate limit.
+    The last time is the end of the run. Flows that offer far less than they could carry do not
+    count, because a curve of theirs would lie on the axis below it. Returns None if there are no
+    others, or if a flow has no rate limit.
     """
     flows = [flow for flow in flows if not _is_far_below(run.flows[flow])]
     changes = sorted({0.0, *(h.actual_s for h in run.happenings if 0 < h.actual_s < run.end_s)})
@@ -59,13 +66,17 @@ def capacity_steps(run: RunData, flows: Iterable[str]) -> tuple[Floats, Floats] 
 
 
 def _is_far_below(flow: Mapping[str, Any]) -> bool:
-    """Returns whether the application sends at a rate of its own that is a small part of the ceiling."""
+    """Returns whether the application sends at a rate of its own that is a small part of the
+    ceiling.
+    """
     offered_bps, ceiling_bps = flow["app"].get("rate_bps"), flow["ceiling_bps"]
     return bool(offered_bps and ceiling_bps and offered_bps < SMALL_PART * ceiling_bps)
 
 
 def _over_subflows(run: RunData, flow: str) -> Series | None:
-    """Returns the sum of the bytes that arrived on the subflows; None if one of them does not report them."""
+    """Returns the sum of the bytes that arrived on the subflows; None if one of them does not
+    report them.
+    """
     sampled = [s for s in subflows_of(run, flow) if run.samples.metrics(s.entity)]
     counters = [run.samples.series(s.entity, "bytes_received") for s in sampled if tells_arrivals(run, s)]
     found = [counter for counter in counters if counter is not None]

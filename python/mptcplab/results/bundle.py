@@ -1,4 +1,6 @@
-"""The bundle of a run: a directory with the experiment, its results, the environment, and checksums of all files."""
+"""The bundle of a run: a directory with the experiment, its results, the environment, and checksums
+of all files.
+"""
 
 from __future__ import annotations
 
@@ -70,9 +72,11 @@ class BundleDone(BundleError):
 
 
 def digest(resolved: Json) -> str:
-    """Returns the SHA-256 in hex of a resolved experiment without its origins; the order of keys does not matter.
+    """Returns the SHA-256 in hex of a resolved experiment without its origins; the order of keys
+    does not matter.
 
-    It is that of the earliest version that can express the experiment, so bundles of earlier versions count as done.
+    It is that of the earliest version that can express the experiment, so bundles of earlier
+    versions count as done.
     """
     told = resolved_versions.in_earliest_version(resolved)
     asked = {key: value for key, value in told.items() if key != "origins"}
@@ -80,21 +84,26 @@ def digest(resolved: Json) -> str:
 
 
 def own_checksum(record: Json) -> str:
-    """Returns the SHA-256 in hex of a record, as JSON with sorted keys and no spaces, without the checksum field."""
+    """Returns the SHA-256 in hex of a record, as JSON with sorted keys and no spaces, without the
+    checksum field.
+    """
     told = {key: value for key, value in record.items() if key != OWN_SUM}
     text = json.dumps(told, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def bundle_path(out: Path, resolved: Json, backend: str, seed: int, substitute: Json | None = None) -> Path:
-    """Returns the directory of a run's bundle under ``out``, as ``bundle_paths`` does for several seeds."""
+    """Returns the directory of a run's bundle under ``out``, as ``bundle_paths`` does for several
+    seeds.
+    """
     return bundle_paths(out, resolved, backend, [seed], substitute)[seed]
 
 
 def bundle_paths(
     out: Path, resolved: Json, backend: str, seeds: Iterable[int], substitute: Json | None = None
 ) -> dict[int, Path]:
-    """Returns the directories of bundles by their seeds. Raises SpecError if the name leads outside ``out``.
+    """Returns the directories of bundles by their seeds. Raises SpecError if the name leads outside
+    ``out``.
 
     ``substitute`` is the experiment that ran, if the back-end did not support all first choices.
     """
@@ -111,10 +120,11 @@ def bundle_paths(
 
 
 class BundleWriter:
-    """Writes the bundle of a run. Its run.json has the status ``unfinished`` until ``finish`` replaces it atomically.
+    """Writes the bundle of a run. Its run.json has the status ``unfinished`` until ``finish``
+    replaces it atomically.
 
-    As a context manager, it locks the directory against other processes until the end of the block, and then gives
-    the bundle to the caller of sudo.
+    As a context manager, it locks the directory against other processes until the end of the block,
+    and then gives the bundle to the caller of sudo.
     """
 
     def __init__(self, path: Path, record: Json, lock: Lock, *, synced: bool) -> None:
@@ -143,10 +153,12 @@ class BundleWriter:
         substitute: Json | None = None,
         synced: bool = True,
     ) -> BundleWriter:
-        """Starts a bundle and removes the files of an earlier unfinished run, with ``fresh`` also those of a done run.
+        """Starts a bundle and removes the files of an earlier unfinished run, with ``fresh`` also
+        those of a done run.
 
-        Without ``synced``, the finished bundle may be lost with the power. Raises BundleError if the disk is full or
-        not writable, if another process is writing the bundle, or if the bundle is done and ``fresh`` is not set.
+        Without ``synced``, the finished bundle may be lost with the power. Raises BundleError if
+        the disk is full or not writable, if another process is writing the bundle, or if the bundle
+        is done and ``fresh`` is not set.
         """
         path = bundle_path(out, resolved, backend, seed, substitute)
         record = _first_record(resolved, backend, seed, repeat)
@@ -176,7 +188,9 @@ class BundleWriter:
         return kernel
 
     def finish(self, status: Status, **fields: Any) -> Bundle:
-        """Records the status, further fields of run.json, and the checksum of each file. Raises BundleError."""
+        """Records the status, further fields of run.json, and the checksum of each file. Raises
+        BundleError.
+        """
         try:
             sums = {name: _checksum(self.path / name) for name in _written(self.path)}
         except OSError as error:
@@ -200,7 +214,9 @@ class Bundle:
 
     @classmethod
     def open(cls, path: Path) -> Bundle:
-        """Reads the record of a bundle of any status. Raises BundleError if there is no bundle of this version."""
+        """Reads the record of a bundle of any status. Raises BundleError if there is no bundle of
+        this version.
+        """
         path = Path(path)
         if not path.is_dir():
             raise BundleError(f"{path}: {'is not a directory' if path.exists() else 'there is no such directory'}")
@@ -216,7 +232,9 @@ class Bundle:
 
     @cached_property
     def resolved(self) -> Json:
-        """The resolved experiment. Raises BundleError if its digest is not the one in the record."""
+        """The resolved experiment. Raises BundleError if its digest is not the
+        one in the record.
+        """
         resolved = _read(self.path / EXPERIMENT)
         if digest(resolved) != self.record["digest"]:
             raise BundleError(f"{self.path / EXPERIMENT}: is not the experiment that ran: its digest differs")
@@ -234,7 +252,9 @@ class Bundle:
         return is_held(self.path)
 
     def verify(self) -> None:
-        """Compares all checksums. Raises BundleError, which names each file that is missing or differs."""
+        """Compares all checksums. Raises BundleError, which names each file that is missing or
+        differs.
+        """
         if not self.record["sha256"]:
             raise BundleError(f"{self.path}: the run did not finish; there are no checksums to compare")
         files = {name: self.path / name for name in self.record["sha256"]}
@@ -247,7 +267,8 @@ class Bundle:
 
     @classmethod
     def unpack(cls, out: Path, files: Packed, resolved: Json, substitute: Json | None = None) -> Bundle:
-        """Replaces the bundle under ``out`` with a packed one. Writes run.json last, after all files are verified.
+        """Replaces the bundle under ``out`` with a packed one. Writes run.json last, after all
+        files are verified.
 
         ``resolved`` and ``substitute`` are those of ``bundle_path``. Raises BundleError if the
         bundle belongs to another run, if it was changed in transfer, or if it cannot be written.
@@ -266,11 +287,14 @@ class Bundle:
         return cls(path, record)
 
     def keep_loaded(self, data: RunData) -> None:
-        """Keeps the data from which this process wrote the bundle, so that `load` need not read it."""
+        """Keeps the data from which this process wrote the bundle, so that
+        `load` need not read it.
+        """
         self._data = data
 
     def load(self, keep: Keep | None = None) -> RunData:
-        """Verifies a finished run and returns its data. With ``keep``, only the samples for which it returns True.
+        """Verifies a finished run and returns its data. With ``keep``, only the samples for which
+        it returns True.
 
         Raises BundleError if the run did not finish or if the bundle is damaged.
         """
@@ -285,7 +309,9 @@ class Bundle:
 
 
 def read_data(path: Path, resolved: Json, result: Json, backend: str, keep: Keep | None = None) -> RunData:
-    """Reads the data of a run from the tables in its directory, as ``load`` does. Raises TableError."""
+    """Reads the data of a run from the tables in its directory, as ``load`` does. Raises
+    TableError.
+    """
     samples, units = (Table.read(path / f"{name}.parquet") for name in (SAMPLES, UNITS))
     # A back-end on another machine is called STACK@MACHINE.
     stack = backend.partition("@")[0]
@@ -296,7 +322,9 @@ def read_data(path: Path, resolved: Json, result: Json, backend: str, keep: Keep
 
 @contextmanager
 def held(directory: Path) -> Iterator[None]:
-    """Locks a directory against other processes and creates it if needed. Raises BundleError if it is locked."""
+    """Locks a directory against other processes and creates it if needed. Raises BundleError if it
+    is locked.
+    """
     lock = _locked(directory)
     try:
         yield
@@ -306,7 +334,8 @@ def held(directory: Path) -> Iterator[None]:
 
 
 def find(out: Path) -> Iterator[Bundle]:
-    """Yields the bundles at or under a directory in order of their paths. Skips a run.json of other programs.
+    """Yields the bundles at or under a directory in order of their paths. Skips a run.json of other
+    programs.
 
     Raises BundleError if the directory does not exist or if a bundle is damaged.
     """
@@ -332,7 +361,8 @@ def done_bundles(
 
 
 def done_beside(bundle: Bundle, resolved: Json) -> list[Bundle]:
-    """Returns the done runs of an experiment with the back-end, seed and output directory of ``bundle``.
+    """Returns the done runs of an experiment with the back-end, seed and output directory of
+    ``bundle``.
 
     There are several, latest first, if the experiment ran with different choices from its lists.
     There is none if the bundle was moved away from its output directory. Raises BundleError if one
@@ -357,7 +387,9 @@ def changes_of(bundle: Bundle) -> list[str]:
 
 
 def _refuse_damaged(path: Path, record: Json, found: Mapping[str, str]) -> None:
-    """Raises BundleError if the record or the checksums ``found`` of its files are not those of the record."""
+    """Raises BundleError if the record or the checksums ``found`` of its files are not those of the
+    record.
+    """
     # Bundles of earlier versions have no checksum of the record.
     own = record.get(OWN_SUM)
     damaged = [f"{RUN} was changed"] if own is not None and own != own_checksum(record) else []
@@ -423,7 +455,9 @@ def _first_record(resolved: Json, backend: str, seed: int, repeat: int) -> Json:
 
 
 def _user_code(resolved: Json) -> list[Json]:
-    """Returns the user's algorithms that flows use, each with the path of its copy if it comes from a file."""
+    """Returns the user's algorithms that flows use, each with the path of its copy if it comes from
+    a file.
+    """
     named = [
         choice if isinstance(choice, str) else choice["name"]
         for flow in resolved["flows"]
@@ -447,7 +481,9 @@ def _content(code: Json) -> bytes:
 
 
 def _copies(resolved: Json) -> dict[str, str]:
-    """Returns the path in the bundle of each file of user code. If two share a name, the second gets its own folder."""
+    """Returns the path in the bundle of each file of user code. If two share a name, the second
+    gets its own folder.
+    """
     copies: dict[str, str] = {}
     for number, code in enumerate(resolved["user_code"]):
         name = f"{CODE}/{Path(code['file']).name}"
@@ -467,7 +503,9 @@ def _write_user_code(path: Path, resolved: Json) -> None:
 
 
 def _a_line_each(document: Json) -> str:
-    """Formats a JSON object with one line for each key. Full indentation would take a tenth of the run's time."""
+    """Formats a JSON object with one line for each key. Full indentation would take a tenth of the
+    run's time.
+    """
     lines = (f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in document.items())
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
@@ -478,8 +516,9 @@ def _write(path: Path, document: Json, *, synced: bool = False) -> None:
 
 
 def _replace(path: Path, content: bytes, *, synced: bool) -> None:
-    """Replaces a file atomically: after the end of the process it is the old or the new version. With ``synced``, that
-    holds after a power failure too, and a run is not reported before its record is on the disk. Raises BundleError.
+    """Replaces a file atomically: after the end of the process it is the old or the new version.
+    With ``synced``, that holds after a power failure too, and a run is not reported before its
+    record is on the disk. Raises BundleError.
     """
     temporary = path.with_suffix(".new")
     try:

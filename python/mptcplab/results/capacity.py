@@ -1,4 +1,6 @@
-"""The part of a flow's payload ceiling that the network can carry at a time of the run, after the failures so far."""
+"""The part of a flow's payload ceiling that the network can carry at a time of the run, after the
+failures so far.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ _FULL_PACKET_BYTES = (1448, 52)
 
 @once_a_run
 def capacity_bps(run: RunData, flow: str, at_s: float) -> float | None:
-    """Returns the payload in bit/s that the flow's usable paths carry right after ``at_s``; None without a rate limit.
+    """Returns the payload in bit/s that the flow's usable paths carry right after ``at_s``; None
+    without a rate limit.
 
     The result is the ceiling of the description, scaled by the ratio of the max-flow over the
     usable paths to the max-flow over all paths at the start.
@@ -31,7 +34,9 @@ def capacity_bps(run: RunData, flow: str, at_s: float) -> float | None:
 
 
 def lowers_capacity(run: RunData, flow: str, happening: Happening) -> bool | None:
-    """Returns whether a link change takes capacity from a flow (True), adds capacity (False) or neither (None)."""
+    """Returns whether a link change takes capacity from a flow (True), adds capacity (False) or
+    neither (None).
+    """
     before, after = (capacity_bps(run, flow, happening.actual_s - shift) for shift in (1e-9, 0.0))
     if before is None or after is None or before == after:
         return None
@@ -39,14 +44,18 @@ def lowers_capacity(run: RunData, flow: str, happening: Happening) -> bool | Non
 
 
 def _same(run: RunData, flow: Json, state: NetworkState, whole: NetworkState) -> bool:
-    """Returns whether the flow's paths are as in the whole network. This is common and cheaper than a max-flow."""
+    """Returns whether the flow's paths are as in the whole network. This is common and cheaper than
+    a max-flow.
+    """
     hops = {(hop["link"], hop["direction"]) for path in flow["paths"] for hop in path["hops"]}
     usable = all(_usable(path, run.links, state) for path in flow["paths"])
     return usable and all(state.rates[hop] == whole.rates[hop] for hop in hops)
 
 
 def _max_flow(run: RunData, flow: Json, state: NetworkState) -> float | None:
-    """Returns the max-flow in bit/s over the usable paths; None if a usable path has no rate limit."""
+    """Returns the max-flow in bit/s over the usable paths; None if a usable path
+    has no rate limit.
+    """
     resolved, links = run.resolved, run.links
     state = replace(state, rates=state.rates | _rates_of_air(resolved))
     interfaces = {interface["id"]: interface["node"] for interface in resolved["interfaces"]}
@@ -85,7 +94,9 @@ def _rates_of_air(resolved: Json) -> dict[tuple[str, str], float | None]:
 
 
 def _disjoint(paths: list[Json], links: dict[str, Json]) -> bool:
-    """Returns whether no two paths share a serializer, as with parallel links. Then the max-flow is a sum."""
+    """Returns whether no two paths share a serializer, as with parallel links. Then the max-flow is
+    a sum.
+    """
     hops = [hop for path in paths for hop in path["hops"]]
     used = {(hop["link"], hop["direction"]) for hop in hops}
     on_media = any(links[hop["link"]]["medium"] is not None for hop in hops)
@@ -93,7 +104,9 @@ def _disjoint(paths: list[Json], links: dict[str, Json]) -> bool:
 
 
 def _sum_of_narrowest(paths: list[Json], state: NetworkState) -> float | None:
-    """Returns the sum of the narrowest rates of disjoint paths; None if one of them has no rate limit."""
+    """Returns the sum of the narrowest rates of disjoint paths; None if one of them has no rate
+    limit.
+    """
     rates = [[state.rates[hop["link"], hop["direction"]] for hop in path["hops"]] for path in paths]
     narrowest = [min((rate for rate in of_path if rate is not None), default=None) for of_path in rates]
     limited = [rate for rate in narrowest if rate is not None]
@@ -103,7 +116,9 @@ def _sum_of_narrowest(paths: list[Json], state: NetworkState) -> float | None:
 def _add_hop(
     graph: Any, link: Json, direction: str, interfaces: dict[str, str], media: dict[str, Any], state: NetworkState
 ) -> None:
-    """Adds a direction of a link as an edge. Links of one medium share the edge because they share the serializer."""
+    """Adds a direction of a link as an edge. Links of one medium share the edge because they share
+    the serializer.
+    """
     start, end = _nodes(link, direction, interfaces)
     rate = state.rates[link["id"], direction]
     name: tuple[str, ...] = (link["id"], direction)

@@ -26,7 +26,8 @@ class Entity:
 
 
 def entities(resolved: Json, injected: Sequence[str] = ()) -> dict[str, Entity]:
-    """Every entity of the experiment by path, but for subflows: only the run tells which there were.
+    """Every entity of the experiment by path, but for subflows: only the run tells which there
+    were.
 
     A group of flows and a compound event stand for their members.
 
@@ -41,7 +42,9 @@ def entities(resolved: Json, injected: Sequence[str] = ()) -> dict[str, Entity]:
 
 
 def flow_members(resolved: Json) -> dict[str, tuple[str, ...]]:
-    """Returns the flows of each flow id and group. A flow with the name of its group stands only for itself."""
+    """Returns the flows of each flow id and group. A flow with the name of its group stands only
+    for itself.
+    """
     members: dict[str, tuple[str, ...]] = {flow["id"]: (flow["id"],) for flow in resolved["flows"]}
     groups: dict[str, list[str]] = {}
     for flow in resolved["flows"]:
@@ -73,7 +76,9 @@ def _links(resolved: Json) -> list[Entity]:
 
 
 def _probe_paths(resolved: Json) -> list[str]:
-    """Returns the paths of probe flows by their names, and of the probes of `measure` by their paths."""
+    """Returns the paths of probe flows by their names, and of the probes of `measure` by their
+    paths.
+    """
     found = [f"probes.{flow['id']}" for flow in resolved["flows"] if flow["app"]["kind"] == "probe"]
     if resolved["measure"]["probe_rtt_ns"] is not None:
         paths = [path for flow in resolved["flows"] for path in flow["paths"]]

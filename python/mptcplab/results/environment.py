@@ -30,7 +30,9 @@ def environment() -> Json:
 
 @cache
 def _commit() -> str | None:
-    """Returns the checked-out commit, marked if files differ from it, or None for an installed package."""
+    """Returns the checked-out commit, marked if files differ from it, or None for an installed
+    package.
+    """
     directory = Path(__file__).resolve().parents[3]
     if not (directory / ".git").exists():
         return None

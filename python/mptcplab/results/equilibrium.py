@@ -1,6 +1,8 @@
-"""What the subflows of a connection lost and sent, beside the equilibrium that its congestion control has for it.
+"""What the subflows of a connection lost and sent, beside the equilibrium that its congestion
+control has for it.
 
-All of it is of the settled part of a flow, without its first quarter, in which windows come from slow start.
+All of it is of the settled part of a flow, without its first quarter, in which windows come from
+slow start.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ class Settled:
 
     @property
     def loss_error(self) -> float:
-        """Standard error of the loss rate over the loss rate: that of a count of independent losses."""
+        """Standard error of the loss rate over the loss rate: that of a count of independent
+        losses.
+        """
         return sqrt(self.packet_bytes / self.retransmitted_bytes)
 
 
@@ -53,7 +57,8 @@ class Settled:
 class Share:
     """The part of the data that the fluid gives a subflow.
 
-    ``low`` and ``high``: if the losses are a standard error off, its own and the others' opposite ways.
+    ``low`` and ``high``: if the losses are a standard error off, its own and the others' opposite
+    ways.
     """
 
     share: float
@@ -63,7 +68,9 @@ class Share:
 
 @dataclass(frozen=True)
 class Equilibrium:
-    """The subflows of a flow that carried data once it had settled, and what the fluid gives each."""
+    """The subflows of a flow that carried data once it had settled, and what
+    the fluid gives each.
+    """
 
     since_s: float
     until_s: float
@@ -78,8 +85,8 @@ class Equilibrium:
 def equilibrium_of(run: RunData, flow: str, control: Control) -> Equilibrium | Absent:
     """Where a flow should have settled that ran with a congestion control.
 
-    Absent with the reason where nothing holds windows in an equilibrium; NotConcerned if the control has no fluid, or
-    fewer than two subflows carried data.
+    Absent with the reason where nothing holds windows in an equilibrium; NotConcerned if the
+    control has no fluid, or fewer than two subflows carried data.
     """
     why_not = why_no_fluid(control)
     if why_not is not None:
@@ -129,7 +136,9 @@ def _fluid(control: Control, settled: Sequence[Settled]) -> list[Share]:
 
 
 def _off(settled: Sequence[Settled], this: int, sign: int) -> list[float]:
-    """Loss rates a standard error off: higher (1) or lower (-1) on one subflow, the other way on the others."""
+    """Loss rates a standard error off: higher (1) or lower (-1) on one subflow, the other way on
+    the others.
+    """
     signs = [sign if number == this else -sign for number in range(len(settled))]
     off = [one.loss_ratio * (1 + its * one.loss_error) for one, its in zip(settled, signs, strict=True)]
     return [min(max(p, LEAST_LOSS), MOST_LOSS) for p in off]

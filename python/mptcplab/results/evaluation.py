@@ -20,7 +20,9 @@ COMBINE: dict[Grouping, Callable[[list[float]], float]] = {"sum": sum, "max": ma
 
 
 class Evaluation:
-    """The metrics of one run. A value that does not exist is an ``Absent`` with the reason, never 0."""
+    """The metrics of one run. A value that does not exist is an ``Absent`` with the reason, never
+    0.
+    """
 
     def __init__(self, run: RunData) -> None:
         self.run = run
@@ -37,7 +39,8 @@ class Evaluation:
         return known | {entity.path: entity for entity in subflows if entity is not None}
 
     def value(self, path: str, name: str) -> Value:
-        """Returns a metric of an entity: the last value of a counter, the mean of a gauge, or a derived value.
+        """Returns a metric of an entity: the last value of a counter, the mean of a gauge, or a
+        derived value.
 
         Raises KeyError for an entity or a metric that does not exist.
         """
@@ -53,7 +56,9 @@ class Evaluation:
         return self._known[path, name]
 
     def all_values(self) -> dict[str, dict[str, Value]]:
-        """Returns every scalar metric that the back-end supplies, of every entity. Event metrics cover all flows."""
+        """Returns every scalar metric that the back-end supplies, of every entity. Event metrics
+        cover all flows.
+        """
         return {
             path: {
                 metric.name: self.value(path, metric.name)

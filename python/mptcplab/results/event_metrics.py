@@ -46,8 +46,8 @@ class EventView:
         return {recovery.effect_of(self.run, flow, happening) for flow in self.flows}
 
     def concerned(self, happening: Happening) -> list[str]:
-        """Returns the running flows whose paths an event acts on. If it acts on none, like a command, returns
-        all running flows.
+        """Returns the running flows whose paths an event acts on. If it acts on none, like a
+        command, returns all running flows.
         """
         at = happening.actual_s
         running = [flow for flow in self.flows if self.run.start_s(flow) < at < self.run.flow_end_s(flow)]
@@ -55,7 +55,9 @@ class EventView:
 
 
 def recovery_s(event: EventView) -> Value:
-    """Returns the longest time, over flows and members, until a flow has what the network can carry."""
+    """Returns the longest time, over flows and members, until a flow has what the network can
+    carry.
+    """
     return worst(
         (recovery.default_recovery(event.run, flow, h) for h in event.happenings for flow in event.concerned(h)), max
     )
@@ -69,7 +71,9 @@ def full_rate_s(event: EventView) -> Value:
 
 
 def shortfall_s(event: EventView) -> Value:
-    """Returns the largest time of the outage in which a flow had less than the network could carry."""
+    """Returns the largest time of the outage in which a flow had less than the
+    network could carry.
+    """
     outage = _outage(event)
     if isinstance(outage, Absent):
         return outage
@@ -123,8 +127,8 @@ def mean_after_bps(event: EventView) -> Value:
 
 
 def full_recovery(event: EventView) -> Value:
-    """Returns 1 if the mean after the outage is at least 0.95 of the mean before it, or of what the links
-    could carry then; otherwise 0.
+    """Returns 1 if the mean after the outage is at least 0.95 of the mean before it, or of what the
+    links could carry then; otherwise 0.
     """
     outage, after = _outage(event), mean_after_bps(event)
     if isinstance(outage, Absent):
@@ -204,7 +208,9 @@ def detection_s(event: EventView) -> Value:
 
 
 def route_install_s(event: EventView) -> Value:
-    """Returns the longest time from the controller's knowledge until the last entry was installed."""
+    """Returns the longest time from the controller's knowledge until the last
+    entry was installed.
+    """
     times = [
         (reaction["installed_ns"] - reaction["detected_ns"]) / NANOS_PER_SECOND for _, reaction in _reactions(event)
     ]

@@ -1,4 +1,6 @@
-"""Which models of access networks were compared with published measurements, and which runs are only illustrative."""
+"""Which models of access networks were compared with published measurements, and which runs are
+only illustrative.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,8 @@ from collections.abc import Mapping
 
 from mptcplab.results.entities import Json
 
-#: The checks of each model against published numbers that it was not fitted to, by their names in docs/internals/media.
+#: The checks of each model against published numbers that it was not fitted to, by their names in
+#: docs/internals/media.
 INDEPENDENT_CHECKS: Mapping[str, tuple[str, ...]] = {
     "wifi": ("W1", "W3", "W4", "W5", "W6", "W7"),
     "cellular": ("C2",),
@@ -26,7 +29,9 @@ def is_illustrative(kind: str) -> bool:
 
 
 def illustrative_parts(resolved: Json) -> list[str]:
-    """Returns what makes the results of an experiment illustrative, in words: models and profiles."""
+    """Returns what makes the results of an experiment illustrative, in words:
+    models and profiles.
+    """
     kinds = dict.fromkeys(access["kind"] for access in resolved.get("access", ()))
     models = [f"the model of {_NAMES[kind]}" for kind in kinds if is_illustrative(kind)]
     origins = (_OF_PROFILE.match(origin) for origin in resolved["origins"].values())

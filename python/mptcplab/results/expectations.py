@@ -1,7 +1,9 @@
-"""The language of ``expect``: comparisons of metrics and numbers, ``flows.bulk.goodput_bps > 6.8e6``.
+"""The language of ``expect``: comparisons of metrics and numbers, ``flows.bulk.goodput_bps >
+6.8e6``.
 
-Operators: ``+ - * /``, ``< <= > >= == !=``, ``and or not``, ``abs min max`` and parentheses. A metric is written
-``ENTITY.METRIC``; because names may hold hyphens, a minus between metrics needs spaces. A number may have a unit.
+Operators: ``+ - * /``, ``< <= > >= == !=``, ``and or not``, ``abs min max`` and parentheses. A
+metric is written ``ENTITY.METRIC``; because names may hold hyphens, a minus between metrics needs
+spaces. A number may have a unit.
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ ALLOWED = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether an expectation held. ``value`` is the left side of a single comparison, ``why`` the part that failed."""
+    """Whether an expectation held. ``value`` is the left side of a single comparison, ``why`` the
+    part that failed.
+    """
 
     text: str
     held: bool
@@ -75,7 +79,9 @@ class _Parsed:
 
 
 def check(expectations: Sequence[str], resolved: Json) -> None:
-    """Checks expectations before a run. Raises SpecError for bad syntax, an unknown entity or an unknown metric."""
+    """Checks expectations before a run. Raises SpecError for bad syntax, an unknown entity or an
+    unknown metric.
+    """
     known = entities(resolved)
     for index, text in enumerate(expectations):
         where = _where(resolved, f"expect.{index}")
@@ -97,7 +103,9 @@ def evaluate(expectations: Sequence[str], evaluation: Evaluation) -> list[Verdic
 
 
 def check_metric(metric: str, resolved: Json, field: str) -> Metric:
-    """Returns the metric that ``ENTITY.METRIC`` in a field of the description names. Raises SpecError."""
+    """Returns the metric that ``ENTITY.METRIC`` in a field of the description names. Raises
+    SpecError.
+    """
     path, _, name = metric.rpartition(".")
     return _check_metric(path, name, entities(resolved), _where(resolved, field), resolved)
 
@@ -144,7 +152,9 @@ def _is_unit(name: str) -> bool:
 
 
 def _in_unit_of_metrics(number: str, unit: str, text: str, where: Where) -> tuple[float, str]:
-    """Converts a number to the unit of metrics: bit/s, s, B or none. Returns the value and that unit."""
+    """Converts a number to the unit of metrics: bit/s, s, B or none. Returns the value and that
+    unit.
+    """
     if unit == "%":
         return float(number) / 100, ""
     for kind, base, smallest in ((Rate, "bit/s", 1), (Duration, "s", NANOS_PER_SECOND), (Size, "B", 1)):
@@ -158,7 +168,9 @@ def _in_unit_of_metrics(number: str, unit: str, text: str, where: Where) -> tupl
 
 
 def _check_units(parsed: _Parsed, units: dict[str, str], where: Where) -> None:
-    """Checks that numbers with a unit are compared only with values of that unit. Raises SpecError."""
+    """Checks that numbers with a unit are compared only with values of that
+    unit. Raises SpecError.
+    """
     for node in ast.walk(parsed.tree):
         operands = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
         named = [operand.id for operand in operands if isinstance(operand, ast.Name)]
@@ -180,7 +192,9 @@ def _syntax_problem(error: Exception) -> str:
 
 
 def _check_logical(node: ast.expr, named: dict[str, str], text: str, where: Where) -> None:
-    """Checks that an expectation, or an operand of ``and``, ``or``, ``not``, is a comparison. Raises SpecError."""
+    """Checks that an expectation, or an operand of ``and``, ``or``, ``not``, is a comparison.
+    Raises SpecError.
+    """
     match node:
         case ast.BoolOp(values=operands):
             for operand in operands:

@@ -33,7 +33,9 @@ class Fate:
 
 @once_a_run
 def fates(run: RunData, flow: str) -> list[Fate]:
-    """Returns the fate of every subflow of a flow that was hit, for its first failure, in the order of the failures."""
+    """Returns the fate of every subflow of a flow that was hit, for its first failure, in the order
+    of the failures.
+    """
     found = subflows_of(run, flow)
     hit = [(failure, one) for failure in run.happenings for one in found if _is_hit(run, one, failure)]
     first: dict[int, Happening] = {}
@@ -74,7 +76,9 @@ def _fate(run: RunData, subflow: Subflow, failure: Happening, found: Sequence[Su
 
 
 def _carries_from(run: RunData, subflow: Subflow, at_s: float) -> float | None:
-    """Returns the time of the first sample after ``at_s`` whose counter exceeds the value at ``at_s``."""
+    """Returns the time of the first sample after ``at_s`` whose counter exceeds the value at
+    ``at_s``.
+    """
     series = carried(run, subflow)
     if series is None:
         return None

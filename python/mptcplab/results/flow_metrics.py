@@ -149,8 +149,8 @@ def _of_event(flow: FlowView, happening: Happening, time_of: Callable[[RunData, 
 
 
 def redundancy_ratio(flow: FlowView) -> Value:
-    """Returns the bytes that the subflows carried / the bytes of the flow - 1. It is known only when
-    nothing is in flight any more.
+    """Returns the bytes that the subflows carried / the bytes of the flow - 1. It is known only
+    when nothing is in flight any more.
     """
     whole, delivered = fct_s(flow), flow.bytes
     if isinstance(whole, Absent):
@@ -208,8 +208,8 @@ def pdv_p99_s(flow: FlowView) -> Value:
 
 
 def _in_order_of_arrival(flow: FlowView) -> UnitTimes | Absent:
-    """Returns the units in order of arrival. Streams are excluded, because their units are observed at
-    delivery, which is in order.
+    """Returns the units in order of arrival. Streams are excluded, because their units are observed
+    at delivery, which is in order.
     """
     if flow.described["transport"] != "udp":
         return Absent(IN_ORDER)
@@ -224,8 +224,8 @@ def hol_delay_p99_s(flow: FlowView) -> Value:
 
 
 def loss_ratio(flow: FlowView) -> Value:
-    """Returns the share of sent packets that never arrived. It counts those sent until the last sample
-    that leaves the slowest packet time to arrive.
+    """Returns the share of sent packets that never arrived. It counts those sent until the last
+    sample that leaves the slowest packet time to arrive.
     """
     if flow.described["transport"] != "udp":
         return Absent("a reliable transport repairs its losses; see retransmitted_bytes")
@@ -237,7 +237,8 @@ def loss_ratio(flow: FlowView) -> Value:
     tick = int(np.searchsorted(sent.times_s, horizon, side="right")) - 1
     if tick < 0 or sent.values[tick] == 0:
         return Absent("the run was too short to distinguish lost packets from packets in flight")
-    # Units are numbered in the order of sending, so the first ones are known even if times are equal.
+    # Units are numbered in the order of sending, so the first ones are known even if times are
+    # equal.
     arrived = np.count_nonzero(units.unit < sent.values[tick])
     return float(max(0.0, 1.0 - arrived / sent.values[tick]))
 
@@ -301,8 +302,8 @@ def video_switches(flow: FlowView) -> Value:
 
 
 def stream_late_ratio(flow: FlowView, startup_s: float) -> Value:
-    """Returns the share of units that arrive too late for a player that starts `startup_s` after the
-    flow.
+    """Returns the share of units that arrive too late for a player that starts `startup_s` after
+    the flow.
     """
     lateness = _lateness_s(flow)
     if isinstance(lateness, Absent):
@@ -424,4 +425,6 @@ FLOW_METRICS: dict[str, Callable[[FlowView], Value]] = {
     "stream_throughput_ratio": stream_throughput_ratio,
     "stream_ceiling_ratio": stream_ceiling_ratio,
 }
-"""Functions of the derived metrics of one flow. Groups combine them as the table of metrics says."""
+"""Functions of the derived metrics of one flow. Groups combine them as the
+table of metrics says.
+"""

@@ -9,10 +9,14 @@ LOCK = ".lock"
 
 
 class Lock:
-    """A lock on a directory. The system releases it when the process ends, so it never becomes stale."""
+    """A lock on a directory. The system releases it when the process ends, so it never becomes
+    stale.
+    """
 
     def __init__(self, directory: Path) -> None:
-        """Raises BlockingIOError if another process holds the lock, and other OSErrors if it cannot lock."""
+        """Raises BlockingIOError if another process holds the lock, and other OSErrors if it cannot
+        lock.
+        """
         self._file = (directory / LOCK).open("w")
         try:
             _lock(self._file.fileno())
@@ -21,7 +25,9 @@ class Lock:
             raise
 
     def release(self) -> None:
-        """Releases the lock. The file stays, because another process may be locking it at this moment."""
+        """Releases the lock. The file stays, because another process may be locking it at this
+        moment.
+        """
         self._file.close()
 
 

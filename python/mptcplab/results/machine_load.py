@@ -1,4 +1,6 @@
-"""The load of the machine during a run in real time, and whether it may have influenced the results."""
+"""The load of the machine during a run in real time, and whether it may have influenced the
+results.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,8 @@ from pathlib import Path
 
 from mptcplab.results.entities import Json
 
-#: Bounds above which load may have influenced the results. Runs above the emulator's own, wider bounds are invalid.
+#: Bounds above which load may have influenced the results. Runs above the emulator's own, wider
+#: bounds are invalid.
 LATE_S, STANDSTILL_S, START_S, STOLEN = 0.001, 0.05, 0.05, 0.05
 NANOS_PER_SECOND = 1_000_000_000
 
@@ -36,8 +39,8 @@ class CpuTimes:
         return cls(sum(ticks[: STEAL + 1]), ticks[IDLE] + ticks[IOWAIT], ticks[STEAL])
 
     def until(self, later: CpuTimes) -> Json:
-        """Returns the fraction of the time until `later` that was used, and that was stolen by other
-        virtual machines.
+        """Returns the fraction of the time until `later` that was used, and that was stolen by
+        other virtual machines.
         """
         ticks = max(1, later.total - self.total)
         stolen = (later.stolen - self.stolen) / ticks

@@ -66,7 +66,9 @@ def queue_delay_s(link: EntityView) -> Value:
 
 
 def _rate_times_seconds(link: EntityView) -> float | None:
-    """Returns the bits that the link's rate allows over the run, after the changes by events; None without a rate."""
+    """Returns the bits that the link's rate allows over the run, after the changes by events; None
+    without a rate.
+    """
     _, name = link.path.split(".", 1)
     link_id, direction = name.rsplit(".", 1)
     edges = [0.0, *(h.actual_s for h in link.run.happenings if h.action["kind"] == "set_link"), link.run.end_s]

@@ -10,7 +10,9 @@ from mptcplab.results.entities import Json
 
 @dataclass
 class NetworkState:
-    """The unusable interfaces, addresses and links, and the rate of each link direction in bit/s."""
+    """The unusable interfaces, addresses and links, and the rate of each link
+    direction in bit/s.
+    """
 
     down: set[str] = field(default_factory=set)
     without_address: set[str] = field(default_factory=set)

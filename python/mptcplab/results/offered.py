@@ -11,8 +11,8 @@ _ON_ANSWERS = ("request_response",)
 
 
 def offered_bps(flow: Json) -> float | None:
-    """Returns the rate of payload in bit/s that the application of a resolved flow sends at most in the long run; None
-    if it sends all it can.
+    """Returns the rate of payload in bit/s that the application of a resolved flow sends at most in
+    the long run; None if it sends all it can.
     """
     app = flow["app"]
     match app["kind"]:
@@ -28,12 +28,16 @@ def offered_bps(flow: Json) -> float | None:
 
 
 def is_limited_by_application(flow: Json) -> bool:
-    """Returns whether the application decides how much a resolved flow carries, if the network can carry it."""
+    """Returns whether the application decides how much a resolved flow carries, if the network can
+    carry it.
+    """
     return offered_bps(flow) is not None or flow["app"]["kind"] in _ON_ANSWERS
 
 
 def pause_s(flow: Json, unit_bytes: float) -> float:
-    """Returns the time between two units of ``unit_bytes`` of an application with a rate of its own, else 0."""
+    """Returns the time between two units of ``unit_bytes`` of an application with a rate of its
+    own, else 0.
+    """
     if flow["app"]["kind"] == "video":
         return float(flow["app"]["segment_ns"]) / 1e9
     offered = offered_bps(flow)

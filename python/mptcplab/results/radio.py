@@ -1,4 +1,6 @@
-"""What the numbers of ``radio_state`` mean: the states of the radio of a device, by kind of access network."""
+"""What the numbers of ``radio_state`` mean: the states of the radio of a device, by kind of access
+network.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The parts of run.json about a finished run: events, flows, metrics and expectations, evaluated from its data."""
+"""The parts of run.json about a finished run: events, flows, metrics and expectations, evaluated
+from its data.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,9 @@ def _subflows(run: RunData, flow: str) -> list[Json]:
 
 
 def _address(run: RunData, interface: str) -> str:
-    """Returns the address of an interface of the description. Any other string is an address already."""
+    """Returns the address of an interface of the description. Any other string is an address
+    already.
+    """
     addresses = {i["id"]: i["ipv4"] or i["ipv6"] for i in run.resolved["interfaces"]}
     return str(addresses.get(interface) or interface).split("/")[0]
 

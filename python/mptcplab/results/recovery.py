@@ -1,4 +1,6 @@
-"""How a flow recovers from an event: recovery times, silence, and the rates before, during and after."""
+"""How a flow recovers from an event: recovery times, silence, and the rates before, during and
+after.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ LATE_EFFECT_S = 3.0
 
 @dataclass(frozen=True)
 class Recovery:
-    """A recovery time of a flow: the event, whether it counts from the failure or the repair, and the target."""
+    """A recovery time of a flow: the event, whether it counts from the failure or the repair, and
+    the target.
+    """
 
     event: str
     since: Effect
@@ -39,7 +43,9 @@ class Recovery:
 
 @once_a_run
 def effect_of(run: RunData, flow: str, happening: Happening) -> Effect | None:
-    """Returns whether an event takes connectivity or capacity from a flow's paths or restores it; None if neither."""
+    """Returns whether an event takes connectivity or capacity from a flow's paths or restores it;
+    None if neither.
+    """
     kind = happening.action["kind"]
     if not touches(run, flow, happening):
         return None
@@ -52,13 +58,17 @@ def effect_of(run: RunData, flow: str, happening: Happening) -> Effect | None:
 
 
 def touches(run: RunData, flow: str, happening: Happening) -> bool:
-    """Returns whether an event acts on a link of the flow's paths or on an interface at the ends of such a link."""
+    """Returns whether an event acts on a link of the flow's paths or on an interface at the ends of
+    such a link.
+    """
     return subject_of(happening.action) in run.parts_of_paths[flow]
 
 
 @once_a_run
 def repair_of(run: RunData, failure: Happening) -> Happening | None:
-    """Returns the first later event that undoes a failure of the same interface, address or link."""
+    """Returns the first later event that undoes a failure of the same
+    interface, address or link.
+    """
     undo = {"interface_down": "interface_up", "link_down": "link_up", "address_remove": "address_add"}
     wanted = undo.get(failure.action["kind"], failure.action["kind"])
     subject = subject_of(failure.action)
@@ -76,7 +86,9 @@ def failure_before(run: RunData, repair: Happening) -> Happening | None:
 
 @once_a_run
 def first_of_outage(run: RunData, flow: str, failure: Happening) -> Happening:
-    """Returns the first failure since which some part was always down. The rate before it is the target of recovery."""
+    """Returns the first failure since which some part was always down. The rate before it is the
+    target of recovery.
+    """
     for earlier in run.happenings:
         if earlier.actual_s >= failure.actual_s:
             break
@@ -88,7 +100,9 @@ def first_of_outage(run: RunData, flow: str, failure: Happening) -> Happening:
 
 
 def recoveries(run: RunData, flow: str) -> list[Recovery]:
-    """Returns all recovery times of a flow: of each failure and its repair, and of each repair without a failure."""
+    """Returns all recovery times of a flow: of each failure and its repair, and of each repair
+    without a failure.
+    """
     found: list[Recovery] = []
     for happening in run.happenings:
         effect = effect_of(run, flow, happening)
@@ -103,7 +117,9 @@ def recoveries(run: RunData, flow: str) -> list[Recovery]:
 
 
 def default_recovery(run: RunData, flow: str, happening: Happening) -> Value:
-    """Returns the seconds from an event until the flow uses the capacity: ``recovery_s`` of the metric table."""
+    """Returns the seconds from an event until the flow uses the capacity: ``recovery_s`` of the
+    metric table.
+    """
     effect = effect_of(run, flow, happening)
     if effect is None:
         return NotConcerned("the event neither takes capacity from the flow nor gives it back")
@@ -112,7 +128,9 @@ def default_recovery(run: RunData, flow: str, happening: Happening) -> Value:
 
 
 def full_rate_s(run: RunData, flow: str, happening: Happening) -> Value:
-    """Returns the seconds from a failure until the flow has its earlier rate: ``full_rate_s`` of the metric table."""
+    """Returns the seconds from a failure until the flow has its earlier rate: ``full_rate_s`` of
+    the metric table.
+    """
     if effect_of(run, flow, happening) != "failure":
         return NotConcerned(NO_FAILURE)
     return recovery_s(run, flow, happening, happening, "before")
@@ -159,7 +177,8 @@ def _unrecovered(run: RunData, flow: str, before: float, since: Happening, of: T
 def targets_bps(
     run: RunData, flow: str, before: float, starts_s: Floats, ends_s: Floats, gains_until_s: float = np.inf
 ) -> Floats:
-    """Returns the target rate of each interval: what the network can carry then, at most ``before``.
+    """Returns the target rate of each interval: what the network can carry then, at most
+    ``before``.
 
     Capacity gained after ``gains_until_s`` does not raise the target, because that is another event
     with its own recovery time.
@@ -179,7 +198,8 @@ def targets_bps(
 
 @once_a_run
 def target_before_bps(run: RunData, flow: str, event_s: float) -> Value:
-    """Returns the mean goodput before an event, at most the capacity then and the offer of the application.
+    """Returns the mean goodput before an event, at most the capacity then and the offer of the
+    application.
 
     Late data released in a burst can make the mean larger than both.
     """
@@ -192,7 +212,9 @@ def target_before_bps(run: RunData, flow: str, event_s: float) -> Value:
 
 
 def shortfall_s(run: RunData, flow: str, start_s: float, end_s: float) -> Value:
-    """Returns for how many seconds between two times the flow had less than 0.9 of what the network could carry."""
+    """Returns for how many seconds between two times the flow had less than 0.9 of what the network
+    could carry.
+    """
     before, counter = target_before_bps(run, flow, start_s), run.in_order(flow)
     if isinstance(before, Absent) or counter is None:
         return before
@@ -207,7 +229,9 @@ def shortfall_s(run: RunData, flow: str, start_s: float, end_s: float) -> Value:
 
 
 def mean_before_bps(run: RunData, flow: str, event_s: float) -> Value:
-    """Returns the mean goodput of the 5 s before an event, or of less if the flow had just started."""
+    """Returns the mean goodput of the 5 s before an event, or of less if the
+    flow had just started.
+    """
     counter = run.in_order(flow)
     if counter is None:
         return Absent("the back-end gave no samples of bytes_in_order")
@@ -218,7 +242,8 @@ def mean_before_bps(run: RunData, flow: str, event_s: float) -> Value:
 
 
 def gap_s(run: RunData, flow: str, happening: Happening, until_s: float) -> Value:
-    """Returns the longest time between deliveries that overlaps the time from an event to ``until_s``.
+    """Returns the longest time between deliveries that overlaps the time from an event to
+    ``until_s``.
 
     If an unfinished flow stays silent, the silence counts to the end of the run.
     """
@@ -243,7 +268,9 @@ def subject_of(action: Json) -> str | None:
 
 
 def _late_dip(run: RunData, since: Happening, starts: Floats, reached: Floats) -> int:
-    """Returns the first bin of a collapse soon after the event, else 0. A full queue delays the effect of a failure."""
+    """Returns the first bin of a collapse soon after the event, else 0. A full queue delays the
+    effect of a failure.
+    """
     nexts = [other.actual_s for other in run.happenings if other.actual_s > since.actual_s]
     soon = min([since.actual_s + LATE_EFFECT_S, *nexts])
     dips = np.flatnonzero((reached < FRACTION / 2) & (starts < soon))
@@ -263,7 +290,9 @@ def _interval_s(run: RunData) -> float:
 def _sliding_bins(
     run: RunData, times_s: Floats, counter: Floats, start_s: float, end_s: float, width_s: float
 ) -> tuple[Floats, Floats, int]:
-    """Returns bins that start at every sample interval: starts, rates in bit/s, and entries between disjoint bins."""
+    """Returns bins that start at every sample interval: starts, rates in bit/s, and entries between
+    disjoint bins.
+    """
     apart = int(np.ceil(width_s / _interval_s(run) - 1e-9))
     step = width_s / apart
     edges = start_s + step * np.arange(max(0, int((end_s - start_s) / step + 1e-9)) + 1)

@@ -37,7 +37,9 @@ Found = TypeVar("Found")
 def worst(
     values: Iterable[Value], choose: Callable[[list[float]], float], why_none: str = "no flow was running at the event"
 ) -> Value:
-    """Returns the worst of several values. If one is absent, so is the result, because the worst is then unknown."""
+    """Returns the worst of several values. If one is absent, so is the result, because the worst is
+    then unknown.
+    """
     known: list[float] = []
     nothing: Absent = Absent(why_none)
     for value in values:
@@ -62,7 +64,9 @@ class Happening:
 
 
 def once_a_run(function: Callable[[RunData, *Arguments], Found]) -> Callable[[RunData, *Arguments], Found]:
-    """Caches the result of a function for a run and further arguments, because many metrics need the same one."""
+    """Caches the result of a function for a run and further arguments, because many metrics need
+    the same one.
+    """
 
     def remembering(run: RunData, *arguments: *Arguments) -> Found:
         asked = (function.__name__, *arguments)
@@ -127,7 +131,9 @@ class RunData:
 
     @cached_property
     def flows_by_hop(self) -> Counter[tuple[str, str]]:
-        """The number of flows that may use each (link, direction). A multipath connection counts once."""
+        """The number of flows that may use each (link, direction). A multipath connection counts
+        once.
+        """
         return Counter(
             hop
             for flow in self.resolved["flows"]
@@ -179,7 +185,8 @@ class RunData:
 
         These are the times of units, or of samples in which the counter grew, whichever are more.
         """
-        # np.unique would do the same, but loads numpy.ma, which takes longer than all metrics of a short run.
+        # np.unique would do the same, but loads numpy.ma, which takes longer than all metrics of a
+        # short run.
         delivered = np.sort(self.units.of(flow).delivered_s)
         units = delivered[np.diff(delivered, prepend=-np.inf) > 0]
         counter = self.in_order(flow)

@@ -26,8 +26,8 @@ class SubflowView:
 
     @property
     def two_packets_bytes(self) -> int:
-        """Two full packets: the smallest cwnd of Reno, and what one acknowledgment frees (RFC 1122, section
-        4.2.3.2).
+        """Two full packets: the smallest cwnd of Reno, and what one acknowledgment frees (RFC 1122,
+        section 4.2.3.2).
         """
         interfaces = self.run.resolved["interfaces"]
         mtus = [one["mtu_bytes"] for one in interfaces if one["id"] == self.subflow.interface]

@@ -42,7 +42,9 @@ class Subflow:
 
     @classmethod
     def of(cls, flow: str, reported: Json) -> Subflow:
-        """Reads a subflow of the back-end's result. Fields that the back-end does not report are None."""
+        """Reads a subflow of the back-end's result. Fields that the back-end does not report are
+        None.
+        """
         return cls(
             flow,
             reported["id"],
@@ -79,12 +81,16 @@ class Subflow:
 
 @once_a_run
 def subflows_of(run: RunData, flow: str) -> list[Subflow]:
-    """Returns the subflows of a flow in the order in which they opened; none if the back-end reports none."""
+    """Returns the subflows of a flow in the order in which they opened; none if the back-end
+    reports none.
+    """
     return [Subflow.of(flow, one) for one in run.flow_results[flow].get("subflows") or []]
 
 
 def subflow_at(path: str, known: dict[str, Entity], udp: Iterable[str] = ()) -> Entity | None:
-    """Returns the entity of a subflow by its path. Any id is valid, because the run decides how many there are."""
+    """Returns the entity of a subflow by its path. Any id is valid, because the run decides how
+    many there are.
+    """
     parts = _PATH.fullmatch(path)
     if parts is None or known.get(parts[1]) is None or parts[2] in udp:
         return None
@@ -93,7 +99,8 @@ def subflow_at(path: str, known: dict[str, Entity], udp: Iterable[str] = ()) -> 
 
 
 def carried(run: RunData, subflow: Subflow) -> Series | None:
-    """Returns the counter of the payload bytes that arrived on a subflow in the flow's direction, without duplicates.
+    """Returns the counter of the payload bytes that arrived on a subflow in the flow's direction,
+    without duplicates.
 
     If the back-end does not report arrivals (``tells_arrivals``), returns the counter of bytes
     sent.
@@ -111,7 +118,9 @@ def sent(run: RunData, subflow: Subflow) -> Series | None:
 
 
 def tells_arrivals(run: RunData, subflow: Subflow) -> bool:
-    """Returns whether arrivals on a subflow are known. Bytes that were sent may still be in a queue or be lost."""
+    """Returns whether arrivals on a subflow are known. Bytes that were sent may still be in a queue
+    or be lost.
+    """
     return run.samples.series(subflow.entity, "bytes_received") is not None
 
 
@@ -130,7 +139,9 @@ def parts_of(run: RunData, subflow: Subflow) -> set[str | None]:
 
 
 def reused(run: RunData, flow: str, failures: Iterable[Happening]) -> Value:
-    """Returns how many subflows hit by failures carried new data on the same ports after the repair."""
+    """Returns how many subflows hit by failures carried new data on the same ports after the
+    repair.
+    """
     found = _subflows(run, flow)
     if isinstance(found, Absent):
         return found
@@ -153,7 +164,8 @@ def reused(run: RunData, flow: str, failures: Iterable[Happening]) -> Value:
 
 
 def recreated(run: RunData, flow: str, failures: Iterable[Happening]) -> Value:
-    """Returns how many subflows opened after the first failure between addresses of an earlier subflow.
+    """Returns how many subflows opened after the first failure between addresses of an earlier
+    subflow.
 
     Counts to the end of the run.
     """
@@ -167,7 +179,9 @@ def recreated(run: RunData, flow: str, failures: Iterable[Happening]) -> Value:
 
 
 def recreated_after(run: RunData, flow: str, failures: Iterable[Happening]) -> Value:
-    """Returns how many recreated subflows belong to ``failures``. Each belongs to the last failure on its path."""
+    """Returns how many recreated subflows belong to ``failures``. Each belongs to the last failure
+    on its path.
+    """
     found = _subflows(run, flow)
     if isinstance(found, Absent):
         return found
@@ -179,7 +193,9 @@ def recreated_after(run: RunData, flow: str, failures: Iterable[Happening]) -> V
 
 @once_a_run
 def _causes_of_new_ones(run: RunData, flow: str) -> list[str]:
-    """Returns, for each recreated subflow, the id of the last failure that hit its path before it opened."""
+    """Returns, for each recreated subflow, the id of the last failure that hit its path before it
+    opened.
+    """
     found = subflows_of(run, flow)
     causes = [cause_of(run, subflow) for subflow in found if before_it(found, subflow)]
     return [cause.id for cause in causes if cause is not None]
@@ -198,7 +214,9 @@ def before_it(found: Iterable[Subflow], subflow: Subflow) -> list[Subflow]:
 
 
 def _is_replaced(run: RunData, subflow: Subflow, failure: Happening, found: Iterable[Subflow]) -> bool:
-    """Returns whether a subflow was closed for a failure and another opened. Queued data may still have been sent."""
+    """Returns whether a subflow was closed for a failure and another opened. Queued data may still
+    have been sent.
+    """
     successors = [other for other in found if subflow in before_it(found, other)]
     return subflow.closed_s is not None and any(cause_of(run, other) == failure for other in successors)
 

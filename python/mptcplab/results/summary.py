@@ -12,7 +12,9 @@ SCHEMA = "mptcplab/summary/1"
 
 
 def summary(bundles: Iterable[Bundle]) -> Json:
-    """Returns the summary of runs, finished or not, with aggregates over the repetitions of each experiment."""
+    """Returns the summary of runs, finished or not, with aggregates over the repetitions of each
+    experiment.
+    """
     given = list(bundles)
     runs = [run_summary(bundle) for bundle in given]
     return {"schema": SCHEMA, "runs": runs, "aggregates": aggregates([bundle.record for bundle in given])}

@@ -1,4 +1,6 @@
-"""The table of metrics: name, unit, entity, form, definition, and the back-ends that supply each."""
+"""The table of metrics: name, unit, entity, form, definition, and the
+back-ends that supply each.
+"""
 # One row per metric, on one line where it fits a wide screen, because the rows are read as a table.
 # ruff: noqa: E501
 
@@ -35,10 +37,10 @@ NESTED_RUNS = dict.fromkeys(SUPPLIERS, "needs further runs of the same scenario 
 class Metric:
     """A metric.
 
-    `form` is that of a sampled counter or gauge, of a number derived from samples and units, or of a
-    series or distribution. `awaits` has the reason for each back-end that does not supply the metric;
-    there it evaluates to null with that reason. `grouped` is how a group of flows combines it.
-    `paper_names` are the names in published evaluations.
+    `form` is that of a sampled counter or gauge, of a number derived from samples and units, or of
+    a series or distribution. `awaits` has the reason for each back-end that does not supply the
+    metric; there it evaluates to null with that reason. `grouped` is how a group of flows combines
+    it. `paper_names` are the names in published evaluations.
     """
 
     name: str

@@ -25,13 +25,17 @@ class TableError(MptcplabError):
 
 @dataclass(frozen=True)
 class Table:
-    """Columns by name. Numeric columns are arrays; text columns are ``(codes, names)`` with indices into ``names``."""
+    """Columns by name. Numeric columns are arrays; text columns are ``(codes, names)`` with indices
+    into ``names``.
+    """
 
     columns: Mapping[str, Any]
 
     @classmethod
     def read(cls, path: Path) -> Table:
-        """Reads a Parquet or Arrow stream file; of a truncated stream, the readable part. Raises TableError."""
+        """Reads a Parquet or Arrow stream file; of a truncated stream, the readable part. Raises
+        TableError.
+        """
         from mptcplab import _core  # the compiled part loads only when a file is read
 
         try:

@@ -1,4 +1,6 @@
-"""Sweeps: run all combinations of factors on processes or a cluster, write a table, and find the best combination."""
+"""Sweeps: run all combinations of factors on processes or a cluster, write a table, and find the
+best combination.
+"""
 
 from mptcplab.sweep.combinations import Combination, Sweep, arms_by_value, combinations_of, in_words
 from mptcplab.sweep.factors import Factor, split_settings

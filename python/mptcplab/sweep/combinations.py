@@ -1,4 +1,6 @@
-"""Makes all combinations of a SPEC and values of ``--set``, resolved and checked before any of them runs."""
+"""Makes all combinations of a SPEC and values of ``--set``, resolved and checked before any of them
+runs.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +94,9 @@ def arms_by_value(specs: Sequence[str], values: Mapping[str, Sequence[str]]) -> 
 
 
 def _own_values(listed: Sequence[tuple[Values, Member | Recorded]], set_keys: Mapping[str, object]) -> list[Values]:
-    """Returns how the experiments differ apart from ``--set``: by the values of parameters, or by name."""
+    """Returns how the experiments differ apart from ``--set``: by the values of parameters, or by
+    name.
+    """
     assigned = [{} if isinstance(member, Recorded) else _parameters(member) for _, member in listed]
     names = dict.fromkeys(name for one in assigned for name in one)
     are_set = [name for name in names if name in set_keys or f"parameters.{name}" in set_keys]

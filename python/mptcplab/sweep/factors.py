@@ -1,4 +1,6 @@
-"""The factors of a sweep: keys of ``--set`` with several values, and the parameters of the description."""
+"""The factors of a sweep: keys of ``--set`` with several values, and the parameters of the
+description.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ class Factor:
 
 
 def each_combination(values: Mapping[str, Sequence[str]]) -> Iterator[dict[str, str]]:
-    """Yields the changes of each combination of the values of ``--set``. Raises UsageError if there are too many."""
+    """Yields the changes of each combination of the values of ``--set``. Raises UsageError if there
+    are too many.
+    """
     count = prod(len(several) for several in values.values())
     if count > MOST_COMBINATIONS:
         raise UsageError(f"--set makes {count} combinations; at most {MOST_COMBINATIONS} are allowed")
@@ -61,7 +65,9 @@ def split_settings(settings: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def split_values(text: str, key: str) -> list[str]:
-    """Splits the values of ``--set KEY=V1,V2``, except at commas within brackets or quotes. Raises UsageError."""
+    """Splits the values of ``--set KEY=V1,V2``, except at commas within brackets or quotes. Raises
+    UsageError.
+    """
     values, depth, quote = [""], 0, ""
     for sign in text:
         if quote:

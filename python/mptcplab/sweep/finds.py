@@ -1,4 +1,6 @@
-"""Findings of a sweep: the best combination, or where two arms cross, with intervals over the seeds."""
+"""Findings of a sweep: the best combination, or where two arms cross, with intervals over the
+seeds.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ INTERVAL = (2.5, 97.5)
 
 @dataclass(frozen=True)
 class Find:
-    """A value of ``--find``: the largest or smallest median of a metric, or where the medians of two arms cross."""
+    """A value of ``--find``: the largest or smallest median of a metric, or where the medians of
+    two arms cross.
+    """
 
     kind: str
     metric: str
@@ -61,7 +65,8 @@ class Axis:
 
 
 def crossing_axis(factors: Sequence[Factor]) -> Axis:
-    """Returns the axis of a crossing: the first numeric factor, with two values of a non-numeric factor as the arms.
+    """Returns the axis of a crossing: the first numeric factor, with two values of a non-numeric
+    factor as the arms.
 
     The arms are the first non-numeric factor with two values, or else a second numeric factor with
     two values. Raises UsageError if there is none.
@@ -123,7 +128,9 @@ def _crossings(find: Find, sweep: Sweep, values: Sequence[Mapping[int, float]], 
 
 @dataclass(frozen=True)
 class _Curves:
-    """Values of both arms at the points where both have some: `table[seed, arm, point]` at ascending `numbers`."""
+    """Values of both arms at the points where both have some: `table[seed, arm, point]` at
+    ascending `numbers`.
+    """
 
     numbers: list[float]
     labels: list[str]

@@ -1,4 +1,6 @@
-"""The outcome of a sweep: the runs of each combination, the spread of a metric, and the findings."""
+"""The outcome of a sweep: the runs of each combination, the spread of a
+metric, and the findings.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ SCHEMA = "mptcplab/sweep/1"
 
 @dataclass(frozen=True)
 class Outcome:
-    """A sweep after its runs. `runs` holds the runs of each combination. `metric` is drawn and listed."""
+    """A sweep after its runs. `runs` holds the runs of each combination. `metric` is drawn and
+    listed.
+    """
 
     sweep: Sweep
     runs: list[list[Bundle]]
@@ -30,7 +34,9 @@ class Outcome:
 
     @classmethod
     def of(cls, sweep: Sweep, bundles: Sequence[Bundle], metric: str, finds: Sequence[Find], seed: int) -> Outcome:
-        """Makes the outcome from the bundles of all runs, in any order. Equal combinations share bundles."""
+        """Makes the outcome from the bundles of all runs, in any order. Equal combinations share
+        bundles.
+        """
         by_digest: dict[str, list[Bundle]] = {}
         for bundle in bundles:
             by_digest.setdefault(bundle.record["digest"], []).append(bundle)

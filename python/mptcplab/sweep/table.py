@@ -22,7 +22,8 @@ OTHER_COLUMNS = ("backend", "seed", "status", "bundle", "expectations_held", "fl
 
 
 def write_table(path: Path, outcome: Outcome, relative_to: Path) -> None:
-    """Writes the rows of all runs, done or not, in the order of combinations, seeds and flows. Raises BundleError.
+    """Writes the rows of all runs, done or not, in the order of combinations, seeds and flows.
+    Raises BundleError.
 
     Columns: the factors as text, and as ``NAME:number`` if their values are numbers; ``experiment
     backend seed status bundle expectations_held flow``; the metrics of the flow; those of the run
@@ -54,9 +55,11 @@ def write_table(path: Path, outcome: Outcome, relative_to: Path) -> None:
 
 
 def factor_columns(factor: Factor, written: Sequence[str | None], taken: Sequence[str] = OTHER_COLUMNS) -> list[Column]:
-    """Returns the columns of a factor: its values as written, and as numbers if all of them are numbers.
+    """Returns the columns of a factor: its values as written, and as numbers if all of them are
+    numbers.
 
-    A parameter whose name is taken, by another column or a metric, has its long name, as in ``--set``.
+    A parameter whose name is taken, by another column or a metric, has its long name, as in
+    ``--set``.
     """
     is_taken = factor.name in taken or any(metric == factor.name for _, metric in METRICS)
     name = f"parameters.{factor.name}" if is_taken else factor.name
@@ -84,7 +87,9 @@ def _metrics(bundle: Bundle, flow: str) -> dict[str, float | None]:
 
 
 def _names(rows: Sequence[Mapping[str, float | None]]) -> list[str]:
-    """Returns the metrics that some row has: those of flows in the order of the table, then the others."""
+    """Returns the metrics that some row has: those of flows in the order of the table, then the
+    others.
+    """
     found = dict.fromkeys(name for row in rows for name, value in row.items() if value is not None)
     ordered = [metric.name for metric in metrics_of("flow") if metric.name in found]
     return list(dict.fromkeys([*ordered, *found]))

@@ -1,7 +1,7 @@
 """Carries out the runs of a sweep: on processes of this machine, or on a Dask cluster.
 
-Both are executors of ``concurrent.futures``. A worker needs no disk in common with its caller: a run is made in a
-scratch directory, and the content of its bundle is what it returns.
+Both are executors of ``concurrent.futures``. A worker needs no disk in common with its caller: a
+run is made in a scratch directory, and the content of its bundle is what it returns.
 """
 
 from __future__ import annotations
@@ -61,12 +61,13 @@ def carry_out(jobs: Sequence[Job], pool: Executor, observer: Observer) -> list[B
 def carry_out_and_look(
     work: Sequence[tuple[Job, Look | None]], pool: Executor, observer: Observer
 ) -> list[tuple[Bundle, Any]]:
-    """Carries out jobs on a pool and returns their bundles in the order of the jobs, each with what the worker saw.
+    """Carries out jobs on a pool and returns their bundles in the order of the jobs, each with what
+    the worker saw.
 
-    The worker applies the look to a run that is done, while the data is in its memory. Otherwise there is None.
-    Each bundle is in its place as soon as its run is done. Runs that are done already are not
-    repeated and not reported to the observer. On an error or KeyboardInterrupt, runs that have not
-    begun are cancelled.
+    The worker applies the look to a run that is done, while the data is in its memory. Otherwise
+    there is None. Each bundle is in its place as soon as its run is done. Runs that are done
+    already are not repeated and not reported to the observer. On an error or KeyboardInterrupt,
+    runs that have not begun are cancelled.
     """
     ended: SimpleQueue[Future[tuple[Packed, Any]]] = SimpleQueue()
     made = {place: (job.done, None) for place, (job, _) in enumerate(work) if job.done is not None}
@@ -96,7 +97,9 @@ def carry_out_and_look(
 
 
 def packed_run(job: Job, look: Look | None) -> tuple[Packed, Any]:
-    """Carries out a run in a temporary directory and returns the content of its bundle, and what ``look`` returns."""
+    """Carries out a run in a temporary directory and returns the content of its bundle, and what
+    ``look`` returns.
+    """
     with _at_work, TemporaryDirectory(prefix="mptcplab-", ignore_cleanup_errors=True) as scratch:
         bundle, data = run_job_with_data(replace(job, out=Path(scratch)), Nobody(), _stop, in_scratch=True)
         seen = look(bundle, data) if look and data and bundle.status == "done" else None
@@ -110,7 +113,8 @@ def _received(job: Job, files: Packed) -> Bundle:
 
 @contextmanager
 def processes(count: int) -> Iterator[Executor]:
-    """Makes a pool of processes on this machine. They end with this process, however it ends, and leave no files.
+    """Makes a pool of processes on this machine. They end with this process, however it ends, and
+    leave no files.
 
     Raises RunFailed if one of them is killed.
     """
@@ -128,7 +132,9 @@ def processes(count: int) -> Iterator[Executor]:
 
 
 def _become_worker(caller: Connection) -> None:
-    """Makes the process obey only the caller, because Ctrl-C goes to all processes of the terminal's group."""
+    """Makes the process obey only the caller, because Ctrl-C goes to all processes of the
+    terminal's group.
+    """
     global _at_work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Loaded modules stay, so the garbage collector need not examine them. What a run makes is freed
@@ -140,8 +146,8 @@ def _become_worker(caller: Connection) -> None:
 
 
 def _heed(caller: Connection) -> None:
-    """Stops the run when the other end of the pipe is closed, by its owner or by the end of its owner.
-    Then ends the process.
+    """Stops the run when the other end of the pipe is closed, by its owner or by the end of its
+    owner. Then ends the process.
     """
     connection.wait([caller])
     _stop.reason = "interrupted"
@@ -183,7 +189,9 @@ def cluster(address: str) -> Iterator[Executor]:
 
 
 def _check_versions(found: dict[str, Any]) -> None:
-    """Refuses workers with another version of mptcplab, whose results might differ. Raises ClusterError."""
+    """Refuses workers with another version of mptcplab, whose results might differ. Raises
+    ClusterError.
+    """
     here = _version_here()
     others = [f"{worker} has {_in_words(there)}" for worker, there in found.items() if there != here]
     if others:

@@ -35,7 +35,9 @@ class Converted:
 
 
 def format_for(output: Path, name: str | None) -> Format:
-    """Returns the format with a name, or that which the name of a file tells. Raises UsageError if there is none."""
+    """Returns the format with a name, or that which the name of a file tells. Raises UsageError if
+    there is none.
+    """
     wanted = name or _BY_ENDING.get(output.suffix)
     if wanted not in FORMATS:
         problem = f"unknown format '{name}'" if name else f"{output}: its name tells no format"
@@ -46,8 +48,8 @@ def format_for(output: Path, name: str | None) -> Format:
 
 
 def convert(trace: Trace, output: Path, to: Format, every_ns: int) -> Converted:
-    """Returns the files of a trace in another format. Formats with rates get one for each interval of `every_ns`, if
-    the trace has opportunities.
+    """Returns the files of a trace in another format. Formats with rates get one for each interval
+    of `every_ns`, if the trace has opportunities.
 
     Raises UsageError if the trace has no licence line, or no capacity where the format needs one.
     """

@@ -1,4 +1,6 @@
-"""Finds traces by name: measured ones in the folder that `MPTCPLAB_TRACES` names, synthetic ones in mptcplab."""
+"""Finds traces by name: measured ones in the folder that `MPTCPLAB_TRACES` names, synthetic ones in
+mptcplab.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,9 @@ def _synthetic_files() -> dict[str, Path]:
 
 
 def names() -> list[str]:
-    """Returns the names of the synthetic traces, and of all files in the folder with measured ones."""
+    """Returns the names of the synthetic traces, and of all files in the folder
+    with measured ones.
+    """
     place = folder()
     measured_names = [str(path.relative_to(place)) for path in _files(place)] if place is not None else []
     return [*synthetic_names(), *measured_names]
@@ -92,7 +96,8 @@ def resolved(name: str) -> Path:
 
 
 def load(path: Path, columns: Mapping[str, str] | None = None) -> tuple[Trace, str]:
-    """Reads a trace, and returns it with the name of its format. `columns` names those of a CSV file.
+    """Reads a trace, and returns it with the name of its format. `columns` names those of a CSV
+    file.
 
     Raises SpecError if the file, or the file beside it with its origin, is wrong.
     """
@@ -120,8 +125,8 @@ def _read(path: Path, columns: tuple[tuple[str, str], ...], origin: Origin) -> t
 
 
 def all_traces(place: Path | None = None) -> Iterator[Found]:
-    """Yields the traces of a folder with those below it; without one, the synthetic and the measured ones. Files that
-    are not traces are left out.
+    """Yields the traces of a folder with those below it; without one, the synthetic and the
+    measured ones. Files that are not traces are left out.
     """
     if place is not None:
         yield from _in_folder(place)

@@ -1,4 +1,6 @@
-"""A trace in memory: capacity, delay and loss of one direction over time, and where they are from."""
+"""A trace in memory: capacity, delay and loss of one direction over time, and
+where they are from.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,8 @@ class Step(Generic[V]):
 
 @dataclass(frozen=True, slots=True)
 class Train:
-    """What packets meet that are sent after a pause: the delay of the first, and when further ones may arrive
-    after it (CellReplay's light opportunities).
+    """What packets meet that are sent after a pause: the delay of the first, and when further ones
+    may arrive after it (CellReplay's light opportunities).
     """
 
     at_ns: int
@@ -50,8 +52,9 @@ class Origin:
 class Trace:
     """One direction of a link over `period_ns`, after which it repeats.
 
-    Capacity is a list of opportunities for 1500 bytes, ascending, or of rates in bit/s, or neither. Delays are
-    one-way, in nanoseconds. Losses are probabilities. The first step of each list is at 0.
+    Capacity is a list of opportunities for 1500 bytes, ascending, or of rates in bit/s, or neither.
+    Delays are one-way, in nanoseconds. Losses are probabilities. The first step of each list is at
+    0.
     """
 
     period_ns: int
@@ -91,9 +94,11 @@ class Trace:
 
 
 def evenly(trace: Trace) -> list[int]:
-    """Returns the instants at which rates have carried the bytes of one more opportunity, within one period.
+    """Returns the instants at which rates have carried the bytes of one more opportunity, within
+    one period.
 
-    What is left of an opportunity at a step counts for the next, and what is left at the end is lost.
+    What is left of an opportunity at a step counts for the next, and what is left at the end is
+    lost.
     """
     found: list[int] = []
     carried = 0
@@ -106,7 +111,9 @@ def evenly(trace: Trace) -> list[int]:
 
 
 def per_interval(trace: Trace, every_ns: int) -> list[Step[int]]:
-    """Returns the mean rate in bit/s of each interval of a trace with a capacity. The last may be shorter."""
+    """Returns the mean rate in bit/s of each interval of a trace with a capacity. The last may be
+    shorter.
+    """
     starts = range(0, trace.period_ns, every_ns)
     ends = [*starts[1:], trace.period_ns]
     bits = _bits_before(trace, ends)

@@ -1,6 +1,7 @@
 """Where a trace is from, in files beside it: YAML with `source`, `licence` and `columns`.
 
-`NAME.origin.yaml` is about the trace NAME, `origin.yaml` about all traces of its folder that have none of their own.
+`NAME.origin.yaml` is about the trace NAME, `origin.yaml` about all traces of its folder that have
+none of their own.
 """
 
 from __future__ import annotations

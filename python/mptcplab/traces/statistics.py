@@ -16,8 +16,9 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 @dataclass(frozen=True)
 class Statistics:
-    """The length in seconds; of a trace with a capacity the mean rate and the quantiles of the rate in 100 ms, in
-    bit/s, and the longest time without any; and the quantiles of the delay in seconds, and the mean loss.
+    """The length in seconds; of a trace with a capacity the mean rate and the quantiles of the rate
+    in 100 ms, in bit/s, and the longest time without any; and the quantiles of the delay in
+    seconds, and the mean loss.
     """
 
     length_s: float
@@ -51,7 +52,9 @@ def _intervals(trace: Trace) -> list[tuple[Step[int], int]]:
 
 
 def longest_outage_ns(trace: Trace) -> int:
-    """Returns the longest time without an opportunity, or with a rate of 0, in a trace that repeats."""
+    """Returns the longest time without an opportunity, or with a rate of 0, in a trace that
+    repeats.
+    """
     if trace.opportunities_ns:
         instants = [*trace.opportunities_ns, trace.opportunities_ns[0] + trace.period_ns]
         return max(later - earlier for earlier, later in itertools.pairwise(instants))

@@ -1,4 +1,6 @@
-"""The text of a trace file: its lines with their numbers, its comments, and errors that name file and line."""
+"""The text of a trace file: its lines with their numbers, its comments, and errors that name file
+and line.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +85,9 @@ class Text:
 
 
 def read(path: Path) -> Text:
-    """Reads a trace file. Raises TraceError if it cannot be read, is not text, is empty or is a pointer of Git LFS."""
+    """Reads a trace file. Raises TraceError if it cannot be read, is not text, is empty or is a
+    pointer of Git LFS.
+    """
     name = str(path)
     try:
         if path.stat().st_size > _MOST_BYTES:

@@ -15,7 +15,8 @@ MOST_AT_ONCE = 500
 class Feed:
     """Messages from the thread of a run to any number of viewers in an event loop.
 
-    Publishing never waits for viewers. A viewer that comes late, or reads slowly, gets all messages.
+    Publishing never waits for viewers. A viewer that comes late, or reads slowly, gets all
+    messages.
     """
 
     def __init__(self) -> None:

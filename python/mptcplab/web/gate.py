@@ -1,8 +1,9 @@
 """The gate in front of every page and request: who may pass.
 
 Whoever has the address that the command printed may. It holds a token, which a cookie keeps
-afterwards. Another page in the same browser has neither the header that changes need, nor the origin
-that a WebSocket needs, and a name that somebody else makes point to this machine is not a known host.
+afterwards. Another page in the same browser has neither the header that changes need, nor the
+origin that a WebSocket needs, and a name that somebody else makes point to this machine is not a
+known host.
 """
 
 from __future__ import annotations

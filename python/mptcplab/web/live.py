@@ -40,7 +40,9 @@ SPEEDS = (1, 10, None)
 
 
 class LivePage:
-    """The application of a run that viewers watch. `experiment` is its description, if there is one."""
+    """The application of a run that viewers watch. `experiment` is its description, if there is
+    one.
+    """
 
     def __init__(self, watched: Watched, experiment: Experiment | None) -> None:
         self._watched = watched
@@ -126,7 +128,9 @@ class LivePage:
         return Response(status_code=204)
 
     async def _saved(self, _request: Request) -> Response:
-        """The description that does the same again. Only a run that has ended has all of its events."""
+        """The description that does the same again. Only a run that has ended has all of its
+        events.
+        """
         bundle, experiment = self._watched.bundle, self._experiment
         if bundle is None:
             return PlainTextResponse("the run goes on; it can be saved when it has ended", 409)

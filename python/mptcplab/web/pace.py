@@ -36,7 +36,9 @@ class Pace:
         return self._is_paused
 
     def wait_s(self, now_s: float) -> float:
-        """Returns for how long in real seconds the run has to wait at `now_s`: infinity while it is paused."""
+        """Returns for how long in real seconds the run has to wait at `now_s`: infinity while it is
+        paused.
+        """
         self._now_s = now_s
         if self._is_paused:
             return 0.0 if now_s < self._allowed_s else math.inf

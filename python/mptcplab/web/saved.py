@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-#: The words of a description for the steps of a sequence: the action, and the key of what it is about.
+#: The words of a description for the steps of a sequence: the action, and the key of what it is
+#: about.
 _STEPS = {
     "interface_down": ("down", "interface"),
     "interface_up": ("up", "interface"),
@@ -27,7 +28,8 @@ _FILLED_IN = ("topology", "profile", "parameters", "exclude", "reference", "fami
 def saved_experiment(
     experiment: Experiment, resolved: Mapping[str, Any], happened: Iterable[Mapping[str, Any]], done: Sequence[Done]
 ) -> str:
-    """Returns the experiment as YAML with its events at the times of the run, and with what was `done` in it.
+    """Returns the experiment as YAML with its events at the times of the run, and with what was
+    `done` in it.
 
     `happened` are the events as recorded. The seed no longer varies their times, because `vary`
     says so. Parts of a handover keep their distance in the description.

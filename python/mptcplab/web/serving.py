@@ -77,6 +77,8 @@ def _bound(port: int) -> socket.socket:
 
 
 def forwarding(port: int, environment: Mapping[str, str] = os.environ) -> str | None:
-    """Returns the command that makes the page reachable from the machine of an SSH user, None without SSH."""
+    """Returns the command that makes the page reachable from the machine of an SSH user, None
+    without SSH.
+    """
     connection = environment.get("SSH_CONNECTION", "").split()
     return f"ssh -L {port}:{LOOPBACK}:{port} {connection[2]}" if len(connection) > 2 else None

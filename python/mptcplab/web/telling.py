@@ -22,7 +22,9 @@ OF_SUBFLOWS = ("bytes_received", "cwnd_bytes", "srtt_s", "alive", "backup", "sta
 
 
 def run_message(experiment: Resolved, backend: str, seed: int, *, has_pace: bool) -> dict[str, Any]:
-    """Describes the run: its network, flows and links. `has_pace` tells that virtual time can be paused."""
+    """Describes the run: its network, flows and links. `has_pace` tells that virtual time can be
+    paused.
+    """
     media = {medium["id"]: medium for medium in experiment["media"]}
     return {
         "kind": "run",

@@ -1,4 +1,5 @@
-"""The kernel's application: one MPTCP connection that sends one file and compares what it receives with another.
+"""The kernel's application: one MPTCP connection that sends one file and compares what it receives
+with another.
 
 Its only argument is a JSON object (`Order` in peer.rs). It reports in lines of JSON what happens.
 """

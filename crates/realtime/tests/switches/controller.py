@@ -1,4 +1,5 @@
-"""A controller of 60 lines: installs the entries of all paths over OpenFlow 1.3, and answers echoes.
+"""A controller of 60 lines: installs the entries of all paths over OpenFlow 1.3, and answers
+echoes.
 
 With an argument it also speaks the lines of JSON that the controller of mptcplab speaks.
 """

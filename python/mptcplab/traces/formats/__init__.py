@@ -79,7 +79,8 @@ def format_of(text: Text) -> Format:
 
 
 def read(path: Path, columns: Columns | None = None, origin: Origin | None = None) -> tuple[Trace, Format]:
-    """Reads a trace. `columns` names those of a CSV file. `origin` holds for what the file does not say itself.
+    """Reads a trace. `columns` names those of a CSV file. `origin` holds for what the file does not
+    say itself.
 
     Raises TraceError if the file is wrong.
     """

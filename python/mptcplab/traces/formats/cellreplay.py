@@ -1,7 +1,9 @@
-"""Pairs as CellReplay has them (Sentosa, NSDI 2025): a file with the delay of a packet after a pause and the
-opportunities of those right behind it, and one with the opportunities under load, as of mahimahi.
+"""Pairs as CellReplay has them (Sentosa, NSDI 2025): a file with the delay of a packet after a
+pause and the opportunities of those right behind it, and one with the opportunities under load, as
+of mahimahi.
 
-The first is named `up-delay-light-pdo`, the second `up-pdo`, and both are read as one trace by the name of the first.
+The first is named `up-delay-light-pdo`, the second `up-pdo`, and both are read as one trace by the
+name of the first.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ _TRAIN = 10
 
 
 def fits(text: Text) -> bool:
-    """Returns whether the first line has three whole numbers or more, or the name is that of such a file."""
+    """Returns whether the first line has three whole numbers or more, or the name is that of such a
+    file.
+    """
     parts = text.rows[0].text.split()
     return text.file.endswith(_LIGHT) or (len(parts) >= 3 and all(part.isdigit() for part in parts))
 
@@ -60,8 +64,8 @@ def _heavy(text: Text) -> Text:
 
 
 def write(trace: Trace, every_ns: int) -> dict[str, str]:
-    """Returns the content of both files. A trace without trains gets those of its opportunities, one every
-    `every_ns`, as if the load were light.
+    """Returns the content of both files. A trace without trains gets those of its opportunities,
+    one every `every_ns`, as if the load were light.
     """
     times = mahimahi.milliseconds(trace)
     trains = trace.trains or _trains(trace, times, every_ns)

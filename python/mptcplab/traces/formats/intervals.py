@@ -1,6 +1,6 @@
-"""Bytes per interval in six columns, as in the logs of HSDPA in Norway (Riiser 2013) and of 4G in Ghent (van der Hooft
-2016): time since 1970, milliseconds since some start, latitude, longitude, bytes since the line before, milliseconds
-since the line before.
+"""Bytes per interval in six columns, as in the logs of HSDPA in Norway (Riiser 2013) and of 4G in
+Ghent (van der Hooft 2016): time since 1970, milliseconds since some start, latitude, longitude,
+bytes since the line before, milliseconds since the line before.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ _SINCE_1970 = 10**8
 
 
 def fits(text: Text) -> bool:
-    """Returns whether the first line has six columns, and neither a place nor a time that only other formats have."""
+    """Returns whether the first line has six columns, and neither a place nor a time that only
+    other formats have.
+    """
     parts = text.rows[0].text.split()
     if len(parts) != 6:
         return False
@@ -28,8 +30,8 @@ def fits(text: Text) -> bool:
 
 
 def parse(text: Text, _columns: Mapping[str, str]) -> Trace:
-    """Returns the trace, whose intervals follow each other without gaps. Bytes of an interval of 0 ms belong to the
-    next.
+    """Returns the trace, whose intervals follow each other without gaps. Bytes of an interval of 0
+    ms belong to the next.
     """
     if len(text.rows) > MOST_STEPS:
         raise text.wrong(f"has {len(text.rows)} lines", f"at most {MOST_STEPS}")
@@ -53,7 +55,9 @@ def parse(text: Text, _columns: Mapping[str, str]) -> Trace:
 
 
 def write(trace: Trace, every_ns: int) -> dict[str, str]:
-    """Returns the content of the file. The place is 0 0, and the time since 1970 is that since the start."""
+    """Returns the content of the file. The place is 0 0, and the time since 1970 is that since the
+    start.
+    """
     lines = []
     interval_ms = max(1, every_ns // _NS)
     period_ms = -(-trace.period_ns // _NS)

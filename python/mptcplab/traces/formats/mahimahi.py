@@ -1,4 +1,6 @@
-"""Delivery opportunities as mahimahi records them: a line for each 1500 bytes, with its millisecond."""
+"""Delivery opportunities as mahimahi records them: a line for each 1500 bytes, with its
+millisecond.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def of_milliseconds(times: list[int]) -> Trace:
 
 
 def milliseconds(trace: Trace) -> list[int]:
-    """Returns the opportunities of a trace with a capacity as milliseconds from 1, the last of which is the period."""
+    """Returns the opportunities of a trace with a capacity as milliseconds from 1, the last of
+    which is the period.
+    """
     period = -(-trace.period_ns // _NS)
     instants = trace.opportunities_ns or evenly(trace)
     found = [-(-instant // _NS) or period for instant in instants]

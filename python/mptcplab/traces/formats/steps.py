@@ -15,8 +15,9 @@ MOST_STEPS = 2_000_000
 
 
 def by_time(values: Sequence[tuple[Row, int, V]]) -> tuple[tuple[Step[V], ...], int]:
-    """Returns steps that begin at 0, and the period in nanoseconds. The last value holds as long as the one before,
-    and for a second if it is the only one. Of several lines with the same time, the last counts.
+    """Returns steps that begin at 0, and the period in nanoseconds. The last value holds as long as
+    the one before, and for a second if it is the only one. Of several lines with the same time, the
+    last counts.
 
     Raises TraceError if times run backwards.
     """

@@ -50,8 +50,9 @@ def fits(text: Text) -> bool:
 
 
 def parse(text: Text, columns: Mapping[str, str]) -> Trace:
-    """Returns the trace. `columns` gives the name of each column that is read, and its unit after a space, as in
-    `rate: DL_bitrate kbit`. Without it, names such as `time_s` and `rate_mbps` are looked for.
+    """Returns the trace. `columns` gives the name of each column that is read, and its unit after a
+    space, as in `rate: DL_bitrate kbit`. Without it, names such as `time_s` and `rate_mbps` are
+    looked for.
 
     A value holds to the next line, or to the time in `until`; what is between is left out.
     """
@@ -147,7 +148,9 @@ def _instant(row: Row, cell: str, column: Column) -> int:
 
 
 def _without_gaps(rows: Sequence[tuple[Row, list[str]]], columns: Mapping[str, Column]) -> list[tuple[int, int | None]]:
-    """Returns the begin of each line, and its end if it has one. Time between an end and the next begin is left out."""
+    """Returns the begin of each line, and its end if it has one. Time between an end and the next
+    begin is left out.
+    """
     time, until = columns["time"], columns.get("until")
     found: list[tuple[int, int | None]] = []
     skipped = 0
@@ -201,8 +204,8 @@ def _value(row: Row, cell: str, column: Column) -> float:
 
 
 def write(trace: Trace, every_ns: int) -> dict[str, str]:
-    """Returns the content of the file: a line at each change. Opportunities become the rates of intervals of
-    `every_ns`.
+    """Returns the content of the file: a line at each change. Opportunities become the rates of
+    intervals of `every_ns`.
     """
     rates = trace.rates or (tuple(per_interval(trace, every_ns)) if trace.opportunities_ns else ())
     lists: dict[str, tuple[Sequence[Step[int]] | Sequence[Step[float]], Callable[[float], str]]] = {
