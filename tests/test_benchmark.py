@@ -135,7 +135,8 @@ def test_a_program_without_the_algorithm_is_refused(tmp_path: Path) -> None:
     program = tmp_path / "empty"
     capabilities = json.dumps([[one.feature, True, ""] for one in backend("sim").probe()])
     unknown = json.dumps([["cc crate:aimd", "not here"]])
-    program.write_text(f"#!/bin/sh\ncase $1 in capabilities) echo '{capabilities}';; check) echo '{unknown}';; esac\n")
+    answers = f"""'"capabilities"') echo '{capabilities}';; '{{"check"'*) echo '{unknown}';;"""
+    program.write_text(f"#!/bin/sh\nwhile read -r line; do case $line in {answers} esac; done\n")
     program.chmod(0o755)
     ended = mptcplab("bench-algorithm", "crate:aimd", "--on", program, cwd=tmp_path)
     assert is_refused(ended, 2, "crate:aimd: ", "empty has no such algorithm")
@@ -145,7 +146,7 @@ def test_a_program_without_the_algorithm_is_refused(tmp_path: Path) -> None:
     ("arguments", "told"),
     [
         (("./none.py:Own",), "./none.py cannot be read"),
-        (("crate:aimd",), "only a simulator of your own has it"),
+        (("crate:aimd",), "only your own simulator has it"),
         (("crate:aimd", "--on", "./none"), "--on none: there is no such program"),
         (("crate:aimd", "--on", "/bin/true"), "not a simulator of mptcplab"),
         (("crate:aimd", "--on", "kernel"), "--on kernel: algorithms are compared in the simulator"),

@@ -197,7 +197,7 @@ CRATES: dict[str, set[str]] = {
     "simulator": {"capture", "emulation", "experiment", "mptcp"},
     "realtime": {"capture", "emulation", "experiment", "mptcp"},
     "agent": {"experiment", "realtime"},
-    "python": {"capture", "experiment", "mptcp", "realtime", "simulator"},
+    "python": {"capture", "emulation", "experiment", "mptcp", "realtime", "simulator"},
 }
 
 

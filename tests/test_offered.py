@@ -25,7 +25,7 @@ def with_app(app: Json) -> RunData:
 
 def sentence(app: Json) -> str:
     run = with_app(app)
-    record = {**evaluated(run), "backend": "sim", "seed": 1}
+    record = {**evaluated(run), "backend": "sim", "seed": 1, "machine": {}}
     [found] = [said for said in sentences(record, run) if said.startswith("voice")]
     return found
 

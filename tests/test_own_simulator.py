@@ -51,7 +51,7 @@ def test_what_it_does_not_take_is_refused(tmp_path: Path) -> None:
 
 def test_without_it_its_names_are_refused_with_the_reason(tmp_path: Path) -> None:
     ended = mptcplab("run", SPEC, *AIMD, cwd=tmp_path)
-    assert is_refused(ended, 3, "only a simulator of your own has it", "--on PROGRAM")
+    assert is_refused(ended, 3, "only your own simulator has it", "--on PROGRAM")
 
 
 def test_a_program_that_is_none_is_refused(tmp_path: Path) -> None:

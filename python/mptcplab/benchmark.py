@@ -202,7 +202,7 @@ def _check_program(on: str, names: Sequence[str]) -> None:
         raise UsageError(f"--on {on}: algorithms are compared in the simulator; allowed: {allowed}")
     of_a_crate = [name for name in names if algorithms.is_in_crate(name)]
     if of_a_crate and not is_program:
-        raise UsageError(f"{of_a_crate[0]}: only a simulator of your own has it; name its path with --on PROGRAM")
+        raise UsageError(f"{of_a_crate[0]}: only your own simulator has it; name its path with --on PROGRAM")
     if is_program and not of_a_crate:
         raise UsageError(f"--on {on}: the program runs only algorithms of its own; allowed: crate:NAME")
 

@@ -35,7 +35,7 @@ def test_a_generation_and_a_mobility_choose_the_times(tmp_path: Path) -> None:
     sa = resolved(tmp_path, "cellular: {rate: 40mbit, generation: sa, mobility: driving}")["access"][0]
     assert (lte["tti_ns"], lte["rrc"]["drx_cycle_ns"], lte["handovers"]) == (1_000_000, 320_000_000, None)
     assert (sa["tti_ns"], sa["rrc"]["drx_cycle_ns"]) == (500_000, 80_000_000)
-    assert sa["handovers"]["interval_ns"] == 17_000_000_000
+    assert sa["handovers"]["gaps"]["interval_ns"] == 17_000_000_000
     assert sa["signal"]["slow_sd_mdb"] > lte["signal"]["slow_sd_mdb"]
 
 

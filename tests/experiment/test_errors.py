@@ -35,7 +35,7 @@ REPLACED = [
         "delay:",
         "delai:",
         "4:62: links.wifi.delai: unknown field 'delai', did you mean 'delay'?; allowed: profile, rate, delay, rtt, "
-        "jitter, reorder, loss, loss_at, queue, bdp_rtt, overhead, trace, medium, wifi, mtu, between, cellular, leo",
+        "jitter, reorder, loss, loss_at, queue, bdp_rtt, overhead, trace, medium, wifi, mtu, between, cellular, leo, cable",
     ),
     (
         "10mbit",
@@ -231,7 +231,7 @@ REPLACED = [
         "",
         "profile: alenazi\n",
         "8:10: profile: unknown profile 'alenazi', did you mean 'alenazi2019'?; "
-        "allowed: adsl2+, alenazi2019, barreira2014, cable, campus, ethernet_100m, farm, ftth, geo, ghosh, home, lte, "
+        "allowed: adsl2+, alenazi2019, barreira2014, cable, campus, cited, ethernet_100m, farm, ftth, geo, ghosh, home, lte, "
         "sonkoly2014, train, vdsl2, wifi_n",
     ),
     ("", "parameters: {n: [1, 2]}\nreference: {n: 3}\n", "9:16: reference.n: n is never '3'; allowed: 1, 2"),
