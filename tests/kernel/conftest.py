@@ -19,6 +19,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "kernel" in item.keywords and not may_run:
             item.add_marker(needs_root)
+        # With --dist loadgroup a file is one group, because its tests share what takes long to
+        # make. Tests that each take a run of their own are spread.
+        if "spread" not in item.keywords:
+            item.add_marker(pytest.mark.xdist_group(str(item.path)))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -13,7 +13,7 @@ from measured import measured_member
 from mptcplab.catalogue import listing
 from mptcplab.experiment import members
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.kernel, pytest.mark.spread]
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
 
