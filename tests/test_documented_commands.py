@@ -60,7 +60,7 @@ def test_documented_command_line_exists(where: str, arguments: list[str]) -> Non
     assert options <= options_of(program.commands[arguments[0]] if is_command else program), where
 
 
-def with_back_ends() -> list[tuple[str, str, list[str], set[str]]]:
+def with_back_ends() -> list[tuple[str, str, list[str], list[str]]]:
     """Returns place, SPEC, settings and back-ends of documented runs of examples and of the
     catalogue.
     """
@@ -72,7 +72,7 @@ def with_back_ends() -> list[tuple[str, str, list[str], set[str]]]:
             settings = [value for option, value in options if option == "--set"]
             spec = ROOT / words[1] if words[1].startswith("examples/") else words[1]
             if words[1].startswith("examples/") or (not words[1].endswith(".yaml") and words[1] != "SPEC"):
-                found.append((where, str(spec), settings, back_ends))
+                found.append((where, str(spec), settings, sorted(back_ends)))
     return found
 
 
@@ -81,10 +81,10 @@ def with_back_ends() -> list[tuple[str, str, list[str], set[str]]]:
     with_back_ends(),
     ids=lambda value: str(value).removeprefix(f"{ROOT}/"),
 )
-def test_no_back_end_refuses_a_documented_run(where: str, spec: str, settings: list[str], back_ends: set[str]) -> None:
+def test_no_back_end_refuses_a_documented_run(where: str, spec: str, settings: list[str], back_ends: list[str]) -> None:
     members, _ = resolved([spec], settings)
     refused = {
-        member.name: entry["waits"] for member in members if not back_ends <= {*(entry := entry_of(member))["on"]}
+        member.name: entry["waits"] for member in members if not {*back_ends} <= {*(entry := entry_of(member))["on"]}
     }
     assert not refused, where
 
