@@ -101,6 +101,7 @@ kernel-test: build $(VENV)/.tools  ## the tests on this machine's kernel, which 
 ifeq ($(shell id -u),0)
 	cargo test --quiet --workspace $(FEATURES) -- --ignored --test-threads 1 || \
 		cargo test --quiet --workspace $(FEATURES) -- --ignored --test-threads 1
+	cargo build --quiet --workspace $(FEATURES) --bins
 	$(BIN)/pytest -n 4 --dist loadgroup -m 'kernel and not alone and not soak' || \
 		$(BIN)/pytest -m 'kernel and not alone and not soak' --last-failed
 	$(BIN)/pytest -m 'kernel and alone and not guest and not soak' || \

@@ -13,6 +13,8 @@ import pytest
 from traces import Traces, adopt_orphans, left_since
 
 
+# Before xdist, which reads the groups then.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     needs_root = pytest.mark.skip(reason="needs root on Linux")
     may_run = sys.platform == "linux" and os.geteuid() == 0
