@@ -109,7 +109,7 @@ def test_a_run_through_a_command_is_a_bundle_like_any_other(desk: Path, here: st
     again = mptcplab("run", "elsewhere.yaml", "--on", here, cwd=desk)
     assert bundle.status != "done" or "done already: 1 of 1" in again.out
     assert [path.name for path in cached(desk / "cache")] == ["mptcplab-agent"]
-    assert scratch() == before
+    assert scratch() <= before
 
 
 def test_an_action_is_injected_there(desk: Path, here: str, tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_killed_caller_leaves_nothing_there(desk: Path, here: str, started: li
     killed.kill()
     killed.wait()
     assert left_since(before) == {}
-    assert scratch() == directories
+    assert scratch() <= directories
 
 
 def test_a_silent_caller_counts_as_gone(desk: Path, here: str, started: list[subprocess.Popen[str]]) -> None:
@@ -157,10 +157,10 @@ def test_a_silent_caller_counts_as_gone(desk: Path, here: str, started: list[sub
     until_measuring(desk / "results")
     silent.send_signal(signal.SIGSTOP)
     for _ in range(300):
-        if scratch() == directories:
+        if scratch() <= directories:
             break
         time.sleep(0.1)
-    assert scratch() == directories
+    assert scratch() <= directories
     silent.send_signal(signal.SIGCONT)
     out, _ = silent.communicate(timeout=60)
     assert silent.returncode == 4
@@ -298,10 +298,10 @@ def test_a_server_that_is_lost_in_mid_run_leaves_nothing(
     assert re.search(r"the connection was lost \(at [\d.]+ s of the run\)", bundle.record["why"]), bundle.record["why"]
     # The agent ends although the frozen sshd keeps its input open.
     for _ in range(200):
-        if scratch() == directories:
+        if scratch() <= directories:
             break
         time.sleep(0.1)
-    assert scratch() == directories
+    assert scratch() <= directories
     server.stop()
     assert {kind: left for kind, left in left_since(before).items() if kind != "processes"} == {}
     assert not any("mptcplab-agent" in left for left in left_since(before).get("processes", ()))
