@@ -117,3 +117,24 @@ def test_handovers_that_a_model_draws_are_marks_and_those_of_events_have_one(tmp
     }
     assert marks["a"] == ["cell"]
     assert set(marks["b"]) == {"cell", "lte moves to another cell"}
+
+
+def test_every_state_of_a_radio_has_a_name(tmp_path: Path) -> None:
+    nsa = "cellular: {generation: nsa, rate: 40mbit, mobility: driving, nr_leg: {every: 500ms}}"
+    (tmp_path / "nsa.yaml").write_text(
+        f"name: nsa\nhosts: {{phone: {{}}, server: {{}}}}\nlinks: {{lte: {{between: [phone.wwan0, server.eth0], {nsa}}}}}\n"
+        "flows: {film: {from: server, to: phone, opened_by: to, transport: tcp}}\nmeasure: {every: 20ms}\nduration: 8s\n"
+    )
+    [driven] = run(load(tmp_path / "nsa.yaml"), out=tmp_path / "results")
+    [drawing] = [drawing for drawing in drawings_of(driven.load()) if drawing.name == "radio"]
+    assert "without 5G" in {span.state for span in row(drawing, "lte").spans}
+
+
+def test_a_cable_modem_has_no_radio(tmp_path: Path) -> None:
+    (tmp_path / "modem.yaml").write_text(
+        "name: modem\nhosts: {home: {}, server: {}}\n"
+        "links: {line: {between: [home.eth0, server.eth0], rate: 5mbit, cable: {}}}\n"
+        "flows: {mail: {from: home, to: server, transport: tcp, app: {bulk: {bytes: 10kB}}}}\nduration: 2s\n"
+    )
+    [ran] = run(load(tmp_path / "modem.yaml"), out=tmp_path / "results")
+    assert "radio" not in {drawing.name for drawing in drawings_of(ran.load())}

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 from command_line import mptcplab
+from mptcplab.experiment import resolved_form
 from mptcplab.results.evidence import INDEPENDENT_CHECKS, is_illustrative
 
 MEDIA = Path(__file__).parent.parent / "docs" / "internals" / "media"
@@ -39,6 +41,11 @@ def test_the_independent_checks_are_those_of_the_page(kind: str) -> None:
     assert tuple(re.findall(r"^\| ([CL]\d): ", "\n".join(independent), re.MULTILINE)) == INDEPENDENT_CHECKS[kind]
 
 
+def test_every_kind_of_access_network_is_judged() -> None:
+    kinds = {get_args(get_type_hints(one)["kind"])[0] for one in get_args(resolved_form.Access)}
+    assert set(INDEPENDENT_CHECKS) == kinds
+
+
 @pytest.mark.parametrize(
     ("name", "link", "line"),
     [
@@ -48,6 +55,11 @@ def test_the_independent_checks_are_those_of_the_page(kind: str) -> None:
             "illustrative: the model of cellular links was compared with fewer than two",
         ),
         ("dish", "leo: {}", None),
+        (
+            "modem",
+            "rate: 5mbit, cable: {}",
+            "illustrative: the model of cable modems was compared with fewer than two",
+        ),
         ("dsl", "profile: vdsl2", "illustrative: the profile vdsl2 was compared with fewer than two"),
         ("train", "profile: train", "illustrative: the model of cellular links and the profile train were compared"),
     ],

@@ -123,8 +123,10 @@ def _stations(network: Json) -> list[str]:
 
 
 def _devices(run: RunData) -> Iterator[tuple[str, str]]:
-    """Yields the kind of access network and the link of each device."""
+    """Yields the kind of access network and the link of each device that has a radio."""
     for access in run.resolved["access"]:
+        if access["kind"] not in RADIO_STATES:
+            continue
         links = _stations(access) if access["kind"] == "wifi" else [access["link"]]
         yield from ((access["kind"], link) for link in links)
 

@@ -27,6 +27,7 @@ HATCHES = {
     "idle": "strokes",
     "scanning": "strokes",
     "stalled": "strokes",
+    "without 5G": "strokes",
     "between cells": "crosses",
     "roaming": "crosses",
 }

@@ -15,10 +15,11 @@ INDEPENDENT_CHECKS: Mapping[str, tuple[str, ...]] = {
     "wifi": ("W1", "W3", "W4", "W5", "W6", "W7"),
     "cellular": ("C2",),
     "leo": ("L2", "L2", "L3"),
+    "cable": (),
 }
 #: A model with fewer checks is illustrative.
 LEAST_CHECKS = 2
-_NAMES = {"wifi": "Wi-Fi", "cellular": "cellular links", "leo": "satellite links"}
+_NAMES = {"wifi": "Wi-Fi", "cellular": "cellular links", "leo": "satellite links", "cable": "cable modems"}
 #: The origin of a value of an illustrative profile.
 _OF_PROFILE = re.compile(r"profile (\S+), illustrative \(")
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 #: The names of the states 0, 1, .. of each kind.
 RADIO_STATES: Mapping[str, tuple[str, ...]] = {
-    "cellular": ("connected", "DRX", "idle", "between cells"),
+    "cellular": ("connected", "DRX", "idle", "between cells", "without 5G"),
     "wifi": ("awake", "asleep", "scanning", "roaming"),
     "leo": ("steady", "stalled"),
 }
