@@ -1,4 +1,5 @@
-//! The line of a cable modem (DOCSIS): the network grants the uplink, and sends the downlink at once.
+//! The link of a cable modem (DOCSIS): the network grants the uplink, and sends the downlink at
+//! once.
 
 use experiment::resolved::{self, Direction, HopDirection, InvalidDirection};
 use experiment::rng::Generator;
@@ -120,22 +121,13 @@ impl<P: Packet> Carrier<P> for Cable<P> {
         }
     }
 
-    /// Returns the next start in a direction of which no packet is on its way: before one that is,
-    /// no later one arrives.
     fn next_wakeup(&self) -> Option<Nanos> {
-        let stations = self.stations.as_slice().iter().enumerate();
-        stations
-            .filter(|(_, station)| station.wire.len() == 0 || station.may_reorder())
-            .filter_map(|(lane, _)| self.next_start_of(lane))
-            .min()
+        self.stations
+            .next_arrival_to_decide(|lane| self.next_start_of(lane))
     }
 
     fn first_start(&self) -> Option<Nanos> {
         self.next_start().map(|(start, _)| start)
-    }
-
-    fn held_packets(&self, _station: StationId) -> u64 {
-        0
     }
 
     fn access_counters(&self, station: StationId) -> Option<AccessCounters> {
@@ -146,10 +138,6 @@ impl<P: Packet> Carrier<P> for Cable<P> {
             aggregated_packets: lane.sent_packets,
             ..AccessCounters::default()
         })
-    }
-
-    fn reconfigure(&mut self, now: Nanos, station: StationId, direction: &Direction) {
-        self.stations.reconfigure(now, station, direction);
     }
 
     fn abort(&mut self, now: Nanos, station: StationId) {

@@ -88,7 +88,9 @@ pub(super) trait Carrier<P: Packet>: Send {
 
     /// Returns the number of packets of a station that have left its queue, are not on its wire and
     /// were not dropped yet.
-    fn held_packets(&self, station: StationId) -> u64;
+    fn held_packets(&self, _station: StationId) -> u64 {
+        0
+    }
 
     /// Returns when the last transmission of a station began, if more packets would have joined it
     /// had they waited. `None` for carriers whose transmissions hold one packet each.
@@ -102,7 +104,9 @@ pub(super) trait Carrier<P: Packet>: Send {
     }
 
     /// Gives a station new values at `now`.
-    fn reconfigure(&mut self, now: Nanos, station: StationId, direction: &Direction);
+    fn reconfigure(&mut self, now: Nanos, station: StationId, direction: &Direction) {
+        self.stations_mut().reconfigure(now, station, direction);
+    }
 
     /// Drops at `now` what the carrier holds of a station whose link is cut. The station itself
     /// drops what is queued or on the wire.

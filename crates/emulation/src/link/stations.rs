@@ -74,6 +74,19 @@ impl<P: Packet> Stations<P> {
         }
     }
 
+    /// Returns the earliest of the instants that `next` gives for the stations of which no packet is
+    /// on its way. Before a packet that is, no later one arrives, unless it may overtake.
+    pub(super) fn next_arrival_to_decide(
+        &self,
+        next: impl Fn(usize) -> Option<Nanos>,
+    ) -> Option<Nanos> {
+        let stations = self.list.iter().enumerate();
+        stations
+            .filter(|(_, station)| station.wire.len() == 0 || station.may_reorder())
+            .filter_map(|(index, _)| next(index))
+            .min()
+    }
+
     /// Drops a packet that a station was offered, because the queue behind it is full.
     pub(super) fn refuse(&mut self, station: StationId) -> Enqueued {
         let counters = &mut self.list[station.index()].counters;

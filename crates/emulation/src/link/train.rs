@@ -1,7 +1,7 @@
 //! Trains: what packets meet that come after a pause, in place of the opportunities under load.
 //!
-//! The idea is CellReplay's (Sentosa et al., NSDI 2025): a link that was idle treats the first packets
-//! of a burst otherwise than the later ones.
+//! The idea is CellReplay's (Sentosa et al., NSDI 2025): a link that was idle treats the first
+//! packets of a burst otherwise than the later ones.
 
 use experiment::resolved::{self, Trace};
 use experiment::time::Nanos;

@@ -149,10 +149,6 @@ impl<P: Packet> Carrier<P> for Turns<P> {
         u64::from(is_doomed)
     }
 
-    fn reconfigure(&mut self, now: Nanos, station: StationId, direction: &Direction) {
-        self.stations.reconfigure(now, station, direction);
-    }
-
     /// Ends the service of a packet whose link is cut, so that other stations do not wait for it.
     fn abort(&mut self, now: Nanos, station: StationId) {
         if let Some(service) = self

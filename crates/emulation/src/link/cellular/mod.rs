@@ -194,16 +194,10 @@ impl<P: Packet> Carrier<P> for Cellular<P> {
         }
     }
 
-    /// Returns the next TTI of a direction of which no packet is on its way: before one that is, no
-    /// later one arrives.
     fn next_wakeup(&self) -> Option<Nanos> {
         let ready = self.ready();
-        let stations = self.stations.as_slice();
-        let lanes = self.lanes.iter().zip(stations);
-        lanes
-            .filter(|(_, station)| station.wire.len() == 0 || station.may_reorder())
-            .filter_map(|(lane, _)| lane.next_tti(ready))
-            .min()
+        self.stations
+            .next_arrival_to_decide(|lane| self.lanes[lane].next_tti(ready))
     }
 
     fn first_start(&self) -> Option<Nanos> {

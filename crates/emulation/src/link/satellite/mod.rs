@@ -169,22 +169,13 @@ impl<P: Packet> Carrier<P> for Leo<P> {
         }
     }
 
-    /// Returns the next start in a direction of which no packet is on its way: before one that is,
-    /// no later one arrives.
     fn next_wakeup(&self) -> Option<Nanos> {
-        let stations = self.stations.as_slice().iter().enumerate();
-        stations
-            .filter(|(_, station)| station.wire.len() == 0 || station.may_reorder())
-            .filter_map(|(lane, _)| self.next_start_of(lane))
-            .min()
+        self.stations
+            .next_arrival_to_decide(|lane| self.next_start_of(lane))
     }
 
     fn first_start(&self) -> Option<Nanos> {
         self.next_start().map(|(start, _)| start)
-    }
-
-    fn held_packets(&self, _station: StationId) -> u64 {
-        0
     }
 
     /// Returns the counters of a direction. The states of the radio are 0, in service, and 1, in a

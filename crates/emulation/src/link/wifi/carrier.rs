@@ -108,10 +108,6 @@ impl<P: Packet> Carrier<P> for WifiAir<P> {
         })
     }
 
-    fn reconfigure(&mut self, now: Nanos, station: StationId, direction: &Direction) {
-        self.stations.reconfigure(now, station, direction);
-    }
-
     fn abort(&mut self, now: Nanos, station: StationId) {
         let index = station.index();
         let lane = &mut self.lanes[index];
