@@ -50,11 +50,11 @@ def check_parameters(kind: str, algorithm: str, parameters: str) -> tuple[str, s
     ValueError if it is not the JSON of an object.
     """
 
-def most_payload_over_wifi_bps(network: str, link: str, payload_bytes: int, header_bytes: int) -> int:
-    """The largest rate of payload in bit/s in one direction of the station of ``link`` that has the air for itself.
+def most_payload_over_wifi_bps(network: str, payload_bytes: int, header_bytes: int) -> dict[str, int]:
+    """The largest rate of payload in bit/s in one direction of each station that has the air for itself, by link.
 
     ``network`` is an access network of kind ``wifi`` in the resolved form (JSON). Packets have ``payload_bytes`` behind
-    ``header_bytes`` of IP and transport. ValueError if the network is of another form or has no such station.
+    ``header_bytes`` of IP and transport. ValueError if the network is of another form.
     """
 
 def why_no_fluid(control: str, parameters: str = "{}") -> str | None:

@@ -9,11 +9,11 @@ from typing import Any
 from mptcplab import _core
 
 
-def most_payload_bps(network: Mapping[str, Any], link: str, payload_bytes: int, header_bytes: int) -> int:
-    """Returns the largest rate of payload in bit/s in one direction of a station that has the air
-    for itself.
+def most_payload_bps(network: Mapping[str, Any], payload_bytes: int, header_bytes: int) -> dict[str, int]:
+    """Returns the largest rate of payload in bit/s in one direction of each station that has the
+    air for itself, by link.
 
-    Its packets have ``payload_bytes`` behind ``header_bytes`` of IP and transport. `network` is an
-    access network of kind `wifi` in the resolved form, `link` the link of one of its stations.
+    Packets have ``payload_bytes`` behind ``header_bytes`` of IP and transport. `network` is an
+    access network of kind `wifi` in the resolved form.
     """
-    return _core.most_payload_over_wifi_bps(json.dumps(network), link, payload_bytes, header_bytes)
+    return _core.most_payload_over_wifi_bps(json.dumps(network), payload_bytes, header_bytes)

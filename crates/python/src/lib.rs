@@ -11,6 +11,8 @@ mod proxy;
 mod run;
 mod tables;
 
+use std::collections::BTreeMap;
+
 use emulation::link::most_payload_bps;
 use experiment::algorithms::Registry;
 use experiment::algorithms::parameters::Kind;
@@ -99,31 +101,27 @@ fn resolved_schema() -> String {
     schema().to_string()
 }
 
-/// Returns the largest rate of payload in bit/s in one direction of the station of `link`, while it
-/// has the air of the Wi-Fi `network` (JSON) for itself. Its packets have `payload_bytes` behind
+/// Returns the largest rate of payload in bit/s in one direction of each station of the Wi-Fi
+/// `network` (JSON) while it has the air for itself, by link. Packets have `payload_bytes` behind
 /// `header_bytes` of IP and transport.
 ///
-/// Raises ValueError if the network is not of the resolved form, or has no such station.
+/// Raises ValueError if the network is not of the resolved form.
 #[pyfunction]
 fn most_payload_over_wifi_bps(
     network: &str,
-    link: &str,
     payload_bytes: u32,
     header_bytes: u32,
-) -> PyResult<u64> {
+) -> PyResult<BTreeMap<String, u64>> {
     let network: Access =
         serde_json::from_str(network).map_err(|error| PyValueError::new_err(error.to_string()))?;
     let Access::Wifi(wifi) = network else {
         return Err(PyValueError::new_err("the network is not Wi-Fi"));
     };
-    let station = wifi.stations.iter().find(|station| station.link == link);
-    let station = station.ok_or_else(|| PyValueError::new_err(format!("no station of {link}")))?;
-    Ok(most_payload_bps(
-        &wifi,
-        station,
-        payload_bytes,
-        header_bytes,
-    ))
+    let of = |station| most_payload_bps(&wifi, station, payload_bytes, header_bytes);
+    let stations = wifi.stations.iter();
+    Ok(stations
+        .map(|station| (station.link.clone(), of(station)))
+        .collect())
 }
 
 /// Returns the presets of behaviours as JSON.

@@ -73,6 +73,8 @@ class FlowPaths:
     ) -> None:
         self._network = network
         self._wifi = {one["medium"]: one for one in access if one["kind"] == "wifi"}
+        #: What each station carries alone, by medium, payload and headers.
+        self._alone_bps: dict[tuple[str, int, int], dict[str, int]] = {}
         self._links = {link["id"]: link for link in links}
         self._media = {name: medium.rate for name, medium in experiment.media.items()}
         self._mtu = {name: int(link.mtu) for name, link in experiment.links.items()}
@@ -300,8 +302,10 @@ class FlowPaths:
         network = self._wifi.get(medium or "")
         if network is None:
             return []
-        stations = [station["link"] for station in network["stations"]]
-        alone = {link: air.most_payload_bps(network, link, packets.payload, packets.headers) for link in stations}
+        key = (network["medium"], packets.payload, packets.headers)
+        if key not in self._alone_bps:
+            self._alone_bps[key] = air.most_payload_bps(network, packets.payload, packets.headers)
+        alone = self._alone_bps[key]
         return [
             Capacity(f"link {hop.link} {_side(hop)}", alone[hop.link]),
             Capacity(f"medium {medium}", max(alone.values())),

@@ -57,7 +57,7 @@ def _max_flow(run: RunData, flow: Json, state: NetworkState) -> float | None:
     has no rate limit.
     """
     resolved, links = run.resolved, run.links
-    state = replace(state, rates=state.rates | _rates_of_air(resolved))
+    state = replace(state, rates=state.rates | _rates_of_air(run))
     interfaces = {interface["id"]: interface["node"] for interface in resolved["interfaces"]}
     media = {medium["id"]: medium["rate_bps"] for medium in resolved["media"]}
     paths = flow["paths"][:1] if flow["transport"] == "udp" else flow["paths"]
@@ -82,13 +82,14 @@ def _max_flow(run: RunData, flow: Json, state: NetworkState) -> float | None:
         return None
 
 
-def _rates_of_air(resolved: Json) -> dict[tuple[str, str], float | None]:
+@once_a_run
+def _rates_of_air(run: RunData) -> dict[tuple[str, str], float | None]:
     """Returns what each station of Wi-Fi carries alone in full packets, in each direction."""
     return {
-        (station["link"], direction): float(air.most_payload_bps(network, station["link"], *_FULL_PACKET_BYTES))
-        for network in resolved["access"]
+        (link, direction): float(bps)
+        for network in run.resolved["access"]
         if network["kind"] == "wifi"
-        for station in network["stations"]
+        for link, bps in air.most_payload_bps(network, *_FULL_PACKET_BYTES).items()
         for direction in ("forward", "backward")
     }
 
