@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from mptcplab.errors import MptcplabError, UsageError
+from mptcplab.web.pace import SPEEDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 #: The port of the page, unless it is taken.
 PORT = 8440
-#: The words for a speed, and the multiple of real time; None is as fast as the simulator can.
-SPEEDS = {"1x": 1.0, "10x": 10.0, "max": None}
 #: A run that nobody watches begins after this time, in seconds.
 PATIENCE_S = 30.0
 #: The page stays so long after the run has ended and its last viewer has left, in seconds.
@@ -45,7 +44,7 @@ def require_server() -> None:
         raise NoServer(f"the live page needs {', '.join(missing)}: pip install 'mptcplab[web]'")
 
 
-def speed_of(text: str) -> float | None:
+def speed_of(text: str) -> float:
     """Returns the multiple of real time that a word means. Raises UsageError for another word."""
     if text not in SPEEDS:
         raise UsageError(f"--speed {text}: unknown; allowed: {', '.join(SPEEDS)}")
@@ -66,7 +65,7 @@ def described(member: Member | Recorded) -> Experiment | None:
     return member.experiment if isinstance(member, Member) else None
 
 
-def executed_live(jobs: Sequence[Job], experiment: Experiment | None, *, port: int, speed: float | None) -> Bundle:
+def executed_live(jobs: Sequence[Job], experiment: Experiment | None, *, port: int, speed: float) -> Bundle:
     """Runs one job while a page shows it, and returns its bundle when the last viewer has left.
 
     `experiment` is what "save as experiment" starts from. Raises UsageError for several jobs.
@@ -76,12 +75,12 @@ def executed_live(jobs: Sequence[Job], experiment: Experiment | None, *, port: i
     from mptcplab.backends import backend
     from mptcplab.runner import execute
     from mptcplab.web.live import LivePage
-    from mptcplab.web.pace import UNLIMITED, Pace
+    from mptcplab.web.pace import Pace
     from mptcplab.web.serving import Server
     from mptcplab.web.watching import Watching, watched
 
     in_real_time = backend(jobs[0].backend).in_real_time
-    run = watched(jobs[0], None if in_real_time else Pace(UNLIMITED if speed is None else speed))
+    run = watched(jobs[0], None if in_real_time else Pace(speed))
     with Server(LivePage(run, experiment).app(), port) as server:
         _tell_address(server.address, server.port, port)
         _wait_for_viewer(run.feed)

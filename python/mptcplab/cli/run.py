@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from mptcplab.cli.live import PORT, SPEEDS, described, executed_live, place_of_live_runs, require_server, speed_of
+from mptcplab.cli.live import PORT, described, executed_live, place_of_live_runs, require_server, speed_of
 from mptcplab.cli.options import (
     Allow_programs,
     As_json,
@@ -31,6 +31,7 @@ from mptcplab.cli.options import (
     Verbose,
     rights,
 )
+from mptcplab.web.pace import SPEEDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

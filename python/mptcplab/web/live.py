@@ -18,7 +18,7 @@ from starlette.websockets import WebSocketDisconnect
 
 from mptcplab.errors import MptcplabError, SpecError
 from mptcplab.web.gate import CHANGES_HEADER, POLICY
-from mptcplab.web.pace import UNLIMITED
+from mptcplab.web.pace import SPEEDS, UNLIMITED
 from mptcplab.web.saved import saved_experiment
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ PATIENCE_S = 5.0
 #: Scripts and styles: the parts of a page that move, in the order in which they are loaded.
 SCRIPTS = ("chart.js", "figure_kinds.js", "linked_charts.js", "live.js")
 STYLES = ("page.css", "chart.css", "figures.css", "live.css")
-#: Speeds that a page offers, as multiples of real time; None is as fast as it can.
-SPEEDS = (1, 10, None)
 
 
 class LivePage:
@@ -66,7 +64,8 @@ class LivePage:
     async def _page(self, _request: Request) -> Response:
         template = _environment().get_template("live.html.j2")
         title = self._watched.job.choice.experiment["title"] or self._watched.job.choice.experiment["name"]
-        return HTMLResponse(template.render(title=title, header=CHANGES_HEADER, speeds=SPEEDS))
+        speeds = [None if speed == UNLIMITED else int(speed) for speed in SPEEDS.values()]
+        return HTMLResponse(template.render(title=title, header=CHANGES_HEADER, speeds=speeds))
 
     async def _script(self, _request: Request) -> Response:
         return Response(_joined(SCRIPTS), media_type="text/javascript")

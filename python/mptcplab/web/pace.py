@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 #: The pace of a run that goes as fast as it can.
 UNLIMITED = math.inf
+#: The speeds that people choose from, by their words: multiples of real time.
+SPEEDS = {"1x": 1.0, "10x": 10.0, "max": UNLIMITED}
 
 
 class Pace:

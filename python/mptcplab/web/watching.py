@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from mptcplab.errors import MptcplabError
 from mptcplab.experiment import Resolved, parse_actions
 from mptcplab.web.feed import Feed
+from mptcplab.web.pace import UNLIMITED, Pace
 from mptcplab.web.telling import Events, run_message, sample_message
 
 if TYPE_CHECKING:
     from mptcplab.backends import Run, Tick
     from mptcplab.results import Bundle
     from mptcplab.runner import Job
-    from mptcplab.web.pace import Pace
 
     Words = Mapping[str, object]
 
@@ -43,6 +43,15 @@ class Done:
     words: Words
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """An action that a viewer asked for: its steps, each with its time after the first in ns."""
+
+    words: Words
+    steps: list[tuple[int, dict[str, Any]]]
+    events: Future[list[dict[str, Any]]] = field(default_factory=Future)
+
+
 @dataclass
 class Watched:
     """A run that viewers watch. Its methods are called from the threads of the server."""
@@ -56,7 +65,7 @@ class Watched:
     #: The bundle, once the run has ended.
     bundle: Bundle | None = None
     now_ns: int = 0
-    _asked: list[Callable[[Run], None]] = field(default_factory=list)
+    _asked: list[_Asked] = field(default_factory=list)
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
     def act(self, words: Words) -> Future[list[dict[str, Any]]]:
@@ -68,25 +77,11 @@ class Watched:
         if self.bundle is not None:
             raise NotPossible("the run has ended")
         experiment = self.job.choice.experiment
-        steps = parse_actions(words, Resolved(dict(experiment), {}), self.now_ns)
-        future: Future[list[dict[str, Any]]] = Future()
-
-        def carry_out(run: Run) -> None:
-            try:
-                events = [run.inject(action) for after_ns, action in steps if after_ns == 0]
-            except (ValueError, MptcplabError) as error:
-                future.set_exception(NotPossible(str(error)))
-                return
-            for after_ns, action in steps:
-                if after_ns:
-                    run.inject_later(action, after_ns)
-            self.done.append(Done(events[0]["actual_ns"], words))
-            future.set_result(events)
-
+        asked = _Asked(words, parse_actions(words, Resolved(dict(experiment), {}), self.now_ns))
         with self._changed:
-            self._asked.append(carry_out)
+            self._asked.append(asked)
             self._changed.notify()
-        return future
+        return asked.events
 
     def set_pace(self, change: Callable[[Pace], None]) -> None:
         """Changes the pace, and tells all viewers. Raises NotPossible in real time."""
@@ -100,15 +95,30 @@ class Watched:
     def tell_pace(self) -> None:
         """Tells viewers how fast virtual time passes: `speed` is null without a limit."""
         if self.pace is not None:
-            speed = None if self.pace.speed == float("inf") else self.pace.speed
+            speed = None if self.pace.speed == UNLIMITED else self.pace.speed
             self.feed.publish({"kind": "pace", "speed": speed, "is_paused": self.pace.is_paused})
 
     def carry_out_asked(self, run: Run) -> None:
         """Does what viewers asked for. Called in the thread of the run."""
+        for asked in self._take_asked():
+            self._carry_out(run, asked)
+
+    def _carry_out(self, run: Run, asked: _Asked) -> None:
+        try:
+            events = [run.inject(action) for after_ns, action in asked.steps if after_ns == 0]
+        except (ValueError, MptcplabError) as error:
+            asked.events.set_exception(NotPossible(str(error)))
+            return
+        for after_ns, action in asked.steps:
+            if after_ns:
+                run.inject_later(action, after_ns)
+        self.done.append(Done(events[0]["actual_ns"], asked.words))
+        asked.events.set_result(events)
+
+    def _take_asked(self) -> list[_Asked]:
         with self._changed:
             asked, self._asked = self._asked, []
-        for carry_out in asked:
-            carry_out(run)
+        return asked
 
     def wait(self, now_s: float) -> bool:
         """Waits for the pace or a request. Returns whether the run may go on."""
@@ -120,17 +130,8 @@ class Watched:
 
     def refuse_asked(self) -> None:
         """Refuses what was asked for too late."""
-        with self._changed:
-            asked, self._asked = self._asked, []
-        for carry_out in asked:
-            carry_out(_Ended())  # type: ignore[arg-type]
-
-
-class _Ended:
-    """Stands for a run that has ended, which refuses everything."""
-
-    def inject(self, _action: object) -> dict[str, Any]:
-        raise NotPossible("the run has ended")
+        for asked in self._take_asked():
+            asked.events.set_exception(NotPossible("the run has ended"))
 
 
 class Watching:

@@ -7,7 +7,6 @@ const REDRAWN_EVERY_MS = 100;
 /** More flows share one chart. */
 const MOST_STACKS = 6;
 const STEP_S = 0.1;
-const EVENT_ROWS_LIVE = 2;
 const DIRECTIONS = ["forward", "backward"];
 
 const element = (id) => document.getElementById(id);
@@ -61,8 +60,8 @@ class LivePanel extends FigurePanel {
     const axis = { label: `${quantity} (${unit})`, unit, low: 0, high };
     super({ x: { unit: "s" }, y: axis, marks: [], ceiling: null, curves: [] }, [], "rows", { label: null });
     Object.assign(this, { form, isStacked, label: axis.label });
-    this.events = new EventMarks([], EVENT_ROWS_LIVE);
-    this.margin = { left: 46, top: 8 + EVENT_ROW * EVENT_ROWS_LIVE };
+    this.events = new EventMarks([], EVENT_ROWS);
+    this.margin = { left: 46, top: 8 + EVENT_ROW * EVENT_ROWS };
   }
 
   /** Adds the values of a time, {label: {value, colour}}, in their order from the bottom. */
