@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from datetime import datetime
 from importlib.util import find_spec
@@ -55,7 +56,9 @@ def place_of_live_runs(out: Path) -> Path:
     """Returns a directory of its own in `out`: what viewers change must not stand for the described
     run.
     """
-    return out / "live" / datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
+    started = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
+    # Two runs may start in the same second.
+    return out / "live" / f"{started}-{os.getpid()}"
 
 
 def described(member: Member | Recorded) -> Experiment | None:
