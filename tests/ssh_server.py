@@ -37,9 +37,10 @@ class SshServer:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self.port = free_port()
-        self.home, self.client = directory / "home", directory / "client"
+        self.home, self.client, self.scratch = directory / "home", directory / "client", directory / "scratch"
         (self.client / ".ssh").mkdir(parents=True, mode=0o700)
         self.home.mkdir(mode=0o700)
+        self.scratch.mkdir()
         self._process: subprocess.Popen[bytes] | None = None
         for path in (directory / "host_key", self.client / ".ssh" / "id_ed25519"):
             make_key(path)
@@ -49,6 +50,7 @@ class SshServer:
             f"ListenAddress 127.0.0.1\nPort {self.port}\nHostKey {directory / 'host_key'}\n"
             f"AuthorizedKeysFile {directory / 'authorized'}\nPidFile none\nUsePAM no\nStrictModes no\n"
             "PermitRootLogin prohibit-password\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n"
+            f"SetEnv TMPDIR={self.scratch}\n"
         )
 
     @property

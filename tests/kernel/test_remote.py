@@ -31,8 +31,8 @@ pytestmark = [
 ]
 with_sshd = pytest.mark.skipif(SSHD is None, reason="there is no sshd: scripts/prepare --system installs it")
 
-#: The machine itself, through a shell, with another cache.
-HERE = "exec:env XDG_CACHE_HOME={cache}"
+#: The machine itself, through a shell, with another cache and another directory for runs.
+HERE = "exec:env XDG_CACHE_HOME={cache} TMPDIR={scratch}"
 DESCRIPTION = """
 name: elsewhere
 hosts: {client: {}, server: {}}
@@ -56,7 +56,8 @@ def desk(tmp_path: Path) -> Path:
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("MPTCPLAB_AGENT", str(AGENT))
-    return HERE.format(cache=tmp_path / "cache")
+    (tmp_path / "scratch").mkdir()
+    return HERE.format(cache=tmp_path / "cache", scratch=tmp_path / "scratch")
 
 
 @pytest.fixture
@@ -68,11 +69,6 @@ def server(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
     made.stop()
 
 
-def scratch() -> set[Path]:
-    """Returns the directories of runs of agents."""
-    return set(Path("/tmp").glob("mptcplab-run-*"))
-
-
 def cached(directory: Path) -> list[Path]:
     return [path for path in directory.rglob("*") if path.is_file()]
 
@@ -81,10 +77,10 @@ def run_over_ssh(server: SshServer, *arguments: str | Path, cwd: Path) -> Ended:
     return mptcplab("run", *arguments, "--on", server.on, cwd=cwd, HOME=str(server.client))
 
 
-def until_measuring(out: Path) -> None:
-    """Waits until a run on another machine has begun there."""
+def until_measuring(out: Path, scratch: Path) -> None:
+    """Waits until a run on another machine has begun there, with its directory in ``scratch``."""
     for _ in range(1500):
-        if any(out.rglob("run.json")) and scratch():
+        if any(out.rglob("run.json")) and any(scratch.iterdir()):
             time.sleep(1)
             return
         time.sleep(0.02)
@@ -92,7 +88,6 @@ def until_measuring(out: Path) -> None:
 
 
 def test_a_run_through_a_command_is_a_bundle_like_any_other(desk: Path, here: str) -> None:
-    before = scratch()
     ended = mptcplab("run", "elsewhere.yaml", "--on", here, "--json", cwd=desk)
     assert ended.status in (0, 4), ended
     [bundle] = find(desk / "results")
@@ -109,7 +104,7 @@ def test_a_run_through_a_command_is_a_bundle_like_any_other(desk: Path, here: st
     again = mptcplab("run", "elsewhere.yaml", "--on", here, cwd=desk)
     assert bundle.status != "done" or "done already: 1 of 1" in again.out
     assert [path.name for path in cached(desk / "cache")] == ["mptcplab-agent"]
-    assert scratch() <= before
+    assert list((desk / "scratch").iterdir()) == []
 
 
 def test_an_action_is_injected_there(desk: Path, here: str, tmp_path: Path) -> None:
@@ -138,29 +133,28 @@ def test_the_userspace_stack_runs_there(desk: Path, here: str) -> None:
 
 
 def test_a_killed_caller_leaves_nothing_there(desk: Path, here: str, started: list[subprocess.Popen[str]]) -> None:
-    before, directories = Traces.now(), scratch()
+    before = Traces.now()
     command = [str(PROGRAM), "run", "long.yaml", "--on", here]
     killed = subprocess.Popen(command, cwd=desk, env=environment(), stdout=-3, stderr=-3, text=True)
     started.append(killed)
-    until_measuring(desk / "results")
+    until_measuring(desk / "results", desk / "scratch")
     killed.kill()
     killed.wait()
     assert left_since(before) == {}
-    assert scratch() <= directories
+    assert list((desk / "scratch").iterdir()) == []
 
 
 def test_a_silent_caller_counts_as_gone(desk: Path, here: str, started: list[subprocess.Popen[str]]) -> None:
-    directories = scratch()
     command = [str(PROGRAM), "run", "long.yaml", "--on", here]
     silent = subprocess.Popen(command, cwd=desk, env=environment(), stdout=-1, stderr=-1, text=True)
     started.append(silent)
-    until_measuring(desk / "results")
+    until_measuring(desk / "results", desk / "scratch")
     silent.send_signal(signal.SIGSTOP)
     for _ in range(300):
-        if scratch() <= directories:
+        if not any((desk / "scratch").iterdir()):
             break
         time.sleep(0.1)
-    assert scratch() <= directories
+    assert list((desk / "scratch").iterdir()) == []
     silent.send_signal(signal.SIGCONT)
     out, _ = silent.communicate(timeout=60)
     assert silent.returncode == 4
@@ -284,12 +278,12 @@ def test_a_wrong_key_and_a_closed_port_are_named(desk: Path, server: SshServer) 
 def test_a_server_that_is_lost_in_mid_run_leaves_nothing(
     desk: Path, server: SshServer, started: list[subprocess.Popen[str]], happens: Callable[[SshServer], None]
 ) -> None:
-    before, directories = Traces.now(), scratch()
+    before = Traces.now()
     command = [str(PROGRAM), "run", "long.yaml", "--on", server.on]
     env = environment(HOME=str(server.client))
     running = subprocess.Popen(command, cwd=desk, env=env, stdout=-1, stderr=-1, text=True)
     started.append(running)
-    until_measuring(desk / "results")
+    until_measuring(desk / "results", server.scratch)
     happens(server)
     out, err = running.communicate(timeout=40)
     assert running.returncode == 4, (out, err)
@@ -298,10 +292,10 @@ def test_a_server_that_is_lost_in_mid_run_leaves_nothing(
     assert re.search(r"the connection was lost \(at [\d.]+ s of the run\)", bundle.record["why"]), bundle.record["why"]
     # The agent ends although the frozen sshd keeps its input open.
     for _ in range(200):
-        if scratch() <= directories:
+        if not any(server.scratch.iterdir()):
             break
         time.sleep(0.1)
-    assert scratch() <= directories
+    assert list(server.scratch.iterdir()) == []
     server.stop()
     assert {kind: left for kind, left in left_since(before).items() if kind != "processes"} == {}
     assert not any("mptcplab-agent" in left for left in left_since(before).get("processes", ()))

@@ -1,7 +1,9 @@
 """Carries out the runs of a sweep: on processes of this machine, or on a Dask cluster.
 
 Both are executors of ``concurrent.futures``. A worker needs no disk in common with its caller: a
-run is made in a scratch directory, and the content of its bundle is what it returns.
+run is made in a scratch directory, and the content of its bundle is what it returns. Processes of
+this machine return it in a file: the pool would wait forever for the rest of a large message if a
+worker was killed while it wrote one into their pipe.
 """
 
 from __future__ import annotations
@@ -11,13 +13,16 @@ import json
 import logging
 import multiprocessing
 import os
+import pickle
 import re
+import shutil
 import signal
 import threading
+import uuid
 from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from multiprocessing import connection
@@ -39,6 +44,9 @@ if TYPE_CHECKING:
     #: Returns what the caller needs of a done run. Both go from process to process.
     Look = Callable[[Bundle, RunData], Any]
 
+    #: The content of a run's bundle, and what the caller's look returned.
+    Outcome = tuple[Packed, Any]
+
 #: Number of times that a cluster repeats a run after its worker died or lacked resources.
 RETRIES = 3
 CONNECT_S = 10
@@ -47,10 +55,30 @@ CONNECT_S = 10
 GARBAGE_OBJECTS = 100_000
 ADDRESS = re.compile(r"(tcp|tls|ws|wss)://.+:[0-9]+")
 
-#: In a process of `processes`: set when the caller ended or cancelled the work, and held during a
-#: run.
+#: In a process of `processes`: set when the caller ended or cancelled the work, held during a run,
+#: and the directory for what runs return.
 _stop = Stop()
 _at_work: AbstractContextManager[Any] = nullcontext()
+_returned: Path | None = None
+
+
+@dataclass(frozen=True)
+class InFile:
+    """What a run returned, in a file of this machine."""
+
+    path: Path
+
+    @classmethod
+    def write(cls, directory: Path, outcome: Outcome) -> InFile:
+        path = directory / uuid.uuid4().hex
+        path.write_bytes(pickle.dumps(outcome))
+        return cls(path)
+
+    def take(self) -> Outcome:
+        """Reads and removes the file."""
+        outcome: Outcome = pickle.loads(self.path.read_bytes())
+        self.path.unlink()
+        return outcome
 
 
 def carry_out(jobs: Sequence[Job], pool: Executor, observer: Observer) -> list[Bundle]:
@@ -69,9 +97,9 @@ def carry_out_and_look(
     already are not repeated and not reported to the observer. On an error or KeyboardInterrupt,
     runs that have not begun are cancelled.
     """
-    ended: SimpleQueue[Future[tuple[Packed, Any]]] = SimpleQueue()
+    ended: SimpleQueue[Future[Outcome | InFile]] = SimpleQueue()
     made = {place: (job.done, None) for place, (job, _) in enumerate(work) if job.done is not None}
-    waiting: dict[Future[tuple[Packed, Any]], int] = {}
+    waiting: dict[Future[Outcome | InFile], int] = {}
     try:
         for place, (job, look) in enumerate(work):
             if place not in made:
@@ -85,7 +113,8 @@ def carry_out_and_look(
             except Empty:
                 continue
             place = waiting.pop(future)
-            job, (files, seen) = work[place][0], future.result()
+            job, returned = work[place][0], future.result()
+            files, seen = returned.take() if isinstance(returned, InFile) else returned
             bundle = _received(job, files)
             made[place] = bundle, seen
             observer.finished(job, bundle)
@@ -96,14 +125,15 @@ def carry_out_and_look(
     return [made[place] for place in range(len(work))]
 
 
-def packed_run(job: Job, look: Look | None) -> tuple[Packed, Any]:
+def packed_run(job: Job, look: Look | None) -> Outcome | InFile:
     """Carries out a run in a temporary directory and returns the content of its bundle, and what
-    ``look`` returns.
+    ``look`` returns, in a process of `processes` as a file.
     """
     with _at_work, TemporaryDirectory(prefix="mptcplab-", ignore_cleanup_errors=True) as scratch:
         bundle, data = run_job_with_data(replace(job, out=Path(scratch)), Nobody(), _stop, in_scratch=True)
         seen = look(bundle, data) if look and data and bundle.status == "done" else None
-        return bundle.packed(), seen
+        outcome = bundle.packed(), seen
+        return InFile.write(_returned, outcome) if _returned else outcome
 
 
 def _received(job: Job, files: Packed) -> Bundle:
@@ -121,7 +151,12 @@ def processes(count: int) -> Iterator[Executor]:
     # Running threads, such as those of a progress bar, must not be forked.
     context = multiprocessing.get_context("spawn")
     theirs, ours = context.Pipe(duplex=False)
-    with theirs, ours, ProcessPoolExecutor(count, context, _become_worker, (theirs,)) as pool:
+    with (
+        TemporaryDirectory(prefix="mptcplab-") as returned,
+        theirs,
+        ours,
+        ProcessPoolExecutor(count, context, _become_worker, (theirs, Path(returned))) as pool,
+    ):
         try:
             yield pool
         except BrokenProcessPool as error:
@@ -131,23 +166,24 @@ def processes(count: int) -> Iterator[Executor]:
             raise
 
 
-def _become_worker(caller: Connection) -> None:
+def _become_worker(caller: Connection, returned: Path) -> None:
     """Makes the process obey only the caller, because Ctrl-C goes to all processes of the
-    terminal's group.
+    terminal's group. What its runs return is written into the directory ``returned``.
     """
-    global _at_work
+    global _at_work, _returned
+    _returned = returned
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Loaded modules stay, so the garbage collector need not examine them. What a run makes is freed
     # without it.
     gc.freeze()
     gc.set_threshold(GARBAGE_OBJECTS)
     _at_work = threading.Lock()
-    threading.Thread(target=_heed, args=(caller,), daemon=True).start()
+    threading.Thread(target=_heed, args=(caller, returned), daemon=True).start()
 
 
-def _heed(caller: Connection) -> None:
+def _heed(caller: Connection, returned: Path) -> None:
     """Stops the run when the other end of the pipe is closed, by its owner or by the end of its
-    owner. Then ends the process.
+    owner. Then removes what was returned and nobody took, and ends the process.
     """
     connection.wait([caller])
     _stop.reason = "interrupted"
@@ -155,6 +191,7 @@ def _heed(caller: Connection) -> None:
     assert parent is not None
     connection.wait([parent.sentinel])
     with _at_work:
+        shutil.rmtree(returned, ignore_errors=True)
         os._exit(0)
 
 
