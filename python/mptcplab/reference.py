@@ -111,9 +111,8 @@ _CLAIM_INDEX = """# Claims of papers, then and today
 
 This page lists each claim of the papers whose experiments are built in, with its verdict for the
 stack of the paper's time (`then`) and for today's (`today`). The verdicts are those of the paper's
-page, which has the numbers and the reasons. [How verdicts are
-made](../guide/reproducing.md#verdicts). A claim with several parts has one row; letters stand for
-its other parts.
+page, which has the numbers and the reasons. [Verdicts](../guide/reproducing.md#verdicts) explains
+how they are made. A claim with several parts has one row; letters stand for its other parts.
 
 """
 _ROW_OF_CLAIM = re.compile(r"^\| (CL-[A-Z][0-9]+[a-z]?) \|(.+)\|$", re.MULTILINE)

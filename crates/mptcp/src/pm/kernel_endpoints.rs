@@ -55,7 +55,7 @@ pub(super) const ROW: Entry = Entry {
             Parameter {
                 name: "add_addr_accepted",
                 unit: "addresses",
-                meaning: "how many announced addresses are connected to at most, as in `ip mptcp limits`",
+                meaning: "the maximum number of announced addresses to connect to, as in `ip mptcp limits`",
                 computed_default: None,
                 value: Value::Integer {
                     least: 0,

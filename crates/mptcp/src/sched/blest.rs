@@ -21,7 +21,7 @@ macro_rules! lambda_parameters {
                 "lambda_start",
                 1,
                 10_000,
-                "the factor of the forecast at the start"
+                "the initial value of the factor that scales the forecast"
             ),
             lambda_parameters!($field, min, "lambda_min", 1, 1000, "the smallest factor"),
             lambda_parameters!(

@@ -233,7 +233,7 @@ fn a_port_goes_with_an_announcement_alone() {
         let endpoint = json!({"interface": "server.two", "flags": flags, "port": port});
         let told = refusal(&announced(&endpoint));
         assert!(
-            told.contains("with signal and without subflow also a port"),
+            told.contains("with signal and without subflow may also have a port"),
             "{told}"
         );
     }
