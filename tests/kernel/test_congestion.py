@@ -263,11 +263,11 @@ def kernel_objects() -> set[tuple[str, int]]:
 def assert_none_is_left(before: set[tuple[str, int]]) -> None:
     """Fails if an object that was added since ``before`` stays.
 
-    Sockets of a run that has ended can hold its control for another 60 s (net.mptcp.close_timeout),
-    and so can those of other processes' runs. Objects that others add from now on do not count.
+    The kernel removes objects some time after their last user has ended. Objects that others add
+    from now on do not count.
     """
     since = kernel_objects() - before
-    give_up = time.monotonic() + 240
+    give_up = time.monotonic() + 20
     while (left := since & kernel_objects()) and time.monotonic() < give_up:
         time.sleep(0.5)
     assert left == set()

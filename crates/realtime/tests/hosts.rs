@@ -6,8 +6,8 @@
 mod complete;
 
 use std::fs;
-use std::net::UdpSocket;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use experiment::resolved::{Action, Experiment, LinkDownBy};
@@ -419,6 +419,33 @@ fn nothing_is_left() {
         drop(devices);
         assert_eq!(open(), before);
     }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn closed_connections_that_wait_for_their_peer_end_with_the_hosts() {
+    const LISTENING: &str = "0A";
+    let built = build(&described("eight-links"));
+    let namespace = Arc::clone(built.hosts.namespace("client"));
+    let states = || {
+        let table = namespace.run(|| Ok(fs::read_to_string("/proc/thread-self/net/tcp").unwrap()));
+        let table = table.unwrap();
+        let rows = table.lines().skip(1);
+        let states = rows.map(|row| row.split_whitespace().nth(3).unwrap().to_owned());
+        states.collect::<Vec<_>>()
+    };
+    let _open = namespace
+        .run(|| {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let closed = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (accepted, _) = listener.accept().unwrap();
+            drop(closed);
+            Ok((listener, accepted))
+        })
+        .unwrap();
+    assert_eq!(states().len(), 3);
+    drop(built);
+    assert_eq!(states(), [LISTENING]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod actions;
 mod addresses;
+mod connections;
 mod counters;
 mod place;
 mod routing;
@@ -257,6 +258,10 @@ impl Drop for Hosts {
     fn drop(&mut self) {
         // Best effort, with several threads. Dropping each place would remove its devices too.
         let _ = self.remove_devices();
+        let _ = self.in_each(|place| {
+            let doing = format!("{}: ending connections", place.id);
+            connections::end_all().map_err(LiveError::while_(doing))
+        });
     }
 }
 
