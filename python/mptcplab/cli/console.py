@@ -9,12 +9,15 @@ from __future__ import annotations
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 from unicodedata import combining, east_asian_width
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import TextIO
+
+#: The name of a stream in `sys`.
+StreamName = Literal["stdout", "stderr"]
 
 #: Output into a file or to another program is not folded, so a name in a table stays one word.
 UNFOLDED_COLUMNS = 1000
@@ -51,25 +54,32 @@ class PlainConsole:
     width = UNFOLDED_COLUMNS
     is_terminal = False
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, name: StreamName) -> None:
         self.quiet = False
-        self._stream = stream
+        self._name = name
 
     def print(self, text: str = "", *, markup: bool = True, **_look: object) -> None:
         """Prints a line without its markup."""
         if not self.quiet:
-            self._stream.write(f"{without_markup(text) if markup else text}\n")
+            # Looked up now, because callers may replace the streams of a process.
+            _stream(self._name).write(f"{without_markup(text) if markup else text}\n")
 
 
-def console(stream: TextIO) -> Console:
+def console(name: StreamName) -> Console:
     """Returns the console of standard output or of standard error."""
+    stream = _stream(name)
     if not (stream.isatty() or any(name in os.environ for name in _AS_ON_TERMINALS)):
-        return PlainConsole(stream)
+        return PlainConsole(name)
     from rich.console import Console as RichConsole
 
     folded = stream.isatty() or "COLUMNS" in os.environ
     width = None if folded else UNFOLDED_COLUMNS
-    return RichConsole(stderr=stream is sys.stderr, highlight=False, width=width)  # type: ignore[return-value]
+    return RichConsole(stderr=name == "stderr", highlight=False, width=width)  # type: ignore[return-value]
+
+
+def _stream(name: StreamName) -> TextIO:
+    stream: TextIO = getattr(sys, name)
+    return stream
 
 
 def escape(text: str) -> str:

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 #: The console for progress and remarks. Standard output has results only.
-REMARKS = console(sys.stderr)
-RESULTS = console(sys.stdout)
+REMARKS = console("stderr")
+RESULTS = console("stdout")
 #: The console for what went wrong in a run. `--quiet` does not silence it.
-PROBLEMS = console(sys.stdout)
+PROBLEMS = console("stdout")
 
 
 def is_ascii_only() -> bool:
