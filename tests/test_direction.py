@@ -117,6 +117,8 @@ ALLOWED: dict[str, set[str]] = {
     "congestion": {"errors", "_core"},
     "proxy": {"errors", "signals", "_core"},
     "controller": {"errors", "paths", "recovery"},
+    "shipped": set(),
+    "starts": {"algorithms", "catalogue", "document", "errors", "experiment", "shipped"},
     "own_mptcp": set(),
     "doctor": {"errors", "backends", "own_mptcp", "remote", "_core"},
     "reference": {
@@ -153,6 +155,8 @@ ALLOWED: dict[str, set[str]] = {
         "reproduction",
         "results",
         "runner",
+        "shipped",
+        "starts",
         "sweep",
         "traces",
         "units",

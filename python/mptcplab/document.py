@@ -25,6 +25,7 @@ FieldPath: TypeAlias = "tuple[str | int, ...]"
 _MOST_NODES = 200_000
 _DEEPEST = 100
 _INT_DIGITS = 40
+_UNFOLDED = 2**31 - 1
 _WHOLE = "KEY: VALUE lines, as in name: two-paths"
 
 
@@ -188,11 +189,19 @@ def kind_of(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def write(data: object) -> str:
+def write(data: object, width: int = 120) -> str:
     """Returns YAML that reads back to the same data. `data` has only types of YAML 1.2's core
     schema.
     """
-    return str(yaml.dump(data, Dumper=_CoreDumper, sort_keys=False, allow_unicode=True, width=120))
+    return str(yaml.dump(data, Dumper=_CoreDumper, sort_keys=False, allow_unicode=True, width=width))
+
+
+def write_line(data: object) -> str:
+    """Returns the same on one line, with brackets."""
+    text = yaml.dump(
+        data, Dumper=_CoreDumper, sort_keys=False, allow_unicode=True, width=_UNFOLDED, default_flow_style=True
+    )
+    return str(text).removesuffix("...\n").strip()
 
 
 def _check_brackets(text: str, file: str | None) -> None:

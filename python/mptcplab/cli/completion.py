@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mptcplab.backends import BACKENDS
+from mptcplab.shipped import EXAMPLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,6 +37,12 @@ def specs(incomplete: str) -> list[str]:
     if "/" not in incomplete:
         names = list(dict.fromkeys(name.partition("/")[0] for name in names))
     return [name for name in [*names, *_descriptions(incomplete)] if name.startswith(incomplete)]
+
+
+def starts(incomplete: str) -> list[str]:
+    """Returns what a new description may begin with: templates and other examples, and SPECs."""
+    examples = sorted(file.stem for file in EXAMPLES.glob("*.yaml"))
+    return [*(name for name in examples if name.startswith(incomplete)), *specs(incomplete)]
 
 
 def _descriptions(incomplete: str) -> Iterator[str]:

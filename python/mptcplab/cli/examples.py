@@ -21,9 +21,10 @@ def command(
 
     from mptcplab.cli.output import print_line, print_remark
     from mptcplab.errors import UsageError
+    from mptcplab.shipped import EXAMPLES
 
     try:
-        shutil.copytree(_installed(), directory, ignore=shutil.ignore_patterns("__pycache__", "target"))
+        shutil.copytree(EXAMPLES, directory, ignore=shutil.ignore_patterns("__pycache__", "target"))
     except FileExistsError as error:
         raise UsageError(f"{directory}: exists already; allowed: a new directory") from error
     except OSError as error:
@@ -33,10 +34,3 @@ def command(
     told = f"{descriptions} descriptions, {notebooks} notebooks, and the files that they use"
     print_line(f"wrote {directory}: {told}; each says in its first lines what it shows")
     print_remark(f"start here: mptcplab run {directory / 'two-paths-mptcp.yaml'}")
-
-
-def _installed() -> Path:
-    """Returns the examples of the package, or those of the checkout that it is run from."""
-    package = Path(__file__).parents[1]
-    checkout = package.parents[1]
-    return (checkout if (checkout / "pyproject.toml").is_file() else package) / "examples"

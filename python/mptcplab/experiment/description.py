@@ -70,16 +70,21 @@ class MemberOf:
         template = data if isinstance(data, Node) else document.given(plain(data))
         return cls(template, combinations(template)[0])
 
+    def alone(self) -> Node:
+        """Returns the description of this member without its family: with references replaced."""
+        of_the_member = {key: node for key, node in self.template.mapping.items() if key not in _OF_THE_FAMILY}
+        tree = substituted(Node(of_the_member, self.template.source), self.combination.bindings)
+        if isinstance(name := tree.child("name"), Node) and isinstance(name.value, str):
+            tree = tree.replaced(("name",), Node(member_name(self.template, self.combination), name.source))
+        return tree
+
     def tree(self) -> Node:
         """Returns the filled-in description: with references replaced, changes made, the topology
         generated and profiles applied.
         """
         of_the_family = {key: node for key, node in self.template.mapping.items() if key in _OF_THE_FAMILY}
-        of_the_member = {key: node for key, node in self.template.mapping.items() if key not in _OF_THE_FAMILY}
-        tree = substituted(Node(of_the_member, self.template.source), self.combination.bindings)
+        tree = self.alone()
         tree = Node({**tree.mapping, **of_the_family}, tree.source)
-        if isinstance(name := tree.child("name"), Node) and isinstance(name.value, str):
-            tree = tree.replaced(("name",), Node(member_name(self.template, self.combination), name.source))
         for change in self.changes:
             if change.is_of_topology:
                 tree = change.on_member(tree, tree)

@@ -63,6 +63,17 @@ class Member:
         return f"{node.source.file or 'a change'} leaves out the reference"
 
     @property
+    def template(self) -> Node:
+        """The description of its family, with references."""
+        return self._wanted.template
+
+    def alone(self) -> Node:
+        """Returns its description without the family: with references replaced. Profiles and
+        generators remain.
+        """
+        return self._wanted.alone()
+
+    @property
     def assignment(self) -> Mapping[str, object]:
         """The values of the parameters."""
         return self._wanted.combination.values
