@@ -119,6 +119,7 @@ ALLOWED: dict[str, set[str]] = {
     "controller": {"errors", "paths", "recovery"},
     "shipped": set(),
     "starts": {"algorithms", "catalogue", "document", "errors", "experiment", "shipped"},
+    "exercises": {"document", "errors", "experiment", "results", "runner"},
     "own_mptcp": set(),
     "doctor": {"errors", "backends", "own_mptcp", "remote", "_core"},
     "reference": {
@@ -144,6 +145,7 @@ ALLOWED: dict[str, set[str]] = {
         "consent",
         "doctor",
         "errors",
+        "exercises",
         "experiment",
         "families",
         "metrics",

@@ -35,7 +35,7 @@ WrongUsage: type[Exception] = typer.BadParameter.__bases__[0]
 #: The commands in the order of the help. Each has a module of its name.
 COMMANDS = (
     *("run", "list", "examples", "new", "show", "report", "compare", "sweep", "reproduce", "bench-algorithm"),
-    *("check", "traces", "pcap", "cc", "proxy", "doctor", "clean"),
+    *("exercise", "check", "traces", "pcap", "cc", "proxy", "doctor", "clean"),
 )
 
 

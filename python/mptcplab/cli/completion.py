@@ -63,6 +63,14 @@ def _files(incomplete: str) -> Iterator[str]:
             yield f"{shown}/"
 
 
+def exercises(incomplete: str) -> list[str]:
+    """Returns the numbers of exercises, and directories."""
+    from mptcplab.exercises.sheet import shipped
+
+    numbers = [str(number) for number, _ in enumerate(shipped(), 1)]
+    return [name for name in [*numbers, *_files(incomplete)] if name.startswith(incomplete)]
+
+
 def traces(incomplete: str) -> list[str]:
     """Returns the names of synthetic and measured traces, and files."""
     from mptcplab.traces import library
