@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import BROWSER, needs_browser
+from browser import BROWSER, chromium, needs_browser
 from command_line import SHORT, mptcplab
 from made_kernel_run import made_kernel_run
 from made_run import made_run, resolved
@@ -24,6 +24,7 @@ from mptcplab.plots.specification import Axis, Curve, Panel
 from mptcplab.report.citations import bibliography, cited_algorithms
 from mptcplab.report.grid import Grid
 from mptcplab.report.grid_forms import in_form
+from mptcplab.report.page import dressed
 from mptcplab.report.run import page_of
 from mptcplab.results import BundleWriter, RunData, Spread, evaluated
 
@@ -196,7 +197,8 @@ def test_a_run_is_exported_with_captions_and_its_table_printed(tmp_path: Path) -
     [
         (("--size", "column"), "--size column: has no effect without --export DIR"),
         (("--export", "x", "--format", "pdf,gif"), "--format gif: unknown; allowed: pdf, pgf, svg, png, csv"),
-        (("--export", "x", "--style", "elsevier"), "--style elsevier: unknown; allowed: plain, ieee, acm"),
+        (("--export", "x", "--style", "elsevier"), "--style elsevier: unknown; allowed: plain, ieee, acm, projector"),
+        (("--style", "projector"), "--style projector: has no effect without --export DIR or --live"),
         (("--table", "html"), "--table html: unknown; allowed: latex, markdown, csv"),
     ],
 )
@@ -239,6 +241,39 @@ def test_the_browser_draws_every_specified_figure_at_any_width(page: str, tmp_pa
     assert specified > 3
     assert found.count('<figure class="specified is-live"') == specified
     assert found.count("<canvas") >= specified
+
+
+@needs_browser
+def test_on_a_projector_charts_are_larger_and_are_read_at_the_same_places(page: str) -> None:
+    told = {}
+    with chromium() as browser:
+        for style in (None, "projector"):
+            opened = browser.new_page(viewport={"width": 1200, "height": 900})
+            opened.set_content(dressed(page, style))
+            chart = opened.locator(".live .chart").first
+            chart.scroll_into_view_if_needed()
+            # A mouse in the middle of the picture, where both charts have the same bin.
+            chart.focus()
+            opened.keyboard.press("ArrowRight")
+            box = chart.bounding_box()
+            assert box is not None
+            tip, cursor = chart.locator(".tip"), chart.locator(".cursor").bounding_box()
+            assert cursor is not None
+            told[style] = (box["height"], tip.inner_text())
+            opened.mouse.move(cursor["x"], box["y"] + box["height"] / 2)
+            assert tip.inner_text() == told[style][1]
+    assert told["projector"][0] > 1.5 * told[None][0]
+    assert told["projector"][1] == told[None][1]
+
+
+def test_a_projector_has_large_letters_and_thick_lines() -> None:
+    plain, projector = Look.of("slide", "plain"), Look.of("slide", "projector")
+    assert projector.font_pt > plain.font_pt
+    drawing = next(drawing for drawing in drawings_of(made_run()) if drawing.name == "throughput")
+    widths = {
+        look: max(line.get_linewidth() for line in drawing.painted(look).axes[0].lines) for look in (plain, projector)
+    }
+    assert widths[projector] == pytest.approx(2 * widths[plain])
 
 
 def test_labels_of_the_browser_are_at_least_11_px(page: str) -> None:

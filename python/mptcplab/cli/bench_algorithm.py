@@ -62,7 +62,7 @@ def command(
     """
     from mptcplab.cli.exporting import Publishing, print_grid
 
-    asked = Publishing.of(export, formats, size, style, table, as_json=as_json)
+    asked = Publishing.of(export, formats, size, style, table, as_json=as_json, has_page=True)
 
     from mptcplab import benchmark
     from mptcplab.cli.console import escape
@@ -83,7 +83,7 @@ def command(
         bundles = execute(work, observer, workers=jobs)
     found = benchmark.standings(contest, bundles)
     document = benchmark.document(contest, found, bundles)
-    write_text(report, contest_page(document))
+    write_text(report, asked.dressed(contest_page(document)))
     grid = Grid(list(COLUMNS), [_row(standing) for standing in found], frozenset({2, 3, 4, 5}))
     if asked.exporter is not None:
         asked.write_figures(contest_drawings(document), bundles)

@@ -93,7 +93,7 @@ def command(
     from mptcplab.cli.exporting import Publishing, print_grid
     from mptcplab.cli.specs import overrides
 
-    asked = Publishing.of(export, formats, size, style, table, as_json=as_json)
+    asked = Publishing.of(export, formats, size, style, table, as_json=as_json, has_page=True)
     runs_specs = any(not Path(word).is_dir() for word in what)
     selection = Selection(
         seed if is_given(context, "seed") and not runs_specs else None,
@@ -124,7 +124,7 @@ def command(
 
     agreed = agreement(bundles, band)
     families = members_grids(_over_families(members, bundles), bundles)
-    write_text(report, comparison_page(bundles, agreed, families))
+    write_text(report, asked.dressed(comparison_page(bundles, agreed, families)))
     if asked.exporter is not None:
         asked.write_figures(comparison_drawings(bundles), bundles)
     if as_json:

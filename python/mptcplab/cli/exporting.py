@@ -29,6 +29,8 @@ class Publishing:
     form: str | None
     #: Whether standard output has one document, so that remarks do not belong there.
     is_quiet: bool
+    #: The style of pages, None for the usual one.
+    page_style: str | None = None
 
     @classmethod
     def of(
@@ -40,10 +42,22 @@ class Publishing:
         table: str | None,
         *,
         as_json: bool = False,
+        has_page: bool = False,
     ) -> Publishing:
-        """Reads the options. Raises UsageError before anything runs."""
-        exporter = exporter_of(export, formats, size, style)
-        return cls(exporter, _table_form(table, as_json=as_json), as_json or table is not None)
+        """Reads the options. `has_page` says that the command writes or shows a page, which may have
+        a style of its own. Raises UsageError before anything runs.
+        """
+        from mptcplab.plots.look import PROJECTOR
+
+        page_style = style if has_page and style == PROJECTOR else None
+        exporter = exporter_of(export, formats, size, style if export or page_style is None else None)
+        return cls(exporter, _table_form(table, as_json=as_json), as_json or table is not None, page_style)
+
+    def dressed(self, page: str) -> str:
+        """Returns a page in the style asked for."""
+        from mptcplab.report.page import dressed
+
+        return dressed(page, self.page_style)
 
     def write_figures(self, drawings: Sequence[Drawing], bundles: Sequence[Bundle], place: Path | None = None) -> None:
         """Writes the drawings and their captions into the directory of `--export`, or into `place`
@@ -95,10 +109,13 @@ def exporter_of(export: Path | None, formats: str | None, size: str | None, styl
     """Returns what writes figures, or None without `--export`. Raises UsageError for what does not
     fit together.
     """
+    from mptcplab.plots.look import PROJECTOR
+
     if export is None:
         for option, value in (("--format", formats), ("--size", size), ("--style", style)):
             if value is not None:
-                raise UsageError(f"{option} {value}: has no effect without --export DIR")
+                ways = "--export DIR or --live" if value == PROJECTOR else "--export DIR"
+                raise UsageError(f"{option} {value}: has no effect without {ways}")
         return None
     from mptcplab.plots import DEFAULT_FORMATS, FORMATS, PAGE, SIZES, STYLES, Exporter, Look
 
@@ -109,7 +126,8 @@ def exporter_of(export: Path | None, formats: str | None, size: str | None, styl
         _allowed("--size", size, SIZES)
     if style is not None:
         _allowed("--style", style, STYLES)
-    look = PAGE if size is None and style is None else Look.of(size or "text", style or "plain")
+    usual = "slide" if style == PROJECTOR else "text"
+    look = PAGE if size is None and style is None else Look.of(size or usual, style or "plain")
     return Exporter(export, tuple(wanted), look)
 
 

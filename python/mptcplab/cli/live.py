@@ -68,10 +68,12 @@ def described(member: Member | Recorded) -> Experiment | None:
     return member.experiment if isinstance(member, Member) else None
 
 
-def executed_live(jobs: Sequence[Job], experiment: Experiment | None, *, port: int, speed: float) -> Bundle:
+def executed_live(
+    jobs: Sequence[Job], experiment: Experiment | None, *, port: int, speed: float, style: str | None
+) -> Bundle:
     """Runs one job while a page shows it, and returns its bundle when the last viewer has left.
 
-    `experiment` is what "save as experiment" starts from. Raises UsageError for several jobs.
+    `experiment` is what "save as experiment" starts from, `style` that of the page. Raises UsageError for several jobs.
     """
     if len(jobs) != 1:
         raise UsageError(f"--live shows one run, and these are {len(jobs)}; allowed: one experiment, without --repeat")
@@ -84,7 +86,7 @@ def executed_live(jobs: Sequence[Job], experiment: Experiment | None, *, port: i
 
     in_real_time = backend(jobs[0].backend).in_real_time
     run = watched(jobs[0], None if in_real_time else Pace(speed))
-    with Server(LivePage(run, experiment).app(), port) as server:
+    with Server(LivePage(run, experiment, style).app(), port) as server:
         _tell_address(server.address, server.port, port)
         _wait_for_viewer(run.feed)
         if run.pace is not None:

@@ -110,7 +110,11 @@ Size: TypeAlias = Annotated[
 ]
 Style: TypeAlias = Annotated[
     str | None,
-    typer.Option("--style", help="Fonts and widths of a publisher for --export.", metavar="plain|ieee|acm"),
+    typer.Option(
+        "--style",
+        help="Fonts and widths of a publisher for --export; projector is for pages, too.",
+        metavar="plain|ieee|acm|projector",
+    ),
 ]
 Table: TypeAlias = Annotated[
     str | None,

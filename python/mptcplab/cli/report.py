@@ -64,7 +64,7 @@ def command(
     from mptcplab.cli.exporting import Publishing, print_grid
     from mptcplab.cli.specs import overrides
 
-    asked = Publishing.of(export, formats, size, style, table)
+    asked = Publishing.of(export, formats, size, style, table, has_page=True)
     selection = Selection(seed, overrides(settings), (on,) if on else (), newest)
     if listed:
         print_bundles(selection.among(bundles_under([bundle]), bundle))
@@ -91,9 +91,9 @@ def command(
         captured = captured_hosts(found.record, found.path, Path(scratch))
         for host in captured:
             page_of_host = page.with_name(host.page)
-            write_text(page_of_host, host_page(host))
+            write_text(page_of_host, asked.dressed(host_page(host)))
             written.append(page_of_host)
-        write_text(page, run_page(found, captured, published=published, beside=beside))
+        write_text(page, asked.dressed(run_page(found, captured, published=published, beside=beside)))
     if asked.exporter is not None:
         drawings = [*drawings_of(run), *(beside.drawings if beside else ())]
         asked.write_figures(drawings, [found])

@@ -109,7 +109,7 @@ def command(
     if paper is None:
         _list([load(one) for one in papers()], as_json=as_json)
         return
-    publishing = Publishing.of(export, formats, size, style, table, as_json=as_json)
+    publishing = Publishing.of(export, formats, size, style, table, as_json=as_json, has_page=True)
     backends = list(dict.fromkeys(on.split(",")))
     asked = Asked(backends, only, quick, seed, out, jobs, fresh, publishing, as_json)
     tables = [load(one) for one in papers()] if paper == ALL else [load(paper)]
@@ -188,7 +188,7 @@ def _write_index(reproduced: Sequence[Reproduced], index: Path, asked: Asked) ->
     from mptcplab.report.reproduction import index_page
 
     pages = [(one.outcome, os.path.relpath(one.page, index.parent)) for one in reproduced]
-    write_text(index, index_page(pages, shlex.join(["mptcplab", *sys.argv[1:]])))
+    write_text(index, asked.publishing.dressed(index_page(pages, shlex.join(["mptcplab", *sys.argv[1:]]))))
     if not asked.publishing.is_quiet:
         print_remark(f"index: {index}")
 
@@ -281,7 +281,8 @@ def _write(
     pictures: list[Picture] = [picture for one in drawn for picture in one.result()]
     callers.make_directory(page.parent)
     records = [bundle.record for bundle in bundles]
-    write_text(page, reproduction_page(outcome, pictures, records, shlex.join(["mptcplab", *sys.argv[1:]])))
+    text = reproduction_page(outcome, pictures, records, shlex.join(["mptcplab", *sys.argv[1:]]))
+    write_text(page, asked.dressed(text))
     if asked.exporter is not None:
         asked.write_captions(pictures, bundles)
         _export(outcome, asked.exporter.directory)

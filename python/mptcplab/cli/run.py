@@ -83,7 +83,7 @@ def command(
     from mptcplab.cli.exporting import Publishing, print_grid
     from mptcplab.cli.specs import resolved
 
-    asked = Publishing.of(export, formats, size, style, table, as_json=as_json)
+    asked = Publishing.of(export, formats, size, style, table, as_json=as_json, has_page=is_live)
     multiple = speed_of(speed)
     if is_live:
         require_server()
@@ -102,7 +102,7 @@ def command(
     with rights(allow=allow_programs, root=root_programs):
         work = plan(data, on, seed=seed, repeat=repeat, out=out, fresh=fresh)
     if is_live:
-        bundles = [executed_live(work, described(members[0]), port=port, speed=multiple)]
+        bundles = [executed_live(work, described(members[0]), port=port, speed=multiple, style=asked.page_style)]
     else:
         with progress(work) as observer:
             bundles = execute(work, observer, workers=jobs)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from concurrent.futures import Executor
 
+    from mptcplab.cli.exporting import Publishing
     from mptcplab.results import Bundle
     from mptcplab.runner import Job
     from mptcplab.sweep import Outcome
@@ -91,7 +92,7 @@ def command(
     from mptcplab.errors import UsageError
     from mptcplab.sweep import Find, Outcome, combinations_of, crossing_axis
 
-    asked = Publishing.of(export, formats, size, style, table, as_json=as_json)
+    asked = Publishing.of(export, formats, size, style, table, as_json=as_json, has_page=True)
     finds = [Find.parse(text) for text in find or []]
     shown = metric or (finds[0].metric if finds else USUAL_METRIC)
     if cluster is not None and jobs is not None:
@@ -114,7 +115,7 @@ def command(
     from mptcplab.cli.output import print_json
 
     outcome = Outcome.of(swept, bundles, shown, finds, seed)
-    files = _write(outcome, directory, out)
+    files = _write(outcome, directory, out, asked)
     if asked.exporter is not None:
         from mptcplab.plots import sweep_drawings
 
@@ -152,7 +153,7 @@ def _carried_out(work: Sequence[Job], directory: Path, jobs: int | None, cluster
         return carry_out(work, executor, observer)
 
 
-def _write(outcome: Outcome, directory: Path, out: Path) -> dict[str, Any]:
+def _write(outcome: Outcome, directory: Path, out: Path, asked: Publishing) -> dict[str, Any]:
     """Writes the table, the figures and the page, and returns their paths."""
     from mptcplab import callers
     from mptcplab.cli.output import write_text
@@ -163,7 +164,7 @@ def _write(outcome: Outcome, directory: Path, out: Path) -> dict[str, Any]:
     drawings = sweep_drawings(outcome)
     write_table(directory / TABLE, outcome, out)
     figures = export(drawings, directory)
-    write_text(directory / PAGE, sweep_page(outcome, drawings, TABLE))
+    write_text(directory / PAGE, asked.dressed(sweep_page(outcome, drawings, TABLE)))
     callers.give(directory)
     return {"table": str(directory / TABLE), "page": str(directory / PAGE), "figures": [str(path) for path in figures]}
 

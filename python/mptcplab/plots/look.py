@@ -1,4 +1,6 @@
-"""The looks of figures: on a page, in a column or across the text of a paper, and on a slide."""
+"""The looks of figures: on a page, in a column or across the text of a paper, on a slide, and on a
+projector.
+"""
 
 from __future__ import annotations
 
@@ -36,13 +38,17 @@ class Journal:
     text_in: float
     font_pt: float
     families: tuple[str, ...]
+    is_bold: bool = False
 
 
 STYLES = {
     "plain": Journal(3.5, 6.5, 9.0, ()),
     "ieee": Journal(3.5, 7.16, 8.0, SERIF),
     "acm": Journal(3.33, 7.0, 8.0, LIBERTINE),
+    "projector": Journal(5.0, SLIDE_WIDTH_IN, 20.0, (), is_bold=True),
 }
+#: The style that pages have as well: large letters, thick lines, full contrast.
+PROJECTOR = "projector"
 
 
 class Canvas(Protocol):
@@ -65,6 +71,8 @@ class Look:
     families: tuple[str, ...] = ()
     least_height_in: float = 0.0
     most_height_in: float = 40.0
+    #: Whether lines are thick and labels black, to be seen from the last row.
+    is_bold: bool = False
     canvas: Canvas | None = None
 
     @classmethod
@@ -72,8 +80,16 @@ class Look:
         """Returns the look of a size (`SIZES`) in the style of a publisher (`STYLES`)."""
         journal = STYLES[style]
         if size == "slide":
-            return cls(SLIDE_WIDTH_IN, SLIDE_FONT_PT, journal.families, SLIDE_HEIGHT_IN, SLIDE_HEIGHT_IN)
-        return cls({"column": journal.column_in, "text": journal.text_in}[size], journal.font_pt, journal.families)
+            font_pt = max(SLIDE_FONT_PT, journal.font_pt)
+            heights_in = (SLIDE_HEIGHT_IN, SLIDE_HEIGHT_IN)
+            return cls(SLIDE_WIDTH_IN, font_pt, journal.families, *heights_in, is_bold=journal.is_bold)
+        width_in = {"column": journal.column_in, "text": journal.text_in}[size]
+        return cls(width_in, journal.font_pt, journal.families, is_bold=journal.is_bold)
+
+    @property
+    def line_scale(self) -> float:
+        """By what the widths of lines are multiplied."""
+        return 2.0 if self.is_bold else 1.0
 
     @property
     def is_narrow(self) -> bool:
@@ -114,6 +130,7 @@ def style(look: Look = PAGE) -> AbstractContextManager[None]:
 
 
 def _settings(look: Look) -> Any:
+    faint = INK if look.is_bold else FAINT
     settings: dict[str, Any] = {
         "text.parse_math": False,  # names are text, even with special characters
         "font.family": "sans-serif",
@@ -124,7 +141,7 @@ def _settings(look: Look) -> Any:
         "svg.fonttype": "none",
         "svg.hashsalt": "mptcplab",
         "text.color": INK,
-        "axes.edgecolor": FAINT,
+        "axes.edgecolor": faint,
         "axes.labelcolor": INK,
         "axes.titlesize": look.font_pt,
         "axes.titlelocation": "left",
@@ -135,9 +152,9 @@ def _settings(look: Look) -> Any:
         "grid.color": GRID,
         "grid.linewidth": 0.8,
         "legend.fontsize": look.small_pt,
-        "xtick.color": FAINT,
-        "ytick.color": FAINT,
-        "lines.linewidth": 1.8 if look.width_in >= NARROW_IN else 1.2,
+        "xtick.color": faint,
+        "ytick.color": faint,
+        "lines.linewidth": (1.8 if look.width_in >= NARROW_IN else 1.2) * look.line_scale,
         "lines.solid_joinstyle": "round",
         "figure.facecolor": "none",
         "axes.facecolor": "none",

@@ -89,9 +89,8 @@ def _paint_panel(plot: Axes, panel: Panel, look: Look) -> None:
     for curve in sorted(panel.curves, key=lambda one: not one.is_context):
         _paint_curve(plot, curve, look, panel.top, has_edge=not areas)
     if panel.ceiling is not None:
-        plot.plot(
-            panel.ceiling.x, panel.ceiling.y, color=INK, linewidth=1, linestyle=CEILING_DASHES, drawstyle="steps-post"
-        )
+        x, y = panel.ceiling.x, panel.ceiling.y
+        plot.plot(x, y, color=INK, linewidth=look.line_scale, linestyle=CEILING_DASHES, drawstyle="steps-post")
 
 
 def _paint_curve(plot: Axes, curve: Curve, look: Look, top: float, *, has_edge: bool) -> None:
@@ -110,7 +109,7 @@ def _paint_curve(plot: Axes, curve: Curve, look: Look, top: float, *, has_edge: 
         low, high = np.asarray(curve.low)[kept], np.asarray(curve.high)[kept]
         stepped: Any = "mid" if curve.form == "step" else "post" if curve.form == "hold" else None
         plot.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0, step=stepped)
-    width = (0.8 if curve.is_context else 1.5 if has_edge else 1.2) * max(scale, 0.7)
+    width = (0.8 if curve.is_context else 1.5 if has_edge else 1.2) * max(scale, 0.7) * look.line_scale
     line = DASHES if curve.is_dashed else "solid"
     dot: Any = {"marker": "o", "markersize": 4.5 * max(scale, 0.7)} if curve.form == "joined" else {}
     plot.plot(x, y, color=colour, alpha=opacity, linewidth=width, linestyle=line, drawstyle=STEPS[curve.form], **dot)

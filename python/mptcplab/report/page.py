@@ -34,6 +34,11 @@ class Picture:
         return cls(drawing.name, drawing.title, drawing.alt, Markup(drawing.svg()), drawing.notes, document)
 
 
+def dressed(page: str, style: str | None) -> str:
+    """Returns a page in a style of ``page.css``, None for the usual one."""
+    return page.replace("<html ", f'<html class="{style}" ', 1) if style else page
+
+
 def render(template: str, **values: Any) -> str:
     """Renders a page from its template. Everything but figures is escaped."""
     return _environment().get_template(template).render(**values)

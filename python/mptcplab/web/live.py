@@ -17,6 +17,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocketDisconnect
 
 from mptcplab.errors import MptcplabError, SpecError
+from mptcplab.report.page import dressed
 from mptcplab.web.gate import CHANGES_HEADER, POLICY
 from mptcplab.web.pace import SPEEDS, UNLIMITED
 from mptcplab.web.saved import saved_experiment
@@ -39,12 +40,13 @@ STYLES = ("page.css", "chart.css", "figures.css", "live.css")
 
 class LivePage:
     """The application of a run that viewers watch. `experiment` is its description, if there is
-    one.
+    one, and `style` the style of its pages, if it is not the usual one.
     """
 
-    def __init__(self, watched: Watched, experiment: Experiment | None) -> None:
+    def __init__(self, watched: Watched, experiment: Experiment | None, style: str | None = None) -> None:
         self._watched = watched
         self._experiment = experiment
+        self._page_style = style
 
     def app(self) -> Starlette:
         """Returns the ASGI application, for a server with a gate."""
@@ -65,7 +67,8 @@ class LivePage:
         template = _environment().get_template("live.html.j2")
         title = self._watched.job.choice.experiment["title"] or self._watched.job.choice.experiment["name"]
         speeds = [None if speed == UNLIMITED else int(speed) for speed in SPEEDS.values()]
-        return HTMLResponse(template.render(title=title, header=CHANGES_HEADER, speeds=speeds))
+        page = template.render(title=title, header=CHANGES_HEADER, speeds=speeds)
+        return HTMLResponse(dressed(page, self._page_style))
 
     async def _script(self, _request: Request) -> Response:
         return Response(_joined(SCRIPTS), media_type="text/javascript")
@@ -149,7 +152,7 @@ class LivePage:
             return PlainTextResponse("there is no report, because the run has no result", 409)
         from mptcplab.report.run import run_page
 
-        page = await run_in_threadpool(run_page, bundle, [])
+        page = dressed(await run_in_threadpool(run_page, bundle, []), self._page_style)
         # The page is one file with its scripts in it. It loads nothing and asks for nothing.
         policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
         return HTMLResponse(page, headers={POLICY: policy})

@@ -27,6 +27,9 @@ function digits(value) {
   return Math.abs(value) >= 1000 ? value.toFixed(0) : value.toPrecision(3);
 }
 
+/** Pixels of the page to one of a chart: what is drawn is larger in some styles, its lines and letters included. */
+const chartZoom = Number(getComputedStyle(document.documentElement).getPropertyValue("--chart-zoom")) || 1;
+
 /** A time of the capture, as exact as a view of that length needs it. */
 function instant(time, length) {
   const decimals = Math.min(6, Math.max(0, Math.ceil(3 - Math.log10(length))));
@@ -137,7 +140,7 @@ class Chart {
     Object.assign(this, { figure, kind, gaps });
     this.frame = figure.querySelector(".chart");
     this.canvas = this.frame.appendChild(document.createElement("canvas"));
-    this.canvas.style.height = `${kind.height}px`;
+    this.canvas.style.height = `${kind.height * chartZoom}px`;
     const overlay = (name) => {
       const element = this.frame.appendChild(document.createElement("div"));
       element.className = name;
@@ -169,19 +172,25 @@ class Chart {
     this.frame.setAttribute("aria-label", `${this.figure.dataset.title}. ${kind.words(view)}`);
   }
 
+  /** The width in pixels of the chart. */
+  get width() {
+    return this.frame.clientWidth / chartZoom;
+  }
+
   #cleared() {
-    const [width, height] = [this.frame.clientWidth, this.kind.height];
-    const [wide, high] = [width, height].map((size) => Math.round(size * devicePixelRatio));
+    const [width, height] = [this.width, this.kind.height];
+    const ratio = devicePixelRatio * chartZoom;
+    const [wide, high] = [width, height].map((size) => Math.round(size * ratio));
     if (this.canvas.width !== wide || this.canvas.height !== high) Object.assign(this.canvas, { width: wide, height: high });
     const context = this.canvas.getContext("2d");
-    context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, width, height);
     return context;
   }
 
   #scale(view, [low, high]) {
     const margin = { ...MARGIN, ...this.kind.margin };
-    const [left, right] = [margin.left, this.frame.clientWidth - margin.right];
+    const [left, right] = [margin.left, this.width - margin.right];
     const [top, bottom] = [margin.top, this.kind.height - margin.bottom];
     const perSecond = (right - left) / (view.to - view.from);
     const perUnit = (bottom - top) / (high - low);
@@ -244,7 +253,7 @@ class Chart {
   /** Shows the line of reading at a time, or none. */
   point(time) {
     this.cursor.hidden = time === null || !this.scale || time > this.scale.last || time < this.scale.first;
-    if (!this.cursor.hidden) this.cursor.style.left = `${this.scale.x(time)}px`;
+    if (!this.cursor.hidden) this.cursor.style.left = `${this.scale.x(time) * chartZoom}px`;
   }
 
   /** Shows what stands at a time and a height, or nothing. */
@@ -255,8 +264,8 @@ class Chart {
     if (this.tip.hidden) return;
     const x = this.scale.x(time);
     const isLeft = x > (this.scale.left + this.scale.right) / 2;
-    this.tip.style.left = isLeft ? "" : `${x + 12}px`;
-    this.tip.style.right = isLeft ? `${this.frame.clientWidth - x + 12}px` : "";
+    this.tip.style.left = isLeft ? "" : `${x * chartZoom + 12}px`;
+    this.tip.style.right = isLeft ? `${(this.width - x) * chartZoom + 12}px` : "";
   }
 
   static #reading({ text, subflow }, colours) {
@@ -276,7 +285,7 @@ class Chart {
     this.selection.hidden = stretch === null || !this.scale || Boolean(this.kind.own);
     if (this.selection.hidden) return;
     const [from, to] = stretch.map(this.scale.x);
-    this.selection.style.left = `${from}px`;
-    this.selection.style.width = `${to - from}px`;
+    this.selection.style.left = `${from * chartZoom}px`;
+    this.selection.style.width = `${(to - from) * chartZoom}px`;
   }
 }

@@ -41,8 +41,8 @@ class LinkedCharts {
   add(chart) {
     this.charts.push(chart);
     const { frame } = chart;
-    const at = (event) => event.clientX - frame.getBoundingClientRect().left;
-    const height = (event) => event.clientY - frame.getBoundingClientRect().top;
+    const at = (event) => (event.clientX - frame.getBoundingClientRect().left) / chartZoom;
+    const height = (event) => (event.clientY - frame.getBoundingClientRect().top) / chartZoom;
     let start = null;
     const stretch = (event) => [start, at(event)].sort((one, other) => one - other).map(chart.scale.time);
     frame.addEventListener("pointerdown", (event) => {
