@@ -60,7 +60,7 @@ def broken_expectations(description: Path, directory: Path) -> list[str]:
         tables = (Table.read(out / f"{name}.parquet") for name in ("samples", "units"))
         data = RunData(resolved, result, Samples(next(tables)), Units(next(tables)))
         verdicts = evaluate(resolved["expect"], Evaluation(data))
-        broken += [f"{member.name}: {verdict.text}: {verdict.why}" for verdict in verdicts if not verdict.held]
+        broken += [f"{member.name}: {verdict.text}: {verdict.why}" for verdict in verdicts if verdict.held is False]
     return broken
 
 

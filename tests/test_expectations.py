@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from command_line import SHORT
+from made_kernel_run import made_kernel_run
 from made_run import made_run, resolved
 from mptcplab.errors import SpecError
 from mptcplab.experiment import members
@@ -54,8 +55,43 @@ def test_what_did_not_hold_shows_the_value() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "held", "why"),
+    [
+        ("hosts.server.MPTcpExtMPJoinSynTx == 2", True, None),
+        ("hosts.server.TcpRetransSegs < 31", False, "hosts.server.TcpRetransSegs is 31"),
+        ("hosts.client.MPTcpExtMPJoinSynTxx > 0", False, "did you mean MPTcpExtMPJoinSynTx?"),
+    ],
+)
+def test_counters_of_the_kernel(text: str, held: bool, why: str | None) -> None:
+    check([text], resolved())
+    verdict = evaluate([text], Evaluation(made_kernel_run()))[0]
+    assert verdict.held is held
+    assert (verdict.why is None) if why is None else why in str(verdict.why)
+
+
+@pytest.mark.parametrize(
+    ("text", "held"),
+    [
+        ("hosts.server.MPTcpExtMPJoinSynRx > 0", None),
+        ("flows.bulk.goodput_bps > 5.8e6 or hosts.server.MPTcpExtMPJoinSynRx > 0", True),
+        ("flows.bulk.goodput_bps > 6.8e6 and hosts.server.MPTcpExtMPJoinSynRx > 0", False),
+        ("flows.bulk.duplicate_bytes < 1 and hosts.server.MPTcpExtMPJoinSynRx > 0", False),
+    ],
+)
+def test_without_a_kernel_counters_are_not_judged_unless_the_rest_decides(text: str, held: bool | None) -> None:
+    check([text], resolved())
+    verdict = evaluate([text], Evaluation(made_run()))[0]
+    assert verdict.held is held
+    assert held is not None or "back-end sim has no counters of a kernel" in str(verdict.why)
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
+        ("hosts.sever.MPTcpExtMPJoinSynRx > 0", ["'hosts.sever'", "did you mean hosts.server?"]),
+        ("hosts.server.goodput_bps > 0", ["no metric 'goodput_bps'", "as nstat names it"]),
+        ("hosts.server > 0", ["metric is missing"]),
+        ("hosts.server.TcpRetransSegs < 5ms", ["in no unit"]),
         ("flows.bilk.goodput_bps > 1", ["'flows.bilk'", "did you mean flows.bulk?"]),
         ("flows.bulk.goodput > 1", ["'goodput'", "did you mean goodput_bps?", "allowed:"]),
         ("flows.bulk > 1", ["metric is missing"]),

@@ -40,5 +40,5 @@ def test_an_example_keeps_its_expectations(
     # One of the examples runs mptcplab as a program.
     monkeypatch.setenv("PATH", os.pathsep.join([str(PROGRAM.parent), os.environ["PATH"]]))
     run = measured_member(members(file)[0], tmp_path, on=on)
-    broken = [expectation for expectation in run.record["expectations"] if not expectation["held"]]
+    broken = [expectation for expectation in run.record["expectations"] if expectation["held"] is False]
     assert broken == []

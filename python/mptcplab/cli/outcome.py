@@ -132,15 +132,20 @@ def print_not_done(bundles: Sequence[Bundle]) -> None:
 
 
 def print_expectations(bundles: Sequence[Bundle]) -> None:
-    """Prints each expectation that did not hold, and the number of those that held."""
+    """Prints each expectation that did not hold or was not judged, and the number of those that
+    held.
+    """
     verdicts = [(bundle, verdict) for bundle in bundles for verdict in bundle.record["expectations"]]
-    failed = [(bundle, verdict) for bundle, verdict in verdicts if not verdict["held"]]
-    for bundle, verdict in failed:
+    for bundle, verdict in verdicts:
         run = f"{bundle.record['experiment']}, seed {bundle.record['seed']}"
-        why = f"({run}: {verdict['why'] or ''})"
-        PROBLEMS.print(f"[red]not held[/] {escape(verdict['text'])} {escape(why)}", soft_wrap=True)
+        told = escape(f"{verdict['text']} ({run}: {verdict['why'] or ''})")
+        if verdict["held"] is None:
+            RESULTS.print(f"[yellow]not judged[/] {told}", soft_wrap=True)
+        elif not verdict["held"]:
+            PROBLEMS.print(f"[red]not held[/] {told}", soft_wrap=True)
     if verdicts:
-        RESULTS.print(f"{len(verdicts) - len(failed)} of {len(verdicts)} expectations held")
+        held = sum(verdict["held"] is True for _, verdict in verdicts)
+        RESULTS.print(f"{held} of {len(verdicts)} expectations held")
 
 
 def print_family_metrics(entries: Sequence[Json], bundles: Sequence[Bundle]) -> None:

@@ -151,7 +151,7 @@ def end_with_status_of(bundles: list[Bundle]) -> None:
     """Exits with 4 if a run failed or was invalid, and with 1 if an expectation did not hold."""
     if any(bundle.status != "done" for bundle in bundles):
         raise typer.Exit(4)
-    if any(not verdict["held"] for bundle in bundles for verdict in bundle.record["expectations"]):
+    if any(verdict["held"] is False for bundle in bundles for verdict in bundle.record["expectations"]):
         raise typer.Exit(1)
 
 

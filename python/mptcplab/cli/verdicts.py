@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mptcplab.results import Bundle
+    from mptcplab.results.entities import Json
 
 
 def as_junit(bundles: Sequence[Bundle]) -> str:
@@ -21,20 +22,22 @@ def as_junit(bundles: Sequence[Bundle]) -> str:
     suites = Xml.Element("testsuites", {"name": "mptcplab"})
     for bundle, name in zip(bundles, names_of(bundles), strict=True):
         verdicts = bundle.record["expectations"]
-        failures = sum(not verdict["held"] for verdict in verdicts)
+        failures = sum(verdict["held"] is False for verdict in verdicts)
         counts = {
             "tests": str(len(verdicts) + 1),
             "failures": str(failures),
             "errors": str(int(bundle.status != "done")),
+            "skipped": str(sum(verdict["held"] is None for verdict in verdicts)),
         }
         suite = Xml.SubElement(suites, "testsuite", {"name": name, "time": str(bundle.record["wall_s"] or 0), **counts})
         run = Xml.SubElement(suite, "testcase", {"name": "the run is done", "classname": name})
         if bundle.status != "done":
             Xml.SubElement(run, "error", {"message": bundle.record["why"] or bundle.status})
-        for verdict in verdicts:
-            case = Xml.SubElement(suite, "testcase", {"name": verdict["text"], "classname": name})
+        for verdict, text in zip(verdicts, _texts(verdicts), strict=True):
+            case = Xml.SubElement(suite, "testcase", {"name": text, "classname": name})
             if not verdict["held"]:
-                Xml.SubElement(case, "failure", {"message": verdict["why"] or ""})
+                kind = "skipped" if verdict["held"] is None else "failure"
+                Xml.SubElement(case, kind, {"message": verdict["why"] or ""})
     Xml.indent(suites)
     return Xml.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
 
@@ -48,14 +51,22 @@ def as_ktap(bundles: Sequence[Bundle]) -> str:
         verdicts = bundle.record["expectations"]
         if verdicts:
             lines += ["  KTAP version 1", f"  1..{len(verdicts)}"]
-        for index, verdict in enumerate(verdicts, 1):
-            lines += [f"  # {_plain(verdict['why'])}"] if not verdict["held"] else []
-            lines.append(f"  {_ok(verdict['held'])} {index} {_plain(verdict['text'])}")
+        for index, (verdict, text) in enumerate(zip(verdicts, _texts(verdicts), strict=True), 1):
+            skip = f" # SKIP {_plain(verdict['why'])}" if verdict["held"] is None else ""
+            lines += [f"  # {_plain(verdict['why'])}"] if verdict["held"] is False else []
+            lines.append(f"  {_ok(verdict['held'] is not False)} {index} {_plain(text)}{skip}")
         if bundle.status != "done":
             lines.append(f"# {_plain(bundle.record['why'] or bundle.status)}")
-        held = bundle.status == "done" and all(verdict["held"] for verdict in verdicts)
+        held = bundle.status == "done" and all(verdict["held"] is not False for verdict in verdicts)
         lines.append(f"{_ok(held)} {number} {_plain(name)}")
     return "\n".join(lines) + "\n"
+
+
+def _texts(verdicts: Sequence[Json]) -> list[str]:
+    """Returns a unique text for each expectation: one that is given twice has its number."""
+    texts = [verdict["text"] for verdict in verdicts]
+    alike = Counter(texts)
+    return [text if alike[text] == 1 else f"{text} ({number})" for number, text in enumerate(texts, 1)]
 
 
 def names_of(bundles: Sequence[Bundle]) -> list[str]:

@@ -83,7 +83,7 @@ def page_of(
         warnings=_warnings(record),
         remarks=_remarks(record, run.resolved),
         substitutions=[f"Substituted: {substituted(one)}." for one in record["substitutions"]],
-        held=sum(verdict["held"] for verdict in record["expectations"]),
+        held=sum(verdict["held"] is True for verdict in record["expectations"]),
         pictures=[Picture.of(drawing) for drawing in drawings_of(run)],
         flows=_flows(record, run),
         events=_events(record),

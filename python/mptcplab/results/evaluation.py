@@ -10,6 +10,7 @@ from typing import Any
 from mptcplab.results.entities import Entity, Json, entities
 from mptcplab.results.event_metrics import EVENT_METRICS, EventView
 from mptcplab.results.flow_metrics import FLOW_METRICS, NO_CONNECTION, NO_VIDEO, FlowView
+from mptcplab.results.host_counters import counted, host_at
 from mptcplab.results.network_metrics import LINK_METRICS, PROBE_METRICS, RUN_METRICS, EntityView, jain_index
 from mptcplab.results.run_data import Absent, RunData, Value
 from mptcplab.results.subflow_metrics import SUBFLOW_METRICS, SubflowView
@@ -44,6 +45,9 @@ class Evaluation:
 
         Raises KeyError for an entity or a metric that does not exist.
         """
+        host = host_at(path, self.run.resolved)
+        if host is not None:
+            return counted(self.run, host.members[0], name)
         entity = self.entities.get(path) or subflow_at(path, self.entities)
         if entity is None:
             raise KeyError(path)

@@ -18,7 +18,9 @@ from typing import Any
 from mptcplab.errors import SpecError, Where
 from mptcplab.results.entities import Entity, Json, entities
 from mptcplab.results.evaluation import Evaluation
-from mptcplab.results.run_data import Absent, Value
+from mptcplab.results.host_counters import ALLOWED as ALLOWED_COUNTERS
+from mptcplab.results.host_counters import counter_named, host_at, hosts_of
+from mptcplab.results.run_data import Absent, NotJudged, Value
 from mptcplab.results.subflows import subflow_at
 from mptcplab.results.table import FORMER, METRICS, Metric, metrics_of, nearest
 from mptcplab.units import NANOS_PER_SECOND, Duration, Rate, Size
@@ -58,7 +60,8 @@ class Verdict:
     """
 
     text: str
-    held: bool
+    #: None if it was not judged, because the back-end cannot have a value that decides it.
+    held: bool | None
     value: float | None
     why: str | None
 
@@ -236,10 +239,12 @@ def _shown(node: ast.expr, named: dict[str, str]) -> str:
 
 def _check_metric(path: str, name: str, known: dict[str, Entity], where: Where, resolved: Json) -> Metric:
     datagrams = [flow["id"] for flow in resolved["flows"] if flow["transport"] == "udp"]
-    entity = known.get(path) or subflow_at(path, known, datagrams)
+    entity = known.get(path) or host_at(path, resolved) or subflow_at(path, known, datagrams)
     if entity is None:
-        _refuse_entity(path, name, known, where)
+        _refuse_entity(path, name, known | hosts_of(resolved), where)
     assert entity is not None
+    if entity.kind == "host":
+        return _check_counter(path, name, where)
     metric = METRICS.get((entity.kind, name))
     if metric is None:
         _refuse_metric(entity, name, where)
@@ -251,11 +256,19 @@ def _check_metric(path: str, name: str, known: dict[str, Entity], where: Where, 
     return metric
 
 
+def _check_counter(path: str, name: str, where: Where) -> Metric:
+    counter = counter_named(name)
+    if counter is None:
+        raise SpecError(f"{path!r} is a host and has no metric {name!r}", where, allowed=ALLOWED_COUNTERS)
+    return counter
+
+
 def _refuse_entity(path: str, name: str, known: dict[str, Entity], where: Where) -> None:
     """Raises SpecError for an entity that the experiment does not have."""
     if f"{path}.{name}" in known:
         kind = known[f"{path}.{name}"].kind
-        raise SpecError(f"{path}.{name} is {_a(kind)}, the metric is missing", where, allowed=_scalars(kind))
+        allowed = ALLOWED_COUNTERS if kind == "host" else _scalars(kind)
+        raise SpecError(f"{path}.{name} is {_a(kind)}, the metric is missing", where, allowed=allowed)
     candidates = [other for other in known if other.split(".")[0] == path.split(".")[0]] or list(known)
     close = nearest(path, candidates)
     hint = f"; did you mean {close}?" if close else ""
@@ -299,9 +312,11 @@ def _verdict(parsed: _Parsed, evaluation: Evaluation) -> Verdict:
     held = _truth(parsed.tree, values)
     left = parsed.tree.left if isinstance(parsed.tree, ast.Compare) else None
     value = _number(left, values) if left is not None else None
+    absent = [value for value in values.values() if isinstance(value, Absent)]
+    is_judged = held is not None or not absent or not all(isinstance(one, NotJudged) for one in absent)
     return Verdict(
         parsed.text,
-        held is True,
+        held is True if is_judged else None,
         None if isinstance(value, Absent) else value,
         None if held else _explanation(parsed, values),
     )

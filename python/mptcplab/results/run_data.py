@@ -29,6 +29,11 @@ class NotConcerned(Absent):
     """A value that does not exist because the metric does not apply; ``worst`` skips it."""
 
 
+@dataclass(frozen=True)
+class NotJudged(Absent):
+    """A value that the back-end of the run cannot have, so expectations on it are not judged."""
+
+
 Value = float | Absent
 Arguments = TypeVarTuple("Arguments")
 Found = TypeVar("Found")

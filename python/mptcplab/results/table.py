@@ -15,7 +15,7 @@ from typing import Literal
 
 from mptcplab.results.radio import states_told
 
-Kind = Literal["flow", "subflow", "link", "interface", "switch", "probe", "event", "run", "family"]
+Kind = Literal["flow", "subflow", "link", "interface", "switch", "host", "probe", "event", "run", "family"]
 Form = Literal["counter", "gauge", "derived", "series", "distribution"]
 Grouping = Literal["sum", "max", "min"]
 

@@ -72,7 +72,7 @@ def factor_columns(factor: Factor, written: Sequence[str | None], taken: Sequenc
 
 def _held(bundle: Bundle) -> int | None:
     """Returns the number of expectations that held, or None without a result."""
-    return None if bundle.record["result"] is None else sum(v["held"] for v in bundle.record["expectations"])
+    return None if bundle.record["result"] is None else sum(v["held"] is True for v in bundle.record["expectations"])
 
 
 def _metrics(bundle: Bundle, flow: str) -> dict[str, float | None]:

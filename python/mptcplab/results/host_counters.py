@@ -1,0 +1,49 @@
+"""The kernel's counters of hosts as metrics, under the names of nstat(8):
+``hosts.server.MPTcpExtMPJoinSynRx``.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mptcplab.results.entities import Entity, Json
+from mptcplab.results.run_data import Absent, NotJudged, RunData, Value
+from mptcplab.results.table import Metric, nearest
+
+#: What messages say about the names.
+ALLOWED = "a counter of the kernel as nstat names it: MPTcpExtMPJoinSynRx, TcpRetransSegs, UdpInDatagrams"
+DEFINITION = "counter of the kernel since the host's namespace was created"
+
+_NAME = re.compile(r"(?:MPTcpExt|TcpExt|Tcp|Udp)[A-Z]\w*")
+
+
+def host_at(path: str, resolved: Json) -> Entity | None:
+    """Returns the host of ``hosts.ID``, or None if the experiment has none with this path."""
+    return hosts_of(resolved).get(path) if path.startswith("hosts.") else None
+
+
+def hosts_of(resolved: Json) -> dict[str, Entity]:
+    """Returns the hosts of an experiment by path."""
+    ids = [host["id"] for host in resolved["hosts"]]
+    return {f"hosts.{host}": Entity(f"hosts.{host}", "host", (host,)) for host in ids}
+
+
+def counter_named(name: str) -> Metric | None:
+    """Returns the metric of a counter, or None if no counter can have this name. Kernels differ in
+    the counters that they have, so only a run can tell the rest.
+    """
+    return Metric(name, "host", "", "counter", DEFINITION) if _NAME.fullmatch(name) else None
+
+
+def counted(run: RunData, host: str, name: str) -> Value:
+    """Returns the value of a counter at the end of the run."""
+    reported = next((one for one in run.result.get("hosts", []) if one["id"] == host), None)
+    if reported is None or not reported.get("counters"):
+        return NotJudged(f"back-end {run.backend} has no counters of a kernel")
+    if reported["settings"].get("stack") == "userspace":
+        return NotJudged(f"host {host} has the engine, which the kernel does not count")
+    counters: dict[str, int] = reported["counters"]
+    if name not in counters:
+        close = nearest(name, list(counters))
+        return Absent(f"this kernel has no counter {name}{f'; did you mean {close}?' if close else ''}")
+    return float(counters[name])
