@@ -554,7 +554,9 @@ def test_verdicts_as_junit_and_ktap(desk: Path) -> None:
     assert lines[nested + 1 : nested + 3] == ["  1..3", "  ok 1 flows.call.goodput_bps > 1e5"]
     assert lines[nested + 3].startswith("  # flows.call.goodput_bps is ")
     assert lines[nested + 4] == "  not ok 2 flows.call.goodput_bps > 1e9"
-    assert lines[nested + 5].startswith(f"  ok 3 {counter} # SKIP hosts.server.MPTcpExtMPJoinSynRx is null: back-end sim")
+    assert lines[nested + 5].startswith(
+        f"  ok 3 {counter} # SKIP hosts.server.MPTcpExtMPJoinSynRx is null: back-end sim"
+    )
     assert re.fullmatch(r"not ok [12] short sim seed 1: expect=.*", lines[nested + 6])
     assert sum(bool(re.match(r"ok [12] short sim seed 1: expect=\[\]$", line)) for line in lines) == 1
     ended = mptcplab("check", "--ktap", "ktap.txt", "--json", cwd=desk)
