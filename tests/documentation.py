@@ -25,7 +25,8 @@ PATHS_UNDER_CONTROL = ROOT / "docs" / "guide" / "sdn.md"
 RESULTS = ROOT / "docs" / "guide" / "results.md"
 FROM_PYTHON = ROOT / "docs" / "guide" / "python.md"
 SWEEPING = ROOT / "docs" / "guide" / "sweeping.md"
-DESCRIPTIONS = sorted(EXAMPLES.glob("*.yaml"))
+REGRESSION = sorted((EXAMPLES / "regression").glob("*.yaml"))
+DESCRIPTIONS = [*sorted(EXAMPLES.glob("*.yaml")), *REGRESSION]
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
 
 FENCE = re.compile(r"^( *)```(\w+)([^\n]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)

@@ -14,6 +14,7 @@ from documentation import (
     DOCUMENTED,
     EXAMPLES,
     PAGES,
+    REGRESSION,
     ROOT,
     SCRIPTS,
     WITH_LINKS,
@@ -116,11 +117,16 @@ def test_example_runs_and_ends_in_assertions(description: Path) -> None:
         assert entry_of(member)["missing"] == []
 
 
+@pytest.mark.parametrize("description", REGRESSION, ids=stem)
+def test_expectations_for_kernels_hold_in_the_simulator(description: Path, tmp_path: Path) -> None:
+    assert broken_expectations(description, tmp_path) == []
+
+
 @pytest.mark.parametrize("description", DESCRIPTIONS, ids=stem)
 def test_example_says_what_it_shows_and_how_to_run_it(description: Path) -> None:
     head = description.read_text(encoding="utf-8").split("\nname:")[0]
     assert head.startswith("# ")
-    assert f"mptcplab run examples/{description.name}" in head
+    assert f"mptcplab run {description.relative_to(ROOT)}" in head
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=stem)
@@ -149,4 +155,5 @@ def test_every_page_is_in_the_index() -> None:
 
 def test_every_example_is_in_the_index() -> None:
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
-    assert [path.name for path in DESCRIPTIONS if f"(../examples/{path.name})" not in index] == []
+    paths = [path.relative_to(ROOT).as_posix() for path in DESCRIPTIONS]
+    assert [path for path in paths if f"(../{path})" not in index] == []

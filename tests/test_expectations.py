@@ -58,8 +58,9 @@ def test_what_did_not_hold_shows_the_value() -> None:
     ("text", "held", "why"),
     [
         ("hosts.server.MPTcpExtMPJoinSynTx == 2", True, None),
+        ("hosts.client.MPTcpExtSubflowStale == 0", True, None),
         ("hosts.server.TcpRetransSegs < 31", False, "hosts.server.TcpRetransSegs is 31"),
-        ("hosts.client.MPTcpExtMPJoinSynTxx > 0", False, "did you mean MPTcpExtMPJoinSynTx?"),
+        ("hosts.client.MPTcpExtMPJoinSynTxx == 0", False, "did you mean MPTcpExtMPJoinSynTx?"),
     ],
 )
 def test_counters_of_the_kernel(text: str, held: bool, why: str | None) -> None:

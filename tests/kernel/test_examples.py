@@ -15,7 +15,8 @@ from mptcplab.experiment import members
 
 pytestmark = [pytest.mark.kernel, pytest.mark.spread]
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
+ROOT = Path(__file__).parents[2] / "examples"
+EXAMPLES = [*sorted(ROOT.glob("*.yaml")), *sorted((ROOT / "regression").glob("*.yaml"))]
 
 
 def in_real_time(file: Path) -> str | None:

@@ -2,7 +2,8 @@
 
 Exit status: 0 done; 1 an expectation did not hold; 2 wrong usage or description; 3 this machine or
 back-end cannot do it; 4 a run failed or was invalid; 130 interrupted; 141 the reader of standard
-output has closed it. ``proxy`` ends with the exit status of its command.
+output has closed it. ``proxy`` ends with the exit status of its command, and ``bisect-step`` with
+that which git takes for a verdict.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 USAGE, FAULT = 2, 4
+#: git bisect run takes a lower status for a verdict on the commit, and ends with this one.
+ENDS_BISECTION = 128
 #: Objects made between two collections of garbage. With the default of 700, a tenth of a short
 #: command's time is collections that find nothing, because modules and models stay until the end.
 GARBAGE_OBJECTS = 100_000
@@ -34,8 +37,9 @@ WrongUsage: type[Exception] = typer.BadParameter.__bases__[0]
 
 #: The commands in the order of the help. Each has a module of its name.
 COMMANDS = (
-    *("run", "list", "examples", "new", "show", "report", "compare", "sweep", "reproduce", "bench-algorithm"),
-    *("exercise", "check", "traces", "pcap", "cc", "proxy", "doctor", "clean"),
+    *("run", "list", "examples", "new", "show", "report", "compare", "sweep"),
+    *("reproduce", "bench-algorithm", "exercise", "check", "bisect-step", "traces", "pcap", "cc"),
+    *("proxy", "doctor", "clean"),
 )
 
 
@@ -166,4 +170,4 @@ def _configured(error: Any) -> str | None:
 
 def _end(message: str, status: int) -> NoReturn:
     print(f"mptcplab: {message}", file=sys.stderr)
-    sys.exit(status)
+    sys.exit(max(status, ENDS_BISECTION) if sys.argv[1:2] == ["bisect-step"] else status)

@@ -29,7 +29,7 @@ def command(
         raise UsageError(f"{directory}: exists already; allowed: a new directory") from error
     except OSError as error:
         raise UsageError(f"{directory}: cannot be made: {error.strerror}") from error
-    descriptions = len(list(directory.glob("*.yaml")))
+    descriptions = len(list(directory.rglob("*.yaml")))
     notebooks = len(list(directory.rglob("*.ipynb")))
     told = f"{descriptions} descriptions, {notebooks} notebooks, and the files that they use"
     print_line(f"wrote {directory}: {told}; each says in its first lines what it shows")

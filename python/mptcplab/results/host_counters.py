@@ -5,14 +5,17 @@
 from __future__ import annotations
 
 import re
+from functools import cache
+from pathlib import Path
 
 from mptcplab.results.entities import Entity, Json
 from mptcplab.results.run_data import Absent, NotJudged, RunData, Value
 from mptcplab.results.table import Metric, nearest
 
+NAMES = Path(__file__).with_name("kernel_counters.txt")
 #: What messages say about the names.
 ALLOWED = "a counter of the kernel as nstat names it: MPTcpExtMPJoinSynRx, TcpRetransSegs, UdpInDatagrams"
-DEFINITION = "counter of the kernel since the host's namespace was created"
+DEFINITION = "counter of the kernel since the start of the run"
 
 _NAME = re.compile(r"(?:MPTcpExt|TcpExt|Tcp|Udp)[A-Z]\w*")
 
@@ -30,20 +33,30 @@ def hosts_of(resolved: Json) -> dict[str, Entity]:
 
 def counter_named(name: str) -> Metric | None:
     """Returns the metric of a counter, or None if no counter can have this name. Kernels differ in
-    the counters that they have, so only a run can tell the rest.
+    the counters that they have, so only a run tells the rest.
     """
     return Metric(name, "host", "", "counter", DEFINITION) if _NAME.fullmatch(name) else None
 
 
 def counted(run: RunData, host: str, name: str) -> Value:
-    """Returns the value of a counter at the end of the run."""
+    """Returns how far a counter rose during the run."""
     reported = next((one for one in run.result.get("hosts", []) if one["id"] == host), None)
     if reported is None or not reported.get("counters"):
         return NotJudged(f"back-end {run.backend} has no counters of a kernel")
     if reported["settings"].get("stack") == "userspace":
         return NotJudged(f"host {host} has the engine, which the kernel does not count")
     counters: dict[str, int] = reported["counters"]
-    if name not in counters:
-        close = nearest(name, list(counters))
-        return Absent(f"this kernel has no counter {name}{f'; did you mean {close}?' if close else ''}")
-    return float(counters[name])
+    if name in counters:
+        return float(counters[name])
+    # A counter that did not change is left out of the result.
+    if name in known_counters():
+        return 0.0
+    close = nearest(name, [*counters, *known_counters()])
+    return Absent(f"it did not change, and may not exist{f'; did you mean {close}?' if close else ''}")
+
+
+@cache
+def known_counters() -> frozenset[str]:
+    """Returns the counters of the kernels that mptcplab knows."""
+    lines = NAMES.read_text(encoding="utf-8").splitlines()
+    return frozenset(line for line in lines if not line.startswith("#"))
