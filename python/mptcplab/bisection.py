@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Literal
 from mptcplab import metrics
 from mptcplab.backends import backend
 from mptcplab.errors import MachineError, RunFailed, Unsupported, UsageError
+from mptcplab.remote.agent_file import agent_file
+from mptcplab.remote.place import place_of
 from mptcplab.results import Absent, Bundle, Evaluation, digest
 from mptcplab.runner import Nobody, execute, plan_like
 
@@ -25,6 +27,14 @@ FEWEST_PAIRS = 2
 
 Verdict = Literal["good", "bad", "undecided"]
 Interval = tuple[float, float]
+
+
+def require_agent(on: str) -> None:
+    """Raises MachineError if `on` needs the agent and there is none, because no commit could be judged
+    then.
+    """
+    if place_of(on) is not None:
+        agent_file()
 
 
 class CannotJudge(Exception):

@@ -39,7 +39,7 @@ WrongUsage: type[Exception] = typer.BadParameter.__bases__[0]
 COMMANDS = (
     *("run", "list", "examples", "new", "show", "report", "compare", "sweep"),
     *("reproduce", "bench-algorithm", "exercise", "check", "bisect-step", "traces", "pcap", "cc"),
-    *("proxy", "doctor", "clean"),
+    *("proxy", "routing", "doctor", "clean"),
 )
 
 

@@ -69,12 +69,10 @@ def command(
     1: bad; 125: it cannot be judged; 128 and more end the bisection, for example 128 for wrong
     usage.
     """
-    from mptcplab.bisection import CannotJudge, good_runs, judged, runs_like
+    from mptcplab.bisection import CannotJudge, good_runs, judged, require_agent, runs_like
     from mptcplab.cli.bundles import bundles_under
     from mptcplab.cli.specs import resolved
     from mptcplab.errors import UsageError
-    from mptcplab.remote.agent_file import agent_file
-    from mptcplab.remote.place import place_of
     from mptcplab.results import check_metric
 
     experiments = [one.data for one in resolved([spec], settings)[1]]
@@ -82,9 +80,7 @@ def command(
         names = ", ".join(one["name"] for one in experiments[:4])
         raise UsageError(f"{spec}: has {len(experiments)} experiments; allowed: one of them, as {names}")
     check_metric(metric, experiments[0], "--metric")
-    if place_of(on) is not None:
-        # Without one, no commit could be judged.
-        agent_file()
+    require_agent(on)
     reference = good_runs(bundles_under([good]), experiments[0], good, repeat)
     expected = _values_of_good(reference, metric, good)
     try:
