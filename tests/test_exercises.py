@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from command_line import is_refused, mptcplab
+from mptcplab.cli import completion
 from mptcplab.errors import SpecError
 from mptcplab.exercises import Exercise, captures, checked, shipped
 from mptcplab.exercises.sheet import SHIPPED
@@ -54,6 +55,10 @@ def test_a_wrong_answer_gets_its_hint(exercise: Exercise, number: int, tmp_path:
 def test_it_cites_what_to_read(exercise: Exercise) -> None:
     assert exercise.sheet.wrong
     assert any("RFC" in source and "section" in source for source in exercise.sheet.sources)
+
+
+def test_a_shell_completes_their_numbers() -> None:
+    assert completion.exercises("1")[:2] == ["1", "10"]
 
 
 def test_only_the_gaps_may_change(tmp_path: Path) -> None:

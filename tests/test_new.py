@@ -13,6 +13,7 @@ import yaml
 from command_line import is_refused, mptcplab
 from mptcplab.catalogue import catalogue
 from mptcplab.catalogue_index import PAPERS
+from mptcplab.cli import completion
 from mptcplab.document import parse
 from mptcplab.experiment import Experiment, Member, members
 from mptcplab.experiment.base import meaning
@@ -115,6 +116,11 @@ def test_bad_input_gets_one_line_and_writes_nothing(arguments: list[str], told: 
     assert is_refused(ended, 2, told)
     assert len(ended.err.splitlines()) == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_a_shell_completes_what_it_may_begin_with() -> None:
+    assert completion.starts("two-p") == ["two-paths-mptcp"]
+    assert "alenazi2019/fig9/n3" in completion.starts("alenazi2019/fig9")
 
 
 def test_comments_of_the_author_at_the_beginning_are_kept(tmp_path: Path) -> None:

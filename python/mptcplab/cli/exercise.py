@@ -25,7 +25,9 @@ def command(
     exercise: Annotated[
         str | None,
         typer.Argument(
-            autocompletion=completion.exercises, metavar="N", help="Its number, or a directory with an own exercise."
+            autocompletion=completion.exercises,
+            metavar="N",
+            help="Its number, or a directory with an exercise of yours.",
         ),
     ] = None,
     files: Annotated[
@@ -34,10 +36,11 @@ def command(
     check: Annotated[bool, typer.Option("--check", help="Run the answer, and explain it or give a hint.")] = False,
     solution: Annotated[bool, typer.Option("--solution", help="Print a solution and its explanation.")] = False,
 ) -> None:
-    """Learn MPTCP with exercises: a question, a description with a gap, and a check.
+    """Learn MPTCP with exercises that check themselves.
 
-    Without N, the command lists the exercises. With N, it prints the question and writes the
-    description to exercise-N.yaml. With --check, exit status 1 means that an answer is not right.
+    Each has a question and a description with a gap. Without N, the command lists the exercises.
+    With N, it prints the question and writes the description to exercise-N.yaml. With --check,
+    exit status 1 means that an answer is not right.
     """
     from mptcplab.errors import UsageError
     from mptcplab.exercises import find
@@ -73,6 +76,7 @@ def _list() -> None:
 
 def _begin(exercise: Exercise, asked: str) -> None:
     """Prints the question. Writes the description and captures, unless the description exists."""
+    from mptcplab import callers
     from mptcplab.cli.output import RESULTS, print_line, print_remark, write_text
     from mptcplab.exercises import captures
 
@@ -85,13 +89,14 @@ def _begin(exercise: Exercise, asked: str) -> None:
         write_text(exercise.file, exercise.text)
         print_line(f"wrote {exercise.file}")
         for capture in captures(exercise, Path()) if exercise.sheet.captured else ():
+            callers.give(capture)
             print_line(f"wrote {capture}")
     print_remark(f"fill in its gaps, then: mptcplab exercise {shlex.quote(asked)} --check")
 
 
 def _check(exercise: Exercise, asked: str, files: Sequence[Path]) -> None:
     from mptcplab.cli.options import rights
-    from mptcplab.errors import SpecError
+    from mptcplab.errors import MptcplabError
     from mptcplab.exercises import checked
 
     all_right = True
@@ -99,7 +104,7 @@ def _check(exercise: Exercise, asked: str, files: Sequence[Path]) -> None:
         for file in files:
             try:
                 outcome = checked(exercise, file)
-            except SpecError as error:
+            except MptcplabError as error:
                 if len(files) == 1:
                     raise
                 _print_verdict(file, f"wrong: {error}", is_right=False)
