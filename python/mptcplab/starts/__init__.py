@@ -84,8 +84,8 @@ class Start:
         """Returns the content of a file: YAML under the file's name, with comments. `command` is
         what wrote it.
         """
-        written = f"Written by `{command}`. `mptcplab show {file.name}` shows every value, also the defaults."
-        head = [*self.remarks, written]
+        shown = f"`mptcplab show {file.name}` shows every value, also the defaults."
+        head = [*self.remarks, f"Written by `{command}`.", shown]
         return "".join(f"# {line}".rstrip() + "\n" for line in head) + "\n" + commented(self.named(file.stem))
 
     def files(self) -> Iterator[tuple[Path, PurePosixPath]]:
