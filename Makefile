@@ -16,7 +16,7 @@ AGENT      := python/mptcplab/mptcplab-agent
 
 .DEFAULT_GOAL := help
 .PHONY: help build agent wheel portable try bpf demo fidelity packetdrill test kernel-test test-kernels check vectors format bench soak \
-	worlds fuzz schema docs clean
+	worlds fuzz schema docs pages clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ try: build $(VENV)/.tools  ## the commands of README and tutorial from a wheel, 
 bpf:  ## rebuild the eBPF objects of bpf/ with the system's clang; they are committed
 	scripts/build-bpf
 
+pages:  ## rebuild the scripts of the pages from web/ with node; they are committed
+	cd web && npm ci --ignore-scripts --no-audit --no-fund --silent && npm run --silent check && npm run --silent build
+
 demo: build  ## two paths of which one fails, in the simulator and on this kernel; a published figure: tables, pictures, reports
 	$(BIN)/mptcplab run examples/two-paths-mptcp.yaml --out results/demo --fresh
 	$(BIN)/mptcplab report results/demo/two-paths-mptcp --export results/demo/figures
@@ -83,7 +86,10 @@ check: build $(VENV)/.tools  ## format, lints and the fast tests
 	cargo test --quiet --workspace $(FEATURES)
 	$(BIN)/pytest -n logical -m 'not slow and not kernel and not soak and not newcomer'
 
+# The committed bundles are those that the lock file gives.
 test: check docs vectors kernel-test  ## everything but the soak: what CI runs
+	@command -v npm >/dev/null || echo 'no npm: the scripts of the pages are not rebuilt' >&2
+	! command -v npm >/dev/null || { $(MAKE) pages && git diff --exit-code --stat -- web python/mptcplab; }
 	PROPTEST_CASES=2000 cargo test --quiet --workspace $(FEATURES) --test connection random_worlds
 	PROPTEST_CASES=2000 cargo test --quiet --workspace $(FEATURES) --test sim random_faults
 	cargo run --quiet --example metered

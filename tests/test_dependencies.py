@@ -59,7 +59,8 @@ def test_a_tool_that_is_missing_or_does_not_answer_is_told(
     monkeypatch.setattr(script, "PATIENCE_S", 0.2)
     make(tmp_path / "pip-audit", "exec sleep 5")
     assert script.main() == 0
-    lines = capfd.readouterr().out.splitlines()
+    # Nothing but a lock file is needed to check npm packages.
+    lines = [line for line in capfd.readouterr().out.splitlines() if "npm" not in line and "package-lock" not in line]
     assert all(line.startswith("not checked: ") for line in lines)
     assert "cargo-deny is not installed" in lines[0]
     assert "no answer within 0.2 s" in lines[-1]
@@ -82,3 +83,23 @@ def test_python_packages_that_were_skipped_are_never_said_to_pass(
     make(tmp_path / "pip-audit", f"cat {answer}; exit {status}")
     assert script.main() == status
     assert re.search(said, "\n" + "\n".join(capfd.readouterr()))
+
+
+def test_an_npm_package_of_another_licence_or_source_is_found(
+    script: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "web").mkdir()
+    (tmp_path / "deny.toml").write_text('[licenses]\nallow = ["MIT"]\n')
+    registry = {"resolved": "https://registry.npmjs.org/a.tgz", "integrity": "sha512-a"}
+    packages = {
+        "": {},
+        "a": {"license": "MIT", **registry},
+        "b": {"license": "GPL-3.0", **registry},
+        "c": {"license": "MIT", "resolved": "https://x/c.tgz"},
+    }
+    (tmp_path / "web" / "package-lock.json").write_text(json.dumps({"packages": packages}))
+    monkeypatch.setattr(script, "HOUSE", tmp_path)
+    assert [fault.split(": ")[1:3] for fault in script.check_npm()] == [
+        ["b", "licence GPL-3.0; allowed"],
+        ["c", "is not from https"],
+    ]

@@ -112,7 +112,8 @@ ALLOWED: dict[str, set[str]] = {
         "runner",
         "sweep",
     },
-    "web": {"backends", "errors", "experiment", "picture", "plots", "report", "results", "runner", "units"},
+    "web": {"backends", "callers", "catalogue", "catalogue_index", "consent", "errors", "experiment", "paths", "plots"}
+    | {"recorded", "report", "results", "runner", "units"},
     "bisection": {"backends", "errors", "metrics", "remote", "results", "runner"},
     "routing": {"errors"},
     "fidelity": {"backends", "errors", "experiment", "metrics", "report", "results", "runner"},

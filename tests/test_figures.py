@@ -277,7 +277,7 @@ def test_a_projector_has_large_letters_and_thick_lines() -> None:
 
 
 def test_labels_of_the_browser_are_at_least_11_px(page: str) -> None:
-    sizes: list[Any] = re.findall(r'context\.font = "(\d+)px', page)
+    sizes: list[Any] = re.findall(r'\.font="(\d+)px', page)
     assert sizes
     assert all(int(size) >= 11 for size in sizes)
     # In a pixel of 1/96 inch, at the least width that the SVG has on a page (50 rem).

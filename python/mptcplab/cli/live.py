@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import time
-from datetime import datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -13,18 +11,16 @@ from mptcplab.web.pace import SPEEDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from mptcplab.experiment import Experiment, Member
     from mptcplab.recorded import Recorded
     from mptcplab.results import Bundle
     from mptcplab.runner import Job
     from mptcplab.web.feed import Feed
+    from mptcplab.web.serving import Server
 
 #: The port of the page, unless it is taken.
 PORT = 8440
-#: A run that nobody watches begins after this time, in seconds.
-PATIENCE_S = 30.0
 #: The page stays so long after the run has ended and its last viewer has left, in seconds.
 GRACE_S = 2.0
 POLL_S = 0.1
@@ -52,15 +48,6 @@ def speed_of(text: str) -> float:
     return SPEEDS[text]
 
 
-def place_of_live_runs(out: Path) -> Path:
-    """Returns a directory of its own in `out`: what viewers change must not stand for the described
-    run.
-    """
-    started = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
-    # Two runs may start in the same second.
-    return out / "live" / f"{started}-{os.getpid()}"
-
-
 def described(member: Member | Recorded) -> Experiment | None:
     """Returns the description of an experiment, None if it comes from a bundle."""
     from mptcplab.experiment import Member
@@ -78,40 +65,38 @@ def executed_live(
     if len(jobs) != 1:
         raise UsageError(f"--live shows one run, and these are {len(jobs)}; allowed: one experiment, without --repeat")
     from mptcplab.backends import backend
-    from mptcplab.runner import execute
     from mptcplab.web.live import LivePage
     from mptcplab.web.pace import Pace
+    from mptcplab.web.running import executed_before_viewers
     from mptcplab.web.serving import Server
-    from mptcplab.web.watching import Watching, watched
+    from mptcplab.web.shelf import write_address
+    from mptcplab.web.watching import watched
 
     in_real_time = backend(jobs[0].backend).in_real_time
     run = watched(jobs[0], None if in_real_time else Pace(speed))
     with Server(LivePage(run, experiment, style).app(), port) as server:
-        _tell_address(server.address, server.port, port)
-        _wait_for_viewer(run.feed)
-        if run.pace is not None:
-            run.pace.go_on()
-        [bundle] = execute(jobs, Watching(run))
-        _wait_for_viewers_to_leave(run.feed)
+        tell_address("live", server, port)
+        address = write_address(jobs[0].out, server.address)
+        try:
+            bundle = executed_before_viewers(run, jobs)
+            _wait_for_viewers_to_leave(run.feed)
+        finally:
+            address.unlink(missing_ok=True)
     return bundle
 
 
-def _tell_address(address: str, port: int, asked: int) -> None:
+def tell_address(what: str, server: Server, asked: int) -> None:
+    """Prints the address of a page, and how to reach it over SSH. `asked` is the port that was asked
+    for.
+    """
     from mptcplab.cli.output import print_note
     from mptcplab.web.serving import forwarding
 
-    if port != asked and asked:
-        print_note(f"port {asked} is in use, so the page is at port {port}")
-    print_note(f"live: {address}")
-    if command := forwarding(port):
+    if server.port != asked and asked:
+        print_note(f"port {asked} is in use, so the page is at port {server.port}")
+    print_note(f"{what}: {server.address}")
+    if command := forwarding(server.port):
         print_note(f"over SSH, forward the port first, on your own machine: {command}")
-
-
-def _wait_for_viewer(feed: Feed) -> None:
-    """Waits until somebody watches, at most `PATIENCE_S`."""
-    until = time.monotonic() + PATIENCE_S
-    while feed.viewers == 0 and time.monotonic() < until:
-        time.sleep(POLL_S)
 
 
 def _wait_for_viewers_to_leave(feed: Feed) -> None:

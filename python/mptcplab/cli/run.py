@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from mptcplab.cli.live import PORT, described, executed_live, place_of_live_runs, require_server, speed_of
+from mptcplab.cli.live import PORT, described, executed_live, require_server, speed_of
 from mptcplab.cli.options import (
     Allow_programs,
     As_json,
@@ -87,6 +87,8 @@ def command(
     multiple = speed_of(speed)
     if is_live:
         require_server()
+        from mptcplab.web.running import place_of_live_runs
+
         out = place_of_live_runs(out)
     members, experiments = resolved(spec, settings)
 

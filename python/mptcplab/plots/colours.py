@@ -5,7 +5,7 @@ a run.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from mptcplab.plots.look import PALETTE
 from mptcplab.results import RunData, Subflow
@@ -24,15 +24,25 @@ def natural(name: str) -> list[tuple[str, int]]:
 def links(run: RunData) -> dict[str, int]:
     """Returns the number of each link by its id."""
     sampled = [path.split(".", 1)[1].rpartition(".")[0] for path in run.samples.entities("links.")]
-    return {name: number for number, name in enumerate(in_order([*run.links, *sampled]))}
+    return numbers_of_links([*run.links, *sampled])
+
+
+def numbers_of_links(ids: Iterable[str]) -> dict[str, int]:
+    """Returns the number of each link by its id: its place among their names."""
+    return {name: number for number, name in enumerate(in_order(ids))}
 
 
 def flows(run: RunData) -> dict[str, int]:
     """Returns the number of each flow by its id: after those of the links, if there are enough
     colours for both.
     """
-    first = len(run.links) if len(run.links) + len(run.flows) <= len(PALETTE) else 0
-    return {name: first + number for number, name in enumerate(in_order(run.flows))}
+    return numbers_of_flows(run.flows, links=len(run.links))
+
+
+def numbers_of_flows(ids: Collection[str], *, links: int) -> dict[str, int]:
+    """Returns the number of each flow by its id, beside that many `links`."""
+    first = links if links + len(ids) <= len(PALETTE) else 0
+    return {name: first + number for number, name in enumerate(in_order(ids))}
 
 
 def address_pairs(
@@ -40,14 +50,17 @@ def address_pairs(
 ) -> dict[frozenset[str], int]:
     """Returns the number of each pair of addresses, in the order of their names.
 
-    It is that of the first link of the pair's path, if each pair has its own.
+    It is that of the first link of the pair's path if each pair has its own, or that of the last
+    one.
     """
     pairs = sorted(dict.fromkeys(subflow.addresses for subflow in subflows), key=lambda pair: natural(names[pair]))
     of_links = links(run)
-    first_links = {s.addresses: s.link or _link_of(run, s.interface) for s in subflows}
-    used = [first_links[pair] for pair in pairs]
-    if len(set(used)) == len(pairs) and all(link in of_links for link in used):
-        return {pair: of_links[link] for pair, link in zip(pairs, used, strict=True) if link is not None}
+    firsts = {s.addresses: s.link or _link_of(run, s.interface) for s in subflows}
+    lasts = {s.addresses: _link_of(run, s.remote_interface) for s in subflows}
+    for ends in (firsts, lasts):
+        used = [ends[pair] for pair in pairs]
+        if len(set(used)) == len(pairs) and all(link in of_links for link in used):
+            return {pair: of_links[link] for pair, link in zip(pairs, used, strict=True) if link is not None}
     return {pair: number for number, pair in enumerate(pairs)}
 
 

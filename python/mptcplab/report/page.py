@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -54,4 +55,12 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["quantity"] = quantity
+    environment.globals["script"] = script
     return environment
+
+
+@cache
+def script(name: str) -> Markup:
+    """Returns a script of the pages, as `web/build.mjs` has bundled it."""
+    # esbuild writes no `</script>`, which would end the element early.
+    return Markup(files("mptcplab.report").joinpath("scripts", f"{name}.js").read_text(encoding="utf-8"))

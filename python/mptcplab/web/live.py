@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from concurrent.futures import TimeoutError as TooLate
 from contextlib import suppress
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocketDisconnect
 
 from mptcplab.errors import MptcplabError, SpecError
 from mptcplab.report.page import dressed
-from mptcplab.web.gate import CHANGES_HEADER, POLICY
+from mptcplab.web import pages
 from mptcplab.web.pace import SPEEDS, UNLIMITED
 from mptcplab.web.saved import saved_experiment
 
@@ -29,13 +26,8 @@ if TYPE_CHECKING:
     from mptcplab.experiment import Experiment
     from mptcplab.web.watching import Watched
 
-#: Larger bodies of requests are refused.
-MOST_BYTES = 64 * 1024
 #: How long a run may take to carry out an action, in seconds.
 PATIENCE_S = 5.0
-#: Scripts and styles: the parts of a page that move, in the order in which they are loaded.
-SCRIPTS = ("chart.js", "figure_kinds.js", "linked_charts.js", "live.js")
-STYLES = ("page.css", "chart.css", "figures.css", "live.css")
 
 
 class LivePage:
@@ -64,17 +56,15 @@ class LivePage:
         )
 
     async def _page(self, _request: Request) -> Response:
-        template = _environment().get_template("live.html.j2")
         title = self._watched.job.choice.experiment["title"] or self._watched.job.choice.experiment["name"]
         speeds = [None if speed == UNLIMITED else int(speed) for speed in SPEEDS.values()]
-        page = template.render(title=title, header=CHANGES_HEADER, speeds=speeds)
-        return HTMLResponse(dressed(page, self._page_style))
+        return pages.page("live.html.j2", self._page_style, title=title, speeds=speeds)
 
     async def _script(self, _request: Request) -> Response:
-        return Response(_joined(SCRIPTS), media_type="text/javascript")
+        return pages.script("live")
 
     async def _style(self, _request: Request) -> Response:
-        return Response(_joined(STYLES), media_type="text/css")
+        return pages.style("live.css")
 
     async def _messages(self, socket: WebSocket) -> None:
         """Sends all messages of the run, from its start, as JSON lists."""
@@ -92,25 +82,25 @@ class LivePage:
                 await socket.send_text(messages)
 
     async def _act(self, request: Request) -> Response:
-        words = await _body(request)
+        words = await pages.body(request)
         if not isinstance(words, dict):
-            return _refused('found no action; allowed: an event without a time, as in {"down": "wifi"}', 400)
+            return pages.refused('found no action; allowed: an event without a time, as in {"down": "wifi"}', 400)
         return await run_in_threadpool(self._acted, words)
 
     def _acted(self, words: dict[str, Any]) -> Response:
         try:
             if "exec" in words:
-                return _refused("the page runs no programs", 403)
+                return pages.refused("the page runs no programs", 403)
             return JSONResponse(self._watched.act(words).result(PATIENCE_S))
         except SpecError as error:
-            return _refused(str(error), 400)
+            return pages.refused(str(error), 400)
         except TooLate:
-            return _refused(f"the run did not answer within {PATIENCE_S:g} s", 503)
+            return pages.refused(f"the run did not answer within {PATIENCE_S:g} s", 503)
         except MptcplabError as error:
-            return _refused(str(error), 409)
+            return pages.refused(str(error), 409)
 
     async def _pace(self, request: Request) -> Response:
-        asked = await _body(request)
+        asked = await pages.body(request)
         try:
             match asked:
                 case {"speed": None}:
@@ -124,9 +114,9 @@ class LivePage:
                 case {"step_s": int(length_s) | float(length_s)} if length_s > 0:
                     self._watched.set_pace(lambda pace: pace.step(length_s))
                 case _:
-                    return _refused("allowed: speed (a number above 0, or null), is_paused, step_s", 400)
+                    return pages.refused("allowed: speed (a number above 0, or null), is_paused, step_s", 400)
         except MptcplabError as error:
-            return _refused(str(error), 409)
+            return pages.refused(str(error), 409)
         return Response(status_code=204)
 
     async def _saved(self, _request: Request) -> Response:
@@ -152,42 +142,4 @@ class LivePage:
             return PlainTextResponse("there is no report, because the run has no result", 409)
         from mptcplab.report.run import run_page
 
-        page = dressed(await run_in_threadpool(run_page, bundle, []), self._page_style)
-        # The page is one file with its scripts in it. It loads nothing and asks for nothing.
-        policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
-        return HTMLResponse(page, headers={POLICY: policy})
-
-
-async def _body(request: Request) -> Any:
-    """Returns the JSON of a request, None if it has none or too much."""
-    body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > MOST_BYTES:
-            return None
-    try:
-        return json.loads(body)
-    except ValueError:
-        return None
-
-
-def _refused(why: str, status: int) -> Response:
-    return JSONResponse({"why": why}, status)
-
-
-@cache
-def _environment() -> Environment:
-    return Environment(
-        loader=ChoiceLoader([PackageLoader("mptcplab.web"), PackageLoader("mptcplab.report")]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-@cache
-def _joined(names: tuple[str, ...]) -> str:
-    loader = _environment().loader
-    assert loader is not None
-    return "\n".join(loader.get_source(_environment(), name)[0] for name in names)
+        return pages.report(dressed(await run_in_threadpool(run_page, bundle, []), self._page_style))

@@ -6,26 +6,32 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
-from mptcplab.picture import as_svg
+from mptcplab.plots.colours import numbers_of_flows, numbers_of_links
 from mptcplab.plots.marks import in_words
+from mptcplab.web.rerouting import possible_reroutes
 
 Resolved = Mapping[str, Any]
 Values = Mapping[str, Mapping[str, float]]
 
 #: What the page draws of each kind of entity, by the start of its name.
 SHOWN = {
-    "flows.": ("bytes_received", "bytes_in_order", "reinjected_bytes"),
+    "flows.": ("bytes_received", "bytes_in_order", "bytes_sent", "reinjected_bytes", "retransmitted_bytes"),
     "links.": ("wire_bytes", "queue_bytes", "air_time_s", "radio_state", "dropped_queue_full", "dropped_loss"),
     "interfaces.": ("up",),
 }
-OF_SUBFLOWS = ("bytes_received", "cwnd_bytes", "srtt_s", "alive", "backup", "stale", "retransmitted_bytes")
+OF_SUBFLOWS = (
+    *("bytes_received", "bytes_sent", "retransmitted_bytes", "cwnd_bytes", "srtt_s"),
+    *("alive", "backup", "stale"),
+)
 
 
 def run_message(experiment: Resolved, backend: str, seed: int, *, has_pace: bool) -> dict[str, Any]:
     """Describes the run: its network, flows and links. `has_pace` tells that virtual time can be
     paused.
     """
-    media = {medium["id"]: medium for medium in experiment["media"]}
+    links, flows = experiment["links"], experiment["flows"]
+    of_links = numbers_of_links(link["id"] for link in links)
+    of_flows = numbers_of_flows([flow["id"] for flow in flows], links=len(links))
     return {
         "kind": "run",
         "name": experiment["name"],
@@ -34,29 +40,59 @@ def run_message(experiment: Resolved, backend: str, seed: int, *, has_pace: bool
         "seed": seed,
         "duration_s": experiment["duration_ns"] / 1e9,
         "has_pace": has_pace,
-        "topology": as_svg(experiment),
-        "hosts": [host["id"] for host in experiment["hosts"]],
+        "nodes": [
+            *({"id": host["id"], "kind": "host"} for host in experiment["hosts"]),
+            *({"id": node["id"], "kind": node["kind"]} for node in experiment["nodes"]),
+        ],
         "interfaces": [
-            {"id": interface["id"], "node": interface["node"], "link": interface["link"]}
+            {"id": interface["id"], "node": interface["node"], "link": interface["link"], "up": interface["up"]}
             for interface in experiment["interfaces"]
         ],
-        "links": [_link(link, media.get(link["medium"] or "")) for link in experiment["links"]],
+        "links": [{**link, "colour": of_links[link["id"]]} for link in _links(experiment)],
         "flows": [
-            {"id": flow["id"], "transport": flow["transport"], "from": flow["from"], "to": flow["to"]}
-            for flow in experiment["flows"]
+            {
+                "id": flow["id"],
+                "transport": flow["transport"],
+                "from": flow["from"],
+                "to": flow["to"],
+                "colour": of_flows[flow["id"]],
+            }
+            for flow in flows
         ],
+        "reroutes": list(possible_reroutes(experiment)),
+        "strategy": ((experiment["control"] or {}).get("recovery") or {}).get("strategy"),
     }
 
 
-def _link(link: Mapping[str, Any], medium: Mapping[str, Any] | None) -> dict[str, Any]:
-    rates = [(medium or {}).get("rate_bps") or link[side]["rate_bps"] for side in ("forward", "backward")]
+def _links(experiment: Resolved) -> list[dict[str, Any]]:
+    """Describes the links. A slider shows the values of their forward direction."""
+    media = {medium["id"]: medium for medium in experiment["media"]}
+    signals = {
+        station["link"]: station["snr"]["means"][0]["mean_mdb"] / 1000
+        for access in experiment["access"]
+        if access["kind"] == "wifi"
+        for station in access["stations"]
+        if station["snr"]["means"]
+    }
+    return [_link(link, media.get(link["medium"] or ""), signals.get(link["id"])) for link in experiment["links"]]
+
+
+def _link(link: Resolved, medium: Resolved | None, signal_db: float | None) -> dict[str, Any]:
+    ways = [link[side] for side in ("forward", "backward")]
     return {
         "id": link["id"],
         "ends": [link["a"], link["b"]],
         "medium": link["medium"],
-        "rates_bps": rates,
-        "delays_s": [link[side]["delay_ns"] / 1e9 for side in ("forward", "backward")],
+        "rates_bps": [(medium or {}).get("rate_bps") or way["rate_bps"] for way in ways],
+        "delays_s": [way["delay_ns"] / 1e9 for way in ways],
+        "loss_percent": loss_percent(ways[0]["loss"]),
+        "signal_db": signal_db,
     }
+
+
+def loss_percent(loss: Resolved) -> float:
+    """Returns the probability of independent losses in percent; 0 for another kind of loss."""
+    return float(loss["probability"]) * 100 if loss["kind"] == "bernoulli" else 0.0
 
 
 def sample_message(time_s: float, values: Values) -> dict[str, Any]:
@@ -90,7 +126,8 @@ class Events:
             "number": next(self._number),
             "id": event["id"],
             "at_s": event["actual_ns"] / 1e9,
-            "is_injected": event["injected"],
+            # What the network does by itself is injected, too.
+            "is_by_hand": event["injected"] and (action or {}).get("by") != "recovery",
             "action": action,
             "text": in_words(action) if action else event["id"],
         }

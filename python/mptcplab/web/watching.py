@@ -13,6 +13,8 @@ from mptcplab.errors import MptcplabError
 from mptcplab.experiment import Resolved, parse_actions
 from mptcplab.web.feed import Feed
 from mptcplab.web.pace import UNLIMITED, Pace
+from mptcplab.web.rerouting import HandMade
+from mptcplab.web.subflows import Subflows
 from mptcplab.web.telling import Events, run_message, sample_message
 
 if TYPE_CHECKING:
@@ -67,6 +69,8 @@ class Watched:
     now_ns: int = 0
     _asked: list[_Asked] = field(default_factory=list)
     _changed: threading.Condition = field(default_factory=threading.Condition)
+    #: None where real switches have a controller.
+    hand_made: HandMade | None = None
 
     def act(self, words: Words) -> Future[list[dict[str, Any]]]:
         """Asks for an action, written as an event of a description. Returns its recorded events.
@@ -109,8 +113,9 @@ class Watched:
         except (ValueError, MptcplabError) as error:
             asked.events.set_exception(NotPossible(str(error)))
             return
-        for after_ns, action in asked.steps:
-            if after_ns:
+        follows = self.hand_made.follows_from(self.now_ns, asked.steps) if self.hand_made else []
+        for after_ns, action in [*asked.steps, *follows]:
+            if after_ns or (after_ns, action) in follows:
                 run.inject_later(action, after_ns)
         self.done.append(Done(events[0]["actual_ns"], asked.words))
         asked.events.set_result(events)
@@ -140,6 +145,7 @@ class Watching:
     def __init__(self, watched: Watched) -> None:
         self._watched = watched
         self._events = Events(watched.job.choice.experiment)
+        self._subflows = Subflows(watched.job.choice.experiment)
         self._told_events = 0
         self._told_sample = 0
         self._last_told_s = 0.0
@@ -167,6 +173,8 @@ class Watching:
         if number > self._told_sample and is_due:
             self._told_sample = number
             self._last_told_s = time.monotonic()
+            for message in self._subflows.messages(number * every_ns / 1e9, tick.values):
+                self._watched.feed.publish(message)
             self._watched.feed.publish(sample_message(number * every_ns / 1e9, tick.values))
 
     def _tell_events(self, run: Run) -> None:
@@ -179,6 +187,8 @@ class Watching:
         self._watched.bundle = bundle
         self._watched.refuse_asked()
         record = bundle.record
+        for message in self._subflows.corrected((record["result"] or {"flows": []})["flows"]):
+            self._watched.feed.publish(message)
         self._watched.feed.publish(
             {"kind": "end", "status": record["status"], "why": record["why"], "bundle": str(bundle.path)}
         )
@@ -186,7 +196,7 @@ class Watching:
 
 def watched(job: Job, pace: Pace | None) -> Watched:
     """Returns a run to watch, whose viewers are told what it is."""
-    found = Watched(job, Feed(), pace)
+    found = Watched(job, Feed(), pace, hand_made=HandMade(job.choice.experiment) if pace is not None else None)
     found.feed.publish(run_message(job.choice.experiment, job.backend, job.seed, has_pace=pace is not None))
     found.tell_pace()
     return found

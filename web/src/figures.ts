@@ -1,24 +1,41 @@
 // The figures of a section of the page, in place of the SVG, which stays for print.
 
+import { COLOURS, Chart, opacityOf } from "./chart";
+import { FigurePanel, type Curve, type CurvePanel, type Highlighted } from "./figure_kinds";
+import { LinkedCharts } from "./linked_charts";
+import { RowsPanel, cellTable, type CellPanel, type RowPanel } from "./row_kinds";
+
+type Panel = CurvePanel | RowPanel | CellPanel;
+
+/** A figure, as `mptcplab.plots.specification` writes it. */
+interface Specification {
+  layout: string;
+  panels: Panel[];
+}
+
+const hasAxis = (panel: Panel): panel is CurvePanel | RowPanel => "x" in panel;
+const hasCurves = (panel: Panel): panel is CurvePanel => "curves" in panel;
+
 class SectionFigures extends LinkedCharts {
-  constructor(section) {
-    const figures = [...section.querySelectorAll("figure.specified")];
-    const specified = figures.map((figure) => JSON.parse(figure.querySelector("script.specification").textContent));
-    const timed = specified.flatMap(({ panels }) => panels).filter(({ x }) => x?.unit === "s");
+  constructor(section: HTMLElement) {
+    const figures = [...section.querySelectorAll<HTMLElement>("figure.specified")];
+    const specified = figures.map((figure): Specification => JSON.parse(figure.querySelector("script.specification")!.textContent ?? ""));
+    const timed = specified.flatMap(({ panels }) => panels).filter(hasAxis).filter(({ x }) => x.unit === "s");
     super(section, { from: 0, to: Math.max(0, ...timed.map(({ x }) => x.high)) });
-    section.querySelectorAll(".bar, .bar-key").forEach((element) => (element.hidden = timed.length === 0));
-    figures.forEach((figure, n) => this.#addFigure(figure, specified[n]));
+    section.querySelectorAll<HTMLElement>(".bar, .bar-key").forEach((element) => (element.hidden = timed.length === 0));
+    figures.forEach((figure, n) => this.#addFigure(figure, specified[n]!));
   }
 
-  #addFigure(figure, { layout, panels }) {
-    const live = figure.querySelector(".live");
-    const highlighted = { label: null };
+  #addFigure(figure: HTMLElement, { layout, panels }: Specification): void {
+    const live = figure.querySelector<HTMLElement>(".live")!;
+    const highlighted: Highlighted = { label: null };
     const isGrid = layout === "grid" && panels.length > 1;
     live.classList.toggle("grid", isGrid);
     live.classList.toggle("columns", layout === "columns");
-    this.#addLegend(live, panels.filter(({ curves }) => curves), highlighted, isGrid);
-    panels.forEach((panel, n) => {
-      if (panel.cells) {
+    const withCurves = panels.filter(hasCurves);
+    this.#addLegend(live, withCurves, highlighted, isGrid);
+    panels.forEach((panel) => {
+      if ("cells" in panel) {
         const scroll = live.appendChild(document.createElement("div"));
         scroll.className = "scroll";
         scroll.tabIndex = 0;
@@ -27,11 +44,11 @@ class SectionFigures extends LinkedCharts {
         scroll.append(cellTable(panel));
         return;
       }
-      if (panel.rows) {
+      if ("rows" in panel) {
         this.add(new Chart(SectionFigures.#frame(live, figure, panel), new RowsPanel(panel), []));
         return;
       }
-      const others = panel.has_others ? panels.filter((_, m) => m !== n).flatMap(({ curves }) => curves) : [];
+      const others = panel.has_others ? withCurves.filter((each) => each !== panel).flatMap(({ curves }) => curves) : [];
       const size = isGrid ? "grid" : layout === "rows" ? "rows" : "single";
       const frame = SectionFigures.#frame(live, figure, panel);
       this.add(new Chart(frame, new FigurePanel(panel, others, size, highlighted), []));
@@ -39,13 +56,14 @@ class SectionFigures extends LinkedCharts {
   }
 
   /** The place of a panel, under its title and what its axis counts. */
-  static #frame(live, figure, panel) {
+  static #frame(live: HTMLElement, figure: HTMLElement, panel: CurvePanel | RowPanel): HTMLElement {
     const frame = live.appendChild(document.createElement("div"));
     frame.className = "panel";
     const title = frame.appendChild(document.createElement("p"));
     title.className = "axis";
     if (panel.title) title.appendChild(document.createElement("strong")).textContent = panel.title;
-    const { x, y } = panel;
+    const { x } = panel;
+    const y = "curves" in panel ? panel.y : null;
     if (y) title.append(`${panel.title ? " " : ""}${y.label}${x.unit === "s" ? "" : ` over ${x.quantity.toLowerCase()}`}`);
     else if (x.unit !== "s") title.append(x.label);
     frame.dataset.title = SectionFigures.#titleOf(figure, panel);
@@ -57,24 +75,24 @@ class SectionFigures extends LinkedCharts {
     return frame;
   }
 
-  static #titleOf(figure, panel) {
-    return [figure.querySelector("h3").textContent, panel.title].filter(Boolean).join(", ");
+  static #titleOf(figure: HTMLElement, panel: { title: string }): string {
+    return [figure.querySelector("h3")!.textContent, panel.title].filter(Boolean).join(", ");
   }
 
   /** A button for each curve, which shows it before the others. */
-  #addLegend(live, panels, highlighted, isGrid) {
-    const curves = new Map(panels.flatMap(({ curves }) => curves).map((curve) => [curve.label, curve]));
+  #addLegend(live: HTMLElement, panels: CurvePanel[], highlighted: Highlighted, isGrid: boolean): void {
+    const curves = new Map(panels.flatMap(({ curves }) => curves).map((curve): [string, Curve] => [curve.label, curve]));
     curves.delete("");
     const ceiling = panels.map((panel) => panel.ceiling).find(Boolean);
     if (isGrid ? !ceiling : curves.size < 2 && !ceiling) return;
     const list = live.appendChild(document.createElement("ul"));
     list.className = "legend";
     list.setAttribute("aria-label", "Curves");
-    const show = (label) => {
+    const show = (label: string | null) => {
       highlighted.label = label;
       this.draw();
     };
-    let kept = null;
+    let kept: string | null = null;
     for (const [label, { colour, dashed }] of isGrid ? [] : curves) {
       const button = list.appendChild(document.createElement("li")).appendChild(document.createElement("button"));
       button.type = "button";
@@ -94,20 +112,20 @@ class SectionFigures extends LinkedCharts {
     }
   }
 
-  static #swatch(colour, isDashed) {
+  static #swatch(colour: number | null, isDashed: boolean): HTMLElement {
     const swatch = document.createElement("span");
     swatch.className = isDashed ? "swatch dashed" : "swatch";
     swatch.style.setProperty("--of", colour === null ? "var(--ink)" : `var(--c${(colour % COLOURS) + 1})`);
-    if (colour !== null) swatch.style.opacity = opacityOf(colour);
+    if (colour !== null) swatch.style.opacity = String(opacityOf(colour));
     return swatch;
   }
 }
 
-for (const section of document.querySelectorAll("section.charted")) {
+for (const section of document.querySelectorAll<HTMLElement>("section.charted")) {
   if (!section.querySelector("figure.specified")) continue;
-  const hidden = section.querySelectorAll(".bar, .bar-key, figure.specified .live");
+  const hidden = section.querySelectorAll<HTMLElement>(".bar, .bar-key, figure.specified .live");
   try {
-    section.querySelectorAll("figure.specified .live").forEach((element) => (element.hidden = false));
+    section.querySelectorAll<HTMLElement>("figure.specified .live").forEach((element) => (element.hidden = false));
     section.querySelectorAll("figure.specified").forEach((figure) => figure.classList.add("is-live"));
     new SectionFigures(section).start();
   } catch (error) {

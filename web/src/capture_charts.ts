@@ -1,5 +1,42 @@
 // What the charts of a connection show: kinds of Chart.
 
+import { Envelope, MARGIN, colourOf, firstFrom, instant, opacityOf, placesIn, quantity, roundStep } from "./chart";
+import type { Colours, Context, Kind, Reading, Scale, View } from "./chart";
+import { dataUnderWay } from "./capture_points";
+import type { Acknowledged, DataRoundTrips, InFlight, Points, Segments, Windows } from "./capture_points";
+
+/** A subflow of the connection, with its times in seconds. */
+export interface Subflow {
+  id: number;
+  name: string;
+  ends: string;
+  backup: boolean;
+  start_s: number;
+  usable_s: number | null;
+  end_s: number;
+}
+
+/** What an option or TCP said. */
+export interface Happening {
+  at_s: number;
+  subflow: number;
+  packet: number;
+  from: string;
+  name: string;
+  text: string;
+  times: number;
+  is_trouble: boolean;
+}
+
+interface Bins {
+  view: View;
+  width: number;
+  first: number;
+  count: number;
+  rates: Float64Array;
+  totals: Float64Array;
+}
+
 const KINDS = ["sent for the first time", "reinjected", "retransmitted", "not placed by any mapping"];
 const [NEW, REINJECTED, RETRANSMITTED] = [0, 1, 2];
 /** How near the pointer a point must be to be told, in pixels. */
@@ -11,18 +48,23 @@ const FAR_BACK = 20000;
 /** How many subflows a reading tells. */
 const MOST_TOLD = 12;
 
-const exactly = (bytes) => Math.round(bytes).toLocaleString("en").replaceAll(",", "\u202f");
+const exactly = (bytes: number) => Math.round(bytes).toLocaleString("en").replaceAll(",", "\u202f");
 
 /** Data sequence against time: a stroke for each segment, coloured by subflow. */
-class Sequence {
-  height = 300;
-  unit = "B";
+export class Sequence implements Kind {
+  readonly height = 300;
+  readonly unit = "B";
+  private readonly segments: Segments;
+  private readonly acknowledged: Acknowledged;
 
-  constructor({ segments, acknowledged }, subflows) {
-    Object.assign(this, { segments, acknowledged, subflows });
+  constructor(
+    { segments, acknowledged }: Points,
+    private readonly subflows: Subflow[],
+  ) {
+    [this.segments, this.acknowledged] = [segments, acknowledged];
   }
 
-  extent(view) {
+  extent(view: View): [number, number] {
     const { time_s, data, payload_bytes } = this.segments;
     let [from, to] = [firstFrom(time_s, view.from), firstFrom(time_s, view.to)];
     if (from === to) [from, to] = placesIn(time_s, view);
@@ -36,14 +78,14 @@ class Sequence {
     return [Math.max(0, low - room), high + room];
   }
 
-  draw(context, scale, view, colours) {
+  draw(context: Context, scale: Scale, view: View, colours: Colours): void {
     this.#drawAcknowledged(context, scale, view, colours);
     const layer = this.#segments(context, scale, view, colours);
     context.drawImage(layer, scale.left, scale.top, scale.right - scale.left, scale.bottom - scale.top);
     this.#drawMarks(context, scale, view, colours);
   }
 
-  #drawAcknowledged(context, scale, view, colours) {
+  #drawAcknowledged(context: Context, scale: Scale, view: View, colours: Colours): void {
     const { time_s, data_ack } = this.acknowledged;
     const line = new Envelope();
     const [from, to] = placesIn(time_s, view);
@@ -55,7 +97,7 @@ class Sequence {
   }
 
   /** Segments as pixels: as fast for a million as for some. */
-  #segments(context, scale, view, colours) {
+  #segments(context: Context, scale: Scale, view: View, colours: Colours): HTMLCanvasElement {
     const { time_s, subflow, data, payload_bytes } = this.segments;
     const ratio = devicePixelRatio;
     const layer = document.createElement("canvas");
@@ -66,7 +108,8 @@ class Sequence {
     const pixels = new Uint32Array(image.data.buffer);
     const shades = this.subflows.map((_, n) => shadeOf(context, colourOf(colours, n), opacityOf(n)));
     const size = Math.max(2, Math.round(1.6 * ratio));
-    const [xOf, yOf] = [(time) => (scale.x(time) - scale.left) * ratio, (value) => (scale.y(value) - scale.top) * ratio];
+    const xOf = (time: number) => (scale.x(time) - scale.left) * ratio;
+    const yOf = (value: number) => (scale.y(value) - scale.top) * ratio;
     const [from, to] = placesIn(time_s, view);
     for (let i = from; i < to; i++) {
       const x = Math.round(xOf(time_s[i]) - size / 2);
@@ -79,16 +122,16 @@ class Sequence {
         }
       }
     }
-    layer.getContext("2d").putImageData(image, 0, 0);
+    layer.getContext("2d")!.putImageData(image, 0, 0);
     return layer;
   }
 
   /** Diamonds of the subflow's colour for what was reinjected, crosses for what was retransmitted; not two on one place. */
-  #drawMarks(context, scale, view, colours) {
+  #drawMarks(context: Context, scale: Scale, view: View, colours: Colours): void {
     const { time_s, subflow, kind, data, payload_bytes } = this.segments;
     const crosses = new Path2D();
     const diamonds = this.subflows.map(() => new Path2D());
-    const taken = new Set();
+    const taken = new Set<string>();
     const [from, to] = placesIn(time_s, view);
     for (let i = from; i < to; i++) {
       if (kind[i] !== REINJECTED && kind[i] !== RETRANSMITTED) continue;
@@ -114,7 +157,7 @@ class Sequence {
     context.stroke(crosses);
   }
 
-  readings(time, y, scale) {
+  readings(time: number, y: number, scale: Scale): Reading[] {
     const { time_s, subflow, kind, packet, data, payload_bytes } = this.segments;
     const reach = NEAR * (scale.time(scale.left + 1) - scale.time(scale.left));
     let [nearest, least] = [-1, NEAR];
@@ -132,7 +175,7 @@ class Sequence {
     ];
   }
 
-  words(view) {
+  words(view: View): string {
     const { time_s, kind } = this.segments;
     const counts = KINDS.map(() => 0);
     const [from, to] = [firstFrom(time_s, view.from), firstFrom(time_s, view.to)];
@@ -142,21 +185,22 @@ class Sequence {
 }
 
 /** A CSS colour as a pixel of ImageData. */
-function shadeOf(context, colour, opacity) {
+function shadeOf(context: Context, colour: string, opacity: number): number {
   context.fillStyle = colour;
-  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(context.fillStyle.slice(at, at + 2), 16));
-  const shade = new Uint8Array([red, green, blue, Math.round(255 * opacity)]);
-  return new Uint32Array(shade.buffer)[0];
+  const hex = String(context.fillStyle);
+  const parts = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+  const shade = new Uint8Array([...parts, Math.round(255 * opacity)]);
+  return new Uint32Array(shade.buffer)[0]!;
 }
 
-function cross(path, x, y, reach) {
+function cross(path: Path2D, x: number, y: number, reach: number): void {
   path.moveTo(x - reach, y - reach);
   path.lineTo(x + reach, y + reach);
   path.moveTo(x - reach, y + reach);
   path.lineTo(x + reach, y - reach);
 }
 
-function diamond(path, x, y, reach) {
+function diamond(path: Path2D, x: number, y: number, reach: number): void {
   path.moveTo(x, y - reach);
   path.lineTo(x + reach, y);
   path.lineTo(x, y + reach);
@@ -165,16 +209,21 @@ function diamond(path, x, y, reach) {
 }
 
 /** Data sent for the first time over time, stacked by subflow, in bins a few pixels wide. */
-class Goodput {
-  height = 190;
-  unit = "bit/s";
+export class Goodput implements Kind {
+  readonly height = 190;
+  readonly unit = "bit/s";
+  private readonly segments: Segments;
+  private bins: Bins | null = null;
 
-  constructor({ segments }, subflows) {
-    Object.assign(this, { segments, subflows });
+  constructor(
+    { segments }: Points,
+    private readonly subflows: Subflow[],
+  ) {
+    this.segments = segments;
   }
 
   /** Bit/s by bin and subflow: of bin b, in `rates[b * subflows.length ..]`. */
-  #binned(view) {
+  #binned(view: View): Bins {
     if (this.bins?.view === view) return this.bins;
     const { time_s, subflow, kind, payload_bytes } = this.segments;
     const width = roundStep((view.to - view.from) / 220);
@@ -194,11 +243,11 @@ class Goodput {
     return this.bins;
   }
 
-  extent(view) {
+  extent(view: View): [number, number] {
     return [0, 1.05 * this.#binned(view).totals.reduce((most, total) => Math.max(most, total), 0) || 1];
   }
 
-  draw(context, scale, view, colours) {
+  draw(context: Context, scale: Scale, view: View, colours: Colours): void {
     const { width, first, count, rates } = this.#binned(view);
     const floor = new Float64Array(count);
     this.subflows.forEach((_, n) => {
@@ -218,52 +267,57 @@ class Goodput {
     context.globalAlpha = 1;
   }
 
-  readings(time) {
+  readings(time: number): Reading[] {
+    if (this.bins === null) return [];
     const { width, first, rates, totals } = this.bins;
     const bin = Math.floor(time / width) - first;
-    if (!(totals[bin] >= 0)) return [];
+    const total = totals[bin];
+    if (total === undefined) return [];
     const parts = this.subflows.map(({ name }, n) => ({ rate: rates[bin * this.subflows.length + n], name, n }));
     const told = parts.filter(({ rate }) => rate > 0).sort((one, other) => other.rate - one.rate);
     const start = instant((first + bin) * width, 100 * width);
     return [
-      { text: `${quantity(totals[bin], "bit/s")} in ${quantity(width, "s")} from ${start}` },
+      { text: `${quantity(total, "bit/s")} in ${quantity(width, "s")} from ${start}` },
       ...told.slice(0, MOST_TOLD).map(({ rate, name, n }) => ({ text: `${name}: ${quantity(rate, "bit/s")}`, subflow: n })),
     ];
   }
 
-  words(view) {
+  words(view: View): string {
     const { totals } = this.#binned(view);
     const mean = totals.reduce((sum, total) => sum + total, 0) / totals.length;
     return `${quantity(mean, "bit/s")} in the mean, ${quantity(Math.max(...totals), "bit/s")} at most`;
   }
 }
 
-/** Values over time, a line for each subflow, broken where points are farther apart; `values` is the name of their column. */
+/** Values over time, a line for each subflow, broken where points are farther apart. */
 class SubflowLines {
-  constructor(points, values, subflows, { joinedWithin, width }) {
-    Object.assign(this, { points, values: points[values], subflows, joinedWithin, width });
-  }
+  constructor(
+    private readonly points: { time_s: Float64Array; subflow: Float64Array },
+    private readonly values: Float64Array,
+    private readonly subflows: Subflow[],
+    private readonly look: { joinedWithin: number; width: number },
+  ) {}
 
-  most(view) {
+  most(view: View): number {
     return mostIn(this.points, this.values, view);
   }
 
-  draw(context, scale, view, colours) {
+  draw(context: Context, scale: Scale, view: View, colours: Colours): void {
     const { time_s, subflow } = this.points;
-    const lines = this.subflows.map(() => new Envelope(this.joinedWithin));
+    const lines = this.subflows.map(() => new Envelope(this.look.joinedWithin));
     const [from, to] = placesIn(time_s, view);
     for (let i = from; i < to; i++) lines[subflow[i]].add(time_s[i], scale.x(time_s[i]), scale.y(this.values[i]));
     lines.forEach((line, n) => {
       context.globalAlpha = opacityOf(n);
-      line.stroke(context, colourOf(colours, n), this.width);
+      line.stroke(context, colourOf(colours, n), this.look.width);
     });
     context.globalAlpha = 1;
   }
 
   /** The last value of each subflow at a time, and how old it is if that matters. */
-  readings(time, unit) {
+  readings(time: number, unit: string): Reading[] {
     const { time_s, subflow } = this.points;
-    const found = new Map();
+    const found = new Map<number, number>();
     const last = firstFrom(time_s, time) - 1;
     for (let i = last; i >= Math.max(0, last - FAR_BACK) && found.size < this.subflows.length; i--) {
       if (!found.has(subflow[i])) found.set(subflow[i], i);
@@ -277,14 +331,22 @@ class SubflowLines {
   }
 }
 
-function mostIn({ time_s }, values, view) {
+function mostIn({ time_s }: { time_s: Float64Array }, values: Float64Array, view: View): number {
   const [from, to] = placesIn(time_s, view);
   let most = 0;
   for (let i = from; i < to; i++) if (values[i] > most) most = values[i];
   return most;
 }
 
-function strokeValues(context, scale, view, points, values, colour, { joinedWithin, isStepped } = {}) {
+function strokeValues(
+  context: Context,
+  scale: Scale,
+  view: View,
+  points: { time_s: Float64Array },
+  values: Float64Array,
+  colour: string,
+  { joinedWithin, isStepped }: { joinedWithin?: number; isStepped?: boolean },
+): void {
   const line = new Envelope(joinedWithin);
   const [from, to] = placesIn(points.time_s, view);
   for (let i = from; i < to; i++) {
@@ -296,31 +358,33 @@ function strokeValues(context, scale, view, points, values, colour, { joinedWith
 }
 
 /** The last of some values at a time. */
-function valueAt({ time_s }, values, time) {
+function valueAt({ time_s }: { time_s: Float64Array }, values: Float64Array, time: number): number | undefined {
   return values[firstFrom(time_s, time) - 1];
 }
 
 /** Round-trip times that acknowledgments tell, of TCP and of MPTCP. */
-class RoundTrips {
-  height = 190;
-  unit = "s";
+export class RoundTrips implements Kind {
+  readonly height = 190;
+  readonly unit = "s";
+  private readonly lines: SubflowLines;
+  private readonly data: DataRoundTrips;
 
-  constructor({ round_trips, data_round_trips }, subflows) {
-    this.lines = new SubflowLines(round_trips, "rtt_s", subflows, { joinedWithin: JOINED_WITHIN_S, width: 1.3 });
+  constructor({ round_trips, data_round_trips }: Points, subflows: Subflow[]) {
+    this.lines = new SubflowLines(round_trips, round_trips.rtt_s, subflows, { joinedWithin: JOINED_WITHIN_S, width: 1.3 });
     this.data = data_round_trips;
   }
 
-  extent(view) {
+  extent(view: View): [number, number] {
     return [0, 1.05 * Math.max(this.lines.most(view), mostIn(this.data, this.data.data_rtt_s, view)) || 1];
   }
 
-  draw(context, scale, view, colours) {
+  draw(context: Context, scale: Scale, view: View, colours: Colours): void {
     const joined = { joinedWithin: JOINED_WITHIN_S };
     strokeValues(context, scale, view, this.data, this.data.data_rtt_s, colours.ink, joined);
     this.lines.draw(context, scale, view, colours);
   }
 
-  readings(time, _, scale) {
+  readings(time: number, _y: number, scale: Scale): Reading[] {
     const data = valueAt(this.data, this.data.data_rtt_s, time);
     return [
       { text: instant(time, scale.length) },
@@ -329,26 +393,30 @@ class RoundTrips {
     ];
   }
 
-  words(view) {
+  words(view: View): string {
     const [tcp, data] = [this.lines.most(view), mostIn(this.data, this.data.data_rtt_s, view)];
     return `At most ${quantity(tcp, "s")} of TCP, ${quantity(data, "s")} of DATA_ACK`;
   }
 }
 
 /** Bytes that are not acknowledged, of each subflow and of the connection, and the receive window. */
-class Unacknowledged {
-  height = 190;
-  unit = "B";
+export class Unacknowledged implements Kind {
+  readonly height = 190;
+  readonly unit = "B";
+  private readonly lines: SubflowLines;
+  private readonly data: InFlight;
+  private readonly windows: Windows;
+  private isWindowAbove = false;
 
-  constructor({ segments, acknowledged, windows }, subflows) {
+  constructor({ segments, acknowledged, windows }: Points, subflows: Subflow[]) {
     // Points, not lines: between segments acknowledgments take away what is not told.
-    this.lines = new SubflowLines(segments, "unacknowledged_bytes", subflows, { joinedWithin: 0, width: 2.2 });
+    this.lines = new SubflowLines(segments, segments.unacknowledged_bytes, subflows, { joinedWithin: 0, width: 2.2 });
     this.data = dataUnderWay(segments, acknowledged);
     this.windows = windows;
   }
 
   /** A window far above all that is in flight would press that to the floor: it is then only told. */
-  extent(view) {
+  extent(view: View): [number, number] {
     const most = Math.max(this.lines.most(view), mostIn(this.data, this.data.bytes, view));
     const window = mostIn(this.windows, this.windows.window_bytes, view);
     this.isWindowAbove = window > 3 * most;
@@ -356,7 +424,7 @@ class Unacknowledged {
     return [0, (this.isWindowAbove ? 1.25 * most : 1.05 * Math.max(most, window)) || 1];
   }
 
-  draw(context, scale, view, colours) {
+  draw(context: Context, scale: Scale, view: View, colours: Colours): void {
     const stepped = { isStepped: true };
     strokeValues(context, scale, view, this.windows, this.windows.window_bytes, colours.faint, stepped);
     strokeValues(context, scale, view, this.data, this.data.bytes, colours.ink, stepped);
@@ -369,42 +437,47 @@ class Unacknowledged {
     context.fillText(`the window, up to ${quantity(window, "B")}, is above`, scale.right - 6, scale.top + 2);
   }
 
-  readings(time, _, scale) {
-    const totals = { "data in flight": [this.data, "bytes"], "receive window": [this.windows, "window_bytes"] };
-    const known = Object.entries(totals).map(([name, [points, values]]) => [name, valueAt(points, points[values], time)]);
+  readings(time: number, _y: number, scale: Scale): Reading[] {
+    const totals: [string, number | undefined][] = [
+      ["data in flight", valueAt(this.data, this.data.bytes, time)],
+      ["receive window", valueAt(this.windows, this.windows.window_bytes, time)],
+    ];
     return [
       { text: instant(time, scale.length) },
       ...this.lines.readings(time, "B"),
-      ...known.filter(([, value]) => value !== undefined).map(([name, value]) => ({ text: `${name}: ${quantity(value, "B")}` })),
+      ...totals.flatMap(([name, value]) => (value === undefined ? [] : [{ text: `${name}: ${quantity(value, "B")}` }])),
     ];
   }
 
-  words(view) {
+  words(view: View): string {
     return `At most ${quantity(mostIn(this.data, this.data.bytes, view), "B")} of data in flight`;
   }
 }
 
 /** A lane for each subflow, from its first packet to its last, and on it what options and TCP said. */
-class Timeline {
-  static LANE = 34;
-  unit = "";
+export class Timeline implements Kind {
+  static readonly LANE = 34;
+  readonly unit = "";
+  readonly height: number;
 
-  constructor(events, subflows) {
-    Object.assign(this, { events, subflows });
+  constructor(
+    private readonly events: Happening[],
+    private readonly subflows: Subflow[],
+  ) {
     this.height = MARGIN.top + MARGIN.bottom + Timeline.LANE * subflows.length;
   }
 
-  extent() {
+  extent(): null {
     return null;
   }
 
-  #lane(subflow) {
+  #lane(subflow: number): number {
     return MARGIN.top + Timeline.LANE * subflow;
   }
 
-  draw(context, scale, view, colours) {
+  draw(context: Context, scale: Scale, view: View, colours: Colours): void {
     this.subflows.forEach((subflow, n) => {
-      const [from, usable, to] = [subflow.start_s, subflow.usable_s ?? subflow.end_s, subflow.end_s].map(scale.x);
+      const [from, usable, to] = [scale.x(subflow.start_s), scale.x(subflow.usable_s ?? subflow.end_s), scale.x(subflow.end_s)];
       const y = this.#lane(n) + 21;
       context.fillStyle = colourOf(colours, n);
       context.globalAlpha = 0.45 * opacityOf(n);
@@ -417,7 +490,7 @@ class Timeline {
   }
 
   /** A tick for each event, and its name where there is room. */
-  #drawEvents(context, scale, view, colours) {
+  #drawEvents(context: Context, scale: Scale, view: View, colours: Colours): void {
     const freeFrom = this.subflows.map(() => -Infinity);
     context.textAlign = "left";
     context.textBaseline = "alphabetic";
@@ -435,7 +508,7 @@ class Timeline {
     }
   }
 
-  drawMargin(context, scale, colours) {
+  drawMargin(context: Context, scale: Scale, colours: Colours): void {
     context.fillStyle = colours.ink;
     context.textAlign = "right";
     context.textBaseline = "middle";
@@ -444,9 +517,9 @@ class Timeline {
     });
   }
 
-  readings(time, y, scale) {
+  readings(time: number, y: number, scale: Scale): Reading[] {
     const lane = Math.floor((y - MARGIN.top) / Timeline.LANE);
-    const near = (event) => event.subflow === lane && Math.abs(scale.x(event.at_s) - scale.x(time)) <= NEAR / 2;
+    const near = (event: Happening) => event.subflow === lane && Math.abs(scale.x(event.at_s) - scale.x(time)) <= NEAR / 2;
     const told = this.events.filter(near).slice(0, 8).map((event) => {
       const again = event.times > 1 ? ` (${event.times} times)` : "";
       return { text: `packet ${event.packet}, ${event.from}: ${event.name}, ${event.text}${again}` };
@@ -455,7 +528,7 @@ class Timeline {
     return subflow ? [{ text: `${instant(time, scale.length)}, ${subflow.name}: ${subflow.ends}`, subflow: lane }, ...told] : [];
   }
 
-  words(view) {
+  words(view: View): string {
     const inView = this.events.filter((event) => event.at_s >= view.from && event.at_s <= view.to);
     return `${inView.length} events`;
   }

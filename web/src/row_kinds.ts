@@ -1,5 +1,43 @@
 // Panels with a row for each of several things: bars with their intervals, and lifetimes.
 
+import { colourOf, digits, instant, opacityOf } from "./chart";
+import type { Colours, Context, Kind, Reading, Scale, View } from "./chart";
+import { EVENT_ROW, EVENT_ROWS, EventMarks, type Axis, type Mark } from "./figure_kinds";
+
+interface Span {
+  start: number;
+  end: number;
+  colour: number | null;
+  name: string;
+  pattern: string | null;
+  pale: boolean;
+}
+
+interface Row {
+  label: string;
+  number: string;
+  spans: Span[];
+  signs: { at: number; kind: string }[];
+  value: number | null;
+  interval: [number, number] | null;
+}
+
+export interface RowPanel {
+  title: string;
+  x: Axis;
+  marks: Mark[];
+  rows: Row[];
+}
+
+export interface CellPanel {
+  title: string;
+  cells: { text: string; fill: string | null; ink: string; bold: boolean }[][];
+  row_names: string[];
+  column_names: string[];
+  row_title: string;
+  column_title: string;
+}
+
 /** Heights of a row, of its name above the bar, and of the bar, in pixels. */
 const [ROW, NAME, BAR] = [38, 16, 14];
 /** The distance of the strokes of a hatch, and of the dots of another, in pixels. */
@@ -8,32 +46,39 @@ const [STROKES, DOTS] = [6, 5];
 const PALE = 0.25;
 
 /** Rows over an axis, each with its name above it, so that names have room on a telephone. */
-class RowsPanel {
-  isPlain = true;
+export class RowsPanel implements Kind {
+  readonly isPlain = true;
+  readonly unit: string;
+  readonly own?: { view: View; unit: string };
+  readonly margin: { left: number; right: number; top: number };
+  readonly height: number;
+  private readonly rows: Row[];
+  private readonly events: EventMarks;
 
-  constructor({ x, marks, rows }) {
-    Object.assign(this, { rows, marks, unit: x.unit });
+  constructor({ x, marks, rows }: RowPanel) {
+    [this.rows, this.unit] = [rows, x.unit];
     if (x.unit !== "s") this.own = { view: { from: x.low, to: x.high }, unit: "" };
     this.events = new EventMarks(marks, marks.length ? EVENT_ROWS : 0);
     this.margin = { left: 16, right: 16, top: 8 + EVENT_ROW * this.events.rows };
     this.height = this.margin.top + ROW * rows.length + 28;
   }
 
-  extent() {
+  extent(): null {
     return null;
   }
 
-  draw(context, scale, view, colours) {
+  draw(context: Context, scale: Scale, _view: View, colours: Colours): void {
     this.events.draw(context, scale, colours);
     this.rows.forEach((row, place) => this.#drawRow(context, scale, colours, row, scale.top + ROW * place));
     context.globalAlpha = 1;
   }
 
-  drawMargin(context, scale, colours) {
+  drawMargin(context: Context, scale: Scale, colours: Colours): void {
     this.events.drawNames(context, scale, colours);
   }
 
-  #drawRow(context, scale, colours, { label, number, spans, signs, value, interval }, top) {
+  #drawRow(context: Context, scale: Scale, colours: Colours, row: Row, top: number): void {
+    const { label, number, spans, signs, value, interval } = row;
     const [bar, middle] = [top + NAME + 2, top + NAME + 2 + BAR / 2];
     for (const span of spans) {
       const [left, right] = [scale.x(span.start), scale.x(span.end)];
@@ -47,9 +92,9 @@ class RowsPanel {
     }
     context.globalAlpha = 1;
     context.fillStyle = context.strokeStyle = colours.ink;
-    if (interval) {
+    if (interval && value !== null) {
       context.fillRect(scale.x(interval[0]), middle - 1, scale.x(interval[1]) - scale.x(interval[0]), 2);
-      context.fillStyle = colourOf(colours, spans[0].colour);
+      context.fillStyle = colourOf(colours, spans[0]?.colour ?? null);
       context.beginPath();
       context.arc(scale.x(value), middle, 4, 0, 2 * Math.PI);
       context.fill();
@@ -62,7 +107,7 @@ class RowsPanel {
   }
 
   /** Dots, strokes or crosses over a part of a bar. */
-  static #hatch(context, colours, pattern, left, right, bar) {
+  static #hatch(context: Context, colours: Colours, pattern: string, left: number, right: number, bar: number): void {
     context.save();
     context.beginPath();
     context.rect(left, bar, right - left, BAR);
@@ -85,7 +130,7 @@ class RowsPanel {
     context.restore();
   }
 
-  static #sign(context, kind, x, middle) {
+  static #sign(context: Context, kind: string, x: number, middle: number): void {
     context.lineWidth = 2;
     context.beginPath();
     if (kind === "re-created") {
@@ -116,12 +161,12 @@ class RowsPanel {
     context.stroke();
   }
 
-  readings(time, y, scale) {
+  readings(time: number, y: number, scale: Scale): Reading[] {
     const row = this.rows[Math.floor((y - scale.top) / ROW)];
     if (!row) return [];
     if (row.interval) {
       const [low, high] = row.interval.map((end) => digits(Number(end.toPrecision(4))));
-      return [{ text: row.label }, { text: `${row.number} ${this.unit} (${low} to ${high})`, subflow: row.spans[0].colour }];
+      return [{ text: row.label }, { text: `${row.number} ${this.unit} (${low} to ${high})`, subflow: row.spans[0]?.colour ?? null }];
     }
     const spans = row.spans.filter(({ start, end }) => start <= time && time <= end);
     const told = spans.map(({ start, end, colour, pattern, name }) => ({
@@ -131,16 +176,17 @@ class RowsPanel {
     return [{ text: `${row.label}, ${instant(time, scale.length)}` }, ...told];
   }
 
-  words() {
+  words(): string {
     return this.rows.map(({ label, number, spans }) => `${label}: ${number || `${spans.length} parts`}`).join(", ");
   }
 }
 
 /** A table of coloured cells as an element of the page. */
-function cellTable({ title, cells, row_names, column_names, row_title, column_title }) {
+export function cellTable(panel: CellPanel): HTMLTableElement {
+  const { title, cells, row_names, column_names, row_title, column_title } = panel;
   const table = document.createElement("table");
   table.className = "cells";
-  const add = (parent, name, text) => {
+  const add = <Name extends "th" | "td">(parent: HTMLElement, name: Name, text: string) => {
     const element = parent.appendChild(document.createElement(name));
     element.textContent = text;
     return element;
@@ -152,7 +198,7 @@ function cellTable({ title, cells, row_names, column_names, row_title, column_ti
   row_names.forEach((name, n) => {
     const row = body.insertRow();
     add(row, "th", name).scope = "row";
-    for (const { text, fill, ink, bold } of cells[n]) {
+    for (const { text, fill, ink, bold } of cells[n] ?? []) {
       const cell = add(row, "td", text);
       if (fill) Object.assign(cell.style, { background: fill, color: ink });
       if (bold) cell.style.fontWeight = "bold";

@@ -1,0 +1,194 @@
+// The picture and the table of the links, and the controls of the one that is chosen.
+
+import { quantity } from "./chart";
+import { DIRECTIONS, type Action, type Link, type Rates, type RunMessage, type Sample } from "./messages";
+import { ask, element, inOrder, make, makeButton, makeCells } from "./page";
+import { Topology } from "./topology";
+
+const CELLS = ["forward", "backward", "queue", "lost"] as const;
+
+interface Row {
+  row: HTMLTableRowElement;
+  state: HTMLElement;
+  button: HTMLButtonElement;
+  cells: Record<(typeof CELLS)[number], HTMLElement>;
+}
+
+/** A slider: what `set` changes, in which unit, between which values. */
+interface Slider {
+  name: string;
+  field: "rate" | "delay" | "loss" | "snr";
+  unit: string;
+  told: (value: number) => string;
+  now: (link: Link) => number;
+  ends: [number, number];
+  step: number;
+}
+
+export class Network {
+  readonly #rows = new Map<string, Row>();
+  /** The links and interfaces of each link that are down. */
+  readonly #downs = new Map<string, Set<string>>();
+  readonly #links: Map<string, Link>;
+  readonly #topology: Topology;
+  #chosen: string | null = null;
+
+  constructor(private readonly run: RunMessage) {
+    this.#links = new Map(run.links.map((link) => [link.id, link]));
+    for (const id of inOrder(this.#links.keys())) this.#addRow(this.#links.get(id)!);
+    this.#topology = new Topology(element("topology"), run, (link) => this.#choose(link));
+    for (const { id, up } of run.interfaces) if (!up) this.happened({ kind: "interface_down", interface: id });
+  }
+
+  #addRow(link: Link): void {
+    const row = make(element("links").querySelector("tbody")!, "tr");
+    make(row, "th", link.id, { scope: "row" });
+    make(row, "td", link.ends.join(" → "));
+    const cells = makeCells(row, CELLS, CELLS);
+    const state = make(row, "td", "up");
+    const button = makeButton(make(row, "td"), "Cut", () => ask("actions", { [this.#downsOf(link).length ? "up" : "down"]: link.id }));
+    row.addEventListener("click", () => this.#choose(link));
+    this.#rows.set(link.id, { row, state, button, cells });
+  }
+
+  #downsOf(link: Link): string[] {
+    return [...(this.#downs.get(link.id) ?? [])];
+  }
+
+  /** Takes note of an action: what is down is the link itself, or one of its interfaces. */
+  happened(action: Action | null): void {
+    const id = action?.interface ? this.run.interfaces.find((one) => one.id === action.interface)?.link : action?.link;
+    const link = this.#links.get(id ?? "");
+    if (!action || !link) return;
+    const downs = this.#downs.get(link.id) ?? new Set<string>();
+    const what = action.interface ?? link.id;
+    if (action.kind === "link_down" || action.kind === "interface_down") downs.add(what);
+    if (action.kind === "link_up" || action.kind === "interface_up") downs.delete(what);
+    this.#downs.set(link.id, downs);
+    if (action.kind === "set_signal") link.signal_db = (action.mean_mdb ?? 0) / 1000;
+    if (action.kind === "set_link" && action.forward) {
+      const { rate_bps, delay_ns, loss } = action.forward;
+      link.rates_bps = link.rates_bps.map((rate) => (rate === null ? null : rate_bps ?? rate));
+      link.delays_s = [delay_ns / 1e9, delay_ns / 1e9];
+      link.loss_percent = loss.kind === "bernoulli" ? 100 * (loss.probability ?? 0) : 0;
+    }
+    this.#showState(link);
+  }
+
+  #showState(link: Link): void {
+    const { state, button } = this.#rows.get(link.id)!;
+    const downs = this.#downsOf(link);
+    const isCut = downs.includes(link.id);
+    const why = downs.length === 0 ? null : isCut ? "cut" : `${downs.join(", ")} down`;
+    state.textContent = why ?? "up";
+    state.className = why === null ? "" : "is-down";
+    button.textContent = isCut ? "Restore" : "Cut";
+    button.disabled = why !== null && !isCut;
+    this.#topology.showState(link.id, why);
+  }
+
+  sampled(sample: Sample, rates: Rates): void {
+    for (const link of this.run.links) {
+      const { cells } = this.#rows.get(link.id)!;
+      const [forward, backward] = rates.ofLink(sample, link.id, "wire_bytes");
+      const bits: [number, number] = [8 * (forward ?? 0), 8 * (backward ?? 0)];
+      const sum = (metric: string) => DIRECTIONS.reduce((total, side) => total + (sample.values[`links.${link.id}.${side}`]?.[metric] ?? 0), 0);
+      DIRECTIONS.forEach((side, n) => (cells[side].textContent = quantity(bits[n]!, "bit/s")));
+      cells.queue.textContent = quantity(sum("queue_bytes"), "B");
+      cells.lost.textContent = String(sum("dropped_queue_full") + sum("dropped_loss"));
+      const share = (n: 0 | 1) => (link.rates_bps[n] ? bits[n] / link.rates_bps[n] : bits[n] > 0 ? 0.1 : 0);
+      const air_percent = rates.airPercent(sample, link);
+      this.#topology.showLoad(link.id, { bits, shares: [share(0), share(1)], queue_bytes: sum("queue_bytes"), air_percent });
+    }
+  }
+
+  #choose(link: Link): void {
+    this.#chosen = link.id;
+    for (const [id, { row }] of this.#rows) row.classList.toggle("is-chosen", id === this.#chosen);
+    this.#topology.showChosen(link.id);
+    const hands = element("hands");
+    hands.hidden = false;
+    hands.replaceChildren();
+    make(hands, "h3", `Link ${link.id}`, { tabIndex: -1 });
+    this.#addCuts(hands, link);
+    for (const id of link.ends) this.#addEnd(hands, id);
+    for (const slider of slidersOf(link)) addSlider(hands, link, slider);
+    hands.scrollIntoView({ block: "nearest" });
+  }
+
+  #addCuts(hands: HTMLElement, link: Link): void {
+    const line = make(hands, "p");
+    addAction(line, "Cut", { down: link.id });
+    addAction(line, "Restore", { up: link.id });
+    const length = document.createElement("input");
+    const by = document.createElement("select");
+    makeButton(line, "Outage of", () => ask("actions", { outage: link.id, for: `${length.value}ms`, by: by.value }));
+    Object.assign(length, { type: "number", min: "1", max: "60000", value: "500" });
+    length.setAttribute("aria-label", "Length of the outage in ms");
+    make(line, "label").append(length, "ms");
+    by.setAttribute("aria-label", "How the link is interrupted");
+    for (const [value, text] of this.#waysToInterrupt(link)) make(by, "option", text, { value });
+    if (by.length > 1) line.append(by);
+  }
+
+  /** Ports go down where a link does not join two hosts. Rules need switches under control. */
+  #waysToInterrupt(link: Link): [string, string][] {
+    const kinds = link.ends.map((end) => this.#kindOf(end));
+    const found: [string, string][] = [["cut", "cut"]];
+    if (kinds.includes("openflow")) found.push(["drop_rule", "by a rule"]);
+    if (kinds.some((kind) => kind !== "host")) found.push(["port_down", "ports go down"]);
+    return found;
+  }
+
+  #kindOf(interfaceId: string): string | undefined {
+    const node = this.run.interfaces.find(({ id }) => id === interfaceId)?.node;
+    return this.run.nodes.find(({ id }) => id === node)?.kind;
+  }
+
+  #addEnd(hands: HTMLElement, id: string): void {
+    const line = make(hands, "p", `${id}:`);
+    addAction(line, "Down", { down: id });
+    addAction(line, "Up", { up: id });
+    if (this.#kindOf(id) !== "host") return;
+    addAction(line, "Backup", { backup: id, on: true });
+    addAction(line, "Regular", { backup: id, on: false });
+  }
+}
+
+/** Adds a button for an action, in the words of a description. */
+export function addAction(line: HTMLElement, text: string, words: Record<string, unknown>): HTMLButtonElement {
+  return makeButton(line, text, () => ask("actions", words), `${text} ${Object.values(words)[0]}`);
+}
+
+/** The sliders of a link. A link whose rate a trace or its radio gives has none for its rate. */
+function slidersOf(link: Link): Slider[] {
+  const rate = link.rates_bps[0] ?? 0;
+  const delay_ms = 1e3 * (link.delays_s[0] ?? 0);
+  const found: Slider[] = [];
+  if (rate > 0) {
+    const kbit = rate / 1e3;
+    const told = (value: number) => quantity(value * 1e3, "bit/s");
+    found.push({ name: "Rate", field: "rate", unit: "kbit", told, now: () => kbit, ends: [kbit / 100, 2 * kbit], step: kbit / 100 });
+  }
+  found.push(
+    { name: "Delay", field: "delay", unit: "ms", told: (ms) => quantity(ms / 1e3, "s"), now: () => delay_ms, ends: [0, Math.max(500, 2 * delay_ms)], step: 1 },
+    { name: "Loss", field: "loss", unit: "%", told: (percent) => `${percent} %`, now: () => link.loss_percent, ends: [0, 30], step: 0.5 },
+  );
+  const { signal_db } = link;
+  if (signal_db !== null) {
+    found.push({ name: "Signal", field: "snr", unit: "db", told: (db) => `${db} dB`, now: () => signal_db, ends: [-5, 50], step: 1 });
+  }
+  return found;
+}
+
+/** A slider acts when it is let go. */
+function addSlider(hands: HTMLElement, link: Link, { name, field, unit, told, now, ends, step }: Slider): void {
+  const label = make(make(hands, "p"), "label", name);
+  const input = make(label, "input", "", { type: "range", min: String(ends[0]), max: String(ends[1]), step: String(step) });
+  input.value = String(now(link));
+  const output = make(label, "output");
+  const tell = () => (output.textContent = told(Number(input.value)));
+  tell();
+  input.addEventListener("input", tell);
+  input.addEventListener("change", () => ask("actions", { set: link.id, [field]: `${input.value}${unit}` }));
+}
