@@ -101,5 +101,5 @@ def test_an_npm_package_of_another_licence_or_source_is_found(
     monkeypatch.setattr(script, "HOUSE", tmp_path)
     assert [fault.split(": ")[1:3] for fault in script.check_npm()] == [
         ["b", "licence GPL-3.0; allowed"],
-        ["c", "is not from https"],
+        ["c", "is not from https://registry.npmjs.org/ with a checksum"],
     ]

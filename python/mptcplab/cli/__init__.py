@@ -38,8 +38,8 @@ WrongUsage: type[Exception] = typer.BadParameter.__bases__[0]
 #: The commands in the order of the help. Each has a module of its name.
 COMMANDS = (
     *("run", "list", "examples", "new", "show", "report", "compare", "sweep"),
-    *("reproduce", "bench-algorithm", "exercise", "check", "bisect-step", "traces", "pcap", "cc"),
-    *("proxy", "routing", "doctor", "clean"),
+    *("reproduce", "bench-algorithm", "serve", "exercise", "check", "bisect-step", "traces", "pcap"),
+    *("cc", "proxy", "routing", "doctor", "clean"),
 )
 
 

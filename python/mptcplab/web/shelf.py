@@ -141,7 +141,7 @@ class Shelf:
         if is_held(place):
             why = "is being written"
             return seen.entry | {"status": "running", "why": why, "live": self._address(name)}
-        return seen.entry | {"why": "was interrupted; `mptcplab clean` removes it"}
+        return seen.entry | {"why": "was interrupted; mptcplab clean removes it"}
 
     def _address(self, name: str) -> str | None:
         """Returns the address of the page of a live run, if this user started it."""
