@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import ebpf_statistics
+import live_page
 import port_down
 
 ROOT = Path(__file__).parent.parent
@@ -442,6 +443,11 @@ PEER_TOPOLOGIES = {"setup-8links-up": ("links", "8"), "setup-star100-up": ("star
 
 # Whatever they leave behind ends with them.
 IN_NEW_NAMESPACES = ("unshare", "--net", "--mount-proc", "--pid", "--fork", "--kill-child")
+
+
+def live() -> dict[str, Figure]:
+    """What the live page costs. There is no peer, because no other testbed has one to measure."""
+    return {name: {"peer": "nothing", "peer_value": 0.0, **figure} for name, figure in live_page.figures().items()}
 
 
 def _beside(peer: str, ours: dict[str, Figure]) -> dict[str, Figure]:
@@ -968,6 +974,7 @@ BENCHES: dict[str, Callable[[], dict[str, Figure]]] = {
     "pcap": pcap,
     "cc-cost": cc_cost,
     "cc-goodput": cc_goodput,
+    "live-page": live,
     "install": install,
     "sdn-paths": sdn_paths,
 }

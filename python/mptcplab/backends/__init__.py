@@ -95,7 +95,7 @@ class Run(Protocol):
 
     def heed_within(self, step_ns: int) -> None:
         """Makes `samples` yield a tick at least every `step_ns` of the run, so that injected
-        actions act soon.
+        actions act soon. A later call replaces an earlier one.
         """
 
     def stop(self, reason: str) -> None:

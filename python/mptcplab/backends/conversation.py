@@ -127,7 +127,8 @@ class ConversationRun:
     ) -> None:
         self._conversation = conversation
         self._directory = directory
-        self._step_ns = step_ns
+        self._every_ns: int = step_ns
+        self._step_ns = self._every_ns
         #: Whether the conversation serves further runs.
         self._keeps = keeps
         self._later = Later()
@@ -174,7 +175,7 @@ class ConversationRun:
         return self._events[since:]
 
     def heed_within(self, step_ns: int) -> None:
-        self._step_ns = min(self._step_ns, step_ns)
+        self._step_ns = min(self._every_ns, step_ns)
 
     def stop(self, reason: str) -> None:  # noqa: ARG002  (the bundle records the reason)
         self._state = "stopped"

@@ -46,7 +46,8 @@ class KernelRun:
             controller=list(CONTROLLER),
             **rights,
         )
-        self._step_ns: int = min(experiment["measure"]["every_ns"], HEED_STOP_NS)
+        self._every_ns: int = min(experiment["measure"]["every_ns"], HEED_STOP_NS)
+        self._step_ns = self._every_ns
         self._state = "running"
         self._later = Later()
 
@@ -82,7 +83,7 @@ class KernelRun:
         return happened
 
     def heed_within(self, step_ns: int) -> None:
-        self._step_ns = min(self._step_ns, step_ns)
+        self._step_ns = min(self._every_ns, step_ns)
 
     def stop(self, reason: str) -> None:  # noqa: ARG002  (the bundle records the reason)
         self._state = "stopped"

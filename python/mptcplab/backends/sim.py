@@ -24,7 +24,8 @@ class SimulatedRun:
         self._simulation = _core.Simulation(json.dumps(experiment), seed, str(directory), classes=classes)
         # Only user-defined classes can hang.
         self._advance = user_code.Watched(self._simulation).advance if classes else self._simulation.advance
-        self._step_ns: int = experiment["measure"]["every_ns"]
+        self._every_ns: int = experiment["measure"]["every_ns"]
+        self._step_ns = self._every_ns
         self._state = "running"
         self._later = Later()
 
@@ -51,7 +52,7 @@ class SimulatedRun:
         return happened
 
     def heed_within(self, step_ns: int) -> None:
-        self._step_ns = min(self._step_ns, step_ns)
+        self._step_ns = min(self._every_ns, step_ns)
 
     def stop(self, reason: str) -> None:  # noqa: ARG002  (the bundle records the reason)
         self._state = "stopped"

@@ -32,9 +32,10 @@ def command(
     allow_programs: Allow_programs = False,
     _quiet: Quiet = False,
 ) -> None:
-    """Show finished runs on a page of this machine, until Ctrl-C.
+    """Show finished runs on a page of this machine.
 
-    The page finds, compares, downloads and deletes runs, and starts runs that it shows live.
+    The page finds, compares, downloads and deletes runs, and starts runs that it shows live, until
+    Ctrl-C.
     Descriptions with programs or classes of their own start only with --allow-programs.
     """
     require_server()

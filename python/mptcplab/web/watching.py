@@ -149,28 +149,42 @@ class Watching:
         self._told_events = 0
         self._told_sample = 0
         self._last_told_s = 0.0
-        self._has_begun = False
+        #: The step that the run was asked for.
+        self._step_ns: int | None = None
 
     def advanced(self, job: Job, run: Run, tick: Tick) -> None:
         """Tells what is new, carries out what was asked for, and waits for the pace."""
-        if not self._has_begun:
-            self._has_begun = True
-            run.heed_within(HEED_NS)
         self._watched.now_ns = tick.time_ns
-        self._tell(job, run, tick)
+        is_fast = self._is_fast()
+        self._heed_within(run, job.experiment["measure"]["every_ns"] if is_fast else HEED_NS)
+        has_ended = run.state != "running"
+        is_due = has_ended or time.monotonic() - self._last_told_s >= TOLD_EVERY_S
+        if is_due:
+            self._tell(job, tick, has_ended=has_ended)
+        # A run at full speed is sampled, not slowed.
+        is_passed = is_fast and not is_due
         while True:
-            self._watched.carry_out_asked(run)
-            self._tell_events(run)
+            if not is_passed:
+                self._watched.carry_out_asked(run)
+                self._tell_events(run)
             if run.state != "running" or self._watched.wait(tick.time_ns / 1e9):
                 return
+            is_passed = False
 
-    def _tell(self, job: Job, run: Run, tick: Tick) -> None:
+    def _is_fast(self) -> bool:
+        pace = self._watched.pace
+        return pace is not None and pace.speed == UNLIMITED and not pace.is_paused
+
+    def _heed_within(self, run: Run, step_ns: int) -> None:
+        if step_ns != self._step_ns:
+            self._step_ns = step_ns
+            run.heed_within(step_ns)
+
+    def _tell(self, job: Job, tick: Tick, *, has_ended: bool) -> None:
         every_ns: int = job.experiment["measure"]["every_ns"]
-        has_ended = run.state != "running"
         # What is due at the time of a tick has not happened yet, unless the run has ended.
         number = (tick.time_ns if has_ended else tick.time_ns - 1) // every_ns
-        is_due = time.monotonic() - self._last_told_s >= TOLD_EVERY_S or has_ended
-        if number > self._told_sample and is_due:
+        if number > self._told_sample:
             self._told_sample = number
             self._last_told_s = time.monotonic()
             for message in self._subflows.messages(number * every_ns / 1e9, tick.values):
