@@ -53,7 +53,7 @@ def shown(*arguments: str | Path) -> Iterator[tuple[subprocess.Popen[str], str]]
 def first_picture_s(browser: Browser) -> float:
     """Median time from the request of the page until its network is drawn, in seconds."""
     times = []
-    with shown(TWO_PATHS) as (_, address):
+    with shown(TWO_PATHS, "--set", "duration=600s") as (_, address):
         for _ in range(PICTURES + 1):
             page = browser.new_page()
             begun = time.perf_counter()

@@ -155,11 +155,14 @@ function addSwitches({ reroutes, strategy }: RunMessage): void {
   const place = element("switches");
   place.hidden = false;
   make(place, "h3", "Switches under control");
-  make(place, "p", `When a link fails, the network recovers with the strategy ${strategy}.`);
-  for (const { flow, path, over } of reroutes) {
-    const line = make(place, "p", `${flow}, path ${path}:`);
-    const text = `over ${over.join(" – ")}`;
-    makeButton(line, text, () => ask("actions", { reroute: flow, path, over }), `Send ${flow}, path ${path}, ${text}`);
+  const isLeft = ["none", "transport"].includes(strategy);
+  make(place, "p", isLeft ? "Paths stay as they are when a link fails." : `When a link fails, the network recovers with ${strategy}.`);
+  for (const key of new Set(reroutes.map(({ flow, path }) => `${flow}, path ${path}`))) {
+    const line = make(place, "p", `${key}:`);
+    for (const { flow, path, over } of reroutes.filter((one) => `${one.flow}, path ${one.path}` === key)) {
+      const text = `over ${over.join(" – ")}`;
+      makeButton(line, text, () => ask("actions", { reroute: flow, path, over }), `Send ${key}, ${text}`);
+    }
   }
 }
 

@@ -122,7 +122,8 @@ function laidOut(run: RunMessage, isNarrow: boolean): Graph {
   const nodeOf = new Map(run.interfaces.map(({ id, node }) => [id, node]));
   for (const link of run.links) {
     const [from, to] = link.ends.map((end) => nodeOf.get(end) ?? "");
-    const size = { width: LETTER * LABEL_LETTERS, height: LINE_HEIGHT * LABEL_LINES + GAP };
+    // A label is centred on its link, and from left to right its texts are in the upper half.
+    const size = { width: LETTER * LABEL_LETTERS, height: LINE_HEIGHT * LABEL_LINES * (isNarrow ? 1 : 1.7) + GAP };
     const label = { ...size, labelpos: isNarrow ? "r" : "c", labeloffset: GAP };
     graph.setEdge(from!, to!, label, link.id);
   }

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
     Words = Mapping[str, object]
 
-#: The run heeds requests at least once in this time of its own, in nanoseconds.
-HEED_NS = 10_000_000
+#: The run heeds requests at least once in this time of its own, in nanoseconds: where it can be
+#: paused, and in real time.
+HEED_NS, REAL_HEED_NS = 10_000_000, 5_000_000
 #: Samples are told at most every so many seconds of real time, because a page draws no faster.
 TOLD_EVERY_S = 0.09
 #: A run that waits for its pace heeds requests at least this often, in seconds.
@@ -156,7 +157,8 @@ class Watching:
         """Tells what is new, carries out what was asked for, and waits for the pace."""
         self._watched.now_ns = tick.time_ns
         is_fast = self._is_fast()
-        self._heed_within(run, job.experiment["measure"]["every_ns"] if is_fast else HEED_NS)
+        heed_ns = REAL_HEED_NS if self._watched.pace is None else HEED_NS
+        self._heed_within(run, job.experiment["measure"]["every_ns"] if is_fast else heed_ns)
         has_ended = run.state != "running"
         is_due = has_ended or time.monotonic() - self._last_told_s >= TOLD_EVERY_S
         if is_due:
