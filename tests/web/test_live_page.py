@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from browser import chromium, needs_browser
 from command_line import PROGRAM, mptcplab
+from mptcplab.results import Bundle
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -90,6 +91,12 @@ def mbps(page: Page, link: str) -> float:
     return sum(float(number) * units[unit] for number, unit in (text.split() for text in texts if text[0].isdigit()))
 
 
+def cells(page: Page, table: str) -> list[list[str]]:
+    """Returns the texts of a table, by rows."""
+    rows = page.locator(f"#{table} tbody tr")
+    return [rows.nth(n).locator("th, td").all_inner_texts() for n in range(rows.count())]
+
+
 def wait_until(page: Page, holds: Any, what: str) -> None:
     until = time.monotonic() + PATIENCE_MS / 1000
     while not holds():
@@ -122,9 +129,24 @@ def test_a_viewer_pulls_a_cable_and_saves_what_was_done(page: Page, tmp_path: Pa
     saving.value.save_as(saved)
     page.get_by_role("link", name="Report of this run").click()
     page.get_by_role("heading", name="What happened").wait_for()
+    page.go_back()
+    page.get_by_text("The run has ended").wait_for()
+    told = {row[0]: row[5] for row in cells(page, "links")}
+    names = [row[0] for row in cells(page, "subflows")]
     page.close()
     assert shown.program.wait(30) == 0
     first = shown.record
+    [run] = tmp_path.glob("results/live/*/shown/*/run.json")
+    samples = Bundle.open(run.parent).load().samples
+    for link, lost in told.items():
+        kept = [
+            samples.last(f"links.{link}.{side}", f"dropped_{why}")
+            for side in ("forward", "backward")
+            for why in ("queue_full", "loss")
+        ]
+        assert int(lost) == sum(kept), "the page shows what the bundle holds"
+    taken = [f"{one['link']}, subflow {one['id']}" for one in first["result"]["flows"][0]["subflows"]]
+    assert sorted(names) == sorted(taken)
     assert mptcplab("run", "saved.yaml", cwd=tmp_path).status == 0
     [again] = tmp_path.glob("results/shown/*/run.json")
     second = json.loads(again.read_text())

@@ -37,6 +37,10 @@ class Pace:
         """Whether virtual time stands still."""
         return self._is_paused
 
+    def reached(self, now_s: float) -> None:
+        """Takes note of the time of the run."""
+        self._now_s = now_s
+
     def wait_s(self, now_s: float) -> float:
         """Returns for how long in real seconds the run has to wait at `now_s`: infinity while it is
         paused.

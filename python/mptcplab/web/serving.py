@@ -38,7 +38,13 @@ class Server:
         self._token = secrets.token_urlsafe(16)
         hosts = [f"{name}:{self.port}" for name in (LOOPBACK, "localhost")]
         config = uvicorn.Config(
-            Gate(app, self._token, hosts), log_config=None, lifespan="off", timeout_graceful_shutdown=GRACE_S
+            Gate(app, self._token, hosts),
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=GRACE_S,
+            # On this machine, compressing costs more than it saves.
+            ws_per_message_deflate=False,
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)

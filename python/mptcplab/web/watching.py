@@ -126,6 +126,16 @@ class Watched:
             asked, self._asked = self._asked, []
         return asked
 
+    @property
+    def has_asked(self) -> bool:
+        """Whether viewers have asked for something that was not done yet."""
+        return bool(self._asked)
+
+    def pass_by(self, now_s: float) -> None:
+        """Takes note of the time of a run that does not wait."""
+        if self.pace is not None:
+            self.pace.reached(now_s)
+
     def wait(self, now_s: float) -> bool:
         """Waits for the pace or a request. Returns whether the run may go on."""
         with self._changed:
@@ -163,15 +173,15 @@ class Watching:
         is_due = has_ended or time.monotonic() - self._last_told_s >= TOLD_EVERY_S
         if is_due:
             self._tell(job, tick, has_ended=has_ended)
-        # A run at full speed is sampled, not slowed.
-        is_passed = is_fast and not is_due
+        elif is_fast and not self._watched.has_asked:
+            # A run at full speed is sampled, not slowed.
+            self._watched.pass_by(tick.time_ns / 1e9)
+            return
         while True:
-            if not is_passed:
-                self._watched.carry_out_asked(run)
-                self._tell_events(run)
+            self._watched.carry_out_asked(run)
+            self._tell_events(run)
             if run.state != "running" or self._watched.wait(tick.time_ns / 1e9):
                 return
-            is_passed = False
 
     def _is_fast(self) -> bool:
         pace = self._watched.pace
