@@ -42,10 +42,10 @@ duration: DURATION
 class Shown:
     """A run with its page: the program, and the address that it printed."""
 
-    def __init__(self, directory: Path, *options: str, duration: str = "600s") -> None:
+    def __init__(self, directory: Path, *options: str, duration: str = "600s", spec: Path = Path("shown.yaml")) -> None:
         directory.mkdir(exist_ok=True)
         (directory / "shown.yaml").write_text(TWO_PATHS.replace("DURATION", duration))
-        command = [PROGRAM, "run", "shown.yaml", "--live", "--port", "0", *options]
+        command = [PROGRAM, "run", spec, "--live", "--port", "0", *options]
         self.directory = directory
         self.program = subprocess.Popen(
             command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -154,6 +154,36 @@ def test_a_viewer_pulls_a_cable_and_saves_what_was_done(page: Page, tmp_path: Pa
     assert times[0] == times[1]
     assert len(times[0]) == 2
     assert first["result"]["flows"][0]["bytes"] == second["result"]["flows"][0]["bytes"]
+
+
+def test_a_subflow_becomes_backup_and_regular_again(page: Page, tmp_path: Path) -> None:
+    shown = Shown(tmp_path)
+    page.goto(shown.address)
+    row = page.locator("#subflows tbody tr", has_text="lte, subflow 1")
+    row.wait_for()
+    wait_until(page, lambda: mbps(page, "lte") > 2, "lte carries")
+    for button, state, note in (("Backup", "backup", "is backup now"), ("Regular", "regular", "is regular again")):
+        row.get_by_role("button", name=f"{button} phone.wwan0").press("Enter")
+        page.locator("#log").get_by_text(f"subflow 1 of download {note}").wait_for()
+        wait_until(page, lambda state=state: row.locator("td").nth(4).inner_text() == state, state)
+    page.get_by_role("button", name="Link wifi").press("Enter")
+    page.get_by_label("Loss").fill("12")
+    page.locator("#log").get_by_text("wifi changed, by hand").wait_for()
+    shown.end()
+    changes = [event["action"] for event in shown.record["result"]["events"]]
+    assert [change["kind"] for change in changes] == ["set_backup", "set_backup", "set_link"]
+    assert changes[2]["forward"]["loss"] == {"kind": "bernoulli", "probability": 0.12}
+
+
+def test_a_path_is_sent_over_other_switches(page: Page, tmp_path: Path) -> None:
+    example = Path(__file__).parents[2] / "examples" / "disjoint-paths.yaml"
+    shown = Shown(tmp_path, "--set", "events=[]", "--set", "duration=600s", spec=example)
+    page.goto(shown.address)
+    way = " \N{EN DASH} ".join(["Lisbon", "Madrid", "Milan", "Zurich", "Vienna"])
+    page.get_by_role("button", name=f"Send bulk, path 1, over {way}").click()
+    page.locator("#log").get_by_text("bulk, path 1, goes over Lisbon-Madrid").wait_for()
+    wait_until(page, lambda: mbps(page, "Milan-Zurich") > 1, "the path goes over Milan and Zurich")
+    shown.end()
 
 
 def test_ten_viewers_see_the_same_and_one_that_leaves_stops_nothing(browser: Browser, tmp_path: Path) -> None:

@@ -50,10 +50,15 @@ function makeSvg<Name extends keyof SVGElementTagNameMap>(
   return made;
 }
 
-/** A smooth line through points. */
+/** A smooth line along points. With three of them, it passes the middle one, where the texts of a link are. */
 function pathThrough(points: Point[]): string {
   const [first, ...rest] = points;
   if (first === undefined) return "";
+  if (rest.length === 2) {
+    const [middle, last] = rest as [Point, Point];
+    const [x, y] = [2 * middle.x - (first.x + last.x) / 2, 2 * middle.y - (first.y + last.y) / 2];
+    return `M ${first.x} ${first.y} Q ${x} ${y} ${last.x} ${last.y}`;
+  }
   const parts = [`M ${first.x} ${first.y}`];
   rest.forEach((point, n) => {
     const next = rest[n + 1];
