@@ -37,9 +37,9 @@ WrongUsage: type[Exception] = typer.BadParameter.__bases__[0]
 
 #: The commands in the order of the help. Each has a module of its name.
 COMMANDS = (
-    *("run", "list", "examples", "new", "show", "report", "compare", "sweep"),
-    *("reproduce", "bench-algorithm", "serve", "exercise", "check", "bisect-step", "traces", "pcap"),
-    *("cc", "proxy", "routing", "doctor", "clean"),
+    *("run", "list", "examples", "new", "show", "report", "compare", "sweep", "serve"),
+    *("reproduce", "bench-algorithm", "check", "bisect-step", "exercise"),
+    *("traces", "pcap", "cc", "proxy", "routing", "doctor", "clean"),
 )
 
 

@@ -39,9 +39,9 @@ def command(
     Descriptions with programs or classes of their own start only with --allow-programs.
     """
     require_server()
-    from mptcplab.cli.examples import installed_examples
     from mptcplab.cli.output import print_note
     from mptcplab.errors import UsageError
+    from mptcplab.shipped import EXAMPLES
     from mptcplab.web.finished import ResultsPage
     from mptcplab.web.offers import Offers
     from mptcplab.web.serving import Server
@@ -51,7 +51,7 @@ def command(
     if not results.is_dir():
         problem = "is not a directory" if results.exists() else "there is no such directory"
         raise UsageError(f"{results}: {problem}; allowed: a directory with bundles, such as results/ of `mptcplab run`")
-    offers = Offers(offer or [], sorted(installed_examples().glob("*.yaml")))
+    offers = Offers(offer or [], sorted(EXAMPLES.glob("*.yaml")))
     launcher = Launcher(results, offers, allow_programs)
     with _only_server(results) as is_only:
         if not is_only:
