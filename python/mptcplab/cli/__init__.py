@@ -39,7 +39,7 @@ WrongUsage: type[Exception] = typer.BadParameter.__bases__[0]
 COMMANDS = (
     *("run", "list", "examples", "new", "show", "report", "compare", "sweep", "serve"),
     *("reproduce", "bench-algorithm", "check", "bisect-step", "exercise"),
-    *("traces", "pcap", "cc", "proxy", "routing", "doctor", "clean"),
+    *("traces", "pcap", "cc", "proxy", "routing", "overlay", "join", "doctor", "clean"),
 )
 
 

@@ -1,15 +1,15 @@
-"""The gate in front of every page and request: who may pass.
+"""The gates in front of servers: who may pass.
 
-Whoever has the address that the command printed may. It holds a token, which a cookie keeps
+`Gate` is for pages. Whoever has the address that the command printed may. It holds a token, which a cookie keeps
 afterwards. Another page in the same browser has neither the header that changes need, nor the
 origin that a WebSocket needs, and a name that somebody else makes point to this machine is not a
-known host.
+known host. `BearerGate` is for programs, which send the token with each request.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -24,6 +24,8 @@ CHANGES_HEADER = "x-mptcplab"
 #: The query parameter of the token.
 TOKEN = "token"
 READING = ("GET", "HEAD")
+#: Where the scope of a request has the role of whose token it came with.
+ROLE = "mptcplab.role"
 
 #: The header that says what a page may load and ask for.
 POLICY = "content-security-policy"
@@ -65,7 +67,7 @@ class Gate:
     def _refusal(self, asked: HTTPConnection) -> Response | None:
         host = asked.headers.get("host", "")
         if host not in self._hosts:
-            return PlainTextResponse(f"this server is not {host!r}", 421)
+            return PlainTextResponse(_no_such_host(host), 421)
         is_websocket = asked.scope["type"] == "websocket"
         if is_websocket and urlsplit(asked.headers.get("origin", "")).netloc != host:
             return PlainTextResponse("only a page of this server may follow", 403)
@@ -88,7 +90,51 @@ class Gate:
         return f"mptcplab-{host.rpartition(':')[2]}"
 
     def _is_token(self, given: str) -> bool:
-        return secrets.compare_digest(given.encode(), self._token.encode())
+        return is_same(given, self._token)
+
+
+class BearerGate:
+    """Passes requests to `app` that come with a token, and refuses all others by `refused`, which
+    gets the HTTP status and the reason.
+
+    `tokens` has the token of each role, and the scope of a request the role under `ROLE`. `hosts`
+    are the names and addresses of this server, with its port.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        tokens: Mapping[str, str],
+        hosts: Collection[str],
+        refused: Callable[[int, str], Response],
+    ) -> None:
+        self._app = app
+        self._tokens = dict(tokens)
+        self._hosts = frozenset(hosts)
+        self._refused = refused
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The interface of an ASGI application."""
+        asked = HTTPConnection(scope)
+        host = asked.headers.get("host", "")
+        kind, _, given = asked.headers.get("authorization", "").partition(" ")
+        roles = [role for role, token in self._tokens.items() if is_same(given, token)]
+        if host not in self._hosts:
+            await self._refused(421, _no_such_host(host))(scope, receive, send)
+        elif kind.lower() != "bearer" or not roles:
+            await self._refused(401, "the token is missing or wrong")(scope, receive, send)
+        else:
+            scope[ROLE] = roles[0]
+            await self._app(scope, receive, _with_headers(send))
+
+
+def is_same(given: str, token: str) -> bool:
+    """Returns whether a token is the right one, in a time that does not tell how much of it is."""
+    return secrets.compare_digest(given.encode(), token.encode())
+
+
+def _no_such_host(host: str) -> str:
+    return f"this server is not {host!r}"
 
 
 def _with_headers(send: Send) -> Send:

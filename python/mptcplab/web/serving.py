@@ -33,7 +33,7 @@ class Server:
     """
 
     def __init__(self, app: ASGIApp, port: int) -> None:
-        self._socket = _bound(port)
+        self._socket = bound(port)
         self.port: int = self._socket.getsockname()[1]
         self._token = secrets.token_urlsafe(16)
         hosts = [f"{name}:{self.port}" for name in (LOOPBACK, "localhost")]
@@ -66,13 +66,14 @@ class Server:
         self._socket.close()
 
 
-def _bound(port: int) -> socket.socket:
+def bound(port: int, address: str = LOOPBACK) -> socket.socket:
+    """Returns a socket that listens on the first free port; for 0, on any. Raises UsageError."""
     for candidate in range(port, port + 1 + MORE_PORTS) if port else [0]:
         found = socket.socket()
         # A server that has just ended does not keep its port busy.
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            found.bind((LOOPBACK, candidate))
+            found.bind((address, candidate))
             # Browsers can connect from now on, and are answered as soon as the server is there.
             found.listen()
         except OSError:

@@ -1,0 +1,199 @@
+"""``mptcplab overlay``: starts, shows and ends the overlay of this machine."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mptcplab.cli.options import As_json
+from mptcplab.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mptcplab.overlay.plan import Plan
+    from mptcplab.overlay.state import Running
+
+EXAMPLE = "Example: sudo mptcplab overlay up --sites 300 --exit s1"
+#: Rows of the tables of sites and tunnels; --json has all.
+MOST_ROWS = 20
+
+
+class Action(StrEnum):
+    """Action of the command."""
+
+    up = "up"
+    status = "status"
+    down = "down"
+    cut = "cut"
+    restore = "restore"
+
+
+def command(
+    action: Annotated[Action, typer.Argument(help="What to do.")],
+    name: Annotated[
+        str | None, typer.Argument(help="up: a description; cut, restore: a site.", metavar="SPEC|SITE")
+    ] = None,
+    sites: Annotated[
+        int | None, typer.Option(help="up: number of sites, instead of a description.", metavar="N")
+    ] = None,
+    exits: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--exit", help="up: a site that leads to the network behind it; may be given again.", metavar="SITE"
+        ),
+    ] = None,
+    listen: Annotated[
+        str,
+        typer.Option(help="up: address of the host controller, with a port if it matters.", metavar="ADDRESS[:PORT]"),
+    ] = "127.0.0.1",
+    as_json: As_json = False,
+) -> None:
+    """Start, show or end an overlay of sites on this machine.
+
+    Hosts join it with `mptcplab join URL` and get more paths.
+    """
+    if action is Action.up:
+        _up(name, sites, exits or [], listen, as_json=as_json)
+        return
+    if sites is not None or exits:
+        raise UsageError(f"overlay {action}: --sites and --exit are for `overlay up`")
+    if (action in (Action.cut, Action.restore)) != (name is not None):
+        allowed = "a site" if name is None else "no name"
+        raise UsageError(f"overlay {action}: found {name or 'no name'}; allowed: {allowed}")
+    if action is Action.down:
+        _down(as_json=as_json)
+    elif action is Action.status:
+        _status(as_json=as_json)
+    else:
+        from mptcplab.overlay.client import call
+        from mptcplab.overlay.state import State
+
+        call(State().running().operator, f"overlay.{action}", node=name)
+
+
+def _up(spec: str | None, sites: int | None, exits: list[str], listen: str, *, as_json: bool) -> None:
+    from mptcplab.cli.live import require_server
+    from mptcplab.cli.output import print_json, print_line, print_note
+    from mptcplab.overlay import process
+    from mptcplab.overlay.state import State
+    from mptcplab.web.serving import LOOPBACK, forwarding
+
+    plan = _plan(spec, sites, exits)
+    address, port = _address(listen)
+    require_server()
+    process.start(plan, address, port if port is not None else process.PORT)
+    running = State().running()
+    if as_json:
+        print_json(_running_document(running))
+        return
+    print_line(f"{plan.name} is up: {len(plan.sites)} sites")
+    print_line(f"join it: sudo mptcplab join '{running.host}'")
+    if address == LOOPBACK and (command := forwarding(running.host.port)):
+        print_note(f"from another machine, forward the port first, on that machine: {command}")
+    if why := process.why_exits_end_here(plan):
+        print_note(why)
+
+
+def _plan(spec: str | None, sites: int | None, exits: list[str]) -> Plan:
+    if (spec is None) == (sites is None):
+        raise UsageError("overlay up: needs either SPEC or --sites N")
+    from mptcplab.overlay import description
+
+    if sites is not None:
+        return description.of_sites(sites, exits)
+    if exits:
+        raise UsageError("--exit: is for --sites; in a description, a site has `exit: true`")
+    return description.load(Path(spec or ""))
+
+
+def _address(listen: str) -> tuple[str, int | None]:
+    address, colon, port = listen.partition(":")
+    if not colon:
+        return address, None
+    if not port.isdigit() or int(port) > 65535:
+        raise UsageError(f"--listen {listen}: found port {port!r}; allowed: ADDRESS:PORT, with a port of 0 to 65535")
+    return address, int(port)
+
+
+def _running_document(running: Running) -> dict[str, Any]:
+    return {"schema": "mptcplab/overlay/1", "name": running.name, "process": running.pid, "url": str(running.host)}
+
+
+def _down(*, as_json: bool) -> None:
+    from mptcplab.cli.output import print_json, print_line
+    from mptcplab.overlay.state import State
+
+    was_up = State().end()
+    if as_json:
+        print_json({"schema": "mptcplab/overlay/1", "was_up": was_up})
+    else:
+        print_line("the overlay is down" if was_up else "removed the files of an overlay that had been killed")
+
+
+def _status(*, as_json: bool) -> None:
+    from mptcplab.cli.output import print_json, print_line
+    from mptcplab.overlay.client import call
+    from mptcplab.overlay.state import State
+
+    running = State().running()
+    status = call(running.operator, "overlay.status")
+    if as_json:
+        print_json({**_running_document(running), **status})
+        return
+    present = sum(site["operates"] for site in status["sites"])
+    print_line(f"{status['name']}: {present} of {len(status['sites'])} sites operate, policy {status['policy']}")
+    _print_sites(status["sites"])
+    _print_tunnels(status["tunnels"])
+    _print_hosts(status["hosts"])
+
+
+def _print_sites(sites: Sequence[Mapping[str, Any]]) -> None:
+    rows = [
+        [site["node"], _state(site), "yes" if site["exit"] else "", _age(site["heard_s"])]
+        for site in sorted(sites, key=lambda site: site["operates"])
+    ]
+    _print_some(["site", "state", "exit", "heartbeat (s)"], rows, [3])
+
+
+def _state(site: Mapping[str, Any]) -> str:
+    state = "operates" if site["operates"] else "lost"
+    return f"{state}, cut" if site["cut"] else state
+
+
+def _print_tunnels(tunnels: Sequence[Mapping[str, Any]]) -> None:
+    rows = [
+        [
+            " - ".join(tunnel["ends"]),
+            "-" if tunnel["rtt_s"] is None else f"{1e3 * tunnel['rtt_s']:.2f}",
+            f"{tunnel['answered']} of {tunnel['sent']}",
+        ]
+        for tunnel in tunnels
+    ]
+    _print_some(["tunnel", "RTT (ms)", "answered"], rows, [1, 2])
+
+
+def _print_hosts(hosts: Sequence[Mapping[str, Any]]) -> None:
+    rows = [
+        [host["client"], tunnel["node"], tunnel["address"], " - ".join(tunnel["route"]), _age(tunnel["heard_s"])]
+        for host in hosts
+        for tunnel in host["tunnels"]
+    ]
+    if rows:
+        _print_some(["host", "site", "address", "route", "heard (s)"], rows, [4])
+
+
+def _age(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds:.1f}"
+
+
+def _print_some(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int]) -> None:
+    from mptcplab.cli.console import escape
+    from mptcplab.cli.output import print_remark, print_table
+
+    print_table(columns, [[escape(cell) for cell in row] for row in rows[:MOST_ROWS]], right=right)
+    if len(rows) > MOST_ROWS:
+        print_remark(f"and {len(rows) - MOST_ROWS} more, which --json has")

@@ -1,0 +1,1 @@
+"""An overlay of sites: a second path for hosts that have one."""

@@ -1,0 +1,269 @@
+"""A host that joins an overlay: measures, chooses, connects, and carries packets until it leaves.
+
+The host gets an address in the overlay for each tunnel, with a rule, a table and an MPTCP endpoint
+of its own. Nothing else changes: packets from all other addresses go where they went before, also
+those by which somebody is logged in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+from mptcplab.errors import PrivilegeError, UsageError
+from mptcplab.overlay.client import HostControllerAddress, call
+from mptcplab.overlay.failure import OverlayFailed
+from mptcplab.overlay.guardian import Guardian
+from mptcplab.overlay.messages import HEADER, Address, Kind, packed, received, send, udp_socket
+from mptcplab.overlay.namespaces import device_name, run, tun
+from mptcplab.overlay.nearest import round_trip_times
+
+#: Priorities of rules and numbers of tables begin here, one for each tunnel.
+FIRST_TABLE = 7000
+#: A message to the site at least this often keeps NATs on the way open (RFC 4787, REQ-5: 2 min).
+ALIVE_S = 5.0
+#: Sites that are silent for this time are gone.
+SILENT_S = 30.0
+#: What every tunnel has to carry: an IPv4 packet of the host.
+PROVEN_BYTES = 1400
+#: IPv4, UDP and the header of messages.
+_OVERHEAD_BYTES = 20 + 8 + HEADER.size
+_PROOF_S, _PROOF_EVERY_S = 3.0, 0.25
+_BATCH = 32
+_LARGEST_PACKET = 1 << 16
+
+
+@dataclass
+class Tunnel:
+    """The host's end of a tunnel."""
+
+    node: str
+    site: Address
+    number: int
+    key: int
+    address: str
+    route: list[str]
+    socket: socket.socket
+    rtt_s: float
+    fd: int = -1
+    device: str = ""
+    heard_s: float = field(default_factory=monotonic)
+    header: bytes = b""
+
+    def __post_init__(self) -> None:
+        self.header = HEADER.pack(Kind.DATA, self.number, self.key)
+
+    def ask(self, size: int = 0) -> None:
+        """Sends a message that the site answers, as long as a packet of `size` bytes."""
+        send(self.socket, packed(Kind.ALIVE, self.number, self.key, bytes(size)), self.site)
+
+    def on_datagrams(self) -> None:
+        """Hands packets from the site to this host."""
+        for message in received(self.socket):
+            if message.key != self.key or message.number != self.number:
+                continue
+            self.heard_s = monotonic()
+            if message.kind == Kind.DATA:
+                with suppress(OSError):
+                    os.write(self.fd, message.body)
+
+    def on_packets(self) -> None:
+        """Sends packets of this host to the site."""
+        for _ in range(_BATCH):
+            try:
+                packet = os.read(self.fd, _LARGEST_PACKET)
+            except OSError:
+                return
+            send(self.socket, self.header + packet, self.site)
+
+    def prove(self) -> None:
+        """Raises OverlayFailed unless the tunnel carries packets of `PROVEN_BYTES`."""
+        carried: set[int] = set()
+        until = monotonic() + _PROOF_S
+        while monotonic() < until:
+            for size in (PROVEN_BYTES, 0):
+                self.ask(size)
+            again = monotonic() + _PROOF_EVERY_S
+            while (left_s := again - monotonic()) > 0:
+                self.socket.settimeout(left_s)
+                try:
+                    data = self.socket.recv(_LARGEST_PACKET)
+                except OSError:
+                    break
+                finally:
+                    self.socket.setblocking(False)
+                if data[: HEADER.size] == packed(Kind.ALIVE_TOO, self.number, self.key):
+                    carried.add(len(data) - HEADER.size)
+                if PROVEN_BYTES in carried:
+                    return
+        raise OverlayFailed(
+            f"the tunnel to {self.node} at {self.site[0]} carries {'only small packets' if carried else 'nothing'}; "
+            f"needed: packets of {PROVEN_BYTES} bytes, which are {PROVEN_BYTES + _OVERHEAD_BYTES} with its headers"
+        )
+
+
+class Membership:
+    """What a host has while it is joined. Everything is taken back by `leave`, or by the guardian
+    if this process ends otherwise.
+    """
+
+    def __init__(self, server: HostControllerAddress, count: int) -> None:
+        if os.geteuid() != 0:
+            raise PrivilegeError(
+                None, "a host that joins changes its devices and rules", "run it as root, as with sudo"
+            )
+        self._server = server
+        self._guardian = Guardian()
+        self.tunnels: list[Tunnel] = []
+        self.measured: dict[str, float] = {}
+        try:
+            self._connect(self._nearest(count))
+            for tunnel in self.tunnels:
+                tunnel.prove()
+            self._raise_limit()
+            for tunnel in self.tunnels:
+                self._set_up(tunnel)
+        except BaseException:
+            self.leave()
+            raise
+
+    def _nearest(self, count: int) -> list[str]:
+        """Returns the sites with the smallest round-trip times."""
+        nodes = call(self._server, "overlay.nodes")["nodes"]
+        if count > len(nodes):
+            raise UsageError(f"--nearest {count}: {len(nodes)} sites operate; allowed: as many")
+        self.measured = round_trip_times({one["node"]: (one["address"], one["port"]) for one in nodes})
+        if len(self.measured) < count:
+            first = nodes[0]
+            raise OverlayFailed(
+                f"{len(self.measured)} of {len(nodes)} sites answer; needed: {count}; "
+                f"is UDP port {first['port']} of {first['address']} reachable from here?"
+            )
+        return sorted(self.measured, key=lambda node: (self.measured[node], node))[:count]
+
+    def _connect(self, nodes: Sequence[str]) -> None:
+        given: dict[str, Any] = call(self._server, "overlay.connect", nodes=list(nodes))
+        self._guardian.will_call(str(self._server), "overlay.disconnect", connection=given["connection"])
+        self.mtu = given["mtu"]
+        for one in given["tunnels"]:
+            outside = udp_socket("0.0.0.0", 0)
+            self.tunnels.append(
+                Tunnel(
+                    node=one["node"],
+                    site=(one["site_address"], one["port"]),
+                    number=one["number"],
+                    key=int(one["key"], 16),
+                    address=one["address"],
+                    route=one["route"],
+                    socket=outside,
+                    rtt_s=self.measured[one["node"]],
+                )
+            )
+
+    def _raise_limit(self) -> None:
+        """Lets connections have a further subflow for each tunnel."""
+        # ip(8) of 2022 has no JSON for MPTCP. The text is the same in all versions.
+        words = run(["ip", "mptcp", "limits", "show"]).split()
+        before = int(words[words.index("subflows") + 1])
+        if before < len(self.tunnels):
+            self._guardian.will_run(["ip", "mptcp", "limits", "set", "subflows", str(before)])
+            run(["ip", "mptcp", "limits", "set", "subflows", str(len(self.tunnels))])
+
+    def _set_up(self, tunnel: Tunnel) -> None:
+        """Makes the device, its address, rule and table, and the endpoint."""
+        tunnel.fd = tun("mptcplab%d")
+        tunnel.device = device_name(tunnel.fd)
+        table = self._free_table()
+        endpoint = self._free_endpoint()
+        rule = ["pref", str(table), "from", tunnel.address, "lookup", str(table)]
+        self._guardian.will_run(["ip", "mptcp", "endpoint", "delete", "id", str(endpoint)])
+        self._guardian.will_run(["ip", "rule", "del", *rule])
+        lines = [
+            f"link set {tunnel.device} mtu {self.mtu} up",
+            f"addr add {tunnel.address}/32 dev {tunnel.device}",
+            f"route add default dev {tunnel.device} table {table}",
+            f"rule add {' '.join(rule)}",
+            f"mptcp endpoint add {tunnel.address} id {endpoint} dev {tunnel.device} subflow",
+        ]
+        run(["ip", "-batch", "-"], "".join(f"{line}\n" for line in lines))
+
+    def _free_table(self) -> int:
+        taken = {rule["priority"] for rule in json.loads(run(["ip", "-json", "rule", "show"]))}
+        return next(number for number in range(FIRST_TABLE, 2 * FIRST_TABLE) if number not in taken)
+
+    def _free_endpoint(self) -> int:
+        lines = [line.split() for line in run(["ip", "mptcp", "endpoint", "show"]).splitlines()]
+        taken = {int(words[words.index("id") + 1]) for words in lines}
+        free = [number for number in range(1, 256) if number not in taken]
+        if not free:
+            raise OverlayFailed("this host has 255 MPTCP endpoints; allowed: fewer, so that one is free")
+        # From the end, because the kernel gives the first free one.
+        return free[-1]
+
+    def leave(self) -> None:
+        """Takes everything back."""
+        for tunnel in self.tunnels:
+            tunnel.socket.close()
+            if tunnel.fd >= 0:
+                os.close(tunnel.fd)
+        self._guardian.release()
+
+    def carry(self, command: Sequence[str]) -> int:
+        """Carries packets until `command` ends, or without one until a signal. Returns its exit
+        status. Raises OverlayFailed if all sites fall silent and there is no command.
+        """
+        return asyncio.run(self._carried(command))
+
+    async def _carried(self, command: Sequence[str]) -> int:
+        loop = asyncio.get_running_loop()
+        left = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, left.set)
+        for tunnel in self.tunnels:
+            loop.add_reader(tunnel.socket, tunnel.on_datagrams)
+            loop.add_reader(tunnel.fd, tunnel.on_packets)
+        waiting: list[asyncio.Task[Any]] = [
+            asyncio.create_task(left.wait()),
+            asyncio.create_task(self._keep_alive(bool(command))),
+        ]
+        program = await _started(command) if command else None
+        if program is not None:
+            waiting.append(asyncio.create_task(program.wait()))
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in waiting:
+            task.cancel()
+        if program is not None and program.returncode is None:
+            program.terminate()
+            await program.wait()
+        if waiting[1].done() and not waiting[1].cancelled():
+            waiting[1].result()
+        return 0 if program is None else _exit_status(program.returncode or 0)
+
+    async def _keep_alive(self, has_command: bool) -> None:
+        while True:
+            for tunnel in self.tunnels:
+                tunnel.ask()
+            await asyncio.sleep(ALIVE_S)
+            silent_s = min(monotonic() - tunnel.heard_s for tunnel in self.tunnels)
+            if silent_s > SILENT_S and not has_command:
+                raise OverlayFailed(f"the overlay has been silent for {silent_s:.0f} s")
+
+
+async def _started(command: Sequence[str]) -> asyncio.subprocess.Process:
+    try:
+        return await asyncio.create_subprocess_exec(*command)
+    except OSError as error:
+        raise UsageError(f"{command[0]}: {error.strerror}; allowed: a program") from error
+
+
+def _exit_status(returned: int) -> int:
+    """Returns the status as a shell has it: that of a signal is 128 and its number."""
+    return returned if returned >= 0 else 128 - returned

@@ -1,0 +1,103 @@
+"""Network namespaces without names, and TUN devices. Both end with the processes that hold them."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import struct
+import subprocess
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mptcplab.overlay.failure import OverlayFailed, OverlayMissing
+
+#: linux/sched.h
+_CLONE_NEWNET = 0x4000_0000
+#: linux/if_tun.h
+_TUNSETIFF = 0x4004_54CA
+_IFF_TUN, _IFF_NO_PI = 0x0001, 0x1000
+_OF_THIS_THREAD = "/proc/thread-self/ns/net"
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class NetworkNamespace:
+    """A network namespace of its own. Raises OSError without the right to make one."""
+
+    def __init__(self) -> None:
+        with _return_home():
+            _checked(_libc.unshare(_CLONE_NEWNET))
+            self._fd = os.open(_OF_THIS_THREAD, os.O_RDONLY | os.O_CLOEXEC)
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Inside, this thread and the processes that it starts are in the namespace."""
+        with _return_home():
+            _checked(_libc.setns(self._fd, _CLONE_NEWNET))
+            yield
+
+    def set(self, settings: Iterable[tuple[str, str]]) -> None:
+        """Writes settings below `net` of sysctl(8), by their names with slashes."""
+        with self.entered():
+            for name, value in settings:
+                Path("/proc/sys/net", name).write_text(value)
+
+    def run(self, command: list[str], text: str = "") -> str:
+        """Runs a command in the namespace. Returns its output."""
+        with self.entered():
+            return run(command, text)
+
+
+@contextmanager
+def _return_home() -> Iterator[None]:
+    home = os.open(_OF_THIS_THREAD, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        yield
+    finally:
+        _checked(_libc.setns(home, _CLONE_NEWNET))
+        os.close(home)
+
+
+def _checked(answer: int) -> None:
+    if answer:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def run(command: list[str], text: str = "") -> str:
+    """Runs a command with `text` as its input. Returns its output. Raises OverlayFailed with what
+    the command says.
+    """
+    try:
+        ended = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise OverlayMissing(f"there is no program {command[0]} here: install it") from None
+    if ended.returncode:
+        said = " ".join(ended.stderr.split()) or f"exit status {ended.returncode}"
+        raise OverlayFailed(f"{' '.join(command)}: {said}")
+    return ended.stdout
+
+
+def tun(name: str) -> int:
+    """Makes a TUN device in the namespace of this thread. Returns its descriptor, which does not
+    block. `name` may contain %d, for the next free number.
+    """
+    fd = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        fcntl.ioctl(fd, _TUNSETIFF, _request(name))
+    except OSError as error:
+        os.close(fd)
+        raise OverlayFailed(f"the device {name} cannot be made: {error.strerror}") from error
+    return fd
+
+
+def device_name(fd: int) -> str:
+    """Returns the name of a TUN device."""
+    #: linux/if_tun.h: TUNGETIFF
+    found: bytes = fcntl.ioctl(fd, 0x8004_54D2, _request(""))
+    return found[:16].rstrip(b"\0").decode()
+
+
+def _request(name: str) -> bytes:
+    return struct.pack("16sH22x", name.encode(), _IFF_TUN | _IFF_NO_PI)

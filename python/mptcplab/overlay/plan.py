@@ -1,0 +1,39 @@
+"""What an overlay consists of, as the process that holds it gets it: numbers only."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True)
+class PlannedSite:
+    """A site and its access link."""
+
+    name: str
+    delay_ns: int
+    rate_bps: int | None
+    is_exit: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An overlay. Without `pairs` and `neighbours` its mesh is full."""
+
+    name: str
+    sites: list[PlannedSite]
+    pairs: list[tuple[int, int]] | None
+    neighbours: int | None
+    policy: str
+
+    def to_json(self) -> str:
+        """Returns the plan as one line."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        """Returns the plan of `to_json`."""
+        given = json.loads(text)
+        sites = [PlannedSite(**one) for one in given["sites"]]
+        pairs = None if given["pairs"] is None else [(a, b) for a, b in given["pairs"]]
+        return cls(given["name"], sites, pairs, given["neighbours"], given["policy"])

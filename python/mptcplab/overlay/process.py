@@ -1,0 +1,178 @@
+"""The process that holds an overlay: how it is started, and what it does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import resource
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+from mptcplab.errors import MptcplabError, PrivilegeError, UsageError
+from mptcplab.overlay.failure import OverlayFailed, OverlayMissing
+from mptcplab.overlay.plan import Plan
+from mptcplab.overlay.state import State
+
+#: The port of the host controller, unless it is taken.
+PORT = 8450
+#: Files that a site keeps open, and those of all else.
+_FILES_OF_SITE, _FILES_OF_REST = 6, 200
+#: Errors of the process by their exit status.
+_ERRORS: dict[int, type[MptcplabError]] = {2: UsageError, 3: OverlayMissing}
+_FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
+
+
+def start(plan: Plan, address: str, port: int) -> None:
+    """Starts the process of an overlay, and returns when all of it is up. Raises what that process
+    raised. The process goes on when this one ends.
+    """
+    _require(plan)
+    state = State()
+    state.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    order = json.dumps({"plan": plan.to_json(), "address": address, "port": port}) + "\n"
+    # The file of another overlay that is up stays what it is.
+    with state.log.open("a") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "mptcplab.overlay"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            start_new_session=True,
+            text=True,
+        )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(order)
+        process.stdin.close()
+        told = process.stdout.readline()
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    answer = json.loads(told) if told else {"problem": f"its process ended; see {state.log}", "status": 4}
+    if "problem" in answer:
+        process.wait()
+        raise _ERRORS.get(answer["status"], OverlayFailed)(answer["problem"])
+
+
+def _require(plan: Plan) -> None:
+    """Raises PrivilegeError or OverlayMissing for what this machine lacks."""
+    if os.geteuid() != 0:
+        raise PrivilegeError(None, "an overlay needs network namespaces and devices", "run it as root, as with sudo")
+    wanted = ["ip", "bridge", *(["nft"] if any(site.is_exit for site in plan.sites) else [])]
+    packages = {"ip": "iproute2", "bridge": "iproute2", "nft": "nftables"}
+    for program in wanted:
+        if which(program) is None:
+            raise OverlayMissing(f"there is no program {program} here: apt install {packages[program]}")
+    files = _FILES_OF_SITE * len(plan.sites) + _FILES_OF_REST
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if hard != resource.RLIM_INFINITY and hard < files:
+        raise OverlayMissing(
+            f"{len(plan.sites)} sites need {files} open files, and {hard} are allowed: ulimit -n {files}"
+        )
+
+
+def why_exits_end_here(plan: Plan) -> str | None:
+    """Returns why packages of exits do not leave this machine; None if they do, or without exits."""
+    if not any(site.is_exit for site in plan.sites) or _FORWARDING.read_text().strip() == "1":
+        return None
+    return (
+        "exits reach this machine and nothing behind it, because it does not forward: sysctl -w net.ipv4.ip_forward=1"
+    )
+
+
+def main() -> int:
+    """Holds an overlay until a signal ends it. Tells on standard output whether it is up."""
+    order: dict[str, Any] = json.loads(sys.stdin.readline())
+    state = State()
+    try:
+        state.take()
+        plan = Plan.from_json(order["plan"])
+        _raise_limit(plan)
+        _hold(plan, order["address"], order["port"], state)
+    except (MptcplabError, OSError) as error:
+        # A lock that another overlay holds is not ours to clear.
+        if state.is_taken:
+            state.clear()
+        status = error.exit_status if isinstance(error, MptcplabError) else 4
+        _tell({"problem": str(error), "status": status})
+        return status
+    state.clear()
+    return 0
+
+
+def _raise_limit(plan: Plan) -> None:
+    wanted = _FILES_OF_SITE * len(plan.sites) + _FILES_OF_REST
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < wanted:
+        resource.setrlimit(
+            resource.RLIMIT_NOFILE, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard)
+        )
+
+
+def _hold(plan: Plan, address: str, port: int, state: State) -> None:
+    from mptcplab.overlay.coordinator import Coordinator
+    from mptcplab.web.serving import bound
+
+    listening = bound(port, _own(address))
+    coordinator = Coordinator(plan)
+    try:
+        asyncio.run(_serve(coordinator, listening, state))
+    finally:
+        coordinator.close()
+
+
+def _own(address: str) -> str:
+    """Returns an address of this machine. Raises UsageError for another."""
+    with socket.socket() as probe:
+        try:
+            probe.bind((address, 0))
+        except OSError:
+            raise UsageError(f"--listen {address}: allowed: an IPv4 address of this machine, without 0.0.0.0") from None
+    if address == "0.0.0.0":
+        raise UsageError(f"--listen {address}: allowed: one IPv4 address of this machine")
+    return address
+
+
+async def _serve(coordinator: Any, listening: socket.socket, state: State) -> None:
+    import uvicorn
+
+    from mptcplab.overlay.addresses import PORT as SITES_PORT
+    from mptcplab.overlay.host_controller import HOST, OPERATOR, HostController
+
+    address, port = listening.getsockname()
+    tokens = {role: secrets.token_urlsafe(16) for role in (HOST, OPERATOR)}
+    hosts = [f"{address}:{port}", f"127.0.0.1:{port}", f"localhost:{port}"]
+    app = HostController(coordinator, SITES_PORT).app(tokens, hosts)
+    # The server raises the signal again that ended it.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1))
+    await coordinator.start()
+    serving = asyncio.create_task(server.serve(sockets=[listening]))
+    watching = asyncio.create_task(coordinator.watch())
+    state.write(coordinator.plan.name, address, port, tokens)
+    _tell({"ready": True})
+    done, pending = await asyncio.wait((serving, watching), return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+    for task in done:
+        task.result()
+
+
+def _tell(answer: dict[str, Any]) -> None:
+    # Whoever waited for the start may be gone when a problem comes later.
+    with suppress(OSError):
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
