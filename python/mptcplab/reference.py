@@ -42,6 +42,7 @@ from mptcplab.experiment.failures import Errors
 from mptcplab.experiment.flows import Flow
 from mptcplab.experiment.links import LinkSettings
 from mptcplab.features import features
+from mptcplab.overlay.methods import document as host_controller
 from mptcplab.reproduction import Claim, load, papers
 from mptcplab.results import metric_reference
 from mptcplab.units import Quantity
@@ -58,6 +59,7 @@ def documents(checkout: Path) -> dict[str, str]:
         "docs/reference/catalogue.md": _GENERATED + catalogue_reference(entries),
         "docs/schemas/description.json": _json(json_schema()),
         "docs/schemas/experiment.json": _json(json.loads(_core.resolved_schema())),
+        "docs/schemas/overlay.json": _json(host_controller()),
         "python/mptcplab/experiment/resolved_form.py": resolved_types(),
         "docs/reference/description.md": _GENERATED + description_reference(),
         "docs/reference/metrics.md": _GENERATED + metric_reference(),

@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
-from itertools import pairwise
+from itertools import count, pairwise
 from time import monotonic, sleep
 from typing import Any
 
@@ -36,6 +36,8 @@ from mptcplab.overlay.site import HostTunnel, Site
 DEVICE = "mptcplab-sites"
 #: How often the coordinator looks for silent sites and hosts.
 _LOOK_S = 0.25
+#: Each tunnel is measured once in so many heartbeats.
+_BEATS_OF_MEASUREMENT = 2
 #: A host that is silent for this time has left.
 HOST_SILENT_S = 20.0
 #: All sites have to check in within this time after the start.
@@ -142,12 +144,12 @@ class Coordinator:
             await asyncio.sleep(0.5)
 
     async def _planned_mesh(self) -> list[Pair]:
-        count = len(self.sites)
+        sites = len(self.sites)
         if self.plan.pairs is not None:
             return self.plan.pairs
-        if self.plan.neighbours is None or self.plan.neighbours >= count - 1:
-            return mesh.full(count)
-        return mesh.nearest(count, self.plan.neighbours, await self._distances())
+        if self.plan.neighbours is None or self.plan.neighbours >= sites - 1:
+            return mesh.full(sites)
+        return mesh.nearest(sites, self.plan.neighbours, await self._distances())
 
     async def _distances(self) -> dict[Pair, float]:
         """Measures the round-trip times between all sites."""
@@ -175,10 +177,10 @@ class Coordinator:
         """The heartbeat and the measurements of one site, which do not all beat at once."""
         await asyncio.sleep(BEAT_S * site.number / len(self.sites))
         others = [b for a, b in self.mesh if a == site.number]
-        while True:
+        for beats in count():
             begun = monotonic()
             site.beat()
-            for other in others:
+            for other in others if beats % _BEATS_OF_MEASUREMENT == 0 else ():
                 site.ask(other, through_tunnel=True)
             await asyncio.sleep(max(BEAT_S - (monotonic() - begun), 0.01))
 

@@ -25,6 +25,8 @@ MOST_BYTES = 2048
 _BATCH = 64
 #: asm-generic/socket.h: SO_TIMESTAMPNS_OLD, the arrival as the kernel saw it.
 _SO_TIMESTAMPNS = 35
+#: linux/in.h
+_IP_MTU_DISCOVER, _IP_PMTUDISC_DO = 10, 2
 _TIMESPEC = struct.Struct("@ll")
 #: Arrivals that seem older than this come from a clock that jumped.
 _OLDEST_NS = 1_000_000_000
@@ -67,6 +69,8 @@ def udp_socket(address: str, port: int) -> socket.socket:
     made.setblocking(False)
     made.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+    # Never in fragments, so that a tunnel carries a packet or does not.
+    made.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _IP_PMTUDISC_DO)
     made.bind((address, port))
     return made
 

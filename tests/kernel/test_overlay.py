@@ -1,0 +1,315 @@
+"""Tests of overlays in namespaces: sites, tunnels, and hosts that join and leave."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import is_refused
+from mptcplab.overlay.state import VARIABLE, State
+from overlay_lab import SERVER, Lab, subflow_bytes, within
+
+pytestmark = pytest.mark.kernel
+
+TESTS = Path(__file__).parents[1]
+SITES = 300
+PORT = 5000
+UPLOADED = 1_500_000
+#: Captures at the host's devices while it sends to the server by MPTCP.
+CAPTURED_UPLOAD = f"""
+for device in mptcplab0 mptcplab1 eth0; do
+  tcpdump -q -s 160 -U -i $device -w $device.pcap tcp 2>$device.log &
+  running="$running $!"
+done
+for device in mptcplab0 mptcplab1 eth0; do
+  until grep -q listening $device.log 2>/dev/null; do sleep 0.05; done
+done
+{sys.executable} -c '
+import socket
+with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_MPTCP) as connection:
+    connection.connect(("{SERVER}", {PORT}))
+    connection.sendall(b"put\\n" + bytes({UPLOADED}))
+    connection.shutdown(socket.SHUT_WR)
+    print(connection.recv(100).split()[0].decode())
+'
+sleep 0.5
+kill $running
+wait
+"""
+SMALL = """
+name: small
+sites:
+  london: {delay: 3ms}
+  paris: {delay: 2ms}
+  berlin: {delay: 4ms}
+  vienna: {delay: 1ms, exit: true}
+mesh: [[london, paris], [paris, vienna], [london, berlin], [berlin, vienna]]
+"""
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    made = Lab(tmp_path_factory.mktemp("lab"))
+    server = None
+    try:
+        made.build()
+        server = made.popen("server", sys.executable, TESTS / "byte_server.py", str(PORT), "mptcp")
+        assert server.stdout is not None
+        assert server.stdout.readline() == "ready\n"
+        yield made
+    finally:
+        if server is not None:
+            server.kill()
+            server.communicate()
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def url(lab: Lab) -> Iterator[str]:
+    """The overlay of the tests, which is up all the time."""
+    yield lab.up("--sites", str(SITES), "--exit", "s1")
+    lab.mptcplab("machine", "overlay", "down")
+
+
+@pytest.fixture
+def other(lab: Lab, tmp_path: Path) -> Iterator[Lab]:
+    """A lab of the same network with an overlay of its own, in a namespace of its own."""
+    small = Lab(tmp_path)
+    small.names = lab.names | {"machine": f"mptcplab-{os.getpid()}-other"}
+    lab_ip = ["ip", "netns"]
+    subprocess.run([*lab_ip, "add", small.names["machine"]], check=True)
+    subprocess.run(["ip", "-n", small.names["machine"], "link", "set", "lo", "up"], check=True)
+    subprocess.run(["ip", "-n", small.names["machine"], "address", "add", "10.77.1.1/32", "dev", "lo"], check=True)
+    yield small
+    small.mptcplab("machine", "overlay", "down")
+    subprocess.run([*lab_ip, "delete", small.names["machine"]], check=True)
+
+
+def operates(lab: Lab, name: str) -> bool:
+    [found] = [site["operates"] for site in lab.status()["sites"] if site["node"] == name]
+    return bool(found)
+
+
+def test_a_connection_of_a_host_with_one_link_uses_two_sites(lab: Lab, url: str) -> None:
+    before = lab.shown()
+    ended = lab.mptcplab("host", "join", url, "--nearest", "2", "--", "sh", "-c", CAPTURED_UPLOAD)
+    assert (ended.status, ended.out) == (0, f"{UPLOADED}\n"), ended
+    sent = subflow_bytes([lab.directory / f"{device}.pcap" for device in ("mptcplab0", "mptcplab1", "eth0")])
+    inside = {address: size for address, size in sent.items() if address.startswith("198.19.")}
+    assert len(inside) == 2
+    assert min(inside.values()) > 100_000, sent
+    within(lambda: lab.shown() == before, "the host to be as before")
+    assert lab.status()["hosts"] == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_host_leaves_nothing_however_it_ends(lab: Lab, url: str, number: signal.Signals) -> None:
+    before = lab.shown()
+    joined = lab.start("host", "join", url, "--nearest", "3")
+    within(lambda: lab.run("host", "ip", "mptcp", "endpoint").count("198.19.") == 3, "three endpoints")
+    assert "subflows 3" in lab.run("host", "ip", "mptcp", "limits")
+    joined.send_signal(number)
+    joined.communicate()
+    assert joined.returncode == (0 if number == signal.SIGINT else -number)
+    within(lambda: lab.shown() == before, "the host to be as before")
+    within(lambda: lab.status()["hosts"] == [], "the overlay to know the host no longer")
+
+
+def test_a_host_sees_nothing_of_the_network_between_sites(lab: Lab, url: str) -> None:
+    probe = f"""
+import errno, json, socket, subprocess
+address = next(word for word in subprocess.run(["ip", "mptcp", "endpoint"], capture_output=True, text=True).stdout.split() if word.startswith("198.19."))
+found = []
+for target in ("198.18.0.1", "198.18.1.7", "{SERVER}"):
+    with socket.socket() as tried:
+        tried.settimeout(3)
+        tried.bind((address, 0))
+        found.append(errno.errorcode.get(tried.connect_ex((target, {PORT})), "done"))
+print(json.dumps(found))
+"""
+    ended = lab.mptcplab("host", "join", url, "--", sys.executable, "-c", probe)
+    assert json.loads(ended.out) == ["EHOSTUNREACH", "EHOSTUNREACH", "done"], ended
+
+
+def test_a_site_that_falls_silent_is_dropped_and_comes_back(lab: Lab, url: str) -> None:
+    joined = lab.start("host", "join", url, "--nearest", "2")
+    try:
+        [host] = within(lambda: lab.status()["hosts"], "the host")
+        # A site that a route of the host passes, or else that at its beginning.
+        routes = [tunnel["route"] for tunnel in host["tunnels"]]
+        lost = next((site for route in routes for site in route[1:-1]), routes[0][0])
+        assert lab.mptcplab("machine", "overlay", "cut", lost).status == 0
+        within(lambda: not operates(lab, lost), "the site to be dropped")
+        refused = lab.mptcplab("host", "join", url, "--nearest", str(SITES))
+        assert is_refused(refused, 2, f"{SITES - 1} sites operate")
+        [host] = lab.status()["hosts"]
+        assert all(lost not in tunnel["route"] for tunnel in host["tunnels"] if tunnel["node"] != lost)
+        assert lab.mptcplab("machine", "overlay", "restore", lost).status == 0
+        within(lambda: operates(lab, lost), "the site to come back")
+        [host] = lab.status()["hosts"]
+        assert all(tunnel["route"][-1] == "s1" for tunnel in host["tunnels"])
+    finally:
+        joined.send_signal(signal.SIGTERM)
+        joined.communicate()
+
+
+def test_figure_2_of_sonkoly_step_by_step(other: Lab) -> None:
+    """Steps 1 to 8 of 002, section III-B. The names of the sites are a slice of our own."""
+    file = other.directory / "small.yaml"
+    file.write_text(SMALL)
+    rpc_url = other.up(file)
+    status = other.status()
+    # 1, 2: the main module knows the slice, and which of its sites operate.
+    assert [site["node"] for site in status["sites"] if site["operates"]] == ["london", "paris", "berlin", "vienna"]
+    # 3: switches are up and joined by tunnels as the topology says; echoes pass each of them.
+    ends = [frozenset(tunnel["ends"]) for tunnel in status["tunnels"]]
+    assert set(ends) == {
+        frozenset(pair)
+        for pair in (("london", "paris"), ("paris", "vienna"), ("london", "berlin"), ("berlin", "vienna"))
+    }
+    measured = within(
+        lambda: (
+            [one["rtt_s"] for one in other.status()["tunnels"] if one["answered"]]
+            if all(one["answered"] for one in other.status()["tunnels"])
+            else []
+        ),
+        "echoes through every tunnel",
+    )
+    assert min(measured) >= 2 * (2 + 1) * 1e-3
+    # 4 to 7: the host asks for the nodes, and gets those that operate.
+    listed = called(other, rpc_url, "overlay.nodes")
+    assert {node["node"] for node in listed["nodes"]} == {"london", "paris", "berlin", "vienna"}
+    # It measures, asks for the nearest ones, and gets the parameters of its tunnels (4 to 7 again).
+    connection = called(other, rpc_url, "overlay.connect", nodes=["paris", "berlin"])
+    assert [tunnel["node"] for tunnel in connection["tunnels"]] == ["paris", "berlin"]
+    # 8: entries are in the tables of the sites of each route, and the routes share no tunnel.
+    routes = [tunnel["route"] for tunnel in connection["tunnels"]]
+    assert routes == [["paris", "vienna"], ["berlin", "vienna"]]
+    used = [frozenset(pair) for route in routes for pair in pairwise(route)]
+    assert len(used) == len(set(used))
+    for tunnel in connection["tunnels"]:
+        for site in ("london", "paris", "berlin", "vienna"):
+            has_entry = f"from {tunnel['address']} " in rules_of(other, site)
+            assert has_entry == (site in tunnel["route"]), site
+    assert called(other, rpc_url, "overlay.disconnect", connection=connection["connection"]) == {"removed": True}
+    assert "from 198.19." not in rules_of(other, "vienna")
+
+
+CALL = """
+import json, sys
+from mptcplab.overlay.client import HostControllerAddress, call
+print(json.dumps(call(HostControllerAddress.parse(sys.argv[1]), sys.argv[2], **json.loads(sys.argv[3]))))
+"""
+
+
+def called(lab: Lab, url: str, method: str, **params: Any) -> Any:
+    """Calls the host controller from the machine of the overlay."""
+    return json.loads(lab.run("machine", sys.executable, "-c", CALL, url, method, json.dumps(params)))
+
+
+def rules_of(lab: Lab, site: str) -> str:
+    """Returns the rules of a site, whose namespace is found by its address."""
+    status = lab.status()
+    number = [one["node"] for one in status["sites"]].index(site)
+    process = status["process"]
+    for link in sorted(Path(f"/proc/{process}/fd").iterdir(), key=lambda path: int(path.name)):
+        if str(link.readlink()).startswith("net:"):
+            inside = ["nsenter", f"--net={link}"]
+            shown = subprocess.run([*inside, "ip", "-brief", "address"], capture_output=True, text=True, check=True)
+            if f"198.18.1.{number}/32" in shown.stdout:
+                return subprocess.run([*inside, "ip", "rule"], capture_output=True, text=True, check=True).stdout
+    raise LookupError(site)
+
+
+def test_an_overlay_that_was_killed_leaves_nothing_and_can_be_started_again(other: Lab) -> None:
+    before = other.shown("machine")
+    other.up("--sites", "3")
+    process = other.status()["process"]
+    again = other.mptcplab("machine", "overlay", "up", "--sites", "3")
+    assert is_refused(again, 4, f"an overlay is up already, process {process}")
+    assert other.status()["process"] == process
+    for command in ("down", "up"):
+        os.kill(process, signal.SIGKILL)
+        within(lambda: other.shown("machine") == before, "the machine to be as before")
+        assert is_refused(other.mptcplab("machine", "overlay", "status"), 3, "no overlay is up here")
+        if command == "down":
+            assert "had been killed" in other.mptcplab("machine", "overlay", "down").out
+        other.up("--sites", "3")
+        process = other.status()["process"]
+    assert other.mptcplab("machine", "overlay", "down").out == "the overlay is down\n"
+    within(lambda: other.shown("machine") == before, "the machine to be as before")
+    assert not (other.directory / "overlay" / "overlay.json").exists()
+
+
+def test_without_an_exit_hosts_are_refused(other: Lab) -> None:
+    given = other.up("--sites", "3")
+    before = other.shown("machine")
+    refused = other.mptcplab("machine", "join", given)
+    assert is_refused(refused, 4, "no site that operates is an exit")
+    assert other.shown("machine") == before
+    refused = other.mptcplab("machine", "join", given.replace("token=", "token=no"))
+    assert is_refused(refused, 4, "the token is missing or wrong")
+
+
+def test_a_tunnel_that_carries_only_small_packets_is_refused(lab: Lab, url: str) -> None:
+    before = lab.shown()
+    lab.run("host", "ip", "link", "set", "eth0", "mtu", "1400")
+    try:
+        refused = lab.mptcplab("host", "join", url)
+    finally:
+        lab.run("host", "ip", "link", "set", "eth0", "mtu", "1500")
+    assert is_refused(refused, 4, "carries only small packets", "packets of 1400 bytes")
+    within(lambda: lab.shown() == before, "the host to be as before")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["overlay", "up"], 2, "either SPEC or --sites N"),
+        (["overlay", "up", "--sites", "3", "--exit", "s4"], 2, "--exit s4: unknown site"),
+        (["overlay", "up", "--sites", "3", "--listen", "192.0.2.1"], 2, "address of this machine"),
+        (["overlay", "up", "--sites", "3", "--listen", "127.0.0.1:x"], 2, "found port 'x'"),
+        (["overlay", "up", "nothing.yaml"], 2, "there is no such file"),
+        (["overlay", "cut"], 2, "allowed: a site"),
+        (["overlay", "down", "s1"], 2, "allowed: no name"),
+        (["overlay", "down"], 3, "no overlay is up here"),
+        (["overlay", "status"], 3, "no overlay is up here"),
+        (["join", "s1"], 2, "as `mptcplab overlay up` prints it"),
+        (["join", "http://127.0.0.1:1/"], 2, "found no token"),
+        (["join", "http://127.0.0.1:1/?token=a"], 3, "no host controller answers at 127.0.0.1:1"),
+    ],
+)
+def test_wrong_input_gets_a_line(arguments: list[str], status: int, words: str, other: Lab) -> None:
+    before = other.shown("machine")
+    assert is_refused(other.mptcplab("machine", *arguments), status, words)
+    assert other.shown("machine") == before
+    assert not (other.directory / "overlay" / "lock").exists()
+
+
+@pytest.mark.soak
+def test_a_thousand_hosts_join_and_leave(lab: Lab, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, str(lab.directory / "overlay"))
+    before, began = lab.shown(), time.monotonic()
+    program = """
+import sys
+from mptcplab.overlay.client import HostControllerAddress
+from mptcplab.overlay.join import Membership
+server = HostControllerAddress.parse(sys.argv[1])
+for _ in range(1000):
+    Membership(server, 2).leave()
+"""
+    lab.run("host", sys.executable, "-c", program, url)
+    assert lab.shown() == before
+    assert lab.status()["hosts"] == []
+    assert "from 198.19." not in rules_of(lab, "s1")
+    assert State().running().pid > 0
+    print(f"1000 joins and leaves in {time.monotonic() - began:.0f} s")

@@ -1,0 +1,75 @@
+"""Tests of descriptions of overlays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from mptcplab.errors import SpecError, UsageError
+from mptcplab.overlay import description
+from mptcplab.overlay.plan import Plan
+
+ROOT = Path(__file__).parents[2]
+GOOD = """
+name: small
+sites:
+  s[1-3]: {delay: [2ms, 60ms], rate: 100mbit}
+  vienna: {delay: 5ms, exit: true}
+mesh: [[s1, s2], [vienna, s3]]
+policy: shortest
+"""
+
+
+def planned(text: str, tmp_path: Path) -> Plan:
+    file = tmp_path / "overlay.yaml"
+    file.write_text(text)
+    return description.load(file)
+
+
+def test_ranges_become_sites_with_drawn_delays(tmp_path: Path) -> None:
+    plan = planned(GOOD, tmp_path)
+    assert [site.name for site in plan.sites] == ["s1", "s2", "s3", "vienna"]
+    delays = [site.delay_ns for site in plan.sites]
+    assert len(set(delays)) == 4
+    assert all(2_000_000 <= delay <= 60_000_000 for delay in delays)
+    assert delays[3] == 5_000_000
+    assert [site.is_exit for site in plan.sites] == [False, False, False, True]
+    assert plan.pairs == [(0, 1), (2, 3)]
+    assert planned(GOOD, tmp_path) == plan == Plan.from_json(plan.to_json())
+
+
+def test_the_example_is_that_of_the_page() -> None:
+    example = ROOT / "examples" / "overlay" / "overlay.yaml"
+    assert len(description.load(example).sites) == 5
+    page = (ROOT / "docs" / "guide" / "overlay.md").read_text()
+    assert example.read_text().partition("\n")[2] in page
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("sites: {}", "sites: has 0 items"),
+        ("sites: {a: {}, 'a[1-2]': {}, a1: {}}", "two sites have the name 'a1'"),
+        ("sites: {a: {delay: 5}}", "sites.a.delay"),
+        ("sites: {a: {at: ssh://b}}", "unknown field 'at'"),
+        ("sites: {'s[1-200]': {}}\nmesh: full", "found 200 sites"),
+        ("sites: {a: {}, b: {}}\nmesh: [[a, c]]", "unknown site 'c'"),
+        ("sites: {a: {}, b: {}}\nmesh: [[a, a]]", "both ends of a tunnel are a"),
+        ("sites: {a: {}}\npolicy: fastest", "policy: found 'fastest'"),
+        ("sites: {'a b': {}}", "'a b' is not a valid name"),
+        ("sites: {'s[1-2000]': {}}", "found 2000 sites"),
+    ],
+)
+def test_what_is_wrong_is_told_in_a_line(text: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(SpecError) as refused:
+        planned(text, tmp_path)
+    assert words in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_numbers_and_exits_of_the_command_line_are_checked() -> None:
+    assert len(description.of_sites(300, ["s1"]).sites) == 300
+    with pytest.raises(UsageError, match="1 to 1000"):
+        description.of_sites(0, [])
+    with pytest.raises(UsageError, match="unknown site"):
+        description.of_sites(3, ["s4"])

@@ -1,0 +1,217 @@
+"""Tests of what the host controller lets pass, and that no request stops it."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import time
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette")
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from mptcplab.errors import SpecError
+from mptcplab.overlay import host_controller, methods, rpc
+from mptcplab.overlay.host_controller import HOST, NONCE_HEADER, OPERATOR, TIME_HEADER, HostController, Nonces, Rates
+from starlette.testclient import TestClient
+
+AT = "127.0.0.1:8450"
+TOKENS = {HOST: "token-of-hosts", OPERATOR: "token-of-the-operator"}
+REQUESTS = 100_000 if os.environ.get("HYPOTHESIS_PROFILE") == "soak" else 300
+
+
+class Empty:
+    """An overlay with one site, of which another has left, and without hosts."""
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return [{"node": "s1", "address": "198.18.1.0", "port": 1, "exit": True}]
+
+    def connect(self, client: str, names: Any) -> Any:
+        raise SpecError(f"{client}: site {names[0]} does not operate", allowed="sites of the current list of nodes")
+
+    def disconnect(self, host_id: str) -> bool:
+        return host_id == "there"
+
+    def set_cut(self, name: str, *, is_cut: bool) -> None:
+        raise SpecError(f"unknown site {name!r}, {is_cut=}")
+
+    def names(self, route: Any) -> list[str]:
+        return [str(one) for one in route]
+
+    def address_of(self, node: int) -> str:
+        return str(node)
+
+    def status(self) -> dict[str, Any]:
+        return {"name": "empty", "policy": "shortest", "sites": [], "tunnels": [], "hosts": []}
+
+
+@pytest.fixture
+def client() -> TestClient:
+    return TestClient(HostController(Empty(), 1).app(TOKENS, [AT]), base_url=f"http://{AT}")
+
+
+def headers(role: str = HOST, **changes: str) -> dict[str, str]:
+    return {
+        "authorization": f"Bearer {TOKENS[role]}",
+        NONCE_HEADER: secrets.token_urlsafe(16),
+        TIME_HEADER: f"{time.time():.3f}",
+    } | changes
+
+
+def call(method: str, **params: Any) -> str:
+    return json.dumps({"jsonrpc": "2.0", "method": method, "params": params, "id": 1})
+
+
+def code_of(answer: Any) -> int:
+    document = answer.json()
+    assert (document["jsonrpc"], document["id"]) in (("2.0", None), ("2.0", 1))
+    code: int = document["error"]["code"]
+    return code
+
+
+def test_a_host_gets_the_list_of_nodes(client: TestClient) -> None:
+    answer = client.post("/", content=call("overlay.nodes"), headers=headers())
+    assert answer.json()["result"]["nodes"][0]["node"] == "s1"
+
+
+@pytest.mark.parametrize("given_token", ["", "Bearer ", "Bearer token", "Basic token-of-hosts", "Bearer ä"])
+def test_a_wrong_token_is_refused(client: TestClient, given_token: str) -> None:
+    changed = headers() | {"authorization": given_token.encode("latin-1")}
+    answer = client.post("/", content=call("overlay.nodes"), headers=changed)
+    assert (answer.status_code, code_of(answer)) == (401, methods.NOT_AUTHORIZED)
+
+
+def test_a_name_that_points_here_is_refused(client: TestClient) -> None:
+    answer = client.post("/", content=call("overlay.nodes"), headers=headers(host="evil.example:8450"))
+    assert (answer.status_code, code_of(answer)) == (421, methods.NOT_AUTHORIZED)
+
+
+def test_a_request_that_comes_again_is_refused(client: TestClient) -> None:
+    same = headers()
+    assert client.post("/", content=call("overlay.nodes"), headers=same).status_code == 200
+    again = client.post("/", content=call("overlay.nodes"), headers=same)
+    assert (again.status_code, code_of(again)) == (409, methods.REPLAYED)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {NONCE_HEADER: ""},
+        {NONCE_HEADER: "short"},
+        {TIME_HEADER: ""},
+        {TIME_HEADER: "nan"},
+        {TIME_HEADER: f"{time.time() - 3600:.0f}"},
+        {TIME_HEADER: f"{time.time() + 3600:.0f}"},
+    ],
+)
+def test_a_request_without_a_nonce_or_of_another_time_is_refused(client: TestClient, changes: dict[str, str]) -> None:
+    answer = client.post("/", content=call("overlay.nodes"), headers=headers(**changes))
+    assert (answer.status_code, code_of(answer)) == (409, methods.REPLAYED)
+
+
+def test_a_request_is_refused_as_long_as_its_time_is_valid() -> None:
+    now_s = [1000.0]
+    nonces = Nonces(lambda: now_s[0])
+    nonce = "a" * 16
+    assert nonces.refusal(nonce, "1050") is None
+    now_s[0] = 1050 + host_controller.SKEW_S
+    assert nonces.refusal(nonce, "1050") == "the request was sent before"
+    now_s[0] += host_controller.SKEW_S
+    assert "here it is" in (nonces.refusal(nonce, "1050") or "")
+
+
+def test_a_large_body_is_refused(client: TestClient) -> None:
+    answer = client.post("/", content=b" " * (host_controller.MOST_BYTES + 1), headers=headers())
+    assert (answer.status_code, code_of(answer)) == (413, methods.TOO_LARGE)
+
+
+def test_an_address_that_sends_too_much_is_refused(client: TestClient) -> None:
+    answers = [client.post("/", content=call("overlay.nodes"), headers=headers()) for _ in range(1000)]
+    refused = [answer for answer in answers if answer.status_code == 429]
+    assert refused
+    assert {code_of(answer) for answer in refused} == {methods.TOO_MANY}
+
+
+def test_rates_are_counted_by_address_and_time() -> None:
+    now_s = [0.0]
+    rates = Rates(lambda: now_s[0])
+    assert sum(rates.allows("a") for _ in range(1000)) == host_controller.BURST
+    assert rates.allows("b")
+    now_s[0] = 1.0
+    assert sum(rates.allows("a") for _ in range(1000)) == host_controller.PER_SECOND
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (call("overlay.fly"), rpc.METHOD_NOT_FOUND),
+        (call("overlay.connect", nodes=[]), rpc.INVALID_PARAMS),
+        (call("overlay.connect", nodes=["s1"] * 9), rpc.INVALID_PARAMS),
+        (call("overlay.connect", nodes=["left"]), methods.NOT_POSSIBLE),
+        (call("overlay.disconnect", connection="left"), methods.UNKNOWN_CONNECTION),
+        (call("overlay.status"), methods.FOR_OPERATOR),
+        (call("overlay.cut", node="s1"), methods.FOR_OPERATOR),
+        ("{", rpc.PARSE_ERROR),
+    ],
+)
+def test_errors_have_the_codes_of_the_specification(client: TestClient, text: str, code: int) -> None:
+    answer = client.post("/", content=text, headers=headers())
+    assert (answer.status_code, code_of(answer)) == (200, code)
+
+
+def test_the_operator_may_do_more(client: TestClient) -> None:
+    answer = client.post("/", content=call("overlay.status"), headers=headers(OPERATOR))
+    assert answer.json()["result"]["name"] == "empty"
+
+
+def test_the_schema_is_that_of_the_answers(client: TestClient) -> None:
+    document = client.get("/openrpc.json", headers=headers()).json()
+    assert document == methods.document()
+    by_name = {method["name"]: method for method in document["methods"]}
+    for method in by_name.values():
+        for part in (*method["params"], method["result"]):
+            Draft202012Validator.check_schema({**part["schema"], "components": document["components"]})
+    nodes = client.post("/", content=call("overlay.nodes"), headers=headers()).json()["result"]
+    schema = {**by_name["overlay.nodes"]["result"]["schema"], "components": document["components"]}
+    Draft202012Validator(schema).validate(nodes)
+    assert not Draft202012Validator(schema).is_valid({"nodes": [{"node": 1}]})
+
+
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda below: st.lists(below, max_size=4) | st.dictionaries(st.text(), below, max_size=4),
+    max_leaves=10,
+)
+NAMES = st.sampled_from([*(method.name for method in methods.methods(Empty(), 1)), "rpc.discover"]) | st.text()
+CALLS = st.fixed_dictionaries(
+    {},
+    optional={
+        "jsonrpc": st.just("2.0") | ANY_JSON,
+        "method": NAMES | ANY_JSON,
+        "params": st.fixed_dictionaries({}, optional={"nodes": ANY_JSON, "connection": ANY_JSON, "node": ANY_JSON})
+        | ANY_JSON,
+        "id": ANY_JSON,
+    },
+)
+BODIES = st.binary(max_size=200) | st.builds(
+    lambda value: json.dumps(value).encode(), CALLS | st.lists(CALLS, max_size=25) | ANY_JSON
+)
+
+
+@settings(max_examples=REQUESTS)
+@given(body=BODIES, is_operator=st.booleans())
+def test_random_requests_get_answers_of_the_specification(body: bytes, is_operator: bool) -> None:
+    """The dispatcher without its server, so that the soak's 100,000 take minutes."""
+    answer = methods.dispatcher(Empty(), 1).answer(body, is_operator=is_operator)
+    if answer is None:
+        return
+    document = json.loads(answer)
+    for one in document if isinstance(document, list) else [document]:
+        assert one["jsonrpc"] == "2.0"
+        assert ("result" in one) != ("error" in one)
+        assert one.get("error", {}).get("code") not in (rpc.INTERNAL_ERROR,), one
