@@ -24,6 +24,7 @@ from typing import Any
 
 import ebpf_statistics
 import live_page
+import overlay
 import port_down
 
 ROOT = Path(__file__).parent.parent
@@ -424,6 +425,19 @@ def ports_down() -> dict[str, Figure]:
         limit = {"limit": limit_ms, "peer": "the limit we set", "peer_value": limit_ms}
         figures[f"sdn-port-down-{recovery}-p95"] = {"value": p95_ms, "unit": "ms", **limit}
     return figures
+
+
+def overlays() -> dict[str, Figure]:
+    """How long an overlay of 300 sites and a host that joins it take, and the memory of the sites.
+
+    Needs root.
+    """
+    if os.geteuid() != 0:
+        return {}
+    return {
+        name: {"value": value, "unit": unit, "limit": limit, "peer": "the limit we set", "peer_value": limit}
+        for (name, value), (limit, unit) in zip(overlay.figures().items(), overlay.LIMITS.values(), strict=True)
+    }
 
 
 SETUP_LIMITS_S = {
@@ -966,6 +980,7 @@ BENCHES: dict[str, Callable[[], dict[str, Figure]]] = {
     "setup": setup,
     "sdn": switches,
     "sdn-port-down": ports_down,
+    "overlay": overlays,
     "link-accuracy": link_accuracy,
     "unshaped": unshaped,
     "stack-kernel": stack_kernel,

@@ -17,7 +17,9 @@ def command(
     program: Annotated[list[str] | None, typer.Argument(help="The command, after --.", metavar="COMMAND")] = None,
     nearest: Annotated[int, typer.Option(help="Join so many of the nearest sites.", min=1, max=8, metavar="N")] = 1,
 ) -> None:
-    """Join an overlay: more paths for this host, while COMMAND runs or until Ctrl-C.
+    """Join an overlay, for more paths of this host.
+
+    Until COMMAND ends, or until Ctrl-C without one.
 
     Exit status: that of the command.
     """
