@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -30,6 +31,13 @@ SHOWN = (
     # Sockets that wait in case an old segment arrives are the kernel's, not of a program.
     ("ss", "-tunap", "exclude", "time-wait"),
 )
+
+
+CALL = """
+import json, sys
+from mptcplab.overlay.client import HostControllerAddress, call
+print(json.dumps(call(HostControllerAddress.parse(sys.argv[1]), sys.argv[2], **json.loads(sys.argv[3]))))
+"""
 
 
 class Lab:
@@ -107,9 +115,21 @@ class Lab:
         url: str = ended.document["url"]
         return url
 
+    def call(self, url: str, method: str, **params: Any) -> Any:
+        """Calls the host controller from the machine."""
+        return json.loads(self.run("machine", sys.executable, "-c", CALL, url, method, json.dumps(params)))
+
+    @property
+    def process(self) -> int:
+        """The process of the overlay."""
+        return int((self.directory / "overlay" / "lock").read_text())
+
     def status(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.mptcplab("machine", "overlay", "status", "--json").document
-        return found
+        """Returns what the operator sees."""
+        found = json.loads((self.directory / "overlay" / "overlay.json").read_text())
+        url = f"http://{found['address']}:{found['port']}/?token={found['tokens']['operator']}"
+        status: dict[str, Any] = self.call(url, "overlay.status")
+        return status
 
     def shown(self, place: str = "host") -> list[str]:
         """Returns what ip and ss show at a place."""
