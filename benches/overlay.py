@@ -18,7 +18,7 @@ from typing import Any
 
 from mptcplab.overlay.client import HostControllerAddress, call
 from mptcplab.overlay.namespaces import NetworkNamespace
-from mptcplab.overlay.nearest import round_trip_times
+from mptcplab.overlay.nearest import nearest
 from mptcplab.overlay.state import VARIABLE, State
 
 PROGRAM = Path(__file__).parent.parent / ".venv" / "bin" / "mptcplab"
@@ -88,7 +88,7 @@ def _of_host(machine: NetworkNamespace) -> tuple[float, float, float]:
     running = State().running()
     nodes = call(running.host, "overlay.nodes")["nodes"]
     sites = {one["node"]: (one["address"], one["port"]) for one in nodes}
-    measured = [_seconds(lambda: round_trip_times(sites)) for _ in range(REPETITIONS)]
+    measured = [_seconds(lambda: nearest(sites, 2)) for _ in range(REPETITIONS)]
     joined = [_join_s(running.host, machine) for _ in range(REPETITIONS)]
     begun = time.monotonic()
     call(running.operator, "overlay.cut", node=f"s{SITES}")

@@ -24,7 +24,7 @@ from mptcplab.overlay.failure import OverlayFailed
 from mptcplab.overlay.guardian import Guardian
 from mptcplab.overlay.messages import HEADER, Address, Kind, packed, received, send, udp_socket
 from mptcplab.overlay.namespaces import device_name, run, tun
-from mptcplab.overlay.nearest import round_trip_times
+from mptcplab.overlay.nearest import nearest
 
 #: Priorities of rules and numbers of tables begin here, one for each tunnel.
 FIRST_TABLE = 7000
@@ -140,14 +140,14 @@ class Membership:
         nodes = call(self._server, "overlay.nodes")["nodes"]
         if count > len(nodes):
             raise UsageError(f"--nearest {count}: {len(nodes)} sites operate; allowed: as many")
-        self.measured = round_trip_times({one["node"]: (one["address"], one["port"]) for one in nodes})
+        self.measured = nearest({one["node"]: (one["address"], one["port"]) for one in nodes}, count)
         if len(self.measured) < count:
             first = nodes[0]
             raise OverlayFailed(
                 f"{len(self.measured)} of {len(nodes)} sites answer; needed: {count}; "
                 f"is UDP port {first['port']} of {first['address']} reachable from here?"
             )
-        return sorted(self.measured, key=lambda node: (self.measured[node], node))[:count]
+        return list(self.measured)
 
     def _connect(self, nodes: Sequence[str]) -> None:
         given: dict[str, Any] = call(self._server, "overlay.connect", nodes=list(nodes))

@@ -58,7 +58,9 @@ def start(plan: Plan, address: str, port: int) -> None:
         process.kill()
         process.wait()
         raise
-    answer: dict[str, Any] = json.loads(told) if told else {"problem": f"its process ended; see {state.log}", "status": 4}
+    answer: dict[str, Any] = (
+        json.loads(told) if told else {"problem": f"its process ended; see {state.log}", "status": 4}
+    )
     if "problem" in answer:
         process.wait()
         raise _ERRORS.get(answer["status"], OverlayFailed)(answer["problem"])
