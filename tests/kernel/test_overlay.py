@@ -98,6 +98,7 @@ def operates(lab: Lab, name: str) -> bool:
 
 
 def test_a_connection_of_a_host_with_one_link_uses_two_sites(lab: Lab, url: str) -> None:
+    assert all(site["operates"] for site in lab.status()["sites"])
     before = lab.shown()
     ended = lab.mptcplab("host", "join", url, "--nearest", "2", "--", "sh", "-c", CAPTURED_UPLOAD)
     assert (ended.status, ended.out) == (0, f"{UPLOADED}\n"), ended

@@ -132,6 +132,9 @@ class Coordinator:
         self.mesh = await self._planned_mesh()
         for site in self.sites:
             site.join_mesh([b if a == site.number else a for a, b in self.mesh if site.number in (a, b)])
+        # Measurements of many sites take longer than a site may be silent.
+        self.membership = Membership(range(len(self.sites)))
+        await self._check_in()
 
     async def _check_in(self) -> None:
         deadline = monotonic() + _PATIENCE_S
