@@ -2,8 +2,7 @@
 
 It reads packets from the TUN devices of its ends and writes each to the end with its destination.
 An access link serializes packets at its rate, drops what would wait longer than `LONGEST_QUEUE_NS`,
-and delays them. It is Python, because not
-every kernel has netem or another delay.
+and delays them. It is not the kernel's netem, because not every kernel has it.
 """
 
 from __future__ import annotations
