@@ -55,6 +55,7 @@ PAGES = {
     "sweep.html": "sweep short.yaml --set links.wifi.rate=2mbit,3mbit --set links.wifi.delay=5ms,10ms,20ms",
     "capture.html": "pcap results/paths/BUNDLE/captures/phone.wlan0.pcapng --report capture.html",
     "contest.html": "bench-algorithm round_robin --against min_rtt --repeat 2 --report contest.html",
+    "report-card.html": "report-card lia --goal harm --repeat 1",
     "reproduction.html": "reproduce alenazi2019 --only CL-A13b --quick",
 }
 #: Elements in which something cannot be seen on paper.

@@ -85,6 +85,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "runner": {"backends", "callers", "consent", "errors", "experiment", "results"},
     "benchmark": {"algorithms", "backends", "errors", "experiment", "metrics", "results"},
+    "report_card": {"algorithms", "backends", "benchmark", "errors", "experiment", "results"},
     "sweep": {"_core", "catalogue", "errors", "experiment", "metrics", "recorded", "results", "runner", "units"},
     "reproduction": {
         "algorithms",
@@ -161,6 +162,7 @@ ALLOWED: dict[str, set[str]] = {
         "proxy",
         "recorded",
         "report",
+        "report_card",
         "reproduction",
         "results",
         "routing",

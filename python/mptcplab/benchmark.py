@@ -175,7 +175,7 @@ def contest(newcomer: str, kind: str | None = None, against: Sequence[str] = (),
     path of the simulator that has the algorithms `crate:NAME`. Raises UsageError for an unknown
     name, and SpecError for a file that cannot be used.
     """
-    _check_program(on, [newcomer, *against])
+    check_program(on, [newcomer, *against])
     family = _family(newcomer, kind, on)
     name = newcomer if algorithms.is_users(newcomer) else family.find(newcomer) or newcomer
     others = [_known(family, one, on) for one in against] or list(family.names)
@@ -192,7 +192,7 @@ def _experiment(scenario: str, field: str, name: str) -> Json:
     return resolve(described.override({f"flows.tested.{field}": name})).data
 
 
-def _check_program(on: str, names: Sequence[str]) -> None:
+def check_program(on: str, names: Sequence[str]) -> None:
     """Raises UsageError if `on` is neither the simulator nor a program, or does
     not fit the names.
     """

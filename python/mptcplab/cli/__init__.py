@@ -38,7 +38,7 @@ WrongUsage: type[Exception] = typer.BadParameter.__bases__[0]
 #: The commands in the order of the help. Each has a module of its name.
 COMMANDS = (
     *("run", "list", "examples", "new", "show", "report", "compare", "sweep", "serve"),
-    *("reproduce", "bench-algorithm", "check", "bisect-step", "exercise"),
+    *("reproduce", "bench-algorithm", "report-card", "check", "bisect-step", "exercise"),
     *("traces", "pcap", "cc", "proxy", "routing", "overlay", "join", "doctor", "clean"),
 )
 

@@ -27,7 +27,7 @@ HERE = Path("mptcplab.toml")
 #: Keys outside of tables are for the commands that run experiments, as far as these have the
 #: option.
 COMMON = ("out", "jobs", "on", "seed", "repeat", "quiet", "verbose")
-RUNNING = ("run", "compare", "sweep", "reproduce", "bench-algorithm")
+RUNNING = ("run", "compare", "sweep", "reproduce", "bench-algorithm", "report-card")
 #: Commands whose argument is the directory for results.
 OF_RESULTS = ("check", "clean")
 #: Options that only a command line may have.

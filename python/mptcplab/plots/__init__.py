@@ -5,6 +5,7 @@ from mptcplab.plots.contest import Cell, overview
 from mptcplab.plots.drawing import Drawing
 from mptcplab.plots.look import PAGE, SIZES, STYLES, Look, style
 from mptcplab.plots.publishing import DEFAULT_FORMATS, FORMATS, Exporter, export
+from mptcplab.plots.report_card import GoalCell, goal_map
 from mptcplab.plots.run import drawings_of
 from mptcplab.plots.specification import Specification
 from mptcplab.plots.subflows import congestion_windows, stacked, timeline
@@ -20,6 +21,7 @@ __all__ = [
     "Cell",
     "Drawing",
     "Exporter",
+    "GoalCell",
     "Look",
     "Specification",
     "arrivals_of",
@@ -27,6 +29,7 @@ __all__ = [
     "congestion_windows",
     "drawings_of",
     "export",
+    "goal_map",
     "metric_in_words",
     "overlay",
     "overview",

@@ -5,12 +5,18 @@ with the best.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mptcplab.metrics.arrays import Floats
+from mptcplab.plots.drawing import new_figure
+from mptcplab.plots.look import INK, Look
 from mptcplab.plots.specification import Json
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 COLOURS = "cividis"
 #: Colours of text on cells, which look the same on any page.
@@ -91,3 +97,25 @@ class Cells:
     def ink_on(self, value: Any) -> str:
         """Returns the colour of text on the cell of a value."""
         return ON_DARK if self.part(value) < DARK_BELOW else ON_LIGHT
+
+
+def paint(cells: Cells, look: Look) -> Figure:
+    """Draws the only table of some cells, with its colours beside it."""
+    (panel,) = cells.panels
+    rows, columns = panel.values.shape
+    low, high = cells.limits
+    figure, axes = new_figure(look, height=2.3 + 0.3 * rows)
+    (plot,) = axes.flat
+    edges = (np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5)
+    mesh = plot.pcolormesh(*edges, np.ma.masked_invalid(panel.values), cmap=COLOURS, vmin=low, vmax=high)
+    for (row, column), share in np.ndenumerate(panel.values):
+        colour = cells.ink_on(share) if np.isfinite(share) else INK
+        weight = "bold" if (row, column) in panel.bold else "normal"
+        look_of: dict[str, Any] = {"color": colour, "fontsize": 0.8 * look.font_pt, "fontweight": weight}
+        plot.text(column, row, panel.texts[row][column], ha="center", va="center", **look_of)
+    plot.set_xticks(np.arange(columns), cells.columns, rotation=45, ha="right", rotation_mode="anchor", color=INK)
+    plot.set_yticks(np.arange(rows), cells.rows, color=INK)
+    plot.set_ylim(rows - 0.5, -0.5)
+    plot.grid(visible=False)
+    figure.colorbar(mesh, ax=plot, label=fill(cells.value_title, 16), extend="min")
+    return figure
