@@ -31,6 +31,44 @@ duration: 5s
 SUBTYPES = {0, 1, 2, 3, 4, 5}
 
 
+def test_the_metrics_of_a_run_count_the_options_in_its_captures(tmp_path: Path) -> None:
+    description = tmp_path / "captured.yaml"
+    description.write_text(
+        """
+name: options
+hosts: {client: {}, server: {}}
+links:
+  wifi: {between: [client.wlan0, server.eth0], rate: 20mbit, delay: 10ms}
+  lte: {between: [client.wwan0, server.eth1], rate: 10mbit, delay: 25ms}
+flows:
+  upload: {from: client, to: server, app: {bulk: {bytes: 200kB}}, path_manager: kernel_endpoints}
+measure: {captures: [client.wlan0, client.wwan0]}
+duration: 5s
+"""
+    )
+    [member] = load(description)
+    metrics = {}
+    for name, changes in (
+        ("captured", {}),
+        ("alone", {"flows.upload.transport": "tcp"}),
+        ("none", {"measure.captures": "[]"}),
+    ):
+        [bundle] = run(member.override(changes), on="sim", out=tmp_path / name)
+        metrics[name] = bundle.record["metrics"]["run"]
+    found = metrics["captured"]
+    # The server announces its second address, and the client echoes it.
+    assert (found["add_addr_seen"], found["add_addr_bytes"]) == (2, 16)
+    # SYN, SYN/ACK and ACK of the join.
+    assert (found["mp_join_seen"], found["mp_join_syn_bytes"]) == (3, 12)
+    assert (found["tokens"], found["data_fin_seen"], found["remove_addr_seen"]) == (1, 1, 0)
+    assert (metrics["alone"]["tokens"], metrics["alone"]["mp_join_seen"], metrics["alone"]["mp_join_syn_bytes"]) == (
+        0,
+        0,
+        None,
+    )
+    assert metrics["none"]["captured_packets"] is None
+
+
 @pytest.mark.slow
 @needs_tshark
 def test_wireshark_finds_nothing_wrong_with_what_is_simulated(tmp_path: Path) -> None:

@@ -56,6 +56,7 @@ ALLOWED: dict[str, set[str]] = {
     "catalogue_index": set(),
     "catalogue": {"catalogue_index", "backends", "callers", "consent", "errors", "experiment", "recorded"},
     "results": {
+        "captures",
         "air",
         "algorithms",
         "callers",

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mptcplab.reproduction import Arm, Claim, Comparison, Observation, Study, load, papers, study
+from mptcplab.reproduction import Arm, Claim, Comparison, Figure, Observation, Study, load, papers, study
 from mptcplab.reproduction import outcome as judged
 from mptcplab.reproduction.notation import Measure, Range
 from mptcplab.reproduction.quantities import is_known, measured
@@ -224,6 +224,19 @@ def test_the_share_of_a_link_in_a_flow() -> None:
     assert value("share_over.eth 40..50", late) == pytest.approx(0.25)
 
 
+def test_how_often_another_path_carries_nearly_everything() -> None:
+    def carried(is_first: Any) -> Observation:
+        first = np.cumsum(np.where(is_first, 1e6, 1e4))
+        second = np.cumsum(np.where(is_first, 1e4, 1e6))
+        entities = ("flows.bulk.subflows.0", "flows.bulk.subflows.1")
+        return made({(one, "bytes_received"): of for one, of in zip(entities, (first, second), strict=True)})
+
+    assert value("path_changes 0..60", carried(SECONDS < 100)) == 0
+    assert value("path_changes 0..60", carried((SECONDS < 20) | (SECONDS > 40))) == 2
+    # Both carry half of each bin.
+    assert value("path_changes 0..60", carried(SECONDS % 2 == 0)) == 0
+
+
 def test_another_flow_than_the_first() -> None:
     run = made({("flows.bulk", "bytes_in_order"): SECONDS * 1e6, ("flows.rival", "bytes_in_order"): SECONDS * 2e6})
     assert value("mean_bps 10..20", run) == pytest.approx(8e6)
@@ -272,11 +285,25 @@ def test_the_notation_of_several_experiments_and_of_rates() -> None:
         ({"trend": "n", "largest_at": "n"}, "only one is allowed"),
         ({"largest_at": "n", "over": "run.goodput_bps"}, "has no divisor"),
         ({"share": True, "of": "sum mean_bps @ a/*"}, "only one is allowed"),
+        ({"over": "mean_bps @ b/*"}, "means several experiments"),
     ],
 )
 def test_what_does_not_go_together_is_refused(keys: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         Comparison.model_validate({"of": "mean_bps @ a/*", "holds": "> 1", **keys})
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"draw": ["curves"], "over": "n"}, "'of' belongs to"),
+        ({"draw": ["curves"], "of": "run.goodput_bps"}, "'curves' and 'over' belong together"),
+        ({"draw": ["goodput"], "of": "run.goodput_bps"}, "'of' belongs to"),
+    ],
+)
+def test_a_figure_has_what_it_draws(keys: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        Figure.model_validate({"id": "f", "title": "F", "on": "a/*", **keys})
 
 
 def test_the_place_of_the_largest_covers_what_is_as_large(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,10 @@ MOST_WITH_OTHERS = 12
 Arms = Mapping[str, Sequence[RunData]]
 
 
+#: The room at the end of an axis, as a part of its length.
+MARGIN = 0.02
+
+
 @dataclass(frozen=True)
 class Arm:
     """An arm as drawn: its curve, events and the step line of what the network can carry."""
@@ -155,6 +159,25 @@ def bars(name: str, title: str, unit: str, spreads: Mapping[str, Spread], marked
     rows = tuple(Row.of_value(arm, s.median, (s.low, s.high), numbers[arm]) for arm, s in spreads.items())
     shown = Rows(rows, Axis(title, unit), height=0.8 + 0.38 * len(rows))
     return drawing_of_rows(name, title, alt, shown, "median", "interval_width", lines)
+
+
+def points_over(name: str, title: str, x: Axis, y: Axis, arms: Mapping[str, Mapping[float, Spread]]) -> Drawing:
+    """Draws medians with their intervals over a number, a curve for each arm."""
+    numbers = {arm: number for number, arm in enumerate(colours.in_order(arms))}
+    curves, lines = [], []
+    for arm, number in numbers.items():
+        at = sorted(arms[arm])
+        median, low, high = (
+            np.array([getattr(arms[arm][one], end) for one in at]) for end in ("median", "low", "high")
+        )
+        curves.append(Curve(arm, np.array(at), median, "joined", number, low, high))
+        lines.append(Line(arm, at, median))
+    alt = "; ".join(f"{line.label}: {', '.join(f'{value:.3g}' for value in line.y)}" for line in lines)
+    ends = [float(end) for of_arm in arms.values() for end in of_arm]
+    room = MARGIN * (max(ends) - min(ends) or max(ends) or 1.0)
+    x = replace(x, low=min(0.0, min(ends)), high=max(ends) + room)
+    specification = Specification((Panel(tuple(curves), x, y),), height=3.7).told_apart()
+    return Drawing.specified(name, title, alt, specification, x.quantity, y.quantity, lines)
 
 
 def _rates(repetitions: Sequence[RunData], flow: str, end_s: float, width_s: float) -> Floats:

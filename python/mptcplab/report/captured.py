@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,9 +11,9 @@ from mptcplab.report.capture_tables import connection_sentences, connection_titl
 from mptcplab.report.capture_verdict import verdict_sentences
 from mptcplab.report.grid import Grid
 from mptcplab.report.quantities import MISSING
+from mptcplab.results.capture_metrics import captured_files
 from mptcplab.results.entities import Json
 
-DIRECTORY = "captures"
 MOST_CONNECTIONS = 20
 HEADS = [
     "connection",
@@ -62,13 +61,13 @@ def captured_hosts(record: Json, directory: Path, scratch: Path) -> list[Capture
 
     Raises UsageError if a file is not a capture any more.
     """
-    files: defaultdict[str, list[Path]] = defaultdict(list)
-    for path in sorted((directory / DIRECTORY).glob("*.pcapng")):
-        files[path.name.partition(".")[0]].append(path)
     counted = {
         (subflow["local"], subflow["remote"]): subflow for flow in record["flows"] for subflow in flow["subflows"]
     }
-    return [_captured(host, paths, counted, scratch / f"{host}.parquet") for host, paths in files.items()]
+    return [
+        _captured(host, paths, counted, scratch / f"{host}.parquet")
+        for host, paths in captured_files(directory).items()
+    ]
 
 
 def _captured(host: str, files: list[Path], counted: dict[tuple[str, str], Json], series: Path) -> CapturedHost:

@@ -10,7 +10,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mptcplab.plots import Drawing, Exporter, arrivals_of, bars, congestion_windows, overlay, stacked, timeline
+from mptcplab.plots import (
+    Axis,
+    Drawing,
+    Exporter,
+    arrivals_of,
+    bars,
+    congestion_windows,
+    key_in_words,
+    metric_in_words,
+    overlay,
+    points_over,
+    stacked,
+    timeline,
+)
 from mptcplab.report.grid import Grid
 from mptcplab.report.machine import machine_rows
 from mptcplab.report.page import Picture, render
@@ -27,12 +40,14 @@ from mptcplab.reproduction import (
     apart,
     measured,
     numbers,
+    of_each_flow,
     rank,
     tabulated,
     why,
 )
 from mptcplab.results import Absent, RunData, Spread
 from mptcplab.results.entities import Json
+from mptcplab.sweep import Factor
 
 NO_BREAK = "\N{NON-BREAKING HYPHEN}"
 NOT_TESTED = "not tested"
@@ -63,12 +78,17 @@ def sheets(outcome: Outcome) -> list[Sheet]:
 def _sheet(outcome: Outcome, figure: Figure, arm: Arm) -> Sheet:
     cells = outcome.study.experiments(figure.on, arm, AS_DESCRIBED)
     seen = {cell.name: (cell, outcome.observations.get(cell.key, ())) for cell in cells}
-    lines = {_label(figure, name, cell.experiment): runs for name, (cell, runs) in seen.items() if runs}
+    lines: dict[str, list[Observation]] = {}
+    for name, (cell, runs) in seen.items():
+        if runs:
+            lines.setdefault(_label(figure, name, cell.experiment), []).extend(runs)
     return Sheet(figure, arm, lines, {name: seen[name][1][0] for name in figure.examples if seen.get(name, (0, ()))[1]})
 
 
 def _label(figure: Figure, name: str, experiment: Json) -> str:
     """``n = 3``, the name of an algorithm, or that of the experiment."""
+    if figure.label is None:
+        return _words_of(Measure.parse(figure.of or ""))
     if figure.label == "name":
         return name.partition("/")[2]
     value = experiment["parameters"][figure.label]
@@ -93,8 +113,10 @@ def _drawings(sheet: Sheet) -> Iterator[Drawing]:
     for kind, draw in (("goodput", overlay), ("arrivals", arrivals_of)):
         if kind in sheet.figure.draw and (drawing := draw(f"{place}-{kind}", runs, flow)) is not None:
             yield replace(drawing, title=title)
-    if sheet.figure.of is not None and (drawing := _bars(f"{place}-bars", title, sheet, sheet.figure.of)) is not None:
-        yield drawing
+    if sheet.figure.of is not None:
+        for kind, draw_quantity in _OF_QUANTITY.items():
+            if kind in sheet.figure.draw and (drawing := draw_quantity(f"{place}-{kind}", title, sheet)) is not None:
+                yield drawing
     kinds = ("subflows", "timeline", *(["windows"] if "windows" in sheet.figure.draw else []))
     for name, one in sheet.examples.items():
         where = f"{name}, seed {one.seed}, {sheet.arm.label}"
@@ -106,15 +128,65 @@ def _file_name(text: str) -> str:
     return re.sub(r"[^\w-]", "-", text)
 
 
-def _bars(name: str, title: str, sheet: Sheet, of: str) -> Drawing | None:
-    factor, unit = (1e-6, "Mbit/s") if sheet.figure.unit == "bit/s" else (1.0, sheet.figure.unit)
-    measure = Measure.parse(of)
-    values = {
-        label: [value for one in runs if not isinstance(value := measured(measure, one), Absent)]
-        for label, runs in sheet.lines.items()
-    }
-    spreads = {label: found.scaled(factor) for label, of_label in values.items() if (found := Spread.of(of_label))}
+def _quantity(figure: Figure) -> tuple[Measure, float, str]:
+    """Returns what bars and curves show, the factor of its values, and their unit."""
+    factor, unit = (1e-6, "Mbit/s") if figure.unit == "bit/s" else (1.0, figure.unit)
+    return Measure.parse(figure.of or ""), factor, unit
+
+
+def _spread_of(measure: Measure, runs: Sequence[Observation], factor: float) -> Spread | None:
+    values = [value for one in runs if not isinstance(value := measured(measure, one), Absent)]
+    found = Spread.of(values)
+    return found.scaled(factor) if found else None
+
+
+def _bars(name: str, title: str, sheet: Sheet) -> Drawing | None:
+    measure, factor, unit = _quantity(sheet.figure)
+    spreads = {label: found for label, runs in sheet.lines.items() if (found := _spread_of(measure, runs, factor))}
     return bars(name, title, unit, spreads) if spreads else None
+
+
+def _curves(name: str, title: str, sheet: Sheet) -> Drawing | None:
+    """Draws the quantity over a parameter, as values that are numbers."""
+    over = sheet.figure.over or ""
+    measure, factor, unit = _quantity(sheet.figure)
+    arms, axis = {}, Factor(over, ())
+    for label, runs in sheet.lines.items():
+        axis = Factor(over, tuple(dict.fromkeys(str(one.parameters[over]) for one in runs)))
+        at = {value: [one for one in runs if str(one.parameters[over]) == value] for value in axis.values}
+        spreads = zip(
+            axis.numbers or (), (_spread_of(measure, of_value, factor) for of_value in at.values()), strict=True
+        )
+        arms[label] = {number: spread for number, spread in spreads if spread is not None}
+    shown = {label: of_label for label, of_label in arms.items() if of_label}
+    x, y = Axis(key_in_words(over), axis.unit), Axis(_words_of(measure), unit)
+    return points_over(name, title, x, y, shown) if shown else None
+
+
+def _pairs(name: str, title: str, sheet: Sheet) -> Drawing | None:
+    """Draws a metric of each flow of a group; flows are in the order of the first arm."""
+    measure, factor, unit = _quantity(sheet.figure)
+    of_flows: dict[str, dict[str, Spread]] = {}
+    for label, runs in sheet.lines.items():
+        found = [of_each_flow(measure, one) for one in runs]
+        flows = dict.fromkeys(flow for one in found for flow in one)
+        spreads = {flow: Spread.of([one[flow] for one in found if flow in one]) for flow in flows}
+        of_flows[label] = {flow: spread.scaled(factor) for flow, spread in spreads.items() if spread is not None}
+    first = next((of_label for of_label in of_flows.values() if of_label), {})
+    order = {flow: float(n) for n, flow in enumerate(sorted(first, key=lambda flow: first[flow].median), start=1)}
+    shown = {
+        label: {order[flow]: found for flow, found in one.items() if flow in order} for label, one in of_flows.items()
+    }
+    x, y = Axis("Number of the flow"), Axis(_words_of(measure), unit)
+    return points_over(name, title, x, y, {label: one for label, one in shown.items() if one}) if order else None
+
+
+def _words_of(measure: Measure) -> str:
+    """Returns a quantity for an axis: ``Fct``, ``Goodput``."""
+    return metric_in_words(measure.name) if "." in measure.name else "Goodput"
+
+
+_OF_QUANTITY = {"bars": _bars, "curves": _curves, "pairs": _pairs}
 
 
 _OF_RUN = {"subflows": stacked, "timeline": timeline, "windows": congestion_windows}

@@ -9,7 +9,7 @@ from mptcplab.reproduction.notation import Measure
 from mptcplab.reproduction.observation import Observation, observe, observe_in_memory
 from mptcplab.reproduction.outcome import Compared, Observations, Outcome, Verdict
 from mptcplab.reproduction.publication import Publication, Statement
-from mptcplab.reproduction.quantities import measured
+from mptcplab.reproduction.quantities import measured, of_each_flow
 from mptcplab.reproduction.ranking import Ranked, rank
 from mptcplab.reproduction.reasons import apart, numbers, what, why
 from mptcplab.reproduction.sides import Side, Twins
@@ -46,6 +46,7 @@ __all__ = [
     "numbers",
     "observe",
     "observe_in_memory",
+    "of_each_flow",
     "papers",
     "patterns",
     "rank",

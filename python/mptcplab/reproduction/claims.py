@@ -98,6 +98,8 @@ class Comparison(_Model):
             raise ValueError(f"{' and '.join(ways)}: only one is allowed")
         if self.over is not None and ways and ways[0] in ("trend", "share", "largest_at"):
             raise ValueError(f"{ways[0]} has no divisor")
+        if self.below is not None and self.below.is_ambiguous:
+            raise ValueError(f"{self.over!r} means several experiments; allowed: one, or their sum, least or largest")
         return self
 
 
@@ -188,22 +190,27 @@ class Figure(_Model):
     parameter.
 
     `examples` are experiments whose first run is shown subflow by subflow. With `windows` among
-    what is drawn, their congestion windows are shown, too. `bars` are of the quantity `of`.
+    what is drawn, their congestion windows are shown, too. `bars` are of the quantity `of`; `curves`
+    show it over the parameter `over`, and `pairs` for each flow of a group.
     """
 
     id: str
     title: str
-    draw: list[Literal["goodput", "arrivals", "windows", "bars"]] = []
+    draw: list[Literal["goodput", "arrivals", "windows", "bars", "curves", "pairs"]] = []
     on: str
-    label: str
+    #: The parameter whose values have a line each, or `name`; None for one line.
+    label: str | None = None
     of: MeasureText | None = None
+    over: str | None = None
     unit: str = ""
     examples: list[str] = []
 
     @model_validator(mode="after")
-    def _bars_have_a_quantity(self) -> Figure:
-        if ("bars" in self.draw) != (self.of is not None):
-            raise ValueError(f"figure {self.id}: 'bars' and 'of' belong together")
+    def _has_what_it_draws(self) -> Figure:
+        if {"bars", "curves", "pairs"}.isdisjoint(self.draw) != (self.of is None):
+            raise ValueError(f"figure {self.id}: 'of' belongs to 'bars', 'curves' or 'pairs'")
+        if ("curves" in self.draw) != (self.over is not None):
+            raise ValueError(f"figure {self.id}: 'curves' and 'over' belong together")
         return self
 
 

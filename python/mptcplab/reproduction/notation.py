@@ -54,6 +54,11 @@ class Measure:
         return cls(name, window, on, _COMBINATIONS.get(of_several), rate_of is not None)
 
     @property
+    def is_ambiguous(self) -> bool:
+        """Whether its pattern can mean several experiments, of which nothing makes one value."""
+        return self.of_several is None and self.on is not None and not {"*", "?", "["}.isdisjoint(self.on)
+
+    @property
     def counter(self) -> tuple[str, str] | None:
         """The entity and the counter of which it is the rate."""
         if not self.is_rate:

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
 from mptcplab import metrics
+from mptcplab.metrics.arrays import Floats
 from mptcplab.reproduction.notation import Measure
 from mptcplab.reproduction.observation import Observation
 from mptcplab.results import Absent, RunData, Value, subflows_of
@@ -17,6 +19,8 @@ from mptcplab.results.subflows import Subflow, parts_of
 from mptcplab.results.tables import Series
 
 BIN_S = 1.0
+#: For a path to carry nearly all of the data for longer than by chance.
+LONG_BIN_S, MOST = 5.0, 0.9
 NO_SAMPLES = "the back-end gave no samples of it"
 PARAMETER = "parameters."
 
@@ -119,6 +123,23 @@ def _paths_used(run: RunData, flow: str, start_s: float, end_s: float) -> Value:
     return float(len({addresses for addresses, counter in known if _growth(counter, start_s, end_s) > 0}))
 
 
+def _path_changes(run: RunData, flow: str, start_s: float, end_s: float) -> Value:
+    """Returns how often another address pair than before carries more than `MOST` of what arrives,
+    in bins of `LONG_BIN_S`.
+    """
+    arrived: dict[object, Floats] = {}
+    for one in subflows_of(run, flow):
+        if (counter := run.samples.series(one.entity, "bytes_received")) is not None:
+            rates = metrics.binned_rate([0.0, *counter.times_s], [0.0, *counter.values], start_s, end_s, LONG_BIN_S)[1]
+            arrived[one.addresses] = arrived.get(one.addresses, 0.0) + rates
+    if not arrived:
+        return Absent(NO_SAMPLES)
+    rates = np.array(list(arrived.values()))
+    whole = rates.sum(axis=0)
+    most = [int(rates[:, n].argmax()) for n in range(len(whole)) if rates[:, n].max() > MOST * whole[n]]
+    return float(sum(before != after for before, after in pairwise(most)))
+
+
 def _timeouts(run: RunData, flow: str, start_s: float, end_s: float) -> Value:
     """Returns the number of retransmission timeouts of all subflows."""
     timeouts = _grown(run, subflows_of(run, flow), "rto_count", start_s, end_s)
@@ -215,6 +236,7 @@ QUANTITIES: dict[str, Callable[[RunData, str, float, float], Value]] = {
     "min_arrived_bps": _min_arrived_bps,
     "mean_arrived_bps": _mean_arrived_bps,
     "paths_used": _paths_used,
+    "path_changes": _path_changes,
     "timeouts": _timeouts,
     "variation": partial(_of_rates, _variation),
     "longest_pause_s": partial(_of_gaps, max),

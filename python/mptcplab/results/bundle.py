@@ -317,7 +317,7 @@ def read_data(path: Path, resolved: Json, result: Json, backend: str, keep: Keep
     stack = backend.partition("@")[0]
     # A simulator of the user supplies the same metrics as the built-in one.
     supplier = stack if stack in SUPPLIERS else "sim"
-    return RunData(resolved, result, Samples(samples, keep), Units(units), supplier)
+    return RunData(resolved, result, Samples(samples, keep), Units(units), supplier, path)
 
 
 @contextmanager

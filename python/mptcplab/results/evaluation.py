@@ -7,6 +7,7 @@ from functools import cached_property
 from math import isfinite
 from typing import Any
 
+from mptcplab.results.capture_metrics import CAPTURE_METRICS
 from mptcplab.results.entities import Entity, Json, entities
 from mptcplab.results.event_metrics import EVENT_METRICS, EventView
 from mptcplab.results.flow_metrics import FLOW_METRICS, NO_CONNECTION, NO_VIDEO, FlowView
@@ -95,7 +96,7 @@ class Evaluation:
             case "subflow":
                 return self._of_subflow(entity, metric.name)
             case "run":
-                return RUN_METRICS[metric.name](self.run)
+                return (RUN_METRICS | CAPTURE_METRICS)[metric.name](self.run)
             case _:
                 of_network: dict[str, Any] = {"link": LINK_METRICS, "probe": PROBE_METRICS}
                 value: Value = of_network[entity.kind][metric.name](EntityView(self.run, entity.path))

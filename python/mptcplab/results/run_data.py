@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
+from pathlib import Path
 from typing import Any, TypeVar, TypeVarTuple
 
 import numpy as np
@@ -92,6 +93,8 @@ class RunData:
     samples: Samples
     units: Units
     backend: str = "sim"
+    #: The directory of the bundle; None if the run has none.
+    directory: Path | None = None
 
     @cached_property
     def remembered(self) -> dict[tuple[Any, ...], Any]:

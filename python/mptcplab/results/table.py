@@ -25,6 +25,9 @@ SUPPLIERS = ("sim", "userspace", "kernel")
 # The reasons that back-ends do not supply a metric. A back-end that is not a key supplies it.
 CAPTURE = dict.fromkeys(SUPPLIERS, "needs the analysis of captures")
 UNTOLD = {"userspace": "not sampled in real time", "kernel": "the kernel does not report it"}
+DSS = dict.fromkeys(
+    SUPPLIERS, "the analysis of captures does not count it; `mptcplab pcap --decode` shows those of a packet"
+)
 IN_CAPTURES = CAPTURE | {"kernel": "the kernel does not report it; needs the analysis of captures"}
 UNCOUNTED = UNTOLD | {"sim": "the engine does not count it"}
 NO_PLAYER = dict.fromkeys(("userspace", "kernel"), "only the simulator has the player")
@@ -320,14 +323,16 @@ _RUN = [
     _m("run", "capacity_reserved_bps", "bit/s", "derived",
        "capacity that recovery below the transport reserves, on all links together; its unit is the rate of the narrowest link between switches on the paths"),
     _m("run", "connections", "connections", "derived", "MPTCP connections established", papers="mptcp_connections"),
-    _m("run", "tokens", "tokens", "counter", "number of different connection tokens", awaits=CAPTURE, papers="tokens"),
-    _m("run", "add_addr_seen", "options", "counter", "ADD_ADDR options in the captures (RFC 8684 section 3.4.1)", awaits=CAPTURE,
+    _m("run", "tokens", "tokens", "derived", "number of different connection tokens in the captures", papers="tokens"),
+    _m("run", "add_addr_seen", "options", "derived", "ADD_ADDR options and their echoes in the captures (RFC 8684 section 3.4.1)",
        papers="REMOVE_ADDR/ADD_ADDR seen; ADD_ADDR fields"),
-    _m("run", "remove_addr_seen", "options", "counter", "REMOVE_ADDR options in the captures (RFC 8684 section 3.4.2)", awaits=CAPTURE),
-    _m("run", "mp_join_seen", "options", "counter", "MP_JOIN options in the captures (RFC 8684 section 3.2)", awaits=CAPTURE, papers="MP_JOIN fields"),
-    _m("run", "dss_seen", "options", "counter", "DSS options in the captures (RFC 8684 section 3.3)", awaits=CAPTURE, papers="DSS fields incl. checksum"),
-    _m("run", "data_fin_seen", "options", "counter", "DATA_FINs in the captures (RFC 8684 section 3.3.3)", awaits=CAPTURE, papers="DATA_FIN"),
-    _m("run", "captured_packets", "packets", "counter", "packets in the captures of the run", awaits=CAPTURE, papers="pcap"),
+    _m("run", "add_addr_bytes", "B", "derived", "length of the first ADD_ADDR option in the captures"),
+    _m("run", "remove_addr_seen", "options", "derived", "REMOVE_ADDR options in the captures (RFC 8684 section 3.4.2)"),
+    _m("run", "mp_join_seen", "options", "derived", "MP_JOIN options in the captures (RFC 8684 section 3.2)", papers="MP_JOIN fields"),
+    _m("run", "mp_join_syn_bytes", "B", "derived", "length of MP_JOIN in the first SYN of a join in the captures"),
+    _m("run", "dss_seen", "options", "counter", "DSS options in the captures (RFC 8684 section 3.3)", awaits=DSS, papers="DSS fields incl. checksum"),
+    _m("run", "data_fin_seen", "options", "derived", "DATA_FINs in the captures (RFC 8684 section 3.3.3)", papers="DATA_FIN"),
+    _m("run", "captured_packets", "packets", "derived", "packets in the captures of the run", papers="pcap"),
 ]  # fmt: skip
 
 _FAMILY = [
