@@ -73,7 +73,7 @@ def test_references_are_shared_by_controls_and_goals() -> None:
         for name in ("lia", "olia")
     ]
     assert of[0] == of[1]
-    # Path A without loss, with each of the four rivals; and the shared bottleneck with the two of TCP.
+    # Path A with each of the four rivals, and the shared bottleneck with the two of TCP.
     assert len(of[0]) == 6
 
 

@@ -149,7 +149,7 @@ def _experiment(name: str, cell: Cell, connection: Connection, **parts: Json) ->
     return Experiment.model_validate(described)
 
 
-#: The metrics of the runs that a goal needs: of the control, and of TCP over path A and over path B.
+#: The metrics of a run: of the control, or of TCP over path A or path B.
 Metrics = Mapping[str, Mapping[str, float | None]]
 
 
