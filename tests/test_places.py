@@ -11,7 +11,7 @@ import pytest
 from mptcplab.errors import MachineError, UsageError
 from mptcplab.remote.agent_file import agent_file
 from mptcplab.remote.channel import Lost, ProgramChannel
-from mptcplab.remote.guest import initramfs
+from mptcplab.remote.guest import GuestChannel, initramfs
 from mptcplab.remote.kernels import Kernel, kernel_of
 from mptcplab.remote.place import place_of
 
@@ -123,3 +123,19 @@ def test_the_file_system_of_a_guest_has_its_programs_and_modules(tmp_path: Path)
     assert "/agent serve kernel <&3 >&3" in init
     # A directory comes before what it holds.
     assert list(found).index("usr") < list(found).index("usr/lib") < list(found).index("usr/lib/x.so")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="guests are programs of QEMU on Linux")
+def test_a_guest_that_is_held_stands_still() -> None:
+    """A guest must not live on while nothing is asked of it, because its time is its own."""
+    counts = "import time\nfor number in range(10_000): print(number, flush=True); time.sleep(0.001)"
+    channel = GuestChannel([sys.executable, "-c", counts], has_own_time=True)
+    try:
+        channel.line(10)
+        channel.hold()
+        with pytest.raises(Lost, match="no answer"):
+            list(iter(lambda: channel.line(0.5), None))
+        channel.go_on()
+        assert int(channel.line(10)) < 10_000
+    finally:
+        channel.kill()

@@ -13,7 +13,7 @@ use crate::machine::Load;
 
 /// The time without a line from the caller after which the process ends. The caller sends a line
 /// each second.
-const SILENCE: Duration = Duration::from_secs(10);
+pub const SILENCE: Duration = Duration::from_secs(10);
 /// The interval of the empty lines to the caller, and of the samples of the load.
 const BEAT: Duration = Duration::from_secs(1);
 
@@ -38,8 +38,8 @@ impl Life {
 }
 
 /// Starts two threads: one sends the lines, and may have to wait until the caller reads them; the
-/// other watches the silence, and samples the load.
-pub fn watch(load: Arc<Mutex<Load>>) -> Life {
+/// other samples the load, and ends the process after this `silence`, if any.
+pub fn watch(load: Arc<Mutex<Load>>, silence: Option<Duration>) -> Life {
     let life = Life {
         start: Instant::now(),
         last_ms: Arc::default(),
@@ -49,7 +49,7 @@ pub fn watch(load: Arc<Mutex<Load>>) -> Life {
         loop {
             thread::sleep(BEAT);
             load.lock().unwrap_or_else(PoisonError::into_inner).sample();
-            if watched.silence() > SILENCE {
+            if silence.is_some_and(|longest| watched.silence() > longest) {
                 Scratch::remove_all();
                 exit(FAILED.into());
             }

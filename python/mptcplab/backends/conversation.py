@@ -32,7 +32,7 @@ class Conversation:
     """Requests to a program over a channel, one at a time.
 
     With `beats`, both ends send an empty line each second, and an end that is silent counts as
-    lost.
+    lost. A program that can be held stands still between requests, and is sent none.
     """
 
     def __init__(self, channel: Channel, where: str, *, patience_s: float, beats: bool) -> None:
@@ -42,7 +42,7 @@ class Conversation:
         self._patience_s = patience_s
         self._beats = beats
         self._is_closed = Event()
-        if beats:
+        if beats and not channel.can_hold:
             Thread(target=self._beat, daemon=True).start()
 
     def _beat(self) -> None:
@@ -57,8 +57,10 @@ class Conversation:
         write, and RunFailed for all else.
         """
         try:
+            self._channel.go_on()
             self._channel.send(json.dumps(request).encode() + b"\n")
             answer = json.loads(self._line(patient=patient))
+            self._channel.hold()
         except Lost as lost:
             self.close()
             raise RunFailed(f"{self.where}: {lost}") from None
@@ -79,6 +81,7 @@ class Conversation:
         """Writes the files that follow an answer. Raises RunFailed if one is lost, changed or has a
         wrong name.
         """
+        self._channel.go_on()
         for name, count, sha256 in files:
             if not _FILE.fullmatch(name) or ".." in name.split("/"):
                 self.close()
@@ -96,6 +99,7 @@ class Conversation:
             if found.hexdigest() != sha256:
                 self.close()
                 raise RunFailed(f"{self.where}: {name} was changed on its way")
+        self._channel.hold()
 
     def close(self) -> None:
         """Ends the program's input, with which it ends."""

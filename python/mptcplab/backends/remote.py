@@ -13,6 +13,7 @@ from mptcplab.backends.kernel import HEED_STOP_NS, other_behaviour
 from mptcplab.backends.refusal import refusal
 from mptcplab.backends.userspace import with_stacks
 from mptcplab.errors import PrivilegeError
+from mptcplab.remote.guest import GUEST_SECOND_S
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,7 +86,8 @@ class Remote:
     def _agent(self) -> Conversation:
         if self._open is None or not self._open.is_open:
             channel = self._place.way.open(self._place.stack)
-            self._open = Conversation(channel, self._place.text, patience_s=SILENCE_S, beats=True)
+            patience_s = GUEST_SECOND_S if channel.can_hold else SILENCE_S
+            self._open = Conversation(channel, self._place.text, patience_s=patience_s, beats=True)
         return self._open
 
     def ready(self) -> None:

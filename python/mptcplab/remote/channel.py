@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -31,6 +32,9 @@ class Channel:
     Subclasses implement `send`, `close` and `ending`, and call `_arrive` from their thread.
     """
 
+    #: Whether the program stands still between `hold` and `go_on`.
+    can_hold = False
+
     def __init__(self) -> None:
         self._arrived: Queue[bytes] = Queue(MOST_BLOCKS)
         self._rest = b""
@@ -49,6 +53,12 @@ class Channel:
     def ending(self) -> str:
         """Returns how the program ended, and what it wrote to standard error."""
         raise NotImplementedError
+
+    def hold(self) -> None:
+        """Lets a program whose time is its own stand still, because nothing is asked of it."""
+
+    def go_on(self) -> None:
+        """Lets it go on."""
 
     def line(self, timeout_s: float | None) -> bytes:
         """Returns the next line without its end. Raises Lost."""
@@ -156,9 +166,15 @@ class ProgramChannel(Channel):
     def send(self, data: bytes) -> None:
         self._outgoing.put(data)
 
+    def signal(self, number: signal.Signals) -> None:
+        """Sends the program a signal, unless it has ended."""
+        if self._process is not None:
+            self._process.send_signal(number)
+
     def close(self) -> None:
         if self._process is None or self._is_closed:
             return
+        self.go_on()
         self._outgoing.put(b"")
         end = monotonic() + GRACE_S
         while self._process.poll() is None and monotonic() < end:

@@ -2,6 +2,10 @@
 
 A guest has no network. Its standard input and output are a port of virtio-serial, so it is a
 program like any other.
+
+An emulated guest has a time of its own: its clock counts the instructions that it executes, and
+leaps to the next timer when it has none to execute. What else the machine does makes the guest take
+longer and changes nothing in it.
 """
 
 from __future__ import annotations
@@ -9,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import stat
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,11 +34,16 @@ MEMORY_MB = 512
 #: The first line of a guest.
 GREETING = b"mptcplab: guest"
 #: Time limits in seconds for that line: on trial with KVM, which may start no guest although it can
-#: be opened, and under emulation, which takes about 3 s on a free machine.
-TRIAL_S, BOOT_S = 5.0, 120.0
+#: be opened, and under emulation, which takes about 5 s on a free machine.
+TRIAL_S, BOOT_S = 5.0, 300.0
+#: Time limit in seconds for each of the lines that the agent of an emulated guest sends each second
+#: of the guest.
+GUEST_SECOND_S = 120.0
 #: QEMU 7.2 sometimes gets the flags of CMPXCHG16B wrong, with which 6.12 keeps its memory.
 EMULATION = "tcg"
-EMULATED = ("-accel", EMULATION, "-cpu", "max,-cx16")
+#: An instruction takes 2^0 ns of the guest's time.
+OWN_TIME = "shift=0,sleep=off"
+EMULATED = ("-accel", EMULATION, "-cpu", "max,-cx16", "-icount", OWN_TIME)
 KVM = Path("/dev/kvm")
 WITH_KVM = ("-accel", "kvm", "-cpu", "host")
 CONSOLE_LINES = 20
@@ -83,7 +93,7 @@ class Guests:
 
     def open(self, stack: str) -> Channel:
         agent = agent_file()
-        guest = Guest.boot(self._text, self._kernel, {"agent": agent.content}, f"/agent serve {stack}")
+        guest = Guest.boot(self._text, self._kernel, {"agent": agent.content}, f"/agent serve {stack} --in-guest")
         self._accelerator = guest.accelerator
         return guest.channel
 
@@ -91,7 +101,24 @@ class Guests:
         return {
             "accelerator": self._accelerator,
             "emulated": self._accelerator == EMULATION,
+            "own_time": self._accelerator == EMULATION,
         }
+
+
+class GuestChannel(ProgramChannel):
+    """QEMU. While an emulated guest is held, its time stands still."""
+
+    def __init__(self, argv: Sequence[str], *, has_own_time: bool) -> None:
+        self.can_hold = has_own_time
+        super().__init__(argv)
+
+    def hold(self) -> None:
+        if self.can_hold:
+            self.signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        if self.can_hold:
+            self.signal(signal.SIGCONT)
 
 
 @dataclass(frozen=True)
@@ -179,7 +206,7 @@ def _started(
             # Standard error of the guest is that of QEMU.
             *("-chardev", "file,id=said,path=/dev/stderr", "-device", "virtserialport,chardev=said,name=said"),
         ]
-        channel = ProgramChannel(argv)
+        channel = GuestChannel(argv, has_own_time=OWN_TIME in options)
         try:
             line = channel.line(limit_s)
             while not line.startswith(GREETING):
