@@ -2,7 +2,7 @@
 VENV    := .venv
 BIN     := $(VENV)/bin
 RUST    := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.lock $(wildcard bpf/objects/*.o)
-PYTHON_FILES := python tests benches examples crates/mptcp/tests/kernel fuzz scripts/check-dependencies scripts/test-kernels scripts/site.py scripts/synthetic_traces.py
+PYTHON_FILES := python tests benches examples crates/mptcp/tests/kernel fuzz scripts/check-dependencies scripts/test-kernels scripts/probe-kernels scripts/site.py scripts/synthetic_traces.py
 
 # The kernel back-end can load congestion controls in eBPF where the tools are that its C libraries need.
 EBPF := $(if $(shell scripts/prepare --ebpf && echo found),realtime/ebpf agent/ebpf mptcplab-python/ebpf)
@@ -15,8 +15,8 @@ EXTENSION  := --release --features $(EXTENSION_FEATURES)
 AGENT      := python/mptcplab/mptcplab-agent
 
 .DEFAULT_GOAL := help
-.PHONY: help build agent wheel portable try bpf demo fidelity packetdrill test kernel-test test-kernels check vectors format bench soak \
-	worlds fuzz schema docs pages clean
+.PHONY: help build agent wheel portable try bpf pages demo fidelity packetdrill test kernel-test test-kernels kernels check vectors format \
+	bench soak worlds fuzz schema docs clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -133,6 +133,10 @@ worlds:  ## random worlds of the engine in parts of a million, from SEED=1, PART
 
 test-kernels: build  ## the kernel's coupled controls under Debian's kernels in QEMU, SERIES='6.12 7.3' for some
 	$(BIN)/python scripts/test-kernels $(SERIES)
+
+kernels: build agent  ## probe what Debian's kernels offer for Multipath TCP, for the reference page; SERIES='6.12 7.3' for some
+	$(BIN)/python scripts/probe-kernels $(SERIES)
+	$(BIN)/python -m mptcplab.reference .
 
 packetdrill:  ## the engine as a shared object for packetdrill --so_filename; prints its path
 	@cargo build --quiet --release --package packetdrill

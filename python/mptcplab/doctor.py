@@ -52,9 +52,9 @@ def examine(directory: Path = Path()) -> list[Finding]:
     return [_core(), _machine(directory), *(_backend(name) for name in BACKENDS), _switches(), *_own_mptcp()]
 
 
-def examine_elsewhere(on: str) -> list[Finding]:
-    """Checks the back-end on another machine, and reports that machine. Raises MachineError if it
-    is out of reach.
+def examine_elsewhere(on: str) -> tuple[list[Finding], dict[str, Any]]:
+    """Checks the back-end on another machine, and reports that machine. Also returns its kernel and
+    the machine as a bundle describes them. Raises MachineError if it is out of reach.
     """
     from mptcplab.backends.remote import Remote
 
@@ -65,15 +65,22 @@ def examine_elsewhere(on: str) -> list[Finding]:
     machine = environment["machine"]
     memory_gb = machine["memory_bytes"] / 1e9
     found = f"{environment['kernel'].partition(' #')[0]}, {machine['cpus']} cores, {memory_gb:.1f} GB"
-    details = [f"{name}: {value}" for name, value in machine.items() if name not in ("load", "path_manager")]
+    details = [f"{name}: {_in_line(value)}" for name, value in machine.items() if name not in ("load", "path_manager")]
     state = "ok"
     if machine.get("emulated"):
         state, found = "warning", f"{found}; emulated, so its processor limits the rates"
-    return [
+    findings = [
         Finding("machine", state, found, details=tuple(details)),
         _path_manager(machine["path_manager"]),
         _backend(on),
     ]
+    return findings, environment
+
+
+def _in_line(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} = {one}" for key, one in sorted(value.items()))
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _path_manager(abilities: dict[str, Any] | None) -> Finding:
@@ -88,9 +95,10 @@ def _path_manager(abilities: dict[str, Any] | None) -> Finding:
     return Finding("path manager", "ok", found, details=(f"flags: {', '.join(abilities['flags'])}",))
 
 
-def as_json(findings: list[Finding]) -> dict[str, Any]:
-    """Returns the document of ``doctor --json``."""
-    return {"schema": "mptcplab/doctor/2", "findings": [asdict(finding) for finding in findings]}
+def as_json(findings: list[Finding], environment: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Returns the document of ``doctor --json``, with the ``environment`` of another machine."""
+    elsewhere = {} if environment is None else {"environment": environment}
+    return {"schema": "mptcplab/doctor/2", "findings": [asdict(finding) for finding in findings], **elsewhere}
 
 
 def _core() -> Finding:

@@ -66,6 +66,7 @@ def documents(checkout: Path) -> dict[str, str]:
         "docs/reference/algorithms.md": _GENERATED + algorithm_reference(),
         "docs/reference/features.md": _GENERATED + feature_reference(),
         "docs/reference/profiles.md": _GENERATED + profile_reference(),
+        "docs/reference/kernels.md": _GENERATED + kernel_reference(checkout / "docs" / "reference" / "kernels.json"),
         "docs/papers/README.md": _GENERATED + claim_index(checkout / "docs" / "papers"),
         **fuzzing_corpus(checkout / "examples"),
     }
@@ -105,6 +106,74 @@ def _inline(value: object) -> str:
     """Formats a value of a description on one line of YAML, as code."""
     text = yaml.safe_dump(plain(value), default_flow_style=True, sort_keys=False, width=10_000, allow_unicode=True)
     return f"`{text.removesuffix('...' + chr(10)).strip()}`"
+
+
+# ---- what kernels offer ----------------------------------------------------------------------------
+
+_KERNELS = """# What kernels offer for Multipath TCP
+
+Each value was found in a guest with Debian's kernel on {date}: limits by setting them and
+reading them back, endpoints and flags by adding endpoints and listing them, operations in eBPF in
+the kernel's type information. None is stated by hand, because kernels change and distributions
+change kernels. `make kernels` probes the newest kernel of each series that Debian has now, and
+`make kernels SERIES='6.12 7.3'` those of some series. It writes [a file](kernels.json) and this
+page. `mptcplab doctor --on PLACE -v` shows the same of [any other machine](../guide/remote.md).
+
+"""
+#: More endpoints than this are not tried.
+_MOST_TRIED = 255
+
+
+def kernel_reference(table: Path) -> str:
+    """Returns the table of what kernels offer, a column for each."""
+    document = json.loads(table.read_text(encoding="utf-8"))
+    kernels = document["kernels"]
+    rows = [[what, *cells] for what, *cells in zip(_OFFERED, *map(_offers, kernels), strict=True)]
+    names = sorted({name for kernel in kernels for name in kernel["sysctls"]})
+    settings = [[f"`{name}`", *(kernel["sysctls"].get(name, "none") for kernel in kernels)] for name in names]
+    releases = [kernel["release"].partition("+")[0] for kernel in kernels]
+    return (
+        _KERNELS.format(date=document["probed"])
+        + _table(["what", *releases], rows)
+        + "\n## Settings\n\nThe defaults of `net.mptcp`, after the modules of the guest are loaded.\n\n"
+        + _table(["setting", *releases], settings)
+    )
+
+
+_OFFERED = (
+    "endpoints of a namespace, at most",
+    "limit of further subflows, at most",
+    "limit of announced addresses, at most",
+    "both limits in a new namespace",
+    "flags of endpoints",
+    "congestion controls",
+    "congestion controls in eBPF",
+    "packet schedulers in eBPF",
+)
+
+
+def _offers(kernel: dict[str, Any]) -> list[str]:
+    """Returns a kernel's cells of the rows `_OFFERED`."""
+    manager = kernel["path_manager"]
+    return [
+        _endpoints(manager),
+        str(manager["subflows"]),
+        str(manager["add_addr_accepted"]),
+        ", ".join(map(str, manager["usual_limits"])),
+        ", ".join(manager["flags"]),
+        ", ".join(kernel["congestion_controls"]),
+        _yes("tcp_congestion_ops" in kernel["struct_ops"]),
+        _yes("mptcp_sched_ops" in kernel["struct_ops"]),
+    ]
+
+
+def _endpoints(path_manager: dict[str, Any]) -> str:
+    count = path_manager["endpoints"]
+    return f"{count}, all that were tried" if count == _MOST_TRIED else str(count)
+
+
+def _yes(is_there: bool) -> str:
+    return "yes" if is_there else "no"
 
 
 # ---- claims of papers ----------------------------------------------------------------------------

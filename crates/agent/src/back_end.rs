@@ -10,13 +10,12 @@ use experiment::resolved::Experiment;
 use experiment::run::{Run, RunError};
 use realtime::LiveRun;
 use realtime::applications::programs::Caller;
-use realtime::kernel::path_manager::Abilities;
 use serde_json::Value;
 
 use crate::machine::{Load, machine};
 
 const USAGE: &str = "usage: mptcplab-agent version | serve kernel|userspace \
-                     [--caller UID GID GROUPS HOME NAME]; mptcplab run SPEC --on ssh://HOST calls it so";
+                     [--in-guest | --caller UID GID GROUPS HOME NAME]; mptcplab run SPEC --on ssh://HOST calls it so";
 /// Why switches under control are missing: their controller is a program in Python.
 const NO_CONTROLLER: &str = "the agent has no controller; name one with control.command";
 
@@ -28,8 +27,6 @@ pub struct RealTime {
     /// Why this process has no rights over networks.
     without_rights: Option<String>,
     load: Arc<Mutex<Load>>,
-    /// What the kernel's path manager takes; `None` without Multipath TCP.
-    abilities: Option<Abilities>,
 }
 
 impl RealTime {
@@ -58,7 +55,6 @@ impl RealTime {
             caller: caller.map(caller_of).transpose()?,
             without_rights: without_rights.map(|error| error.to_string()),
             load: Arc::default(),
-            abilities: Abilities::probe().ok(),
         })
     }
 
@@ -133,6 +129,6 @@ impl BackEnd for RealTime {
 
     fn machine(&self) -> Value {
         let load = self.load.lock().unwrap_or_else(PoisonError::into_inner);
-        machine(&load, self.abilities.as_ref())
+        machine(&load)
     }
 }

@@ -1,8 +1,10 @@
 //! What a result depends on of the machine: kernel, processor, clock, load.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::thread::available_parallelism;
 
+use realtime::kernel::congestion;
 use realtime::kernel::path_manager::Abilities;
 use rustix::system::{sysinfo, uname};
 use serde_json::{Value, json};
@@ -14,8 +16,10 @@ const STEAL: usize = 7;
 
 const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
-/// Returns the machine as in the environment of a bundle, its load, and what its path manager takes.
-pub fn machine(load: &Load, path_manager: Option<&Abilities>) -> Value {
+const SYSCTLS: &str = "/proc/sys/net/mptcp";
+
+/// Returns the machine as in the environment of a bundle, its load, and what its kernel offers.
+pub fn machine(load: &Load) -> Value {
     let name = uname();
     let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
     let memory = sysinfo();
@@ -29,9 +33,25 @@ pub fn machine(load: &Load, path_manager: Option<&Abilities>) -> Value {
             "memory_bytes": u64::from(memory.mem_unit).saturating_mul(memory.totalram),
             "clock": fs::read_to_string(CLOCK).ok().map(|name| name.trim().to_owned()),
             "load": load.report(),
-            "path_manager": path_manager,
+            "path_manager": Abilities::here(),
+            "sysctls": sysctls(),
+            "congestion_controls": congestion::available(),
+            "struct_ops": congestion::struct_ops(),
         },
     })
+}
+
+/// Returns the settings of Multipath TCP by name.
+fn sysctls() -> BTreeMap<String, String> {
+    let files = fs::read_dir(SYSCTLS).into_iter().flatten().flatten();
+    let read = files.filter_map(|file| {
+        let value = fs::read_to_string(file.path()).ok()?;
+        Some((
+            file.file_name().into_string().ok()?,
+            value.trim().to_owned(),
+        ))
+    });
+    read.collect()
 }
 
 fn cpu_model() -> Option<String> {

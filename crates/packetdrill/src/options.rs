@@ -132,11 +132,11 @@ fn switch(value: &str) -> Option<bool> {
     }
 }
 
-const LIMITS: &str = "a number from 0 to 8";
+const LIMITS: &str = "a number from 0 to 64";
 
-/// Parses a limit. The kernel accepts at most 8.
+/// Parses a limit. Kernels accept at most 8 or, from 7.2 on, 64.
 fn limit(value: &str) -> Option<usize> {
-    value.parse().ok().filter(|limit| *limit <= 8)
+    value.parse().ok().filter(|limit| *limit <= 64)
 }
 
 fn endpoint(value: &str) -> Option<Endpoint> {
@@ -177,7 +177,7 @@ mod tests {
                 "endpoint=1.1.1.1+signal+fullmesh",
                 "endpoint=1.1.1.1+signal+fullmesh: an IP address",
             ),
-            ("subflows=9", "subflows=9: a number from 0 to 8 is wanted"),
+            ("subflows=65", "subflows=65: a number from 0 to 64 is wanted"),
             ("mss=1", "mss is not known; allowed: local"),
         ] {
             let error = Options::parse(word).unwrap_err();

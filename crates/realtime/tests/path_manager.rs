@@ -1025,7 +1025,7 @@ fn the_kernel_and_a_program_cannot_manage_paths_of_one_host() {
 fn endpoints_are_too_few_for_ten_links() {
     let why = refused(&description(10, 0, &[named("kernel_endpoints")]));
     assert!(
-        why.contains("host client would need 9 endpoints, and the kernel has at most 8"),
+        why.contains("host client would need 9 endpoints, and this kernel has at most 8"),
         "{why}"
     );
     assert_eq!(

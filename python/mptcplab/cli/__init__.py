@@ -69,6 +69,12 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _print_notice(text: str) -> None:
+    from mptcplab.cli.output import print_note
+
+    print_note(text)
+
+
 def _options(
     context: typer.Context,
     _version: Annotated[
@@ -77,7 +83,9 @@ def _options(
 ) -> None:
     """Options before the command."""
     from mptcplab.cli.config import Config
+    from mptcplab.notices import tell_to
 
+    tell_to(_print_notice)
     context.obj = Config.read(_commands)
     context.default_map = context.obj.defaults
 

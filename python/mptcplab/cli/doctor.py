@@ -35,9 +35,9 @@ def command(
     from mptcplab import doctor
     from mptcplab.cli.output import print_json
 
-    findings = doctor.examine() if on is None else doctor.examine_elsewhere(on)
+    findings, environment = (doctor.examine(), None) if on is None else doctor.examine_elsewhere(on)
     if as_json:
-        print_json(doctor.as_json(findings))
+        print_json(doctor.as_json(findings, environment))
     elif verbose:
         _print_all([*findings, _files_in_force(context)])
     else:

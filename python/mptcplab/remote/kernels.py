@@ -12,11 +12,14 @@ import shutil
 import subprocess
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event, Thread
 
 from mptcplab.errors import MachineError, UsageError
+from mptcplab.notices import notice
 
 SUITES = ("bookworm", "bookworm-backports", "trixie", "trixie-backports", "sid")
 #: The flavour of Debian's kernels that is small and has all that experiments need.
@@ -30,6 +33,8 @@ IMAGE = "vmlinuz"
 LISTS_AGE_S = 86_400
 #: Time limits in seconds for apt: lists, and a kernel.
 LISTS_S, DOWNLOAD_S = 300, 600
+#: The interval of the notices about a download, in seconds.
+NOTICE_S = 5.0
 
 #: Modules that experiments and telemetry use. A kernel may have them built in, or not at all.
 MODULES = (
@@ -167,6 +172,7 @@ class _Apt:
     def _update(self) -> None:
         stamp = self._directory / "updated"
         if not stamp.exists() or stamp.stat().st_mtime + LISTS_AGE_S < time.time():
+            notice("asking Debian which kernels it has")
             self._call("apt-get", "update", "-qq", timeout_s=LISTS_S)
             stamp.touch()
 
@@ -190,7 +196,11 @@ class _Apt:
         packages = [f"linux-{part}-{release}" for part in PARTS if f"linux-{part}-{release}" in self._packages]
         archives = directory.with_name("archives")
         archives.mkdir()
-        self._call("apt-get", "download", "-qq", *packages, timeout_s=DOWNLOAD_S, directory=archives)
+        sizes = re.findall(
+            r"^Size: (\d+)$", self._call("apt-cache", "show", "--no-all-versions", *packages), re.MULTILINE
+        )
+        with _notices(f"downloading Linux {release}", archives, sum(map(int, sizes))):
+            self._call("apt-get", "download", "-qq", *packages, timeout_s=DOWNLOAD_S, directory=archives)
         for archive in archives.glob("*.deb"):
             self._call("dpkg-deb", "-x", str(archive), str(directory))
 
@@ -204,6 +214,29 @@ class _Apt:
             said = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
             raise MachineError(f"--on {self._text}: {argv[0]} {argv[1]}: {said[-1]}")
         return done.stdout
+
+
+@contextmanager
+def _notices(doing: str, directory: Path, total_bytes: int) -> Iterator[None]:
+    """Tells how much of a download has arrived in a directory, again and again until it ends."""
+    has_ended = Event()
+
+    def tell() -> None:
+        while True:
+            # A file may be renamed meanwhile.
+            with suppress(OSError):
+                arrived = sum(path.stat().st_size for path in directory.iterdir())
+                notice(f"{doing}: {arrived / 1e6:.0f} of {total_bytes / 1e6:.0f} MB")
+            if has_ended.wait(NOTICE_S):
+                return
+
+    teller = Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        has_ended.set()
+        teller.join()
 
 
 def _version(text: str) -> list[tuple[int, int | str]]:

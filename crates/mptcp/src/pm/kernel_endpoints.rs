@@ -1,4 +1,4 @@
-//! `kernel_endpoints`: models the in-kernel path manager of mainline Linux, as of 6.12 to 6.18, for
+//! `kernel_endpoints`: models the in-kernel path manager of mainline Linux, as of 6.12 to 7.3, for
 //! the engine.
 //!
 //! On the kernel back-end, the kernel manages paths itself. Interfaces and IP addresses are not
@@ -20,8 +20,8 @@ use super::{
     Role,
 };
 
-/// The largest limits that the kernel accepts.
-const MOST_FURTHER_SUBFLOWS: u32 = 8;
+/// The largest limits that a kernel is known to accept: 7.2 and newer. Others accept fewer.
+const MOST_FURTHER_SUBFLOWS: u32 = 64;
 
 /// Its name, parameters and constructor.
 pub(super) const ROW: Entry = Entry {
@@ -29,7 +29,7 @@ pub(super) const ROW: Entry = Entry {
         name: "kernel_endpoints",
         aliases: &[],
         summary: "Opens the subflows that the in-kernel path manager would open with the same endpoints and limits",
-        source: "Linux 6.12 to 6.18",
+        source: "Linux 6.12 to 7.3",
         parameters: &[
             Parameter {
                 name: "endpoints",
@@ -211,8 +211,8 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// The largest values that the kernel allows. Its own defaults, 2 and 0, are too small for most
-    /// experiments.
+    /// The largest values that all kernels allow. Their own defaults, 2 and 0, are too small for
+    /// most experiments.
     fn default() -> Self {
         Self {
             subflows: 8,

@@ -51,7 +51,7 @@ fn object_of(name: &str) -> Option<&'static [u8]> {
 }
 
 /// Returns the congestion controls that sockets can use now.
-pub(crate) fn available() -> Vec<String> {
+pub fn available() -> Vec<String> {
     let listed = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
     let listed = listed.unwrap_or_default();
     listed.split_whitespace().map(str::to_owned).collect()
@@ -81,6 +81,20 @@ static TAKES_CONTROLS: LazyLock<bool> = LazyLock::new(|| {
         "bpf_rdonly_cast",
     ])
 });
+
+/// Returns the kinds of operations that programs in eBPF can implement, as in `tcp_congestion_ops`.
+pub fn struct_ops() -> Vec<String> {
+    let types = fs::read("/sys/kernel/btf/vmlinux").unwrap_or_default();
+    let names = types.split(|byte| *byte == 0);
+    let names = names.filter_map(|name| std::str::from_utf8(name).ok());
+    let names = names.filter_map(|name| name.strip_prefix("bpf_struct_ops_"));
+    let mut found: Vec<String> = names
+        .filter(|name| name.ends_with("_ops"))
+        .map(str::to_owned)
+        .collect();
+    found.sort();
+    found
+}
 
 /// Returns whether the kernel's type information has all these names.
 pub(crate) fn has_types(names: &[&str]) -> bool {

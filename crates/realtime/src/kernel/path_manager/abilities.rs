@@ -3,6 +3,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::LazyLock;
 
 use mptcp::pm::EndpointFlags;
 use serde::Serialize;
@@ -30,12 +31,21 @@ pub struct Abilities {
     pub flags: Vec<&'static str>,
 }
 
+/// It changes only with the kernel, so it is tried once.
+static HERE: LazyLock<Option<Abilities>> = LazyLock::new(|| Abilities::probe().ok());
+
 impl Abilities {
+    /// Returns what the running kernel takes; `None` if it has no Multipath TCP, or without the
+    /// rights to try it.
+    pub fn here() -> Option<&'static Self> {
+        HERE.as_ref()
+    }
+
     /// Tries what the running kernel takes, in a namespace of its own.
     ///
     /// # Errors
     /// The kernel has no Multipath TCP, or rights are missing.
-    pub fn probe() -> Result<Self, LiveError> {
+    fn probe() -> Result<Self, LiveError> {
         let trial = || {
             let mut socket = PmSocket::open()?;
             let doing = LiveError::while_("trying limits and endpoints of the path manager");

@@ -13,6 +13,8 @@ use mptcp::pm::{
     AddressPair, Constructor, Endpoint, EndpointFlags, FourTuple, Limits, Parameters, Role, by_name,
 };
 
+use super::abilities::Abilities;
+
 /// The name of the in-kernel path manager.
 const KERNEL_ENDPOINTS: &str = "kernel_endpoints";
 
@@ -23,9 +25,6 @@ const BY_ENGINE_ONLY: &[&str] = &["binder", KERNEL_ENDPOINTS];
 /// The setting of kernels that drop timestamps to make room for a long announcement. They do so
 /// unless it is 0.
 const DROPS_TIMESTAMPS: &str = "/proc/sys/net/mptcp/add_addr_v6_port_drop_ts";
-
-/// The most endpoints that the in-kernel path manager takes in one namespace.
-const MOST_ENDPOINTS: usize = 8;
 
 /// A host that opens or accepts MPTCP connections.
 #[derive(Clone, Debug)]
@@ -222,7 +221,7 @@ fn addresses_of(experiment: &Experiment, host: &str) -> BTreeMap<String, Vec<IpA
 /// Returns the endpoints of the description. Without any, the further addresses of flows that this
 /// host opens become `subflow` endpoints, and those of flows that it accepts become `signal`
 /// endpoints, so that disjoint subnets are used too. Only addresses that flows use
-/// become endpoints, because each counts against a limit of 8.
+/// become endpoints, because each counts against a limit of the kernel.
 ///
 /// An accepting host with a `subflow` endpoint announces only one address and then waits for a
 /// subflow that cannot be opened. If a host both opens and accepts, `subflow` endpoints that open
@@ -286,15 +285,15 @@ fn check_host(lookup: &Lookup<'_>, host: &str) -> Vec<Missing> {
     if let Some(disagreement) = disagreement(host, &plans) {
         return vec![disagreement];
     }
+    let beyond = beyond_abilities(host, &plans);
     if given_endpoints(&plans).is_some() {
-        let refused = [too_many_endpoints(host, &plans), no_room(host, &plans)];
-        return refused.into_iter().flatten().collect();
+        return beyond.into_iter().chain(no_room(host, &plans)).collect();
     }
     let foreign = kernel
         .iter()
         .filter_map(|(index, _)| foreign_pair(host, &plans, &lookup.experiment.flows[*index]));
-    let refused = [too_many_endpoints(host, &plans), both_ways(host, &plans)];
-    refused.into_iter().flatten().chain(foreign).collect()
+    let refused = beyond.into_iter().chain(both_ways(host, &plans));
+    refused.chain(foreign).collect()
 }
 
 fn unknown(flow: &Flow) -> Option<Missing> {
@@ -344,13 +343,57 @@ fn disagreement(host: &str, plans: &[FlowPlan]) -> Option<Missing> {
     })
 }
 
-fn too_many_endpoints(host: &str, plans: &[FlowPlan]) -> Option<Missing> {
-    let count = endpoints(plans).len();
-    (count > MOST_ENDPOINTS).then(|| Missing {
-        feature: format!("flows.{}.path_manager: {KERNEL_ENDPOINTS}", plans[0].id),
-        why: format!(
-            "host {host} would need {count} endpoints, and the kernel has at most {MOST_ENDPOINTS}: use full_mesh, or fewer interfaces (`via`)"
+/// Refuses endpoints and limits that the running kernel was found not to take. Without the rights
+/// to try it, the kernel refuses them when the run starts.
+fn beyond_abilities(host: &str, plans: &[FlowPlan]) -> Option<Missing> {
+    let flow = plans.first()?;
+    let why = why_beyond(
+        host,
+        &endpoints(plans),
+        flow.parameters.limits,
+        Abilities::here()?,
+    )?;
+    Some(Missing {
+        feature: format!("flows.{}.path_manager: {KERNEL_ENDPOINTS}", flow.id),
+        why,
+    })
+}
+
+fn why_beyond(
+    host: &str,
+    endpoints: &[Endpoint],
+    limits: Limits,
+    kernel: &Abilities,
+) -> Option<String> {
+    let most = kernel.endpoints;
+    if endpoints.len() > most {
+        let count = endpoints.len();
+        return Some(format!(
+            "host {host} would need {count} endpoints, and this kernel has at most {most}: use full_mesh, or fewer interfaces (`via`)"
+        ));
+    }
+    let flags = endpoints
+        .iter()
+        .flat_map(|one| EndpointFlags::names_of(one.flags.bits()));
+    if let Some(dropped) = flags.into_iter().find(|name| !kernel.flags.contains(name)) {
+        let kept = kernel.flags.join(", ");
+        return Some(format!(
+            "host {host} would have a {dropped} endpoint, and this kernel has endpoints with {kept} only"
+        ));
+    }
+    let asked = [
+        ("subflows", limits.subflows, kernel.subflows),
+        (
+            "add_addr_accepted",
+            limits.add_addr_accepted,
+            kernel.add_addr_accepted,
         ),
+    ];
+    let beyond = asked
+        .into_iter()
+        .find(|(_, asked, most)| *asked > *most as usize);
+    beyond.map(|(name, asked, most)| {
+        format!("{name} is {asked} at host {host}, and this kernel takes at most {most}: use full_mesh, which has no such limit")
     })
 }
 
@@ -516,6 +559,38 @@ mod tests {
         flows[1].parameters.endpoints = Some(given.clone());
         assert_eq!(disagreement("host", &flows), None);
         assert_eq!(endpoints(&flows), given);
+    }
+
+    #[test]
+    fn what_a_kernel_was_found_not_to_take_is_refused() {
+        let kernel = Abilities {
+            endpoints: 2,
+            subflows: 8,
+            add_addr_accepted: 8,
+            usual_limits: (2, 0),
+            flags: vec!["signal", "subflow"],
+        };
+        let two = [A1, A2].map(|address| endpoint(address, EndpointFlags::SUBFLOW));
+        let why = |endpoints: &[Endpoint], subflows| {
+            let limits = Limits {
+                subflows,
+                ..Limits::default()
+            };
+            why_beyond("client", endpoints, limits, &kernel)
+        };
+        assert_eq!(why(&two, 8), None);
+        let three = [two[0], two[1], endpoint(B1, EndpointFlags::SUBFLOW)];
+        assert!(why(&three, 8).unwrap().contains("need 3 endpoints"));
+        let laminar = [endpoint(A2, EndpointFlags::LAMINAR)];
+        assert_eq!(
+            why(&laminar, 8).unwrap(),
+            "host client would have a laminar endpoint, and this kernel has endpoints with signal, subflow only"
+        );
+        assert!(
+            why(&two, 9)
+                .unwrap()
+                .starts_with("subflows is 9 at host client")
+        );
     }
 
     #[test]
