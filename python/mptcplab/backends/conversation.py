@@ -49,20 +49,16 @@ class Conversation:
         while not self._is_closed.wait(BEAT_S):
             self._channel.send(b"\n")
 
-    def ask(self, *requests: Any, patient: bool = False) -> Any:
-        """Returns the answer to the first of some requests; `answer` returns those to the others. A
-        `patient` one waits as long as a program without beats needs.
+    def ask(self, request: Any, *, patient: bool = False) -> Any:
+        """Returns the answer to a request. A `patient` one waits as long as a program without beats
+        needs.
 
         Raises ValueError for a request that the program refuses, OSError for a file that it cannot
         write, and RunFailed for all else.
         """
-        self._channel.send(b"".join(json.dumps(request).encode() + b"\n" for request in requests))
-        return self.answer(patient=patient)
-
-    def answer(self, *, patient: bool = False) -> Any:
-        """Returns the next answer. Raises what `ask` raises."""
         try:
             self._channel.go_on()
+            self._channel.send(json.dumps(request).encode() + b"\n")
             answer = json.loads(self._line(patient=patient))
             self._channel.hold()
         except Lost as lost:
@@ -139,8 +135,6 @@ class ConversationRun:
         self._step_ns = self._every_ns
         #: Whether the conversation serves further runs.
         self._keeps = keeps
-        self._end_ns: int = experiment["duration_ns"]
-        self._is_finish_asked = False
         self._later = Later()
         self._events: list[dict[str, Any]] = []
         self._state = "stopped"
@@ -161,24 +155,16 @@ class ConversationRun:
     def samples(self) -> Iterator[Tick]:
         while self._state == "running":
             self._later.apply_due(self._now_ns, self.inject)
-            tick = self._advance(self._later.until(self._now_ns + self._step_ns))
+            tick = self._ask({"advance": self._later.until(self._now_ns + self._step_ns)})
             self._now_ns = tick["now_ns"]
             self._events += tick["events"]
-            if tick["ended"] or self._is_finish_asked:
+            if tick["ended"]:
                 self._state = "ended"
             yield Tick(self._now_ns, partial(tick.__getitem__, "latest"))
 
-    def _advance(self, until_ns: int) -> Any:
-        """Returns the tick. At the end, the program finishes before its answer is read: it would
-        otherwise go on for a while, and a guest's clock leaps.
-        """
-        self._is_finish_asked = until_ns >= self._end_ns
-        return self._ask({"advance": until_ns}, *(["finish"] if self._is_finish_asked else []))
-
-    def _ask(self, *requests: Any) -> Any:
-        """Returns the next answer, after these requests."""
+    def _ask(self, request: Any) -> Any:
         try:
-            return self._conversation.ask(*requests, patient=True)
+            return self._conversation.ask(request, patient=True)
         except RunFailed as failure:
             raise RunFailed(f"{failure} (at {self._now_ns / 1e9:.1f} s of the run)") from None
 
@@ -199,7 +185,7 @@ class ConversationRun:
         self._state = "stopped"
 
     def result(self) -> dict[str, Any]:
-        ended = self._ask(*([] if self._is_finish_asked else ["finish"]))
+        ended = self._ask("finish")
         self._conversation.receive(ended["files"], self._directory)
         if not self._keeps:
             self._conversation.close()
