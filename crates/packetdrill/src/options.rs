@@ -177,7 +177,10 @@ mod tests {
                 "endpoint=1.1.1.1+signal+fullmesh",
                 "endpoint=1.1.1.1+signal+fullmesh: an IP address",
             ),
-            ("subflows=65", "subflows=65: a number from 0 to 64 is wanted"),
+            (
+                "subflows=65",
+                "subflows=65: a number from 0 to 64 is wanted",
+            ),
             ("mss=1", "mss is not known; allowed: local"),
         ] {
             let error = Options::parse(word).unwrap_err();

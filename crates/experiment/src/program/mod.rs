@@ -246,11 +246,12 @@ fn finish(back_end: &impl BackEnd, started: Option<Started>) -> io::Result<()> {
     let Some(Started { run, scratch, .. }) = started else {
         return say(&refused(&"no run is in progress"));
     };
-    let machine = back_end.machine();
+    // First of all, because traffic goes on until then.
     let summary = match run.finish_as_json() {
         Ok(summary) => summary,
         Err(error) => return say(&failure(&error)),
     };
+    let machine = back_end.machine();
     let files = match scratch.as_ref().map_or(Ok(Vec::new()), Scratch::files) {
         Ok(files) => files,
         Err(error) => return say(&failure(&RunError::File(error.into()))),

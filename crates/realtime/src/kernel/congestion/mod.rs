@@ -83,7 +83,12 @@ static TAKES_CONTROLS: LazyLock<bool> = LazyLock::new(|| {
 });
 
 /// Returns the kinds of operations that programs in eBPF can implement, as in `tcp_congestion_ops`.
-pub fn struct_ops() -> Vec<String> {
+pub fn struct_ops() -> &'static [String] {
+    &STRUCT_OPS
+}
+
+/// Read once, as [`TAKES_CONTROLS`].
+static STRUCT_OPS: LazyLock<Vec<String>> = LazyLock::new(|| {
     let types = fs::read("/sys/kernel/btf/vmlinux").unwrap_or_default();
     let names = types.split(|byte| *byte == 0);
     let names = names.filter_map(|name| std::str::from_utf8(name).ok());
@@ -94,7 +99,7 @@ pub fn struct_ops() -> Vec<String> {
         .collect();
     found.sort();
     found
-}
+});
 
 /// Returns whether the kernel's type information has all these names.
 pub(crate) fn has_types(names: &[&str]) -> bool {
