@@ -180,7 +180,7 @@ FAULTS = [
         "ours - kernel",
         "wrong",
         "After the first segment that is longer than its mapping, the kernel continues as TCP without a "
-        "signal to the peer. It delivers the data that the engine sends again for lack of DATA_ACKs.",
+        "signal to the peer. It delivers the data that the engine sends again because DATA_ACKs are missing.",
         with_two_subflows=True,
     ),
     Fault(
@@ -203,13 +203,13 @@ FAULTS = [
         "kernel - ours",
         "no end",
         "Sometimes a whole mapping loses its options because its segment is joined to the one before, for "
-        "example when the kernel fills the rest of a window with 80 bytes. The consequence is the same as above.",
+        "example when the kernel fills the rest of a window with 80 bytes. The outcome is then the same as above.",
     ),
     Fault(
         ["a byte changed", "bytes changed at random", "3 bytes inserted"],
         "kernel - ours",
         "no end",
-        "The same as above, with MP_FAIL in the reset.",
+        "The outcome is the same as for options stripped after 400 kB, but the reset carries MP_FAIL.",
         beside_strict=True,
     ),
 ]
@@ -257,14 +257,14 @@ The tests compare each run with what RFC 8684 allows.
 - *MPTCP*, *TCP*: all data arrived unchanged, over MPTCP or over TCP.
 - *wrong*: a byte arrived that was not sent.
 - *reset*: a reset ended the connection before all data had arrived.
-- *no end*: none of these within the deadline, which is an hour in the simulator and 15 s in real
-  time.
+- *no end*: none of these outcomes occurred within the deadline, which is an hour in the simulator
+  and 15 s in real time.
 - **Bold**: a stack is at fault; the reasons are below each table.
 
 Without checksums, changed data is not detected. With checksums and one subflow, the connection
-continues as TCP (RFC 8684, section 3.7), except with `fallback: strict`. If the kernel continues as
-TCP without a signal to the peer, as after acknowledgments without DSS, the engine resets the
-subflow when data arrives without a mapping.
+continues as TCP (RFC 8684, section 3.7), except with `fallback: strict`. The kernel may continue
+as TCP without a signal to the peer, for example after acknowledgments without DSS. The engine then
+resets the subflow when data arrives without a mapping.
 """
 _TITLES: dict[Ends, str] = {
     "ours - ours": "Engine at both ends, in the simulator",

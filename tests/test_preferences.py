@@ -1,4 +1,4 @@
-"""Tests lists of preference: the choice of a back-end, its record, and refusals."""
+"""Tests preference lists: the choice of a back-end, its record, and refusals."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def _flow(flow: Mapping[str, Any]) -> list[str]:
 
 
 def _choices(listed: Sequence[Any]) -> str:
-    """Returns the names of a list of preference."""
+    """Returns the names of a preference list."""
     return ", ".join(one["name"] if isinstance(one, dict) else str(one) for one in listed)
 
 

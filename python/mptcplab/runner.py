@@ -41,7 +41,7 @@ class Job:
 
     #: The experiment as described. The bundle has its digest.
     experiment: Resolved
-    #: The experiment as it runs: its lists of preference have one choice.
+    #: The experiment as it runs: its preference lists have one choice.
     choice: Choice
     #: The name of a back-end, or the path of a program.
     backend: str

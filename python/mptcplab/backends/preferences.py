@@ -1,4 +1,4 @@
-"""Lists of preference: reduces each to the first choice that all back-ends support.
+"""Preference lists: reduces each to the first choice that all back-ends support.
 
 Lists are in ``flows.*.cc``, ``scheduler``, ``path_manager`` and ``hosts.*.behaviour``. Using
 another choice than the first is a substitution. Lists that the transport does not use are ignored,
@@ -91,7 +91,7 @@ def _origin(name: str) -> str:
 
 @dataclass(frozen=True)
 class _List:
-    """A list of preference at its place in an experiment, such as
+    """A preference list at its place in an experiment, such as
     `flows.bulk.cc` with two names.
     """
 

@@ -63,7 +63,7 @@ def command(
         bool,
         typer.Option(
             "--native",
-            help="Of lists of preference, use the first choice of each back-end, not the first that all have.",
+            help="Of preference lists, use the first choice of each back-end, not the first that all have.",
         ),
     ] = False,
     band: Annotated[

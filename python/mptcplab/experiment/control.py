@@ -25,8 +25,8 @@ class Policy(Choice):
     takes_classes = False
 
     at_least: Annotated[int, Field(ge=1)] | None = None
-    """Number of routes that suffice if the network has fewer than the flow has paths; by default
-    all are needed.
+    """Number of routes that suffice if the network does not have one for every path of the flow; by
+    default all are needed.
     """
     weights: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1)] | None = None
     """With `weighted`: the weights of the cheapest routes, in their order; default the inverse of
@@ -52,7 +52,8 @@ class Recovery(Choice):
         Annotated[Literal["port"], Tag("<word>")] | Annotated[Duration, Tag("<time>")],
         Discriminator(lambda value: "<word>" if value == "port" else "<time>"),
     ] = "port"
-    """How a failure is noticed: `port` by the port status of a switch, or after a given time."""
+    """How a failure is detected: with `port` by the port status of a switch, or else after the
+    given time."""
     parameters: dict[str, Any] = {}
     """Parameters of the strategy, by name."""
 

@@ -26,8 +26,8 @@ Names = Annotated[list[str], ONE_OR_MORE, Field(min_length=1)]
 
 class Handover(Shorthand):
     """A break-before-make handover. Between interfaces: one goes down, then another comes up, then
-    it gets its address. Of a cellular device: its link carries nothing for a while, and then has
-    the capacity of another cell, which the host does not notice."""
+    it gets its address. For a cellular device: its link carries nothing for a while, and then
+    has the capacity of another cell. The host does not notice this."""
 
     model_config = ConfigDict(json_schema_extra={"dependentRequired": {"from": ["to"], "to": ["from"]}})
     shorthand = "link"
@@ -80,7 +80,9 @@ class Sequence(Model):
         examples=["eth[1-3]", ["client.wlan0", "client.wwan0"]],
     )
     on: list[str] | None = Field(
-        None, description="hosts whose interfaces of these names fail together", examples=[["client", "server"]]
+        None,
+        description="with interface names such as `eth1` in `down`: the hosts on which these interfaces fail",
+        examples=[["client", "server"]],
     )
     every: Duration = Field(examples=["2s"])
     """Time between two steps."""
@@ -95,7 +97,7 @@ class RiskGroup(Model):
     """A group of links that fail together."""
 
     srlg: str
-    """Its name under `control`."""
+    """The name of the group under `srlg` of `control`."""
 
 
 _OF_HANDOVER = (
@@ -144,7 +146,7 @@ class Event(Model):
     queue: QueuePerDirection | None = None
     """With `set`: the new queue. A limit in `bdp` is computed with the new rate and delay."""
     snr: Decibels | None = Field(None, examples=["10db"])
-    """With `set`, and the link of a Wi-Fi station: its mean signal-to-noise ratio from then on."""
+    """With `set` on the link of a Wi-Fi station: the new mean signal-to-noise ratio."""
     outage: Annotated[LinkOrGroup | None, Uses("action link_down", "action link_up")] = Field(
         None, description="the link or group of links that is interrupted for the time `for`", examples=["wifi"]
     )
@@ -158,7 +160,7 @@ class Event(Model):
         None, description="the flow that has one of its paths moved to other links", examples=["bulk"]
     )
     path: Annotated[int, Field(ge=1)] | None = None
-    """With `reroute`: the number of the path among those of the flow; default 1."""
+    """With `reroute`: the number of the path among the paths of the flow; default 1."""
     over: Annotated[list[str], Field(min_length=1)] | None = Field(None, examples=[["uk", "hr", "de"]])
     """With `reroute`: the nodes between the two hosts, in order."""
     handover: Annotated[Handover | None, Uses(*_OF_HANDOVER)] = None

@@ -88,7 +88,7 @@ class Attachment(LinkSettings):
     kind: Literal["router", "switch", "openflow"] = "openflow"
     """Kind of the nodes."""
     attach: Annotated[int, Field(ge=1, le=8)] = 1
-    """Interfaces of each host at its node: eth0, eth1 .."""
+    """Number of interfaces that connect each host to its node: eth0, eth1 .."""
     access: LinkSettings = LinkSettings()
     """The links HOST-eth0 .. of the hosts."""
 
@@ -110,7 +110,7 @@ class GraphFile(Attachment):
     file: str = Field(examples=["./Geant2012.gml"])
     """The file, relative to the description."""
     hosts: Literal["all"] | list[str] = "all"
-    """The nodes that have a host h-NODE."""
+    """The nodes to which a host, h-NODE, is attached."""
 
 
 class Topology(Model):
@@ -129,7 +129,7 @@ class Topology(Model):
     full_mesh: FullMesh | None = None
     """A link between each pair of hosts."""
     geant5: Geant5 | None = None
-    """Five OpenFlow switches of GEANT, each with a host."""
+    """Five switches of the GEANT network, each with a host."""
     graph: GraphFile | None = None
     """The nodes and links of a file, with hosts."""
 

@@ -115,7 +115,7 @@ class Duplicate(Model):
     """Sends packets twice."""
 
     probability: Probability = Field(examples=["1%"])
-    """Probability for each packet to be sent twice."""
+    """Probability with which each packet is sent twice."""
 
 
 class AcknowledgeEarly(Model):
@@ -139,8 +139,9 @@ class Middlebox(Model):
     interface.
     """
     direction: Literal["leaving", "arriving", "both"] | None = None
-    """The packets that it changes: those `leaving` the interface, those `arriving`, or `both`, the
-    default. A NAT hides the host that sends them: `leaving`, its default, or `arriving`."""
+    """The packets that it changes: those `leaving` the interface, those `arriving` at it, or
+    `both`, the default. For a NAT, which hides the host that sends these packets: `leaving`, the
+    default, or `arriving`."""
     strip_options: Selection | None = None
     """Removes MPTCP options."""
     drop_options: Selection | None = None

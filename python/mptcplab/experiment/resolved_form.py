@@ -1315,7 +1315,7 @@ class Behaviour(TypedDict):
     """When a subflow counts as failed."""
 
     name: BehaviourName
-    """The preset from which the values come. Messages and lists of preference use it."""
+    """The preset from which the values come. Messages and preference lists use it."""
 
     offered_window: OfferedWindow
     """The part of a receive buffer that is offered as a window."""

@@ -46,7 +46,7 @@ def _used(bundle: Bundle) -> Iterator[str]:
 
 
 def _first(flow: Json, field: str) -> str:
-    """Returns the first algorithm of a list of preference. With parameters it is an object."""
+    """Returns the first algorithm of a preference list. With parameters it is an object."""
     preferred: Sequence[Any] = flow.get(field) or [""]
     first = preferred[0]
     return first if isinstance(first, str) else str(first["name"])

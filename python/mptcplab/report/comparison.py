@@ -140,7 +140,7 @@ def _by_name(changes: Iterable[str]) -> dict[str, dict[str, str]]:
 
 
 def _choices(bundles: Sequence[Bundle]) -> dict[str, list[str]]:
-    """Returns, by path of the bundle, the choices from lists of preference in which equal
+    """Returns, by path of the bundle, the choices from preference lists in which equal
     experiments differ.
     """
     used = {

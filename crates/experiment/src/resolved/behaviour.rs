@@ -13,7 +13,7 @@ use crate::time::Nanos;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Behaviour {
-    /// The preset from which the values come. Messages and lists of preference use it.
+    /// The preset from which the values come. Messages and preference lists use it.
     pub name: BehaviourName,
     /// When a subflow counts as failed.
     pub failed_after: FailedAfter,
