@@ -147,3 +147,14 @@ def test_lines_to_homes_have_buffers_in_bytes(tmp_path: Path, profile: str) -> N
     link = resolved(tmp_path, f"profile: {profile}")["links"][0]
     assert all(link[side]["queue"]["limit_bytes"] for side in ("forward", "backward"))
     assert link["forward"]["rate_bps"] <= link["backward"]["rate_bps"]
+
+
+def test_a_cable_line_waits_for_grants(tmp_path: Path) -> None:
+    data = resolved(tmp_path, "profile: cable")
+    [access] = data["access"]
+    assert (access["kind"], access["uplink"]) == ("cable", "forward")
+    # A round trip of 7 to 10 ms to the head end, with the wait for the grant.
+    ways_ns = sum(data["links"][0][side]["delay_ns"] for side in ("forward", "backward"))
+    requests = access["requests"]
+    assert ways_ns + requests["grant_ns"] >= 7_000_000
+    assert ways_ns + requests["grant_ns"] + requests["period_ns"] <= 10_000_000
