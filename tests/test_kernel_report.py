@@ -128,6 +128,15 @@ def test_an_invalid_run_says_why_first(tmp_path: Path) -> None:
     assert warning < text.index("What happened")
 
 
+def test_missed_transmissions_are_shown_if_there_are_any(page: str, tmp_path: Path) -> None:
+    assert "missed transmissions" not in words_of(page)
+    bundle, run = recorded(tmp_path)
+    run.result["links"][0]["late"] = run.result["links"][0]["late"] | {"missed_transmissions": 17}
+    text = words_of(page_of(bundle.record, run, bundle.path))
+    assert "missed transmissions" in text
+    assert " 17 " in text
+
+
 def test_nothing_that_a_machine_says_becomes_markup(tmp_path: Path) -> None:
     bundle, run = recorded(tmp_path)
     told = run.result

@@ -131,6 +131,10 @@ def _lateness(result: Json) -> Grid | None:
         [name, str(one["deliveries"]), *(quantity(one[key], "s") for key in ("mean_s", "p99_s", "max_s"))]
         for name, one in late.items()
     ]
+    missed = [one.get("missed_transmissions", 0) for one in late.values()]
+    if any(missed):
+        heads.append("missed transmissions")
+        rows = [[*row, str(number)] for row, number in zip(rows, missed, strict=True)]
     return Grid(heads, rows[:MOST_ROWS], frozenset(range(1, len(heads))))
 
 
