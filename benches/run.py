@@ -126,6 +126,23 @@ def _link_name(discipline: str) -> str:
     return "link" if discipline == "drop_tail" else f"link-{discipline}"
 
 
+def access() -> dict[str, Figure]:
+    """One packet over each access network; the peer is a plain link in the same run."""
+    command = ["cargo", "bench", "--quiet", "-p", "emulation", "--bench", "access", "--", "--output-format", "bencher"]
+    subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+    plain_ns = _fastest_sample("access", "plain") / 10_000
+    return {
+        f"access-{network}": {
+            "value": _fastest_sample("access", network) / 10_000,
+            "unit": "ns/packet",
+            "limit": times * plain_ns,
+            "peer": "a plain link",
+            "peer_value": plain_ns,
+        }
+        for network, times in (("wifi", 5), ("cellular", 3.5), ("leo", 2))
+    }
+
+
 def codec() -> dict[str, Figure]:
     """A data segment with DSS and SACK from bytes to a value and back, checksums included, with and
     without payload.
@@ -711,6 +728,40 @@ def _unshaped(on: str, client: str) -> dict[str, tuple[float, float]]:
     return found
 
 
+def live_wifi() -> dict[str, Figure]:
+    """100 Mbit/s of datagrams over 802.11ac (root): how far the emulator's goodput and its 99th
+    percentile of the delay are from the simulator's. Medians of five runs that are valid.
+    """
+    live, simulated = (_streams_over_wifi(on) for on in ("kernel", "sim"))
+    goodput, delay_s = (statistics.median(of) for of in zip(*live, strict=True))
+    expected, expected_s = (statistics.median(of) for of in zip(*simulated, strict=True))
+    peer = {"peer": "the simulator", "peer_value": 0}
+    print(f"live-wifi: {goodput / 1e6:.2f} Mbit/s and {1e3 * delay_s:.2f} ms", end="; ")
+    print(f"the simulator: {expected / 1e6:.2f} Mbit/s and {1e3 * expected_s:.2f} ms")
+    return {
+        "live-wifi-goodput": {"value": abs(goodput / expected - 1), "unit": "of it away", "limit": 0.03, **peer},
+        "live-wifi-p99-ms": {"value": 1e3 * abs(delay_s - expected_s), "unit": "ms away", "limit": 2, **peer},
+    }
+
+
+def _streams_over_wifi(on: str) -> list[tuple[float, float]]:
+    """Goodput in bit/s and 99th percentile of the delay in s of five valid runs, of at most 15."""
+    found = []
+    for seed in range(1, 16):
+        with tempfile.TemporaryDirectory() as folder:
+            command = [MPTCPLAB, "run", ROOT / "benches" / "live-wifi.yaml", "--on", on, "--out", folder]
+            # A busy machine makes a run invalid, and its status is not 0 then.
+            command += ["--seed", str(seed), "--json"]
+            printed = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True).stdout
+        [run] = json.loads(printed)["runs"]
+        if run["status"] == "done":
+            stream = run["metrics"]["flows.stream"]
+            found.append((stream["goodput_bps"], stream["delay_p99_s"]))
+        if len(found) == 5:
+            return found
+    sys.exit(f"live-wifi: only {len(found)} of 15 runs on {on} are valid, because the machine is too busy")
+
+
 def proxy() -> dict[str, Figure]:
     """iperf3 through a proxy (root); the peer is iperf3 by the kernel's, of whose processor time
     not all is seen.
@@ -971,6 +1022,7 @@ BENCHES: dict[str, Callable[[], dict[str, Figure]]] = {
     "commands": commands,
     "resolve": resolve,
     "link": link,
+    "access": access,
     "codec": codec,
     "segment": segment,
     "sim-8links": eight_links,
@@ -985,6 +1037,7 @@ BENCHES: dict[str, Callable[[], dict[str, Figure]]] = {
     "unshaped": unshaped,
     "stack-kernel": stack_kernel,
     "wire": wire,
+    "live-wifi": live_wifi,
     "proxy": proxy,
     "pcap": pcap,
     "cc-cost": cc_cost,

@@ -28,13 +28,35 @@ def resolved(wifi: str = "{}", phone: str = "") -> dict[str, Any]:
 def test_a_short_description_gives_each_station_the_values_of_its_network() -> None:
     data = resolved("{standard: n, width: 40mhz, snr: 30db}", ", wifi: {snr: 12.5db, rate: {mcs: 3}, streams: 1}")
     [air] = data["access"]
-    assert (air["standard"], air["width_mhz"], air["guard_interval_ns"]) == ("n", 40, 400)
+    assert (air["standard"], air["band"]) == ("n", "5ghz")
     phone, laptop = air["stations"]
+    assert [(one["standard"], one["width_mhz"], one["guard_interval_ns"]) for one in (phone, laptop)] == [
+        ("n", 40, 400),
+        ("n", 40, 400),
+    ]
     assert (phone["link"], phone["uplink"]) == ("phone", "forward")
     assert (laptop["link"], laptop["uplink"]) == ("laptop", "backward")
     assert phone["snr"]["means"] == [{"at_ns": 0, "mean_mdb": 12_500}]
     assert (phone["rate"], laptop["rate"]) == ({"kind": "fixed", "mcs": 3}, {"kind": "auto"})
     assert (phone["streams"], laptop["streams"]) == (1, 2)
+
+
+def test_a_station_of_an_older_standard_has_the_values_of_its_standard() -> None:
+    [air] = resolved("{standard: ax, band: 2.4ghz, width: 40mhz, txop: 2ms}", ", wifi: {standard: g}")["access"]
+    phone, laptop = air["stations"]
+    assert (phone["standard"], phone["width_mhz"], phone["streams"], phone["guard_interval_ns"]) == ("g", 20, 1, 800)
+    assert phone["aggregation"]["max_mpdus"] == 1
+    assert phone["edca"] == {"aifsn": 2, "cw_min": 15, "cw_max": 1023, "txop_limit_ns": 0}
+    assert (laptop["standard"], laptop["width_mhz"], laptop["streams"]) == ("ax", 40, 2)
+    assert laptop["aggregation"]["max_mpdus"] == 256
+    assert laptop["edca"] == air["edca"][0] == {"aifsn": 3, "cw_min": 15, "cw_max": 1023, "txop_limit_ns": 2_000_000}
+
+
+def test_a_station_can_have_a_smaller_width_than_its_network() -> None:
+    [air] = resolved("{width: 80mhz}", ", wifi: {standard: n, width: 20mhz}")["access"]
+    assert [station["width_mhz"] for station in air["stations"]] == [20, 80]
+    [air] = resolved("{width: 80mhz}", ", wifi: {standard: n}")["access"]
+    assert [station["width_mhz"] for station in air["stations"]] == [40, 80]
 
 
 @pytest.mark.parametrize(("ap_queue", "kind", "packets"), [("fq", "fq_codel", 8192), ("fifo", "drop_tail", 1000)])
@@ -63,6 +85,25 @@ def test_a_signal_that_changes_is_a_list_of_instants() -> None:
         ("{neighbours: [{stations: 3}]}", "", "media.air.wifi.neighbours.0.load: is missing"),
         ("{snr: 30}", "", "media.air.wifi.snr: "),
         ("{standard: g}", ", wifi: {category: voice}", "links.phone.wifi.category: 802.11g has no access categories"),
+        (
+            "{}",
+            ", wifi: {standard: g}",
+            "links.phone.wifi.standard: a network of 802.11ac at 5ghz has no stations of 802.11g; allowed: a, n, ac",
+        ),
+        ("{standard: n}", ", wifi: {standard: ax}", "has no stations of 802.11ax; allowed: a, n"),
+        ("{standard: ac, band: 2.4ghz}", "", "media.air.wifi.band: 802.11ac has no band 2.4ghz; allowed: 5ghz"),
+        (
+            "{standard: n}",
+            ", wifi: {width: 40mhz}",
+            "links.phone.wifi.width: a station of 802.11n has no width 40mhz on a channel of 20mhz; allowed: 20mhz",
+        ),
+        ("{standard: n}", ", wifi: {standard: a, streams: 2}", "links.phone.wifi.streams: 802.11a has no 2 streams"),
+        (
+            "{standard: n, rate: {mcs: 7}}",
+            ", wifi: {standard: a}",
+            "links.phone.wifi.standard: 802.11a does not have the network's fixed rate; allowed: a rate of the station",
+        ),
+        ("{standard: n}", ", wifi: {standard: a, category: voice}", "802.11a has no access categories"),
         ("{}", ", rate: 20mbit", "links.phone.rate: the link has a rate of its own, but air is Wi-Fi"),
         ("{}", ", queue: {backward: 7p}", "links.phone.queue.backward: queue of backward: the access point queues"),
     ],

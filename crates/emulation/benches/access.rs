@@ -1,11 +1,13 @@
-//! Cost of one packet over Wi-Fi with five contenders and aggregates, beside one over a plain link.
+//! Cost of one packet over each access network, beside one over a plain link.
 //!
-//! Each sender always has about 100 packets waiting.
+//! Wi-Fi has five contenders and aggregates, the cellular link fading and HARQ, the satellites all
+//! of their defaults. Each sender always has about 100 packets waiting.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use emulation::link::{Channel, Output, Packet, StationGenerators, StationId};
 use experiment::resolved::{
-    Access, Direction, DropTail, Framing, Loss, LossPlace, Queue, Wifi, WifiRate, WifiStandard,
+    Access, Cellular, Direction, DropTail, Framing, Loss, LossPlace, Queue, Wifi, WifiRate,
+    WifiStandard,
 };
 
 #[allow(dead_code, reason = "shared with the tests of access networks")]
@@ -49,16 +51,25 @@ fn direction(rate_bps: Option<u64>) -> Direction {
 /// 802.11ac at 80 MHz, as Linux sends.
 fn wifi() -> Wifi {
     let mut wifi = networks::network(WifiStandard::Ac, &[WifiRate::Auto {}; CONTENDERS]);
-    wifi.width_mhz = 80;
-    wifi.guard_interval_ns = 400;
-    wifi.aggregation.max_bytes = 1_048_575;
-    wifi.aggregation.max_ppdu_ns = 4_000_000;
     for station in &mut wifi.stations {
-        station.streams = 2;
+        (
+            station.width_mhz,
+            station.guard_interval_ns,
+            station.streams,
+        ) = (80, 400, 2);
+        station.aggregation.max_bytes = 1_048_575;
+        station.aggregation.max_ppdu_ns = 4_000_000;
         station.snr.means[0].mean_mdb = 30_000;
         station.snr.sd_mdb = 2000;
     }
     wifi
+}
+
+/// LTE with the fading of a static device.
+fn lte() -> Cellular {
+    let mut cell = networks::lte();
+    (cell.signal.fast_sd_mdb, cell.signal.slow_sd_mdb) = (2000, 2000);
+    cell
 }
 
 /// A channel whose senders get a packet whenever one of theirs has arrived.
@@ -109,13 +120,24 @@ impl Busy {
 }
 
 fn packets(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("access/packet");
+    let mut group = criterion.benchmark_group("access");
     group.throughput(Throughput::Elements(PACKETS));
-    let mut plain = Busy::new(Channel::point_to_point(), 1, Some(1_000_000_000));
-    group.bench_function("plain", |bencher| bencher.iter(|| plain.run()));
-    let air = Channel::of_access(&Access::Wifi(wifi()), 1);
-    let mut wifi = Busy::new(air, 2 * CONTENDERS, None);
-    group.bench_function("wifi", |bencher| bencher.iter(|| wifi.run()));
+    let of = |access| Channel::of_access(&access, 1);
+    let cases = [
+        ("plain", Channel::point_to_point(), 1, Some(1_000_000_000)),
+        ("wifi", of(Access::Wifi(wifi())), 2 * CONTENDERS, None),
+        ("cellular", of(Access::Cellular(lte())), 2, Some(40_000_000)),
+        (
+            "leo",
+            of(Access::Leo(networks::leo("dish"))),
+            2,
+            Some(180_000_000),
+        ),
+    ];
+    for (name, channel, stations, rate_bps) in cases {
+        let mut busy = Busy::new(channel, stations, rate_bps);
+        group.bench_function(name, |bencher| bencher.iter(|| busy.run()));
+    }
     group.finish();
 }
 

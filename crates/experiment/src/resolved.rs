@@ -19,7 +19,7 @@ pub use access::{
     Access, AccessCategory, Aggregation, ApFifo, ApFq, ApQueue, BEACON_INTERVAL_NS, BentPipe,
     BusyNeighbours, Cable, Cellular, DurationQuantile, Edca, Fade, Gaps, Handovers, Harq, Leo,
     LossInTime, NrLeg, Rrc, Scan, Signal, Snr, SnrPoint, Stall, Step, UplinkRequests, Wifi,
-    WifiNeighbours, WifiRate, WifiStandard, WifiStation,
+    WifiBand, WifiNeighbours, WifiRate, WifiStandard, WifiStation,
 };
 pub use action::{Action, LinkDownBy, RerouteBy};
 pub use algorithm::{Algorithm, Origin, Parameters};

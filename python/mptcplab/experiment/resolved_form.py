@@ -1137,6 +1137,10 @@ class Vary(TypedDict):
     """Each flow starts later by a draw from [0, `start_ns`)."""
 
 
+WifiBand: TypeAlias = Literal["2.4ghz", "5ghz"]
+"""The bands."""
+
+
 class WifiNeighbours(TypedDict):
     """Stations of other networks on the same channel, which send frames of one size at random times."""
 
@@ -1181,7 +1185,11 @@ WifiRate: TypeAlias = WifiRateAuto | WifiRateIdeal | WifiRateFixed
 
 
 WifiStandard: TypeAlias = Literal["b", "g", "a", "n", "ac", "ax"]
-"""The standards, by the letters that follow 802.11."""
+"""
+The standards, by the letters that follow 802.11.
+
+In each band a later one includes the ones before it.
+"""
 
 
 class AccessCellular(TypedDict):
@@ -1629,6 +1637,15 @@ class WifiStation(TypedDict):
     access_category: AccessCategory
     """Category of all packets from and to the station."""
 
+    aggregation: Aggregation
+    """Limits of one transmission from and to the station."""
+
+    edca: Edca
+    """Access parameters with which the station contends."""
+
+    guard_interval_ns: int
+    """Guard interval: 400 or 800 with `n` and `ac`, 800, 1600 or 3200 with `ax`, else 800."""
+
     link: str
     """Id of the link between the station and the access point."""
 
@@ -1647,27 +1664,33 @@ class WifiStation(TypedDict):
     snr: Snr
     """The signal in both directions."""
 
+    standard: WifiStandard
+    """The standard of all frames from and to the station."""
+
     streams: int
     """Spatial streams."""
 
     uplink: HopDirection
     """The direction from the station to the access point."""
 
+    width_mhz: int
+    """Width of these frames in MHz."""
+
 
 class AccessWifi(TypedDict):
     """The air of a Wi-Fi network."""
 
-    aggregation: Aggregation
-    """Limits of one transmission."""
-
     ap_queue: ApQueue
     """How the access point queues packets for its stations."""
 
-    edca: list[Edca]
-    """Access parameters of each category, in the order of [`AccessCategory`]."""
+    band: WifiBand
+    """The band of the channel."""
 
-    guard_interval_ns: int
-    """Guard interval: 400 or 800 with `n` and `ac`, 800, 1600 or 3200 with `ax`, else 800."""
+    edca: list[Edca]
+    """
+    Access parameters of each category of the access point and of other networks, in the order
+    of [`AccessCategory`].
+    """
 
     kind: Literal["wifi"]
     medium: str
@@ -1683,13 +1706,10 @@ class AccessWifi(TypedDict):
     """Bytes of a transmission from which RTS and CTS go before it. `None` sends none."""
 
     standard: WifiStandard
-    """The standard."""
+    """The standard of the access point and of other networks on the channel."""
 
     stations: list[WifiStation]
     """The stations, one for each link on the medium, in the order of the links."""
-
-    width_mhz: int
-    """Width of the channel in MHz."""
 
 
 Access: TypeAlias = AccessWifi | AccessCellular | AccessLeo | AccessCable

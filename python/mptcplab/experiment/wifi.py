@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mptcplab.experiment.links import Link
 
 Standard: TypeAlias = Literal["b", "g", "a", "n", "ac", "ax"]
+Band: TypeAlias = Literal["2.4ghz", "5ghz"]
 Width: TypeAlias = Literal["20mhz", "40mhz", "80mhz", "160mhz"]
 Category: TypeAlias = Literal["best_effort", "background", "video", "voice"]
 Streams: TypeAlias = Annotated[int, Field(ge=1, le=8)]
@@ -28,6 +29,16 @@ _LEGACY_BPS: dict[str, list[int]] = {
 }
 _LEGACY_BPS["a"] = _LEGACY_BPS["g"]
 
+# The standards in ascending order, with their bands, the usual one first. In each band a later
+# standard includes the ones before it.
+_BANDS: dict[Standard, tuple[Band, ...]] = {
+    "b": ("2.4ghz",),
+    "g": ("2.4ghz",),
+    "a": ("5ghz",),
+    "n": ("5ghz", "2.4ghz"),
+    "ac": ("5ghz",),
+    "ax": ("5ghz", "2.4ghz"),
+}
 # Of each standard: its widths, the usual one first; its guard intervals in the same order; the
 # largest MCS; the most streams; the packets and bytes of an A-MPDU.
 _WIDTHS: dict[str, tuple[Width, ...]] = {
@@ -121,8 +132,12 @@ class WifiStation(Model):
     """How the signal varies: `none`, `static` (2 dB within 200 ms) or `walking` (4 dB within 50
     ms).
     """
+    standard: Standard | None = Field(None, examples=["g"])
+    """Letters of the standard, if it is an older one than the network's."""
+    width: Width | None = Field(None, examples=["20mhz"])
+    """Width of the frames, at most the network's. Default the largest that both have."""
     streams: Streams | None = None
-    """Spatial streams."""
+    """Spatial streams. Default the network's, or the most of the station's standard."""
     rate: WifiRate | None = Field(None, examples=["54mbit", {"mcs": 7}])
     """How the rate is chosen."""
     category: Category = "best_effort"
@@ -140,6 +155,8 @@ class Wifi(Model):
 
     standard: Standard = "ac"
     """Letters of the standard: 802.11b, g, a, n, ac or ax."""
+    band: Band | None = Field(None, examples=["2.4ghz"])
+    """Band of the channel. `n` and `ax` have both, by default 5ghz."""
     width: Width | None = Field(None, examples=["80mhz"])
     """Width of the channel. Default 20mhz, with `ac` and `ax` 80mhz."""
     streams: Streams | None = None
@@ -174,6 +191,9 @@ class Wifi(Model):
 
     @model_validator(mode="after")
     def _known_to_the_standard(self) -> Wifi:
+        if self.band is not None and self.band not in _BANDS[self.standard]:
+            allowed = ", ".join(_BANDS[self.standard])
+            raise described(f"802.11{self.standard} has no band {self.band}", allowed, field="band")
         widths = _WIDTHS[self.standard]
         if self.width is not None and self.width not in widths:
             allowed = ", ".join(sorted(widths, key=lambda width: int(width.removesuffix("mhz"))))
@@ -222,15 +242,58 @@ def _rates_of(standard: Standard) -> str:
 
 
 def check_station(station: WifiStation, wifi: Wifi) -> None:
-    """Refuses values of a station that its network does not have."""
-    _check_streams(station.streams, wifi.standard)
+    """Refuses values of a station that its network or its standard does not have."""
+    standard = station.standard or wifi.standard
+    served = _served(wifi)
+    if standard not in served:
+        problem = f"a network of 802.11{wifi.standard} at {_band(wifi)} has no stations of 802.11{standard}"
+        raise described(problem, ", ".join(served), field="standard")
+    widths = _common_widths(standard, wifi)
+    if station.width is not None and station.width not in widths:
+        problem = f"a station of 802.11{standard} has no width {station.width} on a channel of {_width(wifi)}"
+        raise described(problem, ", ".join(widths), field="width")
+    _check_streams(station.streams, standard)
     if station.rate is not None:
-        _check_rate(station.rate, wifi.standard)
-    if station.category != "best_effort" and wifi.standard not in _AGGREGATES:
-        raise described(f"802.11{wifi.standard} has no access categories", "n, ac or ax", field="category")
+        _check_rate(station.rate, standard)
+    elif not _has_rate(wifi.rate, standard):
+        problem = f"802.11{standard} does not have the network's fixed rate"
+        raise described(problem, "a rate of the station", field="standard")
+    if station.category != "best_effort" and standard not in _AGGREGATES:
+        raise described(f"802.11{standard} has no access categories", "n, ac or ax", field="category")
     _check_snr(station.snr)
     if station.scan is not None and not station.scan.shortest <= station.scan.longest < station.scan.every:
         raise described("the absences do not fit between each other", "shortest <= longest < every", field="scan")
+
+
+def _has_rate(rate: WifiRate, standard: Standard) -> bool:
+    if isinstance(rate, Mcs):
+        return rate.mcs <= _LARGEST_MCS.get(standard, -1)
+    return not isinstance(rate, Rate) or int(rate) in _LEGACY_BPS.get(standard, [])
+
+
+def _band(wifi: Wifi) -> Band:
+    return wifi.band or _BANDS[wifi.standard][0]
+
+
+def _width(wifi: Wifi) -> Width:
+    return wifi.width or _WIDTHS[wifi.standard][0]
+
+
+def _served(wifi: Wifi) -> list[Standard]:
+    """Returns the standards of stations that a network has, in ascending order."""
+    standards = list(_BANDS)
+    until = standards[: standards.index(wifi.standard) + 1]
+    return [standard for standard in until if _band(wifi) in _BANDS[standard]]
+
+
+def _common_widths(standard: Standard, wifi: Wifi) -> list[Width]:
+    """Returns the widths that a standard and the channel of a network have, in ascending order."""
+    widths = sorted(_WIDTHS[standard], key=_mhz)
+    return [width for width in widths if _mhz(width) <= _mhz(_width(wifi))]
+
+
+def _mhz(width: Width) -> int:
+    return int(width.removesuffix("mhz"))
 
 
 def uplink(first: str, second: str) -> form.HopDirection:
@@ -254,19 +317,14 @@ def resolved(
     """Returns the resolved form of the network of a medium, whose links have these directions to
     the access point.
     """
-    mpdus, length = _AGGREGATES.get(wifi.standard, (1, 65_535))
-    guard = _GUARDS_NS[wifi.standard][0] if wifi.guard_interval is None else int(wifi.guard_interval)
     return {
         "kind": "wifi",
         "medium": medium,
         "standard": wifi.standard,
-        "width_mhz": int((wifi.width or _WIDTHS[wifi.standard][0]).removesuffix("mhz")),
-        "guard_interval_ns": guard,
-        # Linux limits a frame to 4 ms of air.
-        "aggregation": {"max_mpdus": wifi.aggregate or mpdus, "max_bytes": length, "max_ppdu_ns": 4_000_000},
+        "band": _band(wifi),
         "rts_bytes": None if wifi.rts is None else int(wifi.rts),
         "retry_limit": wifi.retries,
-        "edca": [_edca(wifi, category) for category in CATEGORIES],
+        "edca": [_edca(wifi, wifi.standard, category) for category in CATEGORIES],
         "ap_queue": _resolved_ap_queue(wifi),
         "stations": [
             _station(link, uplinks[link], wifi, settings.wifi or WifiStation())
@@ -277,11 +335,12 @@ def resolved(
     }
 
 
-def _edca(wifi: Wifi, category: Category) -> form.Edca:
+def _edca(wifi: Wifi, standard: Standard, category: Category) -> form.Edca:
     aifsn, cw_min, cw_max, txop_ns = _EDCA[category]
-    if wifi.standard not in _AGGREGATES:
-        aifsn, cw_min, cw_max, txop_ns = 2, 31 if wifi.standard == "b" else 15, 1023, 0
-    if wifi.txop is not None:
+    if standard not in _AGGREGATES:
+        aifsn, cw_min, cw_max, txop_ns = 2, 31 if standard == "b" else 15, 1023, 0
+    # A station without access categories has no TXOP in a network with them.
+    if wifi.txop is not None and (standard in _AGGREGATES or wifi.standard not in _AGGREGATES):
         txop_ns = int(wifi.txop)
     return {"aifsn": aifsn, "cw_min": cw_min, "cw_max": cw_max, "txop_limit_ns": txop_ns}
 
@@ -299,14 +358,19 @@ def _resolved_ap_queue(wifi: Wifi) -> form.ApQueue:
 
 
 def _station(link: str, uplink: form.HopDirection, wifi: Wifi, station: WifiStation) -> form.WifiStation:
+    standard = station.standard or wifi.standard
     sd_mdb, correlation_ns = _MOBILITY[station.mobility or wifi.mobility]
-    usual = 2 if wifi.standard in _AGGREGATES else 1
     return {
         "link": link,
         "uplink": uplink,
+        "standard": standard,
+        "width_mhz": _mhz(station.width or _common_widths(standard, wifi)[-1]),
+        "guard_interval_ns": _guard_interval_ns(standard, wifi),
+        "streams": station.streams or min(_streams(wifi), _MOST_STREAMS.get(standard, 1)),
+        "aggregation": _aggregation(standard, wifi),
         "access_category": station.category,
-        "streams": station.streams or wifi.streams or usual,
-        "rate": _rate(wifi.rate if station.rate is None else station.rate, wifi.standard),
+        "edca": _edca(wifi, standard, station.category),
+        "rate": _rate(wifi.rate if station.rate is None else station.rate, standard),
         "snr": {
             "means": _means(wifi.snr if station.snr is None else station.snr),
             "sd_mdb": sd_mdb,
@@ -315,6 +379,25 @@ def _station(link: str, uplink: form.HopDirection, wifi: Wifi, station: WifiStat
         "power_save_after_ns": None if station.power_save is None else int(station.power_save),
         "scan": _scan(station.scan),
     }
+
+
+def _streams(wifi: Wifi) -> int:
+    return wifi.streams or (2 if wifi.standard in _AGGREGATES else 1)
+
+
+def _guard_interval_ns(standard: Standard, wifi: Wifi) -> int:
+    guards = _GUARDS_NS[standard]
+    if wifi.guard_interval is not None and int(wifi.guard_interval) in guards:
+        return int(wifi.guard_interval)
+    return guards[0]
+
+
+def _aggregation(standard: Standard, wifi: Wifi) -> form.Aggregation:
+    mpdus, length = _AGGREGATES.get(standard, (1, 65_535))
+    if wifi.aggregate is not None and standard in _AGGREGATES:
+        mpdus = wifi.aggregate
+    # Linux limits a frame to 4 ms of air.
+    return {"max_mpdus": mpdus, "max_bytes": length, "max_ppdu_ns": 4_000_000}
 
 
 def _means(snr: Snr) -> list[form.SnrPoint]:

@@ -62,7 +62,7 @@ def aggregate_sizes(run: RunData) -> Drawing | None:
     starts = bin_starts(run, width)
     found: dict[str, Floats] = {}
     for network in _networks(run):
-        if network["aggregation"]["max_mpdus"] > 1:
+        if any(station["aggregation"]["max_mpdus"] > 1 for station in network["stations"]):
             paths = [f"links.{link}.{way}" for link in _stations(network) for way in DIRECTIONS]
             found |= {path: sizes for path in paths if np.isfinite(sizes := _packets_each(run, path, width)).any()}
     if not found:

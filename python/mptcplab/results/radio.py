@@ -8,12 +8,12 @@ from collections.abc import Mapping
 
 #: The names of the states 0, 1, .. of each kind.
 RADIO_STATES: Mapping[str, tuple[str, ...]] = {
-    "cellular": ("connected", "DRX", "idle", "between cells", "without 5G"),
+    "cellular": ("connected", "DRX", "idle", "between cells", "without 5G", "promotion"),
     "wifi": ("awake", "asleep", "scanning", "roaming"),
     "leo": ("steady", "stalled"),
 }
 #: The states in which a device belongs to no cell and to no access point.
-DISCONNECTED = frozenset({"idle", "between cells", "roaming"})
+DISCONNECTED = frozenset({"idle", "promotion", "between cells", "roaming"})
 
 
 def states_told() -> str:

@@ -70,6 +70,28 @@ fn a_device_sends_without_waiting_for_its_cycle() {
     }
 }
 
+/// An idle device that sends asks for its connection at once. One that the network pages is idle
+/// until it listens.
+#[test]
+fn the_state_of_a_radio_tells_idle_from_promotion() {
+    for direction in [UP, DOWN] {
+        let mut path = Path::cellular(lte(), 7, 40 * MEGABIT, 0);
+        let start = 20 * SECOND;
+        path.channel.advance(start);
+        assert!(path.offer(direction, start, 100));
+        let mut lengths = [0; 6];
+        for tick in 0..2000 {
+            path.drain(start + tick * MILLISECOND);
+            path.channel.advance(start + tick * MILLISECOND);
+            let counters = path.channel.access_counters(path.station(direction));
+            lengths[usize::from(counters.expect("an access network").radio_state)] += 1;
+        }
+        let [_, _, idle, _, _, promotion] = lengths;
+        assert!((259..=261).contains(&promotion), "{lengths:?}");
+        assert_eq!(idle > 0, direction == DOWN, "{lengths:?}");
+    }
+}
+
 /// C3. Blocks that wait, their mean and the 99th percentile, as computed from the error rates of
 /// LTE. Nothing is lost, and the order is kept.
 #[test]
@@ -265,7 +287,7 @@ fn a_device_adds_and_releases_its_leg_of_5g() {
     let mut cell = nsa();
     cell.harq.first_error_ppm = 0;
     let mut path = Path::cellular(cell, 3, 30 * MEGABIT, 0);
-    let (seconds, mut states) = (2000, [0; 5]);
+    let (seconds, mut states) = (2000, [0; 6]);
     let mut bytes = vec![0; seconds + 10];
     for tick in 0..100 * seconds as u64 {
         let now = tick * 10 * MILLISECOND;
@@ -291,8 +313,8 @@ fn a_device_adds_and_releases_its_leg_of_5g() {
     let changes = changes.expect("an access network").handovers;
     // One in 7.5 s and the gap of 77 ms on average.
     assert_near(changes as f64, seconds as f64 / 7.577, 0.15);
-    let [active, drx, idle, between, on_4g] = states;
-    assert_eq!((drx, idle), (0, 0));
+    let [active, drx, idle, between, on_4g, promotion] = states;
+    assert_eq!((drx, idle, promotion), (0, 0, 0));
     assert!(between > 0);
     assert_near(active as f64, f64::from(on_4g), 0.25);
 }

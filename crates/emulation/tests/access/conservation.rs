@@ -1,12 +1,14 @@
 //! Random worlds with outages, handovers and new rates: every packet is accounted for, and late
 //! calls change nothing.
 
-use experiment::resolved::{Access, Gaps, Handovers, NrLeg};
+use experiment::resolved::{
+    Access, Gaps, Handovers, NrLeg, WifiNeighbours, WifiRate, WifiStandard,
+};
 use experiment::rng::Generator;
 use experiment::time::Nanos;
 
 use crate::driver::{MILLISECOND, SECOND};
-use crate::networks::{leo, lte, nsa, sa};
+use crate::networks::{leo, lte, network as wifi_network, nsa, sa};
 use crate::path::{Left, Path, direction};
 
 const MEGABIT: u64 = 1_000_000;
@@ -37,6 +39,18 @@ fn network(generator: &mut Generator) -> Access {
         rate_without_ppm: 1 + generator.below(1_000_000) as u32,
     });
     Access::Cellular(cell)
+}
+
+/// Returns a Wi-Fi network with a station and busy neighbours.
+fn wifi_beside_neighbours() -> Access {
+    let mut wifi = wifi_network(WifiStandard::Ac, &[WifiRate::Auto {}]);
+    wifi.neighbours.push(WifiNeighbours {
+        stations: 3,
+        load_bps: 4 * MEGABIT,
+        rate_bps: 24 * MEGABIT,
+        packet_bytes: 1500,
+    });
+    Access::Wifi(wifi)
 }
 
 fn gaps(generator: &mut Generator) -> Gaps {
@@ -112,8 +126,8 @@ fn every_packet_is_accounted_for_and_late_calls_change_nothing() {
 /// A link without packets asks for no call.
 #[test]
 fn nothing_happens_while_nothing_waits() {
-    for seed in 0..20 {
-        let access = network(&mut Generator::new(seed, "world"));
+    let drawn = (0..20).map(|seed| network(&mut Generator::new(seed, "world")));
+    for (seed, access) in (0..).zip(drawn.chain([wifi_beside_neighbours()])) {
         let both = direction(10 * MEGABIT, 0, 100_000);
         let mut path = Path::new(&access, seed, [&both, &both]);
         assert_eq!(path.channel.next_departure(), None);

@@ -3,7 +3,8 @@
 use experiment::resolved::{
     AccessCategory, Aggregation, ApFifo, ApFq, ApQueue, BentPipe, BusyNeighbours, Cable, Cellular,
     DurationQuantile, Edca, Fade, Gaps, Harq, HopDirection, Leo, LossInTime, NrLeg, Rrc, Signal,
-    Snr, SnrPoint, Stall, Step, UplinkRequests, Wifi, WifiRate, WifiStandard, WifiStation,
+    Snr, SnrPoint, Stall, Step, UplinkRequests, Wifi, WifiBand, WifiRate, WifiStandard,
+    WifiStation,
 };
 use experiment::time::{NANOS_PER_SECOND as SECOND, Nanos};
 
@@ -143,16 +144,14 @@ pub fn cable(link: &str) -> Cable {
     }
 }
 
-/// The access parameters of best effort in each standard, for all categories.
-fn edca(standard: WifiStandard) -> [Edca; 4] {
-    let cw_min = if standard == WifiStandard::B { 31 } else { 15 };
-    let aifsn = if standard.has_qos() { 3 } else { 2 };
-    [Edca {
-        aifsn,
-        cw_min,
+/// The access parameters of best effort in each standard.
+fn edca(standard: WifiStandard) -> Edca {
+    Edca {
+        aifsn: if standard.has_qos() { 3 } else { 2 },
+        cw_min: if standard == WifiStandard::B { 31 } else { 15 },
         cw_max: 1023,
         txop_limit_ns: 0,
-    }; 4]
+    }
 }
 
 pub fn fixed(mcs: u32) -> WifiRate {
@@ -179,12 +178,50 @@ pub fn one_queue() -> ApQueue {
 
 /// A network of stations with the same good signal, each at its rate.
 pub fn network(standard: WifiStandard, rates: &[WifiRate]) -> Wifi {
-    let station = |(index, rate): (usize, &WifiRate)| WifiStation {
+    Wifi {
+        medium: "air".to_owned(),
+        standard,
+        band: standard.bands()[standard.bands().len() - 1],
+        rts_bytes: None,
+        retry_limit: 10,
+        edca: [edca(standard); 4],
+        ap_queue: fair_queue(),
+        stations: rates
+            .iter()
+            .enumerate()
+            .map(|(index, rate)| station(index, standard, *rate))
+            .collect(),
+        neighbours: Vec::new(),
+    }
+}
+
+/// A network at 2.4 GHz whose stations have these standards and rates.
+pub fn mixed_network(standard: WifiStandard, stations: &[(WifiStandard, WifiRate)]) -> Wifi {
+    let of = |(index, (standard, rate)): (usize, &(WifiStandard, WifiRate))| {
+        station(index, *standard, *rate)
+    };
+    let mut wifi = network(standard, &[]);
+    wifi.band = WifiBand::Ghz2;
+    wifi.stations = stations.iter().enumerate().map(of).collect();
+    wifi
+}
+
+fn station(index: usize, standard: WifiStandard, rate: WifiRate) -> WifiStation {
+    WifiStation {
         link: format!("station{index}"),
         uplink: HopDirection::Forward,
-        access_category: AccessCategory::BestEffort,
+        standard,
+        width_mhz: 20,
+        guard_interval_ns: 800,
         streams: 1,
-        rate: *rate,
+        aggregation: Aggregation {
+            max_mpdus: if standard.has_qos() { 64 } else { 1 },
+            max_bytes: 65_535,
+            max_ppdu_ns: 5_484_000,
+        },
+        access_category: AccessCategory::BestEffort,
+        edca: edca(standard),
+        rate,
         snr: Snr {
             means: vec![SnrPoint {
                 at_ns: 0,
@@ -195,22 +232,5 @@ pub fn network(standard: WifiStandard, rates: &[WifiRate]) -> Wifi {
         },
         power_save_after_ns: None,
         scan: None,
-    };
-    Wifi {
-        medium: "air".to_owned(),
-        standard,
-        width_mhz: 20,
-        guard_interval_ns: 800,
-        aggregation: Aggregation {
-            max_mpdus: if standard.has_qos() { 64 } else { 1 },
-            max_bytes: 65_535,
-            max_ppdu_ns: 5_484_000,
-        },
-        rts_bytes: None,
-        retry_limit: 10,
-        edca: edca(standard),
-        ap_queue: fair_queue(),
-        stations: rates.iter().enumerate().map(station).collect(),
-        neighbours: Vec::new(),
     }
 }

@@ -24,10 +24,10 @@ pub fn carry(experiment: &mut Value, carrier: Feature, links: &[usize], number: 
         Feature::Wifi => {
             share(experiment, links, Value::Null);
             let medium = medium_of(links);
-            let stations = links
-                .iter()
-                .map(|link| station(&id(experiment, *link), number));
-            let stations: Vec<_> = stations.collect();
+            let stations = links.iter().enumerate();
+            let stations: Vec<_> = stations
+                .map(|(index, link)| station(&id(experiment, *link), number, index as u64))
+                .collect();
             push(&mut experiment["access"], wifi(&medium, stations, number));
         }
         Feature::Cellular => each(experiment, links, |link| cellular(link, number)),
@@ -103,10 +103,8 @@ fn trace(number: u64) -> Value {
 }
 
 fn wifi(medium: &str, stations: Vec<Value>, number: u64) -> Value {
-    let standard = ["b", "g", "a", "n", "ac", "ax"][number as usize % 6];
-    let aggregates = number % 6 >= 3;
-    let edca =
-        json!({"aifsn": 3, "cw_min": 15, "cw_max": 1023, "txop_limit_ns": number % 2 * 2 * MS});
+    let (band, standards) = standards(number);
+    let edca = edca(number);
     let ap_queue = match number.is_multiple_of(3) {
         true => json!({"kind": "fifo", "limit_packets": 200, "driver_packets": 20}),
         false => {
@@ -116,18 +114,45 @@ fn wifi(medium: &str, stations: Vec<Value>, number: u64) -> Value {
     };
     let neighbours = json!([{"stations": 2, "load_bps": MEGABIT, "rate_bps": 11 * MEGABIT, "packet_bytes": 1000}]);
     json!({
-        "kind": "wifi", "medium": medium, "standard": standard, "width_mhz": 20, "guard_interval_ns": 800,
-        "aggregation": {"max_mpdus": if aggregates { 32 } else { 1 }, "max_bytes": 65_535, "max_ppdu_ns": 4 * MS},
+        "kind": "wifi", "medium": medium, "standard": standards[0], "band": band,
         "rts_bytes": if number.is_multiple_of(5) { json!(1000) } else { Value::Null }, "retry_limit": 4 + number % 7,
         "edca": [edca, edca, edca, edca], "ap_queue": ap_queue, "stations": stations,
         "neighbours": if number.is_multiple_of(4) { neighbours } else { json!([]) },
     })
 }
 
-fn station(link: &str, number: u64) -> Value {
+/// Returns a band, and standards of stations there, those that have the network's first.
+fn standards(number: u64) -> (&'static str, &'static [&'static str]) {
+    match number % 8 {
+        0 => ("2.4ghz", &["b"]),
+        1 => ("2.4ghz", &["g", "b"]),
+        2 => ("5ghz", &["a"]),
+        3 => ("2.4ghz", &["n", "g"]),
+        4 => ("5ghz", &["n", "a"]),
+        5 => ("5ghz", &["ac", "n", "a"]),
+        6 => ("2.4ghz", &["ax", "b", "n"]),
+        _ => ("5ghz", &["ax", "ac"]),
+    }
+}
+
+fn edca(number: u64) -> Value {
+    json!({"aifsn": 3, "cw_min": 15, "cw_max": 1023, "txop_limit_ns": number % 2 * 2 * MS})
+}
+
+/// Returns the station of this index in its network.
+fn station(link: &str, number: u64, index: u64) -> Value {
+    let (_, standards) = standards(number);
+    let standard = standards[(number / 8 + index) as usize % standards.len()];
+    let max_mpdus = if ["b", "g", "a"].contains(&standard) {
+        1
+    } else {
+        32
+    };
     let scan = json!({"every_ns": SECOND, "shortest_ns": 20 * MS, "longest_ns": 120 * MS});
     json!({
-        "link": link, "uplink": "forward", "access_category": "best_effort", "streams": 1, "rate": {"kind": "auto"},
+        "link": link, "uplink": "forward", "standard": standard, "width_mhz": 20, "guard_interval_ns": 800, "streams": 1,
+        "aggregation": {"max_mpdus": max_mpdus, "max_bytes": 65_535, "max_ppdu_ns": 4 * MS},
+        "access_category": "best_effort", "edca": edca(number), "rate": {"kind": "auto"},
         "snr": {"means": [{"at_ns": 0, "mean_mdb": 12_000 + number % 20 * 1000}], "sd_mdb": 2000,
             "correlation_ns": 200 * MS},
         "power_save_after_ns": if number.is_multiple_of(2) { json!(50 * MS) } else { Value::Null },

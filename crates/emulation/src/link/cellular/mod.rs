@@ -132,7 +132,7 @@ impl<P: Packet> Cellular<P> {
         let mut has_asked = false;
         for lane in &mut self.lanes {
             if lane.must_ask(&self.stations) {
-                let is_connected = self.rrc.state(now) != State::Idle;
+                let is_connected = self.rrc.state(now).is_connected();
                 self.rrc.wake(now, lane.is_uplink());
                 lane.ask(now, is_connected);
                 has_asked = true;
@@ -143,7 +143,7 @@ impl<P: Packet> Cellular<P> {
 
     /// Moves the device to another cell, unless it is idle and only listens to another.
     fn hand_over(&mut self, gap: Gap, forward_queue: bool) {
-        if self.rrc.state(gap.begin) == State::Idle {
+        if !self.rrc.state(gap.begin).is_connected() {
             return;
         }
         self.handed_over += 1;
@@ -210,7 +210,7 @@ impl<P: Packet> Carrier<P> for Cellular<P> {
 
     /// Returns the counters of a direction. The states of the radio are 0, active; 1, discontinuous
     /// reception; 2, idle; 3, between two cells; 4, active without the leg of 5G that it has at
-    /// other times.
+    /// other times; 5, asking for a connection.
     fn access_counters(&self, station: StationId) -> Option<AccessCounters> {
         let radio_state = match self.rrc.state(self.now) {
             _ if self.now < self.served_from => 3,
@@ -218,6 +218,7 @@ impl<P: Packet> Carrier<P> for Cellular<P> {
             State::Active => 0,
             State::Drx => 1,
             State::Idle => 2,
+            State::Promotion => 5,
         };
         Some(AccessCounters {
             radio_state,

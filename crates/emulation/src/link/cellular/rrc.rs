@@ -16,6 +16,14 @@ pub(super) enum State {
     Drx,
     /// Not connected.
     Idle,
+    /// It asks for a connection.
+    Promotion,
+}
+
+impl State {
+    pub(super) fn is_connected(self) -> bool {
+        matches!(self, Self::Active | Self::Drx)
+    }
 }
 
 /// The radio of one device, which both directions share. It starts as if data had ended at time 0.
@@ -50,10 +58,16 @@ impl Rrc {
         self.active_from
     }
 
-    /// Returns the state at `now`. A device that wakes up has the state from which it does.
+    /// Returns the state at `now`. While a device waits until it listens, it has the state from which
+    /// it wakes up.
     pub(super) fn state(&self, now: Nanos) -> State {
         if now < self.active_from {
-            return self.woke_from;
+            let promotion = self.parameters.promotion_ns;
+            let is_promoted = self.woke_from == State::Idle;
+            return match now.saturating_add(promotion) >= self.active_from {
+                true if is_promoted => State::Promotion,
+                _ => self.woke_from,
+            };
         }
         let silence = now.saturating_sub(self.last_data.max(self.active_from));
         if silence < self.parameters.drx_after_ns {
@@ -71,7 +85,7 @@ impl Rrc {
         let state = self.state(now);
         let listens = |phase: Phase| if is_uplink { now } else { phase.next(now) };
         let active_from = match state {
-            State::Active => return,
+            State::Active | State::Promotion => return,
             State::Drx => listens(self.drx),
             State::Idle => listens(self.paging).saturating_add(self.parameters.promotion_ns),
         };

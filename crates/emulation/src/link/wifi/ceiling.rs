@@ -1,6 +1,6 @@
 //! What a station of a Wi-Fi network can carry at most.
 
-use experiment::resolved::{Edca, Wifi, WifiRate, WifiStation};
+use experiment::resolved::{Wifi, WifiRate, WifiStation};
 use experiment::time::{NANOS_PER_SECOND, Nanos};
 
 use super::aggregate::subframe_bytes;
@@ -21,12 +21,11 @@ pub fn most_payload_bps(
     payload_bytes: u32,
     header_bytes: u32,
 ) -> u64 {
-    let phy = Phy::new(wifi.standard);
+    let phy = Phy::new(wifi).of_station(station);
     let ip_bytes = payload_bytes.saturating_add(header_bytes);
-    let rates = usable_rates(wifi, station, &phy);
-    let access = &wifi.edca[station.access_category as usize];
+    let rates = usable_rates(station, &phy);
     let payload_bps = rates.iter().map(|rate| {
-        let (packets, duration) = exchanges(wifi, access, &phy, rate, ip_bytes);
+        let (packets, duration) = exchanges(wifi, station, &phy, rate, ip_bytes);
         // Twice the duration, because the mean backoff is half a number of slots.
         let bits = 16 * u128::from(packets) * u128::from(payload_bytes);
         let bps = bits * u128::from(NANOS_PER_SECOND) / u128::from(duration.max(1));
@@ -35,8 +34,8 @@ pub fn most_payload_bps(
     payload_bps.max().unwrap_or(0)
 }
 
-fn usable_rates(wifi: &Wifi, station: &WifiStation, phy: &Phy) -> Vec<Rate> {
-    let rates = phy.rates(wifi.width_mhz, wifi.guard_interval_ns, station.streams);
+fn usable_rates(station: &WifiStation, phy: &Phy) -> Vec<Rate> {
+    let rates = phy.rates(station);
     if let WifiRate::Fixed { mcs } = station.rate {
         return rates.into_iter().skip(mcs as usize).take(1).collect();
     }
@@ -52,10 +51,18 @@ fn usable_rates(wifi: &Wifi, station: &WifiStation, phy: &Phy) -> Vec<Rate> {
 }
 
 /// Returns the packets of one access to the channel, and twice its duration with the wait before it.
-fn exchanges(wifi: &Wifi, access: &Edca, phy: &Phy, rate: &Rate, ip_bytes: u32) -> (u64, Nanos) {
-    let (mpdus, bytes) = largest_transmission(wifi, access, phy, rate, ip_bytes);
+fn exchanges(
+    wifi: &Wifi,
+    station: &WifiStation,
+    phy: &Phy,
+    rate: &Rate,
+    ip_bytes: u32,
+) -> (u64, Nanos) {
+    let access = &station.edca;
+    let (mpdus, bytes) = largest_transmission(station, phy, rate, ip_bytes);
     let answer = if mpdus > 1 { rate.block_ack } else { rate.ack };
-    let exchange = rate.ppdu(bytes) + phy.sifs + answer;
+    let protection = rate.protection(bytes, wifi.rts_bytes).duration();
+    let exchange = protection + rate.ppdu(bytes) + phy.sifs + answer;
     // A TXOP is a row of exchanges with SIFS between them.
     let exchanges = ((access.txop_limit_ns + phy.sifs) / (exchange + phy.sifs)).max(1);
     let busy = exchanges * exchange + (exchanges - 1) * phy.sifs;
@@ -66,14 +73,13 @@ fn exchanges(wifi: &Wifi, access: &Edca, phy: &Phy, rate: &Rate, ip_bytes: u32) 
 
 /// Returns the packets and the bytes of the longest transmission.
 fn largest_transmission(
-    wifi: &Wifi,
-    access: &Edca,
+    station: &WifiStation,
     phy: &Phy,
     rate: &Rate,
     ip_bytes: u32,
 ) -> (u32, u32) {
-    let limits = &wifi.aggregation;
-    let longest = match access.txop_limit_ns {
+    let limits = &station.aggregation;
+    let longest = match station.edca.txop_limit_ns {
         0 => limits.max_ppdu_ns,
         limit => limits.max_ppdu_ns.min(limit),
     };

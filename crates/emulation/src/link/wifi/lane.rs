@@ -7,13 +7,14 @@ use experiment::time::Nanos;
 use super::WifiAir;
 use super::access_point::Pending;
 use super::aggregate::Window;
-use super::phy::Rate;
+use super::phy::{Phy, Rate};
 use super::presence::Presence;
 use super::rates::{RateControl, Signal};
 use crate::link::{AccessCounters, Packet};
 
 /// A client: what its two directions share.
 pub(super) struct Client {
+    pub(super) phy: Phy,
     pub(super) category: usize,
     pub(super) rates: Vec<Rate>,
     pub(super) signal: Signal,
@@ -23,11 +24,14 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(station: &WifiStation, seed: u64, rates: Vec<Rate>) -> Self {
+    /// Returns a client of the network whose access point sends frames of `phy`.
+    pub(super) fn new(station: &WifiStation, seed: u64, phy: Phy) -> Self {
+        let phy = phy.of_station(station);
         let label = format!("signal/{}", station.link);
         Self {
+            phy,
             category: station.access_category as usize,
-            rates,
+            rates: phy.rates(station),
             signal: Signal::new(&station.snr, Generator::new(seed, &label)),
             presence: Presence::new(station, seed),
             receives_from: 0,
@@ -68,7 +72,7 @@ impl<P: Packet> Lane<P> {
             client,
             contender,
             is_uplink,
-            window: Window::new(wifi.aggregation),
+            window: Window::new(station.aggregation),
             rate_control: RateControl::new(&station.rate, rates, generator("rates")),
             failures: generator("failures"),
             last_with_room: None,

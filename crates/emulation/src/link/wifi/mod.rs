@@ -16,7 +16,7 @@ mod rates;
 mod readiness;
 mod transmission;
 
-use experiment::resolved::{HopDirection, Wifi, WifiStation};
+use experiment::resolved::{HopDirection, Wifi};
 use experiment::rng::Generator;
 use experiment::time::Nanos;
 
@@ -82,7 +82,7 @@ struct OnAir<P> {
 impl<P: Packet> WifiAir<P> {
     /// Returns the carrier for the run with `seed`.
     pub(super) fn new(wifi: &Wifi, seed: u64) -> Self {
-        let phy = Phy::new(wifi.standard);
+        let phy = Phy::new(wifi);
         let label = |purpose: &str| format!("{purpose}/{}", wifi.medium);
         let contention = Contention::new(&phy, Generator::new(seed, &label("contention")));
         let categories = wifi.stations.iter().map(|station| station.access_category);
@@ -113,16 +113,16 @@ impl<P: Packet> WifiAir<P> {
     fn add_clients(&mut self, seed: u64) {
         for (index, station) in self.wifi.stations.clone().iter().enumerate() {
             let category = station.access_category as usize;
-            let edca = self.wifi.edca[category];
-            let contender = self.contention.add(&edca);
+            let contender = self.contention.add(&station.edca);
             self.senders.push(Sender::Client(index));
             if self.ap_contenders[category].is_none() {
+                let edca = self.wifi.edca[category];
                 self.ap_contenders[category] = Some(self.contention.add(&edca));
                 self.senders.push(Sender::AccessPoint(category));
             }
-            let rates = self.rates_of(station);
-            let (count, of_ap) = (rates.len(), self.ap_contenders[category]);
-            self.clients.push(Client::new(station, seed, rates));
+            let client = Client::new(station, seed, self.phy);
+            let (count, of_ap) = (client.rates.len(), self.ap_contenders[category]);
+            self.clients.push(client);
             for side in HopDirection::BOTH {
                 let is_uplink = side == station.uplink;
                 let sender = of_ap.filter(|_| !is_uplink).unwrap_or(contender);
@@ -132,9 +132,13 @@ impl<P: Packet> WifiAir<P> {
         }
     }
 
-    fn rates_of(&self, station: &WifiStation) -> Vec<phy::Rate> {
-        let (width, guard) = (self.wifi.width_mhz, self.wifi.guard_interval_ns);
-        self.phy.rates(width, guard, station.streams)
+    /// Returns the longest time for which a sender may go on. 0 is one exchange.
+    fn txop_limit(&self, sender: Sender) -> Nanos {
+        match sender {
+            Sender::Client(client) => self.wifi.stations[client].edca.txop_limit_ns,
+            Sender::AccessPoint(category) => self.wifi.edca[category].txop_limit_ns,
+            Sender::Neighbour(_) => 0,
+        }
     }
 
     fn add_neighbours(&mut self, seed: u64) {

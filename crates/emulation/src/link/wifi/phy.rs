@@ -1,6 +1,6 @@
 //! Timing of the physical layers, and their rates (IEEE Std 802.11-2020, clauses 16 to 21 and 27).
 
-use experiment::resolved::WifiStandard;
+use experiment::resolved::{Wifi, WifiBand, WifiStandard, WifiStation};
 use experiment::time::{NANOS_PER_SECOND, Nanos};
 
 /// Bytes of the LLC and SNAP header, and of the frame check sequence.
@@ -35,7 +35,7 @@ const DSSS: [(u64, i64); 4] = [(1000, -1000), (2000, 2000), (5500, 5000), (11_00
 /// Rise of the signal needed with each doubling of the width.
 const SNR_OF_DOUBLE_WIDTH: i64 = 3000;
 
-/// The durations that all frames of a network have in common.
+/// The frames of a standard in a network.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Phy {
     standard: WifiStandard,
@@ -43,9 +43,11 @@ pub(super) struct Phy {
     pub(super) sifs: Nanos,
     /// Silence after each OFDM frame at 2.4 GHz.
     signal_extension: Nanos,
+    /// Whether the network has stations that understand DSSS alone.
+    has_dsss_stations: bool,
 }
 
-/// A rate of data frames, and the frames that answer them.
+/// A rate of data frames, and the frames that go with them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rate {
     modulation: Modulation,
@@ -56,7 +58,28 @@ pub(super) struct Rate {
     pub(super) snr50_mdb: i64,
     pub(super) ack: Nanos,
     pub(super) block_ack: Nanos,
-    pub(super) rts: Nanos,
+    rts: Nanos,
+    cts: Nanos,
+    /// Whether some station hears only the frame before it.
+    needs_protection: bool,
+    sifs: Nanos,
+}
+
+/// What precedes a data frame, with the gap after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Protection {
+    Nothing,
+    CtsToSelf { duration: Nanos },
+    RtsAndCts { rts: Nanos, duration: Nanos },
+}
+
+impl Protection {
+    pub(super) fn duration(self) -> Nanos {
+        match self {
+            Self::Nothing => 0,
+            Self::CtsToSelf { duration } | Self::RtsAndCts { duration, .. } => duration,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -66,19 +89,30 @@ enum Modulation {
 }
 
 impl Phy {
-    pub(super) fn new(standard: WifiStandard) -> Self {
-        let (slot, sifs, signal_extension) = match standard {
-            WifiStandard::B => (20_000, 10_000, 0),
-            WifiStandard::G => (9_000, 10_000, 6_000),
-            WifiStandard::A | WifiStandard::N | WifiStandard::Ac | WifiStandard::Ax => {
-                (9_000, 16_000, 0)
-            }
+    /// Returns the frames of the access point of a network.
+    pub(super) fn new(wifi: &Wifi) -> Self {
+        let mut standards = wifi.stations.iter().map(|station| station.standard);
+        let has_dsss_stations = standards.any(|standard| standard == WifiStandard::B);
+        // Stations of `b` have the long slot alone (clauses 16 and 18 of the standard).
+        let has_long_slots = has_dsss_stations || wifi.standard == WifiStandard::B;
+        let (sifs, signal_extension) = match wifi.band {
+            WifiBand::Ghz2 => (10_000, 6_000),
+            WifiBand::Ghz5 => (16_000, 0),
         };
         Self {
-            standard,
-            slot,
+            standard: wifi.standard,
+            slot: if has_long_slots { 20_000 } else { 9_000 },
             sifs,
             signal_extension,
+            has_dsss_stations,
+        }
+    }
+
+    /// Returns the frames from and to a station of the network.
+    pub(super) fn of_station(self, station: &WifiStation) -> Self {
+        Self {
+            standard: station.standard,
+            ..self
         }
     }
 
@@ -88,8 +122,8 @@ impl Phy {
         ip_bytes.saturating_add(LLC_BYTES + header + FCS_BYTES)
     }
 
-    /// Returns the rates that a station with `streams` can use, in ascending order of their MCS.
-    pub(super) fn rates(&self, width_mhz: u32, guard_interval: Nanos, streams: u32) -> Vec<Rate> {
+    /// Returns the rates of a station, in ascending order of their MCS.
+    pub(super) fn rates(&self, station: &WifiStation) -> Vec<Rate> {
         match self.standard {
             WifiStandard::B => DSSS
                 .iter()
@@ -104,7 +138,7 @@ impl Phy {
             WifiStandard::N | WifiStandard::Ac | WifiStandard::Ax => {
                 let count = self.standard.rates() as usize;
                 let mcs = MCS_BITS.into_iter().zip(MCS_SNR).take(count);
-                mcs.map(|(bits, snr)| self.mcs(bits, snr, width_mhz, guard_interval, streams))
+                mcs.map(|(bits, snr)| self.mcs(bits, snr, station))
                     .collect()
             }
         }
@@ -131,14 +165,8 @@ impl Phy {
         self.rate(modulation, 20_000, bps, snr50_mdb)
     }
 
-    fn mcs(
-        &self,
-        bits: u64,
-        snr50_mdb: i64,
-        width_mhz: u32,
-        guard_interval: Nanos,
-        streams: u32,
-    ) -> Rate {
+    fn mcs(&self, bits: u64, snr50_mdb: i64, station: &WifiStation) -> Rate {
+        let (width_mhz, streams) = (station.width_mhz, station.streams);
         // Training fields come in pairs from two streams on.
         let trainings = u64::from(streams).next_multiple_of(2).max(1) - u64::from(streams == 1);
         let is_he = self.standard == WifiStandard::Ax;
@@ -147,7 +175,7 @@ impl Phy {
             WifiStandard::Ac => (3_200, 36_000 + 4_000 * trainings),
             _ => (12_800, 36_800 + 7_200 * trainings),
         };
-        let symbol = symbol + guard_interval;
+        let symbol = symbol + station.guard_interval_ns;
         let subcarriers = data_subcarriers(is_he, width_mhz);
         let bits_per_symbol = subcarriers * bits * u64::from(streams) / 12;
         let doublings = i64::from((width_mhz / 20).ilog2());
@@ -161,7 +189,13 @@ impl Phy {
     }
 
     fn rate(&self, modulation: Modulation, preamble: Nanos, bps: u64, snr50_mdb: i64) -> Rate {
+        let is_ofdm = matches!(modulation, Modulation::Ofdm { .. });
+        let needs_protection = is_ofdm && self.has_dsss_stations;
         let control = |bytes| self.control(bps, bytes);
+        let before = |bytes| match needs_protection {
+            true => dsss_control(bps, bytes),
+            false => control(bytes),
+        };
         Rate {
             modulation,
             preamble,
@@ -173,19 +207,17 @@ impl Phy {
             snr50_mdb,
             ack: control(ACK_BYTES),
             block_ack: control(BLOCK_ACK_BYTES),
-            rts: control(RTS_BYTES),
+            rts: before(RTS_BYTES),
+            cts: before(ACK_BYTES),
+            needs_protection,
+            sifs: self.sifs,
         }
     }
 
     /// Returns the duration of a control frame, at the highest basic rate not above `data_bps`.
     fn control(&self, data_bps: u64, bytes: u32) -> Nanos {
         if self.standard == WifiStandard::B {
-            let bps = if data_bps >= 2_000_000 {
-                2_000_000
-            } else {
-                1_000_000
-            };
-            return 192_000 + dsss_payload(bytes, bps);
+            return dsss_control(data_bps, bytes);
         }
         let basic = [24_000_000, 12_000_000];
         let bps = basic
@@ -197,6 +229,25 @@ impl Phy {
 }
 
 impl Rate {
+    /// Returns what precedes a transmission of `bytes`, of those from `rts_bytes` on RTS and CTS.
+    ///
+    /// Stations of `b` defer to no OFDM frame, so that each is announced to them by a frame in
+    /// DSSS (section 10.27.2 of the standard). Stations of `g` and `a` read the length of a
+    /// mixed-format frame in its preamble (section 10.27.3).
+    pub(super) fn protection(&self, bytes: u32, rts_bytes: Option<u32>) -> Protection {
+        let (rts, cts) = (self.rts + self.sifs, self.cts + self.sifs);
+        if rts_bytes.is_some_and(|limit| bytes >= limit) {
+            return Protection::RtsAndCts {
+                rts: self.rts,
+                duration: rts + cts,
+            };
+        }
+        match self.needs_protection {
+            true => Protection::CtsToSelf { duration: cts },
+            false => Protection::Nothing,
+        }
+    }
+
     /// Returns the duration of a PPDU with `bytes`.
     pub(super) fn ppdu(&self, bytes: u32) -> Nanos {
         let payload = match self.modulation {
@@ -225,6 +276,16 @@ impl Rate {
 
 fn ofdm_symbols(bytes: u32, bits_per_symbol: u64) -> u64 {
     (SERVICE_AND_TAIL_BITS + 8 * u64::from(bytes)).div_ceil(bits_per_symbol)
+}
+
+/// Returns the duration of a control frame in DSSS, at the highest basic rate not above `data_bps`.
+fn dsss_control(data_bps: u64, bytes: u32) -> Nanos {
+    let bps = if data_bps >= 2_000_000 {
+        2_000_000
+    } else {
+        1_000_000
+    };
+    192_000 + dsss_payload(bytes, bps)
 }
 
 fn dsss_payload(bytes: u32, bps: u64) -> Nanos {

@@ -3,6 +3,7 @@
 use experiment::time::Nanos;
 
 use super::aggregate::Terms;
+use super::phy::Protection;
 use super::rates::Choice;
 use super::{OnAir, Sender, WifiAir};
 use crate::link::{DropReason, Packet, StationId};
@@ -15,9 +16,9 @@ struct Prepared {
     mpdus: u32,
     /// Whether it would carry another packet if there were one.
     has_room: bool,
-    /// RTS and CTS with the gaps after them.
+    /// The frames before it, with the gaps after them.
     protection: Nanos,
-    /// The frame that is lost in a collision.
+    /// What is lost in a collision.
     first_frame: Nanos,
     ppdu: Nanos,
     /// The acknowledgment with the gap before it.
@@ -126,16 +127,15 @@ impl<P: Packet> WifiAir<P> {
     }
 
     fn prepare_packets(&mut self, start: Nanos, contender: usize, lane: usize) -> Option<Prepared> {
+        let txop_limit = self.txop_limit(self.senders[contender]);
         let of = &mut self.lanes[lane];
         let client = &mut self.clients[of.client];
         client.signal.at(start);
         let control = &mut of.rate_control;
         let choice = control.choose(start, &client.rates, &client.signal, &self.errors);
         let rate = &client.rates[choice.rate];
-        let category = client.category;
-        let txop_limit = self.wifi.edca[category].txop_limit_ns;
         let terms = Terms {
-            phy: &self.phy,
+            phy: &client.phy,
             rate,
             longest_ppdu: if txop_limit > 0 {
                 txop_limit
@@ -155,14 +155,11 @@ impl<P: Packet> WifiAir<P> {
             return None;
         }
         let ppdu = rate.ppdu(carried.bytes);
-        let is_protected = self
-            .wifi
-            .rts_bytes
-            .is_some_and(|bytes| carried.bytes >= bytes);
-        // A CTS is as long as an ACK.
-        let protection = match is_protected {
-            true => rate.rts + rate.ack + 2 * self.phy.sifs,
-            false => 0,
+        let protection = rate.protection(carried.bytes, self.wifi.rts_bytes);
+        let first_frame = match protection {
+            Protection::RtsAndCts { rts, .. } => rts,
+            // Nothing answers a CTS to self, so that its sender goes on.
+            Protection::Nothing | Protection::CtsToSelf { .. } => protection.duration() + ppdu,
         };
         let answer = if carried.mpdus > 1 {
             rate.block_ack
@@ -175,8 +172,8 @@ impl<P: Packet> WifiAir<P> {
             mpdus: carried.mpdus,
             // The driver of the access point leaves packets in the queue that it does not take yet.
             has_room: carried.has_room && !self.stations.as_slice()[lane].is_backlogged(),
-            protection,
-            first_frame: if is_protected { rate.rts } else { ppdu },
+            protection: protection.duration(),
+            first_frame,
             ppdu,
             answer: self.phy.sifs + answer,
         })
@@ -231,12 +228,7 @@ impl<P: Packet> WifiAir<P> {
             self.refill(start);
         }
         self.update_ready(start, contender);
-        let category = match sender {
-            Sender::Client(client) => self.clients[client].category,
-            Sender::AccessPoint(category) => category,
-            Sender::Neighbour(_) => return,
-        };
-        let limit = self.wifi.edca[category].txop_limit_ns;
+        let limit = self.txop_limit(sender);
         self.txop = match self.txop {
             _ if !succeeded || limit == 0 => None,
             None => Some((contender, start + limit)),

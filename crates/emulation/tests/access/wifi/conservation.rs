@@ -2,13 +2,14 @@
 
 use emulation::link::{Channel, Counters};
 use experiment::resolved::{
-    Access, ApQueue, Direction, HopDirection, Wifi, WifiNeighbours, WifiRate, WifiStandard,
+    Access, ApQueue, Direction, HopDirection, Wifi, WifiBand, WifiNeighbours, WifiRate,
+    WifiStandard,
 };
 use experiment::time::Nanos;
 use proptest::prelude::*;
 
 use crate::driver::{Datagram, Dropped, Link, drop_tail, plain};
-use crate::networks::{fair_queue, fixed, network, one_queue};
+use crate::networks::{fair_queue, fixed, mixed_network, network, one_queue};
 
 const STATIONS: usize = 2;
 
@@ -32,6 +33,15 @@ fn ap_queue() -> impl Strategy<Value = ApQueue> {
     prop::sample::select(vec![fair_queue(), one_queue()])
 }
 
+/// Returns a network whose second station has the oldest standard of the band, if `is_mixed`.
+fn mixed(standard: WifiStandard, is_mixed: bool, rates: &[WifiRate; 2]) -> Wifi {
+    if !is_mixed || !standard.bands().contains(&WifiBand::Ghz2) {
+        return network(standard, rates);
+    }
+    let stations = [(standard, rates[0]), (WifiStandard::B, rates[1])];
+    mixed_network(standard, &stations)
+}
+
 /// Networks with bad signals, so that much has to be sent again.
 fn wifi() -> impl Strategy<Value = Wifi> {
     let signal = (-5000..20_000i64, 0..4000u64);
@@ -44,19 +54,29 @@ fn wifi() -> impl Strategy<Value = Wifi> {
         ap_queue(),
         signal,
         neighbours,
-        txop,
-        1..5u32,
+        (txop, 1..5u32),
+        any::<bool>(),
     )
         .prop_map(
-            |(standard, rates, ap_queue, (mean_mdb, sd_mdb), load, txop_limit_ns, retry_limit)| {
-                let mut wifi = network(standard, &rates);
+            |(
+                standard,
+                rates,
+                ap_queue,
+                (mean_mdb, sd_mdb),
+                load,
+                (txop_limit_ns, retry_limit),
+                is_mixed,
+            )| {
+                let mut wifi = mixed(standard, is_mixed, &rates);
                 for station in &mut wifi.stations {
                     (station.snr.means[0].mean_mdb, station.snr.sd_mdb) = (mean_mdb, sd_mdb);
                 }
                 wifi.stations[1].uplink = HopDirection::Backward;
                 (wifi.ap_queue, wifi.retry_limit) = (ap_queue, retry_limit);
+                let of_stations = wifi.stations.iter_mut().map(|station| &mut station.edca);
                 wifi.edca
                     .iter_mut()
+                    .chain(of_stations)
                     .for_each(|edca| edca.txop_limit_ns = txop_limit_ns);
                 wifi.neighbours.extend(load.map(|load_bps| WifiNeighbours {
                     stations: 3,

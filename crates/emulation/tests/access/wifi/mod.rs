@@ -3,6 +3,7 @@
 mod absences;
 mod cell;
 mod conservation;
+mod standards;
 mod waiting;
 
 use emulation::link::{Disturbance, DropReason, Enqueued};
@@ -92,14 +93,11 @@ fn throughput_of_aggregates_is_that_of_ns3() {
         within(found, reference, 0.01, &format!("MCS {mcs}"));
     }
     let mut wide = ht(7);
-    (
-        wide.width_mhz,
-        wide.guard_interval_ns,
-        wide.stations[0].streams,
-    ) = (40, 400, 2);
+    let one = &mut wide.stations[0];
+    (one.width_mhz, one.guard_interval_ns, one.streams) = (40, 400, 2);
     within(saturated_by_one(&wide), 254.9, 0.01, "300 Mbit/s");
     let mut single = ht(7);
-    single.aggregation.max_mpdus = 1;
+    single.stations[0].aggregation.max_mpdus = 1;
     let found = saturated_by_one(&single);
     assert!(
         (30.0..=31.0).contains(&found),
@@ -151,8 +149,9 @@ fn one_slow_station_slows_all() {
 #[test]
 fn turns_of_equal_time_end_the_anomaly() {
     let mut wifi = anomaly(true);
-    let edca = wifi.edca.iter_mut();
-    edca.for_each(|edca| edca.txop_limit_ns = 3_008_000);
+    for station in &mut wifi.stations {
+        station.edca.txop_limit_ns = 3_008_000;
+    }
     let mut cell = Cell::plain(&wifi);
     (0..5).for_each(|station| cell.keep_supplied(2 * station, 40, 1028));
     cell.run_until(60 * SECOND);
@@ -208,9 +207,12 @@ fn a_host_at_1_mbps_slows_one_at_11_below_1() {
 /// at 7.2 Mbit/s. Datagrams flood all, and each is pinged ten times a second.
 fn flooded(ap_queue: ApQueue, queue: Queue) -> Cell {
     let mut wifi = network(WifiStandard::N, &[fixed(7), fixed(7), fixed(0)]);
-    wifi.guard_interval_ns = 400;
     (wifi.stations[0].streams, wifi.stations[1].streams) = (2, 2);
-    (wifi.aggregation.max_mpdus, wifi.aggregation.max_ppdu_ns) = (32, 4_000_000);
+    for station in &mut wifi.stations {
+        station.guard_interval_ns = 400;
+        station.aggregation.max_mpdus = 32;
+        station.aggregation.max_ppdu_ns = 4_000_000;
+    }
     wifi.ap_queue = ap_queue;
     let mut cell = Cell::new(&wifi, |_| Direction {
         queue,

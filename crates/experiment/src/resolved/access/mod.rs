@@ -13,7 +13,7 @@ pub use cellular::{
 pub use satellite::{BentPipe, DurationQuantile, Fade, Leo, LossInTime, Stall, Step};
 pub use wifi::{
     AccessCategory, Aggregation, ApFifo, ApFq, ApQueue, BEACON_INTERVAL_NS, Edca, Scan, Snr,
-    SnrPoint, Wifi, WifiNeighbours, WifiRate, WifiStandard, WifiStation,
+    SnrPoint, Wifi, WifiBand, WifiNeighbours, WifiRate, WifiStandard, WifiStation,
 };
 
 use schemars::JsonSchema;

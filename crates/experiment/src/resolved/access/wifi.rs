@@ -14,20 +14,17 @@ use crate::time::Nanos;
 pub struct Wifi {
     /// Id of the medium.
     pub medium: String,
-    /// The standard.
+    /// The standard of the access point and of other networks on the channel.
     pub standard: WifiStandard,
-    /// Width of the channel in MHz.
-    pub width_mhz: u32,
-    /// Guard interval: 400 or 800 with `n` and `ac`, 800, 1600 or 3200 with `ax`, else 800.
-    pub guard_interval_ns: Nanos,
-    /// Limits of one transmission.
-    pub aggregation: Aggregation,
+    /// The band of the channel.
+    pub band: WifiBand,
     /// Bytes of a transmission from which RTS and CTS go before it. `None` sends none.
     #[serde(deserialize_with = "Option::deserialize")]
     pub rts_bytes: Option<u32>,
     /// Tries after which a packet is dropped.
     pub retry_limit: u32,
-    /// Access parameters of each category, in the order of [`AccessCategory`].
+    /// Access parameters of each category of the access point and of other networks, in the order
+    /// of [`AccessCategory`].
     pub edca: [Edca; 4],
     /// How the access point queues packets for its stations.
     pub ap_queue: ApQueue,
@@ -38,21 +35,34 @@ pub struct Wifi {
 }
 
 /// The standards, by the letters that follow 802.11.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+///
+/// In each band a later one includes the ones before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WifiStandard {
     /// DSSS and CCK at 2.4 GHz (HR/DSSS, clause 16), with the long preamble.
     B,
-    /// OFDM at 2.4 GHz (ERP, clause 18), without stations of `b`.
+    /// OFDM at 2.4 GHz (ERP, clause 18).
     G,
     /// OFDM at 5 GHz (clause 17).
     A,
-    /// HT at 5 GHz (clause 19), mixed format.
+    /// HT (clause 19), mixed format.
     N,
     /// VHT (clause 21).
     Ac,
-    /// HE (clause 27) at 5 GHz, single user.
+    /// HE (clause 27), single user.
     Ax,
+}
+
+/// The bands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+pub enum WifiBand {
+    /// 2.4 GHz.
+    #[serde(rename = "2.4ghz")]
+    Ghz2,
+    /// 5 GHz.
+    #[serde(rename = "5ghz")]
+    Ghz5,
 }
 
 /// Limits of one transmission.
@@ -137,10 +147,20 @@ pub struct WifiStation {
     pub link: String,
     /// The direction from the station to the access point.
     pub uplink: HopDirection,
-    /// Category of all packets from and to the station.
-    pub access_category: AccessCategory,
+    /// The standard of all frames from and to the station.
+    pub standard: WifiStandard,
+    /// Width of these frames in MHz.
+    pub width_mhz: u32,
+    /// Guard interval: 400 or 800 with `n` and `ac`, 800, 1600 or 3200 with `ax`, else 800.
+    pub guard_interval_ns: Nanos,
     /// Spatial streams.
     pub streams: u32,
+    /// Limits of one transmission from and to the station.
+    pub aggregation: Aggregation,
+    /// Category of all packets from and to the station.
+    pub access_category: AccessCategory,
+    /// Access parameters with which the station contends.
+    pub edca: Edca,
     /// How the rate of transmissions is chosen, in both directions.
     pub rate: WifiRate,
     /// The signal in both directions.
@@ -239,7 +259,20 @@ impl Wifi {
     }
 }
 
+impl WifiBand {
+    /// Returns its frequency, as descriptions write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ghz2 => "2.4ghz",
+            Self::Ghz5 => "5ghz",
+        }
+    }
+}
+
 impl WifiStandard {
+    /// All of them, in ascending order.
+    pub const ALL: [Self; 6] = [Self::B, Self::G, Self::A, Self::N, Self::Ac, Self::Ax];
+
     /// Returns the letters of the standard.
     pub fn name(self) -> &'static str {
         match self {
@@ -249,6 +282,20 @@ impl WifiStandard {
             Self::N => "n",
             Self::Ac => "ac",
             Self::Ax => "ax",
+        }
+    }
+
+    /// Returns whether a network of this standard in `band` has stations of another one.
+    pub fn serves(self, station: Self, band: WifiBand) -> bool {
+        station <= self && station.bands().contains(&band)
+    }
+
+    /// Returns the bands of its channels.
+    pub fn bands(self) -> &'static [WifiBand] {
+        match self {
+            Self::B | Self::G => &[WifiBand::Ghz2],
+            Self::A | Self::Ac => &[WifiBand::Ghz5],
+            Self::N | Self::Ax => &[WifiBand::Ghz2, WifiBand::Ghz5],
         }
     }
 

@@ -1,10 +1,11 @@
 //! Ranges of the values of a Wi-Fi network that the types do not express.
 
-use std::fmt::Display;
+use std::fmt::{self, Display, Formatter};
 use std::ops::RangeInclusive;
 
 use super::wifi::{
-    Aggregation, ApQueue, Edca, Snr, Wifi, WifiNeighbours, WifiRate, WifiStandard, WifiStation,
+    Aggregation, ApQueue, Edca, Snr, Wifi, WifiBand, WifiNeighbours, WifiRate, WifiStandard,
+    WifiStation,
 };
 use crate::resolved::LARGEST;
 use crate::resolved::direction::{InvalidDirection, ensure};
@@ -17,15 +18,12 @@ impl Wifi {
     /// # Errors
     /// Returns the first field whose value is outside its range.
     pub(super) fn validate(&self) -> Validity {
-        ensure_among("width_mhz", self.width_mhz, self.standard.widths_mhz())?;
-        let intervals = self.standard.guard_intervals_ns();
-        ensure_among("guard_interval_ns", self.guard_interval_ns, intervals)?;
-        self.aggregation.validate(self.standard)?;
+        ensure_among("band", self.band, self.standard.bands())?;
         ensure_range("retry_limit", self.retry_limit, 1..=255)?;
         self.edca.iter().try_for_each(Edca::validate)?;
         self.ap_queue.validate()?;
         let mut stations = self.stations.iter();
-        stations.try_for_each(|station| station.validate(self.standard))?;
+        stations.try_for_each(|station| station.validate(self))?;
         self.neighbours
             .iter()
             .try_for_each(WifiNeighbours::validate)
@@ -57,10 +55,12 @@ fn ensure_among<T: PartialEq + Display>(field: &'static str, found: T, allowed: 
 impl Aggregation {
     fn validate(&self, standard: WifiStandard) -> Validity {
         let most = if standard.has_qos() { 256 } else { 1 };
-        ensure_range("aggregation.max_mpdus", self.max_mpdus, 1..=most)?;
-        ensure_range("aggregation.max_bytes", self.max_bytes, 1..=6_500_631)?;
+        let mpdus = 1..=most;
+        ensure_range("stations.aggregation.max_mpdus", self.max_mpdus, mpdus)?;
+        let bytes = 1..=6_500_631;
+        ensure_range("stations.aggregation.max_bytes", self.max_bytes, bytes)?;
         let ppdu = 1..=1_000_000_000;
-        ensure_range("aggregation.max_ppdu_ns", self.max_ppdu_ns, ppdu)
+        ensure_range("stations.aggregation.max_ppdu_ns", self.max_ppdu_ns, ppdu)
     }
 }
 
@@ -93,7 +93,18 @@ impl ApQueue {
 }
 
 impl WifiStation {
-    fn validate(&self, standard: WifiStandard) -> Validity {
+    fn validate(&self, network: &Wifi) -> Validity {
+        let standard = self.standard;
+        let is_served = |one: &WifiStandard| network.standard.serves(*one, network.band);
+        let served: Vec<_> = WifiStandard::ALL.into_iter().filter(is_served).collect();
+        ensure_among("stations.standard", standard, &served)?;
+        let widths = standard.widths_mhz();
+        ensure_among("stations.width_mhz", self.width_mhz, widths)?;
+        let intervals = standard.guard_intervals_ns();
+        let interval = self.guard_interval_ns;
+        ensure_among("stations.guard_interval_ns", interval, intervals)?;
+        self.aggregation.validate(standard)?;
+        self.edca.validate()?;
         ensure_range("stations.streams", self.streams, 1..=standard.streams())?;
         if let WifiRate::Fixed { mcs } = self.rate {
             ensure_range("stations.rate.mcs", mcs, 0..=standard.rates() - 1)?;
@@ -108,6 +119,18 @@ impl WifiStation {
         ensure_range("stations.scan.longest_ns", scan.longest_ns, absence)?;
         let shortest = 0..=scan.longest_ns;
         ensure_range("stations.scan.shortest_ns", scan.shortest_ns, shortest)
+    }
+}
+
+impl Display for WifiStandard {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl Display for WifiBand {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
     }
 }
 
