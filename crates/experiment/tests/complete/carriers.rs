@@ -125,10 +125,10 @@ fn wifi(medium: &str, stations: Vec<Value>, number: u64) -> Value {
 fn standards(number: u64) -> (&'static str, &'static [&'static str]) {
     match number % 8 {
         0 => ("2.4ghz", &["b"]),
-        1 => ("2.4ghz", &["g", "b"]),
+        1 => ("5ghz", &["n", "a"]),
         2 => ("5ghz", &["a"]),
         3 => ("2.4ghz", &["n", "g"]),
-        4 => ("5ghz", &["n", "a"]),
+        4 => ("2.4ghz", &["g", "b"]),
         5 => ("5ghz", &["ac", "n", "a"]),
         6 => ("2.4ghz", &["ax", "b", "n"]),
         _ => ("5ghz", &["ax", "ac"]),
@@ -142,7 +142,7 @@ fn edca(number: u64) -> Value {
 /// Returns the station of this index in its network.
 fn station(link: &str, number: u64, index: u64) -> Value {
     let (_, standards) = standards(number);
-    let standard = standards[(number / 8 + index) as usize % standards.len()];
+    let standard = standards[(number / 16 + index) as usize % standards.len()];
     let max_mpdus = if ["b", "g", "a"].contains(&standard) {
         1
     } else {
