@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 class Cable(Model):
     """The link of a cable modem, which is the first end of `between`. A packet that arrives at an
     empty queue of the modem waits for the next map of grants and then for its grant. While packets
-    wait, requests travel with the data.
+    wait, further requests are sent with the data.
     """
 
     map: Duration = Field(Duration("2ms"), examples=["2ms"])
     """Time between two maps of grants."""
     grant: Duration = Field(Duration("4ms"), examples=["4ms"])
-    """Time from the map to the grant. With the wait for the map, 4 to 6 ms by default (assumed)."""
+    """Time from the map to the grant. By default, the wait for the map and the grant together is
+    4 to 6 ms (assumed)."""
 
     @model_validator(mode="after")
     def _has_maps(self) -> Cable:

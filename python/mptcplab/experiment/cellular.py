@@ -34,12 +34,13 @@ class Cells(Model):
 
 
 class NrLeg(Model):
-    """The 5G leg that an `nsa` device alternately releases and adds. A run begins with it."""
+    """The 5G leg that an `nsa` device alternately releases and adds. A run begins with the leg
+    present."""
 
     every: Duration = Field(examples=["7.5s"])
     """Mean time from one change to the next."""
     gap: Duration = Duration("60ms")
-    """Median of the time in which the link carries nothing."""
+    """Median time for which the link carries nothing at a change."""
     spread: Annotated[float, Field(ge=0, le=3)] = 0.7
     """Standard deviation of the logarithm of that time."""
     rate_without: Probability = Probability("33%")
@@ -62,19 +63,19 @@ class Cellular(Model):
     neighbours: Annotated[float, Field(ge=0, le=100)] = 0.0
     """Mean number of other busy devices in the cell, each of which takes an equal share."""
     block_errors: Probability = Probability("10%")
-    """Fraction of the blocks that are sent again, which delays them and the blocks behind them."""
+    """Fraction of the blocks that are retransmitted, which also delays the blocks behind them."""
     drx: Duration | None = Field(None, examples=["320ms"])
-    """The cycle in which a connected device listens after 100 ms of silence. Default 320ms; sa
-    80ms.
+    """Interval at which a connected device listens once 100 ms have passed without packets. Default
+    320ms; with `sa` 80ms.
     """
     inactivity: Duration = Duration("10.5s")
     """Time without packets after which the device becomes idle."""
     promotion: Duration | None = Field(None, examples=["260ms"])
-    """Time to get from idle to connected. Default 260ms; sa 341ms."""
+    """Time to get from idle to connected. Default 260ms; with `sa` 341ms."""
     cells: Cells | None = None
     """Handovers at random times. Default none; with `driving`, one every 17s."""
     nr_leg: NrLeg | None = None
-    """Changes between 4G and 5G of `nsa`. Default none; with `driving`, one every 7.5s."""
+    """With `nsa`: changes between 4G and 5G. Default none; with `driving`, one every 7.5s."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Cellular:

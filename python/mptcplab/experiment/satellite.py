@@ -20,8 +20,9 @@ _SLOT = 15 * _SECOND
 
 
 class Leo(Model):
-    """The link of a dish to satellites in low Earth orbit. Every 15 s delay and rate change, at the
-    same instants on all such links of a run. The dish is the first end of `between`.
+    """The link of a dish to satellites in low Earth orbit. Every 15 s, at the
+    same instants on all such links of a run, a new slot begins with another delay and rate. The
+    dish is the first end of `between`.
     """
 
     rate: Rate = Rate("178mbit")
@@ -29,9 +30,9 @@ class Leo(Model):
     uplink_rate: Rate = Rate("17mbit")
     """Median rate from the dish."""
     phase: Duration | None = Field(None, examples=["12s"])
-    """Time of the first step, less than 15s. By default the seed selects it at random."""
+    """Time of the first change of slot, less than 15s. By default the seed selects it at random."""
     stalls: Probability = Probability("50%")
-    """Fraction of the steps at which packets are held for 20 to 150 ms."""
+    """Fraction of the slots that begin with a stall, in which packets wait for 20 to 150 ms."""
     losses: Duration = Duration("560ms")
     """Mean time between losses, most of which last less than 0.1 ms."""
 

@@ -88,14 +88,15 @@ Mobility: TypeAlias = Literal["none", "static", "walking"]
 
 
 class Neighbours(Model):
-    """Stations of other networks on the same channel. They contend and have no packets."""
+    """Stations of other networks on the same channel. They contend
+    for the channel, but carry no packets of the experiment."""
 
     stations: Annotated[int, Field(ge=1, le=1000)] = 1
     """Number of stations."""
     load: Rate = Field(examples=["4mbit"])
     """Total rate at which the stations send, at random times."""
     rate: Rate = Rate("24mbit")
-    """Rate of their frames."""
+    """Rate at which their frames are sent."""
     size: Size = Size(1500)
     """Length of each IP packet, one to a frame."""
 
@@ -124,7 +125,7 @@ Snr: TypeAlias = Decibels | Annotated[list[SnrPoint], Field(min_length=1)]
 
 
 class WifiStation(Model):
-    """Settings of one Wi-Fi station. Those that are not given are the network's."""
+    """Settings of one Wi-Fi station. A setting that is not given is that of the network."""
 
     snr: Snr | None = Field(None, examples=["10db", [{"at": "0s", "snr": "30db"}, {"at": "20s", "snr": "5db"}]])
     """Mean signal-to-noise ratio, or a list of instants with a ratio for each."""

@@ -90,23 +90,23 @@ _FLOW = [
     _m("flow", "packets_sent", "packets", "counter", "packets sent", grouped="sum"),
     _m("flow", "packets_received", "packets", "counter", "packets received", grouped="sum"),
     _m("flow", "goodput_bps", "bit/s", "derived",
-       "8 x bytes delivered in order / (end - start); start: the call of connect; end: the last byte of a finite flow, else the end of the run",
+       "8 x bytes delivered in order / (end - start); start: the call to connect; end: the last byte of a finite flow, else the end of the run",
        grouped="sum",
        papers="throughput_mbps; throughput_mbps_mean; mptcp_mbps; tcp_mbps; udp_mbps; up_mbps; down_mbps; total_mbps; per_client_mbps; throughput_total"),
     _m("flow", "throughput_bps", "bit/s", "series", "8 x bytes delivered in order per bin, at the receiver; bins of 1 s unless stated otherwise",
        papers="throughput_mbps(t); total_mbps(t)"),
     _m("flow", "ceiling_bps", "bit/s", "derived",
-       "payload capacity of all the flow's paths together: the maximum flow over the rates of the links, minus the headers of its transport; a Wi-Fi station counts with the rate that it carries alone at its best signal", grouped="sum"),
+       "payload capacity of all the flow's paths together: the maximum flow over the rates of the links, minus the headers of the flow's transport; a Wi-Fi station counts with the rate that it reaches alone at its best signal", grouped="sum"),
     _m("flow", "ceiling_ratio", "", "derived", "goodput_bps / ceiling_bps", papers="up_pct; down_pct; per_client_pct"),
-    _m("flow", "start_s", "s", "derived", "time of the call of connect, or of the first datagram", grouped="min"),
+    _m("flow", "start_s", "s", "derived", "time of the call to connect, or of the first datagram", grouped="min"),
     _m("flow", "end_s", "s", "derived", "time of the last byte of a finite flow, else the end of the run", grouped="max"),
-    _m("flow", "fct_s", "s", "derived", "flow completion time: last in-order byte - call of connect; only for finite flows that ended",
+    _m("flow", "fct_s", "s", "derived", "flow completion time: last in-order byte - call to connect; only for finite flows that ended",
        grouped="max",
        papers="flow_completion_time_s; fct_s per flow; total_delivery_time_s; transfer_time_s"),
     _m("flow", "fct_cdf", "s", "distribution", "flow completion times of the flows of a group", papers="fct_cdf"),
     _m("flow", "fct_no_handshake_s", "s", "derived", "last in-order byte - first byte sent", grouped="max"),
     _m("flow", "fct_normalised", "", "derived", "fct_s / (bytes x 8 / ceiling_bps + smallest path RTT)"),
-    _m("flow", "connect_time_s", "s", "derived", "connection established - call of connect", grouped="max", papers="connect_time_s"),
+    _m("flow", "connect_time_s", "s", "derived", "connection established - call to connect", grouped="max", papers="connect_time_s"),
     _m("flow", "connection_established", "0/1", "derived", "whether the connection was established", grouped="min", papers="connection_established"),
     _m("flow", "connection_survived", "0/1", "derived", "whether the connection was neither reset nor timed out before its data or the run ended",
        grouped="min", papers="connection_survived"),
@@ -147,7 +147,7 @@ _FLOW = [
     _m("flow", "stream_late_5s", "", "derived", "the same with 5 s of start-up delay", grouped="max"),
     _m("flow", "stream_late_10s", "", "derived", "the same with 10 s of start-up delay", grouped="max"),
     _m("flow", "stream_startup_s", "s", "derived", "streaming: start-up delay with which at most 1 unit in 10,000 is late; a lower bound if units never arrive, because they count as arriving at the end of the run", grouped="max"),
-    _m("flow", "stream_throughput_ratio", "", "derived", "streaming: goodput_bps / bit rate; the stream itself limits it", grouped="min"),
+    _m("flow", "stream_throughput_ratio", "", "derived", "streaming: goodput_bps / bit rate; the stream's own bit rate limits the goodput", grouped="min"),
     _m("flow", "stream_ceiling_ratio", "", "derived", "streaming: ceiling_bps / bit rate; the capacity of the paths, whatever rate the transport achieves", grouped="min"),
     _m("flow", "subflows_reused", "subflows", "derived",
        f"{_REUSED}; summed over all outages", grouped="sum", papers="subflows_reused"),
@@ -239,7 +239,7 @@ _SWITCH = [
     _m("switch", "entries", "entries", "gauge", "entries in the tables (mean)", awaits=CONTROLLER),
     _m("switch", "lookups", "packets", "counter", "packets looked up in the tables", awaits=CONTROLLER),
     _m("switch", "matched", "packets", "counter", "packets that an entry matched", awaits=CONTROLLER),
-    _m("switch", "dropped_no_entry", "packets", "counter", "dropped because no entry matched; this includes reports of multicast groups", awaits=CONTROLLER),
+    _m("switch", "dropped_no_entry", "packets", "counter", "dropped because no entry matched, including hosts' reports of multicast membership", awaits=CONTROLLER),
     _m("switch", "received_packets", "packets", "counter", "packets received, according to the switch's port counters", awaits=CONTROLLER),
     _m("switch", "sent_packets", "packets", "counter", "packets sent, according to the switch's port counters", awaits=CONTROLLER),
     _m("switch", "barrier_rtt_s", "s", "gauge", "time until the switch answers a barrier of mptcplab (mean)", awaits=CONTROLLER),
@@ -268,29 +268,29 @@ _RECOVERY = (
     "to the first of 3 successive bins with 0.9 of the target; bins are 1 s long and start at any sample; "
     "after a collapse below half of the target in the first 3 s, only bins after it count"
 )
-_BEFORE = "mean of the 5 s before the failure, at most what the links carried then"
+_BEFORE = "mean goodput in the 5 s before the failure, limited to what the links carried in those 5 s"
 _CARRIED = (
-    "what the network can carry in the bin, at most the mean of the 5 s before the first failure since which something has been down, and at most what the "
-    "links carried then"
+    "what the network can carry in the bin, limited to the mean goodput in the 5 s before the outage and to what the "
+    "links carried in those 5 s (an outage begins with the first failure and lasts while anything is down)"
 )
 
 # A flow is concerned if the event acts on its paths. events.ID.flows.FLOW has the metrics of any
 # one flow.
 _EVENT = [
     _m("event", "asked_s", "s", "derived", "time of the event in the description"),
-    _m("event", "actual_s", "s", "derived", "time at which the back-end carried it out"),
+    _m("event", "actual_s", "s", "derived", "time at which the back-end carried the event out"),
     _m("event", "recovery_s", "s", "derived",
-       f"recovery: time from the event, a failure or a repair, {_RECOVERY}; target: {_CARRIED}, without what later events restore; there is no target while that is 0; the worst flow concerned; for a "
-       "sequence, the worst of its events",
+       f"recovery: time from the event, a failure or a repair, {_RECOVERY}; target: {_CARRIED}; capacity that later events add does not count, and while the target is 0 the flow has not recovered; value of the worst flow concerned; for a "
+       "sequence, that of the worst of its events",
        papers="recovery_time_s; recovery_time_s per interface; recovery_ms"),
     _m("event", "full_rate_s", "s", "derived",
-       f"full rate again: time from the failure, however long it lasts, {_RECOVERY}; target: {_BEFORE}; the worst flow concerned; for a sequence, the worst of its failures"),
+       f"full rate again: time from the failure, however long it lasts, {_RECOVERY}; target: {_BEFORE}; value of the worst flow concerned; for a sequence, that of the worst of its failures"),
     _m("event", "shortfall_s", "s", "derived",
-       f"seconds from the first failure to the last repair, or the end, with less than 0.9 of the target; target: {_CARRIED}; the worst flow concerned"),
+       f"seconds from the first failure to the last repair, or the end, with less than 0.9 of the target; target: {_CARRIED}; value of the worst flow concerned"),
     _m("event", "gap_s", "s", "derived",
-       "longest silence between in-order deliveries that overlaps [event, event + 5 s], for a sequence [first event, last event + 5 s]; the worst flow concerned",
+       "longest silence between in-order deliveries that overlaps [event, event + 5 s], for a sequence [first event, last event + 5 s]; value of the worst flow concerned",
        papers="handover_time_s"),
-    _m("event", "unaffected_fraction", "", "derived", "mean goodput from the failure to its repair / mean of the 5 s before; the worst flow concerned"),
+    _m("event", "unaffected_fraction", "", "derived", "mean goodput from the failure to its repair / mean goodput in the 5 s before; value of the worst flow concerned"),
     _m("event", "mean_before_bps", "bit/s", "derived", "mean goodput of the 5 s before the failure, all flows", papers="mean_before"),
     _m("event", "mean_during_bps", "bit/s", "derived", "mean goodput from the failure to its repair or the end, all flows", papers="mean_during"),
     _m("event", "min_during_bps", "bit/s", "derived", "smallest 1 s bin from the failure to its repair or the end, all flows", papers="min_during"),
@@ -303,7 +303,7 @@ _EVENT = [
        papers="barrier_estimated_outage_ms; measured_outage_s(barrier)"),
     _m("event", "outage_barrier_error_s", "s", "derived", "smallest possible error of outage_barrier_s: half the time that both barriers took together; switches may still use cached entries after they answer", awaits=CONTROLLER),
     _m("event", "outage_measured_s", "s", "derived",
-       "longest time between answers to probes that overlaps the outage, minus the interval of the probes; the worst probe", papers="probe_measured_outage_ms"),
+       "longest time between answers to probes that overlaps the outage, minus the interval of the probes; value of the worst probe", papers="probe_measured_outage_ms"),
     _m("event", "subflows_reused", "subflows", "derived", f"{_REUSED}; all flows"),
     _m("event", "subflows_recreated", "subflows", "derived",
        "subflows opened after the event between address pairs that had a subflow before; each counts for the last failure on its path; all flows"),
@@ -321,7 +321,7 @@ _RUN = [
     _m("run", "flows_completed", "flows", "derived", "finite flows that delivered all their data"),
     _m("run", "duration_s", "s", "derived", "time at which the run ended: once all finite flows had ended, or after the duration in the description"),
     _m("run", "capacity_reserved_bps", "bit/s", "derived",
-       "capacity that recovery below the transport reserves, on all links together; its unit is the rate of the narrowest link between switches on the paths"),
+       "capacity that recovery below the transport keeps free, summed over all links; it is reserved in units of the rate of the narrowest link between switches on the paths, and at most the whole rate of a link"),
     _m("run", "connections", "connections", "derived", "MPTCP connections established", papers="mptcp_connections"),
     _m("run", "tokens", "tokens", "derived", "number of different connection tokens in the captures", papers="tokens"),
     _m("run", "add_addr_seen", "options", "derived", "ADD_ADDR options and their echoes in the captures (RFC 8684 section 3.4.1)",
@@ -381,9 +381,8 @@ _REFERENCE_HEAD = """\
 # Metrics
 
 This page lists the metrics of each kind of entity, with their unit, form and definition, and the back-ends that supply
-them. A counter counts from the start of the run. A gauge is a value at one time. A series has a value for each bin of
-time. A distribution has all values of a run. A derived metric is a single number, computed from the tables after the
-run.
+them. A counter counts from the start of the run. A gauge is a value at one point in time. A series has a value for each time bin. A distribution has all values of a
+run. A derived metric is a single number, computed from the tables after the run.
 """
 
 
