@@ -65,7 +65,7 @@ def command(
     installed files; nothing else is touched.
     """
     from mptcplab.routing import installation
-    from mptcplab.routing.changes import Record, applied, removed
+    from mptcplab.routing.changes import Record, applied
     from mptcplab.routing.plan import Choice
 
     choice = Choice(tuple(interfaces or ("*",)), tuple(backup or ()), with_endpoints)
@@ -85,8 +85,23 @@ def command(
         with Record.here().without_daemon():
             _tell_all(applied(choice))
     else:
-        for file in installation.remove(root):
-            _tell(f"removed {file}")
+        _remove(root)
+
+
+def _remove(root: Path) -> None:
+    """Removes installed files, and what there is in the kernel unless the files are those of another
+    root. Raises MachineError, before anything is removed, if a daemon runs that is no service.
+    """
+    from mptcplab.routing import installation
+    from mptcplab.routing.changes import Record, removed
+
+    is_here = root.resolve() == Path("/")
+    if is_here and By.daemon.value not in installation.installed(root):
+        with Record.here().without_daemon():
+            pass
+    for file in installation.remove(root):
+        _tell(f"removed {file}")
+    if is_here:
         with Record.here().without_daemon():
             _tell_all(removed())
 
