@@ -1,5 +1,5 @@
-"""What the live page costs: its first picture, the server and the browser with sixteen subflows, a run
-beside it, and how soon an action of a viewer happens on the kernel.
+"""What the live page costs: its first picture, the server and the browser with sixteen subflows, a
+run beside it, and how soon an action of a viewer happens on the kernel.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ def _cpu_s(pid: int) -> float:
 
 
 def cost_of_watching() -> float:
-    """Returns the median of the processor time of a simulated run with a page and a viewer, divided by
-    that of the same run without. The viewer is another process.
+    """Returns the median of the processor time of a simulated run with a page and a viewer, divided
+    by that of the same run without. The viewer is another process.
     """
     from mptcplab.experiment import load
     from mptcplab.runner import execute, plan

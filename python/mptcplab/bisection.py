@@ -1,5 +1,5 @@
-"""A step of a bisection: judges a kernel, or any other back-end, by runs paired with those of a good
-one.
+"""A step of a bisection: judges a kernel, or any other back-end, by runs paired with those of a
+good one.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ Interval = tuple[float, float]
 
 
 def require_agent(on: str) -> None:
-    """Raises MachineError if `on` needs the agent and there is none, because no commit could be judged
-    then.
+    """Raises MachineError if `on` needs the agent and there is none, because no commit could be
+    judged then.
     """
     if place_of(on) is not None:
         agent_file()

@@ -108,7 +108,8 @@ def _inline(value: object) -> str:
     return f"`{text.removesuffix('...' + chr(10)).strip()}`"
 
 
-# ---- what kernels offer ----------------------------------------------------------------------------
+# ---- what kernels offer
+# ----------------------------------------------------------------------------
 
 _KERNELS = """# What kernels offer for Multipath TCP
 

@@ -44,8 +44,8 @@ class Publishing:
         as_json: bool = False,
         has_page: bool = False,
     ) -> Publishing:
-        """Reads the options. `has_page` says that the command writes or shows a page, which may have
-        a style of its own. Raises UsageError before anything runs.
+        """Reads the options. `has_page` says that the command writes or shows a page, which may
+        have a style of its own. Raises UsageError before anything runs.
         """
         from mptcplab.plots.look import PROJECTOR
 

@@ -60,7 +60,8 @@ def executed_live(
 ) -> Bundle:
     """Runs one job while a page shows it, and returns its bundle when the last viewer has left.
 
-    `experiment` is what "save as experiment" starts from, `style` that of the page. Raises UsageError for several jobs.
+    `experiment` is what "save as experiment" starts from, `style` that of the page. Raises
+    UsageError for several jobs.
     """
     if len(jobs) != 1:
         raise UsageError(f"--live shows one run, and these are {len(jobs)}; allowed: one experiment, without --repeat")
@@ -86,8 +87,8 @@ def executed_live(
 
 
 def tell_address(what: str, server: Server, asked: int) -> None:
-    """Prints the address of a page, and how to reach it over SSH. `asked` is the port that was asked
-    for.
+    """Prints the address of a page, and how to reach it over SSH. `asked` is the port that was
+    asked for.
     """
     from mptcplab.cli.output import print_note
     from mptcplab.web.serving import forwarding

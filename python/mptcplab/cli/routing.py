@@ -89,8 +89,9 @@ def command(
 
 
 def _remove(root: Path) -> None:
-    """Removes installed files, and what there is in the kernel unless the files are those of another
-    root. Raises MachineError, before anything is removed, if a daemon runs that is no service.
+    """Removes installed files, and what there is in the kernel unless the files are those of
+    another root. Raises MachineError, before anything is removed, if a daemon runs that is no
+    service.
     """
     from mptcplab.routing import installation
     from mptcplab.routing.changes import Record, removed

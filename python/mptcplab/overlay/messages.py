@@ -1,12 +1,9 @@
 """Messages between sites, hosts and the coordinator: UDP datagrams with a header of 16 bytes.
 
-| kind | number | key | after the header |
-|---|---|---|---|
-| ECHO | 0 | of the sender's choice | anything, which comes back |
-| ECHOED | nanoseconds for which the answering side held the request | that of the request | that of the request |
-| BEAT | the site | the site's | - |
-| DATA | the tunnel | the tunnel's | an IPv4 packet |
-| ALIVE | the tunnel | the tunnel's | anything, which comes back |
+| kind | number | key | after the header | |---|---|---|---| | ECHO | 0 | of the sender's choice |
+anything, which comes back | | ECHOED | nanoseconds for which the answering side held the request |
+that of the request | that of the request | | BEAT | the site | the site's | - | | DATA | the tunnel
+| the tunnel's | an IPv4 packet | | ALIVE | the tunnel | the tunnel's | anything, which comes back |
 | ALIVE_TOO | the tunnel | the tunnel's | that of the request |
 """
 

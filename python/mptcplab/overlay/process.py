@@ -84,7 +84,7 @@ def _require(plan: Plan) -> None:
 
 
 def why_exits_end_here(plan: Plan) -> str | None:
-    """Returns why packages of exits do not leave this machine; None if they do, or without exits."""
+    """Returns why packets of exits do not leave this machine; None if they do, or without exits."""
     if not any(site.is_exit for site in plan.sites) or _FORWARDING.read_text().strip() == "1":
         return None
     return (

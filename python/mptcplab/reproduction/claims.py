@@ -190,8 +190,8 @@ class Figure(_Model):
     parameter.
 
     `examples` are experiments whose first run is shown subflow by subflow. With `windows` among
-    what is drawn, their congestion windows are shown, too. `bars` are of the quantity `of`; `curves`
-    show it over the parameter `over`, and `pairs` for each flow of a group.
+    what is drawn, their congestion windows are shown, too. `bars` are of the quantity `of`;
+    `curves` show it over the parameter `over`, and `pairs` for each flow of a group.
     """
 
     id: str

@@ -1,5 +1,5 @@
-"""Makes what a machine has what it should have. Touches only what mptcplab made: rules and routes by
-their protocol number, endpoints by the record of their numbers.
+"""Makes what a machine has what it should have. Touches only what mptcplab made: rules and routes
+by their protocol number, endpoints by the record of their numbers.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ ATTEMPTS = 3
 
 @dataclass(frozen=True)
 class Record:
-    """The endpoints that mptcplab made in a namespace, in a file that lives as long as they do: until
-    the next start of the machine.
+    """The endpoints that mptcplab made in a namespace, in a file that lives as long as they do:
+    until the next start of the machine.
     """
 
     file: Path
@@ -164,8 +164,8 @@ class Endpoints:
 
     @classmethod
     def between(cls, machine: Machine, plan: Plan, known: dict[int, Endpoint]) -> Endpoints:
-        """Returns the changes from what a machine has to what it should have. `known` is the record.
-        An address that has an endpoint of someone else keeps that one.
+        """Returns the changes from what a machine has to what it should have. `known` is the
+        record. An address that has an endpoint of someone else keeps that one.
         """
         there = machine.endpoints
         if there is None:
@@ -185,8 +185,8 @@ class Endpoints:
 
 
 def ours_among(there: dict[int, Endpoint], known: dict[int, Endpoint]) -> dict[int, Endpoint]:
-    """Returns those endpoints of a machine that the record has, by number and address: the interface
-    of an endpoint that outlived it has another name.
+    """Returns those endpoints of a machine that the record has, by number and address: the
+    interface of an endpoint that outlived it has another name.
     """
     return {
         number: there[number]

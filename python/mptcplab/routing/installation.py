@@ -25,8 +25,8 @@ SYSTEMD_RUNS = Path("/run/systemd/system")
 
 @dataclass(frozen=True)
 class Way:
-    """A way to keep the routing up to date: its files, and the directory that shows that the program
-    which uses them is there.
+    """A way to keep the routing up to date: its files, and the directory that shows that the
+    program which uses them is there.
     """
 
     summary: str
@@ -140,7 +140,9 @@ def _script(program: Sequence[str], choice: Choice) -> str:
 
 
 def _program() -> list[str]:
-    """Returns the command that runs mptcplab. Raises MachineError if others than root may change it."""
+    """Returns the command that runs mptcplab. Raises MachineError if others than root may change
+    it.
+    """
     python, package = Path(sys.executable), Path(__file__).resolve().parents[1]
     for path in (python, python.resolve(), package, *package.rglob("*.py")):
         if place := _changeable(path):

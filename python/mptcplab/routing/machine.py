@@ -1,5 +1,5 @@
-"""What this machine has: interfaces with their addresses, routes, and the rules, routes and endpoints
-that mptcplab made.
+"""What this machine has: interfaces with their addresses, routes, and the rules, routes and
+endpoints that mptcplab made.
 """
 
 from __future__ import annotations

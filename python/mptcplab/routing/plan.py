@@ -47,8 +47,8 @@ class Plan:
 
 
 def uplinks(machine: Machine, choice: Choice) -> dict[Interface, list[str]]:
-    """Returns the interfaces that take part, with those of their addresses whose family has a default
-    route over the interface.
+    """Returns the interfaces that take part, with those of their addresses whose family has a
+    default route over the interface.
     """
     found = {}
     for interface in machine.interfaces:
@@ -64,8 +64,8 @@ def uplinks(machine: Machine, choice: Choice) -> dict[Interface, list[str]]:
 
 
 def planned(machine: Machine, choice: Choice) -> Plan:
-    """Returns what a machine should have: for each uplink a table with its default route, and a rule
-    and an endpoint for each address.
+    """Returns what a machine should have: for each uplink a table with its default route, and a
+    rule and an endpoint for each address.
 
     A table has also what main has for other destinations, but not the links of other uplinks, so
     that packets of one uplink's address never leave through another, and still reach networks

@@ -1,9 +1,9 @@
 """The gates in front of servers: who may pass.
 
-`Gate` is for pages. Whoever has the address that the command printed may. It holds a token, which a cookie keeps
-afterwards. Another page in the same browser has neither the header that changes need, nor the
-origin that a WebSocket needs, and a name that somebody else makes point to this machine is not a
-known host. `BearerGate` is for programs, which send the token with each request.
+`Gate` is for pages. Whoever has the address that the command printed may. It holds a token, which a
+cookie keeps afterwards. Another page in the same browser has neither the header that changes need,
+nor the origin that a WebSocket needs, and a name that somebody else makes point to this machine is
+not a known host. `BearerGate` is for programs, which send the token with each request.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Networks of switches under control: the ways over which viewers can send paths, and how the network
-recovers from a failure that a viewer makes.
+"""Networks of switches under control: the ways over which viewers can send paths, and how the
+network recovers from a failure that a viewer makes.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class HandMade:
         self._known = 0
 
     def follows_from(self, at_ns: int, actions: Sequence[tuple[int, Action]]) -> list[tuple[int, Action]]:
-        """Returns the reroutes that follow from actions at `at_ns`, each with its time after that in
-        ns.
+        """Returns the reroutes that follow from actions at `at_ns`, each with its time after that
+        in ns.
         """
         if self._network is None:
             return []

@@ -29,7 +29,8 @@ Json = dict[str, Any]
 ANY_VERSION = SCHEMA.rpartition("/")[0]
 #: The folder of live runs, with a folder for each.
 LIVE = "live"
-#: The file that holds the address of a live run while its page is served. Only its user can read it.
+#: The file that holds the address of a live run while its page is served. Only its user can read
+#: it.
 ADDRESS = "live-page"
 
 
@@ -199,8 +200,8 @@ def _inside(place: Path) -> Iterator[Path]:
 
 
 def write_address(directory: Path, address: str) -> Path:
-    """Stores the address of a live run's page, which has its token, for this user alone. Returns the
-    file.
+    """Stores the address of a live run's page, which has its token, for this user alone. Returns
+    the file.
     """
     callers.make_directory(directory)
     file = directory / ADDRESS
