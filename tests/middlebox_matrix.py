@@ -179,8 +179,8 @@ FAULTS = [
         ["segments joined"],
         "ours - kernel",
         "wrong",
-        "After the first segment that is longer than its mapping, the kernel continues as TCP without a "
-        "signal to the peer. It delivers the data that the engine sends again because DATA_ACKs are missing.",
+        "After the first segment that is longer than its mapping, the kernel continues as TCP without "
+        "informing the peer. It delivers the data that the engine sends again because DATA_ACKs are missing.",
         with_two_subflows=True,
     ),
     Fault(
@@ -196,14 +196,15 @@ FAULTS = [
         "kernel - ours",
         "no end",
         "The engine resets the subflow; the kernel neither opens another one nor informs its application. "
-        "After a minute the engine gives up the connection.",
+        "After a minute the engine gives up on the connection.",
     ),
     Fault(
         ["segments joined"],
         "kernel - ours",
         "no end",
-        "Sometimes a whole mapping loses its options because its segment is joined to the one before, for "
-        "example when the kernel fills the rest of a window with 80 bytes. The outcome is then the same as above.",
+                "Sometimes the options that describe a whole mapping are lost because its segment is joined to the one "
+        "before, for example when the kernel fills the rest of a window with 80 bytes. The outcome is then the "
+        "same as above.",
     ),
     Fault(
         ["a byte changed", "bytes changed at random", "3 bytes inserted"],
@@ -249,8 +250,8 @@ def of_fault(cell: Cell) -> Outcome | None:
 _HEAD = """\
 # Behind middleboxes
 
-This page shows how a transfer of 1.5 MB ends if a [middlebox](../guide/middleboxes.md) is in front
-of the sender's first interface, with the engine and with Linux 6.18. The transfer uses one or two
+This page shows how a transfer of 1.5 MB ends, with the engine and with Linux 6.18, if a
+[middlebox](../guide/middleboxes.md) is in front of the sender's first interface. The transfer uses one or two
 links of 20 Mbit/s, with a round trip of 10 ms. `python tests/middlebox_matrix.py` writes this page.
 The tests compare each run with what RFC 8684 allows.
 
@@ -263,7 +264,7 @@ The tests compare each run with what RFC 8684 allows.
 
 Without checksums, changed data is not detected. With checksums and one subflow, the connection
 continues as TCP (RFC 8684, section 3.7), except with `fallback: strict`. The kernel may continue
-as TCP without a signal to the peer, for example after acknowledgments without DSS. The engine then
+as TCP without informing the peer, for example after acknowledgments without DSS. The engine then
 resets the subflow when data arrives without a mapping.
 """
 _TITLES: dict[Ends, str] = {
