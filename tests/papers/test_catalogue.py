@@ -328,8 +328,10 @@ def test_barreira_wifi_is_a_shared_air_and_4g_a_cellular_link(scenario: str) -> 
     networks = [access for access in data["access"] if access["kind"] == "wifi"]
     assert networks
     for network in networks:
-        assert (network["standard"], network["width_mhz"], network["ap_queue"]["kind"]) == ("n", 20, "fifo")
-        assert all(station["streams"] == 1 for station in network["stations"])
+        assert (network["standard"], network["band"], network["ap_queue"]["kind"]) == ("n", "2.4ghz", "fifo")
+        assert all((station["width_mhz"], station["streams"]) == (20, 1) for station in network["stations"])
+        standards = {station["link"]: station["standard"] for station in network["stations"]}
+        assert standards == {link: "g" if link == "user1_ap" else "n" for link in standards}
     others = [access["link"] for access in data["access"] if access["kind"] == "cellular"]
     assert others == (["mobile"] if scenario[0] in "FG" else [])
 
