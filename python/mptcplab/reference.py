@@ -113,12 +113,13 @@ def _inline(value: object) -> str:
 
 _KERNELS = """# What kernels offer for Multipath TCP
 
-Each value was found in a guest with Debian's kernel on {date}: limits by setting them and
-reading them back, endpoints and flags by adding endpoints and listing them, operations in eBPF in
-the kernel's type information. None is stated by hand, because kernels change and distributions
-change kernels. `make kernels` probes the newest kernel of each series that Debian has now, and
-`make kernels SERIES='6.12 7.3'` those of some series. It writes [a file](kernels.json) and this
-page. `mptcplab doctor --on PLACE -v` shows the same of [any other machine](../guide/remote.md).
+Each value was measured on {date} in a guest that ran Debian's kernel: limits by setting them and
+reading them back, endpoints and flags by adding endpoints and listing them, and support for eBPF
+by looking it up in the kernel's type information. None is entered by hand, because kernels
+change, and distributions patch them. `make kernels` probes the newest kernel of each series that
+Debian has now, and `make kernels SERIES='6.12 7.3'` only those of the given series. Both write [a
+JSON file](kernels.json) and this page. `mptcplab doctor --on PLACE -v` shows the same information
+about [any other machine](../guide/remote.md).
 
 """
 #: More endpoints than this are not tried.
@@ -136,7 +137,7 @@ def kernel_reference(table: Path) -> str:
     return (
         _KERNELS.format(date=document["probed"])
         + _table(["what", *releases], rows)
-        + "\n## Settings\n\nThe defaults of `net.mptcp`, after the modules of the guest are loaded.\n\n"
+        + "\n## Settings\n\nThe defaults of `net.mptcp`, with the guest's modules loaded.\n\n"
         + _table(["setting", *releases], settings)
     )
 
@@ -184,7 +185,8 @@ _CLAIM_INDEX = """# Claims of papers, then and today
 This page lists each claim of the papers whose experiments are built in, with its verdict for the
 stack of the paper's time (`then`) and for today's (`today`). The verdicts are those of the paper's
 page, which has the numbers and the reasons. [Verdicts](../guide/reproducing.md#verdicts) explains
-how they are made. A claim with several parts has one row; letters stand for its other parts.
+how they are made. A claim with several parts has one row, in which letters mark the verdicts of
+the other parts.
 
 """
 _ROW_OF_CLAIM = re.compile(r"^\| (CL-[A-Z][0-9]+[a-z]?) \|(.+)\|$", re.MULTILINE)
