@@ -202,7 +202,7 @@ FAULTS = [
         ["segments joined"],
         "kernel - ours",
         "no end",
-                "Sometimes the options that describe a whole mapping are lost because its segment is joined to the one "
+        "Sometimes the options that describe a whole mapping are lost because its segment is joined to the one "
         "before, for example when the kernel fills the rest of a window with 80 bytes. The outcome is then the "
         "same as above.",
     ),

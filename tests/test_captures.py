@@ -46,14 +46,13 @@ measure: {captures: [client.wlan0, client.wwan0]}
 duration: 5s
 """
     )
-    [member] = load(description)
     metrics = {}
     for name, changes in (
         ("captured", {}),
-        ("alone", {"flows.upload.transport": "tcp"}),
+        ("alone", {"hosts.client.mptcp": "false"}),
         ("none", {"measure.captures": "[]"}),
     ):
-        [bundle] = run(member.override(changes), on="sim", out=tmp_path / name)
+        [bundle] = run(load(description, set=changes), on="sim", out=tmp_path / name)
         metrics[name] = bundle.record["metrics"]["run"]
     found = metrics["captured"]
     # The server announces its second address, and the client echoes it.

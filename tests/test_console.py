@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from io import StringIO
-
 import pytest
 from mptcplab.cli.console import PlainConsole, escape, plain_table, without_markup
 from rich.text import Text
@@ -15,12 +13,11 @@ def test_escaped_text_is_shown_as_it_is_with_and_without_rich(text: str) -> None
     assert Text.from_markup(escape(text)).plain == text
 
 
-def test_markup_leaves_no_trace_in_a_file() -> None:
-    stream = StringIO()
-    console = PlainConsole(stream)
+def test_markup_leaves_no_trace_in_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    console = PlainConsole("stdout")
     console.print(f"[red]failed[/] {escape('[x]')}", soft_wrap=True)
     console.print("[x]", style="dim", markup=False)
-    assert stream.getvalue() == "failed [x]\n[x]\n"
+    assert capsys.readouterr().out == "failed [x]\n[x]\n"
 
 
 def test_columns_of_a_table_are_aligned_in_a_file() -> None:

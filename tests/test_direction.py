@@ -38,7 +38,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"air", "capacities", "traces"},
     "picture": {"capacities", "units"},
     "card": {"picture", "units"},
-    "remote": {"errors"},
+    "remote": {"errors", "notices"},
     "metrics": set(),
     "backends": {
         "algorithms",
@@ -69,6 +69,7 @@ ALLOWED: dict[str, set[str]] = {
         "_core",
     },
     "plots": {"results", "metrics", "errors", "sweep", "traces"},
+    "notices": set(),
     "signals": set(),
     "captures": {"errors", "signals", "_core"},
     "report": {
@@ -157,6 +158,7 @@ ALLOWED: dict[str, set[str]] = {
         "experiment",
         "families",
         "metrics",
+        "notices",
         "overlay",
         "picture",
         "plots",

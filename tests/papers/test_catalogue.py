@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,9 @@ SWEEPS = {
     "sonkoly2014/issues/primary": 2,
     "sonkoly2014/issues/large_bdp": 2,
 }
+#: Conditions of the goals of RFC 6356, and experiments of chapter 3 of Barreira's thesis.
+CASES = ("busy", "shared", "worse")
+BESIDE_TCP = ("campus", "datacentre", "outage/long", "outage/short", "rack")
 #: Experiments that are in no paper, but that a paper's claims need.
 OURS = {
     *(f"alenazi2019/apart/n{n}/{outage}" for n in (1, 3, 5, 7) for outage in ("short", "long")),
@@ -41,6 +45,13 @@ OURS = {
     "barreira2014/handover/tcp",
     *(f"cited/{name}" for name in ("controls/lia", "controls/olia", "controls/balia")),
     *(f"cited/{name}" for name in ("blocking/min_rtt", "blocking/blest", "video/min_rtt", "video/ecf")),
+    *(f"cited/{name}" for name in ("networks/ethernet/mptcp", "networks/ethernet/tcp", "servers")),
+    *(f"cited/{name}" for name in ("networks/mobile/mptcp", "networks/mobile/tcp")),
+    *(f"cited/wvegas/{control}" for control in ("balia", "lia", "olia", "wvegas")),
+    *(f"barreira2014/goals/{case}/{tested}" for case, tested in product(CASES, ("lia", "olia", "reno", "tcp"))),
+    *(f"barreira2014/{name}/{stack}" for name, stack in product(BESIDE_TCP, ("mptcp", "tcp"))),
+    *(f"barreira2014/{name}" for name in ("best/lia", "best/olia", "flips/coupled", "flips/lia")),
+    *(f"barreira2014/streaming/{rate}" for rate in ("capacity", "enough", "less")),
 }
 MBIT = 1_000_000
 

@@ -47,9 +47,7 @@ class Publishing:
         """Reads the options. `has_page` says that the command writes or shows a page, which may
         have a style of its own. Raises UsageError before anything runs.
         """
-        from mptcplab.plots.look import PROJECTOR
-
-        page_style = style if has_page and style == PROJECTOR else None
+        page_style = style if has_page and _is_for_a_projector(style) else None
         exporter = exporter_of(export, formats, size, style if export or page_style is None else None)
         return cls(exporter, _table_form(table, as_json=as_json), as_json or table is not None, page_style)
 
@@ -109,12 +107,10 @@ def exporter_of(export: Path | None, formats: str | None, size: str | None, styl
     """Returns what writes figures, or None without `--export`. Raises UsageError for what does not
     fit together.
     """
-    from mptcplab.plots.look import PROJECTOR
-
     if export is None:
         for option, value in (("--format", formats), ("--size", size), ("--style", style)):
             if value is not None:
-                ways = "--export DIR or --live" if value == PROJECTOR else "--export DIR"
+                ways = "--export DIR or --live" if _is_for_a_projector(value) else "--export DIR"
                 raise UsageError(f"{option} {value}: has no effect without {ways}")
         return None
     from mptcplab.plots import DEFAULT_FORMATS, FORMATS, PAGE, SIZES, STYLES, Exporter, Look
@@ -126,9 +122,18 @@ def exporter_of(export: Path | None, formats: str | None, size: str | None, styl
         _allowed("--size", size, SIZES)
     if style is not None:
         _allowed("--style", style, STYLES)
-    usual = "slide" if style == PROJECTOR else "text"
+    usual = "slide" if _is_for_a_projector(style) else "text"
     look = PAGE if size is None and style is None else Look.of(size or usual, style or "plain")
     return Exporter(export, tuple(wanted), look)
+
+
+def _is_for_a_projector(style: str | None) -> bool:
+    # Loading the figures takes longer than most commands do anything else.
+    if style is None:
+        return False
+    from mptcplab.plots.look import PROJECTOR
+
+    return style == PROJECTOR
 
 
 def _table_form(table: str | None, *, as_json: bool) -> str | None:

@@ -59,7 +59,7 @@ def command(
     ] = Path("/"),
     as_json: As_json = False,
 ) -> None:
-    """Route by source: for each interface a rule, a table and an MPTCP endpoint.
+    """Route by source: a rule and a table for each interface.
 
     They follow the interface as it comes, changes and goes. remove removes all of them, and the
     installed files; nothing else is touched.
