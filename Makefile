@@ -59,7 +59,7 @@ portable:  ## check that what is not Linux's alone compiles for Windows and macO
 
 try: build $(VENV)/.tools  ## the commands of README and tutorial from a wheel, as a user without privileges and without a compiler
 	. $(BIN)/activate && maturin build --quiet $(EXTENSION) --out target/wheels
-	$(BIN)/pytest -m newcomer || $(BIN)/pytest -m newcomer --last-failed
+	$(BIN)/pytest tests/test_newcomer.py || $(BIN)/pytest tests/test_newcomer.py --last-failed
 
 bpf:  ## rebuild the eBPF objects of bpf/ with the system's clang; they are committed
 	scripts/build-bpf
@@ -84,7 +84,7 @@ check: build $(VENV)/.tools  ## format, lints and the fast tests
 	$(BIN)/ruff format --check $(PYTHON_FILES)
 	$(BIN)/mypy
 	cargo test --quiet --workspace $(FEATURES)
-	$(BIN)/pytest -n logical -m 'not slow and not kernel and not soak and not newcomer'
+	$(BIN)/pytest --ignore tests/kernel -n logical -m 'not slow and not soak and not newcomer'
 
 # The committed bundles are those that the lock file gives.
 test: check docs vectors kernel-test  ## everything but the soak: what CI runs
@@ -96,7 +96,7 @@ test: check docs vectors kernel-test  ## everything but the soak: what CI runs
 	cargo run --quiet --manifest-path fuzz/Cargo.toml --target-dir target -- --seconds 6
 	$(BIN)/python fuzz/descriptions.py --seconds 2
 	$(BIN)/python scripts/check-dependencies
-	$(BIN)/pytest -n logical -m 'slow and not kernel and not soak'
+	$(BIN)/pytest --ignore tests/kernel -n logical -m 'slow and not soak'
 	$(MAKE) try
 
 vectors: build $(VENV)/.tools  ## the test vectors, those of the file MPTCPLAB_VECTORS or of tests/vectors.json
@@ -108,10 +108,10 @@ ifeq ($(shell id -u),0)
 	cargo test --quiet --workspace $(FEATURES) -- --ignored --test-threads 1 || \
 		cargo test --quiet --workspace $(FEATURES) -- --ignored --test-threads 1
 	cargo build --quiet --workspace $(FEATURES) --bins
-	$(BIN)/pytest -n 4 --dist loadgroup -m 'kernel and not alone and not soak' || \
-		$(BIN)/pytest -m 'kernel and not alone and not soak' --last-failed
-	$(BIN)/pytest -m 'kernel and alone and not guest and not soak' || \
-		$(BIN)/pytest -m 'kernel and alone and not guest and not soak' --last-failed
+	$(BIN)/pytest tests/kernel -n 4 --dist loadgroup -m 'not alone and not soak' || \
+		$(BIN)/pytest tests/kernel -m 'not alone and not soak' --last-failed
+	$(BIN)/pytest tests/kernel -m 'alone and not guest and not soak' || \
+		$(BIN)/pytest tests/kernel -m 'alone and not guest and not soak' --last-failed
 else
 	@echo 'not root: the tests on the kernel are left out' >&2
 endif
