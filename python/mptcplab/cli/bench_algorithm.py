@@ -21,7 +21,6 @@ from mptcplab.cli.options import (
     Table,
     Verbose,
     html_only,
-    rights,
 )
 
 if TYPE_CHECKING:
@@ -60,44 +59,25 @@ def command(
     Runs the scenarios that tell algorithms of the kind apart, in the simulator. Runs that are
     already done are not repeated. Differences below 1 %, or that may be chance, are ties.
     """
-    from mptcplab.cli.exporting import Publishing, print_grid
+    from mptcplab.cli.exporting import Publishing
 
     asked = Publishing.of(export, formats, size, style, table, as_json=as_json, has_page=True)
 
     from mptcplab import benchmark
-    from mptcplab.cli.console import escape
-    from mptcplab.cli.output import print_json, print_line, print_remark, print_table, write_text
-    from mptcplab.cli.progress import progress
+    from mptcplab.cli.judging import executed, tell
+    from mptcplab.cli.output import write_text
     from mptcplab.report.contest import contest_drawings, contest_page
     from mptcplab.report.grid import Grid
-    from mptcplab.runner import execute, plan
 
     contest = benchmark.contest(algorithm, kind, [name for name in against.split(",") if name], on)
-    with rights(allow=True):
-        work = [
-            job
-            for name, experiments in contest.by_backend().items()
-            for job in plan(experiments, name, seed=seed, repeat=repeat, out=out)
-        ]
-    with progress(work) as observer:
-        bundles = execute(work, observer, workers=jobs)
+    bundles = executed(contest.by_backend(), seed=seed, repeat=repeat, out=out, jobs=jobs)
     found = benchmark.standings(contest, bundles)
     document = benchmark.document(contest, found, bundles)
     write_text(report, asked.dressed(contest_page(document)))
     grid = Grid(list(COLUMNS), [_row(standing) for standing in found], frozenset({2, 3, 4, 5}))
     if asked.exporter is not None:
         asked.write_figures(contest_drawings(document), bundles)
-    if as_json:
-        print_json(document)
-    elif asked.form:
-        print_grid(grid, asked.form)
-    else:
-        print_table(grid.heads, [[escape(cell) for cell in row] for row in grid.rows], right=grid.numeric)
-        for entry in document["not_done"]:
-            print_line(f"{entry['status']}: {entry['experiment']}, seed {entry['seed']}: {entry['why']}")
-        print_remark(f"wrote {report}")
-    if document["not_done"]:
-        raise typer.Exit(4)
+    tell(document, grid, asked, report, as_json=as_json)
 
 
 def _row(standing: Standing) -> list[str]:

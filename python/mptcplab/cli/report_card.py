@@ -21,7 +21,6 @@ from mptcplab.cli.options import (
     Table,
     Verbose,
     html_only,
-    rights,
 )
 
 EXAMPLE = "Example: mptcplab report-card lia,olia"
@@ -60,41 +59,22 @@ def command(
     subflows, ratios of round-trip times, losses and rivals, of which each two values meet in a
     cell. Runs that are already done are not repeated.
     """
-    from mptcplab.cli.exporting import Publishing, print_grid
+    from mptcplab.cli.exporting import Publishing
 
     asked = Publishing.of(export, formats, size, style, table, as_json=as_json)
 
     from mptcplab import report_card
     from mptcplab.backends import backend
-    from mptcplab.cli.console import escape
-    from mptcplab.cli.output import print_json, print_line, print_remark, print_table, write_text
-    from mptcplab.cli.progress import progress
+    from mptcplab.cli.judging import executed, tell
+    from mptcplab.cli.output import write_text
     from mptcplab.report.report_card import report_card_drawings, report_card_grid, report_card_page
-    from mptcplab.runner import execute, plan
 
     examined = report_card.examination([name for name in controls.split(",") if name], on, goal, full=full)
     seeds = repeat or (REAL if backend(on).in_real_time else VIRTUAL)
-    with rights(allow=True):
-        work = [
-            job
-            for name, experiments in examined.by_backend().items()
-            for job in plan(experiments, name, seed=seed, repeat=seeds, out=out)
-        ]
-    with progress(work) as observer:
-        bundles = execute(work, observer, workers=jobs)
+    bundles = executed(examined.by_backend(), seed=seed, repeat=seeds, out=out, jobs=jobs)
     document = report_card.document(examined, report_card.marks(examined, bundles), bundles)
     write_text(report, report_card_page(document))
     grid = report_card_grid(document)
     if asked.exporter is not None:
         asked.write_figures(report_card_drawings(document), bundles)
-    if as_json:
-        print_json(document)
-    elif asked.form:
-        print_grid(grid, asked.form)
-    else:
-        print_table(grid.heads, [[escape(cell) for cell in row] for row in grid.rows], right=grid.numeric)
-        for entry in document["not_done"]:
-            print_line(f"{entry['status']}: {entry['experiment']}, seed {entry['seed']}: {entry['why']}")
-        print_remark(f"wrote {report}")
-    if document["not_done"]:
-        raise typer.Exit(4)
+    tell(document, grid, asked, report, as_json=as_json)
