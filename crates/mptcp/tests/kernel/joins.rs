@@ -120,8 +120,8 @@ fn we_join_at_a_port_that_the_kernel_announces() {
     assert_eq!(judge.counter("MPJoinPortAckRx"), 1);
 }
 
-/// A program decides about subflows in the kernel, so the limit of the in-kernel path manager does not
-/// apply.
+/// A program decides about subflows in the kernel, so the limit of the in-kernel path manager does
+/// not apply.
 #[test]
 #[ignore = "needs root"]
 fn sixteen_subflows() {
