@@ -12,8 +12,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 PR_SET_CHILD_SUBREAPER = 36
-#: Seconds to wait, because killed processes do not end at once.
-SETTLED_WITHIN_S = 10.0
+#: Seconds to wait, because a killed process ends only when the kernel has removed its interfaces, and
+#: that takes several seconds while other namespaces are removed.
+SETTLED_WITHIN_S = 60.0
 AVAILABLE_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 #: The usual mount of eBPF programs, which the first program that needs it mounts for all.
 USUAL_MOUNT = "/sys/fs/bpf"
@@ -139,11 +140,12 @@ def _state(pid: int) -> str:
 
 
 def _description(pid: int) -> str:
-    """Returns the process id and the command line; of a zombie, its name; empty if the process is
-    gone.
+    """Returns the process id and the command line; of a process that is ending, its name; empty if
+    the process is gone.
     """
-    command = _read(Path(f"/proc/{pid}/cmdline")).replace("\0", " ").strip() or _read(Path(f"/proc/{pid}/comm")).strip()
-    return f"{pid} {command}" if command else ""
+    command = _read(Path(f"/proc/{pid}/cmdline")).replace("\0", " ").strip()
+    name = _read(Path(f"/proc/{pid}/comm")).strip()
+    return f"{pid} {command or f'{name} (ending)'}" if name else ""
 
 
 def _namespaces(pid: int) -> Iterator[str]:

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from multiprocessing.connection import Connection
 
+    import distributed
+    from distributed import Client
+
     from mptcplab.results import Packed, RunData
 
     #: Returns what the caller needs of a done run. Both go from process to process.
@@ -205,7 +208,7 @@ def cluster(address: str) -> Iterator[Executor]:
     if not ADDRESS.fullmatch(address):
         raise UsageError(f"--cluster {address}: not of the form tcp://HOST:PORT, as `dask scheduler` prints it")
     try:
-        from distributed import Client
+        from distributed import Client, CommClosedError
         from distributed.scheduler import KilledWorker
     except ImportError as error:
         raise ClusterError("--cluster needs dask.distributed: pip install 'mptcplab[cluster]'") from error
@@ -218,11 +221,39 @@ def cluster(address: str) -> Iterator[Executor]:
     with client:
         _check_versions(client.run(version, "mptcplab", on_error="return"))
         try:
-            yield client.get_executor(pure=False, retries=RETRIES)  # type: ignore[no-untyped-call]
+            yield _Cluster(client)
         except KilledWorker as error:
             raise ClusterError(f"{address}: several workers died over the same run: {error}") from error
-        except CancelledError as error:
+        except (CancelledError, CommClosedError) as error:
             raise ClusterError(f"{address}: connection lost; the same command without --fresh continues") from error
+
+
+class _Cluster(Executor):
+    """The workers of a Dask scheduler.
+
+    Dask has an executor too. Its futures stay pending forever, and a traceback is printed, if the
+    connection is lost while a result is on its way.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def submit(self, work: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Future[Any]:
+        theirs = self._client.submit(work, *arguments, **keywords, pure=False, retries=RETRIES)
+        ours: Future[Any] = Future()
+        theirs.add_done_callback(lambda _: _settle(ours, theirs))
+        ours.add_done_callback(lambda _: theirs.cancel() if ours.cancelled() else None)
+        return ours
+
+
+def _settle(ours: Future[Any], theirs: distributed.Future) -> None:
+    """Gives a future the result or the exception of one of Dask's."""
+    if not ours.set_running_or_notify_cancel():
+        return
+    try:
+        ours.set_result(theirs.result())
+    except BaseException as error:
+        ours.set_exception(error)
 
 
 def _check_versions(found: dict[str, Any]) -> None:
