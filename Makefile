@@ -96,7 +96,7 @@ test: check docs vectors kernel-test  ## everything but the soak: what CI runs
 	cargo run --quiet --manifest-path fuzz/Cargo.toml --target-dir target -- --seconds 6
 	$(BIN)/python fuzz/descriptions.py --seconds 2
 	$(BIN)/python scripts/check-dependencies
-	$(BIN)/pytest --ignore tests/kernel -n logical -m 'slow and not soak'
+	$(BIN)/pytest --ignore tests/kernel -n logical --dist loadfile -m 'slow and not soak'
 	$(MAKE) try
 
 vectors: build $(VENV)/.tools  ## the test vectors, those of the file MPTCPLAB_VECTORS or of tests/vectors.json

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import PROGRAM
@@ -28,13 +29,20 @@ def in_real_time(file: Path) -> str | None:
 
 
 OF_MPTCP = [(file, on) for file in EXAMPLES if (on := in_real_time(file))]
+#: Longer examples are left to the soak, because a run in real time takes as long as it says.
+LONGEST_S = 30
 
 
 def test_there_are_some_for_either_stack() -> None:
     assert {on for _, on in OF_MPTCP} == {"kernel", "userspace"}
 
 
-@pytest.mark.parametrize(("file", "on"), OF_MPTCP, ids=[file.stem for file, _ in OF_MPTCP])
+def marked(file: Path, on: str) -> Any:
+    is_long = members(file)[0].resolve().data["duration_ns"] > LONGEST_S * 1e9
+    return pytest.param(file, on, id=file.stem, marks=[pytest.mark.soak] if is_long else [])
+
+
+@pytest.mark.parametrize(("file", "on"), [marked(file, on) for file, on in OF_MPTCP])
 def test_an_example_keeps_its_expectations(
     file: Path, on: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
