@@ -11,14 +11,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-
-
 MPTCPLAB = ROOT / ".venv" / "bin" / "mptcplab"
-
-
 RUNS = 7
-
-
 Figure = dict[str, Any]
 
 
