@@ -48,8 +48,8 @@ ALL = "all"
 INDEX = "claims.html"
 PAGE, COMPARISONS = "reproduction.html", "comparisons.csv"
 COLOURS = {"reproduced": "green", "refuted": "red"}
-#: Number of runs at a time in real time. Runs that were late are repeated with half as many at a
-#: time, down to one.
+#: Number of runs at a time in real time. Runs that were spoiled by the load of the machine are
+#: repeated with half as many at a time, down to one.
 AT_ONCE = 8
 
 
@@ -205,7 +205,6 @@ def _carried_out(
     """Returns the bundles of all runs of a back-end, with the observations of those that were made
     in a worker.
     """
-    from dataclasses import replace
     from functools import partial
 
     from mptcplab.backends import backend
@@ -218,12 +217,30 @@ def _carried_out(
         looks = [partial(observe_in_memory, quantities_only=job.place not in shown, counters=counters) for job in work]
         return carry_out_and_look(list(zip(work, looks, strict=True)), pool, observer)
     at_once = jobs or AT_ONCE
-    bundles = execute(work, observer, workers=at_once)
-    while at_once > 1 and any(bundle.status == "invalid" for bundle in bundles):
+    bundles = execute([_unless_spoiled(job, job.done) for job in work], observer, workers=at_once)
+    while at_once > 1 and any(map(_is_spoiled, bundles)):
         at_once //= 2
-        again = [job if b.status == "invalid" else replace(job, done=b) for job, b in zip(work, bundles, strict=True)]
+        again = [_unless_spoiled(job, bundle) for job, bundle in zip(work, bundles, strict=True)]
         bundles = execute(again, observer, workers=at_once)
     return [(bundle, None) for bundle in bundles]
+
+
+def _unless_spoiled(job: Job, made: Bundle | None) -> Job:
+    """Returns a job that reuses the bundle that was made of it, unless that was spoiled."""
+    from dataclasses import replace
+
+    if made is not None and _is_spoiled(made):
+        return replace(job, done=None, fresh=True)
+    return replace(job, done=made)
+
+
+def _is_spoiled(bundle: Bundle) -> bool:
+    """Returns whether the machine was too busy during a run for claims to be judged by it."""
+    from mptcplab.results import why_busy
+
+    if bundle.status == "done":
+        return why_busy(bundle.record, bundle.resolved) is not None
+    return bundle.status == "invalid"
 
 
 def _shown(places: Places) -> set[Path]:
