@@ -195,16 +195,16 @@ FAULTS = [
         ["options stripped after 400 kB"],
         "kernel - ours",
         "no end",
-        "The engine resets the subflow; the kernel neither opens another one nor informs its application. "
-        "After a minute the engine gives up on the connection.",
+        "The engine resets the subflow. The kernel neither opens another one nor informs its application, so the "
+        "engine gives up on the connection after a minute.",
     ),
     Fault(
         ["segments joined"],
         "kernel - ours",
         "no end",
-        "Sometimes the options that describe a whole mapping are lost because its segment is joined to the one "
-        "before, for example when the kernel fills the rest of a window with 80 bytes. The outcome is then the "
-        "same as above.",
+        "In some runs, the options that describe a whole mapping are lost because its segment is joined to the "
+        "one before, for example when the kernel fills the rest of a window with 80 bytes. The outcome is then "
+        "the same as above.",
     ),
     Fault(
         ["a byte changed", "bytes changed at random", "3 bytes inserted"],
@@ -251,21 +251,24 @@ _HEAD = """\
 # Behind middleboxes
 
 This page shows how a transfer of 1.5 MB ends, with the engine and with Linux 6.18, if a
-[middlebox](../guide/middleboxes.md) is in front of the sender's first interface. The transfer uses one or two
-links of 20 Mbit/s, with a round trip of 10 ms. `python tests/middlebox_matrix.py` writes this page.
-The tests compare each run with what RFC 8684 allows.
+[middlebox](../guide/middleboxes.md) is in front of the sender's first interface. The transfer uses
+one or two links of 20 Mbit/s, with a round trip of 10 ms. `python tests/middlebox_matrix.py` writes
+this page. The tests compare each run with what RFC 8684 allows.
 
 - *MPTCP*, *TCP*: all data arrived unchanged, over MPTCP or over TCP.
-- *wrong*: a byte arrived that was not sent.
+- *wrong*: the application received a byte that was not sent.
 - *reset*: a reset ended the connection before all data had arrived.
 - *no end*: none of these outcomes occurred within the deadline, which is an hour in the simulator
   and 15 s in real time.
-- **Bold**: a stack is at fault; the reasons are below each table.
+- **Bold**: one of the stacks is at fault; the reasons are below each table.
 
-Without checksums, changed data is not detected. With checksums and one subflow, the connection
-continues as TCP (RFC 8684, section 3.7), except with `fallback: strict`. The kernel may continue
-as TCP without informing the peer, for example after acknowledgments without DSS. The engine then
-resets the subflow when data arrives without a mapping.
+The columns differ in whether the hosts use checksums, in the number of subflows, and in the policy
+for fallback: *strict* marks the runs in which the engine has `fallback: strict`.
+
+Without checksums, changed data is not detected. If a checksum fails and there is only one subflow,
+the connection continues as TCP (RFC 8684, section 3.7), except with `fallback: strict`. The kernel
+may also continue as TCP without informing the peer, for example after acknowledgments without DSS.
+The engine then resets the subflow when data arrives without a mapping.
 """
 _TITLES: dict[Ends, str] = {
     "ours - ours": "Engine at both ends, in the simulator",
