@@ -113,13 +113,15 @@ def _inline(value: object) -> str:
 
 _KERNELS = """# What kernels offer for Multipath TCP
 
-Each value was measured on {date} in a guest that ran Debian's kernel: limits by setting them and
-reading them back, endpoints and flags by adding endpoints and listing them, and support for eBPF
-by looking it up in the kernel's type information. None is entered by hand, because kernels
-change, and distributions patch them. `make kernels` probes the newest kernel of each series that
-Debian has now, and `make kernels SERIES='6.12 7.3'` only those of the given series. Both write [a
-JSON file](kernels.json) and this page. `mptcplab doctor --on PLACE -v` shows the same information
-about [any other machine](../guide/remote.md).
+This page compares the parts of Linux that an MPTCP experiment depends on, for several kernels. Each value was
+measured on {date} in a guest that ran Debian's kernel, because kernels change and distributions patch
+them. Limits were set and read back, endpoints with their flags were added and listed, and support for
+eBPF was looked up in the kernel's type information.
+
+`make kernels` probes the newest kernel of each series that Debian has now, and `make kernels
+SERIES='6.12 7.3'` only those of the given series. Both write [a JSON file](kernels.json) and this
+page. `mptcplab doctor --on PLACE -v` shows the same information about [any other
+machine](../guide/remote.md).
 
 """
 #: More endpoints than this are not tried.
@@ -137,7 +139,8 @@ def kernel_reference(table: Path) -> str:
     return (
         _KERNELS.format(date=document["probed"])
         + _table(["what", *releases], rows)
-        + "\n## Settings\n\nThe defaults of `net.mptcp`, with the guest's modules loaded.\n\n"
+        + "\n## Settings\n\n"
+        + "The table gives the defaults of the settings in `net.mptcp`, with the guest's modules loaded.\n\n"
         + _table(["setting", *releases], settings)
     )
 
@@ -302,14 +305,16 @@ _DESCRIPTION_HEAD = """\
 # The fields of a description
 
 A description is a YAML file. Its top level has the fields of an [experiment](#experiment). The other sections list the
-fields of the values below it. The [guide](../README.md#describing-an-experiment) explains them with examples.
+fields of the values that these fields contain. The [guide](../README.md#describing-an-experiment) explains them with
+examples.
 
 - Rates, sizes and durations have [units](../guide/description/units-of-quantities.md).
 - *Per direction* means that the value may also be `{forward: .., backward: ..}`. A direction that is left out
   keeps the default.
-- Any value may be a parameter of a [family](../guide/description/families.md), `$name`.
-- `experiments`, next to the fields of an experiment, is a list of descriptions. Each is merged over the rest of the
-  file.
+- Any value may be replaced by `$name`, which stands for a parameter of a
+  [family](../guide/description/families.md).
+- Next to the fields of an experiment, the top level may have the field `experiments`, a list of descriptions. Each is
+  merged over the rest of the file.
 - An unknown field is an error, and so is a setting that would have no effect.
 - *Not on* `kernel` means that this back-end refuses the field or the value. [Features of the
   back-ends](features.md) gives the reasons.
@@ -496,14 +501,19 @@ _ALGORITHMS_HEAD = """\
 
 This page lists the names that `cc`, `scheduler` and `path_manager` of a [flow](description.md#flow) accept. Case,
 hyphens and underscores do not matter: `RoundRobin` and `round-robin` mean `round_robin`. A list is an order of
-preference: a back-end takes the first entry that it supports, and records the substitution.
+preference: a back-end uses the first entry that it supports. If this is not the first entry of the list, the result
+records the substitution.
 
 An algorithm with a published name uses the published formula. One whose name ends in `-oot` computes the same formula
 in the integer arithmetic of the out-of-tree kernel. Algorithms whose names begin with `x-` are defined by mptcplab,
 because their sources do not state how to compute them.
 
 Parameters follow the name, as in `scheduler: {round_robin: {num_segments: 4}}`. Parameters that you leave out keep
-their defaults. `./FILE.py:CLASS` and `crate:NAME` are [algorithms of your own](../guide/extending.md).
+their defaults. `./FILE.py:CLASS` and `crate:NAME` select [algorithms of your own](../guide/extending.md).
+
+The last column of the first table says whether a congestion control has a [fluid
+model](../internals/congestion-controls.md#where-they-settle), with which [the report of a
+run](../guide/results.md#in-equilibrium) compares the shares of the subflows, and if it has none, why.
 
 """
 
@@ -531,7 +541,7 @@ def _choice_table(field: str, model: type[Choice]) -> str:
     holder = Experiment if field in Experiment.model_fields else Control
     default = holder.model_fields[field].default
     said = f". The default is `{default.name}`" if default is not None else ""
-    own = ". `./FILE.py:CLASS` is one of your own" if model.takes_classes else ""
+    own = ". `./FILE.py:CLASS` selects a class of your own" if model.takes_classes else ""
     where = _link(holder).replace("](", "](description.md")
     head = f"### {model.kind[:1].upper()}{model.kind[1:]}\n\nField `{field}` of {where}{said}{own}.\n\n"
     rows = [[f"`{name}`", _sentence(one.summary), _parameters(one)] for name, one in model.choices.items()]
@@ -586,10 +596,11 @@ _FEATURES_HEAD = """\
 # Features of the back-ends
 
 This page lists the features that a description can use, and where each of them runs: `sim` is the simulator, `kernel`
-is a current Linux kernel, and `userspace` is the engine on that kernel's network. A description that uses a feature
-that its back-end lacks is refused, with the reason. `mptcplab list SPEC` shows the missing features of each experiment,
-and `mptcplab doctor` those of each back-end on this machine. The [limitations](../guide/limitations.md) list what else
-is missing. [Algorithms](algorithms.md) and [your own algorithms](../guide/extending.md) are on separate pages.
+is a current Linux kernel, and `userspace` is the engine on that kernel's network. If a description uses a feature that
+its back-end lacks, mptcplab refuses to run it and gives the reason. `mptcplab list SPEC` shows the missing features of
+each experiment, and `mptcplab doctor` those of each back-end on this machine. The
+[limitations](../guide/limitations.md) list what else is missing. [Algorithms](algorithms.md) and [your own
+algorithms](../guide/extending.md) are on separate pages.
 
 """
 
@@ -621,8 +632,10 @@ def feature_reference() -> str:
 _CATALOGUE_HEAD = """\
 # The catalogue
 
-This page lists the experiments of published works that come with mptcplab. `mptcplab show NAME` prints one, with the
-published values and the assumptions. A prefix such as `barreira2014/F.1` selects all experiments below it.
+This page lists the experiments of published works that come with mptcplab. `mptcplab show NAME` prints one of them,
+with the published values and the assumptions. A prefix such as `barreira2014/F.1` selects all experiments below it.
+The last column names the features that an experiment needs and that no back-end has yet; it is empty for every
+experiment that can be run.
 
 """
 

@@ -48,8 +48,8 @@ class NrLeg(Model):
 
 
 class Cellular(Model):
-    """The radio link of one device: its own queues, grants, retransmission below IP, idle states.
-    The device is the first end of `between`.
+    """The radio link of one device, with its own queues, grants, retransmissions below IP and idle
+    states. The device is the first end of `between`.
     """
 
     generation: Generation = "lte"

@@ -118,7 +118,7 @@ class Experiment(Model):
     notes: str | list[str] = ""
     """Remarks, which have no effect."""
     profile: str | list[str] | None = Field(
-        None, description="named defaults; in a list, later ones take precedence", examples=["alenazi2019"]
+        None, description="named sets of defaults; in a list, later ones take precedence", examples=["alenazi2019"]
     )
     parameters: dict[str, Any] = Field(
         {},
@@ -129,7 +129,9 @@ class Experiment(Model):
         [], description="combinations of values to leave out", examples=[[{"n": 3, "cc": "bbr"}]]
     )
     reference: dict[str, Any] | None = Field(
-        None, description="the member that ratios are relative to", examples=[{"transport": "tcp"}]
+        None,
+        description="the member with which `ratio` and `difference` compare the others",
+        examples=[{"transport": "tcp"}],
     )
     family: list[FamilyMetric] = []
     """Metrics over the members of the family, computed after its runs."""
@@ -145,7 +147,8 @@ class Experiment(Model):
     """Links, by name. Their ends declare the interfaces."""
     middleboxes: list[Middlebox] = []
     """Elements at the ends of links that change TCP. Packets that leave an interface pass its
-    middleboxes in this order, arriving packets in the opposite order."""
+    middleboxes in this order, and packets that arrive in the opposite order.
+    """
     control: Control | None = None
     """How the nodes of kind `openflow` are controlled; by default as with `control: {}`."""
     reachability: Literal["declared", "all_pairs"] = "declared"

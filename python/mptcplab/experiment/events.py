@@ -124,7 +124,7 @@ class Event(Model):
     """Time of the event, from the start of the run."""
     down: Annotated[Names | None, Uses("action interface_down", "action link_down")] = Field(
         None,
-        description="interfaces (only their host notices) or links (a cut, which no host notices)",
+        description="interfaces that go down (only their host notices) or links that are cut (no host notices)",
         examples=["client.wlan0"],
     )
     up: Annotated[Names | None, Uses("action interface_up", "action link_up")] = Field(
@@ -150,7 +150,7 @@ class Event(Model):
     outage: Annotated[LinkOrGroup | None, Uses("action link_down", "action link_up")] = Field(
         None, description="the link or group of links that is interrupted for the time `for`", examples=["wifi"]
     )
-    for_: Duration | None = Field(None, alias="for", description="with `outage`: how long", examples=["300ms"])
+    for_: Duration | None = Field(None, alias="for", description="with `outage`: how long it lasts", examples=["300ms"])
     by: Literal["cut", "drop_rule", "port_down"] | None = None
     """With `outage`: how the link is interrupted. `cut` (default) also drops packets in the queue
     and on the link, `drop_rule` only packets offered to it, and `port_down` takes down the ports of

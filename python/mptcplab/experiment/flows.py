@@ -29,10 +29,12 @@ class Bulk(Application):
     """Sends data as fast as possible."""
 
     bytes: Size | None = Field(
-        None, description="amount of data; without bytes and duration, until the run ends", examples=["15MB"]
+        None,
+        description="amount of data; without `bytes` and `duration`, the flow sends until the run ends",
+        examples=["15MB"],
     )
     duration: Duration | None = None
-    """Length, from the start of the flow."""
+    """Time for which the flow sends, from its start."""
 
     @model_validator(mode="after")
     def _one_end(self) -> Bulk:
@@ -53,7 +55,7 @@ class Cbr(Application):
     size: Size = Size(1472)
     """Payload of a datagram."""
     duration: Duration | None = None
-    """Length, from the start of the flow; by default until the run ends."""
+    """Time for which the flow sends, from its start. By default until the run ends."""
 
 
 class Probe(Application):
@@ -66,7 +68,7 @@ class Probe(Application):
     size: Size = Size(64)
     """Payload of a datagram."""
     duration: Duration | None = None
-    """Length, from the start of the flow; by default until the run ends."""
+    """Time for which the flow sends, from its start. By default until the run ends."""
 
 
 class RequestResponse(Application):
@@ -77,9 +79,9 @@ class RequestResponse(Application):
     response: Size = Field(examples=["64kB"])
     """Size of a response."""
     count: Annotated[int, Field(ge=1)] | None = None
-    """Number of requests; without count and duration, until the run ends."""
+    """Number of requests. Without `count` and `duration`, requests are sent until the run ends."""
     duration: Duration | None = None
-    """Length, from the start of the flow."""
+    """Time for which the flow sends, from its start."""
 
 
 class ShortFlows(Application):
@@ -121,7 +123,7 @@ class Video(Application):
     startup: Duration = Duration("4s")
     """Playing time in the buffer at which the player starts, and resumes after a stall."""
     length: Duration | None = None
-    """Playing time of the whole video; by default until the run ends."""
+    """Playing time of the whole video. By default the video lasts until the run ends."""
 
     @model_validator(mode="after")
     def _can_be_played(self) -> Video:
@@ -354,8 +356,9 @@ class Flow(Model):
     order of preference.
     """
     handshake: Annotated[Literal["primary", "race"], UsesByValue("handshake")] = "primary"
-    """Where a connection starts: `primary` on the primary path, or `race` on all paths at once, so
-    the first answer wins."""
+    """Where a connection starts: `primary` on the primary path, or `race` on all paths at once,
+    where the first answer wins.
+    """
     primary: str | None = Field(
         None, description="link or interface of the initial subflow; default the first path", examples=["wifi"]
     )
@@ -372,7 +375,7 @@ class Flow(Model):
     policy of `control`.
     """
     start: Duration = Duration(0)
-    """Start of the flow, from the start of the run."""
+    """Start of the flow, as the time since the start of the run."""
     parallel: Annotated[int, Field(ge=1, le=1000)] = 1
     """Number of copies of the flow, named NAME.1, NAME.2 .."""
     direction: Literal["one_way", "both"] = "one_way"

@@ -27,8 +27,8 @@ class FatTree(LinkSettings):
     k: Annotated[int, Field(ge=2, le=32, multiple_of=2)]
     """Number of ports per router; makes k^3/4 hosts."""
     homes: Literal[1, 2] = 1
-    """Interfaces per host. With 2, eth1 of a host is at the next edge router of its pod, so each
-    edge router has twice the links to hosts. The number of hosts is the same.
+    """Interfaces per host. With 2, eth1 of a host is connected to the next edge router of its pod,
+    so each edge router has twice as many links to hosts. The number of hosts does not change.
     """
     next_hop: NextHop | None = None
     """How routers choose one of several equal next hops. By default packets follow the path of
@@ -48,7 +48,7 @@ class FatTree(LinkSettings):
 
 
 class ParallelLinks(LinkSettings):
-    """Two hosts joined by link1 .. linkN, from eth1 .. ethN."""
+    """Two hosts joined by link1 .. linkN, each between the interfaces eth1 .. ethN."""
 
     n: Annotated[int, Field(ge=1, le=200)]
     """Number of links."""
@@ -65,7 +65,7 @@ class Dumbbell(Model):
     bottleneck: LinkSettings
     """The link in the middle."""
     access: LinkSettings = LinkSettings()
-    """The links of the hosts, which have the names of the hosts."""
+    """The links that connect the hosts to the routers. Each has the name of its host."""
 
 
 class Star(LinkSettings):
@@ -94,8 +94,8 @@ class Attachment(LinkSettings):
 
 
 class Geant5(Attachment):
-    """The switches uk, de, nl, hr and x5 of GEANT in full mesh, with links such as uk-de, and hosts
-    h-uk ..
+    """The switches uk, de, nl, hr and x5 of GEANT in a full mesh, with links such as uk-de, and
+    hosts h-uk ..
     """
 
     scale: Annotated[int, Field(ge=1, le=1000)] = 1
@@ -114,8 +114,8 @@ class GraphFile(Attachment):
 
 
 class Topology(Model):
-    """Hosts, nodes and links made by exactly one of these generators. The description may add
-    others.
+    """Generates hosts, nodes and links with exactly one of these generators. The description may
+    add further ones.
     """
 
     fattree: FatTree | None = None
@@ -125,7 +125,7 @@ class Topology(Model):
     dumbbell: Dumbbell | None = None
     """Two groups of hosts and a bottleneck."""
     star: Star | None = None
-    """Hosts on a switch."""
+    """Several hosts at one switch."""
     full_mesh: FullMesh | None = None
     """A link between each pair of hosts."""
     geant5: Geant5 | None = None

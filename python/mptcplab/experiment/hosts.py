@@ -93,8 +93,9 @@ class Interface(Model):
 
 
 class HostJitter(Model):
-    """Random times that a host takes to handle packets, given by their quantiles and linear between
-    them. A host handles packets in order."""
+    """Random times that a host takes to handle packets, given by their quantiles, between which
+    they are interpolated linearly. A host handles packets in order.
+    """
 
     p50: Duration
     """Median of the times."""
@@ -152,8 +153,8 @@ class Host(Model):
     initial_window: Annotated[int, Field(ge=1, le=1000)] = 10
     """Initial cwnd, in segments."""
     first_hop: Annotated[Literal["network", "host"], UsesByValue("first_hop")] = "network"
-    """Where packets wait for the host's links: `network` in the queue of the link, `host` in the
-    host, so senders wait and no packet is dropped.
+    """Where packets wait for the host's links: `network`, in the queue of the link; `host`, in the
+    host itself, so that senders wait and no packet is dropped.
     """
     host_jitter: Annotated[
         Annotated[Literal["linux", "none"], Tag("<word>")] | Annotated[HostJitter, Tag("<quantiles>")],
@@ -178,7 +179,7 @@ class Host(Model):
 
 
 class NetworkNode(Model):
-    """A node between hosts: a router joins subnets, a switch or access point extends one."""
+    """A node between hosts. A router joins subnets; a switch or an access point extends one."""
 
     kind: Annotated[Literal["router", "switch", "ap", "openflow"], UsesByValue("kind")]
     """Kind of node. Routers forward packets; switches and access points forward frames; `openflow`

@@ -20,7 +20,7 @@ ColumnKind = Literal["time", "until", "rate", "delay", "rtt", "loss"]
 
 
 class LinkTrace(Shorthand):
-    """Capacity, delay and loss over time. It repeats."""
+    """A trace of capacity, delay and loss over time. At its end, it begins again."""
 
     shorthand = "file"
 

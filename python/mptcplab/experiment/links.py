@@ -145,8 +145,8 @@ class Medium(Model):
     wifi: Annotated[Wifi | None, Uses("access wifi")] = Field(
         None, examples=[{"standard": "ac", "width": "80mhz", "snr": "30db"}]
     )
-    """In place of `rate`: the medium is the air of a Wi-Fi network, and its
-    links are the stations.
+    """In place of `rate`: the medium is the channel of a Wi-Fi network, and its links are the
+    stations.
     """
 
     @model_validator(mode="after")
@@ -187,8 +187,9 @@ class LinkSettings(Model):
     """Round-trip time used to compute `1bdp` in `queue`; default 2 x delay of this link."""
     overhead: OverheadPerDirection = "frame"
     """The bytes that `rate` covers in addition to each IP packet: `frame` 14, `ethernet` 38, `ip`
-    0, or a number. For DSL, `atm` puts IP + 32 bytes into 53-byte cells that carry 48 bytes each,
-    and `ptm` adds one byte per 64 to IP + 22 bytes.
+    0, or a number. For DSL, `atm` adds 32 bytes to the IP packet and puts the sum into cells of 53
+    bytes that carry 48 bytes each, and `ptm` adds 22 bytes to the IP packet and then one byte per
+    64.
     """
     trace: Annotated[TracePerDirection | None, Uses("trace")] = Field(
         None, examples=["lte.trace", {"synthetic": "lte-driving-down"}]
@@ -197,7 +198,7 @@ class LinkSettings(Model):
     medium: Annotated[str | None, Uses("medium")] = Field(None, examples=["air"])
     """Name, under `media`, of the medium whose serializer this link uses."""
     wifi: WifiStation | None = Field(None, examples=[{"snr": "10db"}])
-    """Settings of the Wi-Fi station that this link is, if its medium has `wifi`."""
+    """Settings of this link as a Wi-Fi station, if its medium has `wifi`."""
     mtu: Size = Size(1500)
     """Largest IP packet, in bytes."""
 
@@ -226,7 +227,7 @@ class Link(LinkSettings):
     leo: Annotated[Leo | None, Uses("access leo")] = None
     """In place of a rate: satellites in low Earth orbit. The first end of `between` is the dish."""
     cable: Annotated[Cable | None, Uses("access cable")] = None
-    """The line of a cable modem, the first end of `between`, beside a rate."""
+    """In addition to a rate: the line of a cable modem, which is the first end of `between`."""
 
     @model_validator(mode="after")
     def _one_access(self) -> Link:

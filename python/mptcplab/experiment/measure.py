@@ -22,7 +22,7 @@ class Measure(Model):
     """What is measured."""
 
     every: Duration = Duration("100ms")
-    """Interval of the table of samples, with one row per entity and metric."""
+    """Interval at which the table of samples records each metric of each entity, one to a row."""
     captures: Annotated[list[str], ONE_OR_MORE, Uses("captures")] = Field(
         [], description="interfaces whose packets are captured", examples=[["client.wlan0"]]
     )
@@ -38,7 +38,7 @@ class Vary(Model):
     """What differs between seeds, so that repetitions are independent samples."""
 
     start: Duration = Duration("10ms")
-    """Starts of flows are delayed by a random time from 0 to this value."""
+    """The start of each flow is delayed by a random time from 0 to this value."""
     rtt: Probability = Probability(0.01)
     """The delays of each link are multiplied by a random factor of 1 ± this value, the same in both
     directions."""

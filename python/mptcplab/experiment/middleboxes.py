@@ -123,8 +123,9 @@ class AcknowledgeEarly(Model):
     path (RFC 3135)."""
 
     buffer: Annotated[Size, _up_to(2**53)] = Size("64kB")
-    """Largest amount of data kept in each direction of a connection. The receiver acknowledges data
-    beyond that itself."""
+    """Largest amount of data kept in each direction of a connection. The receiver itself
+    acknowledges data beyond this amount.
+    """
 
 
 class Middlebox(Model):
@@ -140,8 +141,9 @@ class Middlebox(Model):
     """
     direction: Literal["leaving", "arriving", "both"] | None = None
     """The packets that it changes: those `leaving` the interface, those `arriving` at it, or
-    `both`, the default. For a NAT, which hides the host that sends these packets: `leaving`, the
-    default, or `arriving`."""
+    `both`, the default. For a NAT, the packets whose sender it hides: those `leaving`, the default,
+    or those `arriving`.
+    """
     strip_options: Selection | None = None
     """Removes MPTCP options."""
     drop_options: Selection | None = None

@@ -113,7 +113,7 @@ class Scan(Model):
 
 
 class SnrPoint(Model):
-    """A mean signal at an instant. Between two instants it changes linearly."""
+    """A mean signal-to-noise ratio at one instant. Between two instants the ratio changes linearly."""
 
     at: Duration = Field(examples=["20s"])
     """Time since the start of the run."""
@@ -125,7 +125,7 @@ Snr: TypeAlias = Decibels | Annotated[list[SnrPoint], Field(min_length=1)]
 
 
 class WifiStation(Model):
-    """Settings of one Wi-Fi station. A setting that is not given is that of the network."""
+    """Settings of one Wi-Fi station. Settings that are left out are those of the network."""
 
     snr: Snr | None = Field(None, examples=["10db", [{"at": "0s", "snr": "30db"}, {"at": "20s", "snr": "5db"}]])
     """Mean signal-to-noise ratio, or a list of instants with a ratio for each."""
@@ -134,11 +134,13 @@ class WifiStation(Model):
     ms).
     """
     standard: Standard | None = Field(None, examples=["g"])
-    """Letters of the standard, if it is an older one than the network's."""
+    """Letters of the station's standard, if it is older than the network's."""
     width: Width | None = Field(None, examples=["20mhz"])
-    """Width of the frames, at most the network's. Default the largest that both have."""
+    """Width of the frames, at most the network's. By default the largest that both support."""
     streams: Streams | None = None
-    """Spatial streams. Default the network's, or the most of the station's standard."""
+    """Spatial streams. By default as many as the network has, but no more than the station's
+    standard allows.
+    """
     rate: WifiRate | None = Field(None, examples=["54mbit", {"mcs": 7}])
     """How the rate is chosen."""
     category: Category = "best_effort"
@@ -151,13 +153,15 @@ class WifiStation(Model):
 
 
 class Wifi(Model):
-    """The air of one Wi-Fi network with one access point. Links on the medium are its stations. An
-    access point is the end at a node, or the second end between two hosts."""
+    """The channel of one Wi-Fi network with one access point. Each link on the medium is a station.
+    The access point is the end of the link at a node, or the second end if the link is between two
+    hosts.
+    """
 
     standard: Standard = "ac"
     """Letters of the standard: 802.11b, g, a, n, ac or ax."""
     band: Band | None = Field(None, examples=["2.4ghz"])
-    """Band of the channel. `n` and `ax` have both, by default 5ghz."""
+    """Band of the channel. Only `n` and `ax` can use either band; their default is 5ghz."""
     width: Width | None = Field(None, examples=["80mhz"])
     """Width of the channel. Default 20mhz, with `ac` and `ax` 80mhz."""
     streams: Streams | None = None

@@ -96,7 +96,7 @@ _FLOW = [
     _m("flow", "throughput_bps", "bit/s", "series", "8 x bytes delivered in order per bin, at the receiver; bins of 1 s unless stated otherwise",
        papers="throughput_mbps(t); total_mbps(t)"),
     _m("flow", "ceiling_bps", "bit/s", "derived",
-       "payload capacity of all the flow's paths together: the maximum flow over the rates of the links, minus the headers of the flow's transport; a Wi-Fi station counts with the rate that it reaches alone at its best signal", grouped="sum"),
+       "payload capacity of all paths of the flow together: the maximum flow over the rates of the links, minus the headers of the flow's transport; a Wi-Fi station counts with the rate that it reaches alone and at its best signal", grouped="sum"),
     _m("flow", "ceiling_ratio", "", "derived", "goodput_bps / ceiling_bps", papers="up_pct; down_pct; per_client_pct"),
     _m("flow", "start_s", "s", "derived", "time of the call to connect, or of the first datagram", grouped="min"),
     _m("flow", "end_s", "s", "derived", "time of the last byte of a finite flow, else the end of the run", grouped="max"),
@@ -143,9 +143,9 @@ _FLOW = [
     _m("flow", "video_bitrate_bps", "bit/s", "derived", "video: mean bit rate of the segments that arrived", awaits=NO_PLAYER),
     _m("flow", "video_switches", "switches", "derived", "video: number of segments whose bit rate differs from that of the segment before", awaits=NO_PLAYER, grouped="sum"),
     _m("flow", "stream_late_1s", "", "derived", "streaming: share of units that arrive too late for a player that starts 1 s after the flow, among the units due before the run ends", grouped="max"),
-    _m("flow", "stream_late_2s", "", "derived", "the same with 2 s of start-up delay", grouped="max"),
-    _m("flow", "stream_late_5s", "", "derived", "the same with 5 s of start-up delay", grouped="max"),
-    _m("flow", "stream_late_10s", "", "derived", "the same with 10 s of start-up delay", grouped="max"),
+    _m("flow", "stream_late_2s", "", "derived", "as stream_late_1s, with 2 s of start-up delay", grouped="max"),
+    _m("flow", "stream_late_5s", "", "derived", "as stream_late_1s, with 5 s of start-up delay", grouped="max"),
+    _m("flow", "stream_late_10s", "", "derived", "as stream_late_1s, with 10 s of start-up delay", grouped="max"),
     _m("flow", "stream_startup_s", "s", "derived", "streaming: start-up delay with which at most 1 unit in 10,000 is late; a lower bound if units never arrive, because they count as arriving at the end of the run", grouped="max"),
     _m("flow", "stream_throughput_ratio", "", "derived", "streaming: goodput_bps / bit rate; the stream's own bit rate limits the goodput", grouped="min"),
     _m("flow", "stream_ceiling_ratio", "", "derived", "streaming: ceiling_bps / bit rate; the capacity of the paths, whatever rate the transport achieves", grouped="min"),
@@ -156,7 +156,7 @@ _FLOW = [
     _m("flow", "recovery_s", "s", "derived",
        "recovery: the largest recovery_s of the failures and repairs that concern the flow: the time until the flow again gets the rate that the network can carry; none for an application that sends less often than once a second", grouped="max"),
     _m("flow", "full_rate_s", "s", "derived",
-       "full rate again: the largest full_rate_s of the failures that concern the flow: the time until it gets its earlier rate", grouped="max"),
+       "full rate again: the largest full_rate_s of the failures that concern the flow: the time until it gets its earlier rate again", grouped="max"),
     _m("flow", "load_balance", "", "derived", "smallest / largest number of payload bytes of the flow's subflows (1: even)", papers="load_balance_pct"),
     _m("flow", "aggregation_benefit", "", "derived",
        "(g - Cmax) / (sum C - Cmax) if g >= Cmax, else (g - Cmax) / Cmax; g: goodput, C: payload capacities of the single paths (Kaspar; Paasch et al.)"),
@@ -176,7 +176,7 @@ _SUBFLOW = [
     _m("subflow", "ssthresh_bytes", "B", "gauge", "slow-start threshold"),
     _m("subflow", "in_flight_bytes", "B", "gauge", "payload in flight, by the sender's estimate (pipe of RFC 6675)"),
     _m("subflow", "cwnd_limited_ratio", "", "derived",
-       "fraction of the subflow's samples in which less than two full packets of cwnd are unused"),
+       "fraction of the subflow's samples in which less than two full packets of the cwnd are unused"),
     _m("subflow", "smallest_cwnd_ratio", "", "derived", "fraction of the subflow's samples in which cwnd is at most two full packets"),
     _m("subflow", "srtt_s", "s", "gauge", "smoothed round-trip time (RFC 6298)"),
     _m("subflow", "retransmitted_bytes", "B", "counter", "payload bytes retransmitted"),
@@ -209,7 +209,7 @@ _LINK = [
     _m("link", "air_time_s", "s", "counter", "access networks: how long the direction has occupied the channel, including acknowledgments and collisions"),
     _m("link", "exchanges", "exchanges", "counter", "access networks: acknowledged transmissions"),
     _m("link", "aggregated_packets", "packets", "counter", "access networks: packets in acknowledged transmissions"),
-    _m("link", "retried_packets", "packets", "counter", "access networks: packets sent again below IP; each time counts"),
+    _m("link", "retried_packets", "packets", "counter", "access networks: packets sent again below IP, counted each time"),
     _m("link", "held_packets", "packets", "gauge", "access networks: packets that have left the queue and wait for the channel, for a retransmission or for their turn at the receiver"),
     _m("link", "radio_state", "", "gauge", f"access networks: state of the radio: {states_told()}"),
     _m("link", "handovers", "handovers", "counter", "access networks: changes of access point, cell or satellite"),
@@ -265,8 +265,8 @@ _PROBE = [
 ]
 
 _RECOVERY = (
-    "to the first of 3 successive bins with 0.9 of the target; bins are 1 s long and start at any sample; "
-    "after a collapse below half of the target in the first 3 s, only bins after it count"
+    "to the first of 3 successive bins with at least 0.9 of the target; bins are 1 s long and start at any sample; "
+    "if the rate collapses below half of the target in the first 3 s, only bins after the collapse count"
 )
 _BEFORE = "mean goodput in the 5 s before the failure, limited to what the links carried in those 5 s"
 _CARRIED = (
@@ -280,20 +280,20 @@ _EVENT = [
     _m("event", "asked_s", "s", "derived", "time of the event in the description"),
     _m("event", "actual_s", "s", "derived", "time at which the back-end carried the event out"),
     _m("event", "recovery_s", "s", "derived",
-       f"recovery: time from the event, a failure or a repair, {_RECOVERY}; target: {_CARRIED}; capacity that later events add does not count, and while the target is 0 the flow has not recovered; value of the worst flow concerned; for a "
+       f"recovery: time from the event (a failure or a repair) {_RECOVERY}; target: {_CARRIED}; capacity that later events add does not count, and a flow whose target is 0 has not recovered; value of the worst flow concerned; for a "
        "sequence, that of the worst of its events",
        papers="recovery_time_s; recovery_time_s per interface; recovery_ms"),
     _m("event", "full_rate_s", "s", "derived",
-       f"full rate again: time from the failure, however long it lasts, {_RECOVERY}; target: {_BEFORE}; value of the worst flow concerned; for a sequence, that of the worst of its failures"),
+       f"full rate again: time from the failure (however long it lasts) {_RECOVERY}; target: {_BEFORE}; value of the worst flow concerned; for a sequence, that of the worst of its failures"),
     _m("event", "shortfall_s", "s", "derived",
-       f"seconds from the first failure to the last repair, or the end, with less than 0.9 of the target; target: {_CARRIED}; value of the worst flow concerned"),
+       f"number of seconds with less than 0.9 of the target, from the first failure to the last repair or the end; target: {_CARRIED}; value of the worst flow concerned"),
     _m("event", "gap_s", "s", "derived",
-       "longest silence between in-order deliveries that overlaps [event, event + 5 s], for a sequence [first event, last event + 5 s]; value of the worst flow concerned",
+       "longest silence between in-order deliveries that overlaps the time from the event to 5 s after it; for a sequence, the time from its first event to 5 s after its last; value of the worst flow concerned",
        papers="handover_time_s"),
     _m("event", "unaffected_fraction", "", "derived", "mean goodput from the failure to its repair / mean goodput in the 5 s before; value of the worst flow concerned"),
     _m("event", "mean_before_bps", "bit/s", "derived", "mean goodput of the 5 s before the failure, all flows", papers="mean_before"),
     _m("event", "mean_during_bps", "bit/s", "derived", "mean goodput from the failure to its repair or the end, all flows", papers="mean_during"),
-    _m("event", "min_during_bps", "bit/s", "derived", "smallest 1 s bin from the failure to its repair or the end, all flows", papers="min_during"),
+    _m("event", "min_during_bps", "bit/s", "derived", "smallest goodput in a bin of 1 s from the failure to its repair or the end, all flows", papers="min_during"),
     _m("event", "mean_after_bps", "bit/s", "derived", "mean goodput from the repair to the end, all flows", papers="mean_after"),
     _m("event", "full_recovery", "0/1", "derived", "whether mean_after_bps >= 0.95 x mean_before_bps, where each flow counts with at most what the links carried at the time", papers="full_recovery(mean_after>=0.95*mean_before)"),
     _m("event", "outage_asked_s", "s", "derived", "time from the failure to its repair in the description", papers="requested_outage_ms"),
@@ -319,7 +319,7 @@ _RUN = [
     _m("run", "goodput_bps", "bit/s", "derived", "sum of the goodputs of all flows", papers="aggregate_mbps; mptcp_total_mbps"),
     _m("run", "jain_index", "", "derived", "Jain's index over the goodputs of all flows; a connection counts as one flow, however many subflows it has", papers="jain_index"),
     _m("run", "flows_completed", "flows", "derived", "finite flows that delivered all their data"),
-    _m("run", "duration_s", "s", "derived", "time at which the run ended: once all finite flows had ended, or after the duration in the description"),
+    _m("run", "duration_s", "s", "derived", "time at which the run ended: when all finite flows had ended, or after the duration in the description"),
     _m("run", "capacity_reserved_bps", "bit/s", "derived",
        "capacity that recovery below the transport keeps free, summed over all links; it is reserved in units of the rate of the narrowest link between switches on the paths, and at most the whole rate of a link"),
     _m("run", "connections", "connections", "derived", "MPTCP connections established", papers="mptcp_connections"),
@@ -381,8 +381,16 @@ _REFERENCE_HEAD = """\
 # Metrics
 
 This page lists the metrics of each kind of entity, with their unit, form and definition, and the back-ends that supply
-them. A counter counts from the start of the run. A gauge is a value at one point in time. A series has a value for each time bin. A distribution has all values of a
-run. A derived metric is a single number, computed from the tables after the run.
+them. There are five forms:
+
+- A *counter* counts from the start of the run.
+- A *gauge* is a value at one point in time.
+- A *series* has a value for each time bin.
+- A *distribution* has all values of a run.
+- A *derived* metric is a single number, which is computed from the tables after the run.
+
+*Unit* in a definition is a data unit: a datagram, or a piece of a stream whose size the field `units` of
+[measure](description.md#measure) sets.
 """
 
 
