@@ -17,7 +17,7 @@ pub(in crate::cc) const ROW: Control = Control {
     description: Description {
         name: "balia",
         aliases: &[],
-        summary: "Is a compromise between lia and olia",
+        summary: "Compromises between the rules of lia and olia",
         source: "Peng et al., ToN 2016; draft-walid-mptcp-congestion-control-04",
         parameters: parameters::WINDOW_BASED_LOW_FLOOR,
     },

@@ -141,7 +141,7 @@ pub(super) const CUBIC: &[Parameter<Parameters>] = &[
     Parameter {
         name: "c",
         unit: "packets/s^3",
-        meaning: "how steep the curve is (RFC 9438, section 5); cubic rounds it to the nearest multiple of 10/1024, as Linux does",
+        meaning: "the steepness of the window's curve (RFC 9438, section 5); cubic rounds it to the nearest multiple of 10/1024, as Linux does",
         computed_default: None,
         value: Value::Number {
             least: 0.001,

@@ -72,7 +72,7 @@ pub(super) const ROW: Entry = Entry {
     description: Description {
         name: "blest",
         aliases: &[],
-        summary: "Like min_rtt, but sends nothing on a slow subflow that would block the fast one",
+        summary: "Works like min_rtt, but sends nothing on a slow subflow that would block the fast one",
         source: "Ferlin et al., IFIP Networking 2016",
         parameters: lambda_parameters!(blest),
     },

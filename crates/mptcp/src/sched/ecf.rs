@@ -26,7 +26,7 @@ pub(super) const ROW: Entry = Entry {
     description: Description {
         name: "ecf",
         aliases: &[],
-        summary: "Like min_rtt, but skips a slow subflow if the data would complete sooner by waiting for the fast one",
+        summary: "Works like min_rtt, but skips a slow subflow if the data would complete sooner by waiting for the fast one",
         source: "Lim et al., CoNEXT 2017",
         parameters: &[INVERSE_BETA],
     },
