@@ -202,8 +202,8 @@ FAULTS = [
         ["segments joined"],
         "kernel - ours",
         "no end",
-        "In some runs, the options that describe a whole mapping are lost because its segment is joined to the "
-        "one before, for example when the kernel fills the rest of a window with 80 bytes. The outcome is then "
+        "In some runs, a mapping is lost entirely, because the segment that carries it is joined to the segment "
+        "before, for example when the kernel fills the rest of a window with 80 bytes. The outcome is then "
         "the same as above.",
     ),
     Fault(

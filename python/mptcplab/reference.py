@@ -673,10 +673,14 @@ def profile_reference() -> str:
 
 def _profile(name: str) -> str:
     tree = document.read(profiles.DIRECTORY / f"{name}.yaml")
-    told = [str(node.value) for node in (tree.child("title"), tree.child("source")) if node is not None]
+    title, source = tree.child("title"), tree.child("source")
+    told = [] if title is None else [str(title.value)]
+    if source is not None:
+        told.append(f"Sources: {source.value}")
+
     illustrative = tree.child("illustrative")
     if illustrative is not None:
-        told.append(f"Its results are illustrative, because {illustrative.value}")
+        told.append(f"The results of runs with this profile are illustrative, because {illustrative.value}")
     rows = [[f"`{one.field}`", _inline(one.value), one.ground] for one in _defaults(tree.mapping["defaults"], ())]
     return f"## {name}\n\n{'. '.join(told)}.\n\n" + _table(["field", "value", "source"], rows)
 
