@@ -109,10 +109,11 @@ impl<P: Packet> Carrier<P> for Cable<P> {
         &mut self.stations
     }
 
-    fn record_arrival(&mut self, now: Nanos, station: StationId) {
+    fn record_arrival(&mut self, now: Nanos, station: StationId) -> bool {
         if self.is_uplink(station.index()) && self.granted_from.is_none() {
             self.granted_from = Some(self.requests.granted_from(now));
         }
+        self.stations.get(station).queue_packets() == 1
     }
 
     fn advance(&mut self, now: Nanos) {

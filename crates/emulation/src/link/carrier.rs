@@ -72,12 +72,19 @@ pub(super) trait Carrier<P: Packet>: Send {
         true
     }
 
-    /// Records that a packet has entered the queue of a station at `now`. [`Self::advance`]
-    /// follows.
-    fn record_arrival(&mut self, _now: Nanos, _station: StationId) {}
+    /// Records that a packet has entered the queue of a station at `now`. Returns whether something
+    /// may happen earlier because of it. Then [`Self::advance`] follows.
+    fn record_arrival(&mut self, _now: Nanos, station: StationId) -> bool {
+        self.stations().get(station).queue_packets() == 1
+    }
 
     /// Does all that happens up to `now`, which never decreases.
     fn advance(&mut self, now: Nanos);
+
+    /// Returns when something happens next if no packet arrives before. `None` if nothing does.
+    fn next_change(&self) -> Option<Nanos> {
+        self.first_start()
+    }
 
     /// Returns when [`Self::advance`] must be called even if no packet arrives before, because it
     /// may decide something that the outside sees. `None` means not before the next input.

@@ -80,6 +80,8 @@ pub struct Channel<P> {
     /// empty. Before anything about the link changes, it hands all packets back to `carrier`.
     fixed_rate: Option<FixedRateFifo<P>>,
     carrier: Box<dyn Carrier<P>>,
+    /// The carrier has nothing to do before this instant, unless a packet arrives.
+    quiet_until: Nanos,
     /// Returns the carrier at time 0, without stations.
     new_carrier: Box<dyn Fn() -> Box<dyn Carrier<P>> + Send>,
     /// The initial values of each station.
@@ -118,6 +120,7 @@ impl<P: Packet> Channel<P> {
         Self {
             fixed_rate: None,
             carrier: new_carrier(),
+            quiet_until: 0,
             new_carrier: Box::new(new_carrier),
             initial: Vec::new(),
         }
@@ -151,16 +154,24 @@ impl<P: Packet> Channel<P> {
     }
 
     fn enqueue_stepwise(&mut self, now: Nanos, station: StationId, packet: P) -> Enqueued {
-        self.carrier.advance(now);
+        self.advance_stepwise(now);
         if !self.carrier.has_room(station) {
             return self.carrier.stations_mut().refuse(station);
         }
         let outcome = self.carrier.stations_mut().enqueue(now, station, packet);
-        if outcome == Enqueued::Queued {
-            self.carrier.record_arrival(now, station);
-            self.carrier.advance(now);
+        if outcome == Enqueued::Queued && self.carrier.record_arrival(now, station) {
+            self.quiet_until = 0;
+            self.advance_stepwise(now);
         }
         outcome
+    }
+
+    /// Brings the carrier to `now`, unless nothing has happened since the last time.
+    fn advance_stepwise(&mut self, now: Nanos) {
+        if now >= self.quiet_until {
+            self.carrier.advance(now);
+            self.quiet_until = self.carrier.next_change().unwrap_or(Nanos::MAX);
+        }
     }
 
     /// Offers a packet to the queue of the only station.
@@ -202,7 +213,7 @@ impl<P: Packet> Channel<P> {
     /// until it returns `None`.
     pub fn poll(&mut self, now: Nanos) -> Option<Output<P>> {
         let Some(fifo) = &mut self.fixed_rate else {
-            self.carrier.advance(now);
+            self.advance_stepwise(now);
             return self.carrier.stations_mut().poll(now);
         };
         let (at, packet) = fifo.poll(now)?;
@@ -265,8 +276,10 @@ impl<P: Packet> Channel<P> {
         self.carrier.advance(now);
     }
 
-    /// Switches to the carrier at the current instant of the channel.
+    /// Switches to the carrier at the current instant of the channel, and lets it look for what
+    /// happens next once more, because its caller is about to change it.
     fn go_stepwise(&mut self) {
+        self.quiet_until = 0;
         if let Some(fifo) = self.fixed_rate.take() {
             self.carrier.take_over(fifo);
         }
@@ -276,6 +289,7 @@ impl<P: Packet> Channel<P> {
     /// 0, generators at their start.
     pub fn reset(&mut self) {
         self.fixed_rate = None;
+        self.quiet_until = 0;
         self.carrier = (self.new_carrier)();
         for (direction, generators) in &self.initial {
             let added = self.carrier.add_station(direction, generators.clone());

@@ -141,6 +141,13 @@ impl<P: Packet> Carrier<P> for Turns<P> {
         self.next_start().map(|(start, _)| start)
     }
 
+    fn next_change(&self) -> Option<Nanos> {
+        match &self.in_service {
+            Some(_) => Some(self.free),
+            None => self.first_start(),
+        }
+    }
+
     fn held_packets(&self, station: StationId) -> u64 {
         let is_doomed = self
             .in_service

@@ -204,6 +204,12 @@ impl<P: Packet> Carrier<P> for Cellular<P> {
         self.next_tti().map(|(at, _)| at)
     }
 
+    fn next_change(&self) -> Option<Nanos> {
+        let processes = [&self.handovers, &self.leg_changes].into_iter().flatten();
+        let gaps = processes.map(GapProcess::next_begin);
+        gaps.chain(self.first_start()).min()
+    }
+
     fn held_packets(&self, station: StationId) -> u64 {
         self.lanes[station.index()].held_packets()
     }

@@ -36,7 +36,7 @@ impl<P: Packet> Carrier<P> for WifiAir<P> {
         lane.is_uplink || self.access_point.has_room(queued)
     }
 
-    fn record_arrival(&mut self, now: Nanos, station: StationId) {
+    fn record_arrival(&mut self, now: Nanos, station: StationId) -> bool {
         if self.next.is_none() {
             self.catch_up(now);
         }
@@ -49,6 +49,7 @@ impl<P: Packet> Carrier<P> for WifiAir<P> {
         }
         self.update_ready(now, contender);
         self.plan();
+        true
     }
 
     fn advance(&mut self, now: Nanos) {
@@ -79,6 +80,10 @@ impl<P: Packet> Carrier<P> for WifiAir<P> {
 
     fn first_start(&self) -> Option<Nanos> {
         self.next
+    }
+
+    fn next_change(&self) -> Option<Nanos> {
+        self.on_air.as_ref().map(|on_air| on_air.finish).or(self.next)
     }
 
     fn held_packets(&self, station: StationId) -> u64 {
