@@ -229,6 +229,15 @@ class Proxy:
     def stop(self) -> None:
         """End it: what it has started is killed, its connections are reset."""
 
+def student_t_above(value: float, df: float) -> float:
+    """The probability that Student's t with ``df`` degrees of freedom is above ``value``. ValueError unless df > 0."""
+
+def student_t_quantile(above: float, df: float) -> float:
+    """The value above which Student's t with ``df`` degrees of freedom lies with a probability.
+
+    ValueError unless df > 0 and the probability is between 0 and 1.
+    """
+
 def read_table(path: str | PathLike[str]) -> dict[str, Any]:
     """A table whole, from .parquet or from .arrows, of which all complete batches are read if it was cut off.
 

@@ -9,6 +9,7 @@ mod pcap;
 #[cfg(target_os = "linux")]
 mod proxy;
 mod run;
+mod student;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -46,6 +47,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fluid::why_no_fluid, module)?)?;
     module.add_function(wrap_pyfunction!(fluid::equilibrium, module)?)?;
     module.add_function(wrap_pyfunction!(pcap::one_way, module)?)?;
+    module.add_function(wrap_pyfunction!(student::student_t_above, module)?)?;
+    module.add_function(wrap_pyfunction!(student::student_t_quantile, module)?)?;
     module.add_function(wrap_pyfunction!(tables::read_table, module)?)?;
     module.add_function(wrap_pyfunction!(tables::write_parquet, module)?)?;
     module.add_function(wrap_pyfunction!(tables::write_columns, module)?)?;

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 
 import numpy as np
 
+from mptcplab._core import student_t_above, student_t_quantile
 from mptcplab.metrics.arrays import Floats, Numbers
 from mptcplab.metrics.statistics import median
 
@@ -195,7 +195,7 @@ def _outside(value: float, allowed: Interval, less: Callable[[float], Deviation]
     if allowed[0] <= value <= allowed[1]:
         return 1.0
     difference, square, df = less(allowed[0] if value < allowed[0] else allowed[1])
-    return _tail(abs(difference) / float(np.sqrt(square)), df) if square else 0.0
+    return student_t_above(abs(difference) / float(np.sqrt(square)), df) if square else 0.0
 
 
 def _welch_df(*means: tuple[float, float]) -> float:
@@ -206,25 +206,11 @@ def _welch_df(*means: tuple[float, float]) -> float:
     return sum(square for square, _ in means) ** 2 / terms if terms else 1.0
 
 
-@cache
 def _student_t(confidence: float, df: float) -> float:
     """Returns the value whose range on both sides of 0 contains Student's t with probability
     ``confidence``.
     """
-    from statistics import NormalDist
-
-    from mpmath import findroot
-
-    start = NormalDist().inv_cdf((1 + confidence) / 2)
-    return float(findroot(lambda value: 2 * _tail(value, df) - (1 - confidence), start))
-
-
-def _tail(value: float, df: float) -> float:
-    """Returns the probability that Student's t is above a value."""
-    from mpmath import betainc
-
-    # Abramowitz and Stegun, 26.5.27.
-    return float(betainc(df / 2, 0.5, 0, df / (df + value**2), regularized=True)) / 2
+    return student_t_quantile((1 - confidence) / 2, df)
 
 
 def _mean(values: Numbers) -> Deviation:
