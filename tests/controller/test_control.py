@@ -13,7 +13,7 @@ from mptcplab.controller.control import Control
 from mptcplab.controller.messages import Barrier, Counters, Message, PacketOut, ReadCounters, ReadTable
 from mptcplab.controller.network import Network
 from mptcplab.controller.packets import read, token_of
-from mptcplab.controller.strategies import strategy_of
+from mptcplab.controller.strategies import strategies_of
 from mptcplab.controller.streams import pair_match
 from mptcplab.controller.tables import Entry, Match, Output, Table
 from mptcplab.controller.updates import PutEntry, PutGroup, RemoveEntry, RemoveGroup
@@ -28,7 +28,7 @@ class Switches:
     def __init__(self, described: dict[str, Any], tables: Mapping[str, Table] | None = None) -> None:
         self.network = Network(described)
         self.tables = {switch: Table() for switch in self.network.switches} if tables is None else dict(tables)
-        self.control = Control(described, strategy_of(described), self)
+        self.control = Control(described, strategies_of(described), self)
         self.said: list[Mapping[str, Any]] = []
         #: Changes, and frames sent out, by switch.
         self.changes: list[tuple[str, Message]] = []
@@ -208,6 +208,37 @@ def test_an_order_reroutes_a_path_and_is_answered() -> None:
     [answer] = switches.told("reaction")
     assert (answer["cause"], answer["state"], answer["flows"]) == ("r", "rerouted", ["f0"])
     assert answer["installed_ns"] > answer["detected_ns"]
+
+
+def change_to(strategy: str) -> dict[str, Any]:
+    """Returns a network without recovery, and an event that chooses a strategy."""
+    in_turn = [
+        {"event": None, "at_ns": 0, "strategy": "none", "parameters": {}},
+        {"event": "change", "at_ns": 5, "strategy": strategy, "parameters": {}},
+    ]
+    asked = {"strategy": "in_turn", "parameters": {"strategies": in_turn}, "detect_ns": None}
+    described = experiment(3, attach=2, ways=((1, 2), (1, 3, 2)), recovery=asked)
+    action = {"kind": "reroute", "by": "description"}
+    described["events"] = [{"id": f"change.{n}", "parent": "change", "at_ns": 5, "action": action} for n in (1, 2)]
+    return described
+
+
+@pytest.mark.parametrize("strategy", ["ip_reactive", "ip_preinstalled"])
+def test_another_strategy_moves_paths_at_once_and_reacts_from_then_on(strategy: str) -> None:
+    switches = ready(change_to(strategy))
+    switches.port("s1-s2", up=False)
+    assert switches.links(FIRST) == ["h1-0", "s1-s2", "h2-0"]
+    # Groups of switches look at their ports, which a table of the test does not.
+    moved = ["h1-0", "s1-s3", "s2-s3", "h2-0"] if strategy == "ip_reactive" else ["h1-0", "s1-s2", "h2-0"]
+    for number in (1, 2):
+        path = path_with(change_to(strategy), 1, 2)
+        switches.order(do="reroute", id=f"change.{number}", flow="f0", path=number - 1, there=path, back=path)
+    assert switches.links(FIRST) == moved
+    assert any(table.groups for table in switches.tables.values()) == (strategy == "ip_preinstalled")
+    assert [answer["cause"] for answer in switches.told("reaction")] == ["s1-s2", "change.1"]
+    switches.port("s1-s2", up=True)
+    assert switches.links(FIRST) == ["h1-0", "s1-s2", "h2-0"]
+    assert switches.told("problem") == []
 
 
 @pytest.mark.parametrize(

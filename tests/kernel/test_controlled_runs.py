@@ -10,16 +10,26 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import pytest
 from command_line import PROGRAM, environment, mptcplab
 from mptcplab.backends import backend
 from mptcplab.experiment import load, parse_actions
 from mptcplab.results import Bundle, find
+from mptcplab.runner import Job, execute, plan
+from mptcplab.web.live import LivePage
+from mptcplab.web.watching import Watched, Watching, watched
+from starlette.testclient import TestClient
 from traces import Traces, left_since
+
+if TYPE_CHECKING:
+    from httpx import Response
+    from mptcplab.backends import Run, Tick
 
 pytestmark = pytest.mark.kernel
 
@@ -207,3 +217,70 @@ def test_outages_and_reroutes_can_be_injected_and_are_seen_at_once(tmp_path: Pat
     # Half of what the outage takes, because a busy machine admits its beginning late; the rest has
     # another way.
     assert 25 <= lost < 80
+
+
+class Viewer(Watching):
+    """An observer of a run, and a viewer that presses buttons of its page at times of the run."""
+
+    def __init__(self, run: Watched, pressed: Mapping[float, Mapping[str, object]]) -> None:
+        super().__init__(run)
+        self._pressed = dict(sorted(pressed.items()))
+        self._page = TestClient(LivePage(run, None).app())
+        self._pressing = ThreadPoolExecutor()
+        self.answers: list[Future[Response]] = []
+
+    def advanced(self, job: Job, run: Run, tick: Tick) -> None:
+        while self._pressed and tick.time_ns / 1e9 >= next(iter(self._pressed)):
+            words = self._pressed.pop(next(iter(self._pressed)))
+            self.answers.append(self._pressing.submit(self._page.post, "/actions", json=words))
+        super().advanced(job, run, tick)
+
+
+def watched_run(file: Path, out: Path, pressed: Mapping[float, Mapping[str, object]]) -> tuple[Bundle, list[Response]]:
+    """Runs a description on the kernel while a viewer presses buttons. Returns the bundle and the
+    answers.
+    """
+    [job] = plan([load(file)[0].resolve().data], "kernel", seed=1, repeat=1, out=out)
+    viewer = Viewer(watched(job, None), pressed)
+    [bundle] = execute([job], viewer)
+    return bundle, [answer.result() for answer in viewer.answers]
+
+
+def carried(bundle: Bundle, link: str, from_s: float, to_s: float) -> float:
+    """Returns the bytes that a link carried forward between two times."""
+    series = bundle.load().samples.series(f"links.{link}.forward", "wire_bytes")
+    begin, end = series.times_s.searchsorted([from_s, to_s])
+    return float(series.values[end] - series.values[begin])
+
+
+#: What 1 Mbit/s of payload is at least, in bytes a second. A busy machine sends less.
+LEAST = 60_000
+
+
+def test_a_viewer_sends_a_path_over_other_open_vswitches(desk: Path) -> None:
+    reroute = {"reroute": "call", "path": 1, "over": ["s1", "s3", "s2"]}
+    bundle, [answer] = watched_run(describe(desk, "2s"), desk / "out", {0.5: reroute})
+    assert answer.status_code == 200, answer.text
+    [event] = bundle.record["result"]["events"]
+    assert (event["injected"], event["action"]["kind"]) == (True, "reroute")
+    moved_s = event["actual_ns"] / 1e9
+    assert carried(bundle, "s1-s3", 0, moved_s) == 0
+    assert carried(bundle, "s1-s3", moved_s + 0.1, 1.9) > LEAST * (1.8 - moved_s)
+    assert carried(bundle, "s1-s2", moved_s + 0.1, 1.9) == 0
+    [reaction] = bundle.record["result"]["control"]["controller"]["reactions"]
+    assert reaction["cause"] == event["id"]
+
+
+def test_open_vswitches_recover_from_what_a_viewer_cuts_by_the_strategy_of_the_time(desk: Path) -> None:
+    file = describe(desk, "2500ms")
+    file.write_text(f"{file.read_text()}\nevents: [{{id: change, at: 1s, recovery: ip_reactive}}]\nvary: none\n")
+    outage = {"outage": "s1-s2", "for": "600ms", "by": "port_down"}
+    bundle, answers = watched_run(file, desk / "out", {0.3: {"recovery": "ip_reactive"}, 0.5: outage, 1.5: outage})
+    assert [answer.status_code for answer in answers] == [409, 200, 200]
+    assert "real switches" in answers[0].json()["why"], "the page says why it offers no choice"
+    reactions = bundle.record["result"]["control"]["controller"]["reactions"]
+    assert [reaction["cause"] for reaction in reactions] == ["s1-s2", "change", "s1-s2", "s1-s2", "s1-s2"]
+    assert carried(bundle, "s1-s3", 0, 0.99) == 0, "without recovery, the path stays"
+    assert carried(bundle, "s1-s3", 1.05, 1.1) > 0, "the new strategy moves the path of the link that is down"
+    assert carried(bundle, "s1-s3", 1.2, 1.5) == 0, "it is back after the repair"
+    assert carried(bundle, "s1-s3", 1.6, 2.1) > LEAST * 0.5, "the new strategy recovers from the next failure"

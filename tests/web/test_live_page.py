@@ -183,6 +183,16 @@ def test_a_path_is_sent_over_other_switches(page: Page, tmp_path: Path) -> None:
     page.get_by_role("button", name=f"Send bulk, path 1, over {way}").click()
     page.locator("#log").get_by_text("bulk, path 1, goes over Lisbon-Madrid").wait_for()
     wait_until(page, lambda: mbps(page, "Milan-Zurich") > 1, "the path goes over Milan and Zurich")
+    page.get_by_label("Recovery").select_option("ip_preinstalled")
+    page.locator("#log").get_by_text("the network recovers with ip_preinstalled from now on, by hand").wait_for()
+    page.get_by_text("When a link fails, ip_preinstalled: switches send packets").wait_for()
+    page.get_by_role("button", name="Link Milan-Zurich").press("Enter")
+    page.get_by_role("button", name="Cut Milan-Zurich").first.click()
+    page.get_by_role("alert").filter(has_text="raises no port status").wait_for()
+    page.get_by_label("How the link is interrupted").select_option("port_down")
+    page.get_by_label("Length of the outage in ms").fill("20000")
+    page.get_by_role("button", name="Outage of").click()
+    wait_until(page, lambda: mbps(page, "Milan-Zurich") == 0 and mbps(page, "Lisbon-Madrid") > 1, "packets go around")
     shown.end()
 
 

@@ -114,10 +114,16 @@ def test_what_a_viewer_asks_for_becomes_an_event_of_the_bundle(tmp_path: Path) -
 
 def test_an_outage_ends_by_itself_unless_somebody_restores_the_link(tmp_path: Path) -> None:
     asked = {1.0: {"outage": "wifi", "for": "400ms"}, 1.2: {"up": "wifi"}}
-    _, bundle, _ = run_watched(TWO_PATHS, tmp_path, asked)
+    run, bundle, _ = run_watched(TWO_PATHS, tmp_path, asked)
     injected = [event for event in bundle.record["result"]["events"] if event["injected"]]
     assert [event["action"]["kind"] for event in injected] == ["link_down", "link_up"]
     assert bundle.status == "done"
+    description = Experiment.from_yaml(TWO_PATHS)
+    saved = saved_experiment(description, run.job.choice.experiment, bundle.record["result"]["events"], run.done)
+    again = resolve(Experiment.from_yaml(saved)).data["events"]
+    assert [(e["action"]["kind"], e["at_ns"]) for e in again if e["action"].get("link") == "wifi"][:2] == [
+        (e["action"]["kind"], e["asked_ns"]) for e in injected
+    ]
 
 
 @pytest.mark.parametrize(
@@ -178,6 +184,66 @@ def test_the_saved_experiment_does_the_same_again(tmp_path: Path) -> None:
     # Injected events happen when they are asked for, described ones when they are due.
     assert repeated == [(event["action"] or first[event["id"]], event["asked_ns"]) for event in happened]
     assert second.record["result"]["flows"][0]["bytes"] == bundle.record["result"]["flows"][0]["bytes"]
+
+
+RECOVERED = """
+name: recovered
+topology: {geant5: {attach: 1, rate: 8mbit, queue: 100p}}
+control: {recovery: {none: {detect: 10ms}}}
+flows: {bulk: {from: h-uk, to: h-de, transport: tcp}}
+events:
+  - {id: early, at: 500ms, outage: uk-de, for: 200ms}
+  - {id: chosen, at: 1s, recovery: ip_preinstalled}
+measure: {every: 20ms}
+duration: 5s
+"""
+
+
+def test_another_strategy_recovers_the_network_from_then_on_and_again_when_it_is_saved(tmp_path: Path) -> None:
+    asked = {
+        1.5: {"recovery": "none"},
+        2.0: {"outage": "uk-de", "for": "2s"},
+        2.3: {"recovery": "ip_reactive"},
+        3.5: {"outage": "uk-nl", "for": "2s"},
+        3.7: {"up": "uk-de"},
+    }
+    run, bundle, _ = run_watched(RECOVERED, tmp_path, asked)
+    told = [message for message in everything(run.feed) if message["kind"] == "strategy"]
+    assert [(one["name"], one["is_by_hand"]) for one in told] == [
+        ("ip_preinstalled", False),
+        ("none", True),
+        ("ip_reactive", True),
+    ]
+    samples = bundle.load().samples
+    received = samples.series("flows.bulk", "bytes_received")
+
+    def arrived(from_s: float, to_s: float) -> float:
+        begin, end = received.times_s.searchsorted([from_s, to_s])
+        return float(received.values[end] - received.values[begin])
+
+    assert arrived(2.2, 2.3) == 0, "the path stays on the link that is down"
+    assert arrived(2.3, 3.5) > 0, "the new strategy moves it at once"
+    saved = saved_experiment(
+        Experiment.from_yaml(RECOVERED), run.job.choice.experiment, bundle.record["result"]["events"], run.done
+    )
+    again = tmp_path / "again"
+    again.mkdir()
+    _, second, _ = run_watched(saved, again)
+    assert second.record["result"]["flows"][0]["bytes"] == bundle.record["result"]["flows"][0]["bytes"]
+    assert ways_over_time(second) == ways_over_time(bundle)
+
+
+def ways_over_time(bundle: Bundle) -> list[tuple[int, list[str]]]:
+    """Returns when the path of the flow changed, and its links from then on."""
+    described = {event["id"]: event["action"] for event in bundle.resolved["events"]}
+    ways: list[tuple[int, list[str]]] = []
+    for event in bundle.record["result"]["events"]:
+        action = event["action"] or described[event["id"]]
+        if action["kind"] == "reroute":
+            way = [hop["link"] for hop in action["there"]]
+            if not ways or ways[-1][1] != way:
+                ways.append((event["asked_ns"], way))
+    return ways
 
 
 @pytest.mark.parametrize("name", ["commute.yaml", "sequence-of-failures.yaml", "handover.yaml", "outages.yaml"])

@@ -2,9 +2,10 @@
 
 import { LiveCharts, type Value } from "./live_charts";
 import { Rates } from "./messages";
-import type { EndMessage, EventMessage, Message, NoteMessage, PaceMessage, RunMessage, Sample } from "./messages";
+import type { EndMessage, EventMessage, Message, NoteMessage, PaceMessage, RunMessage, Sample, StrategyMessage } from "./messages";
 import { Network } from "./network";
-import { ask, element, inOrder, make, makeButton } from "./page";
+import { ask, element, inOrder } from "./page";
+import { Switches } from "./switches";
 import { Traffic } from "./traffic";
 
 /** The length of a step of a paused run. */
@@ -16,6 +17,8 @@ interface Shown {
   charts: LiveCharts;
   network: Network;
   traffic: Traffic;
+  /** Null without switches under control. */
+  switches: Switches | null;
 }
 
 class LivePage {
@@ -60,6 +63,8 @@ class LivePage {
         return this.#happened(message, this.#shown);
       case "note":
         return this.#noted(message);
+      case "strategy":
+        return this.#recovers(message, this.#shown);
       case "end":
         return this.#ended(message);
     }
@@ -73,8 +78,8 @@ class LivePage {
     element("where").textContent = `${run.name} · ${run.backend} · seed ${run.seed}`;
     element("pace").hidden = !run.has_pace;
     const charts = new LiveCharts(element("figures"), run.duration_s);
-    this.#shown = { run, charts, network: new Network(run), traffic: new Traffic(run, charts) };
-    addSwitches(run);
+    const switches = run.recovery ? new Switches(run, run.recovery) : null;
+    this.#shown = { run, charts, network: new Network(run), traffic: new Traffic(run, charts), switches };
     this.#tellState("running");
   }
 
@@ -129,6 +134,11 @@ class LivePage {
     this.#log(at_s, text, "note-line");
   }
 
+  #recovers({ name, at_s, is_by_hand }: StrategyMessage, { switches }: Shown): void {
+    switches?.recoversWith(name);
+    this.#log(at_s, `the network recovers with ${name} from now on${is_by_hand ? ", by hand" : ""}`, is_by_hand ? "event by-hand" : "event");
+  }
+
   #log(at_s: number, text: string, className: string): void {
     const line = document.createElement("li");
     line.className = className;
@@ -146,23 +156,6 @@ class LivePage {
       "#links button, #subflows button, .hands button, .hands input, .hands select",
     );
     for (const each of hands) each.disabled = true;
-  }
-}
-
-/** Adds what can be done where switches are under control: paths over other nodes. */
-function addSwitches({ reroutes, strategy }: RunMessage): void {
-  if (strategy === null) return;
-  const place = element("switches");
-  place.hidden = false;
-  make(place, "h3", "Switches under control");
-  const isLeft = ["none", "transport"].includes(strategy);
-  make(place, "p", isLeft ? "Paths stay as they are when a link fails." : `When a link fails, the network recovers with ${strategy}.`);
-  for (const key of new Set(reroutes.map(({ flow, path }) => `${flow}, path ${path}`))) {
-    const line = make(place, "p", `${key}:`);
-    for (const { flow, path, over } of reroutes.filter((one) => `${one.flow}, path ${one.path}` === key)) {
-      const text = `over ${over.join(" – ")}`;
-      makeButton(line, text, () => ask("actions", { reroute: flow, path, over }), `Send ${key}, ${text}`);
-    }
   }
 }
 

@@ -51,8 +51,17 @@ export interface RunMessage {
   links: Link[];
   flows: Flow[];
   reroutes: Reroute[];
-  /** The strategy of recovery of the network, null if it has none. */
-  strategy: string | null;
+  /** How the network recovers from failures, null without switches under control. */
+  recovery: Recovery | null;
+}
+
+/** How a network recovers: the strategy at first, and those that a viewer can choose. */
+export interface Recovery {
+  strategy: string;
+  /** Time after which a failure is known, null if switches report their ports. */
+  detect_s: number | null;
+  strategies: { name: string; does: string }[];
+  can_change: boolean;
 }
 
 export interface PaceMessage {
@@ -103,6 +112,14 @@ export interface NoteMessage {
   text: string;
 }
 
+/** The strategy that recovers the network from now on. */
+export interface StrategyMessage {
+  kind: "strategy";
+  name: string;
+  at_s: number;
+  is_by_hand: boolean;
+}
+
 export interface EndMessage {
   kind: "end";
   status: string;
@@ -110,7 +127,7 @@ export interface EndMessage {
   bundle: string;
 }
 
-export type Message = RunMessage | PaceMessage | Sample | SubflowMessage | EventMessage | NoteMessage | EndMessage;
+export type Message = RunMessage | PaceMessage | Sample | SubflowMessage | EventMessage | NoteMessage | StrategyMessage | EndMessage;
 
 export const DIRECTIONS = ["forward", "backward"] as const;
 

@@ -33,10 +33,13 @@ class Control:
     of their calls.
     """
 
-    def __init__(self, experiment: Experiment, strategy: Strategy, outlet: Outlet) -> None:
+    def __init__(
+        self, experiment: Experiment, strategies: tuple[Strategy, Mapping[str, Strategy]], outlet: Outlet
+    ) -> None:
         self._outlet = outlet
         self._network = Network(experiment)
         self._detects_by_port = experiment["control"]["recovery"]["detect_ns"] is None
+        strategy, self._strategies_by_order = strategies
         self._state = State(self._network, strategy)
         self._links = LinkStates(self._network)
         self._installation = Installation(outlet)
@@ -184,11 +187,26 @@ class Control:
             self._problem(str(error))
 
     def _reroute(self, order: Mapping[str, Any], seen_ns: int) -> None:
+        strategy = self._strategies_by_order.get(order["id"])
+        if strategy is not None:
+            self._change_strategy(strategy, order["id"], seen_ns)
+            return
         key = (order["flow"], order["path"])
         self._state.ways.reroute(key, order["there"], order["back"])
         self._state.prepare_anew()
         said = {"said": "reaction", "cause": order["id"], "state": "rerouted", "detected_ns": seen_ns}
         self._install({key: self._state.ways.now[key]}, {**said, "flows": [key[0]]}, seen_ns)
+
+    def _change_strategy(self, strategy: Strategy, order: str, seen_ns: int) -> None:
+        """Lets another strategy recover the network. The first of the orders of an event does it."""
+        before = self._state.ways.now
+        if not self._state.change_strategy(strategy):
+            return
+        changed = {key: way for key, way in self._state.ways.now.items() if way != before[key]}
+        said = {"said": "reaction", "cause": order, "state": "rerouted", "detected_ns": seen_ns}
+        flows = sorted({flow for flow, _ in changed})
+        # Entries may change although ways do not: those of detours.
+        self._install(self._state.ways.now, {**said, "flows": flows}, seen_ns)
 
     # ---- packets and time ----
 

@@ -26,7 +26,8 @@ class Ways:
         #: The ways without any failure: as described, or as ordered since.
         self.base = dict(described)
         self.now = dict(described)
-        self.down: set[str] = set()
+        #: The links that are down, in the order of their failures.
+        self.down: list[str] = []
 
     def of_graph(self, links: Collection[str]) -> set[str]:
         """Returns those links that are between nodes. Strategies know no others."""
@@ -46,13 +47,25 @@ class Ways:
         """Records that a link is down. Returns the ways that the strategy changes, without those of
         paths that the switches protect by themselves.
         """
-        self.down.add(link)
+        self.down.append(link)
         return self._follow(self._strategy.failed(self._view(), link), protected)
 
     def repair(self, link: str) -> dict[PathKey, Way]:
         """Records that a link is up again. Returns the ways that the strategy changes."""
-        self.down.discard(link)
+        self.down.remove(link)
         return self._follow(self._strategy.repaired(self._view(), link))
+
+    def is_recovered_by(self, strategy: Strategy) -> bool:
+        """Returns whether a strategy is the present one."""
+        return strategy is self._strategy
+
+    def begin_anew(self, strategy: Strategy) -> list[str]:
+        """Gives all paths their ways without any failure, under another strategy. Returns the links
+        that are down, which have to fail again.
+        """
+        down, self.down = self.down, []
+        self._strategy, self.now = strategy, dict(self.base)
+        return down
 
     def reroute(self, key: PathKey, there: Hops, back: Hops) -> None:
         """Gives a path another way, whatever the strategy would choose."""

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 from mptcplab.experiment.base import (
     ONE_OR_MORE,
     BoolPerDirection,
+    Choice,
     DurationPerDirection,
     Model,
     Name,
@@ -19,6 +20,7 @@ from mptcplab.experiment.base import (
 )
 from mptcplab.experiment.links import LossPerDirection, QueuePerDirection
 from mptcplab.experiment.uses import Uses
+from mptcplab.recovery import STRATEGIES
 from mptcplab.units import Decibels, Duration
 
 Names = Annotated[list[str], ONE_OR_MORE, Field(min_length=1)]
@@ -100,6 +102,15 @@ class RiskGroup(Model):
     """The name of the group under `srlg` of `control`."""
 
 
+class NewStrategy(Choice):
+    """The name of a strategy of recovery. That of `control.recovery` keeps its parameters, and others have
+    their defaults.
+    """
+
+    kind = "strategy"
+    choices = STRATEGIES
+
+
 _OF_HANDOVER = (
     "action handover",
     "action interface_down",
@@ -163,6 +174,8 @@ class Event(Model):
     """With `reroute`: the number of the path among the paths of the flow; default 1."""
     over: Annotated[list[str], Field(min_length=1)] | None = Field(None, examples=[["uk", "hr", "de"]])
     """With `reroute`: the nodes between the two hosts, in order."""
+    recovery: Annotated[NewStrategy | None, Uses("action reroute")] = Field(None, examples=["ip_reactive"])
+    """The strategy by which the network recovers from now on. All paths go where it would have sent them."""
     handover: Annotated[Handover | None, Uses(*_OF_HANDOVER)] = None
     """Moves a host from one interface to another, or a cellular device to another cell; a handover
     takes time."""
@@ -225,6 +238,7 @@ ACTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "set": ((), SET_FIELDS),
     "outage": (("for_",), ("by",)),
     "reroute": (("over",), ("path",)),
+    "recovery": ((), ()),
     "handover": ((), ()),
     "roam": ((), ()),
     "sequence": ((), ()),

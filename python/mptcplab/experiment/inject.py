@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from mptcplab.document import Node, given, parse_value, wrong
 from mptcplab.experiment import schedule
 from mptcplab.experiment.events import ACTIONS, Event
+from mptcplab.experiment.recoveries import check_detection
 from mptcplab.experiment.resolve import Resolved
 from mptcplab.experiment.schedule import Action
 from mptcplab.experiment.validation import at, validated
@@ -38,8 +39,11 @@ def _parsed(tree: Node, resolved: Resolved, now_ns: int) -> list[tuple[int, Acti
     world = schedule.World.of(_links_at(resolved, now_ns))
     walk = schedule.Walk(world)
     with at(tree):
-        steps = schedule.in_order(schedule.steps(_event(tree), 0, world))
-        return [(step.at_ns, _complete(step, walk)) for step in steps]
+        steps = schedule.in_order(schedule.steps(_event(tree, now_ns), 0, world))
+        for step in steps:
+            if world.switched is not None:
+                check_detection(world.switched, step)
+        return [(step.at_ns - now_ns, _complete(step, walk)) for step in steps]
 
 
 def _complete(step: schedule.Step, walk: schedule.Walk) -> Action:
@@ -49,8 +53,8 @@ def _complete(step: schedule.Step, walk: schedule.Walk) -> Action:
     return walk.take(step) or step.action if step.action["kind"] == "set_link" else step.action
 
 
-def _event(tree: Node) -> Event:
-    return validated(Event, Node({"at": Node("0s", tree.source), **tree.mapping}, tree.source))
+def _event(tree: Node, now_ns: int = 0) -> Event:
+    return validated(Event, Node({"at": Node(f"{now_ns}ns", tree.source), **tree.mapping}, tree.source))
 
 
 def _tree(words: str | Mapping[str, object]) -> Node:

@@ -36,7 +36,7 @@ from mptcplab.experiment.switched_network import SwitchedNetwork
 from mptcplab.experiment.switched_paths import SwitchedPaths
 from mptcplab.experiment.validation import at
 from mptcplab.experiment.wifi_networks import WifiNetworks
-from mptcplab.recovery import STRATEGIES
+from mptcplab.recovery import STRATEGIES, StrategySince, recovery_of
 from mptcplab.resolved_versions import SCHEMA
 from mptcplab.topology import AddressError, Addresses, Network, NodeKind, Port, assign_addresses
 from mptcplab.units import Duration, Rate
@@ -393,7 +393,27 @@ class _Resolution:
         with at(self._tree, "control", "recovery"):
             parameters = recovery.parameters if kind is None else in_nanoseconds(kind, recovery.parameters)
         detect_ns = None if recovery.detect == "port" else int(recovery.detect)
-        return {"strategy": recovery.name, "parameters": parameters, "detect_ns": detect_ns}
+        first: StrategySince = {"event": None, "at_ns": 0, "strategy": recovery.name, "parameters": parameters}
+        return {**recovery_of([first, *self._new_strategies(first)]), "detect_ns": detect_ns}
+
+    def _new_strategies(self, first: StrategySince) -> list[StrategySince]:
+        """Returns the strategies of events, in order of time."""
+        chosen = [
+            (int(event.at), event.id or f"e{number}", event.recovery.name)
+            for number, event in enumerate(self._experiment.events, 1)
+            if event.recovery is not None
+        ]
+        return [
+            {
+                "event": event,
+                "at_ns": at_ns,
+                "strategy": name,
+                "parameters": first["parameters"] if name == first["strategy"] else {},
+            }
+            for at_ns, event, name in sorted(chosen, key=lambda one: one[0])
+            # Any other name is refused where its event is.
+            if name in STRATEGIES or name == first["strategy"]
+        ]
 
     def _check_links(self, path: FieldPath, links: Sequence[str]) -> None:
         with at(self._tree, *path):
@@ -484,7 +504,8 @@ class _Resolution:
         with at(self._tree, "control", "recovery"):
             found = list(reroutes(switched, [step for step, _ in walked]))
         added = [(step, cast("form.Action", step.action)) for step in found if step.at_ns < self._experiment.duration]
-        return sorted([*walked, *added], key=lambda one: one[0].at_ns)
+        lasting = [one for one in walked if one[0].action["kind"] != schedule.NEW_STRATEGY]
+        return sorted([*lasting, *added], key=lambda one: one[0].at_ns)
 
     def _place_of(self, number: int) -> FieldPath:
         """Returns the place of an event in the description, which is `errors` for one that a model

@@ -17,7 +17,7 @@ from mptcplab.experiment.events import LINK_CHANGES, Event, Handover, RiskGroup
 from mptcplab.experiment.names import expanded
 from mptcplab.experiment.switched_network import SwitchedNetwork
 from mptcplab.paths import explicit
-from mptcplab.recovery import both_directions
+from mptcplab.recovery import STRATEGIES, both_directions
 from mptcplab.units import Duration
 
 if TYPE_CHECKING:
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 #: How long a handover between two cells takes. Median in the model of LTE
 #: (docs/internals/media/cellular.md).
 _CELL_GAP = Duration("60ms")
+
+#: The kind of a step that changes the strategy of recovery. The reroutes that follow from it are the
+#: actions of the resolved form.
+NEW_STRATEGY = "new_strategy"
 
 #: A primitive action. Until a walk completes it, a `set_link` lacks its settings.
 Action: TypeAlias = "dict[str, Any]"
@@ -113,13 +117,13 @@ class World:
         groups = self.switched.groups if self.switched else {}
         return list(groups[_known("group", outage.srlg, list(groups))])
 
-    def downtime_ns(self, link: str, asked_ns: int) -> int:
+    def downtime_ns(self, link: str, at_ns: int, asked_ns: int) -> int:
         """Returns how long an outage lasts, if the layer below may bring the link back before its
         end.
         """
         if self.switched is None or link not in self.switched.graph.edges:
             return asked_ns
-        after_ns = self.switched.strategy.link_returns_after_ns
+        after_ns = self.switched.strategy_at(at_ns).link_returns_after_ns
         return asked_ns if after_ns is None else min(asked_ns, after_ns)
 
     def flow(self, name: str) -> form.Flow:
@@ -170,6 +174,8 @@ def _parts(event: Event, world: World) -> Iterator[tuple[int, Action, bool]]:
             yield from _outage(event, world)
         case "reroute":
             yield 0, _reroute(event, world), False
+        case "recovery":
+            yield 0, _new_strategy(event, world), False
         case "handover":
             yield from _handover(event, world)
         case "roam":
@@ -204,7 +210,11 @@ def _outage(event: Event, world: World) -> Iterator[tuple[int, Action, bool]]:
             problem = f"port_down takes down ports of routers, switches and access points, and {link} joins two hosts"
             raise described(problem, "by: cut, or by: drop_rule")
         yield 0, {"kind": "link_down", "link": link, "by": by}, False
-        yield world.downtime_ns(link, int(event.for_ or 0)), {"kind": "link_up", "link": link, "by": by}, False
+        yield (
+            world.downtime_ns(link, int(event.at), int(event.for_ or 0)),
+            {"kind": "link_up", "link": link, "by": by},
+            False,
+        )
 
 
 def _reroute(event: Event, world: World) -> Action:
@@ -219,6 +229,16 @@ def _reroute(event: Event, world: World) -> Action:
     except SpecError as error:
         raise described(error.problem, error.allowed, field="over") from None
     return world.switched.reroute(key, both_directions(way), "description")
+
+
+def _new_strategy(event: Event, world: World) -> Action:
+    """Returns the step that changes the strategy. The reroutes that follow from it replace it."""
+    name = event.recovery.name if event.recovery is not None else ""
+    if world.switched is None or not world.switched.paths:
+        raise described("no path goes over OpenFlow switches", "a network in which switches forward a flow")
+    if name not in STRATEGIES and name != world.switched.strategy.name:
+        raise described(f"'{name}' is not the class of control.recovery", ", ".join(STRATEGIES))
+    return {"kind": NEW_STRATEGY, "strategy": name}
 
 
 def _address_or_program(event: Event, world: World) -> Action:

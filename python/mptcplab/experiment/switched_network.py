@@ -4,12 +4,12 @@ reactions as actions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mptcplab import recovery
-from mptcplab.paths import Graph
+from mptcplab.paths import Graph, Way
 from mptcplab.recovery import Checked, Detour, Network, PathKey, ends_of, links_of, network_of
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ class SwitchedNetwork:
     """The network with nothing down."""
     groups: Mapping[str, list[str]]
     """The links of each shared-risk group."""
-    strategy: Checked
+    strategies: Sequence[tuple[int, Checked]]
+    """The strategies that recover it, each with the time in ns from which it does. The first one begins at 0."""
     detect_ns: int | None
     """Time from a failure until the controller knows of it; None if a switch reports it."""
     paths: Mapping[PathKey, form.Path]
@@ -43,17 +44,35 @@ class SwitchedNetwork:
         flows = {flow["id"]: flow["paths"] for flow in data["flows"]}
         paths = {(flow, number): flows[flow][number] for flow, number in whole.ways}
         asked = control["recovery"]
-        strategy = recovery.strategy(asked["strategy"], asked["parameters"], data["user_code"])
-        return cls(whole, groups, strategy, asked["detect_ns"], paths, links_of(data))
+        strategies = [
+            (one["at_ns"], recovery.strategy(one["strategy"], one["parameters"], data["user_code"]))
+            for one in recovery.strategies_of(asked)
+        ]
+        return cls(whole, groups, strategies, asked["detect_ns"], paths, links_of(data))
+
+    @property
+    def strategy(self) -> Checked:
+        """The strategy of `control.recovery`, which recovers the network at first."""
+        return self.strategies[0][1]
+
+    def strategy_at(self, at_ns: int) -> Checked:
+        """Returns the strategy that recovers the network at a time."""
+        return next(strategy for since_ns, strategy in reversed(self.strategies) if since_ns <= at_ns)
+
+    def strategy_named(self, name: str) -> Checked:
+        """Returns a strategy by its name. That of `control.recovery` has its parameters."""
+        return self.strategy if name == self.strategy.name else recovery.strategy(name)
 
     @property
     def graph(self) -> Graph:
         """The links between switches."""
         return self.whole.graph
 
-    def seen_by_strategies(self, down: Iterable[str] = ()) -> Network:
-        """Returns the network while the links `down` are down."""
-        return replace(self.whole, down=frozenset(down))
+    def seen_by_strategies(self, ways: Mapping[PathKey, Way], down: Iterable[str] = ()) -> Network:
+        """Returns the network with the ways that paths take without failures, while the links
+        `down` are down.
+        """
+        return replace(self.whole, ways=ways, down=frozenset(down))
 
     def reroute(self, key: PathKey, detour: Detour, by: form.RerouteBy) -> dict[str, Any]:
         """Returns the action that sends a path over the ways of a detour."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mptcplab.errors import SpecError
+from mptcplab.recovery.changing import StrategySince, chooses_strategy, recovery_of, strategies_of
 from mptcplab.recovery.checks import Checked
 from mptcplab.recovery.resolved import ends_of, links_of, network_of, reserved_bps
 from mptcplab.recovery.strategy import (
@@ -64,10 +65,14 @@ __all__ = [
     "Reaction",
     "Rerouting",
     "Strategy",
+    "StrategySince",
     "both_directions",
+    "chooses_strategy",
     "ends_of",
     "links_of",
     "network_of",
+    "recovery_of",
     "reserved_bps",
+    "strategies_of",
     "strategy",
 ]

@@ -116,7 +116,7 @@ def _capacity_reserved(run: RunData) -> Value:
     control = run.resolved["control"]
     if control is None:
         return Absent("no switch is under control")
-    asked = control["recovery"]
+    asked, *_ = recovery.strategies_of(control["recovery"])
     try:
         strategy = recovery.strategy(asked["strategy"], asked["parameters"], run.resolved["user_code"])
     except NotAllowed as error:

@@ -1,16 +1,18 @@
-"""Networks of switches under control: the ways over which viewers can send paths, and how the
-network recovers from a failure that a viewer makes.
+"""Networks of switches under control: the ways over which viewers can send paths, how the network
+recovers from a failure that a viewer makes, and the strategies that a viewer can choose.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from mptcplab.experiment.recoveries import reroutes
-from mptcplab.experiment.schedule import Step
+from mptcplab.experiment.schedule import NEW_STRATEGY, Step
 from mptcplab.experiment.switched_network import SwitchedNetwork
-from mptcplab.paths.policies import k_shortest
+from mptcplab.paths import ways_in_order
+from mptcplab.recovery import STRATEGIES, StrategySince, chooses_strategy, recovery_of, strategies_of
 
 Resolved = Mapping[str, Any]
 Action = dict[str, Any]
@@ -26,22 +28,44 @@ def possible_reroutes(experiment: Resolved) -> Iterator[dict[str, Any]]:
     if network is None:
         return
     for (flow, number), (source, target) in sorted(network.whole.ends.items())[:MOST_PATHS]:
-        ways = k_shortest(network.graph, source, target, MOST_WAYS) if source != target else []
+        ways = islice(ways_in_order(network.graph, source, target), MOST_WAYS) if source != target else ()
         for nodes in dict.fromkeys(network.graph.nodes_of(way, source) for way in ways):
             yield {"flow": flow, "path": number + 1, "over": list(nodes)}
 
 
-class HandMade:
-    """The failures that viewers of a simulated run have made, and the reroutes that follow.
+def possible_strategies(experiment: Resolved) -> list[dict[str, str]]:
+    """Returns the strategies by which the network can recover, each with what it does. The
+    description may name a class of the user, which is among them.
+    """
+    control = experiment["control"]
+    if control is None:
+        return []
+    own = [one["strategy"] for one in strategies_of(control["recovery"]) if one["strategy"] not in STRATEGIES]
+    shipped = [{"name": name, "does": strategy.summary} for name, strategy in STRATEGIES.items()]
+    return [*({"name": name, "does": "a class of the user"} for name in dict.fromkeys(own)), *shipped]
 
-    The schedule of a description has the reroutes that follow from its own failures. A controller
-    of real switches reacts by itself.
+
+class HandMade:
+    """The failures and the choices of strategies that viewers of a simulated run have made, and the
+    reroutes that follow.
+
+    The schedule of a description has the reroutes that follow from its own events. A controller of
+    real switches reacts by itself.
     """
 
     def __init__(self, experiment: Resolved) -> None:
+        #: The experiment, with the strategies that viewers have chosen.
+        self.experiment = experiment
         self._network = SwitchedNetwork.of(experiment)
-        self._steps: list[Step] = []
-        self._known = 0
+        self._steps = _described(experiment) if self._network is not None else []
+        #: The reroutes that the run knows of.
+        self._known = self._reroutes()
+
+    def strategies_until(self, at_ns: int) -> list[StrategySince]:
+        """Returns the strategies that have recovered the network until a time; none without
+        switches.
+        """
+        return [one for one in self._strategies() if one["at_ns"] <= at_ns]
 
     def follows_from(self, at_ns: int, actions: Sequence[tuple[int, Action]]) -> list[tuple[int, Action]]:
         """Returns the reroutes that follow from actions at `at_ns`, each with its time after that
@@ -50,16 +74,61 @@ class HandMade:
         if self._network is None:
             return []
         for after_ns, action in actions:
-            if self._is_noticed(action):
-                self._steps.append(Step(at_ns + after_ns, 0, action))
-        found = list(reroutes(self._network, self._steps))[self._known :]
-        self._known += len(found)
-        return [(max(step.at_ns - at_ns, 0), step.action) for step in found]
+            if action["kind"] == NEW_STRATEGY:
+                self._choose(action["strategy"], at_ns + after_ns)
+            self._steps.append(Step(at_ns + after_ns, len(self._steps), action))
+        known, self._known = self._known, self._reroutes()
+        new = [step for step in self._known if step not in known and step.at_ns >= at_ns]
+        # The run carries these out too, so that each path goes on over the way that it has by then.
+        outdated = [self._undone(step) for step in known if step not in self._known and step.at_ns > at_ns]
+        found = sorted([*outdated, *new], key=lambda step: step.at_ns)
+        return [(step.at_ns - at_ns, step.action) for step in found]
 
-    def _is_noticed(self, action: Action) -> bool:
-        """Returns whether a controller learns of it: from its port status only if a port goes
-        down.
-        """
+    def _reroutes(self) -> list[Step]:
+        return list(reroutes(self._network, self._steps)) if self._network is not None else []
+
+    def _undone(self, outdated: Step) -> Step:
+        """Returns the reroute that gives the path of an outdated one the way that it has then."""
         assert self._network is not None
-        is_failure = action["kind"] in ("link_down", "link_up")
-        return is_failure and (self._network.detect_ns is not None or action["by"] == "port_down")
+        flow, number = outdated.action["flow"], outdated.action["path"]
+        of_path = [
+            step.action
+            for step in sorted([*self._steps, *self._known], key=lambda step: step.at_ns)
+            if step.at_ns <= outdated.at_ns
+            and step.action["kind"] == "reroute"
+            and (step.action["flow"], step.action["path"]) == (flow, number)
+        ]
+        original = self._network.reroute((flow, number), self._network.whole.original((flow, number)), "recovery")
+        last = of_path[-1] if of_path else original
+        return Step(outdated.at_ns, outdated.event, {**last, "by": "recovery"})
+
+    def _strategies(self) -> list[StrategySince]:
+        control = self.experiment["control"]
+        return list(strategies_of(control["recovery"])) if control is not None else []
+
+    def _choose(self, name: str, at_ns: int) -> None:
+        """Takes note of a strategy that a viewer has chosen."""
+        chosen = self._strategies()
+        first = chosen[0]
+        parameters = first["parameters"] if name == first["strategy"] else {}
+        chosen.append({"event": None, "at_ns": at_ns, "strategy": name, "parameters": parameters})
+        control = self.experiment["control"]
+        recovery = {**control["recovery"], **recovery_of(sorted(chosen, key=lambda one: one["at_ns"]))}
+        self.experiment = {**self.experiment, "control": {**control, "recovery": recovery}}
+        self._network = SwitchedNetwork.of(self.experiment)
+
+
+def _described(experiment: Resolved) -> list[Step]:
+    """Returns what a description does to links, paths and the strategy, without what follows from
+    it.
+    """
+    events = [
+        (event["at_ns"], event["action"])
+        for event in experiment["events"]
+        if event["action"].get("by") != "recovery" and not chooses_strategy(experiment, event)
+    ]
+    chosen = [
+        (one["at_ns"], {"kind": NEW_STRATEGY, "strategy": one["strategy"]})
+        for one in strategies_of(experiment["control"]["recovery"])[1:]
+    ]
+    return [Step(at_ns, number, action) for number, (at_ns, action) in enumerate([*events, *chosen])]

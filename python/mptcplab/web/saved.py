@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mptcplab.experiment import Experiment
@@ -45,7 +45,7 @@ def saved_experiment(
     for number, event in enumerate(plain.get("events", []), 1):
         name = event.get("id", f"e{number}")
         events += _as_it_happened({"id": name, **event}, asked.get(name, []))
-    events += [{"id": f"live{number}", "at": _time(one.at_ns), **one.words} for number, one in enumerate(done, 1)]
+    events += _as_done(done, resolved["duration_ns"])
     events.sort(key=lambda event: Duration(event["at"]))
     saved = plain | {"vary": _same_times(plain.get("vary")), "events": events}
     return Experiment.model_validate(saved).to_yaml()
@@ -55,6 +55,23 @@ def _alone(experiment: Experiment) -> Json:
     """Returns the filled-in description, which needs no family, generator or profile."""
     filled: Json = experiment.tree.plain()
     return {key: value for key, value in filled.items() if key not in _FILLED_IN}
+
+
+def _as_done(done: Sequence[Done], end_ns: int) -> Iterator[Json]:
+    """Yields what viewers did. An outage that somebody, or the end of the run, ended early is as long
+    as it was.
+    """
+    outages: dict[object, tuple[int, Json]] = {}
+    for number, one in enumerate(done, 1):
+        event = {"id": f"live{number}", "at": _time(one.at_ns), **one.words}
+        begun_ns, outage = outages.pop(event.get("up"), (0, {}))
+        if outage and one.at_ns < begun_ns + Duration(outage["for"]):
+            outage["for"] = _time(one.at_ns - begun_ns)
+            continue
+        if "outage" in event:
+            event["for"] = _time(min(int(Duration(event["for"])), end_ns - 1 - one.at_ns))
+            outages[event["outage"]] = one.at_ns, event
+        yield event
 
 
 def _as_it_happened(event: Json, steps: Sequence[tuple[int, Json]]) -> list[Json]:

@@ -8,7 +8,8 @@ from typing import Any
 
 from mptcplab.plots.colours import numbers_of_flows, numbers_of_links
 from mptcplab.plots.marks import in_words
-from mptcplab.web.rerouting import possible_reroutes
+from mptcplab.recovery import strategies_of
+from mptcplab.web.rerouting import possible_reroutes, possible_strategies
 
 Resolved = Mapping[str, Any]
 Values = Mapping[str, Mapping[str, float]]
@@ -60,7 +61,23 @@ def run_message(experiment: Resolved, backend: str, seed: int, *, has_pace: bool
             for flow in flows
         ],
         "reroutes": list(possible_reroutes(experiment)),
-        "strategy": ((experiment["control"] or {}).get("recovery") or {}).get("strategy"),
+        "recovery": _recovery(experiment, can_change=has_pace),
+    }
+
+
+def _recovery(experiment: Resolved, *, can_change: bool) -> dict[str, Any] | None:
+    """Describes how the network recovers from failures, None without switches under control. The
+    controller of real switches takes no other strategy from a page.
+    """
+    control = experiment["control"]
+    if control is None:
+        return None
+    detect_ns = control["recovery"]["detect_ns"]
+    return {
+        "strategy": strategies_of(control["recovery"])[0]["strategy"],
+        "detect_s": None if detect_ns is None else detect_ns / 1e9,
+        "strategies": possible_strategies(experiment),
+        "can_change": can_change,
     }
 
 
