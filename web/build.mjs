@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 const here = dirname(fileURLToPath(import.meta.url));
 const packageOf = join(here, "..", "python", "mptcplab");
 /** Each bundle by its first file, and where it goes: pages without a server do not load those of the server. */
-const bundles = { figures: "report", capture: "report", live: "web", finished: "web" };
+const bundles = { figures: "report", capture: "report", live: "web", finished: "web", overlay: "web" };
 
 for (const [name, part] of Object.entries(bundles)) {
   await build({

@@ -212,6 +212,31 @@ def rules_of(lab: Lab, site: str) -> str:
     raise LookupError(site)
 
 
+def test_a_host_goes_around_a_tunnel_that_is_cut(other: Lab) -> None:
+    description = other.directory / "small.yaml"
+    description.write_text(SMALL)
+    url = other.up(description)
+    host = other.call(url, "overlay.connect", nodes=["london"])
+    [before] = [tunnel["route"] for tunnel in host["tunnels"]]
+    assert len(before) == 3
+    assert is_refused(other.mptcplab("machine", "overlay", "cut", "london", "vienna"), 4, "there is no tunnel between")
+    assert other.mptcplab("machine", "overlay", "cut", *before[:2]).status == 0
+
+    def route() -> list[str]:
+        [[tunnel]] = [joined["tunnels"] for joined in other.status()["hosts"]]
+        found: list[str] = tunnel["route"]
+        return found
+
+    within(lambda: route()[-1:] == ["vienna"] and route() != before, "the route around the tunnel")
+    states = {frozenset(tunnel["ends"]): (tunnel["operates"], tunnel["cut"]) for tunnel in other.status()["tunnels"]}
+    assert states.pop(frozenset(before[:2])) == (False, True)
+    assert set(states.values()) == {(True, False)}
+    assert all(site["operates"] for site in other.status()["sites"]), "sites reach the coordinator"
+    assert other.mptcplab("machine", "overlay", "restore", *before[:2]).status == 0
+    ends = set(before[:2])
+    within(lambda: all(one["operates"] for one in other.status()["tunnels"] if set(one["ends"]) == ends), "the tunnel")
+
+
 def test_an_overlay_that_was_killed_leaves_nothing_and_can_be_started_again(other: Lab) -> None:
     before = other.shown("machine")
     other.up("--sites", "3")

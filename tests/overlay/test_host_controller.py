@@ -37,8 +37,8 @@ class Empty:
     def disconnect(self, host_id: str) -> bool:
         return host_id == "there"
 
-    def set_cut(self, name: str, *, is_cut: bool) -> None:
-        raise SpecError(f"unknown site {name!r}, {is_cut=}")
+    def set_cut(self, name: str, other: str | None, *, is_cut: bool) -> None:
+        raise SpecError(f"unknown site {name!r} or {other!r}, {is_cut=}")
 
     def names(self, route: Any) -> list[str]:
         return [str(one) for one in route]

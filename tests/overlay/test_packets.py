@@ -79,12 +79,27 @@ def test_a_packet_takes_the_delay_of_both_ends_and_keeps_its_place(network: Netw
 
 
 def test_an_end_that_is_cut_neither_sends_nor_receives(network: Network) -> None:
-    os.write(network.orders, ORDER.pack(2, True))
+    os.write(network.orders, ORDER.pack(2, 2, True))
     time.sleep(0.1)
     network.ours[FAR].send(packet(FAR, NEAR))
     network.ours[NEAR].send(packet(NEAR, FAR))
     time.sleep(0.1)
-    os.write(network.orders, ORDER.pack(2, False))
+    os.write(network.orders, ORDER.pack(2, 2, False))
+    time.sleep(0.1)
+    network.ours[FAR].send(packet(FAR, NEAR, 7))
+    network.ours[NEAR].send(packet(NEAR, FAR, 8))
+    assert network.ours[NEAR].recv(100)[-1] == 7
+    assert network.ours[FAR].recv(100)[-1] == 8
+
+
+def test_a_pair_that_is_cut_reaches_all_others(network: Network) -> None:
+    os.write(network.orders, ORDER.pack(2, 1, True))
+    time.sleep(0.1)
+    network.ours[FAR].send(packet(FAR, NEAR))
+    network.ours[NEAR].send(packet(NEAR, FAR))
+    network.ours[NEAR].send(packet(NEAR, MACHINE, 6))
+    assert network.ours[MACHINE].recv(100)[-1] == 6
+    os.write(network.orders, ORDER.pack(1, 2, False))
     time.sleep(0.1)
     network.ours[FAR].send(packet(FAR, NEAR, 7))
     network.ours[NEAR].send(packet(NEAR, FAR, 8))

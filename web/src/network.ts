@@ -30,7 +30,7 @@ export class Network {
   /** The links and interfaces of each link that are down. */
   readonly #downs = new Map<string, Set<string>>();
   readonly #links: Map<string, Link>;
-  readonly #topology: Topology;
+  readonly #topology: Topology<Link>;
   #chosen: string | null = null;
 
   constructor(private readonly run: RunMessage) {

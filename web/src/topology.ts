@@ -2,7 +2,7 @@
 
 import { Graph, layout } from "@dagrejs/dagre";
 import { COLOURS, opacityOf, quantity } from "./chart";
-import type { Link, Node, RunMessage } from "./messages";
+import type { Node } from "./messages";
 
 /** Sizes in pixels: of nodes, of the texts at a link, of a letter of them, and of a link that carries all that it can. */
 const [NODE_WIDTH, NODE_HEIGHT] = [104, 40];
@@ -16,7 +16,8 @@ const NARROW_PX = 640;
 const LARGER = 1.3;
 /** How far the texts of a link are from it. */
 const GAP = 8;
-const KINDS: Record<Node["kind"], string> = { host: "", router: "router", switch: "switch", ap: "access point", openflow: "Open vSwitch" };
+type Kind = Node["kind"] | "site" | "exit";
+const KINDS: Record<Kind, string> = { site: "site", exit: "exit", host: "", router: "router", switch: "switch", ap: "access point", openflow: "Open vSwitch" };
 
 /** What a link carries: bit/s in both directions, as parts of its rates, bytes that wait, and the time on the air in percent. */
 export interface Load {
@@ -24,6 +25,20 @@ export interface Load {
   shares: [number, number];
   queue_bytes: number;
   air_percent: number | null;
+}
+
+interface Ends {
+  id: string;
+  ends: [string, string];
+  colour: number;
+}
+
+/** What a picture is of: nodes, and links between interfaces of them. */
+export interface Drawable {
+  name: string;
+  nodes: { id: string; kind: Kind }[];
+  interfaces: { id: string; node: string }[];
+  links: Ends[];
 }
 
 interface Drawn {
@@ -67,11 +82,12 @@ function pathThrough(points: Point[]): string {
   return parts.join(" ");
 }
 
-/** The picture of a run's network in an element of the page. `choose` is called for a link that is chosen. */
-export class Topology {
+/** The picture of a network in an element of the page. `choose` is called for a link that is chosen. */
+export class Topology<Link extends Ends = Ends> {
   readonly #drawn = new Map<string, Drawn>();
+  readonly #nodes = new Map<string, SVGRectElement>();
 
-  constructor(place: HTMLElement, run: RunMessage, choose: (link: Link) => void) {
+  constructor(place: HTMLElement, run: Drawable & { links: Link[] }, choose: (link: Link) => void) {
     const svg = place.appendChild(document.createElementNS(SVG, "svg"));
     svg.setAttribute("class", "topology");
     svg.setAttribute("role", "group");
@@ -88,9 +104,9 @@ export class Topology {
       // Texts are above links from left to right, and to the right of links from top to bottom.
       const corner = isNarrow ? { x: x - (LETTER * LABEL_LETTERS) / 2, y: y - LINE_HEIGHT } : { x, y: y - GAP - LINE_HEIGHT * (LABEL_LINES - 1) };
       const texts = drawTexts(svg, corner, isNarrow ? "start" : "middle");
-      this.#drawn.set(link.id, drawLink(svg, link, points, texts, choose));
+      this.#drawn.set(link.id, drawLink(svg, link, points, texts, () => choose(link)));
     }
-    for (const node of run.nodes) drawNode(svg, node, graph.node(node.id) as Point);
+    for (const node of run.nodes) this.#nodes.set(node.id, drawNode(svg, node, graph.node(node.id) as Point));
   }
 
   /** Shows what a link carries. */
@@ -113,13 +129,23 @@ export class Topology {
     drawn.texts[2]!.textContent = why ?? "";
   }
 
+  /** Shows a text at a link. */
+  tell(link: string, text: string): void {
+    this.#drawn.get(link)!.texts[1]!.textContent = text;
+  }
+
+  /** Shows whether a node operates. */
+  showNode(node: string, operates: boolean): void {
+    this.#nodes.get(node)?.classList.toggle("is-down", !operates);
+  }
+
   showChosen(link: string): void {
     for (const [id, { hit }] of this.#drawn) hit.classList.toggle("is-chosen", id === link);
   }
 }
 
 /** Places nodes and links: dagre ranks the nodes by their distance, with room for the texts of each link. */
-function laidOut(run: RunMessage, isNarrow: boolean): Graph {
+function laidOut(run: Drawable, isNarrow: boolean): Graph {
   const graph = new Graph({ multigraph: true });
   graph.setGraph({ rankdir: isNarrow ? "TB" : "LR", nodesep: 24, edgesep: 16, ranksep: 28, marginx: 12, marginy: isNarrow ? 12 : 12 + (LINE_HEIGHT * LABEL_LINES) / 2 });
   graph.setDefaultEdgeLabel(() => ({}));
@@ -145,7 +171,7 @@ function drawTexts(svg: SVGSVGElement, { x, y }: Point, anchor: "start" | "middl
   });
 }
 
-function drawLink(svg: SVGSVGElement, link: Link, points: Point[], texts: SVGTextElement[], choose: (link: Link) => void): Drawn {
+function drawLink(svg: SVGSVGElement, link: Ends, points: Point[], texts: SVGTextElement[], choose: () => void): Drawn {
   const d = pathThrough(points);
   const load = makeSvg(svg, "path", { class: "load", d, "stroke-width": 0 });
   load.style.stroke = `var(--c${(link.colour % COLOURS) + 1})`;
@@ -155,19 +181,20 @@ function drawLink(svg: SVGSVGElement, link: Link, points: Point[], texts: SVGTex
   texts[0]!.textContent = link.id;
   // Above the lines, which are drawn later.
   svg.append(...texts);
-  for (const element of [hit, ...texts]) element.addEventListener("click", () => choose(link));
+  for (const element of [hit, ...texts]) element.addEventListener("click", choose);
   hit.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" && event.key !== " ") return;
     event.preventDefault();
-    choose(link);
+    choose();
   });
   return { line, load, hit, texts };
 }
 
-function drawNode(svg: SVGSVGElement, { id, kind }: Node, { x, y }: Point): void {
+function drawNode(svg: SVGSVGElement, { id, kind }: Drawable["nodes"][number], { x, y }: Point): SVGRectElement {
   const width = Math.max(NODE_WIDTH, LETTER * id.length + 16);
   const shape = { x: x - width / 2, y: y - NODE_HEIGHT / 2, width, height: NODE_HEIGHT, rx: kind === "host" ? 6 : 20 };
-  makeSvg(svg, "rect", { class: kind === "host" ? "node host" : "node", ...shape });
+  const drawn = makeSvg(svg, "rect", { class: kind === "host" ? "node host" : "node", ...shape });
   makeSvg(svg, "text", { class: "name", x, y: y + (KINDS[kind] ? -2 : 5) }).textContent = id;
   if (KINDS[kind]) makeSvg(svg, "text", { class: "kind", x, y: y + 13 }).textContent = KINDS[kind];
+  return drawn;
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ PORT = 8440
 #: The page stays so long after the run has ended and its last viewer has left, in seconds.
 GRACE_S = 2.0
 POLL_S = 0.1
+LONG_S = 3600.0
 
 
 class NoServer(MptcplabError):
@@ -98,6 +100,13 @@ def tell_address(what: str, server: Server, asked: int) -> None:
     print_note(f"{what}: {server.address}")
     if command := forwarding(server.port):
         print_note(f"over SSH, forward the port first, on your own machine: {command}")
+
+
+def until_interrupted() -> None:
+    """Returns at Ctrl-C."""
+    with suppress(KeyboardInterrupt):
+        while True:
+            time.sleep(LONG_S)
 
 
 def _wait_for_viewers_to_leave(feed: Feed) -> None:

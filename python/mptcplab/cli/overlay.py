@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mptcplab.cli.live import PORT
 from mptcplab.cli.options import As_json
 from mptcplab.errors import UsageError
 
@@ -30,12 +31,16 @@ class Action(StrEnum):
     down = "down"
     cut = "cut"
     restore = "restore"
+    watch = "watch"
 
 
 def command(
     action: Annotated[Action, typer.Argument(help="What to do.")],
     name: Annotated[
         str | None, typer.Argument(help="up: a description; cut, restore: a site.", metavar="SPEC|SITE")
+    ] = None,
+    other: Annotated[
+        str | None, typer.Argument(help="cut, restore: the site at the other end of a tunnel.", metavar="SITE")
     ] = None,
     sites: Annotated[
         int | None, typer.Option(help="up: number of sites, instead of a description.", metavar="N")
@@ -50,12 +55,15 @@ def command(
         str,
         typer.Option(help="up: address of the host controller, with a port if it matters.", metavar="ADDRESS[:PORT]"),
     ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="watch: port of the page; 0 is any free one.")] = PORT,
     as_json: As_json = False,
 ) -> None:
     """Start, show or end an overlay of sites on this machine.
 
-    Hosts join it with `mptcplab join URL` and get more paths.
+    Hosts join it with `mptcplab join URL` and get more paths. `watch` shows it on a page until Ctrl-C.
     """
+    if other is not None and action not in (Action.cut, Action.restore):
+        raise UsageError(f"overlay {action}: found {other}; allowed: one name at most")
     if action is Action.up:
         _up(name, sites, exits or [], listen, as_json=as_json)
         return
@@ -68,11 +76,27 @@ def command(
         _down(as_json=as_json)
     elif action is Action.status:
         _status(as_json=as_json)
+    elif action is Action.watch:
+        _watch(port)
     else:
         from mptcplab.overlay.client import call
         from mptcplab.overlay.state import State
 
-        call(State().running().operator, f"overlay.{action}", node=name)
+        call(State().running().operator, f"overlay.{action}", node=name, other=other)
+
+
+def _watch(port: int) -> None:
+    from mptcplab.cli.live import require_server, tell_address, until_interrupted
+
+    require_server()
+    from mptcplab.overlay.page import OverlayPage
+    from mptcplab.overlay.state import State
+    from mptcplab.web.serving import Server
+
+    running = State().running()
+    with Server(OverlayPage(running.name, running.operator).app(), port) as server:
+        tell_address("overlay", server, port)
+        until_interrupted()
 
 
 def _up(spec: str | None, sites: int | None, exits: list[str], listen: str, *, as_json: bool) -> None:
@@ -169,11 +193,12 @@ def _print_tunnels(tunnels: Sequence[Mapping[str, Any]]) -> None:
         [
             " - ".join(tunnel["ends"]),
             "-" if tunnel["rtt_s"] is None else f"{1e3 * tunnel['rtt_s']:.2f}",
+            _state(tunnel),
             f"{tunnel['answered']} of {tunnel['sent']}",
         ]
-        for tunnel in tunnels
+        for tunnel in sorted(tunnels, key=lambda tunnel: tunnel["operates"])
     ]
-    _print_some(["tunnel", "RTT (ms)", "answered"], rows, [1, 2])
+    _print_some(["tunnel", "RTT (ms)", "state", "answered"], rows, [1, 3])
 
 
 def _print_hosts(hosts: Sequence[Mapping[str, Any]]) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mptcplab.cli.live import PORT, require_server, tell_address
+from mptcplab.cli.live import PORT, require_server, tell_address, until_interrupted
 from mptcplab.cli.options import OUT_VARIABLE, Allow_programs, Quiet
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ EXAMPLE = "Example: mptcplab serve results"
 
 #: The folder beside the bundles whose lock the server of a results folder holds.
 SERVED = ".served"
-POLL_S = 3600.0
 
 
 def command(
@@ -58,13 +56,10 @@ def command(
             print_note(f"another mptcplab serve shows {results} too")
         with Server(ResultsPage(Shelf(results), launcher, offers).app(), port) as server:
             tell_address("results", server, port)
-            try:
-                while True:
-                    time.sleep(POLL_S)
-            except KeyboardInterrupt:
-                going_on = sum(run.goes_on for run in launcher.runs)
-                if going_on:
-                    print_note(f"{going_on} {'run ends' if going_on == 1 else 'runs end'} unfinished")
+            until_interrupted()
+            going_on = sum(run.goes_on for run in launcher.runs)
+            if going_on:
+                print_note(f"{going_on} {'run ends' if going_on == 1 else 'runs end'} unfinished")
 
 
 @contextmanager

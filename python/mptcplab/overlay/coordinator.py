@@ -36,8 +36,10 @@ from mptcplab.overlay.site import HostTunnel, Site
 DEVICE = "mptcplab-sites"
 #: How often the coordinator looks for silent sites and hosts.
 _LOOK_S = 0.25
-#: Each tunnel is measured once in so many heartbeats.
+#: Each tunnel is measured once in so many heartbeats, and with each one while an answer is missing.
 _BEATS_OF_MEASUREMENT = 2
+#: A tunnel does not operate once so many echoes in a row are without an answer.
+_MOST_MISSING = 3
 #: A host that is silent for this time has left.
 HOST_SILENT_S = 20.0
 #: All sites have to check in within this time after the start.
@@ -74,6 +76,9 @@ class Coordinator:
         self.mesh: list[Pair] = []
         self.joined: dict[str, Joined] = {}
         self.cut: set[int] = set()
+        #: The tunnels that are cut, and those that do not operate.
+        self.cut_tunnels: set[Pair] = set()
+        self.silent_tunnels: set[Pair] = set()
         self._next_tunnel = 0
         self._used: set[int] = set()
         self._orders, self._internet = self._start_internet()
@@ -183,8 +188,9 @@ class Coordinator:
         for beats in count():
             begun = monotonic()
             site.beat()
-            for other in others if beats % _BEATS_OF_MEASUREMENT == 0 else ():
-                site.ask(other, through_tunnel=True)
+            for other in others:
+                if beats % _BEATS_OF_MEASUREMENT == 0 or self._missing((site.number, other)):
+                    site.ask(other, through_tunnel=True)
             await asyncio.sleep(max(BEAT_S - (monotonic() - begun), 0.01))
 
     async def _look(self) -> None:
@@ -194,11 +200,18 @@ class Coordinator:
             if ended:
                 raise OverlayFailed("the process of the network between sites has ended")
             now_s = monotonic()
-            if self.membership.drop_silent(now_s):
+            silent = {pair for pair in self.mesh if self._missing(pair) >= _MOST_MISSING}
+            changed, self.silent_tunnels = silent != self.silent_tunnels, silent
+            if self.membership.drop_silent(now_s) or changed:
                 self._route_anew()
             for host in list(self.joined.values()):
                 if all(now_s - tunnel.heard_s > HOST_SILENT_S for tunnel in host.tunnels.values()):
                     self.disconnect(host.id)
+
+    def _missing(self, pair: Pair) -> int:
+        """Returns how many echoes through a tunnel in a row are without an answer."""
+        found = self.sites[pair[0]].measured.get((pair[1], True))
+        return found.missing if found is not None else 0
 
     def _on_beats(self) -> None:
         for message in received(self._socket):
@@ -238,11 +251,20 @@ class Coordinator:
             self._used.discard(tunnel.number)
         return True
 
-    def set_cut(self, name: str, *, is_cut: bool) -> None:
-        """Cuts the access link of a site, or restores it. Raises SpecError for an unknown site."""
+    def set_cut(self, name: str, other: str | None, *, is_cut: bool) -> None:
+        """Cuts the access link of a site, or its tunnel to another one, or restores it. Raises
+        SpecError for an unknown site or tunnel.
+        """
         number = self._known(name).number
-        os.write(self._orders, ORDER.pack(number + 1, is_cut))
-        (self.cut.add if is_cut else self.cut.discard)(number)
+        far = number if other is None else self._known(other).number
+        pair = (min(number, far), max(number, far))
+        if other is not None and pair not in self.mesh:
+            raise SpecError(f"there is no tunnel between {name} and {other}", allowed="tunnels of the mesh")
+        os.write(self._orders, ORDER.pack(number + 1, far + 1, is_cut))
+        if other is None:
+            (self.cut.add if is_cut else self.cut.discard)(number)
+        else:
+            (self.cut_tunnels.add if is_cut else self.cut_tunnels.discard)(pair)
 
     def _known(self, name: str) -> Site:
         if name not in self.by_name:
@@ -267,8 +289,16 @@ class Coordinator:
 
     def _routes(self, nodes: Sequence[int]) -> dict[int, list[int]]:
         present = self.membership.present
-        usable = {(a, b): self.rtt_s(a, b) for a, b in self.mesh if a in present and b in present}
+        usable = {(a, b): self.rtt_s(a, b) for a, b in self.mesh if self._is_usable((a, b))}
         return mesh.routes(self.plan.policy, usable, nodes, {one for one in present if self.sites[one].is_exit})
+
+    def _is_usable(self, pair: Pair) -> bool:
+        return self.membership.present.issuperset(pair) and pair not in self.silent_tunnels
+
+    def _works(self, route: Sequence[int]) -> bool:
+        """Returns whether all sites and tunnels of a route operate."""
+        tunnels = [(min(pair), max(pair)) for pair in pairwise(route)]
+        return set(route) <= self.membership.present and all(map(self._is_usable, tunnels))
 
     def rtt_s(self, a: int, b: int) -> float | None:
         """Returns the measured round-trip time of a tunnel, or else of the way outside of it."""
@@ -279,10 +309,10 @@ class Coordinator:
         return None
 
     def _route_anew(self) -> None:
-        """Gives all hosts the routes through the sites that operate now."""
+        """Gives all hosts the routes through the sites and tunnels that operate now."""
         for host in self.joined.values():
             nodes = [node for node in host.tunnels if node in self.membership.present]
-            if nodes and all(set(host.routes.get(node, [-1])) <= self.membership.present for node in nodes):
+            if nodes and all(self._works(host.routes.get(node, [-1])) for node in nodes):
                 continue
             try:
                 planned = self._routes(nodes) if nodes else {}
@@ -362,6 +392,8 @@ class Coordinator:
             found = self.sites[a].measured.get((b, True))
             yield {
                 "ends": [self.sites[a].name, self.sites[b].name],
+                "operates": self._is_usable((a, b)),
+                "cut": (a, b) in self.cut_tunnels,
                 "rtt_s": None if found is None or found.rtt_s is None else round(found.rtt_s, 6),
                 "sent": found.sent if found else 0,
                 "answered": found.answered if found else 0,

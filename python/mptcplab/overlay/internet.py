@@ -11,7 +11,7 @@ import gc
 import os
 import select
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from ipaddress import IPv4Address
 from time import monotonic_ns
@@ -21,8 +21,9 @@ LONGEST_QUEUE_NS = 100_000_000
 _LARGEST_PACKET = 1 << 16
 #: Packets that are read from an end before the others get their turn.
 _BATCH = 32
-#: An order about an end: its number, and whether it is cut.
-ORDER = struct.Struct("!I?")
+#: An order: the number of an end, that of the end from which it is cut off, its own for all of them,
+#: and whether it is.
+ORDER = struct.Struct("!II?")
 
 
 @dataclass
@@ -34,6 +35,8 @@ class End:
     delay_ns: int
     rate_bps: int | None
     is_cut: bool = False
+    #: The addresses from which it is cut off.
+    cut_off: set[bytes] = field(default_factory=set)
     #: When the access link has sent all packets so far, upwards and downwards.
     up_free_ns: int = 0
     down_free_ns: int = 0
@@ -89,8 +92,12 @@ class Internet:
         order = os.read(self._orders, ORDER.size)
         if len(order) < ORDER.size:
             return False
-        number, is_cut = ORDER.unpack(order)
-        self._ends[number].is_cut = is_cut
+        number, other, is_cut = ORDER.unpack(order)
+        if number == other:
+            self._ends[number].is_cut = is_cut
+            return True
+        for near, far in ((self._ends[number], self._ends[other]), (self._ends[other], self._ends[number])):
+            (near.cut_off.add if is_cut else near.cut_off.discard)(far.address.packed)
         return True
 
     def _take(self, end: End) -> None:
@@ -101,7 +108,7 @@ class Internet:
             except OSError:
                 return
             # RFC 791, section 3.1: the version, and the destination.
-            if packet[0] >> 4 != 4 or end.is_cut:
+            if packet[0] >> 4 != 4 or end.is_cut or packet[16:20] in end.cut_off:
                 continue
             target = self._by_address.get(packet[16:20], self._ends[0])
             sent = end.sent_ns(end.up_free_ns, monotonic_ns(), len(packet))

@@ -86,9 +86,10 @@ class Removed(Model):
 
 
 class NodeName(Model):
-    """A site."""
+    """A site, or with `other` the tunnel between two sites."""
 
     node: _Text
+    other: _Text | None = None
 
 
 class SiteStatus(Model):
@@ -105,6 +106,8 @@ class TunnelStatus(Model):
     """A tunnel between two sites, and what its echoes found."""
 
     ends: list[str]
+    operates: bool
+    cut: bool
     rtt_s: float | None
     sent: int
     answered: int
@@ -155,8 +158,8 @@ class Overlay(Protocol):
     def disconnect(self, host_id: str) -> bool:
         """Removes a host. Returns whether there was one."""
 
-    def set_cut(self, name: str, *, is_cut: bool) -> None:
-        """Cuts a site off, or restores it. Raises SpecError."""
+    def set_cut(self, name: str, other: str | None, *, is_cut: bool) -> None:
+        """Cuts a site or a tunnel off, or restores it. Raises SpecError."""
 
     def names(self, route: Sequence[int]) -> list[str]:
         """Returns the names of sites."""
@@ -197,7 +200,7 @@ def methods(overlay: Overlay, port: int) -> list[Method]:
 
     def set_cut(named: NodeName, is_cut: bool) -> Nothing:
         try:
-            overlay.set_cut(named.node, is_cut=is_cut)
+            overlay.set_cut(named.node, named.other, is_cut=is_cut)
         except SpecError as error:
             raise Refused(NOT_POSSIBLE, str(error)) from error
         return Nothing()
@@ -223,12 +226,17 @@ def methods(overlay: Overlay, port: int) -> list[Method]:
             lambda _nothing, _caller: Status(**overlay.status()),
         ),
         Method(
-            *("overlay.cut", "Cuts the access link of a site.", NodeName, Nothing),
+            *("overlay.cut", "Cuts the access link of a site, or a tunnel between two sites.", NodeName, Nothing),
             *({**impossible, FOR_OPERATOR: _FOR_OPERATOR}, True),
             lambda named, _caller: set_cut(named, True),
         ),
         Method(
-            *("overlay.restore", "Restores the access link of a site.", NodeName, Nothing),
+            *(
+                "overlay.restore",
+                "Restores the access link of a site, or a tunnel between two sites.",
+                NodeName,
+                Nothing,
+            ),
             *({**impossible, FOR_OPERATOR: _FOR_OPERATOR}, True),
             lambda named, _caller: set_cut(named, False),
         ),

@@ -46,10 +46,13 @@ class Measured:
     """The smallest round-trip time of the last echoes."""
     sent: int = 0
     answered: int = 0
+    missing: int = 0
+    """The last echoes, as far as none of them was answered."""
 
     def record(self, rtt_s: float) -> None:
         """Records an answer. A longer time replaces the smallest one slowly."""
         self.answered += 1
+        self.missing = 0
         self.rtt_s = rtt_s if self.rtt_s is None or rtt_s < self.rtt_s else self.rtt_s + (rtt_s - self.rtt_s) / 8
 
 
@@ -107,7 +110,9 @@ class Site:
             del self._asked[next(iter(self._asked))]
         nonce = secrets.randbits(64)
         self._asked[nonce] = other, through_tunnel, now_ns
-        self.measured.setdefault((other, through_tunnel), Measured()).sent += 1
+        measured = self.measured.setdefault((other, through_tunnel), Measured())
+        measured.sent += 1
+        measured.missing += 1
         send(self.socket, packed(Kind.ECHO, 0, nonce), _address(other, through_tunnel))
 
     def open_tunnel(self, tunnel: HostTunnel) -> None:

@@ -63,7 +63,7 @@ def _as_done(done: Sequence[Done], end_ns: int) -> Iterator[Json]:
     """
     outages: dict[object, tuple[int, Json]] = {}
     for number, one in enumerate(done, 1):
-        event = {"id": f"live{number}", "at": _time(one.at_ns), **one.words}
+        event: Json = {"id": f"live{number}", "at": _time(one.at_ns), **one.words}
         begun_ns, outage = outages.pop(event.get("up"), (0, {}))
         if outage and one.at_ns < begun_ns + Duration(outage["for"]):
             outage["for"] = _time(one.at_ns - begun_ns)
