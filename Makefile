@@ -131,8 +131,8 @@ soak: build $(VENV)/.tools  ## the long matrices
 worlds:  ## random worlds of the engine in parts of a million, from SEED=1, PARTS=1; a row for each in docs/results/random-worlds.md
 	scripts/worlds $(or $(SEED),1) $(or $(PARTS),1)
 
-test-kernels: build  ## the kernel's coupled controls under Debian's kernels in QEMU, SERIES='6.12 7.3' for some
-	$(BIN)/python scripts/test-kernels $(SERIES)
+test-kernels: build agent  ## the kernel's coupled controls and examples/regression under Debian's kernels in QEMU; SERIES='6.12 7.3', ONLY=stale for some
+	$(BIN)/python scripts/test-kernels $(SERIES) $(if $(ONLY),--only '$(ONLY)')
 
 kernels: build agent  ## probe what Debian's kernels offer for Multipath TCP, for the reference page; SERIES='6.12 7.3' for some
 	$(BIN)/python scripts/probe-kernels $(SERIES)

@@ -18,6 +18,12 @@ def command(
     ktap: Annotated[
         Path | None, typer.Option(help="Write the verdicts as KTAP into this file; - for standard output.")
     ] = None,
+    known: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="TOML with expectations that kernels are known not to meet, which are skipped."
+        ),
+    ] = None,
     as_json: As_json = False,
     _quiet: Quiet = False,
 ) -> None:
@@ -25,6 +31,7 @@ def command(
 
     Exit status 1 if an expectation did not hold.
     """
+    from mptcplab.cli import known_failures
     from mptcplab.cli.bundles import bundles_under
     from mptcplab.cli.outcome import print_expectations, print_not_done
     from mptcplab.cli.output import print_json, print_line, write_text
@@ -32,7 +39,8 @@ def command(
     from mptcplab.cli.verdicts import as_junit, as_ktap
     from mptcplab.results import summary
 
-    bundles = bundles_under([directory])
+    failures = known_failures.read(known) if known is not None else []
+    bundles = known_failures.set_aside(bundles_under([directory]), failures)
     done = [bundle for bundle in bundles if bundle.status == "done"]
     for bundle in done:
         bundle.verify()

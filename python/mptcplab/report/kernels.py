@@ -28,7 +28,7 @@ def kernels_of(bundles: Sequence[Bundle]) -> dict[str, list[Bundle]]:
     """Returns the runs on a kernel by the release of the kernel, in the order of versions."""
     found: dict[str, list[Bundle]] = {}
     for bundle in bundles:
-        release = _release(bundle.record)
+        release = release_of(bundle.record)
         if release is not None and any(host.get("counters") for host in _hosts(bundle)):
             found.setdefault(release, []).append(bundle)
     return dict(sorted(found.items(), key=lambda item: (version_of(item[0]) or (0, 0), item[0])))
@@ -87,7 +87,7 @@ def _changes() -> list[Json]:
     return found
 
 
-def _release(record: Json) -> str | None:
+def release_of(record: Json) -> str | None:
     """Returns the release of the kernel that a run used, or None if it was not on a kernel."""
     if record["backend"].partition("@")[0] not in ("kernel", "userspace"):
         return None
