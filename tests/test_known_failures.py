@@ -80,3 +80,11 @@ def test_make_test_kernels_refuses_before_it_starts_a_guest(arguments: list[str]
     ended = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout, len(ended.stderr.splitlines())) == (2, "", 1)
     assert words in ended.stderr
+
+
+def test_make_test_kernels_needs_an_agent_for_descriptions(tmp_path: Path) -> None:
+    command = [sys.executable, ROOT / "scripts" / "test-kernels", "--only", "stale", "6.12", "7.3"]
+    changes = environment(MPTCPLAB_AGENT=str(tmp_path / "agent"))
+    ended = subprocess.run(command, env=changes, capture_output=True, text=True, check=False)
+    assert (ended.returncode, len(ended.stderr.splitlines())) == (3, 1)
+    assert "there is no agent" in ended.stderr
