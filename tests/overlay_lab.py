@@ -20,7 +20,30 @@ from command_line import PROGRAM, Ended, environment
 
 MACHINE, HOST, SERVER = "10.77.1.1", "10.77.1.2", "10.77.2.2"
 DIRECT_RATE = "2mbit"
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
+PORT = 5000
+UPLOADED = 1_500_000
+#: Captures at the host's devices while it sends to the server by MPTCP.
+CAPTURED_UPLOAD = f"""
+for device in mptcplab0 mptcplab1 eth0; do
+  tcpdump -q -s 160 -U -i $device -w $device.pcap tcp 2>$device.log &
+  running="$running $!"
+done
+for device in mptcplab0 mptcplab1 eth0; do
+  until grep -q listening $device.log 2>/dev/null; do sleep 0.05; done
+done
+{sys.executable} -c '
+import socket
+with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_MPTCP) as connection:
+    connection.connect(("{SERVER}", {PORT}))
+    connection.sendall(b"put\\n" + bytes({UPLOADED}))
+    connection.shutdown(socket.SHUT_WR)
+    print(connection.recv(100).split()[0].decode())
+'
+sleep 0.5
+kill $running
+wait
+"""
 #: What a host that has left must show as before.
 SHOWN = (
     ("ip", "rule"),

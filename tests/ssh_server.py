@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
@@ -32,10 +33,13 @@ def free_port() -> int:
 
 
 class SshServer:
-    """An sshd on a port of loopback, and the home of a client that knows it."""
+    """An sshd, usually on a port of loopback, and the home of a client that knows it. `inside` begins
+    commands on its machine.
+    """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, address: str = "127.0.0.1", inside: Sequence[str] = ()) -> None:
         self._directory = directory
+        self.address, self._inside = address, inside
         self.port = free_port()
         self.home, self.client, self.scratch = directory / "home", directory / "client", directory / "scratch"
         (self.client / ".ssh").mkdir(parents=True, mode=0o700)
@@ -47,7 +51,7 @@ class SshServer:
         (directory / "authorized").write_bytes((self.client / ".ssh" / "id_ed25519.pub").read_bytes())
         self.trust(directory / "host_key.pub")
         (directory / "sshd_config").write_text(
-            f"ListenAddress 127.0.0.1\nPort {self.port}\nHostKey {directory / 'host_key'}\n"
+            f"ListenAddress {address}\nPort {self.port}\nHostKey {directory / 'host_key'}\n"
             f"AuthorizedKeysFile {directory / 'authorized'}\nPidFile none\nUsePAM no\nStrictModes no\n"
             "PermitRootLogin prohibit-password\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n"
             f"SetEnv TMPDIR={self.scratch}\n"
@@ -56,30 +60,31 @@ class SshServer:
     @property
     def on(self) -> str:
         """The value of --on."""
-        return f"ssh://root@127.0.0.1:{self.port}"
+        return f"ssh://root@{self.address}:{self.port}"
 
     def trust(self, public: Path | None) -> None:
         """Makes this the only key that the client knows of the server; None for no key."""
-        line = f"[127.0.0.1]:{self.port} {public.read_text()}" if public else ""
+        line = f"[{self.address}]:{self.port} {public.read_text()}" if public else ""
         (self.client / ".ssh" / "known_hosts").write_text(line)
 
     def start(self) -> None:
         command = [str(SSHD), "-D", "-e", "-f", str(self._directory / "sshd_config")]
-        log = (self._directory / "log").open("ab")
-        # A session of its own, so that all that belongs to it is found.
-        self._process = subprocess.Popen(
-            ["unshare", "--mount", "sh", "-c", START, "sh", str(self.home), *command],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-        for _ in range(500):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
+        path = self._directory / "log"
+        before = path.stat().st_size if path.exists() else 0
+        with path.open("ab") as log:
+            # A session of its own, so that all that belongs to it is found.
+            self._process = subprocess.Popen(
+                [*self._inside, "unshare", "--mount", "sh", "-c", START, "sh", str(self.home), *command],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + 30
+        while b"Server listening" not in path.read_bytes()[before:]:
+            if time.monotonic() > deadline:
+                raise TimeoutError(path.read_text())
             time.sleep(0.01)
-        raise TimeoutError((self._directory / "log").read_text())
 
     def processes(self) -> list[int]:
         """Returns the sshd and those of its sessions."""

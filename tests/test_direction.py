@@ -118,9 +118,10 @@ ALLOWED: dict[str, set[str]] = {
     "web": {"backends", "callers", "catalogue", "catalogue_index", "consent", "errors", "experiment", "paths", "plots"}
     | {"recorded", "report", "results", "runner", "units"},
     "bisection": {"backends", "errors", "metrics", "remote", "results", "runner"},
-    "routing": {"errors"},
+    "iproute": {"errors"},
+    "routing": {"errors", "iproute"},
     "fidelity": {"backends", "errors", "experiment", "metrics", "report", "results", "runner"},
-    "overlay": {"document", "errors", "experiment", "paths", "units", "web"},
+    "overlay": {"document", "errors", "experiment", "iproute", "paths", "remote", "units", "web"},
     "congestion": {"errors", "_core"},
     "proxy": {"errors", "signals", "_core"},
     "controller": {"errors", "paths", "recovery"},

@@ -13,35 +13,12 @@ from pathlib import Path
 
 import pytest
 from command_line import is_refused
-from overlay_lab import SERVER, Lab, subflow_bytes, within
+from overlay_lab import CAPTURED_UPLOAD, PORT, SERVER, UPLOADED, Lab, subflow_bytes, within
 
 pytestmark = pytest.mark.kernel
 
 TESTS = Path(__file__).parents[1]
 SITES = 300
-PORT = 5000
-UPLOADED = 1_500_000
-#: Captures at the host's devices while it sends to the server by MPTCP.
-CAPTURED_UPLOAD = f"""
-for device in mptcplab0 mptcplab1 eth0; do
-  tcpdump -q -s 160 -U -i $device -w $device.pcap tcp 2>$device.log &
-  running="$running $!"
-done
-for device in mptcplab0 mptcplab1 eth0; do
-  until grep -q listening $device.log 2>/dev/null; do sleep 0.05; done
-done
-{sys.executable} -c '
-import socket
-with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_MPTCP) as connection:
-    connection.connect(("{SERVER}", {PORT}))
-    connection.sendall(b"put\\n" + bytes({UPLOADED}))
-    connection.shutdown(socket.SHUT_WR)
-    print(connection.recv(100).split()[0].decode())
-'
-sleep 0.5
-kill $running
-wait
-"""
 SMALL = """
 name: small
 sites:

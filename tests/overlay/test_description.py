@@ -43,6 +43,9 @@ def test_the_example_is_that_of_the_page() -> None:
     assert len(description.load(example).sites) == 5
     page = (ROOT / "docs" / "guide" / "overlay.md").read_text()
     assert example.read_text().partition("\n")[2] in page
+    machines = example.with_name("machines.yaml")
+    assert [site.at for site in description.load(machines).sites] == ["ssh://root@192.0.2.7", "ssh://root@192.0.2.8"]
+    assert machines.read_text().partition("overlay check machines.yaml\n")[2] in page
 
 
 @pytest.mark.parametrize(
@@ -51,7 +54,13 @@ def test_the_example_is_that_of_the_page() -> None:
         ("sites: {}", "sites: has 0 items"),
         ("sites: {a: {}, 'a[1-2]': {}, a1: {}}", "two sites have the name 'a1'"),
         ("sites: {a: {delay: 5}}", "sites.a.delay"),
-        ("sites: {a: {at: ssh://b}}", "unknown field 'at'"),
+        ("sites: {a: {on: b}}", "unknown field 'on'"),
+        ("sites: {a: {at: lab2}}", "sites.a.at: found 'lab2'; allowed: ssh://[USER@]HOST[:PORT]"),
+        ("sites: {a: {at: 'ssh://b', delay: 1ms}}", "delay of a machine that has a real link"),
+        ("sites: {a: {at: 'ssh://b', exit: true}}", "an exit changes its machine; allowed: `touch: true`"),
+        ("sites: {a: {at: 'ssh://b', address: b}}", "found 'b'; allowed: an IPv4 address"),
+        ("sites: {a: {touch: true}}", "touch without a machine"),
+        ("sites: {a: {at: 'ssh://b'}, c: {at: 'ssh://b'}}", "two sites are at ssh://b"),
         ("sites: {'s[1-200]': {}}\nmesh: full", "found 200 sites"),
         ("sites: {a: {}, b: {}}\nmesh: [[a, c]]", "unknown site 'c'"),
         ("sites: {a: {}, b: {}}\nmesh: [[a, a]]", "both ends of a tunnel are a"),

@@ -46,6 +46,9 @@ class Empty:
     def address_of(self, node: int) -> str:
         return str(node)
 
+    def address_inside(self, node: int) -> str:
+        return str(node)
+
     def status(self) -> dict[str, Any]:
         return {"name": "empty", "policy": "shortest", "sites": [], "tunnels": [], "hosts": []}
 

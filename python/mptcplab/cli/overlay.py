@@ -27,6 +27,8 @@ class Action(StrEnum):
     """Action of the command."""
 
     up = "up"
+    check = "check"
+    experiment = "experiment"
     status = "status"
     down = "down"
     cut = "cut"
@@ -37,7 +39,8 @@ class Action(StrEnum):
 def command(
     action: Annotated[Action, typer.Argument(help="What to do.")],
     name: Annotated[
-        str | None, typer.Argument(help="up: a description; cut, restore: a site.", metavar="SPEC|SITE")
+        str | None,
+        typer.Argument(help="up, check, experiment: a description; cut, restore: a site.", metavar="SPEC|SITE"),
     ] = None,
     other: Annotated[
         str | None, typer.Argument(help="cut, restore: the site at the other end of a tunnel.", metavar="SITE")
@@ -56,6 +59,12 @@ def command(
         typer.Option(help="up: address of the host controller, with a port if it matters.", metavar="ADDRESS[:PORT]"),
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="watch: port of the page; 0 is any free one.")] = PORT,
+    nearest: Annotated[
+        int | None,
+        typer.Option(
+            help="experiment: the host has joined so many of the nearest sites; default 1.", metavar="N", min=1
+        ),
+    ] = None,
     as_json: As_json = False,
 ) -> None:
     """Start, show or end an overlay of sites on this machine.
@@ -67,8 +76,16 @@ def command(
     if action is Action.up:
         _up(name, sites, exits or [], listen, as_json=as_json)
         return
+    if action is Action.experiment:
+        _print_experiment(name, sites, exits or [], nearest or 1)
+        return
+    if nearest is not None:
+        raise UsageError(f"overlay {action}: --nearest is for `overlay experiment`")
+    if action is Action.check:
+        _check(name, as_json=as_json)
+        return
     if sites is not None or exits:
-        raise UsageError(f"overlay {action}: --sites and --exit are for `overlay up`")
+        raise UsageError(f"overlay {action}: --sites and --exit are for `overlay up` and `overlay experiment`")
     if (action in (Action.cut, Action.restore)) != (name is not None):
         allowed = "a site" if name is None else "no name"
         raise UsageError(f"overlay {action}: found {name or 'no name'}; allowed: {allowed}")
@@ -103,6 +120,7 @@ def _up(spec: str | None, sites: int | None, exits: list[str], listen: str, *, a
     from mptcplab.cli.live import require_server
     from mptcplab.cli.output import print_json, print_line, print_note
     from mptcplab.overlay import process
+    from mptcplab.overlay.client import call
     from mptcplab.overlay.state import State
     from mptcplab.web.serving import LOOPBACK, forwarding
 
@@ -115,6 +133,8 @@ def _up(spec: str | None, sites: int | None, exits: list[str], listen: str, *, a
         print_json(_running_document(running))
         return
     print_line(f"{plan.name} is up: {len(plan.sites)} sites")
+    if any(site.at is not None for site in plan.sites):
+        _print_changes(call(running.operator, "overlay.status")["sites"])
     print_line(f"join it: sudo mptcplab join '{running.host}'")
     if address == LOOPBACK and (command := forwarding(running.host.port)):
         print_note(f"from another machine, forward the port first, on that machine: {command}")
@@ -122,9 +142,52 @@ def _up(spec: str | None, sites: int | None, exits: list[str], listen: str, *, a
         print_note(why)
 
 
+def _check(spec: str | None, *, as_json: bool) -> None:
+    """Prints what the sites of a description would change on their machines, and changes nothing."""
+    from mptcplab.cli.output import print_json, print_line
+    from mptcplab.overlay import description
+    from mptcplab.overlay.site_elsewhere import SiteElsewhere
+
+    if spec is None:
+        raise UsageError("overlay check: found no description; allowed: SPEC")
+    plan = description.load(Path(spec))
+    found = []
+    for number, planned in enumerate(plan.sites):
+        if planned.at is not None:
+            site = SiteElsewhere(planned, number)
+            site.connect()
+            site.close()
+            found.append({"node": planned.name, "at": planned.at, "address": site.address, "changes": site.changes})
+    if as_json:
+        print_json({"schema": "mptcplab/overlay/1", "name": plan.name, "sites": found})
+        return
+    _print_changes(found)
+    if not found:
+        print_line(f"{plan.name}: all sites are on this machine")
+
+
+def _print_experiment(spec: str | None, sites: int | None, exits: list[str], nearest: int) -> None:
+    """Prints the overlay as a description for `mptcplab run`."""
+    from mptcplab.overlay.as_experiment import as_yaml, described
+
+    plan = _plan(spec, sites, exits)
+    given = spec or " ".join([f"--sites {sites}", *(f"--exit {one}" for one in exits)])
+    made_by = f"mptcplab overlay experiment {given} --nearest {nearest}"
+    print(as_yaml(described(plan, nearest), made_by), end="")
+
+
+def _print_changes(sites: Sequence[Mapping[str, Any]]) -> None:
+    from mptcplab.cli.console import escape
+    from mptcplab.cli.output import print_line
+
+    for site in sites:
+        if site["at"] is not None:
+            print_line(escape(f"{site['node']}, {site['at']}: {'; '.join(site['changes'])}"))
+
+
 def _plan(spec: str | None, sites: int | None, exits: list[str]) -> Plan:
     if (spec is None) == (sites is None):
-        raise UsageError("overlay up: needs either SPEC or --sites N")
+        raise UsageError("overlay: needs either SPEC or --sites N")
     from mptcplab.overlay import description
 
     if sites is not None:
@@ -185,6 +248,8 @@ def _print_sites(sites: Sequence[Mapping[str, Any]]) -> None:
 
 def _state(site: Mapping[str, Any]) -> str:
     state = "operates" if site["operates"] else "lost"
+    if site["problem"] is not None:
+        return f"{state}: {site['problem']}"
     return f"{state}, cut" if site["cut"] else state
 
 

@@ -11,35 +11,51 @@ import resource
 import secrets
 import signal
 import socket
+import sys
+import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address
-from itertools import count, pairwise
+from itertools import pairwise
 from time import monotonic, sleep
 from typing import Any
 
+from mptcplab import iproute
 from mptcplab.errors import SpecError
 from mptcplab.overlay import mesh
-from mptcplab.overlay.addresses import HOSTS, MACHINE, MOST_TUNNELS_OF_HOSTS, OUTSIDE, PORT, outside
+from mptcplab.overlay.addresses import (
+    HOSTS,
+    MACHINE,
+    MESH_MTU_BYTES,
+    MOST_TUNNELS_OF_HOSTS,
+    OUTSIDE,
+    PORT,
+    VXLAN_PORT,
+    inside,
+    outside,
+)
 from mptcplab.overlay.entries import route_lines
 from mptcplab.overlay.failure import OverlayFailed
 from mptcplab.overlay.internet import ORDER, End, Internet
 from mptcplab.overlay.membership import BEAT_S, Membership
 from mptcplab.overlay.mesh import Pair
-from mptcplab.overlay.messages import Kind, received, udp_socket
-from mptcplab.overlay.namespaces import run, tun
+from mptcplab.overlay.messages import HEADERS_BYTES, Kind, received, udp_socket
+from mptcplab.overlay.namespaces import tun
 from mptcplab.overlay.plan import Plan
-from mptcplab.overlay.site import HostTunnel, Site
+from mptcplab.overlay.site import HostTunnel, LocalSite
+from mptcplab.overlay.site_elsewhere import SiteElsewhere
 
 #: The machine's own end of the network between local sites.
 DEVICE = "mptcplab-sites"
 #: How often the coordinator looks for silent sites and hosts.
 _LOOK_S = 0.25
-#: Each tunnel is measured once in so many heartbeats, and with each one while an answer is missing.
-_BEATS_OF_MEASUREMENT = 2
 #: A tunnel does not operate once so many echoes in a row are without an answer.
 _MOST_MISSING = 3
+#: Sites on other machines hear from the coordinator this often.
+_TOUCH_S = 1.0
+#: How long a tunnel to another machine may take to carry a packet, and how long echoes of other
+#: machines take to be told.
+_PROOF_S, _TOLD_S = 5.0, 1.0
 #: A host that is silent for this time has left.
 HOST_SILENT_S = 20.0
 #: All sites have to check in within this time after the start.
@@ -70,8 +86,13 @@ class Coordinator:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.sites = [Site(one.name, number, is_exit=one.is_exit) for number, one in enumerate(plan.sites)]
-        self.by_name = {site.name: site for site in self.sites}
+        self.sites: list[LocalSite | SiteElsewhere] = [
+            LocalSite(number, is_exit=one.is_exit) if one.at is None else SiteElsewhere(one, number)
+            for number, one in enumerate(plan.sites)
+        ]
+        self._local = [site for site in self.sites if isinstance(site, LocalSite)]
+        self._elsewhere = [site for site in self.sites if isinstance(site, SiteElsewhere)]
+        self._by_name = {one.name: number for number, one in enumerate(plan.sites)}
         self.membership = Membership(range(len(self.sites)))
         self.mesh: list[Pair] = []
         self.joined: dict[str, Joined] = {}
@@ -81,22 +102,43 @@ class Coordinator:
         self.silent_tunnels: set[Pair] = set()
         self._next_tunnel = 0
         self._used: set[int] = set()
-        self._orders, self._internet = self._start_internet()
-        for site in self.sites:
-            site.set_up()
-        run(
-            ["ip", "-batch", "-"],
-            f"addr add {MACHINE}/32 dev {DEVICE}\nlink set {DEVICE} up\nroute add {OUTSIDE} dev {DEVICE}\n",
-        )
-        self._socket: socket.socket = udp_socket(str(MACHINE), PORT)
+        self._socket: socket.socket | None = None
+        if self._local:
+            # First of all, because a process with threads cannot fork.
+            self._orders, self._internet = self._start_internet()
+            iproute.batch(
+                [f"addr add {MACHINE}/32 dev {DEVICE}", f"link set {DEVICE} up", f"route add {OUTSIDE} dev {DEVICE}"]
+            )
+            self._socket = udp_socket(str(MACHINE), PORT)
+        for local in self._local:
+            local.set_up()
+        self._begin_elsewhere()
+        self.addresses = [
+            str(outside(site.number)) if isinstance(site, LocalSite) else site.address for site in self.sites
+        ]
+
+    def _begin_elsewhere(self) -> None:
+        """Starts the sites on other machines, after all of them have told what they change."""
+        try:
+            for site in self._elsewhere:
+                site.connect()
+                for line in site.changes:
+                    print(f"{self.name_of(site.number)} {line}", file=sys.stderr, flush=True)
+            for site in self._elsewhere:
+                site.begin()
+        except BaseException:
+            self.close()
+            raise
 
     def _start_internet(self) -> tuple[int, int]:
-        """Starts the process of the network between sites. Returns the pipe for orders and its id."""
+        """Starts the process of the network between local sites. Returns the pipe for orders and its
+        id.
+        """
         own = tun(DEVICE)
         ends = [End(own, MACHINE, 0, None)]
         ends += [
             End(site.access_fd, outside(site.number), planned.delay_ns, planned.rate_bps)
-            for site, planned in zip(self.sites, self.plan.sites, strict=True)
+            for site, planned in ((one, self.plan.sites[one.number]) for one in self._local)
         ]
         reading, writing = os.pipe()
         parent = os.getpid()
@@ -118,7 +160,16 @@ class Coordinator:
         return writing, pid
 
     def close(self) -> None:
-        """Ends the network between sites, and with this process the rest."""
+        """Ends the sites on other machines and the network between local sites. The rest ends with
+        this process.
+        """
+        closing = [threading.Thread(target=site.close) for site in self._elsewhere]
+        for one in closing:
+            one.start()
+        for one in closing:
+            one.join()
+        if not self._local:
+            return
         os.close(self._orders)
         # Closing a TUN device takes some 20 ms each. Only this one is in a namespace of others.
         while _exists(DEVICE):
@@ -129,35 +180,78 @@ class Coordinator:
     async def start(self) -> None:
         """Waits until all sites have checked in, and sets up the mesh. Raises OverlayFailed."""
         loop = asyncio.get_running_loop()
-        loop.add_reader(self._socket, self._on_beats)
-        for site in self.sites:
-            loop.add_reader(site.socket, site.on_datagrams)
-            loop.add_reader(site.tunnels_fd, site.on_packets)
+        if self._socket is not None:
+            loop.add_reader(self._socket, self._on_beats, self._socket)
+        for local in self._local:
+            local.addresses = self.addresses
+            local.listen(loop)
+        for site in self._elsewhere:
+            site.set_addresses(self.addresses)
+            site.follow(loop, self._on_beat_elsewhere, self._on_change_elsewhere)
+        touching = asyncio.create_task(self._stay_in_touch())
         await self._check_in()
-        self.mesh = await self._planned_mesh()
-        for site in self.sites:
-            site.join_mesh([b if a == site.number else a for a, b in self.mesh if site.number in (a, b)])
+        self.mesh = mesh.planned(self.plan, await self._distances() if self.plan.needs_distances else {})
+        for number in range(len(self.sites)):
+            self._join_mesh(number)
         # Measurements of many sites take longer than a site may be silent.
         self.membership = Membership(range(len(self.sites)))
         await self._check_in()
+        await self._prove_tunnels()
+        touching.cancel()
+
+    def _join_mesh(self, number: int) -> None:
+        others = [b if a == number else a for a, b in self.mesh if number in (a, b)]
+        site = self.sites[number]
+        if isinstance(site, SiteElsewhere):
+            site.join_mesh(others, self._measured_by(number))
+        else:
+            site.join_mesh(others)
+
+    def _measured_by(self, number: int) -> list[int]:
+        """Returns the sites to which a site measures its tunnels: each tunnel has one such end."""
+        return [b for a, b in self.mesh if a == number]
+
+    async def _stay_in_touch(self) -> None:
+        while True:
+            for site in self._elsewhere:
+                site.stay_in_touch()
+            await asyncio.sleep(_TOUCH_S)
 
     async def _check_in(self) -> None:
         deadline = monotonic() + _PATIENCE_S
-        while missing := [site.name for site in self.sites if site.number not in self.membership.present]:
+        while missing := [number for number in range(len(self.sites)) if number not in self.membership.present]:
             if monotonic() > deadline:
-                raise OverlayFailed(f"{len(missing)} sites do not check in, first {missing[0]}")
-            for site in self.sites:
-                if site.number not in self.membership.present:
+                first = self.sites[missing[0]]
+                why = f": {first.problem}" if isinstance(first, SiteElsewhere) and first.problem else ""
+                raise OverlayFailed(f"{len(missing)} sites do not check in, first {self.name_of(first.number)}{why}")
+            for site in self._local:
+                if site.number in missing:
                     site.beat()
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(0.5 if self._local else 0.05)
 
-    async def _planned_mesh(self) -> list[Pair]:
-        sites = len(self.sites)
-        if self.plan.pairs is not None:
-            return self.plan.pairs
-        if self.plan.neighbours is None or self.plan.neighbours >= sites - 1:
-            return mesh.full(sites)
-        return mesh.nearest(sites, self.plan.neighbours, await self._distances())
+    async def _prove_tunnels(self) -> None:
+        """Raises OverlayFailed unless the tunnels to other machines carry packets of their size."""
+        size = MESH_MTU_BYTES - HEADERS_BYTES
+        deadline = monotonic() + _PROOF_S
+        while missing := [
+            (a, b)
+            for a, b in self.mesh
+            if any(isinstance(self.sites[end], SiteElsewhere) for end in (a, b)) and not self._answered(a, b)
+        ]:
+            if monotonic() > deadline:
+                a, b = missing[0]
+                raise OverlayFailed(
+                    f"the tunnel between {self.name_of(a)} at {self.addresses[a]} and {self.name_of(b)} at "
+                    f"{self.addresses[b]} carries no packets of {MESH_MTU_BYTES} bytes; needed: UDP port {VXLAN_PORT} "
+                    "open for both, and a network that carries them with 50 more"
+                )
+            for a, b in missing:
+                self.sites[a].ask(b, through_tunnel=True, size=size)
+            await asyncio.sleep(0.25)
+
+    def _answered(self, a: int, b: int) -> int:
+        found = self.sites[a].measured.get((b, True))
+        return found.answered if found else 0
 
     async def _distances(self) -> dict[Pair, float]:
         """Measures the round-trip times between all sites."""
@@ -165,7 +259,8 @@ class Coordinator:
             self.sites[a].ask(b, through_tunnel=False)
             if number % _ECHOES == 0:
                 await asyncio.sleep(_PAUSE_S)
-        await asyncio.sleep(2 * max(site.delay_ns for site in self.plan.sites) * 2 / 1e9 + 0.2)
+        longest_s = 2 * max(site.delay_ns for site in self.plan.sites) * 2 / 1e9
+        await asyncio.sleep(longest_s + 0.2 + (_TOLD_S if self._elsewhere else 0))
         return {
             (site.number, other): found.rtt_s
             for site in self.sites
@@ -179,25 +274,17 @@ class Coordinator:
         """Keeps heartbeats, measurements and memberships going. Raises OverlayFailed if the network
         between sites ends.
         """
-        await asyncio.gather(self._look(), *(self._live(site) for site in self.sites))
-
-    async def _live(self, site: Site) -> None:
-        """The heartbeat and the measurements of one site, which do not all beat at once."""
-        await asyncio.sleep(BEAT_S * site.number / len(self.sites))
-        others = [b for a, b in self.mesh if a == site.number]
-        for beats in count():
-            begun = monotonic()
-            site.beat()
-            for other in others:
-                if beats % _BEATS_OF_MEASUREMENT == 0 or self._missing((site.number, other)):
-                    site.ask(other, through_tunnel=True)
-            await asyncio.sleep(max(BEAT_S - (monotonic() - begun), 0.01))
+        beating = (
+            # They do not all beat at once.
+            site.live(self._measured_by(site.number), BEAT_S * site.number / len(self.sites))
+            for site in self._local
+        )
+        await asyncio.gather(self._look(), self._stay_in_touch(), *beating)
 
     async def _look(self) -> None:
         while True:
             await asyncio.sleep(_LOOK_S)
-            ended, _ = os.waitpid(self._internet, os.WNOHANG)
-            if ended:
+            if self._local and os.waitpid(self._internet, os.WNOHANG)[0]:
                 raise OverlayFailed("the process of the network between sites has ended")
             now_s = monotonic()
             silent = {pair for pair in self.mesh if self._missing(pair) >= _MOST_MISSING}
@@ -210,16 +297,43 @@ class Coordinator:
 
     def _missing(self, pair: Pair) -> int:
         """Returns how many echoes through a tunnel in a row are without an answer."""
-        found = self.sites[pair[0]].measured.get((pair[1], True))
-        return found.missing if found is not None else 0
+        return self.sites[pair[0]].missing(pair[1])
 
-    def _on_beats(self) -> None:
-        for message in received(self._socket):
+    def _on_beats(self, at: socket.socket) -> None:
+        for message in received(at):
             if message.kind == Kind.BEAT and message.number < len(self.sites):
                 site = self.sites[message.number]
-                known = message.key == site.key and message.source[0] == str(outside(site.number))
-                if known and self.membership.beat(site.number, monotonic()):
+                known = isinstance(site, LocalSite) and message.key == site.key
+                if (
+                    known
+                    and message.source[0] == self.addresses[site.number]
+                    and self.membership.beat(site.number, monotonic())
+                ):
                     self._route_anew()
+
+    def _on_beat_elsewhere(self, number: int) -> None:
+        if self.membership.beat(number, monotonic()):
+            self._route_anew()
+
+    def _on_change_elsewhere(self, number: int, is_back: bool) -> None:
+        """Drops a site whose machine is lost, or gives its new program what the old one had."""
+        site = self.sites[number]
+        if not isinstance(site, SiteElsewhere):
+            return
+        if not is_back:
+            self.membership.drop(number)
+            self._route_anew()
+            return
+        site.resume()
+        lines = [
+            line
+            for host in self.joined.values()
+            for node, route in host.routes.items()
+            if number in route
+            for line in route_lines(host.tunnels[node].address, host.tunnels[node].number, route)[number]
+        ]
+        if lines:
+            site.configure(lines)
 
     # ---- hosts ----
 
@@ -252,27 +366,39 @@ class Coordinator:
         return True
 
     def set_cut(self, name: str, other: str | None, *, is_cut: bool) -> None:
-        """Cuts the access link of a site, or its tunnel to another one, or restores it. Raises
-        SpecError for an unknown site or tunnel.
+        """Cuts the access link of a local site, or its tunnel to another one, or restores it.
+        Raises SpecError for an unknown site or tunnel, and for a site on another machine.
         """
-        number = self._known(name).number
-        far = number if other is None else self._known(other).number
+        number = self._known(name)
+        far = number if other is None else self._known(other)
         pair = (min(number, far), max(number, far))
         if other is not None and pair not in self.mesh:
             raise SpecError(f"there is no tunnel between {name} and {other}", allowed="tunnels of the mesh")
-        os.write(self._orders, ORDER.pack(number + 1, far + 1, is_cut))
+        near_end, far_end = (self._local_end(one) for one in (number, far))
+        os.write(self._orders, ORDER.pack(near_end, far_end, is_cut))
         if other is None:
             (self.cut.add if is_cut else self.cut.discard)(number)
         else:
             (self.cut_tunnels.add if is_cut else self.cut_tunnels.discard)(pair)
 
-    def _known(self, name: str) -> Site:
-        if name not in self.by_name:
+    def _local_end(self, number: int) -> int:
+        """Returns the end of a local site in the network between sites. Raises SpecError for a site
+        on another machine.
+        """
+        site = self.sites[number]
+        if isinstance(site, SiteElsewhere):
+            raise SpecError(
+                f"site {self.name_of(number)} is on {site.at}", allowed="sites on the machine of the overlay"
+            )
+        return self._local.index(site) + 1
+
+    def _known(self, name: str) -> int:
+        if name not in self._by_name:
             raise SpecError(f"unknown site {name!r}", allowed="names of the list of nodes")
-        return self.by_name[name]
+        return self._by_name[name]
 
     def _operating(self, name: str) -> int:
-        number = self._known(name).number
+        number = self._known(name)
         if number not in self.membership.present:
             raise SpecError(f"site {name} does not operate", allowed="sites of the current list of nodes")
         return number
@@ -338,18 +464,31 @@ class Coordinator:
     def nodes(self) -> list[dict[str, Any]]:
         """Returns the sites that operate."""
         return [
-            {"node": site.name, "address": str(outside(site.number)), "port": PORT, "exit": site.is_exit}
+            {
+                "node": self.name_of(site.number),
+                "address": self.addresses[site.number],
+                "port": PORT,
+                "exit": site.is_exit,
+            }
             for site in self.sites
             if site.number in self.membership.present
         ]
 
     def names(self, route: Sequence[int]) -> list[str]:
         """Returns the names of the sites of a route."""
-        return [self.sites[site].name for site in route]
+        return [self.name_of(site) for site in route]
 
-    def address_of(self, node: int) -> IPv4Address:
+    def name_of(self, node: int) -> str:
+        """Returns the name of a site."""
+        return self.plan.sites[node].name
+
+    def address_of(self, node: int) -> str:
         """Returns where a site's messages go."""
-        return outside(node)
+        return self.addresses[node]
+
+    def address_inside(self, node: int) -> str:
+        """Returns the address of a site within the overlay."""
+        return str(inside(node))
 
     def status(self) -> dict[str, Any]:
         """Returns the sites, tunnels and hosts."""
@@ -365,7 +504,7 @@ class Coordinator:
                     "client": host.client,
                     "tunnels": [
                         {
-                            "node": self.sites[node].name,
+                            "node": self.name_of(node),
                             "address": str(tunnel.address),
                             "route": self.names(host.routes.get(node, [])),
                             "heard_s": round(now_s - tunnel.heard_s, 3),
@@ -377,10 +516,14 @@ class Coordinator:
             ],
         }
 
-    def _site_status(self, site: Site, now_s: float) -> dict[str, Any]:
+    def _site_status(self, site: LocalSite | SiteElsewhere, now_s: float) -> dict[str, Any]:
         heard_s = self.membership.heard_s(site.number)
+        elsewhere = site if isinstance(site, SiteElsewhere) else None
         return {
-            "node": site.name,
+            "node": self.name_of(site.number),
+            "at": elsewhere.at if elsewhere else None,
+            "changes": elsewhere.changes if elsewhere else [],
+            "problem": elsewhere.problem if elsewhere else None,
             "operates": site.number in self.membership.present,
             "exit": site.is_exit,
             "cut": site.number in self.cut,
@@ -391,7 +534,7 @@ class Coordinator:
         for a, b in self.mesh:
             found = self.sites[a].measured.get((b, True))
             yield {
-                "ends": [self.sites[a].name, self.sites[b].name],
+                "ends": [self.name_of(a), self.name_of(b)],
                 "operates": self._is_usable((a, b)),
                 "cut": (a, b) in self.cut_tunnels,
                 "rtt_s": None if found is None or found.rtt_s is None else round(found.rtt_s, 6),

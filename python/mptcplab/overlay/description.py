@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,6 +16,7 @@ from mptcplab.experiment.names import expanded
 from mptcplab.experiment.validation import at, validated
 from mptcplab.overlay.addresses import MOST_SITES
 from mptcplab.overlay.plan import Plan, PlannedSite
+from mptcplab.remote.place import machine_of
 from mptcplab.units import Duration, Rate
 
 #: A full mesh has a tunnel for each two sites, and each is measured all the time.
@@ -39,6 +41,36 @@ class SiteSettings(Model):
     """Rate of the access link in both directions."""
     exit: bool = False
     """Whether hosts of the overlay reach the network behind the site, through a NAT."""
+    at: str | None = None
+    """The machine, as in `ssh://root@lab2`; without it, the site is on this machine."""
+    address: str | None = None
+    """Where the other sites and hosts reach that machine; by default the address that SSH uses."""
+    touch: bool = False
+    """Whether the site may change that machine, as an exit has to."""
+
+    @model_validator(mode="after")
+    def _possible(self) -> SiteSettings:
+        if self.at is None:
+            for field in ("address", "touch"):
+                if field in self.model_fields_set:
+                    raise described(f"{field} without a machine", "with `at: ssh://HOST`", field=field)
+            return self
+        try:
+            machine_of(self.at, self.at)
+        except UsageError as error:
+            raise described(f"found '{self.at}'", "ssh://[USER@]HOST[:PORT]", field="at") from error
+        try:
+            IPv4Address(self.address or "0.0.0.0")
+        except ValueError as error:
+            raise described(
+                f"found '{self.address}'", "an IPv4 address, as in 198.51.100.4", field="address"
+            ) from error
+        for field in ("delay", "rate"):
+            if field in self.model_fields_set:
+                raise described(f"{field} of a machine that has a real link", "without `at`", field=field)
+        if self.exit and not self.touch:
+            raise described("an exit changes its machine", "`touch: true`, see `mptcplab overlay check`", field="exit")
+        return self
 
 
 class Nearest(Model):
@@ -87,6 +119,8 @@ class OverlayDescription(Model):
                     raise described(f"two sites have the name '{name}'", "names of their own", field="sites")
                 if not name or len(name) > 40 or not all(one.isalnum() or one in "_-" for one in name):
                     raise described(f"'{name}' is not a valid name", "letters, digits, _ and -", field="sites")
+                if settings.at is not None and any(settings.at == other.at for other in found.values()):
+                    raise described(f"two sites are at {settings.at}", "one site on a machine", field="sites")
                 found[name] = settings
         if len(found) > MOST_SITES:
             raise described(f"found {len(found)} sites", f"at most {MOST_SITES}", field="sites")
@@ -102,6 +136,8 @@ class OverlayDescription(Model):
                 round(draw.uniform(*map(int, settings.delay))),
                 None if settings.rate is None else int(settings.rate),
                 settings.exit,
+                settings.at,
+                settings.address,
             )
             for name, settings in names.items()
         ]

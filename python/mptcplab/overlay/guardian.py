@@ -1,33 +1,39 @@
-"""A process that takes back what a host changed to join an overlay, however that host's program
-ends.
+"""A process that takes back what a program changed on its machine, however that program ends: a host
+that joins an overlay, or a site on a machine of its own.
 
-It gets lines of JSON on its standard input: a command each, or the call of a method. When its input
-ends, it carries them out, the last one first. It is in a session of its own, so that no signal to
-the group of the program reaches it.
+It gets lines of JSON: a command each, a setting, or the call of a method. When they end, it carries
+them out, the last one first. It is in a session of its own, so that no signal to the group of the
+program reaches it.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 
 class Guardian:
-    """The guardian of this process."""
+    """The guardian of this process, which has no other thread yet."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "mptcplab.overlay.guardian"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            start_new_session=True,
-            text=True,
-        )
+        reading, writing = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            status = 1
+            try:
+                os.close(writing)
+                _guard(reading)
+                status = 0
+            finally:
+                os._exit(status)
+        os.close(reading)
+        self._orders = os.fdopen(writing, "w")
 
     def will_run(self, command: Sequence[str]) -> None:
         """Records a command before what it takes back is done."""
@@ -37,28 +43,45 @@ class Guardian:
         """Records a call of the host controller."""
         self._tell({"call": method, "url": url, "params": params})
 
+    def will_write(self, path: Path, text: str) -> None:
+        """Records what a setting of the kernel will be again."""
+        self._tell({"write": str(path), "text": text})
+
     def _tell(self, order: dict[str, Any]) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(order) + "\n")
-        self._process.stdin.flush()
+        self._orders.write(json.dumps(order) + "\n")
+        self._orders.flush()
 
     def release(self) -> None:
         """Lets it take everything back, and waits for it."""
-        assert self._process.stdin is not None
+        if self._orders.closed:
+            return
         with suppress(OSError):
-            self._process.stdin.close()
-        self._process.wait()
+            self._orders.close()
+        os.waitpid(self._pid, 0)
 
 
-def main() -> None:
-    """Waits for the end of standard input, then takes everything back."""
+def _guard(orders: int) -> None:
+    """Waits for the end of the orders, then takes everything back."""
+    os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    orders = [json.loads(line) for line in sys.stdin if line.endswith("\n")]
-    for order in reversed(orders):
+    # Nobody waits for the end of output that the guardian would keep open.
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(nothing, stream)
+    with os.fdopen(orders) as lines:
+        given = [json.loads(line) for line in lines if line.endswith("\n")]
+    for order in reversed(given):
+        _take_back(order)
+
+
+def _take_back(order: dict[str, Any]) -> None:
+    """Carries out an order. What was not done cannot be taken back, and what is gone need not be."""
+    with suppress(OSError):
         if "run" in order:
-            # What was not done cannot be taken back, and what is gone need not be.
             subprocess.run(order["run"], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        elif "write" in order:
+            Path(order["write"]).write_text(order["text"])
         else:
             _call(order)
 
@@ -70,7 +93,3 @@ def _call(order: dict[str, Any]) -> None:
     # Without an answer, the overlay drops the host for its silence.
     with suppress(MptcplabError):
         call(HostControllerAddress.parse(order["url"]), order["call"], **order["params"])
-
-
-if __name__ == "__main__":
-    main()

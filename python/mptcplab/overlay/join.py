@@ -8,8 +8,8 @@ those by which somebody is logged in.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
+import select
 import signal
 import socket
 from collections.abc import Sequence
@@ -18,12 +18,13 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
+from mptcplab import iproute
 from mptcplab.errors import PrivilegeError, UsageError
 from mptcplab.overlay.client import HostControllerAddress, call
 from mptcplab.overlay.failure import OverlayFailed
 from mptcplab.overlay.guardian import Guardian
-from mptcplab.overlay.messages import HEADER, Address, Kind, packed, received, send, udp_socket
-from mptcplab.overlay.namespaces import device_name, run, tun
+from mptcplab.overlay.messages import HEADER, HEADERS_BYTES, Address, Kind, packed, received, send, udp_socket
+from mptcplab.overlay.namespaces import device_name, tun
 from mptcplab.overlay.nearest import nearest
 
 #: Priorities of rules and numbers of tables begin here, one for each tunnel.
@@ -34,8 +35,6 @@ ALIVE_S = 5.0
 SILENT_S = 30.0
 #: What every tunnel has to carry: an IPv4 packet of the host.
 PROVEN_BYTES = 1400
-#: IPv4, UDP and the header of messages.
-_OVERHEAD_BYTES = 20 + 8 + HEADER.size
 _PROOF_S, _PROOF_EVERY_S = 3.0, 0.25
 _BATCH = 32
 _LARGEST_PACKET = 1 << 16
@@ -51,6 +50,7 @@ class Tunnel:
     key: int
     address: str
     route: list[str]
+    exit_address: str
     socket: socket.socket
     rtt_s: float
     fd: int = -1
@@ -106,7 +106,7 @@ class Tunnel:
                     return
         raise OverlayFailed(
             f"the tunnel to {self.node} at {self.site[0]} carries {'only small packets' if carried else 'nothing'}; "
-            f"needed: packets of {PROVEN_BYTES} bytes, which are {PROVEN_BYTES + _OVERHEAD_BYTES} with its headers"
+            f"needed: packets of {PROVEN_BYTES} bytes, which are {PROVEN_BYTES + HEADERS_BYTES} with its headers"
         )
 
 
@@ -131,6 +131,9 @@ class Membership:
             self._raise_limit()
             for tunnel in self.tunnels:
                 self._set_up(tunnel)
+            self._prove_routes()
+            for tunnel in self.tunnels:
+                self._add_endpoint(tunnel)
         except BaseException:
             self.leave()
             raise
@@ -163,6 +166,7 @@ class Membership:
                     key=int(one["key"], 16),
                     address=one["address"],
                     route=one["route"],
+                    exit_address=one["exit_address"],
                     socket=outside,
                     rtt_s=self.measured[one["node"]],
                 )
@@ -171,36 +175,67 @@ class Membership:
     def _raise_limit(self) -> None:
         """Lets connections have a further subflow for each tunnel."""
         # ip(8) of 2022 has no JSON for MPTCP. The text is the same in all versions.
-        words = run(["ip", "mptcp", "limits", "show"]).split()
+        words = iproute.run("ip", "mptcp", "limits", "show").split()
         before = int(words[words.index("subflows") + 1])
         if before < len(self.tunnels):
             self._guardian.will_run(["ip", "mptcp", "limits", "set", "subflows", str(before)])
-            run(["ip", "mptcp", "limits", "set", "subflows", str(len(self.tunnels))])
+            iproute.run("ip", "mptcp", "limits", "set", "subflows", str(len(self.tunnels)))
 
     def _set_up(self, tunnel: Tunnel) -> None:
-        """Makes the device, its address, rule and table, and the endpoint."""
+        """Makes the device, its address, rule and table."""
         tunnel.fd = tun("mptcplab%d")
         tunnel.device = device_name(tunnel.fd)
         table = self._free_table()
-        endpoint = self._free_endpoint()
         rule = ["pref", str(table), "from", tunnel.address, "lookup", str(table)]
-        self._guardian.will_run(["ip", "mptcp", "endpoint", "delete", "id", str(endpoint)])
         self._guardian.will_run(["ip", "rule", "del", *rule])
         lines = [
             f"link set {tunnel.device} mtu {self.mtu} up",
             f"addr add {tunnel.address}/32 dev {tunnel.device}",
             f"route add default dev {tunnel.device} table {table}",
             f"rule add {' '.join(rule)}",
-            f"mptcp endpoint add {tunnel.address} id {endpoint} dev {tunnel.device} subflow",
         ]
-        run(["ip", "-batch", "-"], "".join(f"{line}\n" for line in lines))
+        iproute.batch(lines)
+
+    def _add_endpoint(self, tunnel: Tunnel) -> None:
+        """Lets MPTCP use the tunnel, which carries packets by now: a subflow that meets a route too
+        early is not tried again.
+        """
+        endpoint = self._free_endpoint()
+        self._guardian.will_run(["ip", "mptcp", "endpoint", "delete", "id", str(endpoint)])
+        iproute.run("ip", *f"mptcp endpoint add {tunnel.address} id {endpoint} dev {tunnel.device} subflow".split())
+
+    def _prove_routes(self) -> None:
+        """Raises OverlayFailed unless packets of each tunnel reach its exit and come back."""
+        asked = {tunnel.address: udp_socket(tunnel.address, 0) for tunnel in self.tunnels}
+        missing = {tunnel.address: tunnel for tunnel in self.tunnels}
+        waited_for = [one.fileno() for one in asked.values()]
+        waited_for += [fd for tunnel in self.tunnels for fd in (tunnel.fd, tunnel.socket.fileno())]
+        until = monotonic() + _PROOF_S
+        while missing and monotonic() < until:
+            for address, tunnel in missing.items():
+                send(asked[address], packed(Kind.ECHO, 0, 0), (tunnel.exit_address, tunnel.site[1]))
+            again = monotonic() + _PROOF_EVERY_S
+            while missing and (left_s := again - monotonic()) > 0:
+                select.select(waited_for, [], [], left_s)
+                for tunnel in self.tunnels:
+                    tunnel.on_packets()
+                    tunnel.on_datagrams()
+                    if any(one.kind == Kind.ECHOED for one in received(asked[tunnel.address])):
+                        missing.pop(tunnel.address, None)
+        for one in asked.values():
+            one.close()
+        for tunnel in missing.values():
+            raise OverlayFailed(
+                f"the route {' - '.join(tunnel.route)} carries no packets, though the tunnel to {tunnel.node} does; "
+                "does each site reach the next one?"
+            )
 
     def _free_table(self) -> int:
-        taken = {rule["priority"] for rule in json.loads(run(["ip", "-json", "rule", "show"]))}
+        taken = {rule["priority"] for rule in iproute.told("rule", "show")}
         return next(number for number in range(FIRST_TABLE, 2 * FIRST_TABLE) if number not in taken)
 
     def _free_endpoint(self) -> int:
-        lines = [line.split() for line in run(["ip", "mptcp", "endpoint", "show"]).splitlines()]
+        lines = [line.split() for line in iproute.run("ip", "mptcp", "endpoint", "show").splitlines()]
         taken = {int(words[words.index("id") + 1]) for words in lines}
         free = [number for number in range(1, 256) if number not in taken]
         if not free:

@@ -36,3 +36,7 @@ class Membership:
         silent = [site for site in sorted(self._present) if now_s - (self._heard_s[site] or 0.0) >= MISSED * BEAT_S]
         self._present.difference_update(silent)
         return silent
+
+    def drop(self, site: int) -> None:
+        """Drops a site that is known to be lost."""
+        self._present.discard(site)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
 
 from mptcplab.errors import SpecError
+from mptcplab.overlay.plan import Plan
 from mptcplab.paths import POLICIES, Edge, Graph
 
 #: Two sites, the smaller number first.
@@ -19,6 +20,17 @@ _UNMEASURED_US = 1_000_000
 def full(count: int) -> list[Pair]:
     """Returns a tunnel between each two of `count` sites."""
     return list(combinations(range(count), 2))
+
+
+def planned(plan: Plan, rtt_s: Mapping[Pair, float]) -> list[Pair]:
+    """Returns the tunnels of a plan. `rtt_s` has the round-trip times, unless all tunnels are given."""
+    count = len(plan.sites)
+    if plan.pairs is not None:
+        return plan.pairs
+    if plan.needs_distances:
+        assert plan.neighbours is not None
+        return nearest(count, plan.neighbours, rtt_s)
+    return full(count)
 
 
 def nearest(count: int, neighbours: int, rtt_s: Mapping[Pair, float]) -> list[Pair]:

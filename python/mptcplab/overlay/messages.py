@@ -17,6 +17,8 @@ from time import monotonic_ns, time_ns
 from typing import NamedTuple
 
 HEADER = struct.Struct("!BxxxIQ")
+#: The headers of a message: IPv4, UDP and its own.
+HEADERS_BYTES = 20 + 8 + HEADER.size
 MOST_BYTES = 2048
 #: Datagrams that are read from a socket before others get their turn.
 _BATCH = 64

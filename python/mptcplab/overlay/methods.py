@@ -63,6 +63,8 @@ class Tunnel(Model):
     """The host's address in the overlay."""
     route: list[str]
     """The sites of its route; the last one is the exit."""
+    exit_address: str
+    """The address of the exit within the overlay, at which it answers echoes."""
 
 
 class Connection(Model):
@@ -96,6 +98,12 @@ class SiteStatus(Model):
     """A site. `heard_s` is the age of its last heartbeat."""
 
     node: str
+    at: str | None
+    """The machine, if it is another one."""
+    changes: list[str]
+    """What the site changes on that machine."""
+    problem: str | None
+    """Why that machine is not connected."""
     operates: bool
     exit: bool
     cut: bool
@@ -167,6 +175,9 @@ class Overlay(Protocol):
     def address_of(self, node: int) -> Any:
         """Returns where a site's messages go."""
 
+    def address_inside(self, node: int) -> str:
+        """Returns the address of a site within the overlay."""
+
     def status(self) -> dict[str, Any]:
         """Returns all of it."""
 
@@ -188,6 +199,7 @@ def methods(overlay: Overlay, port: int) -> list[Method]:
                 key=f"{tunnel.key:016x}",
                 address=str(tunnel.address),
                 route=overlay.names(host.routes[node]),
+                exit_address=overlay.address_inside(host.routes[node][-1]),
             )
             for node, tunnel in host.tunnels.items()
         ]

@@ -6,12 +6,11 @@ import ctypes
 import fcntl
 import os
 import struct
-import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mptcplab.overlay.failure import OverlayFailed, OverlayMissing
+from mptcplab.overlay.failure import OverlayFailed
 
 #: linux/sched.h
 _CLONE_NEWNET = 0x4000_0000
@@ -43,10 +42,10 @@ class NetworkNamespace:
             for name, value in settings:
                 Path("/proc/sys/net", name).write_text(value)
 
-    def run(self, command: list[str], text: str = "") -> str:
-        """Runs a command in the namespace. Returns its output."""
-        with self.entered():
-            return run(command, text)
+    @property
+    def path(self) -> str:
+        """The path by which other programs find the namespace, as long as this process lives."""
+        return f"/proc/{os.getpid()}/fd/{self._fd}"
 
 
 @contextmanager
@@ -63,20 +62,6 @@ def _checked(answer: int) -> None:
     if answer:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
-
-
-def run(command: list[str], text: str = "") -> str:
-    """Runs a command with `text` as its input. Returns its output. Raises OverlayFailed with what
-    the command says.
-    """
-    try:
-        ended = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        raise OverlayMissing(f"there is no program {command[0]} here: install it") from None
-    if ended.returncode:
-        said = " ".join(ended.stderr.split()) or f"exit status {ended.returncode}"
-        raise OverlayFailed(f"{' '.join(command)}: {said}")
-    return ended.stdout
 
 
 def tun(name: str) -> int:

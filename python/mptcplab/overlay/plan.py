@@ -14,6 +14,10 @@ class PlannedSite:
     delay_ns: int
     rate_bps: int | None
     is_exit: bool
+    at: str | None = None
+    """The machine, as in `ssh://lab2`; None for this one."""
+    address: str | None = None
+    """Where others reach the machine; None for the address that SSH uses."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,11 @@ class Plan:
     pairs: list[tuple[int, int]] | None
     neighbours: int | None
     policy: str
+
+    @property
+    def needs_distances(self) -> bool:
+        """Whether the mesh depends on the round-trip times between all sites."""
+        return self.pairs is None and self.neighbours is not None and self.neighbours < len(self.sites) - 1
 
     def to_json(self) -> str:
         """Returns the plan as one line."""

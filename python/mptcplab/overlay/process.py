@@ -13,9 +13,9 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from shutil import which
 from typing import Any
 
+from mptcplab import iproute
 from mptcplab.errors import MptcplabError, PrivilegeError, UsageError
 from mptcplab.overlay.failure import OverlayFailed, OverlayMissing
 from mptcplab.overlay.plan import Plan
@@ -70,11 +70,8 @@ def _require(plan: Plan) -> None:
     """Raises PrivilegeError or OverlayMissing for what this machine lacks."""
     if os.geteuid() != 0:
         raise PrivilegeError(None, "an overlay needs network namespaces and devices", "run it as root, as with sudo")
-    wanted = ["ip", "bridge", *(["nft"] if any(site.is_exit for site in plan.sites) else [])]
-    packages = {"ip": "iproute2", "bridge": "iproute2", "nft": "nftables"}
-    for program in wanted:
-        if which(program) is None:
-            raise OverlayMissing(f"there is no program {program} here: apt install {packages[program]}")
+    for program in ("ip", "bridge", *(["nft"] if _local_exits(plan) else [])):
+        iproute.program(program)
     files = _FILES_OF_SITE * len(plan.sites) + _FILES_OF_REST
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if hard != resource.RLIM_INFINITY and hard < files:
@@ -85,11 +82,15 @@ def _require(plan: Plan) -> None:
 
 def why_exits_end_here(plan: Plan) -> str | None:
     """Returns why packets of exits do not leave this machine; None if they do, or without exits."""
-    if not any(site.is_exit for site in plan.sites) or _FORWARDING.read_text().strip() == "1":
+    if not _local_exits(plan) or _FORWARDING.read_text().strip() == "1":
         return None
     return (
         "exits reach this machine and nothing behind it, because it does not forward: sysctl -w net.ipv4.ip_forward=1"
     )
+
+
+def _local_exits(plan: Plan) -> bool:
+    return any(site.is_exit and site.at is None for site in plan.sites)
 
 
 def main() -> int:

@@ -1,27 +1,34 @@
-"""A local site: a router in a network namespace, and the program on it.
+"""A site: a router in a network namespace, and the program on it.
 
 The program answers echoes, sends heartbeats, measures round-trip times to other sites, and is the
-site's end of the tunnels of hosts.
+site's end of the tunnels of hosts. It uses nothing but Python's library, because it also runs on
+machines without mptcplab (`elsewhere.py`).
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 import socket
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from ipaddress import IPv4Address
+from itertools import count
 from time import monotonic, monotonic_ns
 
+from mptcplab import iproute
 from mptcplab.overlay import entries
-from mptcplab.overlay.addresses import MACHINE, PORT, inside, outside
+from mptcplab.overlay.addresses import MACHINE, PORT, inside
+from mptcplab.overlay.membership import BEAT_S
 from mptcplab.overlay.messages import Address, Kind, Message, echoed, packed, received, send, udp_socket
 from mptcplab.overlay.namespaces import NetworkNamespace, tun
 
 _LARGEST_PACKET = 1 << 16
 _BATCH = 32
+#: Each tunnel is measured once in so many heartbeats, and with each one while an answer is missing.
+_BEATS_OF_MEASUREMENT = 2
 #: Echoes without an answer after this time are lost.
 _LOST_AFTER_NS = 2_000_000_000
 
@@ -57,54 +64,75 @@ class Measured:
 
 
 class Site:
-    """A site on this machine. `number` counts from 0."""
+    """A site. `number` counts from 0. Classes of it set up its devices and sockets."""
 
-    def __init__(self, name: str, number: int, *, is_exit: bool) -> None:
-        self.name = name
+    def __init__(self, number: int, *, is_exit: bool) -> None:
         self.number = number
         self.is_exit = is_exit
-        #: Proves that a heartbeat is the site's.
-        self.key = secrets.randbits(64)
+        #: Where messages of each site go, by its number.
+        self.addresses: Sequence[str] = ()
         #: By the other site and whether the echoes go through the tunnel.
         self.measured: dict[tuple[int, bool], Measured] = {}
         self.namespace = NetworkNamespace()
         self.namespace.set(entries.SETTINGS)
         with self.namespace.entered():
-            #: The other end of the access link, which the network between sites holds.
-            self.access_fd = tun(entries.ACCESS)
             self.tunnels_fd = tun(entries.TUNNELS)
+        #: The sockets for messages outside of tunnels, and through those to other sites.
         self.socket: socket.socket
-        self._tunnels: dict[int, HostTunnel] = {}
+        self.inside_socket: socket.socket
+        self.tunnels: dict[int, HostTunnel] = {}
         self._by_address: dict[bytes, HostTunnel] = {}
         #: Echoes without an answer so far, the oldest first.
         self._asked: dict[int, tuple[int, bool, int]] = {}
 
-    def set_up(self) -> None:
-        """Gives the devices their addresses and the site its socket."""
-        self.namespace.run(["ip", "-batch", "-"], _text(entries.site_lines(self.number, is_exit=self.is_exit)))
-        if self.is_exit:
-            self.namespace.run(["nft", "-f", "-"], entries.EXIT_LINES)
+    def beat(self) -> None:
+        """Tells the coordinator that the site operates."""
+        raise NotImplementedError
+
+    def set_up_router(self) -> None:
+        """Sets up what each site has, and its socket inside."""
         with self.namespace.entered():
-            self.socket = udp_socket("0.0.0.0", PORT)
+            iproute.batch(entries.router_lines(self.number, is_exit=self.is_exit))
+            if self.is_exit:
+                iproute.run("nft", "-f", "-", given=entries.EXIT_LINES)
+            self.inside_socket = udp_socket("0.0.0.0", PORT)
 
     def join_mesh(self, others: Sequence[int]) -> None:
         """Sets up the tunnels to other sites."""
-        lines = [entries.tunnel_lines(other) for other in others]
-        self.namespace.run(["ip", "-batch", "-"], _text([one for ip, _ in lines for one in ip]))
-        self.namespace.run(["bridge", "-batch", "-"], _text([one for _, bridge in lines for one in bridge]))
+        lines = [entries.tunnel_lines(other, self.addresses[other]) for other in others]
+        with self.namespace.entered():
+            iproute.batch([one for ip, _ in lines for one in ip])
+            iproute.batch([one for _, bridge in lines for one in bridge], "bridge")
 
     def configure(self, lines: Sequence[str]) -> None:
         """Carries out lines of ip(8). Those that fail do not stop the others."""
-        self.namespace.run(["ip", "-batch", "-"], _text(lines))
+        with self.namespace.entered():
+            problems = iproute.batch_of_all(lines)
+        if problems:
+            print(f"site {self.number}: {problems}", file=sys.stderr, flush=True)
 
     # ---- the program ----
 
-    def beat(self) -> None:
-        """Tells the coordinator that the site operates."""
-        send(self.socket, packed(Kind.BEAT, self.number, self.key), (str(MACHINE), PORT))
+    async def live(self, others: Sequence[int], after_s: float = 0.0) -> None:
+        """Sends heartbeats and measures the tunnels to `others`, from `after_s` on, without end."""
+        await asyncio.sleep(after_s)
+        for beats in count():
+            begun = monotonic()
+            self.beat()
+            for other in others:
+                if beats % _BEATS_OF_MEASUREMENT == 0 or self.missing(other):
+                    self.ask(other, through_tunnel=True)
+            await asyncio.sleep(max(BEAT_S - (monotonic() - begun), 0.01))
 
-    def ask(self, other: int, *, through_tunnel: bool) -> None:
-        """Sends an echo to another site, outside or through the tunnel to it."""
+    def missing(self, other: int) -> int:
+        """Returns how many echoes in a row through the tunnel to another site are without an answer."""
+        found = self.measured.get((other, True))
+        return found.missing if found is not None else 0
+
+    def ask(self, other: int, *, through_tunnel: bool, size: int = 0) -> None:
+        """Sends an echo with `size` further bytes to another site, outside or through the tunnel to
+        it.
+        """
         now_ns = monotonic_ns()
         while self._asked and now_ns - next(iter(self._asked.values()))[2] > _LOST_AFTER_NS:
             del self._asked[next(iter(self._asked))]
@@ -113,24 +141,31 @@ class Site:
         measured = self.measured.setdefault((other, through_tunnel), Measured())
         measured.sent += 1
         measured.missing += 1
-        send(self.socket, packed(Kind.ECHO, 0, nonce), _address(other, through_tunnel))
+        by = self.inside_socket if through_tunnel else self.socket
+        to = str(inside(other)) if through_tunnel else self.addresses[other]
+        send(by, packed(Kind.ECHO, 0, nonce, bytes(size)), (to, PORT))
 
     def open_tunnel(self, tunnel: HostTunnel) -> None:
         """Expects messages of a host."""
-        self._tunnels[tunnel.number] = tunnel
+        self.tunnels[tunnel.number] = tunnel
         self._by_address[tunnel.address.packed] = tunnel
 
     def close_tunnel(self, tunnel: HostTunnel) -> None:
         """Knows the tunnel of a host no longer."""
-        self._tunnels.pop(tunnel.number, None)
+        self.tunnels.pop(tunnel.number, None)
         self._by_address.pop(tunnel.address.packed, None)
 
-    def on_datagrams(self) -> None:
-        """Handles what has arrived at the socket."""
-        for message in received(self.socket):
+    def listen(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Handles what arrives, in this loop from now on."""
+        for one in {self.socket, self.inside_socket}:
+            loop.add_reader(one, self._on_datagrams, one)
+        loop.add_reader(self.tunnels_fd, self._on_packets)
+
+    def _on_datagrams(self, at: socket.socket) -> None:
+        for message in received(at):
             match message.kind:
                 case Kind.ECHO:
-                    send(self.socket, echoed(message), message.source)
+                    send(at, echoed(message), message.source)
                 case Kind.ECHOED:
                     self._record(message)
                 case Kind.DATA | Kind.ALIVE:
@@ -144,7 +179,7 @@ class Site:
             self.measured[other, through_tunnel].record(max(rtt_ns, 0) / 1e9)
 
     def _handle_host(self, message: Message) -> None:
-        tunnel = self._tunnels.get(message.number)
+        tunnel = self.tunnels.get(message.number)
         if tunnel is None or tunnel.key != message.key:
             return
         tunnel.peer, tunnel.heard_s = message.source, monotonic()
@@ -157,7 +192,7 @@ class Site:
             except OSError:
                 return
 
-    def on_packets(self) -> None:
+    def _on_packets(self) -> None:
         """Sends packets to the hosts that they are for."""
         for _ in range(_BATCH):
             try:
@@ -169,10 +204,23 @@ class Site:
                 send(self.socket, packed(Kind.DATA, tunnel.number, tunnel.key, packet), tunnel.peer)
 
 
-@cache
-def _address(site: int, is_inside: bool) -> Address:
-    return str(inside(site) if is_inside else outside(site)), PORT
+class LocalSite(Site):
+    """A site on the coordinator's machine, in the network between local sites."""
 
+    def __init__(self, number: int, *, is_exit: bool) -> None:
+        super().__init__(number, is_exit=is_exit)
+        #: Proves that a heartbeat is the site's.
+        self.key = secrets.randbits(64)
+        with self.namespace.entered():
+            #: The other end of the access link, which the network between sites holds.
+            self.access_fd = tun(entries.ACCESS)
 
-def _text(lines: Sequence[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)
+    def set_up(self) -> None:
+        """Gives the devices their addresses and the site its socket."""
+        with self.namespace.entered():
+            iproute.batch(entries.access_lines(self.number))
+        self.set_up_router()
+        self.socket = self.inside_socket
+
+    def beat(self) -> None:
+        send(self.socket, packed(Kind.BEAT, self.number, self.key), (str(MACHINE), PORT))

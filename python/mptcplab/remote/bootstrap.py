@@ -85,6 +85,54 @@ def _said(channel: Channel, timeout_s: float) -> tuple[str, str, str]:
     return channel.line(timeout_s).decode(errors="replace").removeprefix(MARK).strip().partition(" ")
 
 
+#: Runs an archive that it reads from its input, from memory: memfd_create(2).
+_LOADER = """
+import os, runpy, sys
+left, archive = int(sys.argv[1]), os.memfd_create("mptcplab")
+while left:
+    block = os.read(0, left)
+    if not block:
+        sys.exit(1)
+    left -= os.write(archive, block)
+runpy.run_path(f"/proc/self/fd/{archive}", run_name="__main__")
+"""
+_PYTHON_SCRIPT = Template("""{
+say() { printf '$mark %s\\n' "$$*"; }
+fail() { say problem "$$*"; exit 1; }
+say machine "$$(uname -m)"
+python=$$(command -v python3) || fail "there is no python3 there: apt install python3"
+"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
+    fail "its python3 is $$("$$python" -V); allowed: 3.10 or newer"
+set -- "$$python" -I -c $loader $bytes
+if [ "$$(id -u)" != 0 ]; then
+    sudo -n true 2>/dev/null || fail "a site needs root there; allowed: root, or sudo without a password"
+    set -- sudo -n "$$@"
+fi
+say ready "$$SSH_CONNECTION"
+exec "$$@"
+}
+""")
+
+
+def start_python(channel: Channel, archive: bytes, where: str) -> str:
+    """Starts a program in Python, an archive with `__main__.py`, as root over a channel to a POSIX
+    shell. Returns SSH_CONNECTION as it is there. Raises MachineError with what is wrong there.
+    """
+    given = {"mark": MARK, "loader": shlex.quote(_LOADER), "bytes": len(archive)}
+    try:
+        channel.send(_PYTHON_SCRIPT.substitute(given).encode())
+        _first(channel)
+        word, _, text = _said(channel, ANSWER_S)
+    except (MachineError, Lost) as error:
+        channel.close()
+        raise MachineError(f"{where}: {error}") from None
+    if word != "ready":
+        channel.close()
+        raise MachineError(f"{where}: {text or word}")
+    channel.send(archive)
+    return text
+
+
 class Command:
     """A way by a command that starts a program elsewhere, as `docker exec -i c1` and `ssh -T HOST`
     do.

@@ -11,6 +11,7 @@ from mptcplab.errors import UsageError
 
 if TYPE_CHECKING:
     from mptcplab.remote.channel import Channel
+    from mptcplab.remote.ssh import Ssh
 
 #: The forms, for messages and help.
 FORMS = ("ssh://[USER@]HOST[:PORT]", "qemu:SERIES", "qemu:PATH/bzImage", "exec:COMMAND")
@@ -62,15 +63,22 @@ def place_of(text: str) -> Place | None:
     return Place(text, stack, _way(text, found["kind"], found["rest"]))
 
 
+def machine_of(text: str, where: str) -> Ssh:
+    """Returns the way to the machine of `ssh://..`. `where` begins the messages about it. Raises
+    UsageError.
+    """
+    parts = _SSH.fullmatch(text.removeprefix("ssh:")) if text.startswith("ssh:") else None
+    port = int(parts["port"] or 0) if parts else -1
+    if parts is None or not 0 <= port < 1 << 16 or parts["port"] == "0":
+        raise UsageError(f"{where}: not a machine; allowed: {FORMS[0]}")
+    from mptcplab.remote.ssh import Ssh
+
+    return Ssh(where, parts["user"], parts["host"].strip("[]"), port or None)
+
+
 def _way(text: str, kind: str, rest: str) -> Reached:
     if kind == "ssh":
-        parts = _SSH.fullmatch(rest)
-        port = int(parts["port"] or 0) if parts else -1
-        if parts is None or not 0 <= port < 1 << 16 or parts["port"] == "0":
-            raise UsageError(f"--on {text}: not a machine; allowed: {FORMS[0]}")
-        from mptcplab.remote.ssh import Ssh
-
-        return Ssh(text, parts["user"], parts["host"].strip("[]"), port or None)
+        return machine_of(f"ssh:{rest}", f"--on {text}")
     if kind == "qemu":
         from mptcplab.remote.guest import Guests
 

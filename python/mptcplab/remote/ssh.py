@@ -31,22 +31,29 @@ FULL_S = 0.005
 class Ssh:
     """A way to a machine by SSH. User and port that are not given are those of `~/.ssh/config`."""
 
-    def __init__(self, text: str, user: str | None, host: str, port: int | None) -> None:
-        self._text = text
+    def __init__(self, where: str, user: str | None, host: str, port: int | None) -> None:
+        """`where` begins the messages about the machine."""
+        self._where = where
         self._user, self._host, self._port = user, host, port
         self._connection: Any = None
         place = re.sub(r"[^A-Za-z0-9._-]", "_", host)
         self.label = place if port is None else f"{place}-{port}"
 
     def open(self, stack: str) -> Channel:
-        channel = self._channel()
-        start_agent(channel, stack, f"--on {self._text}")
+        channel = self.shell()
+        start_agent(channel, stack, self._where)
         return channel
 
     def about(self) -> dict[str, object]:
         return {}
 
-    def _channel(self) -> SshChannel:
+    def peer(self) -> str | None:
+        """Returns the address at the other end of the connection."""
+        found = None if self._connection is None else self._connection.get_extra_info("peername")
+        return None if found is None else str(found[0])
+
+    def shell(self) -> SshChannel:
+        """Starts a POSIX shell there. Raises MachineError."""
         ssh = _asyncssh()
         try:
             return SshChannel(_run(self._process()))
@@ -116,7 +123,7 @@ class Ssh:
         return f"{port}{user}{self._host}"
 
     def _error(self, why: str) -> MachineError:
-        return MachineError(f"--on {self._text}: {why}")
+        return MachineError(f"{self._where}: {why}")
 
 
 class SshChannel(Channel):
@@ -193,5 +200,5 @@ def _asyncssh() -> Any:
     try:
         import asyncssh
     except ImportError:
-        raise MachineError("--on ssh://: needs asyncssh: pip install 'mptcplab[remote]'") from None
+        raise MachineError("ssh://: needs asyncssh: pip install 'mptcplab[remote]'") from None
     return asyncssh

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
+from mptcplab import iproute
 from mptcplab.errors import MachineError, PrivilegeError, RunFailed
-from mptcplab.routing import iproute
 from mptcplab.routing.machine import PRIORITY, PROTOCOL, Endpoint, Family, Machine, Route, Rule, family_of
 from mptcplab.routing.plan import Choice, Plan, planned
 
@@ -143,7 +143,7 @@ def _reached(goal: Callable[[Machine], Plan]) -> list[str]:
             lines = [*endpoints.removal, *_removal(machine, plan), *_addition(machine, plan), *endpoints.addition]
             # First the record, so that what is made has an owner also if this process is killed.
             record.write(endpoints.during)
-            problems = iproute.batch(lines) if lines else ""
+            problems = iproute.batch_of_all(lines)
             record.write(endpoints.after)
             done += lines
             if not lines:

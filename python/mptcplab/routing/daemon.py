@@ -15,8 +15,8 @@ from selectors import EVENT_READ, DefaultSelector
 from types import FrameType
 from typing import IO
 
+from mptcplab import iproute
 from mptcplab.errors import RunFailed
-from mptcplab.routing import iproute
 from mptcplab.routing.changes import Record, applied, removed
 from mptcplab.routing.plan import Choice
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from mptcplab import iproute
 from mptcplab.errors import RunFailed
-from mptcplab.routing import iproute
 
 #: The protocol number that marks our rules and routes. /etc/iproute2/rt_protos gives it to no one.
 PROTOCOL = 119
