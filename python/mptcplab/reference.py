@@ -313,10 +313,10 @@ examples.
   keeps the default.
 - Any value may be replaced by `$name`, which stands for a parameter of a
   [family](../guide/description/families.md).
-- Next to the fields of an experiment, the top level may have the field `experiments`, a list of descriptions. Each is
-  merged over the rest of the file.
+- Besides the fields of an experiment, the top level may have the field `experiments`, a list of descriptions. Each
+  description is merged with the rest of the file and takes precedence over it.
 - An unknown field is an error, and so is a setting that would have no effect.
-- *Not on* `kernel` means that this back-end refuses the field or the value. [Features of the
+- *Not on* `kernel` means that the back-end `kernel` refuses the field or the value. [Features of the
   back-ends](features.md) gives the reasons.
 
 """
@@ -512,8 +512,9 @@ Parameters follow the name, as in `scheduler: {round_robin: {num_segments: 4}}`.
 their defaults. `./FILE.py:CLASS` and `crate:NAME` select [algorithms of your own](../guide/extending.md).
 
 The last column of the first table says whether a congestion control has a [fluid
-model](../internals/congestion-controls.md#where-they-settle), with which [the report of a
-run](../guide/results.md#in-equilibrium) compares the shares of the subflows, and if it has none, why.
+model](../internals/congestion-controls.md#where-they-settle), and if not, why. [The report of a
+run](../guide/results.md#in-equilibrium) compares the measured shares of the subflows with those
+of the model.
 
 """
 

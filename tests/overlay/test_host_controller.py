@@ -136,7 +136,9 @@ def test_a_large_body_is_refused(client: TestClient) -> None:
 def test_an_address_that_sends_too_much_is_refused(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     # Otherwise a busy machine sends no more than is allowed.
     monkeypatch.setattr(host_controller, "PER_SECOND", 0)
-    answers = [client.post("/", content=call("overlay.nodes"), headers=headers()) for _ in range(host_controller.BURST + 10)]
+    answers = [
+        client.post("/", content=call("overlay.nodes"), headers=headers()) for _ in range(host_controller.BURST + 10)
+    ]
     refused = [answer for answer in answers if answer.status_code == 429]
     assert refused
     assert {code_of(answer) for answer in refused} == {methods.TOO_MANY}

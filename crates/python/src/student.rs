@@ -18,7 +18,9 @@ pub(crate) fn student_t_above(value: f64, df: f64) -> PyResult<f64> {
 #[pyfunction]
 pub(crate) fn student_t_quantile(above: f64, df: f64) -> PyResult<f64> {
     if !(0.0..=1.0).contains(&above) {
-        return Err(PyValueError::new_err(format!("{above} is not a probability")));
+        return Err(PyValueError::new_err(format!(
+            "{above} is not a probability"
+        )));
     }
     Ok(-student(df)?.inverse_cdf(above))
 }

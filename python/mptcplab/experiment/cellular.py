@@ -53,7 +53,7 @@ class Cellular(Model):
     """
 
     generation: Generation = "lte"
-    """`lte`; `nsa`, 5G with a 4G core; `sa`, 5G alone."""
+    """`lte`: 4G; `nsa`: 5G with a 4G core; `sa`: 5G alone."""
     rate: Rate | None = Field(None, examples=["40mbit"])
     """Mean rate to the device while no neighbour is busy. Needed unless the link has a trace."""
     uplink_rate: Rate | None = Field(None, examples=["10mbit"])

@@ -52,8 +52,8 @@ class Recovery(Choice):
         Annotated[Literal["port"], Tag("<word>")] | Annotated[Duration, Tag("<time>")],
         Discriminator(lambda value: "<word>" if value == "port" else "<time>"),
     ] = "port"
-    """How a failure is detected: with `port` by the port status of a switch, or else after the
-    given time."""
+    """How a failure is detected: with `port`, by the port status of a switch; with a duration, after
+    that time."""
     parameters: dict[str, Any] = {}
     """Parameters of the strategy, by name."""
 

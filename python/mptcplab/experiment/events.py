@@ -27,9 +27,9 @@ Names = Annotated[list[str], ONE_OR_MORE, Field(min_length=1)]
 
 
 class Handover(Shorthand):
-    """A break-before-make handover. Between interfaces: one goes down, then another comes up, then
-    it gets its address. For a cellular device: its link carries nothing for a while, and then
-    has the capacity of another cell. The host does not notice this."""
+    """A break-before-make handover. Between interfaces: one goes down, then another comes up, and then
+    the latter gets its address. For a cellular device: its link carries nothing for a while, and
+    then has the capacity of another cell, without the host noticing."""
 
     model_config = ConfigDict(json_schema_extra={"dependentRequired": {"from": ["to"], "to": ["from"]}})
     shorthand = "link"
@@ -40,11 +40,11 @@ class Handover(Shorthand):
     from_: str | None = Field(None, alias="from", description="the interface that goes down", examples=["client.wlan0"])
     to: str | None = Field(None, description="the interface that comes up", examples=["client.wwan0"])
     gap: Duration | None = Field(None, examples=["200ms"])
-    """Time from `from` going down to `to` coming up (default 0s), or in which `link` carries
+    """Time between `from` going down and `to` coming up (default 0s), or during which `link` carries
     nothing (default 60ms).
     """
     detect: Duration | None = Field(None, examples=["100ms"])
-    """With `from`: time from coming up until the host notices (default 0s)."""
+    """With `from`: time from `to` coming up until the host notices (default 0s)."""
     address: Duration | None = Field(None, examples=["1s"])
     """With `from`: time to get an address, after detection and authentication (default 0s)."""
     auth: Duration | None = Field(None, examples=["3.5s"])

@@ -110,7 +110,7 @@ class GraphFile(Attachment):
     file: str = Field(examples=["./Geant2012.gml"])
     """The file, relative to the description."""
     hosts: Literal["all"] | list[str] = "all"
-    """The nodes to which a host, h-NODE, is attached."""
+    """The nodes to which a host is attached. The host is named h-NODE."""
 
 
 class Topology(Model):

@@ -33,7 +33,7 @@ class Behaviour(Shorthand):
     """
     stale_intervals: Annotated[Annotated[int, Field(ge=0, le=1000)] | None, Uses("behaviour.stale_intervals")] = None
     """Number of missed intervals beyond which a subflow is stale, if another subflow has missed
-    clearly fewer; 0: never."""
+    fewer than max(`stale_intervals` - 1, 1). With 0, a subflow never becomes stale."""
     reinjection: Annotated[
         Literal["none", "on_rto", "on_stale", "on_close", "opportunistic"] | None, Uses("behaviour.reinjection")
     ] = None
@@ -93,8 +93,8 @@ class Interface(Model):
 
 
 class HostJitter(Model):
-    """Random times that a host takes to handle packets, given by their quantiles, between which
-    they are interpolated linearly. A host handles packets in order.
+    """Random times that a host takes to handle packets, given by their quantiles. Times between two
+    quantiles are interpolated linearly. A host handles packets in order.
     """
 
     p50: Duration

@@ -177,8 +177,8 @@ class LinkSettings(Model):
     """Random loss, in addition to drops by the queue."""
     loss_at: PlacePerDirection | None = None
     """Where packets are lost: `ingress` is before the queue; `egress` is after the serializer, so a
-    lost packet has used the link. Default `ingress`; on a medium and after a host with `first_hop:
-    host`, `egress`.
+    lost packet has used the link. The default is `egress` on a medium and in a direction that
+    begins at a host with `first_hop: host`, and `ingress` otherwise.
     """
     queue: QueuePerDirection = Field(Queue(), examples=["1bdp", {"limit": "100p", "discipline": "codel"}])
     """The queue before the serializer. It has no effect in a direction that begins at a host with

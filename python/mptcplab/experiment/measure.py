@@ -43,5 +43,5 @@ class Vary(Model):
     """The delays of each link are multiplied by a random factor of 1 ± this value, the same in both
     directions."""
     events: Probability = Probability(0.05)
-    """The times between events, and the time to the first, are multiplied by a random factor of
-    1 ± this value, and changed by at most 1 s."""
+    """The times between events, and the time to the first event, are multiplied by a random factor
+    of 1 ± this value, but change by at most 1 s."""

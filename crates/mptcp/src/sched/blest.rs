@@ -21,16 +21,23 @@ macro_rules! lambda_parameters {
                 "lambda_start",
                 1,
                 10_000,
-                "the initial value of the factor that scales the forecast"
+                "the initial value of the factor that scales BLEST's forecast"
             ),
-            lambda_parameters!($field, min, "lambda_min", 1, 1000, "the smallest factor"),
+            lambda_parameters!(
+                $field,
+                min,
+                "lambda_min",
+                1,
+                1000,
+                "the lower limit of the factor"
+            ),
             lambda_parameters!(
                 $field,
                 max,
                 "lambda_max",
                 1000,
                 10_000,
-                "the largest factor"
+                "the upper limit of the factor"
             ),
             lambda_parameters!(
                 $field,

@@ -83,7 +83,10 @@ impl<P: Packet> Carrier<P> for WifiAir<P> {
     }
 
     fn next_change(&self) -> Option<Nanos> {
-        self.on_air.as_ref().map(|on_air| on_air.finish).or(self.next)
+        self.on_air
+            .as_ref()
+            .map(|on_air| on_air.finish)
+            .or(self.next)
     }
 
     fn held_packets(&self, station: StationId) -> u64 {

@@ -43,7 +43,7 @@ pub(super) fn allowed<P: 'static>(parameter: &Value<P>) -> String {
     match parameter {
         Value::External(External::Gateways) => "at most 10 lists of 1 to 6 routers, one list per additional subflow, as in [[left], [right, far]]".to_owned(),
         Value::External(External::Endpoints) => format!(
-            "a list of endpoints, as in [{{interface: client.eth1, flags: [subflow]}}]; flags are {}, not {} together; an endpoint with {FLAG_WITH_PORT} and without {FLAG_WITHOUT_PORT} may also have a port, as in {{interface: server.eth1, port: 7000, flags: [{FLAG_WITH_PORT}]}}",
+            "a list of endpoints, as in [{{interface: client.eth1, flags: [subflow]}}]; flags are {}, but {} cannot be combined; an endpoint with {FLAG_WITH_PORT} and without {FLAG_WITHOUT_PORT} may also have a port, as in {{interface: server.eth1, port: 7000, flags: [{FLAG_WITH_PORT}]}}",
             ENDPOINT_FLAGS.join(", "),
             EXCLUSIVE_FLAGS.join(" and ")
         ),
