@@ -61,19 +61,21 @@ def notes(agreement: Json) -> list[str]:
     if count:
         chance = f"{agreement['different_by_chance']:.1f}".removesuffix(".0")
         said.append(
-            f"{count} comparisons were tested. By itself each would be called different by chance in at most 5 %, so"
-            f" {chance} of them; what is not different with all of them taken together (Holm) is undecided."
+            f"{count} comparisons were tested. On its own, each has a chance of at most 5 % of being called different"
+            f" although nothing differs, so {chance} would be expected. A difference that does not remain after Holm's"
+            " correction for all comparisons is undecided."
         )
     rows = sum(bool(entry["apart"]) for entry in entries)
     if rows:
         said.append(
-            f"In {rows} of {len(entries)} rows a run stands apart: more than five median deviations from the others (of"
-            " few runs more), and more than the band. Its seed is beside the verdict; nothing is equivalent with it."
+            f"In {rows} of {len(entries)} rows a run stands apart from the others by more than five median deviations"
+            " (more if there are few runs) and by more than the band. Its seed is beside the verdict. Such a row is"
+            " never called equivalent."
         )
     smallest = min(min(entry["n"], entry["reference_n"]) for entry in entries)
     unseen = f"{100 * largest_unseen(smallest):.0f} %"
     runs = "run" if smallest == 1 else "runs"
-    said.append(f"What befalls fewer than {unseen} of all runs may not have shown in {smallest} {runs} (at 95 %).")
+    said.append(f"{smallest} {runs} can miss behaviour that occurs in fewer than {unseen} of all runs (at 95 %).")
     return said
 
 
