@@ -635,8 +635,8 @@ _CATALOGUE_HEAD = """\
 
 This page lists the experiments of published works that come with mptcplab. `mptcplab show NAME` prints one of them,
 with the published values and the assumptions. A prefix such as `barreira2014/F.1` selects all experiments below it.
-The last column names the features that an experiment needs and that no back-end has yet; it is empty for every
-experiment that can be run.
+The last column names features that an experiment needs but no back-end has yet. It is empty for every experiment
+that can be run.
 
 """
 

@@ -47,7 +47,7 @@ const PLAYER: Lacking =
 const FOLLOWS_PATHS: Lacking =
     Some("routers forward only along the flows' paths and choose no next hops: use the simulator");
 const TAKES_ITS_TIME: Lacking = Some(
-    "in real time, hosts take whatever time this machine takes, which is host_jitter linux: use the simulator",
+    "in real time, hosts are as fast as this machine, which corresponds to host_jitter linux: use the simulator",
 );
 const NO_KERNEL: Lacking = Some("the simulator has no kernel: use the kernel back-end");
 const VIRTUAL_TIME: Lacking = Some(
@@ -64,7 +64,7 @@ const ALL_SUBFLOWS: Lacking = Some(
     "the kernel always uses all subflows of a connection: set backup on some interfaces instead",
 );
 const NOT_IN_MAINLINE: Lacking = Some(
-    "this kernel lacks the out-of-tree kernel's reinjection and stale detection: give {preset: mainline, path_manager_delay: 500ms} as second choice",
+    "this kernel lacks the out-of-tree kernel's reinjection and stale detection: give {preset: mainline, path_manager_delay: 500ms} as the second choice",
 );
 const ONE_VALUE: Lacking = Some("the kernel has a fixed value for this");
 const CLASSES_ELSEWHERE: Lacking =
