@@ -113,9 +113,9 @@ def _inline(value: object) -> str:
 
 _KERNELS = """# What kernels offer for Multipath TCP
 
-This page compares the parts of Linux that an MPTCP experiment depends on, for several kernels. Each value was
-measured on {date} in a guest that ran Debian's kernel, because kernels change and distributions patch
-them. Limits were set and read back, endpoints with their flags were added and listed, and support for
+This page compares the parts of Linux that an MPTCP experiment depends on, for several kernels. Because
+kernels change and distributions patch them, each value was measured, on {date}, in a guest that ran
+Debian's kernel. Limits were set and read back, endpoints with their flags were added and listed, and support for
 eBPF was looked up in the kernel's type information.
 
 `make kernels` probes the newest kernel of each series that Debian has now, and `make kernels
@@ -146,10 +146,10 @@ def kernel_reference(table: Path) -> str:
 
 
 _OFFERED = (
-    "endpoints of a namespace, at most",
-    "limit of further subflows, at most",
-    "limit of announced addresses, at most",
-    "both limits in a new namespace",
+    "largest number of endpoints in a namespace",
+    "largest limit on additional subflows",
+    "largest limit on accepted announced addresses",
+    "default of these two limits in a new namespace",
     "flags of endpoints",
     "congestion controls",
     "congestion controls in eBPF",
@@ -174,7 +174,7 @@ def _offers(kernel: dict[str, Any]) -> list[str]:
 
 def _endpoints(path_manager: dict[str, Any]) -> str:
     count = path_manager["endpoints"]
-    return f"{count}, all that were tried" if count == _MOST_TRIED else str(count)
+    return f"at least {count}" if count == _MOST_TRIED else str(count)
 
 
 def _yes(is_there: bool) -> str:
@@ -189,7 +189,7 @@ This page lists each claim of the papers whose experiments are built in, with it
 stack of the paper's time (`then`) and for today's (`today`). The verdicts are those on the paper's
 own page, which also gives the numbers and the reasons. [Verdicts](../guide/reproducing.md#verdicts)
 explains how they are made. A claim with several parts has one row, which states the first part; the
-verdicts on the other parts follow with their letters.
+verdicts on the other parts follow, each with the letter of its part.
 
 """
 _ROW_OF_CLAIM = re.compile(r"^\| (CL-[A-Z][0-9]+[a-z]?) \|(.+)\|$", re.MULTILINE)
