@@ -208,7 +208,8 @@ def cluster(address: str) -> Iterator[Executor]:
     if not ADDRESS.fullmatch(address):
         raise UsageError(f"--cluster {address}: not of the form tcp://HOST:PORT, as `dask scheduler` prints it")
     try:
-        from distributed import Client, CommClosedError
+        from distributed import Client
+        from distributed.comm import CommClosedError
         from distributed.scheduler import KilledWorker
     except ImportError as error:
         raise ClusterError("--cluster needs dask.distributed: pip install 'mptcplab[cluster]'") from error
@@ -241,12 +242,12 @@ class _Cluster(Executor):
     def submit(self, work: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Future[Any]:
         theirs = self._client.submit(work, *arguments, **keywords, pure=False, retries=RETRIES)
         ours: Future[Any] = Future()
-        theirs.add_done_callback(lambda _: _settle(ours, theirs))
-        ours.add_done_callback(lambda _: theirs.cancel() if ours.cancelled() else None)
+        theirs.add_done_callback(lambda _: _settle(ours, theirs))  # type: ignore[no-untyped-call]
+        ours.add_done_callback(lambda _: theirs.cancel() if ours.cancelled() else None)  # type: ignore[no-untyped-call]
         return ours
 
 
-def _settle(ours: Future[Any], theirs: distributed.Future) -> None:
+def _settle(ours: Future[Any], theirs: distributed.Future[Any]) -> None:
     """Gives a future the result or the exception of one of Dask's."""
     if not ours.set_running_or_notify_cancel():
         return
