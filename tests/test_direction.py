@@ -116,7 +116,7 @@ ALLOWED: dict[str, set[str]] = {
         "sweep",
     },
     "web": {"backends", "callers", "catalogue", "catalogue_index", "consent", "errors", "experiment", "paths", "plots"}
-    | {"recorded", "report", "results", "runner", "units"},
+    | {"recorded", "recovery", "report", "results", "runner", "units"},
     "bisection": {"backends", "errors", "metrics", "remote", "results", "runner"},
     "iproute": {"errors"},
     "routing": {"errors", "iproute"},

@@ -209,7 +209,7 @@ def cluster(address: str) -> Iterator[Executor]:
         raise UsageError(f"--cluster {address}: not of the form tcp://HOST:PORT, as `dask scheduler` prints it")
     try:
         from distributed import Client
-        from distributed.comm import CommClosedError
+        from distributed.comm.core import CommClosedError
         from distributed.scheduler import KilledWorker
     except ImportError as error:
         raise ClusterError("--cluster needs dask.distributed: pip install 'mptcplab[cluster]'") from error
