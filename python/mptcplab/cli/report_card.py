@@ -61,7 +61,7 @@ def command(
     """
     from mptcplab.cli.exporting import Publishing
 
-    asked = Publishing.of(export, formats, size, style, table, as_json=as_json)
+    asked = Publishing.of(export, formats, size, style, table, as_json=as_json, has_page=True)
 
     from mptcplab import report_card
     from mptcplab.backends import backend
@@ -73,7 +73,7 @@ def command(
     seeds = repeat or (REAL if backend(on).in_real_time else VIRTUAL)
     bundles = executed(examined.by_backend(), seed=seed, repeat=seeds, out=out, jobs=jobs)
     document = report_card.document(examined, report_card.marks(examined, bundles), bundles)
-    write_text(report, report_card_page(document))
+    write_text(report, asked.dressed(report_card_page(document)))
     grid = report_card_grid(document)
     if asked.exporter is not None:
         asked.write_figures(report_card_drawings(document), bundles)
