@@ -24,13 +24,14 @@ from mptcplab.catalogue import catalogue, find
 from mptcplab.cli import application
 from mptcplab.errors import MptcplabError, SpecError
 from mptcplab.metrics import rank_correlation
-from mptcplab.report.reproduction import index_page, tables
+from mptcplab.report.reproduction import agreement_sentences, index_page, tables
 from mptcplab.reproduction import (
     Arm,
     Cell,
     Observation,
     Outcome,
     Study,
+    agreements,
     apart,
     document,
     load,
@@ -42,6 +43,7 @@ from mptcplab.reproduction import (
 )
 from mptcplab.reproduction.claims import read
 from mptcplab.reproduction.notation import Measure, Range
+from mptcplab.reproduction.study import uses
 from mptcplab.reproduction.verdict import judge
 from mptcplab.results import RunData, Samples, Table, Units
 from scipy.stats import spearmanr
@@ -243,6 +245,32 @@ def test_altered_samples_give_the_opposite_verdict(claim: str) -> None:
     assert kinds(altered)[claim] == "refuted"
     (verdict,) = [one for one in altered.verdicts if one.arm == THEN and one.claim.id == claim]
     assert "published" in why(altered, verdict)
+
+
+def test_agreement_counts_the_claims_that_two_back_ends_decide_and_names_each_other_one() -> None:
+    planned = study(ALENAZI, ["sim"], quick=True)
+    kernel = Arm("then", "kernel")
+    claims = [one for one in planned.claims if one.id in SECTION_4_4]
+    of_sim = {
+        key: cell
+        for key, cell in planned.cells.items()
+        if cell.arm == THEN and any(uses(claim, cell.name) for claim in claims)
+    }
+    of_kernel = {(kernel, *key[1:]): replace(cell, arm=kernel) for key, cell in of_sim.items()}
+    planned = replace(planned, arms=[THEN, kernel], cells=of_sim | of_kernel, claims=claims)
+    published, altered = (observed(planned, world).observations for world in (as_published, the_opposite))
+    # The runs of fig10 on the kernel are those of another world.
+    mixed = {key: altered[key] if key[0] == kernel and "fig10" in key[2] else published[key] for key in published}
+
+    (alike,) = agreements([Outcome.of(planned, published)])
+    assert (alike.decided, len(alike.alike), alike.contrary) == (len(SECTION_4_4), len(SECTION_4_4), [])
+    outcome = Outcome.of(planned, mixed)
+    (found,) = agreements([outcome])
+    others = [one.claim.id for one, _ in found.contrary]
+    assert others == [one.id for one in claims if any("fig10" in (m.on or "") for c in one.compare for m in c.measures)]
+    assert 0 < len(others) < len(SECTION_4_4)
+    (sentence,) = agreement_sentences([outcome])
+    assert sentence.endswith(f"not on {', '.join(others)}.")
 
 
 @pytest.mark.parametrize("claim", ["CL-A20", "CL-A21"])

@@ -184,12 +184,14 @@ def _write_index(reproduced: Sequence[Reproduced], index: Path, asked: Asked) ->
     import os
     import shlex
 
-    from mptcplab.cli.output import print_remark, write_text
-    from mptcplab.report.reproduction import index_page
+    from mptcplab.cli.output import print_line, print_remark, write_text
+    from mptcplab.report.reproduction import agreement_sentences, index_page
 
     pages = [(one.outcome, os.path.relpath(one.page, index.parent)) for one in reproduced]
     write_text(index, asked.publishing.dressed(index_page(pages, shlex.join(["mptcplab", *sys.argv[1:]]))))
     if not asked.publishing.is_quiet:
+        for line in agreement_sentences([one.outcome for one in reproduced]):
+            print_line(f"all papers, {line}")
         print_remark(f"index: {index}")
 
 

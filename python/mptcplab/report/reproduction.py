@@ -37,6 +37,7 @@ from mptcplab.reproduction import (
     Observation,
     Outcome,
     Verdict,
+    agreements,
     apart,
     measured,
     numbers,
@@ -230,7 +231,13 @@ def index_page(reproduced: Sequence[tuple[Outcome, str]], command: str) -> str:
         {"title": outcome.study.paper.title, "page": page, "tally": list(tally(outcome)), "claims": _index(outcome)}
         for outcome, page in reproduced
     ]
-    return render("claims.html.j2", title="Claims of papers, then and today", papers=papers, command=command)
+    return render(
+        "claims.html.j2",
+        title="Claims of papers, then and today",
+        papers=papers,
+        agreements=list(agreement_sentences([outcome for outcome, _ in reproduced])),
+        command=command,
+    )
 
 
 def _index(outcome: Outcome) -> Grid:
@@ -261,6 +268,20 @@ def tally(outcome: Outcome) -> Iterator[str]:
         found = Counter(_kind_of(one) for one in outcome.verdicts if one.arm == arm)
         counts = ", ".join(f"{count} {kind}" for kind, count in found.most_common())
         yield f"{arm.label}: of {found.total()} {'claim' if found.total() == 1 else 'claims'} {counts}."
+    yield from agreement_sentences([outcome])
+
+
+def agreement_sentences(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """Yields on how many of the claims that both decide two back-ends agree with a stack, and the
+    other claims.
+    """
+    for one in agreements(outcomes):
+        name, (first, second) = one.arms[0].name, (arm.backend for arm in one.arms)
+        share = f"{100 * len(one.alike) / one.decided:.0f} %"
+        sentence = f"{name}: of {one.decided} claims that {first} and {second} both decide, "
+        sentence += f"they agree on {len(one.alike)} ({share})"
+        contrary = ", ".join(verdict.claim.id for verdict, _ in one.contrary)
+        yield f"{sentence}; not on {contrary}." if contrary else f"{sentence}."
 
 
 def _claims(outcome: Outcome) -> Grid:

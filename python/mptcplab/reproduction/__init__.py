@@ -2,6 +2,7 @@
 claim.
 """
 
+from mptcplab.reproduction.agreement import Agreement, agreements
 from mptcplab.reproduction.arms import Arm
 from mptcplab.reproduction.claims import Claim, Comparison, Figure, Paper, Ranking, load, papers
 from mptcplab.reproduction.document import document
@@ -18,6 +19,7 @@ from mptcplab.reproduction.tabulation import TableRow, tabulated
 
 __all__ = [
     "AS_DESCRIBED",
+    "Agreement",
     "Arm",
     "Cell",
     "Claim",
@@ -38,6 +40,7 @@ __all__ = [
     "TableRow",
     "Twins",
     "Verdict",
+    "agreements",
     "apart",
     "claims_about",
     "document",

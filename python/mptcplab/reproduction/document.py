@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any
 
+from mptcplab.reproduction.agreement import agreements
 from mptcplab.reproduction.arms import NAMES
 from mptcplab.reproduction.outcome import Compared, Outcome, Verdict
 from mptcplab.reproduction.ranking import rank
@@ -16,7 +17,7 @@ Json = dict[str, Any]
 
 
 def document(outcome: Outcome) -> Json:
-    """Returns the document with the keys ``paper claims rankings tables disagreements``.
+    """Returns the document with the keys ``paper claims rankings tables agreements disagreements``.
 
     A claim has ``id says figure source tolerance``. Its ``then`` and ``today`` hold the verdict of
     the arm's representative back-end: ``verdict provisional why backend depends_on tried
@@ -67,6 +68,16 @@ def document(outcome: Outcome) -> Json:
                 ],
             }
             for table in outcome.study.tables
+        ],
+        "agreements": [
+            {
+                "arm": one.arms[0].name,
+                "backends": [arm.backend for arm in one.arms],
+                "decided": one.decided,
+                "alike": len(one.alike),
+                "contrary": [verdict.claim.id for verdict, _ in one.contrary],
+            }
+            for one in agreements([outcome])
         ],
         "disagreements": [
             {

@@ -11,7 +11,8 @@ from typing import Any
 
 from mptcplab import metrics
 from mptcplab.backends import ON_KERNEL
-from mptcplab.reproduction.arms import NAMES, Arm
+from mptcplab.reproduction.agreement import agreements
+from mptcplab.reproduction.arms import Arm
 from mptcplab.reproduction.claims import Claim, Comparison
 from mptcplab.reproduction.notation import Combination, Measure
 from mptcplab.reproduction.observation import Observation
@@ -122,13 +123,7 @@ class Outcome:
         """Returns pairs of verdicts in which two back-ends contradict each
         other in the same arm.
         """
-        pairs = []
-        for claim in self.study.claims:
-            for name in NAMES:
-                found = [one for one in self.verdicts if one.claim is claim and one.arm.name == name]
-                of_two = ((one, two) for i, one in enumerate(found) for two in found[i + 1 :])
-                pairs += [(one, two) for one, two in of_two if flips(one.as_described, two.as_described)]
-        return pairs
+        return [pair for agreement in agreements([self]) for pair in agreement.contrary]
 
 
 def _kind(compared: Sequence[Compared]) -> Kind:
