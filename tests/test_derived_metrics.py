@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -178,6 +179,28 @@ def test_a_compound_event_covers_its_members() -> None:
     assert number(blink, "events.blink", "asked_s") == 10
     assert number(blink, "events.blink", "outage_actual_s") == 10
     assert number(blink, "events.blink", "recovery_s") == pytest.approx(0.4)
+
+
+def test_a_handover_is_split_into_waiting_joining_and_the_first_data() -> None:
+    def at(name: str, at_s: float, kind: str, interface: str) -> dict[str, Any]:
+        return event(name, at_s, {"kind": kind, "interface": interface}, "handover")
+
+    experiment = resolved(
+        events=[at("off", 10, "interface_down", "client.wlan0"), at("on", 13.5, "address_add", "client.wwan0")]
+    )
+    told = result(experiment)
+    subflow = {"id": 1, "local": "10.1.2.1:4000", "remote": "10.1.2.2:5001", "interface": "client.wwan0", "bytes": 1}
+    told["flows"][0]["subflows"] = [{**subflow, "opened_ns": 13_900_000_000}]
+    run = RunData(experiment, told, Samples(samples_table(list(counters()))), Units(units_table()))
+    found = Evaluation(run)
+    assert number(found, "events.handover.flows.bulk", "handover_usable_s") == pytest.approx(3.5)
+    assert number(found, "events.handover.flows.bulk", "handover_join_s") == pytest.approx(0.4)
+    later = run.deliveries_s("bulk")
+    expected = later[later > 13.9][0] - 13.9
+    assert number(found, "events.handover.flows.bulk", "handover_first_data_s") == pytest.approx(expected)
+    told["flows"][0]["subflows"] = []
+    run = RunData(experiment, told, Samples(samples_table(list(counters()))), Units(units_table()))
+    assert isinstance(Evaluation(run).value("events.handover.flows.bulk", "handover_join_s"), Absent)
 
 
 def test_a_finite_flow_has_a_completion_time() -> None:

@@ -11,6 +11,7 @@ from mptcplab.results.capture_metrics import CAPTURE_METRICS
 from mptcplab.results.entities import Entity, Json, entities
 from mptcplab.results.event_metrics import EVENT_METRICS, EventView
 from mptcplab.results.flow_metrics import FLOW_METRICS, NO_CONNECTION, NO_VIDEO, FlowView
+from mptcplab.results.handovers import HANDOVER_METRICS
 from mptcplab.results.host_counters import counted, host_at
 from mptcplab.results.network_metrics import LINK_METRICS, PROBE_METRICS, RUN_METRICS, EntityView, jain_index
 from mptcplab.results.run_data import Absent, RunData, Value
@@ -125,7 +126,11 @@ class Evaluation:
             flows = (entity.flow,) if entity.flow else tuple(self.run.flows)
             self._events[entity.path] = EventView(self.run, happened, flows)
         event = self._events[entity.path]
-        return EVENT_METRICS[name](event) if event.happenings else Absent("the run ended before the event")
+        return (
+            (EVENT_METRICS | HANDOVER_METRICS)[name](event)
+            if event.happenings
+            else Absent("the run ended before the event")
+        )
 
     def _sampled(self, path: str, flow: str, metric: Metric) -> Value:
         samples = self.run.samples
