@@ -14,7 +14,7 @@ use mptcp::seq::SeqNr;
 use mptcp::time::{MILLISECOND, Nanos};
 use mptcp::wire::{
     Capable, DataNumber, Dss, Ecn, Flags, Hops, Join, Key, Mapping, MptcpOption, MptcpOptions,
-    Packet, Segment, TcpOptions, Timestamps,
+    Packet, Segment, TcpOptions, Timestamps, Version,
 };
 
 use crate::parse::mend;
@@ -134,7 +134,7 @@ impl Server {
         let join = Join::Syn {
             backup: false,
             address_id: guest,
-            token: keys::token(key),
+            token: keys::token(Version::One, key),
             nonce: GUEST_NONCE,
         };
         syn.segment.options.mptcp = [MptcpOption::Join(join)].into_iter().collect();
@@ -171,7 +171,7 @@ impl Server {
         packet.segment.payload = Payload::stream(1, 0, len);
         let mapping = Mapping {
             data_seq: DataNumber::Long(
-                keys::initial_data_seq(GUEST_KEY) + 1 + u64::from(script.byte()),
+                keys::initial_data_seq(Version::One, GUEST_KEY) + 1 + u64::from(script.byte()),
             ),
             subflow_seq: 1 + u32::from(script.byte()),
             len: len as u16,
@@ -402,7 +402,7 @@ fn answer_option(said: &MptcpOption, server_key: Key) -> Option<MptcpOption> {
                 local: GUEST_NONCE,
                 remote: *nonce,
             };
-            let hmac = keys::first_160_bits(&keys.join_hmac(nonces));
+            let hmac = keys.join_hmac(Version::One, nonces);
             Some(MptcpOption::Join(Join::Ack { hmac }))
         }
         _ => None,

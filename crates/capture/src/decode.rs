@@ -3,7 +3,7 @@
 use mptcp::connection::keys::{initial_data_seq, token};
 use mptcp::wire::{
     Capable, DataNumber, Dss, Flags, Join, KIND as MPTCP, Key, MptcpOption, MptcpOptionV0,
-    ResetReason, SignalledAddress,
+    ResetReason, SignalledAddress, Version,
 };
 use serde::Serialize;
 
@@ -183,7 +183,10 @@ fn multipath(content: &[u8], version: Option<u8>) -> Decoded {
     if is_capable_0 || version == Some(0) {
         return MptcpOptionV0::parse(content).map_or_else(|_| malformed(content), version_0);
     }
-    MptcpOption::parse(content).map_or_else(|_| malformed(content), |option| version_1(&option))
+    match MptcpOption::parse(content) {
+        Err(_) | Ok(MptcpOption::Version0(_)) => malformed(content),
+        Ok(option) => version_1(&option),
+    }
 }
 
 fn malformed(content: &[u8]) -> Decoded {
@@ -269,6 +272,7 @@ fn version_1(option: &MptcpOption) -> Decoded {
             ("MP_FASTCLOSE", "RFC 8684, 3.5", vec![key])
         }
         MptcpOption::Reset(reason) => ("MP_TCPRST", "RFC 8684, 3.6", reset_fields(*reason)),
+        MptcpOption::Version0(option) => return version_0((**option).clone()),
     };
     (name.to_owned(), source, fields)
 }
@@ -312,8 +316,8 @@ fn capable_fields(capable: &Capable) -> Vec<Field> {
     let key_of = |name: &'static str, key: Key| {
         let meaning = format!(
             "token {:08x}, initial data sequence number {}",
-            token(key),
-            initial_data_seq(key).0
+            token(Version::One, key),
+            initial_data_seq(Version::One, key).0
         );
         field(name, hex(key), meaning)
     };

@@ -7,7 +7,7 @@ use mptcp::payload::Payload;
 use mptcp::seq::SeqNr;
 use mptcp::wire::{
     Capable, DataNumber, Dss, Ecn, Flags, Hops, MptcpOption, MptcpOptions, Packet, Segment,
-    TcpOptions,
+    TcpOptions, Version,
 };
 use mptcplab_packetdrill::host::{Host, IPPROTO_MPTCP};
 use mptcplab_packetdrill::options::Options;
@@ -152,7 +152,7 @@ fn an_endpoint_is_announced() {
     let ack = answer.end().0;
     arrives(&mut host, local, 1, ack, Flags::ACK, third);
     host.accept(fd).unwrap();
-    let first = mptcp::connection::keys::initial_data_seq(*sender_key) + 1;
+    let first = mptcp::connection::keys::initial_data_seq(Version::One, *sender_key) + 1;
     let dss = Dss::default().with_data_ack(Some(DataNumber::Short(first.low())));
     arrives(&mut host, local, 1, ack, Flags::ACK, MptcpOption::Dss(dss));
     let announced = std::iter::from_fn(|| sent(&mut host)).any(|packet| {

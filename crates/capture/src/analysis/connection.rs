@@ -4,9 +4,7 @@ use std::net::IpAddr;
 
 use experiment::time::Nanos;
 use mptcp::connection::keys::{Keys, initial_data_seq, token};
-use mptcp::seq::DataSeq;
-use mptcp::wire::{Key, Token};
-use sha1::{Digest, Sha1};
+use mptcp::wire::{Key, Token, Version};
 
 use super::data_stream::{DataStream, Streams};
 use super::timeline::{EventKind, Timeline};
@@ -176,16 +174,21 @@ impl Connection {
             return false;
         }
         self.keys[side as usize] = Some(key);
-        let (token, first) = match self.version {
-            Some(0) => by_sha1(key),
-            _ => (token(key), initial_data_seq(key)),
-        };
-        self.tokens[side as usize] = Some(token);
+        let version = self.version();
+        self.tokens[side as usize] = Some(token(version, key));
         let stream = &mut self.streams[side as usize];
         if stream.bytes == 0 && !stream.has_origin() {
-            *stream = DataStream::from_first(Some(first));
+            *stream = DataStream::from_first(Some(initial_data_seq(version, key)));
         }
         true
+    }
+
+    /// Returns the version that determines what follows from the keys.
+    pub(super) fn version(&self) -> Version {
+        match self.version {
+            Some(0) => Version::Zero,
+            _ => Version::One,
+        }
     }
 
     /// Returns both keys, with that of `side` as the local one.
@@ -203,16 +206,4 @@ impl Connection {
             .iter()
             .all(|stream| stream.bytes == 0 && !stream.has_origin())
     }
-}
-
-/// Returns token and initial DSN in version 0 (RFC 6824, section 3.1): the first 32 and the last 64
-/// bits of the hash.
-fn by_sha1(key: Key) -> (Token, DataSeq) {
-    let hash: [u8; 20] = Sha1::digest(key.to_be_bytes()).into();
-    let number = |bytes: &[u8]| {
-        bytes
-            .iter()
-            .fold(0u64, |sum, byte| sum << 8 | u64::from(*byte))
-    };
-    (number(&hash[..4]) as Token, DataSeq(number(&hash[12..])))
 }

@@ -294,22 +294,21 @@ impl Analysis {
     }
 }
 
-/// Returns whether the HMAC of a join is correct (RFC 8684, section 3.2). `None` if it cannot be
-/// checked or the version is 0.
+/// Returns whether the HMAC of a join is correct (RFC 8684, section 3.2; RFC 6824, section 3.2).
+/// `None` if it cannot be checked.
 fn is_proved(
     connection: &Connection,
     nonces: [Option<Nonce>; 2],
     from: Side,
     join: &Join,
 ) -> Option<bool> {
-    if connection.version == Some(0) {
-        return None;
-    }
     let nonces = Nonces {
         local: nonces[from as usize]?,
         remote: nonces[!from as usize]?,
     };
-    let expected = connection.keys_of(from)?.join_hmac(nonces);
+    let expected = connection
+        .keys_of(from)?
+        .join_hmac(connection.version(), nonces);
     match join {
         Join::Syn { .. } => None,
         Join::SynAck { truncated_hmac, .. } => {

@@ -3,7 +3,8 @@
 use arrayvec::ArrayVec;
 use mptcp::seq::SeqNr;
 use mptcp::wire::{
-    Capable, Dss, KIND as MPTCP, Key, MptcpOption, MptcpOptionV0, SackBlock, SignalledAddress,
+    Capable, Dss, KIND as MPTCP, Key, MptcpOption, MptcpOptionV0, OptionError, SackBlock,
+    SignalledAddress,
 };
 
 use crate::TcpPacket;
@@ -68,7 +69,7 @@ impl Options {
         let told = if is_capable_0 || version == Some(0) {
             MptcpOptionV0::parse(content).map(told_by_version_0)
         } else {
-            MptcpOption::parse(content).map(Told::Option)
+            told_by_version_1(content)
         };
         let kept = told.is_ok_and(|told| self.mptcp.try_push(told).is_ok());
         self.not_understood += u32::from(!kept);
@@ -107,6 +108,13 @@ fn sack_blocks(content: &[u8]) -> impl Iterator<Item = SackBlock> {
             end: number(end),
         }
     })
+}
+
+fn told_by_version_1(content: &[u8]) -> Result<Told, OptionError> {
+    match MptcpOption::parse(content)? {
+        MptcpOption::Version0(_) => Err(OptionError::Malformed),
+        option => Ok(Told::Option(option)),
+    }
 }
 
 fn told_by_version_0(option: MptcpOptionV0) -> Told {

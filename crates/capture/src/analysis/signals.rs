@@ -110,8 +110,11 @@ impl Analysis {
                 )
             }
             // Reported together with the RST that carries it.
-            MptcpOption::Reset(_) => return,
-            MptcpOption::Capable(_) | MptcpOption::Join(_) | MptcpOption::Dss(_) => return,
+            MptcpOption::Capable(_)
+            | MptcpOption::Join(_)
+            | MptcpOption::Dss(_)
+            | MptcpOption::Reset(_)
+            | MptcpOption::Version0(_) => return,
         };
         connection.note(by, kind, text);
     }

@@ -4,7 +4,7 @@ use capture::analysis::{ConnectionSummary, Ending, EventKind, Kind, Proof, Row, 
 use mptcp::connection::keys::{Keys, Nonces, initial_data_seq, token};
 use mptcp::seq::DataSeq;
 use mptcp::wire::{
-    Capable, DataNumber, Dss, Join, Mapping, MptcpOption, MptcpOptionV0, ResetReason,
+    Capable, DataNumber, Dss, Join, Mapping, MptcpOption, MptcpOptionV0, ResetReason, Version,
 };
 
 use crate::conversation::{
@@ -42,8 +42,8 @@ fn join(by_server: bool) -> [Vec<MptcpOption>; 3] {
         remote: 8,
     };
     let keys = Keys { local, remote };
-    let peer = keys.peer_join_hmac(nonces);
-    let hmac = keys.join_hmac(nonces);
+    let peer = keys.peer_join_hmac(Version::One, nonces);
+    let hmac = keys.join_hmac(Version::One, nonces);
     let options = [
         Join::Syn {
             backup: false,
@@ -66,7 +66,7 @@ fn join(by_server: bool) -> [Vec<MptcpOption>; 3] {
 
 /// Returns the data sequence number of a byte of the client's data.
 fn first(offset: u64) -> u64 {
-    (initial_data_seq(KEYS[0]) + 1 + offset).0
+    (initial_data_seq(Version::One, KEYS[0]) + 1 + offset).0
 }
 
 fn data(seq: u32, len: u32, option: MptcpOption) -> Sent {
@@ -141,7 +141,10 @@ fn a_join_finds_its_connection_by_the_token() {
     let talk = two_subflows();
     let connection = only(&talk);
     assert_eq!(connection.version, Some(1));
-    assert_eq!(connection.token, Some(format!("{:08x}", token(KEYS[1]))));
+    assert_eq!(
+        connection.token,
+        Some(format!("{:08x}", token(Version::One, KEYS[1])))
+    );
     let opened = connection.subflows.iter().map(|subflow| subflow.opened_by);
     assert_eq!(opened.collect::<Vec<_>>(), [Some(Side::Client); 2]);
     // Six packets a millisecond apart, and the fourth of the join.
@@ -470,7 +473,10 @@ fn a_join_is_put_to_a_connection_whose_beginning_was_missed() {
     );
     let connection = only(&talk);
     assert_eq!(connection.subflows.len(), 2);
-    assert_eq!(connection.token, Some(format!("{:08x}", token(KEYS[1]))));
+    assert_eq!(
+        connection.token,
+        Some(format!("{:08x}", token(Version::One, KEYS[1])))
+    );
 }
 
 #[test]
@@ -668,7 +674,10 @@ fn one_direction_alone_is_explained_as_far_as_it_goes() {
     let connection = only(&talk);
     assert_eq!(connection.version, Some(1));
     assert_eq!(connection.data.client.bytes, 5000);
-    assert_eq!(connection.token, Some(format!("{:08x}", token(KEYS[1]))));
+    assert_eq!(
+        connection.token,
+        Some(format!("{:08x}", token(Version::One, KEYS[1])))
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use experiment::resolved::{self, MiddleboxDirection, OptionName, SegmentKind};
 use experiment::time::Nanos;
-use mptcp::wire::{Flags, MptcpOption, Packet};
+use mptcp::wire::{Flags, MptcpOption, MptcpOptionV0, Packet};
 
 use super::connections::{Connections, Streams};
 use super::{Heading, Middlebox, Outlet, Passing};
@@ -59,6 +59,10 @@ fn name(option: &MptcpOption) -> OptionName {
         MptcpOption::Fail { .. } => OptionName::MpFail,
         MptcpOption::FastClose { .. } => OptionName::MpFastclose,
         MptcpOption::Reset(_) => OptionName::MpTcprst,
+        MptcpOption::Version0(option) => match **option {
+            MptcpOptionV0::Priority { .. } => OptionName::MpPrio,
+            _ => OptionName::AddAddr,
+        },
     }
 }
 

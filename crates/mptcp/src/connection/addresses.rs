@@ -9,7 +9,10 @@ use super::{Connection, Mode, SubflowContext, SubflowStart};
 use crate::failure::waits;
 use crate::pm::{self, AddressPair, Command, FourTuple};
 use crate::time::{Nanos, SECOND};
-use crate::wire::{AddressId, Hops, MptcpOption, RemovedAddresses, ResetReason, SignalledAddress};
+use crate::wire::{
+    AddressId, Hops, MptcpOption, MptcpOptionV0, RemovedAddresses, ResetReason, SignalledAddress,
+    Version,
+};
 
 /// Longest wait for the echo of an announcement (Linux: `net.mptcp.add_addr_timeout`).
 const ECHO_TIMEOUT: Nanos = 120 * SECOND;
@@ -176,6 +179,12 @@ impl Connection {
         let Some(keys) = self.session.keys() else {
             return;
         };
+        if self.session.version == Version::Zero {
+            // It has no HMAC, and is sent once because nothing echoes it (RFC 6824, section 3.4.1).
+            let option = MptcpOptionV0::AddAddress { id, address, port };
+            self.queue_option(MptcpOption::Version0(Box::new(option)));
+            return;
+        }
         let address = SignalledAddress {
             id,
             address,
@@ -303,6 +312,18 @@ impl Connection {
             ..*signalled
         };
         self.subflows[subflow].answer(MptcpOption::AddAddress(Box::new(echo)));
+        self.manage(now, &pm::Event::Announced { id, address, port });
+    }
+
+    /// Handles an announcement of version 0 (RFC 6824, section 3.4.1).
+    pub(super) fn handle_unproved_announcement(
+        &mut self,
+        now: Nanos,
+        id: AddressId,
+        address: IpAddr,
+        port: Option<u16>,
+    ) {
+        self.record_fully_established(now);
         self.manage(now, &pm::Event::Announced { id, address, port });
     }
 

@@ -9,6 +9,7 @@ use crate::pm::PathManager;
 use crate::sched::Scheduler;
 use crate::subflow;
 use crate::time::{Nanos, SECOND};
+use crate::wire::Version;
 
 /// Parameters of a connection. The defaults are Linux's, except that buffers have their full size
 /// from the start.
@@ -21,6 +22,9 @@ pub struct Config {
     /// Whether this host requests MPTCP as opener and grants it as acceptor. If false, the
     /// connection is plain TCP.
     pub is_multipath: bool,
+    /// The only version of MPTCP that this host supports. With a peer of the other version, the
+    /// connection is plain TCP (RFC 8684, section 3.1).
+    pub version: Version,
     /// Whether this host requires DSS checksums (RFC 8684, section 3.3.1). They are used if either
     /// host requires them.
     pub uses_checksums: bool,
@@ -154,6 +158,7 @@ impl Default for Config {
             subflow: Arc::default(),
             start: Start::default(),
             is_multipath: true,
+            version: Version::One,
             uses_checksums: false,
             send_buffer: Buffer::Fixed(4 << 20),
             receive_buffer: Buffer::Fixed(6 << 20),

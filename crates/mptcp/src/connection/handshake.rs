@@ -1,23 +1,38 @@
 //! Negotiation of MPTCP and of each further subflow (RFC 8684, sections 3.1 and 3.2).
 
-use super::keys::{self, Nonces};
+use super::input::is_dss;
+use super::keys::{self, Keys, Nonces};
 use super::lifecycle::{Confirmation, LifecycleEvent, Phase};
 use super::{Connection, Event, Mode, join_of};
 use crate::pm::{self, Role};
 use crate::subflow::Arrival;
 use crate::time::Nanos;
-use crate::wire::{Capable, Flags, Join as JoinOption, MptcpOption, ResetReason, Segment};
+use crate::wire::{Capable, Flags, Join as JoinOption, MptcpOption, ResetReason, Segment, Version};
 
 impl Connection {
     /// Handles the version and flags in the MP_CAPABLE of a SYN. If they are not supported, the
     /// connection becomes plain TCP.
     pub(super) fn handle_syn(&mut self, syn: &Segment) {
-        let asked = capable_of(syn).and_then(|capable| match capable {
-            Capable::Syn { version, flags } if version >= 1 => Some(flags),
+        let asked = capable_of(syn).and_then(|capable| match (self.session.version, capable) {
+            (Version::One, Capable::Syn { version, flags }) if version >= 1 => Some((flags, None)),
+            // The SYN of version 0 carries the key (RFC 6824, section 3.1).
+            (
+                Version::Zero,
+                Capable::SynAck {
+                    version: 0,
+                    flags,
+                    sender_key,
+                },
+            ) => Some((flags, Some(sender_key))),
             _ => None,
         });
-        match asked.filter(|flags| is_understood(*flags)) {
-            Some(flags) if self.config.is_multipath => self.adopt_capable_flags(flags),
+        match asked.filter(|(flags, _)| is_understood(*flags)) {
+            Some((flags, key)) if self.config.is_multipath => {
+                self.adopt_capable_flags(flags);
+                if let Some(key) = key {
+                    self.session.set_remote_key(key);
+                }
+            }
             _ => self.session.mode = Mode::Plain,
         }
     }
@@ -74,10 +89,13 @@ impl Connection {
     fn agree_as_opener(&mut self, segment: &Segment) {
         let agreed = match capable_of(segment) {
             Some(Capable::SynAck {
-                version: 1,
+                version,
                 flags,
                 sender_key,
-            }) if self.session.mode == Mode::Negotiating && is_understood(flags) => {
+            }) if self.session.mode == Mode::Negotiating
+                && self.session.has_version(version)
+                && is_understood(flags) =>
+            {
                 Some((flags, sender_key))
             }
             _ => None,
@@ -119,25 +137,43 @@ impl Connection {
     }
 
     /// Learns the peer's key from the third packet, or from the first data if the third packet was
-    /// lost.
+    /// lost. In version 0, the key is known from the SYN, and the first data carries only a DSS.
     fn learn_key(&mut self, segment: &Segment) {
+        let is_known = self.session.remote.is_some();
         match capable_of(segment) {
-            Some(Capable::Ack { version, flags, .. }) if version != 1 || !is_understood(flags) => {
+            Some(Capable::Ack { version, flags, .. })
+                if !self.session.has_version(version) || !is_understood(flags) =>
+            {
                 self.start_plain();
             }
-            // A peer that did not receive the SYN/ACK does not know the local key.
-            Some(Capable::Ack { receiver_key, .. }) if receiver_key != self.session.local_key() => {
-                self.subflows[0].reset(ResetReason::MPTCP_ERROR);
+            Some(Capable::Ack {
+                sender_key,
+                receiver_key,
+                ..
+            }) => {
+                if !is_known {
+                    self.session.set_remote_key(sender_key);
+                }
+                let said = Keys {
+                    local: receiver_key,
+                    remote: sender_key,
+                };
+                // A peer that did not receive the SYN/ACK does not know the local key.
+                match self.session.keys() == Some(said) {
+                    true => self.start_multipath(),
+                    false => self.subflows[0].reset(ResetReason::MPTCP_ERROR),
+                }
             }
-            Some(Capable::Ack { sender_key, .. }) => {
-                self.session.set_remote_key(sender_key);
-                self.session.mode = Mode::Multipath;
-                self.session.is_fully_established = true;
-                self.reserve_options();
-            }
+            _ if is_known && segment.options.mptcp.iter().any(is_dss) => self.start_multipath(),
             _ if segment.options.mptcp.is_empty() => self.start_plain(),
             _ => {}
         }
+    }
+
+    fn start_multipath(&mut self) {
+        self.session.mode = Mode::Multipath;
+        self.session.is_fully_established = true;
+        self.reserve_options();
     }
 
     fn check_join_syn_ack(
@@ -150,6 +186,7 @@ impl Connection {
         let Some(keys) = self.session.keys() else {
             return;
         };
+        let version = self.session.version;
         let context = &mut self.subflows[subflow];
         if let Some(JoinOption::SynAck {
             backup,
@@ -162,7 +199,7 @@ impl Connection {
                 remote: nonce,
                 ..nonces
             };
-            if keys::first_64_bits(&keys.peer_join_hmac(nonces)) == truncated_hmac {
+            if keys::first_64_bits(&keys.peer_join_hmac(version, nonces)) == truncated_hmac {
                 let wait = context.tcp.rto();
                 let event = LifecycleEvent::SynAckVerified(Confirmation {
                     established_at: now,
@@ -184,7 +221,7 @@ impl Connection {
         let Some(keys) = self.session.keys() else {
             return;
         };
-        let expected = keys::first_160_bits(&keys.peer_join_hmac(nonces));
+        let expected = keys.peer_join_hmac(self.session.version, nonces);
         match join_of(segment) {
             Some(JoinOption::Ack { hmac }) if hmac == expected => {
                 // The fourth packet. The opener may send only after it (RFC 8684, section 3.2).

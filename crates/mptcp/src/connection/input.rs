@@ -8,7 +8,8 @@ use crate::pm::Role;
 use crate::subflow::{Arrival, CloseReason};
 use crate::time::Nanos;
 use crate::wire::{
-    Capable, DataNumber, Dss, InitialMapping, Mapping, MptcpOption, Packet, ResetReason, Segment,
+    Capable, DataNumber, Dss, InitialMapping, Mapping, MptcpOption, MptcpOptionV0, Packet,
+    ResetReason, Segment, Version,
 };
 
 impl Connection {
@@ -39,13 +40,12 @@ impl Connection {
     }
 
     /// Returns whether the segment carries a DSS before the peer's key is known, which comes with
-    /// the third packet or with the first data. Such a segment is treated as lost and is
-    /// retransmitted.
+    /// the third packet or with the first data, and in version 0 with the SYN. Such a segment is
+    /// treated as lost and is retransmitted.
     fn is_too_early(&self, segment: &Segment) -> bool {
-        let waits_for_key =
-            self.session.role == Role::Acceptor && self.session.mode == Mode::Negotiating;
-        let mut options = segment.options.mptcp.iter();
-        waits_for_key && options.any(|option| matches!(option, MptcpOption::Dss(_)))
+        let is_acceptor = self.session.role == Role::Acceptor;
+        let waits_for_key = self.session.mode == Mode::Negotiating && self.session.remote.is_none();
+        is_acceptor && waits_for_key && segment.options.mptcp.iter().any(is_dss)
     }
 
     fn handle_acceptable(
@@ -109,12 +109,41 @@ impl Connection {
             MptcpOption::Capable(Capable::Ack {
                 data: Some(data), ..
             }) => self.handle_capable_data(subflow, *data),
-            MptcpOption::AddAddress(address) => self.handle_announcement(now, subflow, address),
+            MptcpOption::AddAddress(address) if self.session.version == Version::One => {
+                self.handle_announcement(now, subflow, address);
+            }
+            MptcpOption::Version0(option) if self.session.version == Version::Zero => {
+                self.handle_version_0(now, option);
+            }
             MptcpOption::RemoveAddress(ids) => self.handle_removal(now, ids),
             MptcpOption::Priority { backup } => self.subflows[subflow].is_backup_remote = *backup,
             MptcpOption::Fail { .. } => self.handle_fail(subflow),
             MptcpOption::FastClose { receiver_key } => self.handle_fast_close(*receiver_key),
-            MptcpOption::Capable(_) | MptcpOption::Join(_) | MptcpOption::Reset(_) => {}
+            MptcpOption::AddAddress(_)
+            | MptcpOption::Capable(_)
+            | MptcpOption::Join(_)
+            | MptcpOption::Reset(_)
+            | MptcpOption::Version0(_) => {}
+        }
+    }
+
+    /// Handles an option in a form that only version 0 has.
+    fn handle_version_0(&mut self, now: Nanos, option: &MptcpOptionV0) {
+        match *option {
+            MptcpOptionV0::AddAddress { id, address, port } => {
+                self.handle_unproved_announcement(now, id, address, port);
+            }
+            MptcpOptionV0::Priority {
+                backup,
+                address_id: Some(id),
+            } => {
+                for (context, _) in self.subflows.iter_mut() {
+                    if context.remote_id == id {
+                        context.is_backup_remote = backup;
+                    }
+                }
+            }
+            _ => {}
         }
     }
 
@@ -391,4 +420,8 @@ impl Connection {
             .max(acked + u64::from(tcp.send_window_bytes()));
         self.acknowledge_data(now, acked);
     }
+}
+
+pub(super) fn is_dss(option: &MptcpOption) -> bool {
+    matches!(option, MptcpOption::Dss(_))
 }

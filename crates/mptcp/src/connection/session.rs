@@ -13,14 +13,23 @@ use crate::subflow::{Options, Outgoing, SegmentKind};
 use crate::wire::checksum::Sum;
 use crate::wire::{
     Capable, DataNumber, Dss, InitialMapping, Join as JoinOption, Key, Mapping, MptcpOption,
-    MptcpOptions, Token,
+    MptcpOptions, Token, Version,
 };
 
-/// Bytes of MPTCP options in a data segment, including padding: a DSS with a short DATA_ACK, with
-/// or without checksum.
-const SHORT_DSS_BYTES: u32 = 24;
-/// The same with a long DATA_ACK.
-const LONG_DSS_BYTES: u32 = 28;
+/// Returns the bytes of MPTCP options in a data segment, including padding: those of a DSS with or
+/// without checksum. Its DSN is long in version 1 and short in version 0, as in the kernels that
+/// use these versions.
+fn dss_bytes(version: Version, has_long_ack: bool) -> u32 {
+    let with_short_ack = match version {
+        Version::Zero => 20,
+        Version::One => 24,
+    };
+    with_short_ack + if has_long_ack { 4 } else { 0 }
+}
+
+/// Length in bytes of the ADD_ADDR of version 0 for an IPv4 address with a port. There is room for
+/// it beside a DSS.
+const LONGEST_IPV4_ANNOUNCEMENT: usize = 10;
 
 /// The protocol that a connection uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +45,7 @@ pub enum Mode {
 /// State that all subflows of a connection share.
 #[derive(Debug)]
 pub(super) struct Session {
+    pub(super) version: Version,
     pub(super) role: Role,
     pub(super) mode: Mode,
     local_key: Key,
@@ -82,11 +92,13 @@ pub(super) struct Remote {
 
 impl Session {
     pub(super) fn new(role: Role, local_key: Key, config: &Config) -> Self {
+        let version = config.version;
         Self {
+            version,
             role,
             mode: Mode::Negotiating,
             local_key,
-            first_data_seq: keys::initial_data_seq(local_key) + 1,
+            first_data_seq: keys::initial_data_seq(version, local_key) + 1,
             remote: None,
             uses_checksums: config.uses_checksums,
             allows_joins_to_initial: config.allows_joins_to_initial,
@@ -107,8 +119,8 @@ impl Session {
     pub(super) fn set_remote_key(&mut self, key: Key) {
         self.remote = Some(Remote {
             key,
-            token: keys::token(key),
-            first_data_seq: keys::initial_data_seq(key) + 1,
+            token: keys::token(self.version, key),
+            first_data_seq: keys::initial_data_seq(self.version, key) + 1,
         });
     }
 
@@ -120,21 +132,27 @@ impl Session {
         })
     }
 
-    pub(super) fn local_key(&self) -> Key {
-        self.local_key
+    /// Returns whether this host may not yet send options, because it does not know that the
+    /// handshake has succeeded. In version 1, it does not know the peer's key either.
+    pub(super) fn awaits_keys(&self) -> bool {
+        self.remote.is_none() || (self.role == Role::Acceptor && self.mode == Mode::Negotiating)
+    }
+
+    /// Returns whether `number` in MP_CAPABLE is the version of this host.
+    pub(super) fn has_version(&self, number: u8) -> bool {
+        number == self.version.number()
     }
 
     /// Returns the token by which the peer joins this connection.
     pub(super) fn local_token(&self) -> Token {
-        keys::token(self.local_key)
+        keys::token(self.version, self.local_key)
     }
 
     /// Returns the bytes to reserve for options in data segments.
     pub(super) fn reserved_bytes(&self) -> u32 {
         match (self.mode, self.has_long_acks) {
             (Mode::Plain, _) if !self.owes_infinite_mapping => 0,
-            (_, false) => SHORT_DSS_BYTES,
-            (_, true) => LONG_DSS_BYTES,
+            (_, has_long_acks) => dss_bytes(self.version, has_long_acks),
         }
     }
 
@@ -168,7 +186,8 @@ impl Session {
     fn data_ack(&self, room_bytes: usize) -> Option<DataNumber> {
         let fin = u64::from(self.fins.is_remote_reached(self.receive_next));
         let next = self.remote?.first_data_seq + self.receive_next + fin;
-        let is_long = self.has_long_acks && room_bytes >= LONG_DSS_BYTES as usize;
+        let room_for_long = dss_bytes(self.version, true) as usize;
+        let is_long = self.has_long_acks && room_bytes >= room_for_long;
         Some(match is_long {
             true => DataNumber::Long(next),
             false => DataNumber::Short(next.low()),
@@ -186,10 +205,19 @@ impl Session {
         flags
     }
 
+    /// Returns a DSN as mappings carry it.
+    fn number_of(&self, data_seq: DataSeq) -> DataNumber {
+        match self.version {
+            Version::Zero => DataNumber::Short(data_seq.low()),
+            Version::One => DataNumber::Long(data_seq),
+        }
+    }
+
     /// Returns whether the first data would carry MP_CAPABLE and the length of its mapping is not
-    /// yet set.
+    /// yet set. In version 0, MP_CAPABLE never carries a mapping.
     pub(super) fn owes_first_mapping(&self) -> bool {
-        !self.is_fully_established
+        self.version == Version::One
+            && !self.is_fully_established
             && self.first_mapping.is_none()
             && self.role == Role::Opener
             && self.mode == Mode::Multipath
@@ -210,9 +238,18 @@ impl Session {
         first.map_or(0, |first| first.len)
     }
 
+    /// Returns the MP_CAPABLE of a SYN/ACK, and of a SYN in version 0.
+    fn capable_with_key(&self) -> Capable {
+        Capable::SynAck {
+            version: self.version.number(),
+            flags: self.capable_flags(),
+            sender_key: self.local_key,
+        }
+    }
+
     fn capable_ack(&self, remote: Remote, data: Option<InitialMapping>) -> MptcpOption {
         MptcpOption::Capable(Capable::Ack {
-            version: 1,
+            version: self.version.number(),
             flags: self.capable_flags(),
             sender_key: self.local_key,
             receiver_key: remote.key,
@@ -233,7 +270,7 @@ impl Session {
         let len = outgoing.payload.len() as u16;
         let subflow_seq = outgoing.subflow_seq;
         Mapping {
-            data_seq: DataNumber::Long(data_seq),
+            data_seq: self.number_of(data_seq),
             subflow_seq,
             len,
             checksum: self.checksum(data_seq, subflow_seq, outgoing.payload),
@@ -254,7 +291,7 @@ impl Session {
     fn fin_mapping(&self, fin: u64) -> Mapping {
         let data_seq = self.data_seq(fin);
         Mapping {
-            data_seq: DataNumber::Long(data_seq),
+            data_seq: self.number_of(data_seq),
             subflow_seq: 0,
             len: 1,
             checksum: self
@@ -318,9 +355,12 @@ impl SubflowOptions<'_> {
             }));
         }
         self.signals.capable_syns += 1;
-        let capable = Capable::Syn {
-            version: 1,
-            flags: self.session.capable_flags(),
+        let capable = match self.session.version {
+            Version::Zero => self.session.capable_with_key(),
+            Version::One => Capable::Syn {
+                version: 1,
+                flags: self.session.capable_flags(),
+            },
         };
         (self.signals.capable_syns <= self.session.max_capable_syns)
             .then_some(MptcpOption::Capable(capable))
@@ -332,15 +372,11 @@ impl SubflowOptions<'_> {
                 MptcpOption::Join(JoinOption::SynAck {
                     backup: self.signals.is_backup_local,
                     address_id,
-                    truncated_hmac: keys::first_64_bits(&keys.join_hmac(nonces)),
+                    truncated_hmac: keys::first_64_bits(&self.join_hmac(keys, nonces)),
                     nonce: nonces.local,
                 })
             }
-            _ => MptcpOption::Capable(Capable::SynAck {
-                version: 1,
-                flags: self.session.capable_flags(),
-                sender_key: self.session.local_key,
-            }),
+            _ => MptcpOption::Capable(self.session.capable_with_key()),
         }
     }
 
@@ -400,13 +436,19 @@ impl SubflowOptions<'_> {
             options.push(self.session.capable_ack(remote, None));
             return;
         }
-        if self.session.remote.is_none() {
+        if self.session.awaits_keys() {
             // An acceptor that has not learned the peer's key sends no options.
             return;
         }
         let signal = self.signals.take_pending();
         // An IPv6 address with a port also takes the room of the timestamps.
-        let takes_all_room = matches!(signal, Some(MptcpOption::AddAddress(_)));
+        let takes_all_room = match &signal {
+            Some(MptcpOption::AddAddress(_)) => true,
+            Some(announcement @ MptcpOption::Version0(_)) => {
+                announcement.wire_len() > LONGEST_IPV4_ANNOUNCEMENT
+            }
+            _ => false,
+        };
         if !takes_all_room {
             options.push(self.acknowledgment(room_bytes));
         }
@@ -421,8 +463,12 @@ impl SubflowOptions<'_> {
 
     fn join_ack(&self, keys: Keys, nonces: Nonces) -> MptcpOption {
         MptcpOption::Join(JoinOption::Ack {
-            hmac: keys::first_160_bits(&keys.join_hmac(nonces)),
+            hmac: self.join_hmac(keys, nonces),
         })
+    }
+
+    fn join_hmac(&self, keys: Keys, nonces: Nonces) -> [u8; 20] {
+        keys.join_hmac(self.session.version, nonces)
     }
 
     /// Returns a DSS without data. It carries the DATA_FIN if this subflow has to send it.
@@ -438,9 +484,8 @@ impl SubflowOptions<'_> {
     }
 
     fn fin(&self, room_bytes: usize) -> Option<MptcpOption> {
-        self.session
-            .remote
-            .map(|_| self.session.dss(None, false, room_bytes))
+        let may_send = !self.session.awaits_keys();
+        may_send.then(|| self.session.dss(None, false, room_bytes))
     }
 
     fn reset(&mut self, options: &mut MptcpOptions) {
@@ -452,7 +497,9 @@ impl SubflowOptions<'_> {
         if let Some(data_seq) = self.signals.failed_from {
             options.push(MptcpOption::Fail { data_seq });
         }
-        if let Some(reason) = self.signals.reset_reason {
+        if let Some(reason) = self.signals.reset_reason
+            && self.session.version == Version::One
+        {
             options.push(MptcpOption::Reset(reason));
         }
     }
@@ -502,7 +549,9 @@ impl SubflowOptions<'_> {
     ) -> MptcpOption {
         let back = (offset - infinite.back_to) as u32;
         let mapping = Mapping {
-            data_seq: DataNumber::Long(self.session.data_seq(infinite.back_to)),
+            data_seq: self
+                .session
+                .number_of(self.session.data_seq(infinite.back_to)),
             subflow_seq: subflow_seq.wrapping_sub(back),
             len: 0,
             checksum: self.session.uses_checksums.then_some(0),

@@ -54,7 +54,7 @@ use crate::seq::SeqNr;
 use crate::time::Nanos;
 use crate::wire::{
     AddressId, Ecn, Flags, Hops, IcmpError, Join, Key, MptcpOption, Packet, ResetReason, Segment,
-    TcpOptions, Token,
+    TcpOptions, Token, Version,
 };
 
 /// Identifies a connection of an endpoint. An endpoint never reuses an ID.
@@ -291,7 +291,7 @@ impl Endpoint {
             }
             ways.push(way);
         }
-        let key = self.free_key();
+        let key = self.free_key(profile.config.version);
         let algorithms = (profile.algorithms)(&self.seen_by(Role::Opener, four));
         let config = profile.config.clone();
         let connection = Connection::open(now, config, algorithms, four, key, self.rng.as_mut());
@@ -328,18 +328,18 @@ impl Endpoint {
     }
 
     /// Draws a key whose token no other connection has (RFC 8684, section 3.1).
-    fn free_key(&mut self) -> Key {
+    fn free_key(&mut self, version: Version) -> Key {
         loop {
             let key = self.rng.next_u64();
-            if !self.has_token(key) {
+            if !self.has_token(version, key) {
                 return key;
             }
         }
     }
 
     /// Returns whether a connection has the token of `key`.
-    fn has_token(&self, key: Key) -> bool {
-        self.by_token.contains_key(&keys::token(key))
+    fn has_token(&self, version: Version, key: Key) -> bool {
+        self.by_token.contains_key(&keys::token(version, key))
     }
 
     fn free_port(

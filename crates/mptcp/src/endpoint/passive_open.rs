@@ -9,7 +9,7 @@ use crate::connection::Connection;
 use crate::pm::{FourTuple, Role};
 use crate::seq::SeqNr;
 use crate::time::Nanos;
-use crate::wire::{Flags, MptcpOptions, Packet, Segment};
+use crate::wire::{Flags, MptcpOptions, Packet, Segment, Version};
 
 /// A port on which the endpoint accepts connections.
 pub(super) struct Listener {
@@ -93,7 +93,8 @@ impl Endpoint {
             self.answer_by_cookie(now, four, syn);
             return;
         }
-        let choice = self.choose();
+        let version = listener.profile.config.version;
+        let choice = self.choose(version);
         let profile = &self.listeners[&port].profile;
         let connection = self.answer(now, four, syn, choice, profile);
         self.add_half_open(connection, four);
@@ -117,14 +118,14 @@ impl Endpoint {
         if !is_syn || self.by_ends.contains_key(&four.into()) {
             return None;
         }
-        let choice = self.choose();
+        let choice = self.choose(profile.config.version);
         let connection = self.answer(now, four, &syn.segment, choice, profile);
         Some(self.add(connection, four, None))
     }
 
-    fn choose(&mut self) -> Choice {
+    fn choose(&mut self, version: Version) -> Choice {
         Choice {
-            key: self.free_key(),
+            key: self.free_key(version),
             iss: SeqNr(self.rng.next_u32()),
         }
     }
@@ -159,13 +160,16 @@ impl Endpoint {
             return;
         };
         listener.cookies_until = now + syn_cookies::LIFETIME;
+        let version = listener.profile.config.version;
         let has_timestamps = listener.profile.config.subflow.timestamps;
         let mut syn = syn_cookies::memorable(syn, has_timestamps);
         let cookies = self
             .syn_cookies
             .get_or_insert_with(|| SynCookies::new(self.rng.as_mut()));
         let choice = cookies.choose(now, four, &syn);
-        if self.has_token(choice.key) {
+        // The first data of version 0 does not repeat the keys, so a lost third packet would leave
+        // the connection without them.
+        if version == Version::Zero || self.has_token(version, choice.key) {
             syn.options.mptcp = MptcpOptions::new();
         }
         let profile = &self.listeners[&four.local.port()].profile;
@@ -212,12 +216,13 @@ impl Endpoint {
         if self.listeners[&port].is_full() {
             return true;
         }
-        if self.has_token(choice.key) {
+        let version = self.listeners[&port].profile.config.version;
+        if self.has_token(version, choice.key) {
             // MPTCP was negotiated with this key before another connection drew the same token.
             if !syn.options.mptcp.is_empty() {
                 return false;
             }
-            choice.key = self.free_key();
+            choice.key = self.free_key(version);
         }
         let profile = &self.listeners[&port].profile;
         let mut connection = self.answer(now, four, &syn, choice, profile);

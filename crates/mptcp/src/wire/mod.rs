@@ -30,6 +30,7 @@ pub use ip::{Ecn, Hops, Ipv4View, Ipv6View};
 pub use mptcp_option::{
     AddressId, Capable, DataNumber, Dss, InitialMapping, Join, KIND, Key, Mapping, MptcpOption,
     MptcpOptions, Nonce, OptionError, RemovedAddresses, ResetReason, SignalledAddress, Token,
+    Version,
 };
 pub use mptcp_v0::MptcpOptionV0;
 pub use options::OptionsIter;

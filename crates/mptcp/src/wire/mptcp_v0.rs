@@ -1,5 +1,4 @@
-//! The options of MPTCP version 0 (RFC 6824), for reading captures of kernels that used it. The
-//! engine itself supports only version 1.
+//! The options of MPTCP version 0 (RFC 6824).
 //!
 //! MP_JOIN, DSS, REMOVE_ADDR, MP_FAIL and MP_FASTCLOSE have the same form as in version 1. The
 //! differences are:
@@ -107,6 +106,11 @@ impl MptcpOptionV0 {
     pub fn emit(&self, to: &mut OptionBytes) {
         let (subtype, low) = self.subtype();
         put_subtype(self.wire_len(), subtype, low, to);
+        self.emit_body(to);
+    }
+
+    /// Appends the bytes after the subtype.
+    pub(super) fn emit_body(&self, to: &mut OptionBytes) {
         match self {
             Self::Capable {
                 flags,
@@ -152,7 +156,7 @@ impl MptcpOptionV0 {
     }
 
     /// Returns the subtype and the four bits after it.
-    fn subtype(&self) -> (u8, u8) {
+    pub(super) fn subtype(&self) -> (u8, u8) {
         match self {
             Self::Capable { version, .. } => (subtype::CAPABLE, *version),
             Self::Join(join) => (subtype::JOIN, join.low_bits()),

@@ -15,7 +15,7 @@ use mptcp::seq::{DataSeq, SeqNr};
 use mptcp::time::MILLISECOND;
 use mptcp::wire::{
     Capable, DataNumber, Dss, Flags, Join, Mapping, MptcpOption, MptcpOptions, Packet, ResetReason,
-    SignalledAddress,
+    SignalledAddress, Version,
 };
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
@@ -374,7 +374,7 @@ fn connection() -> (Pair, Heard) {
         join: heard(&|_, packet| is_syn(packet) && !on_first(packet)),
         from_client,
         from_server,
-        data_ack: mptcp::connection::keys::initial_data_seq(keys.remote) + 101,
+        data_ack: mptcp::connection::keys::initial_data_seq(Version::One, keys.remote) + 101,
         keys,
     };
     (pair, heard)

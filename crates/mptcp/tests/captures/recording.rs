@@ -12,7 +12,7 @@ use mptcp::seq::{DataSeq, SeqNr};
 use mptcp::time::Nanos;
 use mptcp::wire::{
     Capable, DataNumber, Flags, Hops, Ipv4View, Join, Mapping, MptcpOption, Nonce, Packet, Segment,
-    TCP_PROTOCOL, TcpOptions, TcpView,
+    TCP_PROTOCOL, TcpOptions, TcpView, Version,
 };
 use pcap_file::pcap::PcapReader;
 
@@ -184,7 +184,7 @@ impl Recording {
     pub fn offset(&self, recorded: &Recorded) -> u64 {
         let isn = self.subflows[recorded.subflow].isn[recorded.sender as usize];
         let position = i64::from(recorded.segment().seq.distance_from(isn));
-        let first = initial_data_seq(self.keys(recorded.sender).local) + 1;
+        let first = initial_data_seq(Version::One, self.keys(recorded.sender).local) + 1;
         // MP_CAPABLE maps from the first byte on (RFC 8684, section 3.1).
         let (start, subflow_seq) = match recorded.mapping() {
             Some((mapping, _)) => (

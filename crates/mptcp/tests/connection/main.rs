@@ -19,5 +19,6 @@ mod reinjection;
 mod starts;
 mod syn_floods;
 mod throughput_grid;
+mod version_0;
 mod windows;
 mod wraps;

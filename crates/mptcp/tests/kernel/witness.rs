@@ -4,7 +4,7 @@
 use mptcp::connection::keys;
 use mptcp::payload::Payload;
 use mptcp::seq::DataSeq;
-use mptcp::wire::{Capable, DataNumber, MptcpOption, Packet};
+use mptcp::wire::{Capable, DataNumber, MptcpOption, Packet, Version};
 
 /// Sees every packet of the engine before any middlebox.
 pub struct Witness {
@@ -27,7 +27,7 @@ impl Witness {
             match option {
                 MptcpOption::Capable(
                     Capable::SynAck { sender_key, .. } | Capable::Ack { sender_key, .. },
-                ) => self.first = Some(keys::initial_data_seq(*sender_key) + 1),
+                ) => self.first = Some(keys::initial_data_seq(Version::One, *sender_key) + 1),
                 MptcpOption::Dss(dss) => {
                     let own = dss.mapping().filter(|mapping| {
                         !payload.is_empty() && u32::from(mapping.len) == payload.len()

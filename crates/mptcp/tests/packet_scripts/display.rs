@@ -66,6 +66,7 @@ fn mptcp_option(option: &MptcpOption, sender: Sender, session: &Session) -> Stri
             format!("mp_fail dsn8={}", session.nth(sender.other(), *data_seq))
         }
         MptcpOption::FastClose { receiver_key } => format!("mp_fastclose key[{receiver_key}]"),
+        MptcpOption::Version0(it) => format!("version 0: {it:?}"),
         MptcpOption::Reset(it) => format!("mp_reset {} flags {:#x}", it.code, it.flags),
     }
 }

@@ -7,7 +7,7 @@ use mptcp::seq::DataSeq;
 use mptcp::wire::checksum::Sum;
 use mptcp::wire::{
     Capable, DataNumber, Dss, InitialMapping, Join, Key, Mapping, MptcpOption, ResetReason,
-    SackBlock, SignalledAddress, TcpOptions, Timestamps,
+    SackBlock, SignalledAddress, TcpOptions, Timestamps, Version,
 };
 
 use crate::host::address;
@@ -202,6 +202,7 @@ impl Context<'_> {
             .and_then(|rest| rest.strip_suffix(')'));
         let token = match name {
             Some(name) => keys::token(
+                Version::One,
                 *self
                     .session
                     .names
@@ -232,7 +233,7 @@ impl Context<'_> {
     }
 
     fn join_ack(&mut self, fields: &mut Fields<'_>) -> Result<Join, String> {
-        let hmac = keys::first_160_bits(&self.join_hmac()?);
+        let hmac = self.join_hmac()?;
         Ok(Join::Ack {
             hmac: match fields.value("sender_hmac") {
                 Some("auto") => hmac,
@@ -241,9 +242,9 @@ impl Context<'_> {
         })
     }
 
-    fn join_hmac(&self) -> Result<[u8; 32], String> {
+    fn join_hmac(&self) -> Result<[u8; 20], String> {
         let keys = self.session.keys_of(self.sender)?;
-        Ok(keys.join_hmac(self.flow.nonces_of(self.sender)))
+        Ok(keys.join_hmac(Version::One, self.flow.nonces_of(self.sender)))
     }
 
     /// Parses `dss dack4=n dsn8=n ssn=n dll=n nocs fin`, as far as needed. Without `nocs` a mapping

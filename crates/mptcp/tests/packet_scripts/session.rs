@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use mptcp::connection::keys::{self, Keys, Nonces};
 use mptcp::payload::Payload;
 use mptcp::seq::{DataSeq, SeqNr};
-use mptcp::wire::{Capable, Join, Key, MptcpOption, Segment};
+use mptcp::wire::{Capable, Join, Key, MptcpOption, Segment, Version};
 
 use crate::script::Sender;
 
@@ -48,13 +48,13 @@ impl Session {
 
     /// Returns the number of the `nth` byte that this side sends; 1 is the first.
     pub fn data_seq(&self, sender: Sender, nth: u64) -> Result<DataSeq, String> {
-        Ok(keys::initial_data_seq(self.key_of(sender)?) + nth)
+        Ok(keys::initial_data_seq(Version::One, self.key_of(sender)?) + nth)
     }
 
     /// Returns which byte of this side has a number.
     pub fn nth(&self, sender: Sender, number: DataSeq) -> i64 {
         let key = self.key_of(sender).unwrap_or_default();
-        number.distance_from(keys::initial_data_seq(key))
+        number.distance_from(keys::initial_data_seq(Version::One, key))
     }
 
     /// Learns the stack's key from a segment that it sent.

@@ -56,6 +56,11 @@ proptest! {
         prop_assert_eq!(bytes.len(), option.wire_len());
         prop_assert_eq!(usize::from(bytes[1]), bytes.len());
         prop_assert_eq!(MptcpOptionV0::parse(&bytes[2..]), Ok(option));
+        // The engine reads options before it knows the version.
+        let either = MptcpOption::parse(&bytes[2..]);
+        let mut again = OptionBytes::new();
+        either.expect("a form of either version").emit(&mut again);
+        prop_assert_eq!(again, bytes);
     }
 
     #[test]

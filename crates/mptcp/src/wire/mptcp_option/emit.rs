@@ -23,6 +23,7 @@ impl MptcpOption {
             Self::Fail { data_seq } => put_reserved_and(data_seq.0, to),
             Self::FastClose { receiver_key } => put_reserved_and(*receiver_key, to),
             Self::Reset(reason) => put(&[reason.code], to),
+            Self::Version0(option) => option.emit_body(to),
         }
     }
 
@@ -38,6 +39,7 @@ impl MptcpOption {
             Self::Fail { .. } => (subtype::FAIL, 0),
             Self::FastClose { .. } => (subtype::FAST_CLOSE, 0),
             Self::Reset(reason) => (subtype::RESET, reason.flags),
+            Self::Version0(option) => option.subtype(),
         }
     }
 }

@@ -54,6 +54,7 @@ use std::net::IpAddr;
 pub use dss::{DataNumber, Dss, Mapping};
 pub use list::MptcpOptions;
 
+use super::mptcp_v0::MptcpOptionV0;
 use super::tcp_options::MAX_OPTIONS_LEN;
 use crate::seq::DataSeq;
 
@@ -80,6 +81,26 @@ pub(super) mod subtype {
 pub(super) const BACKUP: u8 = 0x01;
 /// Flag E of ADD_ADDR: the option is an echo.
 const ECHO: u8 = 0x01;
+
+/// A version of MPTCP that the engine supports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Version {
+    /// Version 0 (RFC 6824), which the out-of-tree kernel used.
+    Zero,
+    /// Version 1 (RFC 8684).
+    #[default]
+    One,
+}
+
+impl Version {
+    /// Returns the number of the version in MP_CAPABLE.
+    pub fn number(self) -> u8 {
+        match self {
+            Self::Zero => 0,
+            Self::One => 1,
+        }
+    }
+}
 
 /// Reasons why an option of a received segment is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,9 +164,15 @@ pub enum MptcpOption {
     },
     /// MP_TCPRST gives the reason of a RST (RFC 8684, section 3.6).
     Reset(ResetReason),
+    /// An option in a form that only version 0 has: ADD_ADDR without an HMAC, or MP_PRIO with an
+    /// address ID (RFC 6824, sections 3.4.1 and 3.3.8).
+    Version0(Box<MptcpOptionV0>),
 }
 
 /// MP_CAPABLE in its three forms (RFC 8684, section 3.1). All eight flags are kept as received.
+///
+/// In version 0, the SYN has the form of the SYN/ACK, because it carries the opener's key, and only
+/// the third packet has the third form (RFC 6824, section 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capable {
     /// MP_CAPABLE of a SYN. The parser accepts any version.
@@ -155,13 +182,13 @@ pub enum Capable {
         /// The flags A to H, from the highest bit to the lowest.
         flags: u8,
     },
-    /// MP_CAPABLE of a SYN/ACK.
+    /// MP_CAPABLE of a SYN/ACK, and of a SYN in version 0.
     SynAck {
         /// The negotiated version.
         version: u8,
         /// The flags A to H, from the highest bit to the lowest.
         flags: u8,
-        /// The acceptor's key.
+        /// The key of the host that sends the option.
         sender_key: Key,
     },
     /// MP_CAPABLE of the third packet, and of the first data until it is acknowledged.
@@ -196,7 +223,7 @@ impl Capable {
     pub const EXTENSIBILITY: u8 = 0x40;
     /// Flag C of MP_CAPABLE: the peer must not join at the address and port of the initial subflow.
     pub const NO_JOIN_TO_INITIAL: u8 = 0x20;
-    /// Flag H of MP_CAPABLE: the connection uses HMAC-SHA256.
+    /// Flag H of MP_CAPABLE: the connection uses HMAC-SHA256, or HMAC-SHA1 in version 0.
     pub const HMAC_SHA256: u8 = 0x01;
 }
 
@@ -300,6 +327,7 @@ impl MptcpOption {
             Self::Priority { .. } => 3,
             Self::Fail { .. } | Self::FastClose { .. } => 12,
             Self::Reset(_) => 4,
+            Self::Version0(option) => option.wire_len(),
         }
     }
 }

@@ -8,12 +8,14 @@ use super::{
 };
 use crate::seq::DataSeq;
 use crate::wire::fields::Reader;
+use crate::wire::mptcp_v0::MptcpOptionV0;
 
 impl MptcpOption {
     /// Parses `content`, the bytes of an option after its kind and length.
     ///
     /// The length alone distinguishes the forms of MP_CAPABLE and MP_JOIN. The receiver must check
-    /// whether its segment may carry that form.
+    /// whether its segment may carry that form. It must also check whether its connection has the
+    /// version of the option, which only MP_CAPABLE states.
     ///
     /// # Errors
     /// Fails if the subtype is unknown in version 1, or if the content does not have the form of
@@ -23,8 +25,19 @@ impl MptcpOption {
         let (subtype, low, mut body) = split_subtype(content)?;
         match subtype {
             subtype::DSS => complete(Dss::parse(&mut body), &body).map(Self::Dss),
-            _ => Self::parse_rare(subtype, low, &mut body),
+            _ => Self::parse_rare(subtype, low, &mut body)
+                .or_else(|error| Self::parse_version_0(content).ok_or(error)),
         }
+    }
+
+    /// Parses an option in a form that only version 0 has.
+    fn parse_version_0(content: &[u8]) -> Option<Self> {
+        let option = MptcpOptionV0::parse(content).ok()?;
+        let is_other = matches!(
+            option,
+            MptcpOptionV0::AddAddress { .. } | MptcpOptionV0::Priority { .. }
+        );
+        is_other.then(|| Self::Version0(Box::new(option)))
     }
 
     /// Parses any option except a DSS.
