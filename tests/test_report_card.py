@@ -11,6 +11,7 @@ import pytest
 from command_line import is_refused, mptcplab
 from mptcplab import report_card
 from mptcplab.report_card import GOALS, Cell
+from mptcplab.results import Spread
 
 ROOT = Path(__file__).parent.parent
 AIMD = f"{ROOT}/examples/own-algorithms.py:Aimd"
@@ -60,8 +61,8 @@ def test_the_worst_cell_has_the_smallest_margin() -> None:
     assert (mark.met, len(mark.known)) == (2, 3)
 
 
-def spread(value: float) -> report_card.Spread:
-    found = report_card.Spread.of([value])
+def spread(value: float) -> Spread:
+    found = Spread.of([value])
     assert found is not None
     return found
 
