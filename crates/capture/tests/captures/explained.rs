@@ -48,7 +48,7 @@ fn join(by_server: bool) -> [Vec<MptcpOption>; 3] {
         Join::Syn {
             backup: false,
             address_id: 1,
-            token: token(remote),
+            token: token(Version::One, remote),
             nonce: 7,
         },
         Join::SynAck {
