@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from command_line import is_refused
+from command_line import PROGRAM, environment, is_refused
 from overlay_lab import CAPTURED_UPLOAD, PORT, SERVER, UPLOADED, Lab, subflow_bytes, within
 
 pytestmark = pytest.mark.kernel
@@ -253,6 +254,29 @@ def test_a_tunnel_that_carries_only_small_packets_is_refused(lab: Lab, url: str)
         lab.run("host", "ip", "link", "set", "eth0", "mtu", "1500")
     assert is_refused(refused, 4, "carries only small packets", "packets of 1400 bytes")
     within(lambda: lab.shown() == before, "the host to be as before")
+
+
+#: Runs a script in a machine of its own, with names of network namespaces of its own.
+OWN_MACHINE = ["unshare", "--net", "--mount", "sh", "-euc", "mount -t tmpfs run /run; ip link set lo up; . ./commands"]
+
+
+def test_the_ten_commands_of_the_page_run(tmp_path: Path) -> None:
+    page = (TESTS.parent / "docs" / "guide" / "overlay.md").read_text()
+    section = page.partition("## From one machine to two in ten commands\n")[2]
+    commands = section.partition("```\n")[2].partition("```")[0].replace("sudo ", "").splitlines()
+    assert len(commands) == 10
+    [up] = [number for number, command in enumerate(commands) if "overlay up" in command]
+    # What is printed is what the next command is given.
+    commands[up] = f"url=$({commands[up]} | sed -n \"s/.*join '\\(.*\\)'/\\1/p\")"
+    commands[up + 1] = commands[up + 1].replace("'http://192.0.2.1:8450/?token=..'", '"$url"')
+    assert "$url" in commands[up + 1]
+    (tmp_path / "commands").write_text("\n".join(commands).replace("mptcplab ", f"{PROGRAM} "))
+    env = environment(MPTCPLAB_OVERLAY=str(tmp_path / "overlay"))
+    ended = subprocess.run(OWN_MACHINE, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended
+    assert "20 of 20 sites operate" in ended.stdout
+    assert len(re.findall(r"^198\.19\.\S+ id \d+ subflow dev mptcplab[01]", ended.stdout, re.MULTILINE)) == 2
+    assert ended.stdout.endswith("the overlay is down\n")
 
 
 WRONG: list[tuple[list[str], int, str]] = [
