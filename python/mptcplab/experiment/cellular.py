@@ -63,7 +63,7 @@ class Cellular(Model):
     neighbours: Annotated[float, Field(ge=0, le=100)] = 0.0
     """Mean number of other busy devices in the cell, each of which takes an equal share."""
     block_errors: Probability = Probability("10%")
-    """Fraction of the blocks that are retransmitted, which also delays the blocks behind them."""
+    """Fraction of the blocks that are retransmitted. A retransmission also delays the blocks behind it."""
     drx: Duration | None = Field(None, examples=["320ms"])
     """Interval at which a connected device listens once 100 ms have passed without packets. Default
     320ms; with `sa` 80ms.

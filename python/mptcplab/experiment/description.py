@@ -39,7 +39,7 @@ class Published(Model):
     metric: str
     """The published quantity."""
     value: float | str | list[float] | None = None
-    """The number, the numbers of several similar things, or the statement in words."""
+    """The number, a list of numbers for several similar things, or the statement in words."""
     unit: str | None = None
     """The unit of the value."""
     op: str | None = None
@@ -138,7 +138,7 @@ class Experiment(Model):
     topology: Topology | None = None
     """Hosts, nodes and links from a generator."""
     hosts: dict[Name, Host] = {}
-    """The ends of flows, by name."""
+    """The hosts at which flows begin and end, by name."""
     nodes: dict[Name, NetworkNode] = {}
     """Routers, switches, access points and OpenFlow switches, by name."""
     media: Annotated[dict[Name, Medium], Uses("medium")] = {}

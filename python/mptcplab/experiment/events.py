@@ -103,8 +103,8 @@ class RiskGroup(Model):
 
 
 class NewStrategy(Choice):
-    """The name of a strategy of recovery. That of `control.recovery` keeps its parameters, and others have
-    their defaults.
+    """The name of a recovery strategy. The strategy that `control.recovery` names keeps the parameters
+    given there; any other strategy has its defaults.
     """
 
     kind = "strategy"

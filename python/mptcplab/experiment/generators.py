@@ -115,7 +115,7 @@ class GraphFile(Attachment):
 
 class Topology(Model):
     """Generates hosts, nodes and links with exactly one of these generators. The description may
-    add further ones.
+    add further hosts, nodes and links.
     """
 
     fattree: FatTree | None = None

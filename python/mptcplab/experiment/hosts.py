@@ -122,7 +122,7 @@ LINUX_JITTER = HostJitter(p50=Duration("20us"), p90=Duration("50us"), p99=Durati
 
 
 class Host(Model):
-    """A host: an end of flows. Hosts do not forward packets."""
+    """A host, at which flows begin and end. Hosts do not forward packets."""
 
     profile: str | list[str] | None = Field(None, description="defaults for this host")
     stack: Annotated[Literal["backend", "kernel", "userspace"], UsesByValue("stack")] = "backend"

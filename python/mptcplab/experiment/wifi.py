@@ -98,7 +98,7 @@ class Neighbours(Model):
     rate: Rate = Rate("24mbit")
     """Rate at which their frames are sent."""
     size: Size = Size(1500)
-    """Length of each IP packet, one to a frame."""
+    """Length of each IP packet. Each frame carries one packet."""
 
 
 class Scan(Model):
