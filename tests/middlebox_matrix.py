@@ -202,9 +202,9 @@ FAULTS = [
         ["segments joined"],
         "kernel - ours",
         "no end",
-        "In some runs, a mapping is lost entirely, because the segment that carries it is joined to the segment "
-        "before, for example when the kernel fills the rest of a window with 80 bytes. The outcome is then "
-        "the same as above.",
+        "In some runs, a mapping is lost entirely, because the segment that carries it is joined to the preceding "
+        "segment, for example when the kernel fills the rest of a window with 80 bytes. The outcome is then "
+        "the same as for options stripped after 400 kB.",
     ),
     Fault(
         ["a byte changed", "bytes changed at random", "3 bytes inserted"],
