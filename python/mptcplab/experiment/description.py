@@ -142,15 +142,15 @@ class Experiment(Model):
     nodes: dict[Name, NetworkNode] = {}
     """Routers, switches, access points and OpenFlow switches, by name."""
     media: Annotated[dict[Name, Medium], Uses("medium")] = {}
-    """Media, channels that links share, by name."""
+    """Media (channels that links share), by name."""
     links: dict[Name, Link] = {}
     """Links, by name. Their ends declare the interfaces."""
     middleboxes: list[Middlebox] = []
-    """Elements at the ends of links that change TCP. Packets that leave an interface pass its
-    middleboxes in this order, and packets that arrive in the opposite order.
+    """Elements at interfaces that modify TCP segments. Packets that leave an interface pass its
+    middleboxes in this order, and packets that arrive pass them in the opposite order.
     """
     control: Control | None = None
-    """How the nodes of kind `openflow` are controlled; by default as with `control: {}`."""
+    """How the nodes of kind `openflow` are controlled. The default is the same as `control: {}`."""
     reachability: Literal["declared", "all_pairs"] = "declared"
     """`declared`: a route exists only where the description has a path. `all_pairs`: each interface
     of a host can be reached over each of its links, so eight parallel links make 64 address pairs
@@ -179,7 +179,7 @@ class Experiment(Model):
     """Number of repetitions in the paper."""
     published: list[Published] = []
     """Findings of a paper, recorded as published."""
-    contradictions: list[str] = Field([], description="known contradictions of the paper", examples=[["C01"]])
+    contradictions: list[str] = Field([], description="known contradictions in the paper", examples=[["C01"]])
 
     _template: Node = PrivateAttr()
     _tree: Node = PrivateAttr()

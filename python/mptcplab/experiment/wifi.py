@@ -185,10 +185,10 @@ class Wifi(Model):
     `a`.
     """
     rts: Size | None = None
-    """Size from which RTS and CTS precede a transmission. By default they never do."""
+    """Size at or above which a transmission is preceded by RTS and CTS. By default, none is."""
     txop: Duration | None = Field(None, examples=["3008us"])
-    """Time for which a station that has won the channel may send, in all categories. By default
-    this depends on the category; with best effort it is one exchange."""
+    """How long a station may send once it has won the channel, the same for all categories. By
+    default this depends on the category; best effort allows one exchange."""
     retries: Annotated[int, Field(ge=1, le=255)] = 10
     """Number of attempts after which a packet is dropped."""
     neighbours: list[Neighbours] = []
