@@ -91,6 +91,7 @@ USERS = {
     "handshake race": "flows: {f: {from: a, to: b, handshake: race}}",
     "one_at_a_time": "hosts: {a: {one_at_a_time: true}, b: {}}",
     "behaviour oot": "hosts: {a: {behaviour: oot}, b: {}}",
+    "behaviour.mptcp_version": "hosts: {a: {behaviour: {mptcp_version: 0}}, b: {}}",
     "behaviour.failed_after": "hosts: {a: {behaviour: {failed_after: first_rto}}, b: {}}",
     "behaviour.reinjection": "hosts: {a: {behaviour: {reinjection: on_close}}, b: {}}",
     "behaviour.reinject_whole_queue": "hosts: {a: {behaviour: {reinject_whole_queue: false}}, b: {}}",

@@ -72,6 +72,7 @@ SIMULATED = {
     "redundant": ("", "redundant", "[]"),
     "cut-and-back": ("", "min_rtt", CUT_AND_BACK),
     "checksums-and-backup": ("checksum: true", "round_robin", "[{at: 300ms, backup: client.wwan0, on: true}]"),
+    "version-0": ("checksum: true, behaviour: {preset: oot, mptcp_version: 0}", "min_rtt", "[]"),
     "removal": ("", "blest", "[{at: 300ms, remove_address: server.eth1}, {at: 900ms, add_address: server.eth1}]"),
 }
 

@@ -1,7 +1,7 @@
 """Versions of the resolved form.
 
-Version 3 has access networks, the control of switches, framing, and traces with rates, delays and
-losses, which version 2 has not. In version 1, keys with a usual value were absent and behaviours
+Version 3 has access networks, the control of switches, framing, the version of MPTCP, and traces
+with rates, delays and losses, which version 2 has not. In version 1, keys with a usual value were absent and behaviours
 had fewer values.
 
 Bundles of earlier versions are read, and count as done for the same experiment today, because
@@ -77,7 +77,8 @@ _ADDED: dict[str, Json] = {
 
 _SIDES = ("forward", "backward")
 
-#: What version 2 had no keys for, and what it meant, of directions and of their traces.
+#: What version 2 had no keys for, and what it meant, of behaviours, directions and their traces.
+_USUAL_BEHAVIOUR: Json = {"mptcp_version": 1}
 _USUAL_DIRECTION: Json = {"framing": "plain"}
 _USUAL_TRACE: Json = {"rates": [], "delays": [], "losses": [], "start": {"kind": "at", "at_ns": 0}}
 
@@ -92,6 +93,7 @@ def upgraded(resolved: Json) -> Json:
     if resolved["schema"] == VERSION_2:
         flows = [{**flow, "policy": None} for flow in resolved["flows"]]
         resolved = _with_directions(resolved, _upgraded_direction)
+        resolved = _with_behaviours(resolved, lambda one: {**_USUAL_BEHAVIOUR, **one})
         resolved = {**resolved, "schema": SCHEMA, "access": [], "control": None, "flows": flows}
     return resolved
 
@@ -139,9 +141,23 @@ def _to_version_2(resolved: Json) -> Json:
         return resolved
     if any(_upgraded_direction(_downgraded_direction(one)) != one for one in _directions(resolved)):
         return resolved
+    behaviours = [one for host in resolved["hosts"] for one in host["behaviour"]]
+    if any(one | _USUAL_BEHAVIOUR != one for one in behaviours):
+        return resolved
+    resolved = _with_behaviours(resolved, _downgraded_behaviour)
     flows = [{key: value for key, value in flow.items() if key != "policy"} for flow in resolved["flows"]]
     kept = {key: value for key, value in resolved.items() if key not in ("control", "access")}
     return _with_directions({**kept, "schema": VERSION_2, "flows": flows}, _downgraded_direction)
+
+
+def _with_behaviours(resolved: Json, change: Callable[[Json], Json]) -> Json:
+    """Returns an experiment with every behaviour of a host changed."""
+    hosts = [host | {"behaviour": [change(one) for one in host["behaviour"]]} for host in resolved["hosts"]]
+    return {**resolved, "hosts": hosts}
+
+
+def _downgraded_behaviour(behaviour: Json) -> Json:
+    return {key: value for key, value in behaviour.items() if key not in _USUAL_BEHAVIOUR}
 
 
 def _directions(resolved: Json) -> Iterator[Json]:

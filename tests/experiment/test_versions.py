@@ -58,6 +58,13 @@ def test_an_experiment_of_version_2_is_that_of_today_without_control(today: dict
     assert (upgraded(of_version_2), digest(of_version_2)) == (today, digest(today))
 
 
+def test_version_0_of_mptcp_needs_version_3_of_the_form(today: dict[str, Any]) -> None:
+    before = digest(today)
+    today["hosts"][0]["behaviour"][0]["mptcp_version"] = 0
+    assert in_earliest_version(today) == today
+    assert digest(today) != before
+
+
 def test_experiments_older_than_some_keys_mean_what_they_meant(old: dict[str, Any]) -> None:
     for host in old["hosts"]:
         del host["host_jitter"]

@@ -66,6 +66,8 @@ const ALL_SUBFLOWS: Lacking = Some(
 const NOT_IN_MAINLINE: Lacking = Some(
     "this kernel lacks the out-of-tree kernel's reinjection and stale detection: give {preset: mainline, path_manager_delay: 500ms} as the second choice",
 );
+const KERNELS_VERSION: Lacking =
+    Some("the kernel has only version 1: use the engine with --on userspace, or the simulator");
 const ONE_VALUE: Lacking = Some("the kernel has a fixed value for this");
 const CLASSES_ELSEWHERE: Lacking =
     Some("python classes run only in mptcplab's own simulator: use --on sim");
@@ -189,6 +191,7 @@ features! {
     OneAtATime "one_at_a_time":                           HAS,                 ALL_SUBFLOWS,      HAS;
     BehaviourMainline "behaviour mainline":               HAS,                 HAS,               HAS;
     BehaviourOot "behaviour oot":                         HAS,                 NOT_IN_MAINLINE,   HAS;
+    MptcpVersion "behaviour.mptcp_version":               HAS,                 KERNELS_VERSION,   HAS;
     FailedAfter "behaviour.failed_after":                 HAS,                 ONE_VALUE,         HAS;
     StaleIntervals "behaviour.stale_intervals":           HAS,                 HAS,               HAS;
     Reinjection "behaviour.reinjection":                  HAS,                 ONE_VALUE,         HAS;

@@ -27,6 +27,9 @@ class Behaviour(Shorthand):
 
     preset: Annotated[Literal["mainline", "oot"], UsesByValue("behaviour")] = "mainline"
     """`mainline` is the mainline kernel, `oot` the out-of-tree kernel of older papers."""
+    mptcp_version: Annotated[Literal[0, 1] | None, Uses("behaviour.mptcp_version")] = None
+    """The only version of MPTCP that the host supports: 1 (RFC 8684, the default), or 0 (RFC 6824)
+    as the out-of-tree kernel. Hosts of different versions fall back to TCP."""
     failed_after: Annotated[Literal["first_rto", "stale"] | None, Uses("behaviour.failed_after")] = None
     """When a subflow counts as failed: `first_rto` at its first retransmission timeout, `stale`
     after more than `stale_intervals` missed intervals.

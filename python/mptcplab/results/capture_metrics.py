@@ -93,5 +93,6 @@ CAPTURE_METRICS: dict[str, Callable[[RunData], Value]] = {
     "mp_join_seen": _seen("mp_join"),
     "mp_join_syn_bytes": _length("mp_join", "MP_JOIN"),
     "data_fin_seen": _seen("data_fin"),
+    "data_fin_dss_bytes": _length("data_fin", "DSS"),
     "captured_packets": _of_captures(_packets),
 }

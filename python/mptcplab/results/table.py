@@ -338,6 +338,7 @@ _RUN = [
     _m("run", "mp_join_syn_bytes", "B", "derived", "length of MP_JOIN in the first SYN of a join in the captures"),
     _m("run", "dss_seen", "options", "counter", "DSS options in the captures (RFC 8684 section 3.3)", awaits=DSS, papers="DSS fields incl. checksum"),
     _m("run", "data_fin_seen", "options", "derived", "DATA_FINs in the captures (RFC 8684 section 3.3.3)", papers="DATA_FIN"),
+    _m("run", "data_fin_dss_bytes", "B", "derived", "length of the DSS option with the first DATA_FIN in the captures; it has a mapping and a DATA_ACK (RFC 8684 section 3.3)"),
     _m("run", "captured_packets", "packets", "derived", "packets in the captures of the run", papers="pcap"),
 ]  # fmt: skip
 

@@ -70,6 +70,7 @@ fn config(lookup: &Lookup<'_>, flow: &Flow, host: &Host, seed: u64) -> Config {
         }
         .into(),
         is_multipath,
+        version: host.behaviour().version(),
         uses_checksums: host.checksum,
         fallback: match host.fallback {
             resolved::Fallback::Rfc => Fallback::Rfc,

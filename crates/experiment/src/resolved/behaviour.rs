@@ -3,6 +3,7 @@
 use mptcp::failure::{self, AddAddressTimer};
 use mptcp::pm::{self, Waits};
 use mptcp::sched;
+use mptcp::wire::Version;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +16,9 @@ use crate::time::Nanos;
 pub struct Behaviour {
     /// The preset from which the values come. Messages and preference lists use it.
     pub name: BehaviourName,
+    /// The only version of MPTCP that the host supports: 0 (RFC 6824) or 1 (RFC 8684).
+    #[schemars(range(max = 1))]
+    pub mptcp_version: u8,
     /// When a subflow counts as failed.
     pub failed_after: FailedAfter,
     /// Number of measurement intervals without progress after which a subflow is stale.
@@ -86,6 +90,7 @@ impl Behaviour {
         };
         Self {
             name,
+            mptcp_version: 1,
             failed_after,
             stale_intervals,
             reinjection: engine.reinjection.into(),
@@ -123,6 +128,14 @@ impl Behaviour {
             counts_out_of_order: self.counts_out_of_order,
             tells_doubled_window: self.tells_doubled_window,
             acks_wait_for_reader: self.acks_wait_for_reader,
+        }
+    }
+
+    /// Returns the version of MPTCP for the engine.
+    pub fn version(&self) -> Version {
+        match self.mptcp_version {
+            0 => Version::Zero,
+            _ => Version::One,
         }
     }
 

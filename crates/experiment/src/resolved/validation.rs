@@ -137,6 +137,10 @@ fn validate_behaviours(place: &str, behaviours: &[Behaviour]) -> Validity {
         return refuse(place, "none", "at least one behaviour");
     }
     for behaviour in behaviours {
+        if behaviour.mptcp_version > 1 {
+            let place = format!("{place}.mptcp_version");
+            return refuse(place, behaviour.mptcp_version, "0 or 1");
+        }
         let longest = behaviour.recreation_longest_ns;
         if !(1..=longest).contains(&behaviour.recreation_first_ns) {
             let place = format!("{place}.recreation_first_ns");
