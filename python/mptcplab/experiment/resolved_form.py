@@ -1322,6 +1322,9 @@ class Behaviour(TypedDict):
     failed_after: FailedAfter
     """When a subflow counts as failed."""
 
+    mptcp_version: int
+    """The only version of MPTCP that the host supports: 0 (RFC 6824) or 1 (RFC 8684)."""
+
     name: BehaviourName
     """The preset from which the values come. Messages and preference lists use it."""
 
