@@ -24,6 +24,7 @@ FIELDS = (
     "tcp.seq_raw",
     "tcp.len",
     "tcp.options.mptcp.sendkey",
+    "tcp.options.mptcp.version",
     "tcp.options.mptcp.rawdataseqno",
     "tcp.options.mptcp.subflowseqno",
     "tcp.options.mptcp.datalvllen",
@@ -88,7 +89,9 @@ def count(capture: Path) -> Counted:
         data = counted.data[connection, is_client]
         keys = [int(key, 0) for key in row["tcp.options.mptcp.sendkey"].split(",") if key]
         if keys and data.origin is None:
-            digest = hashlib.sha256(keys[0].to_bytes(8, "big")).digest()
+            # RFC 6824, section 3.1, and RFC 8684, section 3.1: version 0 has SHA-1.
+            hashed = hashlib.sha1 if row["tcp.options.mptcp.version"] == "0" else hashlib.sha256
+            digest = hashed(keys[0].to_bytes(8, "big")).digest()
             data.origin = (int.from_bytes(digest[-8:], "big") + 1) % 2**64
         _map(row, direction, data)
         _send(direction, data, seq, length)
