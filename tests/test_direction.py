@@ -39,7 +39,7 @@ ALLOWED: dict[str, set[str]] = {
     "picture": {"capacities", "units"},
     "card": {"picture", "units"},
     "remote": {"errors", "notices"},
-    "metrics": set(),
+    "metrics": {"_core"},
     "backends": {
         "algorithms",
         "behaviours",
