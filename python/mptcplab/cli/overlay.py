@@ -246,11 +246,12 @@ def _print_sites(sites: Sequence[Mapping[str, Any]]) -> None:
     _print_some(["site", "state", "exit", "heartbeat (s)"], rows, [3])
 
 
-def _state(site: Mapping[str, Any]) -> str:
-    state = "operates" if site["operates"] else "lost"
-    if site["problem"] is not None:
-        return f"{state}: {site['problem']}"
-    return f"{state}, cut" if site["cut"] else state
+def _state(one: Mapping[str, Any]) -> str:
+    """Returns the state of a site or a tunnel in words. Tunnels have no problem."""
+    state = "operates" if one["operates"] else "lost"
+    if one.get("problem") is not None:
+        return f"{state}: {one['problem']}"
+    return f"{state}, cut" if one["cut"] else state
 
 
 def _print_tunnels(tunnels: Sequence[Mapping[str, Any]]) -> None:
