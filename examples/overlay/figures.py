@@ -173,6 +173,9 @@ def send(kind: dict[str, Any]) -> None:
         until = time.monotonic() + kind["seconds"]
         while time.monotonic() < until:
             connection.sendall(BLOCK)
+        connection.shutdown(socket.SHUT_WR)
+        # The tunnel ends with this program, so all data has to have arrived before.
+        connection.recv(1)
         used = {name: sent_bytes(device) for name, device in (("regular", "regular"), ("tunnel", "mptcplab0"))}
     print(json.dumps({"share_of_tunnel": used["tunnel"] / (sum(used.values()) or 1)}))
 
