@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -45,6 +46,8 @@ kill $running
 wait
 """
 #: What a host that has left must show as before.
+#: The columns Recv-Q and Send-Q of ss, after those of the protocol and the state.
+QUEUES = re.compile(r"^((?:tcp|udp) +\S+) +\d+ +\d+", re.MULTILINE)
 SHOWN = (
     ("ip", "rule"),
     ("ip", "route", "show", "table", "all"),
@@ -155,8 +158,8 @@ class Lab:
         return status
 
     def shown(self, place: str = "host") -> list[str]:
-        """Returns what ip and ss show at a place."""
-        return [self.run(place, *command) for command in SHOWN]
+        """Returns what ip and ss show at a place, without the fill of queues."""
+        return [QUEUES.sub(r"\1", self.run(place, *command)) for command in SHOWN]
 
 
 def run(*command: str) -> str:
