@@ -45,9 +45,9 @@ sleep 0.5
 kill $running
 wait
 """
-#: What a host that has left must show as before.
 #: The columns Recv-Q and Send-Q of ss, after those of the protocol and the state.
 QUEUES = re.compile(r"^((?:tcp|udp) +\S+) +\d+ +\d+", re.MULTILINE)
+#: What a host that has left must show as before.
 SHOWN = (
     ("ip", "rule"),
     ("ip", "route", "show", "table", "all"),
