@@ -224,25 +224,24 @@ def test_an_overlay_that_was_killed_leaves_nothing_and_can_be_started_again(othe
     assert other.process == process
     for command in ("down", "up"):
         os.kill(process, signal.SIGKILL)
-        within(lambda: other.shown("machine") == before, "the machine to be as before")
+        assert other.shown("machine")[:-1] == before
         assert is_refused(other.mptcplab("machine", "overlay", "status"), 3, "no overlay is up here")
         if command == "down":
             assert "had been killed" in other.mptcplab("machine", "overlay", "down").out
         other.up("--sites", "3")
         process = other.process
     assert other.mptcplab("machine", "overlay", "down").out == "the overlay is down\n"
-    within(lambda: other.shown("machine") == before, "the machine to be as before")
+    assert other.shown("machine")[:-1] == before
     assert not (other.directory / "overlay" / "overlay.json").exists()
 
 
 def test_without_an_exit_hosts_are_refused(other: Lab) -> None:
     given = other.up("--sites", "3")
-    # The connection by which `up` asked for the state is still being closed.
-    within(lambda: re.search("ESTAB|WAIT|ACK|CLOSING", other.shown("machine")[-1]) is None, "the machine to be at rest")
-    before = other.shown("machine")
+    # Not its sockets, which come and go with the requests to the host controller.
+    before = other.shown("machine")[:-1]
     refused = other.mptcplab("machine", "join", given)
     assert is_refused(refused, 4, "no site that operates is an exit")
-    within(lambda: other.shown("machine") == before, "the machine to be as before")
+    assert other.shown("machine")[:-1] == before
     refused = other.mptcplab("machine", "join", given.replace("token=", "token=no"))
     assert is_refused(refused, 4, "the token is missing or wrong")
 
