@@ -13,9 +13,10 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from command_line import PROGRAM, Ended, environment
 
@@ -23,6 +24,7 @@ MACHINE, HOST, SERVER = "10.77.1.1", "10.77.1.2", "10.77.2.2"
 DIRECT_RATE = "2mbit"
 PATIENCE_S = 60.0
 PORT = 5000
+BYTE_SERVER = Path(__file__).with_name("byte_server.py")
 UPLOADED = 1_500_000
 #: Captures at the host's devices while it sends to the server by MPTCP.
 CAPTURED_UPLOAD = f"""
@@ -47,6 +49,8 @@ wait
 """
 #: The columns Recv-Q and Send-Q of ss, after those of the protocol and the state.
 QUEUES = re.compile(r"^((?:tcp|udp) +\S+) +\d+ +\d+", re.MULTILINE)
+#: The columns of ss are as wide as their longest value, also those of queues.
+WIDTHS = re.compile(" +")
 #: What a host that has left must show as before.
 SHOWN = (
     ("ip", "rule"),
@@ -158,8 +162,30 @@ class Lab:
         return status
 
     def shown(self, place: str = "host") -> list[str]:
-        """Returns what ip and ss show at a place, without the fill of queues."""
-        return [QUEUES.sub(r"\1", self.run(place, *command)) for command in SHOWN]
+        """Returns what ip and ss show at a place, without the fill of queues and the width of columns."""
+        shown = [QUEUES.sub(r"\1", self.run(place, *command)) for command in SHOWN]
+        return [WIDTHS.sub(" ", one) for one in shown]
+
+
+#: The lab of a test, which may have more than three namespaces.
+L = TypeVar("L", bound=Lab)
+
+
+@contextmanager
+def serving(made: L) -> Iterator[L]:
+    """Builds a lab and starts the byte server of the tests. Removes both at the end."""
+    server = None
+    try:
+        made.build()
+        server = made.popen("server", sys.executable, BYTE_SERVER, str(PORT), "mptcp")
+        assert server.stdout is not None
+        assert server.stdout.readline() == "ready\n"
+        yield made
+    finally:
+        if server is not None:
+            server.kill()
+            server.communicate()
+        made.close()
 
 
 def run(*command: str) -> str:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 PR_SET_CHILD_SUBREAPER = 36
-#: Seconds to wait, because a killed process ends only when the kernel has removed its interfaces, and
-#: that takes several seconds while other namespaces are removed.
+#: Seconds to wait, because a killed process ends only when the kernel has removed its interfaces,
+#: and that takes several seconds while other namespaces are removed.
 SETTLED_WITHIN_S = 60.0
 AVAILABLE_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 #: The usual mount of eBPF programs, which the first program that needs it mounts for all.

@@ -6,20 +6,18 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import Ended, is_refused
-from overlay_lab import CAPTURED_UPLOAD, PORT, UPLOADED, Lab, run, subflow_bytes, within
+from overlay_lab import CAPTURED_UPLOAD, UPLOADED, Lab, run, serving, subflow_bytes, within
 from ssh_server import SSHD, SshServer
 
 pytest.importorskip("asyncssh")
 pytestmark = [pytest.mark.kernel, pytest.mark.skipif(SSHD is None, reason="needs openssh-server")]
 
-TESTS = Path(__file__).parents[1]
 #: Two sites at which hosts join, of which one hangs later; one that dies; and the exit.
 SITES = ("paris", "london", "madrid", "vienna")
 MESH = "[[paris, vienna], [london, vienna], [london, madrid], [madrid, vienna]]"
@@ -101,19 +99,8 @@ class Machines(Lab):
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
-    made = Machines(tmp_path_factory.mktemp("machines"))
-    server = None
-    try:
-        made.build()
-        server = made.popen("server", sys.executable, TESTS / "byte_server.py", str(PORT), "mptcp")
-        assert server.stdout is not None
-        assert server.stdout.readline() == "ready\n"
+    with serving(Machines(tmp_path_factory.mktemp("machines"))) as made:
         yield made
-    finally:
-        if server is not None:
-            server.kill()
-            server.communicate()
-        made.close()
 
 
 @pytest.fixture
