@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 #: (docs/internals/media/cellular.md).
 _CELL_GAP = Duration("60ms")
 
-#: The kind of a step that changes the strategy of recovery. The reroutes that follow from it are the
-#: actions of the resolved form.
+#: The kind of a step that changes the strategy of recovery. The reroutes that follow from it are
+#: the actions of the resolved form.
 NEW_STRATEGY = "new_strategy"
 
 #: A primitive action. Until a walk completes it, a `set_link` lacks its settings.

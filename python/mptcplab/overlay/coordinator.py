@@ -42,7 +42,7 @@ from mptcplab.overlay.mesh import Pair
 from mptcplab.overlay.messages import HEADERS_BYTES, Kind, received, udp_socket
 from mptcplab.overlay.namespaces import tun
 from mptcplab.overlay.plan import Plan
-from mptcplab.overlay.site import HostTunnel, LocalSite
+from mptcplab.overlay.site import HostTunnel, LocalSite, missing
 from mptcplab.overlay.site_elsewhere import SiteElsewhere
 
 #: The machine's own end of the network between local sites.
@@ -219,13 +219,13 @@ class Coordinator:
 
     async def _check_in(self) -> None:
         deadline = monotonic() + _PATIENCE_S
-        while missing := [number for number in range(len(self.sites)) if number not in self.membership.present]:
+        while absent := [number for number in range(len(self.sites)) if number not in self.membership.present]:
             if monotonic() > deadline:
-                first = self.sites[missing[0]]
+                first = self.sites[absent[0]]
                 why = f": {first.problem}" if isinstance(first, SiteElsewhere) and first.problem else ""
-                raise OverlayFailed(f"{len(missing)} sites do not check in, first {self.name_of(first.number)}{why}")
+                raise OverlayFailed(f"{len(absent)} sites do not check in, first {self.name_of(first.number)}{why}")
             for site in self._local:
-                if site.number in missing:
+                if site.number in absent:
                     site.beat()
             await asyncio.sleep(0.5 if self._local else 0.05)
 
@@ -233,19 +233,19 @@ class Coordinator:
         """Raises OverlayFailed unless the tunnels to other machines carry packets of their size."""
         size = MESH_MTU_BYTES - HEADERS_BYTES
         deadline = monotonic() + _PROOF_S
-        while missing := [
+        while unproved := [
             (a, b)
             for a, b in self.mesh
             if any(isinstance(self.sites[end], SiteElsewhere) for end in (a, b)) and not self._answered(a, b)
         ]:
             if monotonic() > deadline:
-                a, b = missing[0]
+                a, b = unproved[0]
                 raise OverlayFailed(
                     f"the tunnel between {self.name_of(a)} at {self.addresses[a]} and {self.name_of(b)} at "
                     f"{self.addresses[b]} carries no packets of {MESH_MTU_BYTES} bytes; needed: UDP port {VXLAN_PORT} "
                     "open for both, and a network that carries them with 50 more"
                 )
-            for a, b in missing:
+            for a, b in unproved:
                 self.sites[a].ask(b, through_tunnel=True, size=size)
             await asyncio.sleep(0.25)
 
@@ -287,17 +287,13 @@ class Coordinator:
             if self._local and os.waitpid(self._internet, os.WNOHANG)[0]:
                 raise OverlayFailed("the process of the network between sites has ended")
             now_s = monotonic()
-            silent = {pair for pair in self.mesh if self._missing(pair) >= _MOST_MISSING}
+            silent = {pair for pair in self.mesh if missing(self.sites[pair[0]].measured, pair[1]) >= _MOST_MISSING}
             changed, self.silent_tunnels = silent != self.silent_tunnels, silent
             if self.membership.drop_silent(now_s) or changed:
                 self._route_anew()
             for host in list(self.joined.values()):
                 if all(now_s - tunnel.heard_s > HOST_SILENT_S for tunnel in host.tunnels.values()):
                     self.disconnect(host.id)
-
-    def _missing(self, pair: Pair) -> int:
-        """Returns how many echoes through a tunnel in a row are without an answer."""
-        return self.sites[pair[0]].missing(pair[1])
 
     def _on_beats(self, at: socket.socket) -> None:
         for message in received(at):

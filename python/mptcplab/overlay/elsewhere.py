@@ -12,7 +12,7 @@ import json
 import os
 import socket
 import sys
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from ipaddress import IPv4Address
 from pathlib import Path
 from time import monotonic
@@ -104,7 +104,7 @@ class SiteElsewhere(Site):
     def tell(self) -> None:
         """Tells the coordinator what was measured and which hosts were heard, as a heartbeat."""
         now_s = monotonic()
-        measured = [[*key, one.rtt_s, one.sent, one.answered] for key, one in self.measured.items()]
+        measured = [[*key, *astuple(one)] for key, one in self.measured.items()]
         heard = [[one.number, now_s - one.heard_s] for one in self.tunnels.values()]
         say({"beat": {"measured": measured, "heard": heard}})
 

@@ -21,8 +21,8 @@ LONGEST_QUEUE_NS = 100_000_000
 _LARGEST_PACKET = 1 << 16
 #: Packets that are read from an end before the others get their turn.
 _BATCH = 32
-#: An order: the number of an end, that of the end from which it is cut off, its own for all of them,
-#: and whether it is.
+#: An order: the number of an end, that of the end from which it is cut off, its own for all of
+#: them, and whether it is.
 ORDER = struct.Struct("!II?")
 
 

@@ -12,7 +12,7 @@ import os
 import secrets
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from itertools import count
@@ -61,6 +61,12 @@ class Measured:
         self.answered += 1
         self.missing = 0
         self.rtt_s = rtt_s if self.rtt_s is None or rtt_s < self.rtt_s else self.rtt_s + (rtt_s - self.rtt_s) / 8
+
+
+def missing(measured: Mapping[tuple[int, bool], Measured], other: int) -> int:
+    """Returns how many echoes in a row through the tunnel to another site are without an answer."""
+    found = measured.get((other, True))
+    return found.missing if found is not None else 0
 
 
 class Site:
@@ -120,14 +126,9 @@ class Site:
             begun = monotonic()
             self.beat()
             for other in others:
-                if beats % _BEATS_OF_MEASUREMENT == 0 or self.missing(other):
+                if beats % _BEATS_OF_MEASUREMENT == 0 or missing(self.measured, other):
                     self.ask(other, through_tunnel=True)
             await asyncio.sleep(max(BEAT_S - (monotonic() - begun), 0.01))
-
-    def missing(self, other: int) -> int:
-        """Returns how many echoes in a row through the tunnel to another site are without an answer."""
-        found = self.measured.get((other, True))
-        return found.missing if found is not None else 0
 
     def ask(self, other: int, *, through_tunnel: bool, size: int = 0) -> None:
         """Sends an echo with `size` further bytes to another site, outside or through the tunnel to

@@ -24,8 +24,8 @@ from mptcplab.remote.place import machine_of
 if TYPE_CHECKING:
     from mptcplab.remote.ssh import Ssh
 
-#: Time limits in seconds: for an answer during the start, for silence afterwards, and until the next
-#: attempt after a loss.
+#: Time limits in seconds: for an answer during the start, for silence afterwards, and until the
+#: next attempt after a loss.
 ANSWER_S, SILENT_S, AGAIN_S = 20.0, 10.0, 2.0
 
 
@@ -139,20 +139,13 @@ class SiteElsewhere:
         return False
 
     def _record(self, beat: dict[str, Any], on_beat: Callable[[int], None]) -> None:
-        for other, through_tunnel, rtt_s, sent, answered in beat["measured"]:
-            before = self.measured.get((other, through_tunnel), Measured())
-            missing = 0 if answered > before.answered else before.missing + sent - before.sent
-            self.measured[other, through_tunnel] = Measured(rtt_s, sent, answered, missing)
+        for other, through_tunnel, *found in beat["measured"]:
+            self.measured[other, through_tunnel] = Measured(*found)
         now_s = monotonic()
         for number, age_s in beat["heard"]:
             if number in self.tunnels:
                 self.tunnels[number].heard_s = now_s - age_s
         on_beat(self.number)
-
-    def missing(self, other: int) -> int:
-        """Returns how many echoes in a row through the tunnel to another site are without an answer."""
-        found = self.measured.get((other, True))
-        return found.missing if found is not None else 0
 
     def _lose(self, why: str, on_change: Callable[[int, bool], None]) -> None:
         self._is_up = False
