@@ -153,7 +153,7 @@ def _reproduced(planned: Study, asked: Asked) -> Reproduced:
     from mptcplab.sweep import processes
 
     seed, out, backends, publishing = asked.seed, asked.out, asked.backends, asked.publishing
-    work = {name: planned.jobs(name, seed=seed, out=out, fresh=asked.fresh) for name in backends}
+    work = {name: _to_do(name, planned.jobs(name, seed=seed, out=out, fresh=asked.fresh)) for name in backends}
     every = [job for of_backend in work.values() for job in of_backend]
     with processes(asked.jobs or _cores()) as pool:
         with progress([job for job in every if job.done is None]) as observer:
@@ -219,12 +219,21 @@ def _carried_out(
         looks = [partial(observe_in_memory, quantities_only=job.place not in shown, counters=counters) for job in work]
         return carry_out_and_look(list(zip(work, looks, strict=True)), pool, observer)
     at_once = jobs or AT_ONCE
-    bundles = execute([_unless_spoiled(job, job.done) for job in work], observer, workers=at_once)
+    bundles = execute(work, observer, workers=at_once)
     while at_once > 1 and any(map(_is_spoiled, bundles)):
         at_once //= 2
         again = [_unless_spoiled(job, bundle) for job, bundle in zip(work, bundles, strict=True)]
         bundles = execute(again, observer, workers=at_once)
     return [(bundle, None) for bundle in bundles]
+
+
+def _to_do(name: str, jobs: Sequence[Job]) -> list[Job]:
+    """Returns the jobs of a back-end. In real time, those of an earlier call that were spoiled run
+    again.
+    """
+    from mptcplab.backends import backend
+
+    return [_unless_spoiled(job, job.done) for job in jobs] if backend(name).in_real_time else list(jobs)
 
 
 def _unless_spoiled(job: Job, made: Bundle | None) -> Job:
