@@ -20,11 +20,11 @@ from http.cookiejar import CookieJar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from figures import MPTCPLAB, ROOT
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-ROOT = Path(__file__).parent.parent
-MPTCPLAB = ROOT / ".venv" / "bin" / "mptcplab"
 SIXTEEN = ROOT / "benches" / "sixteen-subflows.yaml"
 TWO_PATHS = ROOT / "examples" / "two-paths-mptcp.yaml"
 PICTURES = 5

@@ -16,12 +16,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from figures import MPTCPLAB
 from mptcplab.overlay.client import HostControllerAddress, call
 from mptcplab.overlay.namespaces import NetworkNamespace
 from mptcplab.overlay.nearest import nearest
 from mptcplab.overlay.state import VARIABLE, State
 
-PROGRAM = Path(__file__).parent.parent / ".venv" / "bin" / "mptcplab"
 SITES = 300
 MACHINE, HOST = "10.77.1.1", "10.77.1.2"
 #: linux/if_ether.h: ETH_P_ALL
@@ -45,7 +45,7 @@ def figures() -> dict[str, float]:
         free_mb, begun = _available_mb(), time.monotonic()
         with machine.entered():
             subprocess.run(
-                [PROGRAM, "overlay", "up", "--sites", str(SITES), "--exit", "s1", "--listen", f"{MACHINE}:0"],
+                [MPTCPLAB, "overlay", "up", "--sites", str(SITES), "--exit", "s1", "--listen", f"{MACHINE}:0"],
                 check=True,
                 stdout=subprocess.DEVNULL,
             )
@@ -56,7 +56,7 @@ def figures() -> dict[str, float]:
                 nearest_s, join_s, lost_s = _of_host(machine)
         finally:
             with machine.entered():
-                subprocess.run([PROGRAM, "overlay", "down"], check=True, stdout=subprocess.DEVNULL)
+                subprocess.run([MPTCPLAB, "overlay", "down"], check=True, stdout=subprocess.DEVNULL)
     return dict(zip(LIMITS, (up_s, memory_mb, nearest_s, join_s, lost_s), strict=True))
 
 
@@ -120,7 +120,7 @@ def _join_s(server: HostControllerAddress, machine: NetworkNamespace) -> float:
             one.sendall(b"x")
             other.recv(1)
         begun = time.monotonic()
-        with accepted, subprocess.Popen([PROGRAM, "join", str(server)], stderr=subprocess.DEVNULL) as joining:
+        with accepted, subprocess.Popen([MPTCPLAB, "join", str(server)], stderr=subprocess.DEVNULL) as joining:
             while not _is_of_subflow(*watching.recvfrom(200)):
                 pass
             found_s = time.monotonic() - begun

@@ -678,7 +678,6 @@ def _profile(name: str) -> str:
     told = [] if title is None else [str(title.value)]
     if source is not None:
         told.append(f"Sources: {source.value}")
-
     illustrative = tree.child("illustrative")
     if illustrative is not None:
         told.append(f"The results of runs with this profile are illustrative, because {illustrative.value}")
