@@ -51,7 +51,7 @@ class Parts:
     @classmethod
     def of(cls, run: RunData, flow: str, handover: Handover) -> Parts:
         """Returns the parts for a flow that ran before the handover and after it."""
-        if not run.start_s(flow) < handover.start_s < handover.usable_s < run.flow_end_s(flow):
+        if not run.start_s(flow) < handover.start_s <= handover.usable_s < run.flow_end_s(flow):
             not_running = NotConcerned("the flow was not running")
             return cls(not_running, not_running)
         opened = [
