@@ -2,13 +2,17 @@
 //! rules that drop make an outage, seen by a datagram each millisecond, and what two disjoint paths
 //! carry.
 //!
+//! An outage counts for the accuracy if no processor was [paused](pauses) when it began and when it
+//! ended. The accuracy of all outages is printed beside it.
+//!
 //! Needs root and Open vSwitch. Prints `NAME VALUE`. With a name as argument, only that one runs.
 
 mod description;
 #[path = "../tests/switches/networks.rs"]
 mod networks;
+mod pauses;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use experiment::algorithms::Registry;
 use experiment::resolved::Experiment;
@@ -18,10 +22,17 @@ use experiment::time::Nanos;
 use realtime::{Controlling, LiveRun, RuleChange};
 use serde_json::{Value, json};
 
+use pauses::{Pause, Watch};
+
 const MILLISECOND: u64 = 1_000_000;
 /// Between two outages.
 const PAUSE_NS: u64 = 200 * MILLISECOND;
-const OUTAGES: u64 = 100;
+/// How many outages count.
+const OUTAGES: usize = 100;
+/// How many are made, because those that a pause touches do not count.
+const ATTEMPTS: u64 = 140;
+/// A pause this long before or after a change of rules delays the packets around the change.
+const NEAR: Duration = Duration::from_millis(5);
 
 fn main() {
     let wanted = std::env::args()
@@ -99,7 +110,7 @@ fn outages(name: &str, for_ns: u64) {
     resolved["flows"][0]["app"] =
         json!({"kind": "cbr", "rate_bps": 512_000, "size_bytes": 64, "duration_ns": null});
     let period = for_ns + PAUSE_NS;
-    let events = (0..OUTAGES).flat_map(|index| {
+    let events = (0..ATTEMPTS).flat_map(|index| {
         let at_ns = PAUSE_NS + index * period;
         let event = |kind: &str, at_ns: u64| {
             let action = json!({"kind": kind, "link": "s0-s1", "by": "drop_rule"});
@@ -108,31 +119,75 @@ fn outages(name: &str, for_ns: u64) {
         [event("link_down", at_ns), event("link_up", at_ns + for_ns)]
     });
     resolved["events"] = events.collect();
-    resolved["duration_ns"] = json!(PAUSE_NS + OUTAGES * period);
+    resolved["duration_ns"] = json!(PAUSE_NS + ATTEMPTS * period);
     let directory = tempfile::tempdir().expect("a directory");
     let mut run = start(&resolved, directory.path());
+    let watch = Watch::start();
+    run.advance(1).expect("it runs");
+    let zero = Instant::now() - Duration::from_nanos(run.record().now);
     while !run.advance(Nanos::MAX).expect("it runs") {}
+    let pauses = watch.end();
     let summary = run.finish().expect("it ends");
     let arrived = arrived(directory.path());
     let rules = summary.control.expect("switches").rules;
-    let (mut by_probe, mut by_barrier, mut beside) = (Vec::new(), Vec::new(), Vec::new());
-    for pair in rules.chunks_exact(2) {
-        let middle = |rule: &RuleChange| (rule.sent_ns + rule.answered_ns) as f64 / 2.0;
-        let barrier = middle(&pair[1]) - middle(&pair[0]);
-        let probe = silence(&arrived, middle(&pair[0])) - MILLISECOND as f64;
-        by_probe.push((probe - for_ns as f64).abs() / 1e6);
-        by_barrier.push((barrier - for_ns as f64).abs() / 1e6);
-        beside.push((barrier - probe).abs() / 1e6);
-    }
-    for (what, mut errors) in [
-        ("probe", by_probe),
-        ("barrier", by_barrier),
-        ("between", beside),
-    ] {
+    let all: Vec<Outage> = rules
+        .chunks_exact(2)
+        .map(|pair| Outage::of(pair, &arrived, for_ns, &pauses, zero))
+        .collect();
+    let counted: Vec<&Outage> = all.iter().filter(|outage| !outage.is_paused).collect();
+    let counted = &counted[..counted.len().min(OUTAGES)];
+    println!("{name}-counted {}", counted.len());
+    println!(
+        "{name}-paused {}",
+        all.iter().filter(|one| one.is_paused).count()
+    );
+    let print = |what: &str, of: &[&Outage], error_ms: fn(&Outage) -> f64| {
+        let mut errors: Vec<f64> = of.iter().map(|outage| error_ms(outage)).collect();
         errors.sort_by(f64::total_cmp);
         let at = |share: f64| errors[((errors.len() - 1) as f64 * share) as usize];
         for (word, share) in [("p50", 0.5), ("p95", 0.95), ("max", 1.0)] {
             println!("{name}-{what}-{word} {:.3}", at(share));
+        }
+    };
+    print("probe", counted, |one| one.by_probe_ms);
+    print("barrier", counted, |one| one.by_barrier_ms);
+    print("between", counted, |one| one.between_ms);
+    print("probe-all", &all.iter().collect::<Vec<_>>(), |one| {
+        one.by_probe_ms
+    });
+}
+
+/// How exactly an outage lasted as long as was asked.
+struct Outage {
+    by_probe_ms: f64,
+    by_barrier_ms: f64,
+    between_ms: f64,
+    /// Whether a processor was paused near its begin or its end.
+    is_paused: bool,
+}
+
+impl Outage {
+    fn of(
+        rules: &[RuleChange],
+        arrived: &[f64],
+        for_ns: u64,
+        pauses: &[Pause],
+        zero: Instant,
+    ) -> Self {
+        let middle = |rule: &RuleChange| (rule.sent_ns + rule.answered_ns) as f64 / 2.0;
+        let barrier = middle(&rules[1]) - middle(&rules[0]);
+        let probe = silence(arrived, middle(&rules[0])) - MILLISECOND as f64;
+        Self {
+            by_probe_ms: (probe - for_ns as f64).abs() / 1e6,
+            by_barrier_ms: (barrier - for_ns as f64).abs() / 1e6,
+            between_ms: (barrier - probe).abs() / 1e6,
+            is_paused: rules.iter().any(|rule| {
+                let from = zero + Duration::from_nanos(rule.sent_ns);
+                let until = zero + Duration::from_nanos(rule.answered_ns);
+                pauses
+                    .iter()
+                    .any(|pause| pause.overlaps(from - NEAR, until + NEAR))
+            }),
         }
     }
 }
