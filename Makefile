@@ -124,9 +124,9 @@ soak: build $(VENV)/.tools  ## the long matrices
 	PROPTEST_CASES=1000000 cargo test --quiet --package mptcp --release --test connection random_worlds
 	PROPTEST_CASES=1000000 cargo test --quiet --package simulator --release --test sim random_faults
 	PROPTEST_CASES=20000 cargo test --quiet --workspace --release
-	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n logical -m 'not kernel'
+	HYPOTHESIS_PROFILE=soak $(BIN)/pytest --timeout 0 -n logical -m 'not kernel'
 	[ "$$(id -u)" != 0 ] || MPTCP_MATRIX=full cargo test --quiet --package mptcp --release --test kernel -- --ignored --nocapture understand
-	[ "$$(id -u)" != 0 ] || $(BIN)/pytest -m kernel
+	[ "$$(id -u)" != 0 ] || $(BIN)/pytest --timeout 0 -m kernel
 
 worlds:  ## random worlds of the engine in parts of a million, from SEED=1, PARTS=1; a row for each in docs/results/random-worlds.md
 	scripts/worlds $(or $(SEED),1) $(or $(PARTS),1)

@@ -93,7 +93,7 @@ def as_ordinary_user(*arguments: str, cwd: Path) -> Ended:
         ("show short.yaml --set links.wifi.delay=3parsec", ["unknown unit 'parsec'", "30ms"]),
         ("run short.yaml --set duration=1s --set duration=2s", ["--set duration: given twice"]),
         ("run short.yaml --on nonsense", ["'nonsense'", "allowed: sim"]),
-        ("run short.yaml --seed -1", ["--seed", "greater than or equal to 0"]),
+        ("run short.yaml --seed -1", ["--seed", "greater than or equal to 0, found '-1'"]),
         ("run short.yaml --repeat 0", ["--repeat"]),
         ("run short.yaml --jobs x", ["--jobs"]),
         ("run short.yaml --out short.yaml", ["--out", "short.yaml"]),

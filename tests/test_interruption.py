@@ -108,9 +108,10 @@ def test_a_run_that_waits_for_its_twin_can_be_interrupted(desk: Path, running: s
     twin = start("run", "long.yaml", "--fresh", "--json", cwd=desk)
     time.sleep(FLUSHED_S)
     assert (twin.poll(), running.poll()) == (None, None)
+    assert twin.stderr is not None
+    assert twin.stderr.readline().endswith("another process is running this; waiting for its result\n")
     twin.send_signal(signal.SIGINT)
-    assert twin.communicate(timeout=60)[0] == ""
-    assert twin.returncode == 130
+    assert (twin.communicate(timeout=60)[0], twin.returncode) == ("", 130)
     assert running.poll() is None
     cleaned = mptcplab("clean", cwd=desk)
     assert cleaned.status == 0

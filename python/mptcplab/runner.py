@@ -20,6 +20,7 @@ from mptcplab.errors import RunFailed, Unsupported, first_few
 from mptcplab.results import Bundle, BundleWriter, CpuTimes, digest, done_bundles, evaluated, read_data
 from mptcplab.results import check as check_expectations
 from mptcplab.results.bundle import BundleDone, BundleHeld, bundle_path
+from mptcplab.notices import notice
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 
 HEED_CTRL_C_S = 0.2
+#: A run waits this long for its twin in another process before it tells so.
+PATIENCE_S = 2.0
 #: The back-ends that load classes of a description into this process.
 WITH_CLASSES = ("sim", "userspace")
 
@@ -301,12 +304,16 @@ def _writer(job: Job, stop: Stop, *, synced: bool) -> BundleWriter:
     """
     given: dict[str, Any] = {"seed": job.seed, "repeat": job.repeat, "substitute": job.choice.substitute}
     label, fresh = backend(job.backend).name, job.fresh
+    begun, is_told = time.monotonic(), False
     while True:
         try:
             return BundleWriter.create(job.out, job.experiment, backend=label, fresh=fresh, synced=synced, **given)
         except BundleHeld:
             if stop.reason is not None:
                 raise
+            if not is_told and time.monotonic() - begun > PATIENCE_S:
+                notice(f"{job.place}: another process is running this; waiting for its result")
+                is_told = True
             # A bundle that another process makes now is as fresh as one of this process.
             fresh = False
             time.sleep(HEED_CTRL_C_S)

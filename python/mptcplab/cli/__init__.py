@@ -157,7 +157,17 @@ def _end_wrong_usage(error: Any) -> NoReturn:
     if command == "mptcplab" and (spec := _spec_without_command(told)):
         told = f"{told}; did you mean `mptcplab run {spec}`?"
     place = f"{_configured(error) or command.partition(' ')[2]}: ".removeprefix(": ")
-    _end(f"{place}{told[0].lower()}{told[1:]}; see {command} --help", error.exit_code)
+    _end(f"{place}{told[0].lower()}{told[1:]}{_found(error, told)}; see {command} --help", error.exit_code)
+
+
+def _found(error: Any, told: str) -> str:
+    """Returns the value that was refused, for a message that does not contain it."""
+    # Of pydantic, which the command line itself does not import, because that takes time.
+    errors = getattr(error.__cause__, "errors", None)
+    if errors is None:
+        return ""
+    found = errors()[0]["input"]
+    return "" if str(found) in told else f", found '{found}'"
 
 
 def _spec_without_command(told: str) -> str | None:
