@@ -17,10 +17,10 @@ from mptcplab import callers, consent
 from mptcplab.backends import backend, feature_of, line_of
 from mptcplab.backends.preferences import Choice, Offer, as_recorded, first_choices
 from mptcplab.errors import RunFailed, Unsupported, first_few
+from mptcplab.notices import notice
 from mptcplab.results import Bundle, BundleWriter, CpuTimes, digest, done_bundles, evaluated, read_data
 from mptcplab.results import check as check_expectations
 from mptcplab.results.bundle import BundleDone, BundleHeld, bundle_path
-from mptcplab.notices import notice
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
