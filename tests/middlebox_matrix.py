@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import tempfile
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -180,7 +181,8 @@ FAULTS = [
         "ours - kernel",
         "wrong",
         "After the first segment that is longer than its mapping, the kernel continues as TCP without "
-        "informing the peer. It delivers the data that the engine sends again because DATA_ACKs are missing.",
+        "informing the peer. The engine then sends data again, because DATA_ACKs are missing, and the kernel "
+        "delivers this data too.",
         with_two_subflows=True,
     ),
     Fault(
@@ -247,6 +249,12 @@ def of_fault(cell: Cell) -> Outcome | None:
     return fault.outcome if fault else None
 
 
+def reason(fault: Fault) -> str:
+    """Returns the item of the page that explains a fault."""
+    text = f"- {', '.join(fault.middleboxes)}: {fault.why}"
+    return textwrap.fill(text, 100, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False) + "\n"
+
+
 _HEAD = """\
 # Behind middleboxes
 
@@ -262,8 +270,8 @@ this page. The tests compare each run with what RFC 8684 allows.
   and 15 s in real time.
 - **Bold**: one of the stacks is at fault; the reasons are below each table.
 
-The columns differ in whether the hosts use checksums, in the number of subflows, and in the policy
-for fallback: *strict* marks the runs in which the engine has `fallback: strict`.
+The columns differ in whether the hosts use checksums, in the number of subflows, and in the
+fallback policy: *strict* marks the runs in which the engine has `fallback: strict`.
 
 Without checksums, changed data is not detected. If a checksum fails and there is only one subflow,
 the connection continues as TCP (RFC 8684, section 3.7), except with `fallback: strict`. The kernel
@@ -288,7 +296,7 @@ def page(directory: Path) -> str:
         for middlebox in MIDDLEBOXES:
             own = [cell for cell in of_ends if cell.middlebox == middlebox]
             text += row(middlebox, {cell: cell.outcome(directory / str(cell)) for cell in own})
-        reasons = [f"- {', '.join(fault.middleboxes)}: {fault.why}\n" for fault in FAULTS if fault.ends == ends]
+        reasons = [reason(fault) for fault in FAULTS if fault.ends == ends]
         text += "\n" + "".join(reasons) if reasons else ""
     return text
 

@@ -118,10 +118,10 @@ kernels change and distributions patch them, each value was measured, on {date},
 Debian's kernel. Limits were set and read back, endpoints with their flags were added and listed, and support for
 eBPF was looked up in the kernel's type information.
 
-`make kernels` probes the newest kernel of each series that Debian has now, and `make kernels
-SERIES='6.12 7.3'` only those of the given series. Both write [a JSON file](kernels.json) and this
-page. `mptcplab doctor --on PLACE -v` shows the same information about [any other
-machine](../guide/remote.md).
+`make kernels` probes the newest kernel of each series that Debian currently has, and `make kernels
+SERIES='6.12 7.3'` probes only those of the given series. Both commands write [a JSON
+file](kernels.json) and this page. `mptcplab doctor --on PLACE -v` shows the same information about
+[any other machine](../guide/remote.md).
 
 """
 #: More endpoints than this are not tried.
@@ -188,8 +188,8 @@ _CLAIM_INDEX = """# Claims of papers, then and today
 This page lists each claim of the papers whose experiments are built in, with its verdict for the
 stack of the paper's time (`then`) and for today's (`today`). The verdicts are those on the paper's
 own page, which also gives the numbers and the reasons. [Verdicts](../guide/reproducing.md#verdicts)
-explains how they are made. A claim with several parts has one row, which states the first part; the
-verdicts on the other parts follow, each with the letter of its part.
+explains how verdicts are reached. A claim with several parts has one row, which states the first
+part; the verdicts on the other parts follow, each with the letter of its part.
 
 """
 _ROW_OF_CLAIM = re.compile(r"^\| (CL-[A-Z][0-9]+[a-z]?) \|(.+)\|$", re.MULTILINE)
@@ -381,13 +381,35 @@ def _own_fields(model: type[Model]) -> dict[str, FieldInfo]:
     return {name: field for name, field in model.model_fields.items() if name not in inherited}
 
 
+#: The names of models in words, where these are not the words of the class name in lower case.
+_SPELLINGS = {
+    "Cbr": "CBR",
+    "Geant5": "GEANT5",
+    "GilbertElliott": "Gilbert-Elliott",
+    "Iperf3": "iperf3",
+    "Leo": "LEO",
+    "Mcs": "MCS",
+    "Nat": "NAT",
+    "NrLeg": "NR leg",
+    "SnrPoint": "SNR point",
+    "Wifi": "Wi-Fi",
+    "WifiStation": "Wi-Fi station",
+}
+
+
+def _words(model: type[Model]) -> str:
+    """Returns the name of a model in words: `NetworkNode` becomes `network node`."""
+    return _SPELLINGS.get(model.__name__) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", model.__name__).lower()
+
+
 def _title(model: type[Model]) -> str:
-    """Splits the name of a model into words: `NetworkNode` becomes `Network node`."""
-    return re.sub(r"(?<=[a-z])([A-Z])", lambda match: f" {match[1].lower()}", model.__name__)
+    words = _words(model)
+    return words if model.__name__ in _SPELLINGS else words.capitalize()
 
 
 def _link(model: type[Model]) -> str:
-    return f"[{_title(model).lower()}](#{_title(model).lower().replace(' ', '-')})"
+    words = _words(model)
+    return f"[{words}](#{words.lower().replace(' ', '-')})"
 
 
 def _section(model: type[Model], users: list[type[Model]]) -> str:
@@ -439,7 +461,7 @@ def _kind(annotation: Any, field: FieldInfo | None = None) -> str:
     if get_origin(annotation) is list:
         return _list(_kind(get_args(annotation)[0]), limits)
     if get_origin(annotation) is dict:
-        return "mapping" if Any in get_args(annotation) else f"names, each with its {_kind(get_args(annotation)[1])}"
+        return "mapping" if Any in get_args(annotation) else f"mapping from names to {_kind(get_args(annotation)[1])}"
     return _simple(annotation) + _bounds(limits)
 
 
@@ -499,10 +521,10 @@ def _example(written: str, field: FieldInfo) -> str:
 _ALGORITHMS_HEAD = """\
 # Algorithms
 
-This page lists the names that `cc`, `scheduler` and `path_manager` of a [flow](description.md#flow) accept. Case,
-hyphens and underscores do not matter: `RoundRobin` and `round-robin` mean `round_robin`. A list is an order of
-preference: a back-end uses the first entry that it supports. If this is not the first entry of the list, the result
-records the substitution.
+This page lists the names that `cc`, `scheduler` and `path_manager` of a [flow](description.md#flow) accept, and
+[those of path policies, recovery strategies and error models](#network). Case, hyphens and underscores do not matter:
+`RoundRobin` and `round-robin` mean `round_robin`. A list is in order of preference: a back-end uses the first entry
+that it supports. If this is not the first entry of the list, the result records the substitution.
 
 An algorithm with a published name uses the published formula. One whose name ends in `-oot` computes the same formula
 in the integer arithmetic of the out-of-tree kernel. Algorithms whose names begin with `x-` are defined by mptcplab,
@@ -596,10 +618,10 @@ def _algorithm_table(family: algorithms.Family) -> str:
 _FEATURES_HEAD = """\
 # Features of the back-ends
 
-This page lists the features that a description can use, and where each of them runs: `sim` is the simulator, `kernel`
-is a current Linux kernel, and `userspace` is the engine on that kernel's network. If a description uses a feature that
-its back-end lacks, mptcplab refuses to run it and gives the reason. `mptcplab list SPEC` shows the missing features of
-each experiment, and `mptcplab doctor` those of each back-end on this machine. The
+This page lists the features that a description can use, and the back-ends that support each of them: `sim` is the
+simulator, `kernel` is a current Linux kernel, and `userspace` is the engine on that kernel's network. If a description
+uses a feature that its back-end lacks, mptcplab refuses to run it and gives the reason. `mptcplab list SPEC` shows the
+missing features of each experiment, and `mptcplab doctor` those of each back-end on this machine. The
 [limitations](../guide/limitations.md) list what else is missing. [Algorithms](algorithms.md) and [your own
 algorithms](../guide/extending.md) are on separate pages.
 
@@ -633,7 +655,7 @@ def feature_reference() -> str:
 _CATALOGUE_HEAD = """\
 # The catalogue
 
-This page lists the experiments of published works that come with mptcplab. `mptcplab show NAME` prints one of them,
+This page lists the experiments from published works that come with mptcplab. `mptcplab show NAME` prints one of them,
 with the published values and the assumptions. A prefix such as `barreira2014/F.1` selects all experiments below it.
 The last column names features that an experiment needs but no back-end has yet. It is empty for every experiment
 that can be run.
@@ -642,9 +664,9 @@ that can be run.
 
 
 def catalogue_reference(entries: Sequence[Entry]) -> str:
-    """Returns every experiment with its title and the features it waits for."""
+    """Returns every experiment with its title and the features that no back-end has yet."""
     rows = [[f"`{entry['id']}`", entry["title"], ", ".join(entry["missing"])] for entry in entries]
-    return _CATALOGUE_HEAD + _table(["experiment", "title", "waits for"], rows)
+    return _CATALOGUE_HEAD + _table(["experiment", "title", "missing features"], rows)
 
 
 # ---- profiles ------------------------------------------------------------------------------------

@@ -113,7 +113,7 @@ def test_rules_tables_and_endpoints_follow_interfaces(machine: Namespace, starte
     for command in (("run",), ("remove",), ("apply",)):
         refused = machine.routing(*command)
         assert refused.status == 3
-        assert "runs here" in refused.err
+        assert "already running here" in refused.err
     # The address changes, the carrier is lost and comes back, and the interface goes.
     machine.ip("address delete 10.7.1.2/24 dev w1")
     machine.ip("address add 10.7.1.3/24 dev w1")

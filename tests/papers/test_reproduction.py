@@ -334,7 +334,8 @@ def test_what_went_in_vain_is_told_with_what_arrived_beside_it() -> None:
     arrived, drops = apart(outcome, verdict)
     assert "(1 to 7, n = 56) arrived in 45-60 s" in arrived
     assert drops.startswith("0 to 600 segments that TCP had acknowledged")
-    assert "7 Mbit/s arrived in the third of the runs with fewest (up to 0), 1 in that with most (from 600)" in drops
+    thirds = "7 Mbit/s in the third of the runs with the fewest (up to 0), and 1 in the third with the most (from 600)"
+    assert f"the rate was {thirds}" in drops
 
 
 def _with_subflow(observation: Observation, dropped: int) -> Observation:
@@ -422,7 +423,7 @@ def test_what_is_printed_is_a_line_for_each_claim_and_stack_and_says_no_more_tha
     done = mptcplab("reproduce", PAPER, "--quick", "--only", "CL-A10", cwd=tmp_path)
     assert done.status == 0, done.err
     claim, then, today, *tallies = done.out.splitlines()
-    assert claim.startswith("CL-A10  Before the failure all three schedulers")
+    assert claim.startswith("CL-A10  Before the failure, all three schedulers")
     assert then.startswith("        then (sim): reproduced, provisional. fig8/min_rtt: longest pause 8-10 s 0.0")
     assert today.startswith(
         "        today (sim): cannot be run. fig8/redundant: a mainline kernel has no scheduler: redundant"

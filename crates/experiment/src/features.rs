@@ -43,7 +43,7 @@ const NEEDS_KERNEL: Lacking = Some(
     "the simulator cannot run programs, because they need a real kernel: use the kernel or userspace back-end",
 );
 const PLAYER: Lacking =
-    Some("only the simulator has a player: use streaming for a stream with one bit rate");
+    Some("only the simulator has a video player: use streaming, which has a single bit rate");
 const FOLLOWS_PATHS: Lacking =
     Some("routers forward only along the flows' paths and choose no next hops: use the simulator");
 const TAKES_ITS_TIME: Lacking = Some(
@@ -58,8 +58,9 @@ const OTHER_BACKEND: Lacking =
 const KERNELS_FALLBACK: Lacking = Some(
     "the kernel's fallback cannot be changed: use the engine with --on userspace, or the simulator",
 );
-const ONE_ADDRESS: Lacking =
-    Some("the kernel opens a connection from a single address: use the simulator");
+const ONE_ADDRESS: Lacking = Some(
+    "the kernel opens a connection from a single address: use the simulator, or the engine with --on userspace",
+);
 const ALL_SUBFLOWS: Lacking = Some(
     "the kernel always uses all subflows of a connection: set backup on some interfaces instead",
 );

@@ -136,6 +136,6 @@ def _show(choice: Choice, root: Path, *, as_json: bool) -> None:
         print_line("no interface has an address and a default route")
     if found["stale"]:
         print_line(f"left of interfaces that are gone: {found['stale']} rules and routes; `routing apply` removes them")
-    keeper = "the daemon, which runs" if found["daemon"] else ", ".join(found["installed"]) or "nothing"
+    keeper = "the daemon, which is running" if found["daemon"] else ", ".join(found["installed"]) or "nothing"
     keeper += "" if found["daemon"] is not None else ", as far as can be seen without root"
     print_line(f"kept up to date by: {keeper}")

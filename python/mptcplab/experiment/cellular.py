@@ -34,8 +34,8 @@ class Cells(Model):
 
 
 class NrLeg(Model):
-    """The 5G leg that an `nsa` device alternately releases and adds. A run begins with the leg
-    present."""
+    """The 5G leg that an `nsa` device alternately releases and adds. At the start of a run,
+    the device has the leg."""
 
     every: Duration = Field(examples=["7.5s"])
     """Mean time from one change to the next."""

@@ -39,7 +39,7 @@ class Published(Model):
     metric: str
     """The published quantity."""
     value: float | str | list[float] | None = None
-    """The number, a list of numbers for several similar things, or the statement in words."""
+    """The number, a list of numbers for several similar quantities, or the statement in words."""
     unit: str | None = None
     """The unit of the value."""
     op: str | None = None
@@ -47,7 +47,7 @@ class Published(Model):
     source: str | None = None
     """The figure, table or section."""
     quote: str | None = None
-    """The words of the paper."""
+    """The paper's own words."""
     note: str | None = None
     """A remark on the value."""
 

@@ -175,7 +175,8 @@ class Event(Model):
     over: Annotated[list[str], Field(min_length=1)] | None = Field(None, examples=[["uk", "hr", "de"]])
     """With `reroute`: the nodes between the two hosts, in order."""
     recovery: Annotated[NewStrategy | None, Uses("action reroute")] = Field(None, examples=["ip_reactive"])
-    """The strategy by which the network recovers from now on. All paths go where it would have sent them."""
+    """The strategy by which the network recovers from this event on. All paths are moved to where
+    the new strategy would have sent them."""
     handover: Annotated[Handover | None, Uses(*_OF_HANDOVER)] = None
     """Moves a host from one interface to another, or a cellular device to another cell; a handover
     takes time."""

@@ -28,8 +28,8 @@ class Behaviour(Shorthand):
     preset: Annotated[Literal["mainline", "oot"], UsesByValue("behaviour")] = "mainline"
     """`mainline` is the mainline kernel, `oot` the out-of-tree kernel of older papers."""
     mptcp_version: Annotated[Literal[0, 1] | None, Uses("behaviour.mptcp_version")] = None
-    """The only version of MPTCP that the host supports: 1 (RFC 8684, the default), or 0 (RFC 6824)
-    as the out-of-tree kernel. Hosts of different versions fall back to TCP."""
+    """The only version of MPTCP that the host supports: 1 (RFC 8684, the default), or 0 (RFC
+    6824, as in the out-of-tree kernel). Hosts with different versions fall back to TCP."""
     failed_after: Annotated[Literal["first_rto", "stale"] | None, Uses("behaviour.failed_after")] = None
     """When a subflow counts as failed: `first_rto` at its first retransmission timeout, `stale`
     after more than `stale_intervals` missed intervals.
@@ -164,9 +164,9 @@ class Host(Model):
         Discriminator(lambda value: "<word>" if isinstance(value, str) else "<quantiles>"),
         UsesByValue("host_jitter"),
     ] = "linux"
-    """Random time that the host takes to handle a packet, and by which its timers fire late:
-    `linux` as on Linux hosts (in real time, whatever the machine takes), `none`, or times with
-    given quantiles."""
+    """Random time that the host takes to handle a packet, and by which its timers are late.
+    `linux`: as on a Linux host (in real time, the time that the machine itself takes). `none`: no
+    such time. Otherwise: times with the given quantiles."""
     behaviour: Annotated[list[Behaviour], ONE_OR_MORE, Field(min_length=1)] = [Behaviour(preset="mainline")]
     """How the stack handles failures: one behaviour, or a list in order of preference. Using an
     entry other than the first is recorded as a substitution."""

@@ -38,8 +38,8 @@ class LinkTrace(Shorthand):
     """Instant in the trace at which the run begins. With `drawn`, the seed selects one at random,
     the same for all traces that were recorded together."""
     pause: Duration | None = Field(None, examples=["100ms"])
-    """With a pair of CellReplay traces: how long a pause without packets must be for the next
-    packet to begin a train and use the light opportunities (those after a pause). Default 100ms.
+    """With a pair of CellReplay traces: the shortest pause without packets after which the next
+    packet begins a new train and uses the light opportunities (those after a pause). Default 100ms.
     """
     recorded_together: Annotated[str, Field(min_length=1, max_length=100)] | None = Field(None, examples=["drive-1"])
     """With `start: drawn`, a name common to all traces of one recording; default the folder of the

@@ -80,7 +80,8 @@ class Mcs(Model):
     """A fixed MCS."""
 
     mcs: Annotated[int, Field(ge=0, le=11)]
-    """Number of the modulation and coding scheme: 0 to 7 with `n`, 9 with `ac`, 11 with `ax`."""
+    """Number of the modulation and coding scheme: 0 to 7 with `n`, 0 to 9 with `ac`, 0 to 11 with
+    `ax`."""
 
 
 WifiRate: TypeAlias = Literal["auto", "ideal"] | Mcs | Rate
@@ -187,8 +188,8 @@ class Wifi(Model):
     rts: Size | None = None
     """Size at or above which a transmission is preceded by RTS and CTS. By default, none is."""
     txop: Duration | None = Field(None, examples=["3008us"])
-    """How long a station may send once it has won the channel, the same for all categories. By
-    default this depends on the category; best effort allows one exchange."""
+    """How long a station may send once it has won the channel. The value applies to all categories.
+    By default, the time depends on the category; best effort allows one exchange."""
     retries: Annotated[int, Field(ge=1, le=255)] = 10
     """Number of attempts after which a packet is dropped."""
     neighbours: list[Neighbours] = []

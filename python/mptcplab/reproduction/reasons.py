@@ -200,8 +200,8 @@ def _thirds(counted: Sequence[tuple[int, float]]) -> list[str]:
         return []
     fewest, most = (median(rate for _, rate in part) for part in (counted[:third], counted[-third:]))
     return [
-        f"{fewest:.3g} Mbit/s arrived in the third of the runs with fewest (up to {counted[third - 1][0]}), "
-        f"{most:.3g} in that with most (from {counted[-third][0]})"
+        f"the rate was {fewest:.3g} Mbit/s in the third of the runs with the fewest (up to {counted[third - 1][0]}), "
+        f"and {most:.3g} in the third with the most (from {counted[-third][0]})"
     ]
 
 

@@ -126,7 +126,7 @@ _FLOW = [
        papers="udp_loss_pct"),
     _m("flow", "reordering_ratio", "", "derived", "units that arrive after a unit with a higher number / units (RFC 4737 section 3.4); only for datagrams, like the next two metrics, because a stream is delivered in order"),
     _m("flow", "reorder_extent", "units", "derived", "largest extent of a reordered unit (RFC 4737 section 4.2.2)", grouped="max", papers="reorder_extent"),
-    _m("flow", "n_reordering", "units", "derived", "largest n-reordering (RFC 4737 section 5.4); TCP takes 3 to mean a loss", grouped="max"),
+    _m("flow", "n_reordering", "units", "derived", "largest n-reordering (RFC 4737 section 5.4); TCP interprets a value of 3 as a loss", grouped="max"),
     _m("flow", "reorder_density", "", "distribution", "share of units by displacement (RFC 5236 section 4)", papers="reorder_density"),
     _m("flow", "out_of_order_bytes", "B", "gauge", "bytes in the receiver's out-of-order queue", awaits=UNTOLD, grouped="sum"),
     _m("flow", "retransmitted_bytes", "B", "counter", "payload bytes retransmitted on the same subflow", grouped="sum", papers="retransmitted_bytes"),
@@ -154,9 +154,9 @@ _FLOW = [
     _m("flow", "subflows_recreated", "subflows", "derived",
        "subflows opened after the first failure between address pairs that had a subflow before", grouped="sum"),
     _m("flow", "recovery_s", "s", "derived",
-       "recovery: time until the flow again gets the rate that the network can carry, which is the largest recovery_s of the failures and repairs that affect the flow; none for an application that sends less often than once a second", grouped="max"),
+       "time until the flow again gets the rate that the network can carry, which is the largest recovery_s of the failures and repairs that affect the flow; none for an application that sends less often than once a second", grouped="max"),
     _m("flow", "full_rate_s", "s", "derived",
-       "full rate again: time until the flow gets its earlier rate again, which is the largest full_rate_s of the failures that affect it", grouped="max"),
+       "time until the flow gets its earlier rate again, which is the largest full_rate_s of the failures that affect it", grouped="max"),
     _m("flow", "load_balance", "", "derived", "smallest / largest number of payload bytes of the flow's subflows (1: even)", papers="load_balance_pct"),
     _m("flow", "aggregation_benefit", "", "derived",
        "(g - Cmax) / (sum C - Cmax) if g >= Cmax, else (g - Cmax) / Cmax; g: goodput, C: payload capacities of the single paths (Kaspar; Paasch et al.)"),
@@ -243,8 +243,8 @@ _SWITCH = [
     _m("switch", "received_packets", "packets", "counter", "packets received, according to the switch's port counters", awaits=CONTROLLER),
     _m("switch", "sent_packets", "packets", "counter", "packets sent, according to the switch's port counters", awaits=CONTROLLER),
     _m("switch", "barrier_rtt_s", "s", "gauge", "time until the switch answers a barrier of mptcplab (mean)", awaits=CONTROLLER),
-    _m("switch", "packet_ins", "packets", "counter", "packets that the switch passed to the controller, as reported by the controller", awaits=CONTROLLER),
-    _m("switch", "packet_outs", "packets", "counter", "packets that the switch got from the controller, as reported by the controller", awaits=CONTROLLER),
+    _m("switch", "packet_ins", "packets", "counter", "packets that the switch passed to the controller, according to the controller", awaits=CONTROLLER),
+    _m("switch", "packet_outs", "packets", "counter", "packets that the switch received from the controller, according to the controller", awaits=CONTROLLER),
 ]  # fmt: skip
 
 _PROBE = [
@@ -264,15 +264,9 @@ _PROBE = [
     _m("probe", "loss_ratio", "", "derived", "1 - answered / sent; a probe in flight at the end counts as lost"),
 ]
 
-_RECOVERY = (
-    "to the first of 3 successive bins with at least 0.9 of the target; bins are 1 s long and start at any sample; "
-    "if the rate collapses below half of the target in the first 3 s, only bins after the collapse count"
-)
-_BEFORE = "mean goodput in the 5 s before the failure, limited to what the links carried in those 5 s"
-_CARRIED = (
-    "what the network can carry in the bin, limited to the mean goodput in the 5 s before the outage and to what the "
-    "links carried in those 5 s (an outage begins with the first failure and lasts while anything is down)"
-)
+_BINS = "to the first of 3 successive bins of 1 s with at least 0.9 of"
+_BEFORE = "the mean goodput in the 5 s before the failure"
+_CARRIED = "what the network can carry"
 
 # A flow is concerned if the event acts on its paths. events.ID.flows.FLOW has the metrics of any
 # one flow.
@@ -280,13 +274,12 @@ _EVENT = [
     _m("event", "asked_s", "s", "derived", "time of the event in the description"),
     _m("event", "actual_s", "s", "derived", "time at which the back-end carried the event out"),
     _m("event", "recovery_s", "s", "derived",
-       f"recovery: time from the event (a failure or a repair) {_RECOVERY}; target: {_CARRIED}; capacity that later events add does not count, and a flow whose target is 0 has not recovered; value of the worst flow concerned; for a "
-       "sequence, that of the worst of its events",
+       f"time from the event (a failure or a repair) {_BINS} {_CARRIED}; value of the worst flow concerned; for a sequence, that of the worst of its events",
        papers="recovery_time_s; recovery_time_s per interface; recovery_ms"),
     _m("event", "full_rate_s", "s", "derived",
-       f"full rate again: time from the failure (however long it lasts) {_RECOVERY}; target: {_BEFORE}; value of the worst flow concerned; for a sequence, that of the worst of its failures"),
+       f"time from the failure (however long it lasts) {_BINS} {_BEFORE}; value of the worst flow concerned; for a sequence, that of the worst of its failures"),
     _m("event", "shortfall_s", "s", "derived",
-       f"number of seconds with less than 0.9 of the target, from the first failure to the last repair or the end; target: {_CARRIED}; value of the worst flow concerned"),
+       f"number of seconds with less than 0.9 of {_CARRIED}, from the first failure to the last repair or the end; value of the worst flow concerned"),
     _m("event", "gap_s", "s", "derived",
        "longest silence between in-order deliveries that overlaps the time from the event to 5 s after it; for a sequence, the time from its first event to 5 s after its last; value of the worst flow concerned",
        papers="handover_time_s"),
@@ -313,9 +306,9 @@ _EVENT = [
     _m("event", "handover_usable_s", "s", "derived",
        "handover between interfaces: time from the old interface going down until the new one is up and has an address; as described: gap, detection, authentication and address"),
     _m("event", "handover_join_s", "s", "derived",
-       "time from there until the first subflow from the new interface is established; value of the worst flow"),
+       "time from the end of handover_usable_s until the first subflow from the new interface is established; value of the worst flow"),
     _m("event", "handover_first_data_s", "s", "derived",
-       "time from there to the next in-order delivery; value of the worst flow"),
+       "time from the end of handover_usable_s until the next in-order delivery; value of the worst flow"),
     _m("event", "handover_gap_s", "s", "derived", "time from the last packet on the old subflow to the first on the new one", awaits=IN_CAPTURES),
     _m("event", "detection_s", "s", "derived", "time from the failure until the controller notices it", awaits=CONTROLLER, papers="detection_ms"),
     _m("event", "route_install_s", "s", "derived", "time from the controller's notice of the failure until the last rule of the new route is installed", awaits=CONTROLLER, papers="route_install_ms"),
@@ -399,6 +392,21 @@ them. There are five forms:
 *Unit* in a definition is a data unit: a datagram, or a piece of a stream whose size the field `units` of
 [measure](description.md#measure) sets.
 """
+#: What the definitions of a kind leave out.
+_EXPLANATIONS: dict[Kind, str] = {
+    "event": """\
+The definitions of `recovery_s`, `full_rate_s` and `shortfall_s` leave out the following details:
+
+- What the network can carry is limited to the flow's mean goodput in the 5 s before the outage, and to what the links
+  carried in those 5 s. An outage begins with the first failure and lasts while anything is down.
+- For `recovery_s`, capacity that later events add does not count. A flow for which the network can carry nothing has
+  not recovered.
+- For `full_rate_s`, the mean goodput before the failure is limited to what the links carried in those 5 s.
+- For `recovery_s` and `full_rate_s`, bins start at any sample. If the rate collapses below half of the target in the
+  first 3 s, only bins after the collapse count.
+
+""",
+}
 
 
 def metric_reference() -> str:
@@ -406,7 +414,8 @@ def metric_reference() -> str:
     parts = [_REFERENCE_HEAD]
     for kind in dict.fromkeys(metric.kind for metric in METRICS.values()):
         head = f"## {kind.capitalize()} metrics"
-        parts.append(f"{head}\n\n| name | unit | form | definition | supplied by |\n|---|---|---|---|---|")
+        columns = "| name | unit | form | definition | supplied by |\n|---|---|---|---|---|"
+        parts.append(f"{head}\n\n{_EXPLANATIONS.get(kind, '')}{columns}")
         parts += [_reference_row(metric) for metric in metrics_of(kind)]
         parts.append("")
     return "\n".join(parts)

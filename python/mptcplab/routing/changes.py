@@ -102,7 +102,7 @@ class Record:
                 # Of several that share it, each removes its name; the next one makes a new file.
                 lock.unlink(missing_ok=True)
         except BlockingIOError:
-            problem = "routing: `mptcplab routing run` runs here, or its service does; end it first"
+            problem = "routing: `mptcplab routing run` or its service is already running here; stop it first"
             raise MachineError(problem) from None
 
 

@@ -58,7 +58,7 @@ def install(way: str, choice: Choice, root: Path) -> list[Path]:
     """Writes the files of a way below `root`, and starts the daemon if it is for this machine.
 
     Raises UsageError if the program that uses them is not there, or a file of that name is not
-    ours; MachineError if others than root could change what root would run.
+    ours; MachineError if users other than root could change what root would run.
     """
     chosen = WAYS[way]
     if not (root / chosen.needs).is_dir():
@@ -140,19 +140,22 @@ def _script(program: Sequence[str], choice: Choice) -> str:
 
 
 def _program() -> list[str]:
-    """Returns the command that runs mptcplab. Raises MachineError if others than root may change
-    it.
+    """Returns the command that runs mptcplab. Raises MachineError if users other than root can
+    change it.
     """
     python, package = Path(sys.executable), Path(__file__).resolve().parents[1]
     for path in (python, python.resolve(), package, *package.rglob("*.py")):
         if place := _changeable(path):
             remedy = "install mptcplab where only root may write, as in `sudo python3 -m venv /opt/mptcplab`"
-            raise MachineError(f"routing install: others than root may change {place}, which root would run; {remedy}")
+            problem = f"users other than root can change {place}, which root would run"
+            raise MachineError(f"routing install: {problem}; {remedy}")
     return [str(python), "-P", "-m", "mptcplab"]
 
 
 def _changeable(path: Path) -> Path | None:
-    """Returns the first of a path and the directories above it that others than root may change."""
+    """Returns the first of a path and the directories above it that users other than root can
+    change.
+    """
     for place in (path, *path.parents):
         found = place.stat()
         is_sticky = stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX and place != path.parent

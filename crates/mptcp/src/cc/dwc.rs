@@ -18,7 +18,7 @@ use crate::time::{Nanos, seconds};
 const DELAY_FRACTION: Parameter<Parameters> = Parameter {
     name: "delay_fraction",
     unit: "",
-    meaning: "the position between the smallest and largest delay above which a subflow counts as congested",
+    meaning: "the fraction of the way from the smallest to the largest delay beyond which a subflow counts as congested",
     computed_default: None,
     value: Value::Number {
         least: 0.01,

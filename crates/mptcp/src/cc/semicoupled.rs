@@ -13,7 +13,7 @@ use crate::algorithm::{Description, Parameter, Value};
 const AGGRESSIVENESS: Parameter<Parameters> = Parameter {
     name: "a",
     unit: "",
-    meaning: "how aggressive all subflows together are",
+    meaning: "the aggressiveness of all subflows together",
     computed_default: None,
     value: Value::Number {
         least: 0.001,
