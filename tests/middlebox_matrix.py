@@ -189,8 +189,8 @@ FAULTS = [
         ["a byte changed", "bytes changed at random", "3 bytes inserted"],
         "ours - kernel",
         "wrong",
-        "The kernel continues as TCP, as the RFC allows. It delivers data that failed its checksum before it "
-        "informs the sender, which has `fallback: strict`.",
+        "The kernel continues as TCP, as the RFC allows. Before it informs the sender, which uses "
+        "`fallback: strict`, it has already delivered data whose checksum failed.",
         beside_strict=True,
     ),
     Fault(
@@ -270,8 +270,8 @@ this page. The tests compare each run with what RFC 8684 allows.
   and 15 s in real time.
 - **Bold**: one of the stacks is at fault; the reasons are below each table.
 
-The columns differ in whether the hosts use checksums, in the number of subflows, and in the
-fallback policy: *strict* marks the runs in which the engine has `fallback: strict`.
+Each column is a combination of checksums (on or off), number of subflows and fallback policy;
+*strict* means that the engine uses `fallback: strict`.
 
 Without checksums, changed data is not detected. If a checksum fails and there is only one subflow,
 the connection continues as TCP (RFC 8684, section 3.7), except with `fallback: strict`. The kernel

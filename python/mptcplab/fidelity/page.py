@@ -65,7 +65,7 @@ def _verdict(rows: Sequence[Row]) -> str:
     chance += f" would give at most {LEVEL * tested:.0f} misses. If there were no true differences, it would give"
     chance += " almost none."
     if not missed:
-        return f"**No measure misses.** {chance}"
+        return f"**No measure misses its bound.** {chance}"
     named = ", ".join(f"{row.measure} of {row.case}" for row in missed)
     return f"**{len(missed)} miss: {named}.** {chance}"
 
