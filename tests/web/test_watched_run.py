@@ -71,13 +71,13 @@ class Hands(Watching):
 
 
 def run_watched(
-    text: str, out: Path, asked: Mapping[float, Mapping[str, object]] | None = None
+    text: str, out: Path, asked: Mapping[float, Mapping[str, object]] | None = None, pace: Pace | None = None
 ) -> tuple[Watched, Bundle, Hands]:
     description = out / "description.yaml"
     description.write_text(text)
     [member] = load(description)
     [job] = plan([member.resolve().data], "sim", seed=1, repeat=1, out=out)
-    run = watched(job, Pace(UNLIMITED))
+    run = watched(job, pace or Pace(UNLIMITED))
     hands = Hands(run, asked or {})
     [bundle] = execute([job], hands)
     return run, bundle, hands
@@ -100,6 +100,13 @@ def test_the_page_is_told_what_the_bundle_holds(tmp_path: Path) -> None:
                 assert series.values[at] == value, (message["time_s"], entity, metric)
     events = [(message["id"], message["at_s"]) for message in messages if message["kind"] == "event"]
     assert events == [(event["id"], event["actual_ns"] / 1e9) for event in bundle.record["result"]["events"]]
+
+
+@pytest.mark.parametrize(("speed", "every_s"), [(10.0, 0.1), (40.0, 0.4)])
+def test_samples_of_a_run_at_a_pace_are_told_at_equal_distances(speed: float, every_s: float, tmp_path: Path) -> None:
+    run, _, _ = run_watched(TWO_PATHS, tmp_path, pace=Pace(speed))
+    times_s = [message["time_s"] for message in everything(run.feed) if message["kind"] == "sample"]
+    assert times_s == pytest.approx([every_s * number for number in range(1, round(8 / every_s) + 1)])
 
 
 def test_what_a_viewer_asks_for_becomes_an_event_of_the_bundle(tmp_path: Path) -> None:

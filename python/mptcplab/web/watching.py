@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 #: The run heeds requests at least once in this time of its own, in nanoseconds: where it can be
 #: paused, and in real time.
 HEED_NS, REAL_HEED_NS = 10_000_000, 5_000_000
-#: Samples are told at most every so many seconds of real time, because a page draws no faster.
-TOLD_EVERY_S = 0.09
+#: Samples are told at most once in this real time, in nanoseconds: at full speed and in real time,
+#: where telling costs the run time and a page draws no faster, and at a pace, where curves of fewer
+#: samples would have gaps.
+TOLD_EVERY_NS, PACED_TOLD_EVERY_NS = 90_000_000, 10_000_000
 #: A run that waits for its pace heeds requests at least this often, in seconds.
 LONGEST_WAIT_S = 0.5
 #: Why viewers cannot choose a strategy.
@@ -185,20 +187,22 @@ class Watching:
         #: The first one is told with the run.
         self._told_strategies = 1
         self._told_sample = 0
-        self._last_told_s = 0.0
+        self._last_told_ns = 0
         #: The step that the run was asked for.
         self._step_ns: int | None = None
 
     def advanced(self, job: Job, run: Run, tick: Tick) -> None:
         """Tells what is new, carries out what was asked for, and waits for the pace."""
         self._watched.now_ns = tick.time_ns
+        every_ns: int = job.experiment["measure"]["every_ns"]
         is_fast = self._is_fast()
         heed_ns = REAL_HEED_NS if self._watched.pace is None else HEED_NS
-        self._heed_within(run, job.experiment["measure"]["every_ns"] if is_fast else heed_ns)
+        self._heed_within(run, every_ns if is_fast else heed_ns)
         has_ended = run.state != "running"
-        is_due = has_ended or time.monotonic() - self._last_told_s >= TOLD_EVERY_S
-        if is_due:
-            self._tell(job, tick, has_ended=has_ended)
+        # What is due at the time of a tick has not happened yet, unless the run has ended.
+        number = (tick.time_ns if has_ended else tick.time_ns - 1) // every_ns
+        if has_ended or self._is_due(number, every_ns):
+            self._tell(number, every_ns, tick)
         elif is_fast and not self._watched.has_asked:
             # A run at full speed is sampled, not slowed.
             self._watched.pass_by(tick.time_ns / 1e9)
@@ -218,13 +222,21 @@ class Watching:
             self._step_ns = step_ns
             run.heed_within(step_ns)
 
-    def _tell(self, job: Job, tick: Tick, *, has_ended: bool) -> None:
-        every_ns: int = job.experiment["measure"]["every_ns"]
-        # What is due at the time of a tick has not happened yet, unless the run has ended.
-        number = (tick.time_ns if has_ended else tick.time_ns - 1) // every_ns
+    def _is_due(self, number: int, every_ns: int) -> bool:
+        """Returns whether to tell the sample with a number. Unless the run is at full speed, those
+        that are told are equally far apart.
+        """
+        if self._is_fast():
+            return time.monotonic_ns() - self._last_told_ns >= TOLD_EVERY_NS
+        pace = self._watched.pace
+        speed = 1.0 if pace is None or pace.is_paused else pace.speed
+        told_every_ns = TOLD_EVERY_NS if pace is None else PACED_TOLD_EVERY_NS
+        return (number - self._told_sample) * every_ns >= told_every_ns * speed
+
+    def _tell(self, number: int, every_ns: int, tick: Tick) -> None:
         if number > self._told_sample:
             self._told_sample = number
-            self._last_told_s = time.monotonic()
+            self._last_told_ns = time.monotonic_ns()
             for message in self._subflows.messages(number * every_ns / 1e9, tick.values):
                 self._watched.feed.publish(message)
             self._watched.feed.publish(sample_message(number * every_ns / 1e9, tick.values))
