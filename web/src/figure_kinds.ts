@@ -15,6 +15,11 @@ export interface Curve {
   y: Values;
   low?: Values;
   high?: Values;
+  /**
+   * Whether a step or an area has the value of the time since the point before, as on live pages, and not of the time about
+   * its own. The first point then has no value.
+   */
+  isOfIntervals?: boolean;
 }
 
 export interface Axis {
@@ -177,11 +182,14 @@ export class FigurePanel implements Kind {
     x.forEach((time, i) => context.fillRect(scale.x(time) - size / 2, scale.y(y[i] ?? NaN) - size / 2, size, size));
   }
 
-  /** Corners of a curve in pixels: steps about or from its points, or straight lines. */
-  *#corners(scale: Scale, { x, form }: Curve, values: Values): Generator<[number, number]> {
-    for (let i = 0; i < x.length; i++) {
+  /** Corners of a curve in pixels: steps about, to or from its points, or straight lines. */
+  *#corners(scale: Scale, { x, form, isOfIntervals }: Curve, values: Values): Generator<[number, number]> {
+    for (let i = isOfIntervals ? 1 : 0; i < x.length; i++) {
       const y = scale.y(values[i] ?? NaN);
-      if (form === "step" || form === "area") {
+      if (isOfIntervals) {
+        yield [scale.x(x[i - 1]!), y];
+        yield [scale.x(x[i]!), y];
+      } else if (form === "step" || form === "area") {
         yield [scale.x(FigurePanel.#edge(x, i)), y];
         yield [scale.x(FigurePanel.#edge(x, i + 1)), y];
       } else {
@@ -256,8 +264,9 @@ export class FigurePanel implements Kind {
   }
 
   /** The place of the value that holds at a time; of points, that of one near the pointer. */
-  #placeAt({ x, y: values, form }: Curve, time: number, y: number, scale: Scale): number | null {
+  #placeAt({ x, y: values, form, isOfIntervals }: Curve, time: number, y: number, scale: Scale): number | null {
     const next = firstFrom(x, time);
+    if (isOfIntervals) return next < x.length ? next : null;
     if (form === "dots" || form === "marks" || form === "joined") {
       const distance = (i: number) => Math.hypot(scale.x(x[i]!) - scale.x(time), scale.y(values[i] ?? NaN) - y);
       const near = [...Array(24).keys()].map((n) => next - 12 + n).filter((i) => i >= 0 && i < x.length);

@@ -1,15 +1,18 @@
 // The page of a run that goes on, as the messages of the server tell it.
 
-import { LiveCharts, type Value } from "./live_charts";
-import { Rates } from "./messages";
+import { LiveCharts } from "./live_charts";
+import { Interval, START } from "./messages";
 import type { EndMessage, EventMessage, Message, NoteMessage, PaceMessage, RunMessage, Sample, StrategyMessage } from "./messages";
 import { Network } from "./network";
-import { ask, element, inOrder } from "./page";
+import { ask, element } from "./page";
 import { Switches } from "./switches";
 import { Traffic } from "./traffic";
 
 /** The length of a step of a paused run. */
 const STEP_S = 0.1;
+/** The page is drawn at most so often, in milliseconds, and that takes at most this part of the time. */
+const DRAWN_EVERY_MS = 100;
+const MOST_OF_TIME = 1 / 3;
 
 /** All that is shown of a run. */
 interface Shown {
@@ -22,11 +25,12 @@ interface Shown {
 }
 
 class LivePage {
-  readonly #rates = new Rates();
   #shown: Shown | null = null;
+  #latest = new Interval(START, START);
   #isPaused = false;
-  #time_s = 0;
   #hasEnded = false;
+  #waitsToDraw = false;
+  #tookMs = 0;
 
   constructor() {
     this.#follow();
@@ -44,7 +48,7 @@ class LivePage {
     const socket = new WebSocket(address);
     socket.addEventListener("message", ({ data }) => {
       for (const message of JSON.parse(data) as Message[]) this.#take(message);
-      this.#shown?.charts.redraw();
+      this.#drawSoon();
     });
     socket.addEventListener("close", () => this.#hasEnded || this.#tellState("mptcplab no longer answers", "is-dead"));
   }
@@ -77,9 +81,9 @@ class LivePage {
   #begin(run: RunMessage): void {
     element("where").textContent = `${run.name} · ${run.backend} · seed ${run.seed}`;
     element("pace").hidden = !run.has_pace;
-    const charts = new LiveCharts(element("figures"), run.duration_s);
+    const charts = new LiveCharts(element("figures"), run.duration_s, () => this.#drawSoon());
     const switches = run.recovery ? new Switches(run, run.recovery) : null;
-    this.#shown = { run, charts, network: new Network(run), traffic: new Traffic(run, charts), switches };
+    this.#shown = { run, charts, network: new Network(run), traffic: new Traffic(run), switches };
     this.#tellState("running");
   }
 
@@ -94,34 +98,37 @@ class LivePage {
   }
 
   #tellTime(): void {
-    const time = `${this.#time_s.toFixed(1)} s of ${this.#shown?.run.duration_s} s`;
+    const time = `${this.#latest.to_s.toFixed(1)} s of ${this.#shown?.run.duration_s} s`;
     if (!this.#hasEnded) this.#tellState(`${this.#isPaused ? "paused at" : "running:"} ${time}`);
   }
 
-  #sampled(sample: Sample, shown: Shown): void {
-    this.#time_s = sample.time_s;
-    shown.network.sampled(sample, this.#rates);
-    shown.traffic.sampled(sample, this.#rates);
-    this.#drawLinks(sample, shown);
-    this.#rates.passed(sample);
-    this.#tellTime();
+  #sampled(sample: Sample, { charts, network, traffic }: Shown): void {
+    this.#latest = new Interval(this.#latest.now, sample);
+    traffic.addTo(charts, this.#latest);
+    network.addTo(charts, this.#latest);
   }
 
-  #drawLinks(sample: Sample, { run, charts }: Shown): void {
-    const links = new Map(run.links.map((link) => [link.id, link]));
-    const of = (id: string, value: number | null): Value => ({ key: id, label: id, colour: links.get(id)!.colour, value });
-    const carried = inOrder(links.keys()).map((id) => {
-      const [forward, backward] = this.#rates.ofLink(sample, id, "wire_bytes");
-      return of(id, forward === null || backward === null ? null : 8e-6 * (forward + backward));
-    });
-    if (carried.some(({ value }) => value === null)) return;
-    const throughput = { quantity: "Throughput", unit: "Mbit/s", isStacked: false, least: 0.1 };
-    charts.addValues("Carried by each link, both ways", throughput, sample.time_s, carried);
-    const air = inOrder(links.keys()).map((id) => of(id, this.#rates.airPercent(sample, links.get(id)!)));
-    const wireless = air.filter(({ value }) => value !== null);
-    if (!wireless.length) return;
-    const share = { quantity: "Air time", unit: "%", isStacked: false, least: 100, most: 100 };
-    charts.addValues("Time on the air", share, sample.time_s, wireless);
+  /** Draws soon, and many changes once. */
+  #drawSoon(): void {
+    if (this.#waitsToDraw) return;
+    this.#waitsToDraw = true;
+    setTimeout(() => {
+      this.#waitsToDraw = false;
+      const begun = performance.now();
+      this.#draw();
+      this.#tookMs = performance.now() - begun;
+    }, Math.max(DRAWN_EVERY_MS, this.#tookMs / MOST_OF_TIME));
+  }
+
+  #draw(): void {
+    if (this.#shown === null) return;
+    const { charts, network, traffic } = this.#shown;
+    this.#tellTime();
+    if (this.#latest.to_s > 0) {
+      network.show(this.#latest);
+      traffic.show(this.#latest);
+    }
+    charts.draw();
   }
 
   #happened({ at_s, text, is_by_hand, action }: EventMessage, { charts, network }: Shown): void {
@@ -148,6 +155,7 @@ class LivePage {
 
   #ended({ status, why, bundle }: EndMessage): void {
     this.#hasEnded = true;
+    this.#draw();
     this.#tellState(status === "done" ? "done" : `${status}: ${why ?? "no reason was recorded"}`, status === "done" ? "" : "is-bad");
     element("pace").hidden = true;
     element("ended").hidden = false;

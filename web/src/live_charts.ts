@@ -3,15 +3,16 @@
 import { COLOURS, Chart, opacityOf } from "./chart";
 import { EVENT_ROWS, FigurePanel, type Curve, type Highlighted, type Mark } from "./figure_kinds";
 import { LinkedCharts } from "./linked_charts";
+import type { Interval } from "./messages";
 import { element, make } from "./page";
+
+/** A byte per second in Mbit/s. */
+export const MBIT = 8e-6;
 
 /** The height of a chart's axis grows in steps of this factor, so that it does not move with each sample. */
 const GROWTH = 1.25;
-/** Charts are redrawn at most so often, in milliseconds, and take at most this part of the time. */
-const REDRAWN_EVERY_MS = 100;
-const MOST_OF_TIME = 1 / 3;
 
-/** A value of a time, of the curve with this key. */
+/** A value of an interval or of its end, of the curve with this key. */
 export interface Value {
   key: string;
   label: string;
@@ -19,11 +20,14 @@ export interface Value {
   value: number | null;
 }
 
-/** What a chart counts. Without `most`, its axis grows with the values. */
+/**
+ * What a chart counts. Areas, which are stacked, and steps are values of intervals; lines are values at an instant. Without
+ * `most`, the axis grows with the values.
+ */
 export interface Quantity {
   quantity: string;
   unit: string;
-  isStacked: boolean;
+  form: "area" | "step" | "line";
   least: number;
   most?: number;
 }
@@ -42,14 +46,14 @@ class LivePanel extends FigurePanel {
     this.#of = of;
   }
 
-  /** Adds the values of a time, in their order from the bottom. Returns whether a curve is new or has another name. */
-  add(time: number, values: Value[]): boolean {
+  /** Adds the values of an interval, in their order from the bottom. Returns whether a curve is new or has another name. */
+  add({ from_s, to_s }: Interval, values: Value[]): boolean {
     let below = 0;
     let isChanged = false;
     for (const { key, label, colour, value } of values) {
       let curve = this.curves[this.#keys.indexOf(key)];
       if (curve === undefined) {
-        curve = this.#begun(label, colour);
+        curve = this.#begun(label, colour, from_s);
         this.#keys.push(key);
         this.curves.push(curve);
         isChanged = true;
@@ -57,20 +61,22 @@ class LivePanel extends FigurePanel {
         Object.assign(curve, { label, colour });
         isChanged = true;
       }
-      const top = this.#of.isStacked ? below + (value ?? 0) : value;
-      curve.x.push(time);
+      const top = this.#of.form === "area" ? below + (value ?? 0) : value;
+      curve.x.push(to_s);
       curve.y.push(top);
       curve.low?.push(below);
-      if (this.#of.isStacked) below = top ?? below;
+      if (this.#of.form === "area") below = top ?? below;
       if (top !== null && top > this.high && this.#of.most === undefined) this.high = top * GROWTH;
     }
     return isChanged;
   }
 
-  #begun(label: string, colour: number): Curve {
-    const curve: Curve = { label, colour, form: this.#of.isStacked ? "area" : "line", x: [], y: [], dashed: false };
-    if (this.#of.isStacked) curve.low = [];
-    return curve;
+  /** Makes a curve. The first point of those of intervals is where the first interval begins. */
+  #begun(label: string, colour: number, from_s: number): Curve {
+    const { form } = this.#of;
+    if (form === "line") return { label, colour, form, x: [], y: [], dashed: false };
+    const begun = { label, colour, form, x: [from_s], y: [null], dashed: false, isOfIntervals: true };
+    return form === "area" ? { ...begun, low: [null] } : begun;
   }
 }
 
@@ -86,15 +92,18 @@ export class LiveCharts extends LinkedCharts {
   /** Shared, so that an entity stands before the others in all charts. */
   readonly #highlighted: Highlighted = { label: null };
   #kept: string | null = null;
-  #waits = false;
-  #tookMs = 0;
 
-  constructor(section: HTMLElement, duration_s: number) {
+  /** `redraw` draws the page soon. */
+  constructor(
+    section: HTMLElement,
+    duration_s: number,
+    private readonly redraw: () => void,
+  ) {
     super(section, { from: 0, to: duration_s });
   }
 
   /** Adds values to the chart with a title, which is made when it is first needed. */
-  addValues(title: string, of: Quantity, time: number, values: Value[]): void {
+  addValues(title: string, of: Quantity, interval: Interval, values: Value[]): void {
     let found = this.#placed.get(title);
     if (found === undefined) {
       const panel = new LivePanel(of, this.#marks, this.#highlighted);
@@ -102,7 +111,7 @@ export class LiveCharts extends LinkedCharts {
       this.#placed.set(title, found);
       if (this.#placed.size === 1) this.start();
     }
-    if (found.panel.add(time, values)) this.#drawLegend(found);
+    if (found.panel.add(interval, values)) this.#drawLegend(found);
   }
 
   mark(label: string, at_s: number): void {
@@ -150,17 +159,5 @@ export class LiveCharts extends LinkedCharts {
       button.setAttribute("aria-pressed", String(label !== null && button.textContent === label));
     }
     this.#highlight(label);
-  }
-
-  /** Draws soon, and many changes once. */
-  redraw(): void {
-    if (this.#waits || !this.charts.length) return;
-    this.#waits = true;
-    setTimeout(() => {
-      this.#waits = false;
-      const begun = performance.now();
-      this.draw();
-      this.#tookMs = performance.now() - begun;
-    }, Math.max(REDRAWN_EVERY_MS, this.#tookMs / MOST_OF_TIME));
   }
 }

@@ -131,35 +131,48 @@ export type Message = RunMessage | PaceMessage | Sample | SubflowMessage | Event
 
 export const DIRECTIONS = ["forward", "backward"] as const;
 
-/** How fast counters grow, from one sample to the next, per second. */
-export class Rates {
-  #before: Sample | null = null;
+/** The values before the first sample: counters start at 0. */
+export const START: Sample = { kind: "sample", time_s: 0, values: {} };
 
-  /** Returns the rate of a counter of an entity in a sample, 0 for a new one; null before the second sample. */
-  of(sample: Sample, entity: string, metric: string): number | null {
-    if (this.#before === null) return null;
-    const now = sample.values[entity]?.[metric] ?? 0;
-    const before = this.#before.values[entity]?.[metric] ?? 0;
-    return Math.max(0, now - before) / (sample.time_s - this.#before.time_s);
+/** The time from one sample to the next, in which counters grow. */
+export class Interval {
+  constructor(
+    readonly before: Sample,
+    readonly now: Sample,
+  ) {}
+
+  get from_s(): number {
+    return this.before.time_s;
   }
 
-  /** As `of`, of both directions of a link. */
-  ofLink(sample: Sample, link: string, metric: string): [number | null, number | null] {
+  get to_s(): number {
+    return this.now.time_s;
+  }
+
+  /** Returns the value of a metric at the end. */
+  valueOf(entity: string, metric: string): number | undefined {
+    return this.now.values[entity]?.[metric];
+  }
+
+  /** Returns by how much a counter grows per second. */
+  rateOf(entity: string, metric: string): number {
+    const growth = (this.valueOf(entity, metric) ?? 0) - (this.before.values[entity]?.[metric] ?? 0);
+    return Math.max(0, growth) / (this.to_s - this.from_s);
+  }
+
+  /** As `rateOf`, of both directions of a link. */
+  ratesOfLink(link: string, metric: string): [number, number] {
     const [forward, backward] = DIRECTIONS;
-    return [this.of(sample, `links.${link}.${forward}`, metric), this.of(sample, `links.${link}.${backward}`, metric)];
+    return [this.rateOf(`links.${link}.${forward}`, metric), this.rateOf(`links.${link}.${backward}`, metric)];
   }
 
   /**
-   * The part of the time in percent that a wireless link is on the air; null for others. Directions share the channel of a
-   * medium, and have channels of their own otherwise.
+   * Returns the part of the time in percent that a wireless link is on the air; null for others. Directions share the channel
+   * of a medium, and have channels of their own otherwise.
    */
-  airPercent(sample: Sample, link: Link): number | null {
-    if (sample.values[`links.${link.id}.forward`]?.air_time_s === undefined) return null;
-    const [forward, backward] = this.ofLink(sample, link.id, "air_time_s").map((part) => 100 * (part ?? 0)) as [number, number];
-    return link.medium === null ? Math.max(forward, backward) : forward + backward;
-  }
-
-  passed(sample: Sample): void {
-    this.#before = sample;
+  airPercent(link: Link): number | null {
+    if (this.valueOf(`links.${link.id}.forward`, "air_time_s") === undefined) return null;
+    const [forward, backward] = this.ratesOfLink(link.id, "air_time_s");
+    return 100 * (link.medium === null ? Math.max(forward, backward) : forward + backward);
   }
 }

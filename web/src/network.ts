@@ -1,11 +1,14 @@
 // The picture and the table of the links, and the controls of the one that is chosen.
 
 import { quantity } from "./chart";
-import { DIRECTIONS, type Action, type Link, type Rates, type RunMessage, type Sample } from "./messages";
+import { MBIT, type LiveCharts, type Quantity, type Value } from "./live_charts";
+import { DIRECTIONS, type Action, type Interval, type Link, type RunMessage } from "./messages";
 import { ask, element, inOrder, make, makeButton, makeCells } from "./page";
 import { Topology } from "./topology";
 
 const CELLS = ["forward", "backward", "queue", "lost"] as const;
+const CARRIED: Quantity = { quantity: "Throughput", unit: "Mbit/s", form: "step", least: 0.1 };
+const AIR_TIME: Quantity = { quantity: "Air time", unit: "%", form: "step", least: 100, most: 100 };
 
 interface Row {
   row: HTMLTableRowElement;
@@ -87,17 +90,25 @@ export class Network {
     this.#topology.showState(link.id, why);
   }
 
-  sampled(sample: Sample, rates: Rates): void {
+  addTo(charts: LiveCharts, interval: Interval): void {
+    const values = (of: (link: Link) => number | null): Value[] =>
+      inOrder(this.#links.keys()).map((id) => ({ key: id, label: id, colour: this.#links.get(id)!.colour, value: of(this.#links.get(id)!) }));
+    const carried = values(({ id }) => MBIT * interval.ratesOfLink(id, "wire_bytes").reduce((sum, rate) => sum + rate));
+    charts.addValues("Carried by each link, both ways", CARRIED, interval, carried);
+    const wireless = values((link) => interval.airPercent(link)).filter(({ value }) => value !== null);
+    if (wireless.length) charts.addValues("Time on the air", AIR_TIME, interval, wireless);
+  }
+
+  show(interval: Interval): void {
     for (const link of this.run.links) {
       const { cells } = this.#rows.get(link.id)!;
-      const [forward, backward] = rates.ofLink(sample, link.id, "wire_bytes");
-      const bits: [number, number] = [8 * (forward ?? 0), 8 * (backward ?? 0)];
-      const sum = (metric: string) => DIRECTIONS.reduce((total, side) => total + (sample.values[`links.${link.id}.${side}`]?.[metric] ?? 0), 0);
+      const bits = interval.ratesOfLink(link.id, "wire_bytes").map((rate) => 8 * rate) as [number, number];
+      const sum = (metric: string) => DIRECTIONS.reduce((total, side) => total + (interval.valueOf(`links.${link.id}.${side}`, metric) ?? 0), 0);
       DIRECTIONS.forEach((side, n) => (cells[side].textContent = quantity(bits[n]!, "bit/s")));
       cells.queue.textContent = quantity(sum("queue_bytes"), "B");
       cells.lost.textContent = String(sum("dropped_queue_full") + sum("dropped_loss"));
       const share = (n: 0 | 1) => (link.rates_bps[n] ? bits[n] / link.rates_bps[n] : bits[n] > 0 ? 0.1 : 0);
-      const air_percent = rates.airPercent(sample, link);
+      const air_percent = interval.airPercent(link);
       this.#topology.showLoad(link.id, { bits, shares: [share(0), share(1)], queue_bytes: sum("queue_bytes"), air_percent });
     }
   }

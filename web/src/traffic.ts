@@ -1,19 +1,18 @@
 // The flows and subflows of a run: their charts, and the table from which a subflow becomes backup.
 
 import { COLOURS, opacityOf, quantity } from "./chart";
-import type { LiveCharts, Quantity, Value } from "./live_charts";
-import type { Rates, RunMessage, Sample, SubflowMessage } from "./messages";
+import { MBIT, type LiveCharts, type Quantity, type Value } from "./live_charts";
+import type { Flow, Interval, RunMessage, SubflowMessage } from "./messages";
 import { element, inOrder, make, makeCells } from "./page";
 import { addAction } from "./network";
 
 /** More flows share one chart. */
 const MOST_STACKS = 6;
-const MBIT = 8e-6;
-const THROUGHPUT: Quantity = { quantity: "Throughput", unit: "Mbit/s", isStacked: true, least: 0.1 };
-const WINDOW: Quantity = { quantity: "Window", unit: "kB", isStacked: false, least: 10 };
-const ROUND_TRIP: Quantity = { quantity: "Time", unit: "ms", isStacked: false, least: 10 };
-const SHARE: Quantity = { quantity: "Share of new data", unit: "%", isStacked: true, least: 100, most: 100 };
-const REINJECTED: Quantity = { quantity: "Reinjected", unit: "kB/s", isStacked: false, least: 1 };
+const THROUGHPUT: Quantity = { quantity: "Throughput", unit: "Mbit/s", form: "area", least: 0.1 };
+const WINDOW: Quantity = { quantity: "Window", unit: "kB", form: "line", least: 10 };
+const ROUND_TRIP: Quantity = { quantity: "Time", unit: "ms", form: "line", least: 10 };
+const SHARE: Quantity = { quantity: "Share of new data", unit: "%", form: "area", least: 100, most: 100 };
+const REINJECTED: Quantity = { quantity: "Reinjected", unit: "kB/s", form: "step", least: 1 };
 const COLUMNS = ["rate", "window", "rtt", "state"] as const;
 
 interface Row {
@@ -27,10 +26,7 @@ export class Traffic {
   readonly #subflows = new Map<string, SubflowMessage>();
   readonly #rows = new Map<string, Row>();
 
-  constructor(
-    private readonly run: RunMessage,
-    private readonly charts: LiveCharts,
-  ) {}
+  constructor(private readonly run: RunMessage) {}
 
   /** Takes note of a subflow, or of the path that it takes. */
   told(message: SubflowMessage): void {
@@ -60,61 +56,58 @@ export class Traffic {
     return found;
   }
 
-  sampled(sample: Sample, rates: Rates): void {
-    if (rates.of(sample, "", "") === null) return;
-    this.#drawTotal(sample, rates);
-    for (const { id } of this.run.flows.slice(0, MOST_STACKS)) this.#drawFlow(sample, rates, id);
+  addTo(charts: LiveCharts, interval: Interval): void {
+    if (this.run.flows.length > 1) {
+      const arrived = this.run.flows.map((flow) => valueOf(flow, MBIT * interval.rateOf(`flows.${flow.id}`, "bytes_received")));
+      charts.addValues("Arrived in total", THROUGHPUT, interval, arrived);
+    }
+    for (const flow of this.run.flows.slice(0, MOST_STACKS)) this.#addFlow(charts, interval, flow);
+  }
+
+  show(interval: Interval): void {
     for (const [entity, { cells }] of this.#rows) {
-      const values = sample.values[entity];
-      cells.rate.textContent = quantity(8 * (rates.of(sample, entity, "bytes_received") ?? 0), "bit/s");
-      cells.window.textContent = quantity(values?.cwnd_bytes ?? NaN, "B");
-      cells.rtt.textContent = quantity(values?.srtt_s ?? NaN, "s");
-      cells.state.textContent = stateOf(values);
+      cells.rate.textContent = quantity(8 * interval.rateOf(entity, "bytes_received"), "bit/s");
+      cells.window.textContent = quantity(interval.valueOf(entity, "cwnd_bytes") ?? NaN, "B");
+      cells.rtt.textContent = quantity(interval.valueOf(entity, "srtt_s") ?? NaN, "s");
+      cells.state.textContent = stateOf(interval.now.values[entity]);
     }
   }
 
-  #drawTotal(sample: Sample, rates: Rates): void {
-    if (this.run.flows.length < 2) return;
-    const values = this.run.flows.map(({ id, colour }): Value => {
-      return { key: id, label: id, colour, value: MBIT * (rates.of(sample, `flows.${id}`, "bytes_received") ?? 0) };
-    });
-    this.charts.addValues("Arrived in total", THROUGHPUT, sample.time_s, values);
-  }
-
-  #drawFlow(sample: Sample, rates: Rates, flow: string): void {
-    const subflows = inOrder([...this.#subflows.values()].filter((one) => one.flow === flow).map(({ entity }) => entity)).map(
+  #addFlow(charts: LiveCharts, interval: Interval, flow: Flow): void {
+    const { id, transport } = flow;
+    const subflows = inOrder([...this.#subflows.values()].filter((one) => one.flow === id).map(({ entity }) => entity)).map(
       (entity) => this.#subflows.get(entity)!,
     );
-    const time = sample.time_s;
+    if (!subflows.length) {
+      const isKnown = transport === "udp" || (interval.valueOf(`flows.${id}`, "bytes_received") ?? 0) > 0;
+      const arrived = MBIT * interval.rateOf(`flows.${id}`, "bytes_received");
+      // What has subflows gets charts of them when the first one opens.
+      return isKnown ? charts.addValues(`Arrived of ${id}`, THROUGHPUT, interval, [valueOf(flow, arrived)]) : undefined;
+    }
     const valuesOf = (of: (entity: string) => number | null): Value[] =>
       subflows.map(({ entity, label, colour }) => ({ key: entity, label, colour, value: of(entity) }));
-    if (!subflows.length) {
-      const { colour } = this.run.flows.find(({ id }) => id === flow)!;
-      const value = MBIT * (rates.of(sample, `flows.${flow}`, "bytes_received") ?? 0);
-      this.charts.addValues(`Arrived of ${flow}`, THROUGHPUT, time, [{ key: flow, label: flow, colour, value }]);
-      return;
-    }
-    const arrived = valuesOf((entity) => MBIT * (rates.of(sample, entity, "bytes_received") ?? 0));
-    this.charts.addValues(`Arrived on each subflow of ${flow}`, THROUGHPUT, time, arrived);
-    this.charts.addValues(`What the scheduler chose for ${flow}`, SHARE, time, valuesOf(chosenOf(sample, rates, subflows)));
-    const gauge = (metric: string, factor: number) => valuesOf((entity) => gaugeOf(sample, entity, metric, factor));
-    this.charts.addValues(`Congestion windows of ${flow}`, WINDOW, time, gauge("cwnd_bytes", 1e-3));
-    this.charts.addValues(`Smoothed round-trip times of ${flow}`, ROUND_TRIP, time, gauge("srtt_s", 1e3));
-    if (sample.values[`flows.${flow}`]?.reinjected_bytes === undefined) return;
-    const { colour } = this.run.flows.find(({ id }) => id === flow)!;
-    const value = (rates.of(sample, `flows.${flow}`, "reinjected_bytes") ?? 0) / 1e3;
-    this.charts.addValues(`Reinjected by ${flow}`, REINJECTED, time, [{ key: flow, label: flow, colour, value }]);
+    const arrived = valuesOf((entity) => MBIT * interval.rateOf(entity, "bytes_received"));
+    charts.addValues(`Arrived on each subflow of ${id}`, THROUGHPUT, interval, arrived);
+    charts.addValues(`What the scheduler chose for ${id}`, SHARE, interval, valuesOf(chosenOf(interval, subflows)));
+    const gauge = (metric: string, factor: number) => valuesOf((entity) => gaugeOf(interval, entity, metric, factor));
+    charts.addValues(`Congestion windows of ${id}`, WINDOW, interval, gauge("cwnd_bytes", 1e-3));
+    charts.addValues(`Smoothed round-trip times of ${id}`, ROUND_TRIP, interval, gauge("srtt_s", 1e3));
+    if (interval.valueOf(`flows.${id}`, "reinjected_bytes") === undefined) return;
+    const reinjected = interval.rateOf(`flows.${id}`, "reinjected_bytes") / 1e3;
+    charts.addValues(`Reinjected by ${id}`, REINJECTED, interval, [valueOf(flow, reinjected)]);
   }
 }
 
-function gaugeOf(sample: Sample, entity: string, metric: string, factor: number): number | null {
-  const value = sample.values[entity]?.[metric];
+const valueOf = ({ id, colour }: Flow, value: number): Value => ({ key: id, label: id, colour, value });
+
+function gaugeOf(interval: Interval, entity: string, metric: string, factor: number): number | null {
+  const value = interval.valueOf(entity, metric);
   return value === undefined ? null : factor * value;
 }
 
-/** The share in percent that each subflow got of the data that was sent since the last sample, without retransmissions. */
-function chosenOf(sample: Sample, rates: Rates, subflows: SubflowMessage[]): (entity: string) => number | null {
-  const sent = (entity: string) => Math.max(0, (rates.of(sample, entity, "bytes_sent") ?? 0) - (rates.of(sample, entity, "retransmitted_bytes") ?? 0));
+/** The share in percent that each subflow got of the data that was sent in an interval, without retransmissions. */
+function chosenOf(interval: Interval, subflows: SubflowMessage[]): (entity: string) => number {
+  const sent = (entity: string) => Math.max(0, interval.rateOf(entity, "bytes_sent") - interval.rateOf(entity, "retransmitted_bytes"));
   const total = subflows.reduce((sum, { entity }) => sum + sent(entity), 0);
   return (entity) => (total > 0 ? (100 * sent(entity)) / total : 0);
 }
