@@ -2,7 +2,7 @@
 
 import { LiveCharts } from "./live_charts";
 import { Interval, START } from "./messages";
-import type { EndMessage, EventMessage, Message, NoteMessage, PaceMessage, RunMessage, Sample, StrategyMessage } from "./messages";
+import type { EndMessage, EventMessage, Message, NoteMessage, PaceMessage, RunMessage, Sample, StrategyMessage, SubflowMessage } from "./messages";
 import { Network } from "./network";
 import { ask, element } from "./page";
 import { Switches } from "./switches";
@@ -62,7 +62,7 @@ class LivePage {
       case "sample":
         return this.#sampled(message, this.#shown);
       case "subflow":
-        return this.#shown.traffic.told(message);
+        return this.#named(message, this.#shown);
       case "event":
         return this.#happened(message, this.#shown);
       case "note":
@@ -72,6 +72,11 @@ class LivePage {
       case "end":
         return this.#ended(message);
     }
+  }
+
+  #named(message: SubflowMessage, { charts, traffic }: Shown): void {
+    traffic.told(message);
+    charts.rename(message.entity, message.label, message.colour);
   }
 
   #tellState(text: string, className = ""): void {

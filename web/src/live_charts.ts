@@ -34,7 +34,7 @@ export interface Quantity {
 
 /** Curves that grow at their right end. */
 class LivePanel extends FigurePanel {
-  readonly #keys: string[] = [];
+  readonly #ofKeys = new Map<string, Curve>();
   readonly #of: Quantity;
 
   constructor(of: Quantity, marks: Mark[], highlighted: Highlighted) {
@@ -46,37 +46,39 @@ class LivePanel extends FigurePanel {
     this.#of = of;
   }
 
-  /** Adds the values of an interval, in their order from the bottom. Returns whether a curve is new or has another name. */
+  /** Adds the values of an interval, in their order from the bottom. Returns whether a curve is new. */
   add({ from_s, to_s }: Interval, values: Value[]): boolean {
+    const known = this.curves.length;
     let below = 0;
-    let isChanged = false;
-    for (const { key, label, colour, value } of values) {
-      let curve = this.curves[this.#keys.indexOf(key)];
-      if (curve === undefined) {
-        curve = this.#begun(label, colour, from_s);
-        this.#keys.push(key);
-        this.curves.push(curve);
-        isChanged = true;
-      } else if (curve.label !== label) {
-        Object.assign(curve, { label, colour });
-        isChanged = true;
-      }
-      const top = this.#of.form === "area" ? below + (value ?? 0) : value;
+    for (const each of values) {
+      const curve = this.#ofKeys.get(each.key) ?? this.#begin(each, from_s);
+      curve.low?.push(below);
+      const top = this.#of.form === "area" ? (below += each.value ?? 0) : each.value;
       curve.x.push(to_s);
       curve.y.push(top);
-      curve.low?.push(below);
-      if (this.#of.form === "area") below = top ?? below;
       if (top !== null && top > this.high && this.#of.most === undefined) this.high = top * GROWTH;
     }
-    return isChanged;
+    return this.curves.length > known;
   }
 
-  /** Makes a curve. The first point of those of intervals is where the first interval begins. */
-  #begun(label: string, colour: number, from_s: number): Curve {
+  /** Begins a curve. The first point of those of intervals is where the first interval begins. */
+  #begin({ key, label, colour }: Value, from_s: number): Curve {
     const { form } = this.#of;
-    if (form === "line") return { label, colour, form, x: [], y: [], dashed: false };
-    const begun = { label, colour, form, x: [from_s], y: [null], dashed: false, isOfIntervals: true };
-    return form === "area" ? { ...begun, low: [null] } : begun;
+    const curve: Curve = { label, colour, form, x: [], y: [], dashed: false };
+    if (form !== "line") Object.assign(curve, { x: [from_s], y: [null], isOfIntervals: true });
+    if (form === "area") curve.low = [null];
+    this.#ofKeys.set(key, curve);
+    this.curves.push(curve);
+    return curve;
+  }
+
+  /** Gives the curve with a key another name and colour. Returns its old name, null if there is no such curve. */
+  rename(key: string, label: string, colour: number): string | null {
+    const curve = this.#ofKeys.get(key);
+    if (curve === undefined) return null;
+    const old = curve.label;
+    Object.assign(curve, { label, colour });
+    return old;
   }
 }
 
@@ -112,6 +114,17 @@ export class LiveCharts extends LinkedCharts {
       if (this.#placed.size === 1) this.start();
     }
     if (found.panel.add(interval, values)) this.#drawLegend(found);
+  }
+
+  /** Gives the curves with a key another name and colour. */
+  rename(key: string, label: string, colour: number): void {
+    for (const placed of this.#placed.values()) {
+      const old = placed.panel.rename(key, label, colour);
+      if (old === null) continue;
+      if (this.#kept === old) this.#kept = label;
+      if (this.#highlighted.label === old) this.#highlighted.label = label;
+      this.#drawLegend(placed);
+    }
   }
 
   mark(label: string, at_s: number): void {
