@@ -119,6 +119,22 @@ def test_what_a_viewer_asks_for_becomes_an_event_of_the_bundle(tmp_path: Path) -
     assert [answer.result()[0] for answer in hands.answers] == injected
 
 
+def test_a_change_of_a_link_keeps_earlier_ones(tmp_path: Path) -> None:
+    asked = {1.0: {"set": "lte", "rate": "2mbit"}, 1.5: {"set": "lte", "loss": "3%"}, 2.5: {"set": "wifi", "delay": 0}}
+    run, bundle, _ = run_watched(TWO_PATHS, tmp_path, asked)
+    actions = [event["action"] for event in bundle.record["result"]["events"] if event["injected"]]
+    found = [(one["forward"]["rate_bps"], one["backward"]["loss"]) for one in actions]
+    assert found == [
+        (2_000_000, {"kind": "none"}),
+        (2_000_000, {"kind": "bernoulli", "probability": 0.03}),
+        (6_000_000, {"kind": "bernoulli", "probability": 0.02}),
+    ]
+    description, happened = Experiment.from_yaml(TWO_PATHS), bundle.record["result"]["events"]
+    saved = saved_experiment(description, run.job.choice.experiment, happened, run.done)
+    again = [e["action"] for e in resolve(Experiment.from_yaml(saved)).data["events"] if e["id"].startswith("live")]
+    assert again == actions
+
+
 def test_an_outage_ends_by_itself_unless_somebody_restores_the_link(tmp_path: Path) -> None:
     asked = {1.0: {"outage": "wifi", "for": "400ms"}, 1.2: {"up": "wifi"}}
     run, bundle, _ = run_watched(TWO_PATHS, tmp_path, asked)

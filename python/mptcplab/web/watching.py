@@ -78,6 +78,8 @@ class Watched:
     #: The bundle, once the run has ended.
     bundle: Bundle | None = None
     now_ns: int = 0
+    #: The new settings that viewers have given links, as events of the resolved form.
+    _settings: list[dict[str, Any]] = field(default_factory=list)
     _asked: list[_Asked] = field(default_factory=list)
     _changed: threading.Condition = field(default_factory=threading.Condition)
     #: None where real switches have a controller.
@@ -94,7 +96,8 @@ class Watched:
         if "recovery" in words and self.hand_made is None:
             raise NotPossible(FIXED_STRATEGY)
         experiment = self.hand_made.experiment if self.hand_made else self.job.choice.experiment
-        asked = _Asked(words, parse_actions(words, Resolved(dict(experiment), {}), self.now_ns))
+        events = sorted([*experiment["events"], *self._settings], key=lambda event: event["at_ns"])
+        asked = _Asked(words, parse_actions(words, Resolved({**experiment, "events": events}, {}), self.now_ns))
         with self._changed:
             self._asked.append(asked)
             self._changed.notify()
@@ -136,6 +139,11 @@ class Watched:
                 run.inject_later(action, after_ns)
             else:
                 events.append(run.inject(action))
+        self._settings += [
+            {"at_ns": event["actual_ns"], "action": event["action"]}
+            for event in events
+            if event["action"]["kind"] == "set_link"
+        ]
         self.done.append(Done(events[0]["actual_ns"], asked.words))
         asked.events.set_result(events)
 
