@@ -19,7 +19,8 @@ export interface Link {
   rates_bps: (number | null)[];
   delays_s: number[];
   loss_percent: number;
-  signal_db: number | null;
+  /** The mean signal of a Wi-Fi station at some times, between which it changes linearly; none of other links. */
+  signal: { at_s: number; db: number }[];
   colour: number;
 }
 
@@ -49,6 +50,8 @@ export interface RunMessage {
   nodes: Node[];
   interfaces: Interface[];
   links: Link[];
+  /** The counters of packets that a link did not deliver. */
+  drops: string[];
   flows: Flow[];
   reroutes: Reroute[];
   /** How the network recovers from failures, null without switches under control. */
@@ -91,8 +94,15 @@ export interface Action {
   kind: string;
   link?: string;
   interface?: string;
-  forward?: { rate_bps: number | null; delay_ns: number; loss: { kind: string; probability?: number } };
+  forward?: DirectionSettings;
+  backward?: DirectionSettings;
   mean_mdb?: number;
+}
+
+export interface DirectionSettings {
+  rate_bps: number | null;
+  delay_ns: number;
+  loss: { kind: string; probability?: number };
 }
 
 export interface EventMessage {
@@ -128,6 +138,15 @@ export interface EndMessage {
 }
 
 export type Message = RunMessage | PaceMessage | Sample | SubflowMessage | EventMessage | NoteMessage | StrategyMessage | EndMessage;
+
+/** Returns the mean signal of a link at a time in dB, null if it has none. */
+export function signalAt({ signal }: Link, time_s: number): number | null {
+  const next = signal.findIndex(({ at_s }) => at_s > time_s);
+  const [from, to] = [signal.at(next < 0 ? -1 : Math.max(0, next - 1)), signal[next]];
+  if (from === undefined) return null;
+  if (to === undefined || from === to) return from.db;
+  return from.db + ((to.db - from.db) * (time_s - from.at_s)) / (to.at_s - from.at_s);
+}
 
 export const DIRECTIONS = ["forward", "backward"] as const;
 

@@ -2,7 +2,7 @@
 
 import { quantity } from "./chart";
 import { MBIT, type LiveCharts, type Quantity, type Value } from "./live_charts";
-import { DIRECTIONS, type Action, type Interval, type Link, type RunMessage } from "./messages";
+import { DIRECTIONS, signalAt, type Action, type Interval, type Link, type RunMessage } from "./messages";
 import { ask, element, inOrder, make, makeButton, makeCells } from "./page";
 import { Topology } from "./topology";
 
@@ -23,7 +23,8 @@ interface Slider {
   field: "rate" | "delay" | "loss" | "snr";
   unit: string;
   told: (value: number) => string;
-  now: (link: Link) => number;
+  /** Returns the value that the link has at a time of the run. */
+  at: (time_s: number) => number;
   ends: [number, number];
   step: number;
 }
@@ -35,6 +36,9 @@ export class Network {
   readonly #links: Map<string, Link>;
   readonly #topology: Topology<Link>;
   #chosen: string | null = null;
+  /** Each shows the value that a slider of the chosen link has at a time of the run. */
+  #sliders: ((time_s: number) => void)[] = [];
+  #time_s = 0;
 
   constructor(private readonly run: RunMessage) {
     this.#links = new Map(run.links.map((link) => [link.id, link]));
@@ -68,12 +72,13 @@ export class Network {
     if (action.kind === "link_down" || action.kind === "interface_down") downs.add(what);
     if (action.kind === "link_up" || action.kind === "interface_up") downs.delete(what);
     this.#downs.set(link.id, downs);
-    if (action.kind === "set_signal") link.signal_db = (action.mean_mdb ?? 0) / 1000;
-    if (action.kind === "set_link" && action.forward) {
-      const { rate_bps, delay_ns, loss } = action.forward;
-      link.rates_bps = link.rates_bps.map((rate) => (rate === null ? null : rate_bps ?? rate));
-      link.delays_s = [delay_ns / 1e9, delay_ns / 1e9];
-      link.loss_percent = loss.kind === "bernoulli" ? 100 * (loss.probability ?? 0) : 0;
+    if (action.kind === "set_signal") link.signal = [{ at_s: 0, db: (action.mean_mdb ?? 0) / 1000 }];
+    if (action.kind === "set_link" && action.forward && action.backward) {
+      const ways = [action.forward, action.backward];
+      link.rates_bps = link.rates_bps.map((rate, n) => ways[n]!.rate_bps ?? rate);
+      link.delays_s = ways.map(({ delay_ns }) => delay_ns / 1e9);
+      const { kind, probability = 0 } = action.forward.loss;
+      link.loss_percent = kind === "bernoulli" ? 100 * probability : 0;
     }
     this.#showState(link);
   }
@@ -100,13 +105,15 @@ export class Network {
   }
 
   show(interval: Interval): void {
+    this.#time_s = interval.to_s;
+    for (const show of this.#sliders) show(this.#time_s);
     for (const link of this.run.links) {
       const { cells } = this.#rows.get(link.id)!;
       const bits = interval.ratesOfLink(link.id, "wire_bytes").map((rate) => 8 * rate) as [number, number];
       const sum = (metric: string) => DIRECTIONS.reduce((total, side) => total + (interval.valueOf(`links.${link.id}.${side}`, metric) ?? 0), 0);
       DIRECTIONS.forEach((side, n) => (cells[side].textContent = quantity(bits[n]!, "bit/s")));
       cells.queue.textContent = quantity(sum("queue_bytes"), "B");
-      cells.lost.textContent = String(sum("dropped_queue_full") + sum("dropped_loss"));
+      cells.lost.textContent = String(this.run.drops.reduce((total, reason) => total + sum(reason), 0));
       const share = (n: 0 | 1) => (link.rates_bps[n] ? bits[n] / link.rates_bps[n] : bits[n] > 0 ? 0.1 : 0);
       const air_percent = interval.airPercent(link);
       this.#topology.showLoad(link.id, { bits, shares: [share(0), share(1)], queue_bytes: sum("queue_bytes"), air_percent });
@@ -123,7 +130,8 @@ export class Network {
     make(hands, "h3", `Link ${link.id}`, { tabIndex: -1 });
     this.#addCuts(hands, link);
     for (const id of link.ends) this.#addEnd(hands, id);
-    for (const slider of slidersOf(link)) addSlider(hands, link, slider);
+    this.#sliders = slidersOf(link, this.#time_s).map((slider) => addSlider(hands, link, slider));
+    for (const show of this.#sliders) show(this.#time_s);
     hands.scrollIntoView({ block: "nearest" });
   }
 
@@ -172,34 +180,46 @@ export function addAction(line: HTMLElement, text: string, words: Record<string,
 }
 
 /** The sliders of a link. A link whose rate a trace or its radio gives has none for its rate. */
-function slidersOf(link: Link): Slider[] {
-  const rate = link.rates_bps[0] ?? 0;
-  const delay_ms = 1e3 * (link.delays_s[0] ?? 0);
+function slidersOf(link: Link, time_s: number): Slider[] {
+  const kbit = () => (link.rates_bps[0] ?? 0) / 1e3;
+  const delay_ms = () => 1e3 * (link.delays_s[0] ?? 0);
+  const signal_db = (at_s: number) => signalAt(link, at_s) ?? NaN;
   const found: Slider[] = [];
-  if (rate > 0) {
-    const kbit = rate / 1e3;
+  if (kbit() > 0) {
     const told = (value: number) => quantity(value * 1e3, "bit/s");
-    found.push({ name: "Rate", field: "rate", unit: "kbit", told, now: () => kbit, ends: [kbit / 100, 2 * kbit], step: kbit / 100 });
+    found.push({ name: "Rate", field: "rate", unit: "kbit", told, at: kbit, ends: [kbit() / 100, 2 * kbit()], step: kbit() / 100 });
   }
   found.push(
-    { name: "Delay", field: "delay", unit: "ms", told: (ms) => quantity(ms / 1e3, "s"), now: () => delay_ms, ends: [0, Math.max(500, 2 * delay_ms)], step: 1 },
-    { name: "Loss", field: "loss", unit: "%", told: (percent) => `${percent} %`, now: () => link.loss_percent, ends: [0, 30], step: 0.5 },
+    { name: "Delay", field: "delay", unit: "ms", told: (ms) => quantity(ms / 1e3, "s"), at: delay_ms, ends: [0, Math.max(500, 2 * delay_ms())], step: 1 },
+    { name: "Loss", field: "loss", unit: "%", told: (percent) => `${Number(percent.toPrecision(3))} %`, at: () => link.loss_percent, ends: [0, 30], step: 0.5 },
   );
-  const { signal_db } = link;
-  if (signal_db !== null) {
-    found.push({ name: "Signal", field: "snr", unit: "db", told: (db) => `${db} dB`, now: () => signal_db, ends: [-5, 50], step: 1 });
+  if (Number.isFinite(signal_db(time_s))) {
+    found.push({ name: "Signal", field: "snr", unit: "db", told: (db) => `${Math.round(db)} dB`, at: signal_db, ends: [-5, 50], step: 1 });
   }
   return found;
 }
 
-/** A slider acts when it is let go. */
-function addSlider(hands: HTMLElement, link: Link, { name, field, unit, told, now, ends, step }: Slider): void {
+/** Adds a slider, which acts when it is let go. Returns what shows the value that the link has at a time. */
+function addSlider(hands: HTMLElement, link: Link, { name, field, unit, told, at, ends, step }: Slider): (time_s: number) => void {
   const label = make(make(hands, "p"), "label", name);
   const input = make(label, "input", "", { type: "range", min: String(ends[0]), max: String(ends[1]), step: String(step) });
-  input.value = String(now(link));
   const output = make(label, "output");
-  const tell = () => (output.textContent = told(Number(input.value)));
-  tell();
-  input.addEventListener("input", tell);
-  input.addEventListener("change", () => ask("actions", { set: link.id, [field]: `${input.value}${unit}` }));
+  let shown: number | null = null;
+  let isMoved = false;
+  input.addEventListener("input", () => {
+    isMoved = true;
+    output.textContent = told(Number(input.value));
+  });
+  input.addEventListener("change", async () => {
+    await ask("actions", { set: link.id, [field]: `${input.value}${unit}` });
+    [isMoved, shown] = [false, null];
+  });
+  return (time_s) => {
+    const value = at(time_s);
+    // What is being moved stays where it is, and what has not changed is not set again.
+    if (isMoved || value === shown) return;
+    shown = value;
+    input.value = String(value);
+    output.textContent = told(value);
+  };
 }

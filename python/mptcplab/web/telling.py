@@ -9,16 +9,18 @@ from typing import Any
 from mptcplab.plots.colours import numbers_of_flows, numbers_of_links
 from mptcplab.plots.marks import in_words
 from mptcplab.recovery import strategies_of
+from mptcplab.results import metrics_of
 from mptcplab.web.rerouting import possible_reroutes, possible_strategies
 
 Resolved = Mapping[str, Any]
 Values = Mapping[str, Mapping[str, float]]
 
+#: The counters of packets that a link did not deliver.
+DROPS = tuple(one.name for one in metrics_of("link") if one.form == "counter" and one.name.startswith("dropped_"))
 #: What the page draws of each kind of entity, by the start of its name.
 SHOWN = {
-    "flows.": ("bytes_received", "bytes_in_order", "bytes_sent", "reinjected_bytes", "retransmitted_bytes"),
-    "links.": ("wire_bytes", "queue_bytes", "air_time_s", "radio_state", "dropped_queue_full", "dropped_loss"),
-    "interfaces.": ("up",),
+    "flows.": ("bytes_received", "reinjected_bytes"),
+    "links.": ("wire_bytes", "queue_bytes", "air_time_s", *DROPS),
 }
 OF_SUBFLOWS = (
     *("bytes_received", "bytes_sent", "retransmitted_bytes", "cwnd_bytes", "srtt_s"),
@@ -49,6 +51,7 @@ def run_message(experiment: Resolved, backend: str, seed: int, *, has_pace: bool
             {"id": interface["id"], "node": interface["node"], "link": interface["link"], "up": interface["up"]}
             for interface in experiment["interfaces"]
         ],
+        "drops": DROPS,
         "links": [{**link, "colour": of_links[link["id"]]} for link in _links(experiment)],
         "flows": [
             {
@@ -85,16 +88,17 @@ def _links(experiment: Resolved) -> list[dict[str, Any]]:
     """Describes the links. A slider shows the values of their forward direction."""
     media = {medium["id"]: medium for medium in experiment["media"]}
     signals = {
-        station["link"]: station["snr"]["means"][0]["mean_mdb"] / 1000
+        station["link"]: [
+            {"at_s": mean["at_ns"] / 1e9, "db": mean["mean_mdb"] / 1000} for mean in station["snr"]["means"]
+        ]
         for access in experiment["access"]
         if access["kind"] == "wifi"
         for station in access["stations"]
-        if station["snr"]["means"]
     }
-    return [_link(link, media.get(link["medium"] or ""), signals.get(link["id"])) for link in experiment["links"]]
+    return [_link(link, media.get(link["medium"] or ""), signals.get(link["id"], [])) for link in experiment["links"]]
 
 
-def _link(link: Resolved, medium: Resolved | None, signal_db: float | None) -> dict[str, Any]:
+def _link(link: Resolved, medium: Resolved | None, signal: list[dict[str, float]]) -> dict[str, Any]:
     ways = [link[side] for side in ("forward", "backward")]
     return {
         "id": link["id"],
@@ -103,7 +107,7 @@ def _link(link: Resolved, medium: Resolved | None, signal_db: float | None) -> d
         "rates_bps": [(medium or {}).get("rate_bps") or way["rate_bps"] for way in ways],
         "delays_s": [way["delay_ns"] / 1e9 for way in ways],
         "loss_percent": loss_percent(ways[0]["loss"]),
-        "signal_db": signal_db,
+        "signal": signal,
     }
 
 
