@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from browser import chromium, needs_browser
-from command_line import PROGRAM, mptcplab
+from command_line import mptcplab
+from live_run import PATIENCE_MS, Shown, cells
 from mptcplab.results import Bundle
 
 if TYPE_CHECKING:
@@ -22,47 +21,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.slow, needs_browser]
 
 TELEPHONE_PX = 390
-#: Loading takes longer on a busy machine.
-PATIENCE_MS = 60_000
-
-TWO_PATHS = """
-name: shown
-title: Two paths, shown
-vary: none
-hosts: {phone: {}, server: {}}
-links:
-  wifi: {between: [phone.wlan0, server.eth0], rate: 6mbit, delay: 10ms}
-  lte: {between: [phone.wwan0, server.eth1], rate: 4mbit, delay: 30ms}
-flows:
-  download: {from: server, to: phone, opened_by: to, path_manager: full_mesh}
-duration: DURATION
-"""
-
-
-class Shown:
-    """A run with its page: the program, and the address that it printed."""
-
-    def __init__(self, directory: Path, *options: str, duration: str = "600s", spec: Path = Path("shown.yaml")) -> None:
-        directory.mkdir(exist_ok=True)
-        (directory / "shown.yaml").write_text(TWO_PATHS.replace("DURATION", duration))
-        command = [PROGRAM, "run", spec, "--live", "--port", "0", *options]
-        self.directory = directory
-        self.program = subprocess.Popen(
-            command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        assert self.program.stderr is not None
-        found = re.fullmatch(r"live: (http://\S+)\n", self.program.stderr.readline())
-        assert found is not None
-        self.address = found[1]
-
-    def end(self) -> None:
-        self.program.send_signal(signal.SIGINT)
-        self.program.communicate(timeout=30)
-
-    @property
-    def record(self) -> Any:
-        [file] = self.directory.glob("results/live/*/shown/*/run.json")
-        return json.loads(file.read_text())
 
 
 @pytest.fixture(scope="module")
@@ -89,12 +47,6 @@ def mbps(page: Page, link: str) -> float:
     texts = [row.locator("td").nth(place).inner_text() for place in (1, 2)]
     units = {"bit/s": 1e-6, "kbit/s": 1e-3, "Mbit/s": 1.0, "Gbit/s": 1e3}
     return sum(float(number) * units[unit] for number, unit in (text.split() for text in texts if text[0].isdigit()))
-
-
-def cells(page: Page, table: str) -> list[list[str]]:
-    """Returns the texts of a table, by rows."""
-    rows = page.locator(f"#{table} tbody tr")
-    return [rows.nth(n).locator("th, td").all_inner_texts() for n in range(rows.count())]
 
 
 def wait_until(page: Page, holds: Any, what: str) -> None:
@@ -136,8 +88,7 @@ def test_a_viewer_pulls_a_cable_and_saves_what_was_done(page: Page, tmp_path: Pa
     page.close()
     assert shown.program.wait(30) == 0
     first = shown.record
-    [run] = tmp_path.glob("results/live/*/shown/*/run.json")
-    samples = Bundle.open(run.parent).load().samples
+    samples = Bundle.open(shown.bundle).load().samples
     for link, lost in told.items():
         kept = [
             samples.last(f"links.{link}.{side}", f"dropped_{why}")
