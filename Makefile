@@ -32,9 +32,12 @@ $(VENV)/.tools: $(VENV)/.python
 	$(BIN)/pip install --quiet --group tools
 	touch $@
 
+# Bytecode is written here, because where PYTHONDONTWRITEBYTECODE is set, each of the thousands of
+# commands of the tests would compile the package again.
 $(VENV)/.built: $(VENV)/.python $(RUST)
 	@echo 'compiling mptcplab, some minutes the first time' >&2
 	. $(BIN)/activate && PIP_QUIET=1 maturin develop $$([ -t 2 ] || echo --quiet) $(EXTENSION)
+	$(BIN)/python -m compileall -q python/mptcplab
 	touch $@
 
 wheel: $(VENV)/.python  ## a wheel for Linux with glibc 2.28 or newer in dist/

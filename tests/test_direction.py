@@ -85,7 +85,7 @@ ALLOWED: dict[str, set[str]] = {
         "sweep",
         "units",
     },
-    "runner": {"backends", "callers", "consent", "errors", "experiment", "results"},
+    "runner": {"backends", "callers", "consent", "errors", "experiment", "notices", "results"},
     "benchmark": {"algorithms", "backends", "errors", "experiment", "metrics", "results"},
     "report_card": {"algorithms", "backends", "benchmark", "errors", "experiment", "results"},
     "sweep": {"_core", "catalogue", "errors", "experiment", "metrics", "recorded", "results", "runner", "units"},
