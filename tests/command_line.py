@@ -60,7 +60,7 @@ def mptcplab(*arguments: str | Path, cwd: Path, **changes: str) -> Ended:
     """Runs the program to its end. Keywords change the environment."""
     command = [PROGRAM, *map(str, arguments)]
     env = environment(**changes)
-    ended = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=120)
+    ended = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=300)
     return Ended(ended.returncode, ended.stdout, ended.stderr)
 
 

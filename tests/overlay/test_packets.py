@@ -117,6 +117,7 @@ def test_an_access_link_serializes_and_drops_what_would_wait_too_long() -> None:
 
 def test_an_echo_tells_how_long_it_was_held() -> None:
     with udp_socket("127.0.0.1", 0) as asking, udp_socket("127.0.0.1", 0) as answering:
+        wait_for_stamps(answering)
         asking.sendto(packed(Kind.ECHO, 0, 77, b"more"), answering.getsockname())
         time.sleep(0.05)
         [request] = received(answering)
@@ -126,6 +127,20 @@ def test_an_echo_tells_how_long_it_was_held() -> None:
     assert (answer.kind, answer.key, answer.body) == (Kind.ECHOED, 77, b"more")
     # The time that the answering side slept, although the kernel had the request.
     assert answer.number >= 40_000_000
+
+
+def wait_for_stamps(one: socket.socket) -> None:
+    """Returns when the kernel stamps packets as they arrive, which it begins some time after the
+    first socket asks for it (`net_enable_timestamp`).
+    """
+    for _ in range(100):
+        one.sendto(packed(Kind.ECHO, 0, 1), one.getsockname())
+        time.sleep(0.02)
+        read_ns = time.monotonic_ns()
+        [message] = received(one)
+        if message.arrived_ns < read_ns - 10_000_000:
+            return
+    pytest.fail("the kernel stamped no packet within 2 s")
 
 
 def test_a_clock_that_jumps_changes_no_arrival(monkeypatch: pytest.MonkeyPatch) -> None:
