@@ -244,7 +244,9 @@ fn the_kernel_and_we_understand_each_other() {
     };
     let mut table: Table = vec![[[0; 2]; 2]; ACTS.len()];
     let mut failures = Vec::new();
-    for (cell, has_held) in cells.iter().zip(outcomes(&cells, bytes)) {
+    for (cell, held_at_first) in cells.iter().zip(outcomes(&cells, bytes)) {
+        // A busy machine spoils a few. They get a second try, alone.
+        let has_held = held_at_first || has_held(cell, bytes);
         let [held, all] = &mut table[cell[0]][cell[1]];
         *all += 1;
         *held += usize::from(has_held);
