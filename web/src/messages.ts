@@ -21,6 +21,8 @@ export interface Link {
   loss_percent: number;
   /** The mean signal of a Wi-Fi station at some times, between which it changes linearly; none of other links. */
   signal: { at_s: number; db: number }[];
+  /** Whether it belongs to an access network, so that it occupies a channel for some time. */
+  has_channel: boolean;
   colour: number;
 }
 

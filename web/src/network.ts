@@ -43,7 +43,8 @@ export class Network {
   constructor(private readonly run: RunMessage) {
     this.#links = new Map(run.links.map((link) => [link.id, link]));
     for (const id of inOrder(this.#links.keys())) this.#addRow(this.#links.get(id)!);
-    this.#topology = new Topology(element("topology"), run, (link) => this.#choose(link));
+    const partsOf = ({ has_channel }: Link) => ({ carried: DIRECTIONS.length, state: has_channel ? 2 : 1 });
+    this.#topology = new Topology(element("topology"), run, partsOf, (link) => this.#choose(link));
     for (const { id, up } of run.interfaces) if (!up) this.happened({ kind: "interface_down", interface: id });
   }
 

@@ -153,7 +153,7 @@ class OverlayPage {
     const drawn = JSON.stringify(picture);
     if (drawn !== this.#drawn) {
       place.replaceChildren();
-      this.#topology = new Topology(place, picture, (link) => focusRow(link.id));
+      this.#topology = new Topology(place, picture, () => ({ carried: 1, state: 1 }), (link) => focusRow(link.id));
       this.#drawn = drawn;
     }
     for (const { node, operates, cut } of status.sites) this.#topology?.showNode(node, operates && !cut);

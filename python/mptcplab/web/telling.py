@@ -95,10 +95,18 @@ def _links(experiment: Resolved) -> list[dict[str, Any]]:
         if access["kind"] == "wifi"
         for station in access["stations"]
     }
-    return [_link(link, media.get(link["medium"] or ""), signals.get(link["id"], [])) for link in experiment["links"]]
+    accessed = {*signals, *(access["link"] for access in experiment["access"] if access["kind"] != "wifi")}
+    return [
+        {
+            **_link(link, media.get(link["medium"] or "")),
+            "signal": signals.get(link["id"], []),
+            "has_channel": link["id"] in accessed,
+        }
+        for link in experiment["links"]
+    ]
 
 
-def _link(link: Resolved, medium: Resolved | None, signal: list[dict[str, float]]) -> dict[str, Any]:
+def _link(link: Resolved, medium: Resolved | None) -> dict[str, Any]:
     ways = [link[side] for side in ("forward", "backward")]
     return {
         "id": link["id"],
@@ -107,7 +115,6 @@ def _link(link: Resolved, medium: Resolved | None, signal: list[dict[str, float]
         "rates_bps": [(medium or {}).get("rate_bps") or way["rate_bps"] for way in ways],
         "delays_s": [way["delay_ns"] / 1e9 for way in ways],
         "loss_percent": loss_percent(ways[0]["loss"]),
-        "signal": signal,
     }
 
 
