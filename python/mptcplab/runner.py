@@ -224,16 +224,19 @@ def plan_like(bundle: Bundle, backend_name: str, *, out: Path) -> Job:
     return job
 
 
-def execute(jobs: Sequence[Job], observer: Observer, *, workers: int | None = None) -> list[Bundle]:
+def execute(
+    jobs: Sequence[Job], observer: Observer, *, workers: int | None = None, stop: Stop | None = None
+) -> list[Bundle]:
     """Runs the jobs, several at a time, and returns their bundles in the order of the jobs.
 
     The default number at a time is that of cores. On a back-end in real time it is one, because
     runs would disturb each other.
 
     On KeyboardInterrupt the runs in progress stop, their bundles have the status ``unfinished``,
-    and the interrupt is raised again.
+    and the interrupt is raised again. With ``stop``, another thread stops them, and an observer
+    that waits learns of it.
     """
-    stop = Stop()
+    stop = stop or Stop()
     # The data of a single run is shown next. That of many would fill the memory.
     is_kept = len(jobs) == 1
     with ThreadPoolExecutor(workers or usual_workers(jobs)) as pool:

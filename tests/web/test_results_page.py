@@ -263,6 +263,17 @@ def test_a_run_is_started_and_goes_on_without_a_viewer(results: Path, monkeypatc
     assert run["id"].startswith("live/")
 
 
+def test_a_run_ends_unfinished_with_its_server(tmp_path: Path) -> None:
+    description = tmp_path / "long.yaml"
+    description.write_text(ONE_LINK.replace("500ms", "600s"))
+    launcher = Launcher(tmp_path / "results", Offers([description]), allow_programs=False)
+    run = launcher.start({"experiment": "short"}, None)
+    run.end()
+    assert not run.goes_on
+    assert run.watched.bundle is not None
+    assert (run.watched.bundle.status, run.watched.bundle.record["why"]) == ("unfinished", "interrupted")
+
+
 @pytest.mark.parametrize(
     ("asked", "why"),
     [

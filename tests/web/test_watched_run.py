@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,18 @@ def test_an_action_that_cannot_be_is_refused_and_changes_nothing(
     assert [type(refused) for refused in refusals] == [error]
     assert why in str(refusals[0])
     assert not [event for event in bundle.record["result"]["events"] if event["injected"]]
+
+
+def test_a_paused_run_stops_when_it_is_interrupted(tmp_path: Path) -> None:
+    [job] = plan([resolve(Experiment.from_yaml(TWO_PATHS)).data], "sim", seed=1, repeat=1, out=tmp_path)
+    run = watched(job, Pace())
+    run.set_pace(lambda pace: pace.pause())
+    with ThreadPoolExecutor() as pool:
+        running = pool.submit(execute, [job], Watching(run), stop=run.stop)
+        run.stop.reason = "interrupted"
+        [bundle] = running.result(60)
+    assert (bundle.status, bundle.record["why"]) == ("unfinished", "interrupted")
+    assert bundle.record["result"]["end_ns"] < 1e9
 
 
 def test_a_run_that_has_ended_refuses_actions(tmp_path: Path) -> None:

@@ -57,9 +57,11 @@ def command(
         with Server(ResultsPage(Shelf(results), launcher, offers).app(), port) as server:
             tell_address("results", server, port)
             until_interrupted()
-            going_on = sum(run.goes_on for run in launcher.runs)
+            going_on = [run for run in launcher.runs if run.goes_on]
             if going_on:
-                print_note(f"{going_on} {'run ends' if going_on == 1 else 'runs end'} unfinished")
+                print_note(f"{len(going_on)} {'run ends' if len(going_on) == 1 else 'runs end'} unfinished")
+            for run in going_on:
+                run.end()
 
 
 @contextmanager

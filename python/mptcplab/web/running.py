@@ -39,9 +39,9 @@ def executed_before_viewers(run: Watched, jobs: Sequence[Job]) -> Bundle:
     from mptcplab.web.watching import Watching
 
     until = time.monotonic() + PATIENCE_S
-    while run.feed.viewers == 0 and time.monotonic() < until:
+    while run.feed.viewers == 0 and run.stop.reason is None and time.monotonic() < until:
         time.sleep(POLL_S)
     if run.pace is not None:
         run.pace.go_on()
-    [bundle] = execute(jobs, Watching(run))
+    [bundle] = execute(jobs, Watching(run), stop=run.stop)
     return bundle

@@ -52,6 +52,12 @@ class StartedRun:
         """Whether it has not ended yet."""
         return self.thread is not None and self.thread.is_alive()
 
+    def end(self) -> None:
+        """Ends it early, and waits until its bundle tells so."""
+        self.watched.stop.reason = "interrupted"
+        if self.thread is not None:
+            self.thread.join()
+
     def carry_out(self) -> None:
         """Runs it. Called in its own thread."""
         try:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mptcplab.errors import MptcplabError
 from mptcplab.experiment import Resolved, parse_actions
 from mptcplab.experiment.schedule import NEW_STRATEGY
+from mptcplab.runner import Stop
 from mptcplab.web.feed import Feed
 from mptcplab.web.pace import UNLIMITED, Pace
 from mptcplab.web.rerouting import HandMade
@@ -78,6 +79,8 @@ class Watched:
     #: The bundle, once the run has ended.
     bundle: Bundle | None = None
     now_ns: int = 0
+    #: Ends the run early, while it waits, too.
+    stop: Stop = field(default_factory=Stop)
     #: The new settings that viewers have given links, as events of the resolved form.
     _settings: list[dict[str, Any]] = field(default_factory=list)
     _asked: list[_Asked] = field(default_factory=list)
@@ -171,12 +174,12 @@ class Watched:
             self.pace.reached(now_s)
 
     def wait(self, now_s: float) -> bool:
-        """Waits for the pace or a request. Returns whether the run may go on."""
+        """Waits for the pace or a request. Returns whether the run may go on, or stops."""
         with self._changed:
             wait_s = self.pace.wait_s(now_s) if self.pace is not None else 0.0
             if wait_s > 0 and not self._asked:
                 self._changed.wait(min(wait_s, LONGEST_WAIT_S))
-            return wait_s <= LONGEST_WAIT_S and not self._asked
+            return self.stop.reason is not None or (wait_s <= LONGEST_WAIT_S and not self._asked)
 
     def refuse_asked(self) -> None:
         """Refuses what was asked for too late."""
