@@ -150,7 +150,7 @@ def test_the_place_of_capture_tells_where_payload_was_changed(tmp_path: Path) ->
     judgement = simulated(tmp_path, boxes=box, settings="checksum: true")
     before, behind = judgement["client"][0], judgement["server"][0]
     assert (before.kind, behind.kind) == ("payload_refused", "payload_changed")
-    assert "changed behind the place of capture" in before.text
+    assert "changed after the capture point" in before.text
     assert "is not that of the payload; the server answered with MP_FAIL" in behind.text
 
 
@@ -166,14 +166,14 @@ def test_a_wrong_hmac_is_found_with_the_keys_of_the_capture(tmp_path: Path) -> N
     assert "join_hmac_wrong" not in kinds(judged(RECORDED / "A_basic.pcap"))
     [finding] = [one for one in judged(changed(tmp_path, "A_basic.pcap", with_wrong_hmac)) if "hmac" in one.kind]
     assert finding.kind == "join_hmac_wrong"
-    assert "changed before the place of capture" in finding.text
+    assert "changed before the capture point" in finding.text
 
 
-def test_a_right_hmac_before_a_reset_puts_the_cause_behind_the_capture(tmp_path: Path) -> None:
+def test_a_right_hmac_before_a_reset_puts_the_cause_after_the_capture_point(tmp_path: Path) -> None:
     finding = judged(changed(tmp_path, "A_basic.pcap", reset_after_join))[0]
     assert finding.kind == "join_reset"
     assert "'MPTCP-specific error'" in finding.text
-    assert "is right in this capture, so something behind the place of capture changed it" in finding.text
+    assert "is right in this capture, so something after the capture point changed it" in finding.text
 
 
 def test_without_keys_nothing_is_said_about_an_hmac(tmp_path: Path) -> None:

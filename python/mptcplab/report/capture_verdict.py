@@ -162,7 +162,7 @@ def _changed_payload(connection: Json) -> Iterator[Finding]:
     if wrong is not None:
         side, subflow, first = wrong
         text = (
-            f"Payload of the {side} was changed on the way to the place of capture, between byte {first['data']} and "
+            f"Payload of the {side} was changed on the way to the capture point, between byte {first['data']} and "
             f"byte {first['data'] + first['bytes']}: the DSS checksum of packet {first['packet']} on subflow {subflow} "
             "is not that of the payload"
         )
@@ -195,7 +195,7 @@ def _checksums_in_capture(connection: Json, fail: Json, sender: str) -> str:
     if right:
         return (
             f"All {right} DSS checksums of the {sender} that can be verified are right in this capture, so the data "
-            "was changed behind the place of capture."
+            "was changed after the capture point."
         )
     return "The capture lacks the payload or the checksums, so it does not show what was changed."
 
@@ -272,11 +272,11 @@ FATES = {
     ),
     "answer_hmac_wrong": (
         "The HMAC in the SYN/ACK of the {peer} for subflow {id} (packet {answer}) is not that of the keys in this "
-        "capture, so it was changed before the place of capture, or the {peer} holds other keys{ended}."
+        "capture, so it was changed before the capture point, or the {peer} holds other keys{ended}."
     ),
     "join_hmac_wrong": (
         "The HMAC of the {opener} for subflow {id} (packet {proof}) is not that of the keys in this capture, so it was "
-        "changed before the place of capture, or the {opener} holds other keys{ended}."
+        "changed before the capture point, or the {opener} holds other keys{ended}."
     ),
     "join_reset": "The {by} reset subflow {id} during its handshake{reset}. {of_proof}",
     "join_incomplete": (
@@ -314,8 +314,8 @@ def _of_proof(subflow: Json, by: str, *, has_keys: bool) -> str:
         why = "the capture lacks nonces" if has_keys else "the capture lacks the keys"
         return f"Whether the HMAC in packet {proof['packet']} is right is unknown, because {why}."
     return (
-        f"The HMAC of the {sender} (packet {proof['packet']}) is right in this capture, so something behind "
-        f"the place of capture changed it, or the {by} holds other keys or refuses for another reason."
+        f"The HMAC of the {sender} (packet {proof['packet']}) is right in this capture, so something after "
+        f"the capture point changed it, or the {by} holds other keys or refuses for another reason."
     )
 
 
@@ -380,7 +380,7 @@ def _announcements(connection: Json) -> Iterator[Finding]:
         if address["is_hmac_right"] is False:
             text = (
                 f"The HMAC with which the {address['from']} announced {name} is not that of the keys, so the "
-                "announcement was changed before the place of capture."
+                "announcement was changed before the capture point."
             )
             yield Finding("announcement_hmac_wrong", text)
         elif not address["joined"]:

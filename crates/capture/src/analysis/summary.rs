@@ -366,7 +366,7 @@ fn address_summary(announced: &Announced, subflows: &[&Subflow]) -> AddressSumma
     }
 }
 
-/// Returns the longest round trip of the handshakes, which does not depend on the place of capture.
+/// Returns the longest round trip of the handshakes, which does not depend on the capture point.
 fn round_trip(subflows: &[&Subflow]) -> Option<Nanos> {
     let answered = subflows.iter().filter(|one| one.answered_at.is_some());
     answered
