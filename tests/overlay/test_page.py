@@ -25,12 +25,14 @@ OPERATOR = HostControllerAddress("127.0.0.1", 8450, SECRET)
 AT = "127.0.0.1:8440"
 CHANGES = {CHANGES_HEADER: "1"}
 TO = "\N{EN DASH}"
+TUNNELS = [("s1", "s2"), ("s1", "s3"), ("s2", "s3")]
 
 
 class Controller:
     """A host controller with three sites in a ring. What is cut does not operate."""
 
     def __init__(self) -> None:
+        self.rtts_s = dict.fromkeys(TUNNELS, 0.012)
         self.cut: set[tuple[str, ...]] = set()
         self.hosts: list[dict[str, Any]] = []
         self.is_up = True
@@ -49,7 +51,6 @@ class Controller:
         return {}
 
     def status(self) -> dict[str, Any]:
-        tunnels = [("s1", "s2"), ("s1", "s3"), ("s2", "s3")]
         return {
             "name": "ring",
             "policy": "edge_disjoint",
@@ -68,11 +69,11 @@ class Controller:
                     "ends": list(ends),
                     "operates": ends not in self.cut,
                     "cut": ends in self.cut,
-                    "rtt_s": 0.012,
+                    "rtt_s": rtt_s,
                     "sent": 10,
                     "answered": 9,
                 }
-                for ends in tunnels
+                for ends, rtt_s in self.rtts_s.items()
             ],
             "hosts": self.hosts,
         }
@@ -164,7 +165,7 @@ def test_a_viewer_cuts_a_tunnel_and_sees_a_host_go_another_way(browser: Browser,
         controller.hosts.append(HOST)
         log = page.locator("#log")
         log.get_by_text("host 192.0.2.2 has joined with 1 tunnel").wait_for()
-        page.get_by_role("button", name=f"Link s1 {TO} s3").press("Enter")
+        page.locator("#map .hit", has=page.locator("title", has_text=f"s1 {TO} s3")).click()
         page.keyboard.press("Enter")
         log.get_by_text(f"tunnel s1 {TO} s3 is cut").wait_for()
         log.get_by_text(f"tunnel s1 {TO} s3 is silent").wait_for()
@@ -182,6 +183,25 @@ def test_a_viewer_cuts_a_tunnel_and_sees_a_host_go_another_way(browser: Browser,
         controller.is_up = False
         page.get_by_text("no host controller answers").wait_for()
         page.close()
+
+
+@pytest.mark.slow
+@needs_browser
+def test_sites_with_a_short_round_trip_are_near_each_other_on_the_map(browser: Browser, controller: Controller) -> None:
+    controller.rtts_s = {("s1", "s2"): 0.02, ("s1", "s3"): 0.1, ("s2", "s3"): 0.1}
+    with Server(OverlayPage("ring", OPERATOR, controller).app(), 0) as server:
+        page = browser.new_page()
+        page.goto(server.address)
+        page.get_by_text("3 of 3 sites operate").wait_for()
+        places = {
+            site: page.locator("#map .place", has=page.get_by_text(site, exact=True)).locator("rect").bounding_box()
+            for site in ("s1", "s2", "s3")
+        }
+        page.close()
+    at = {site: complex(box["x"], box["y"]) for site, box in places.items() if box}
+    distances = [abs(at[one] - at[other]) for one, other in controller.rtts_s]
+    assert distances[0] < 0.5 * min(distances[1:])
+    assert distances[1] == pytest.approx(distances[2], rel=0.1)
 
 
 @pytest.mark.slow

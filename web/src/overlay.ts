@@ -1,12 +1,12 @@
 // The page of an overlay: its sites, tunnels and hosts, as its host controller tells them again and again.
 
 import { quantity } from "./chart";
+import { OverlayMap, type MapLine, type MapNode } from "./overlay_map";
 import { ask, element, inOrder, make, makeButton, makeCells } from "./page";
-import { Topology, type Drawable } from "./topology";
 
 const EVERY_MS = 500;
-/** Larger overlays have tables and no picture. */
-const MOST_DRAWN = 40;
+/** Larger overlays have tables and no map. */
+const MOST_DRAWN = 400;
 /** Rows of a table. What does not operate comes first, and the search finds the rest. */
 const MOST_ROWS = 100;
 
@@ -100,8 +100,8 @@ class OverlayPage {
   readonly #sites = new Table("sites", ["state", "exit", "heard"], ["heard"]);
   readonly #tunnels = new Table("tunnels", ["state", "rtt", "sent", "answered"], ["rtt", "sent", "answered"]);
   #before: Status | null = null;
-  #topology: Topology | null = null;
-  /** The names of what is drawn. */
+  #map: OverlayMap | null = null;
+  /** The names of what is on the map, and of the tunnels whose round trips it knew. */
   #drawn = "";
 
   constructor() {
@@ -146,23 +146,24 @@ class OverlayPage {
   }
 
   #draw(status: Status): void {
-    const place = element("topology");
+    const place = element("map");
     place.hidden = status.sites.length > MOST_DRAWN;
     if (place.hidden) return;
-    const picture = pictureOf(status);
-    const drawn = JSON.stringify(picture);
+    const [nodes, lines] = mapOf(status);
+    const drawn = JSON.stringify([nodes, lines.map(({ id, rtt_s }) => [id, rtt_s !== null])]);
     if (drawn !== this.#drawn) {
       place.replaceChildren();
-      this.#topology = new Topology(place, picture, () => ({ carried: 1, state: 1 }), (link) => focusRow(link.id));
+      this.#map = new OverlayMap(place, nodes, lines, focusRow);
       this.#drawn = drawn;
     }
-    for (const { node, operates, cut } of status.sites) this.#topology?.showNode(node, operates && !cut);
+    for (const { node, operates, cut } of status.sites) this.#map?.showNode(node, operates && !cut);
     for (const tunnel of status.tunnels) {
-      this.#topology?.tell(nameOf(tunnel), tunnel.rtt_s === null ? "" : quantity(tunnel.rtt_s, "s"));
-      this.#topology?.showState(nameOf(tunnel), tunnel.operates && !tunnel.cut ? null : stateOf(tunnel));
+      const operates = tunnel.operates && !tunnel.cut;
+      const rtt = tunnel.rtt_s === null ? "" : quantity(tunnel.rtt_s, "s");
+      this.#map?.showLine(nameOf(tunnel), operates ? rtt : stateOf(tunnel), operates);
     }
     for (const { client, tunnels } of status.hosts) {
-      for (const { node, route } of tunnels) this.#topology?.tell(`${client} – ${node}`, route.length ? `to ${route.at(-1)}` : "no route");
+      for (const { node, route } of tunnels) this.#map?.showLine(`${client} – ${node}`, route.length ? `to ${route.at(-1)}` : "no route", true);
     }
   }
 
@@ -207,22 +208,17 @@ function showHosts(hosts: Host[]): void {
   }
 }
 
-/** The sites and the hosts as nodes, and their tunnels as links. */
-function pictureOf({ sites, tunnels, hosts }: Status): Drawable {
-  const ends: { id: string; ends: [string, string] }[] = [
-    ...hosts.flatMap(({ client, tunnels: own }) => own.map(({ node }) => ({ id: `${client} – ${node}`, ends: [client, node] as [string, string] }))),
-    ...tunnels.map((tunnel) => ({ id: nameOf(tunnel), ends: tunnel.ends })),
-  ];
-  const nodes = [
-    ...[...new Set(hosts.map(({ client }) => client))].map((id) => ({ id, kind: "host" as const })),
+/** The sites and the hosts, and their tunnels. */
+function mapOf({ sites, tunnels, hosts }: Status): [MapNode[], MapLine[]] {
+  const nodes: MapNode[] = [
     ...sites.map(({ node, exit }) => ({ id: node, kind: exit ? ("exit" as const) : ("site" as const) })),
+    ...[...new Set(hosts.map(({ client }) => client))].map((id) => ({ id, kind: "host" as const })),
   ];
-  return {
-    name: "the overlay",
-    nodes,
-    interfaces: nodes.map(({ id }) => ({ id, node: id })),
-    links: ends.map((link) => ({ ...link, colour: 0 })),
-  };
+  const lines: MapLine[] = [
+    ...tunnels.map((tunnel) => ({ id: nameOf(tunnel), ends: tunnel.ends, rtt_s: tunnel.rtt_s })),
+    ...hosts.flatMap(({ client, tunnels: own }) => own.map(({ node }): MapLine => ({ id: `${client} – ${node}`, ends: [client, node], rtt_s: null }))),
+  ];
+  return [nodes, lines];
 }
 
 function focusRow(id: string): void {

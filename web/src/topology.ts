@@ -22,8 +22,7 @@ const HIGHEST = 560;
 const MARGIN = 12;
 /** The distance of the points of a link that its texts avoid. */
 const POINT_EVERY = 4;
-type Kind = Node["kind"] | "site" | "exit";
-const KINDS: Record<Kind, string> = { site: "site", exit: "exit", host: "", router: "router", switch: "switch", ap: "access point", openflow: "Open vSwitch" };
+const KINDS: Record<Node["kind"], string> = { host: "", router: "router", switch: "switch", ap: "access point", openflow: "Open vSwitch" };
 
 /** What a link carries: bit/s in both directions, as parts of its rates, bytes that wait, and the time on the air in percent. */
 export interface Load {
@@ -48,7 +47,7 @@ interface Parts {
 /** What a picture is of: nodes, and links between interfaces of them. */
 export interface Drawable {
   name: string;
-  nodes: { id: string; kind: Kind }[];
+  nodes: { id: string; kind: Node["kind"] }[];
   interfaces: { id: string; node: string }[];
   links: Ends[];
 }
@@ -66,7 +65,8 @@ type Layout = typeof ACROSS | typeof DOWN;
 
 const SVG = "http://www.w3.org/2000/svg";
 
-function makeSvg<Name extends keyof SVGElementTagNameMap>(
+/** Appends an element to a picture. */
+export function makeSvg<Name extends keyof SVGElementTagNameMap>(
   parent: SVGElement,
   name: Name,
   attributes: Record<string, string | number>,
@@ -118,7 +118,6 @@ function pointsAlong(bends: Bend[]): Point[] {
 /** The picture of a network in an element of the page. `partsOf` tells the texts of a link, and `choose` is called for one that is chosen. */
 export class Topology<Link extends Ends = Ends> {
   readonly #drawn = new Map<string, Drawn>();
-  readonly #nodes = new Map<string, SVGRectElement>();
 
   constructor(place: HTMLElement, run: Drawable & { links: Link[] }, partsOf: (link: Link) => Parts, choose: (link: Link) => void) {
     const svg = place.appendChild(document.createElementNS(SVG, "svg"));
@@ -138,7 +137,7 @@ export class Topology<Link extends Ends = Ends> {
       const size = sizeOfTexts(link.id, parts, layout);
       lines.push({ points: pointsAlong(bends), ...size, room: roomForTexts(edge, size, layout) });
     }
-    for (const node of run.nodes) this.#nodes.set(node.id, drawNode(svg, node, graph.node(node.id) as Point));
+    for (const node of run.nodes) drawNode(svg, node, graph.node(node.id) as Point);
     const nodes = run.nodes.map(({ id }) => boxOf(graph.node(id) as Point & { width: number; height: number }));
     const beside = Math.max(0, (place.clientWidth - (graph.graph().width ?? 0)) / 2);
     const sides = { left: MARGIN - beside, right: (graph.graph().width ?? 0) - MARGIN + beside };
@@ -171,16 +170,6 @@ export class Topology<Link extends Ends = Ends> {
     for (const text of drawn.state) text.classList.toggle("is-down", why !== null);
     const [, names, is] = why?.match(/^(.*) (\S+)$/) ?? [];
     tellIn(drawn.state, names && is ? [names, is] : [why ?? ""], " ");
-  }
-
-  /** Shows a text at a link. */
-  tell(link: string, text: string): void {
-    tellIn(this.#drawn.get(link)!.carried, [text], " ");
-  }
-
-  /** Shows whether a node operates. */
-  showNode(node: string, operates: boolean): void {
-    this.#nodes.get(node)?.classList.toggle("is-down", !operates);
   }
 
   showChosen(link: string): void {
@@ -288,11 +277,10 @@ function drawLink(svg: SVGSVGElement, link: Ends, d: string, choose: () => void)
   return { line, load, hit, carried: [], state: [] };
 }
 
-function drawNode(svg: SVGSVGElement, { id, kind }: Drawable["nodes"][number], { x, y }: Point): SVGRectElement {
+function drawNode(svg: SVGSVGElement, { id, kind }: Drawable["nodes"][number], { x, y }: Point): void {
   const width = Math.max(NODE_WIDTH, LETTER * id.length + 16);
   const shape = { x: x - width / 2, y: y - NODE_HEIGHT / 2, width, height: NODE_HEIGHT, rx: kind === "host" ? 6 : 20 };
-  const drawn = makeSvg(svg, "rect", { class: kind === "host" ? "node host" : "node", ...shape });
+  makeSvg(svg, "rect", { class: kind === "host" ? "node host" : "node", ...shape });
   makeSvg(svg, "text", { class: "name", x, y: y + (KINDS[kind] ? -2 : 5) }).textContent = id;
   if (KINDS[kind]) makeSvg(svg, "text", { class: "kind", x, y: y + 13 }).textContent = KINDS[kind];
-  return drawn;
 }
