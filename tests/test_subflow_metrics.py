@@ -96,7 +96,7 @@ def test_what_does_not_exist_says_why(path: str, metric: str, why: str) -> None:
 
 def test_the_reason_is_that_of_the_back_end() -> None:
     value = Evaluation(made_run()).value("flows.bulk", "duplicate_bytes")
-    assert value == Absent("back-end sim does not supply it: needs the analysis of captures")
+    assert value == Absent("back-end sim does not supply it: needs an analysis of captures")
 
 
 def test_subflows_exist_as_far_as_the_run_had_them() -> None:

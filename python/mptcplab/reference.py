@@ -113,7 +113,7 @@ def _inline(value: object) -> str:
 
 _KERNELS = """# What kernels offer for Multipath TCP
 
-This page compares the parts of Linux that an MPTCP experiment depends on, for several kernels. Because
+This page compares, for several kernels, the parts of Linux that an MPTCP experiment depends on. Because
 kernels change and distributions patch them, each value was measured, on {date}, in a guest that ran
 Debian's kernel. Limits were set and read back, endpoints with their flags were added and listed, and support for
 eBPF was looked up in the kernel's type information.
@@ -149,8 +149,8 @@ _OFFERED = (
     "largest number of endpoints in a namespace",
     "largest limit on additional subflows",
     "largest limit on accepted announced addresses",
-    "default of these two limits in a new namespace",
-    "flags of endpoints",
+    "defaults of these two limits in a new namespace",
+    "endpoint flags",
     "congestion controls",
     "congestion controls in eBPF",
     "packet schedulers in eBPF",
@@ -212,7 +212,7 @@ def claim_index(pages: Path) -> str:
             ["claim", "statement", "`then`", "`today`"],
             [[base, claims[0].says, *_verdicts(base, claims, rows)] for base, claims in of_base.items()],
         )
-        parts.append(f"## {paper.title}\n\n[The page of this paper]({name}.md).\n\n{table}")
+        parts.append(f"## {paper.title}\n\n[This paper's page]({name}.md).\n\n{table}")
     return _CLAIM_INDEX + "\n".join(parts)
 
 

@@ -55,7 +55,7 @@ def test_the_example_of_the_design(two_paths: Path) -> None:
         "10.1.2.2/24",
     ]
     assert first["origins"]["links.wifi.delay"] == "x.yaml:5"
-    assert first["origins"]["media.air.rate"].startswith("profile wifi_n, illustrative (assumed: measured")
+    assert first["origins"]["media.air.rate"].startswith("profile wifi_n, illustrative (assumed: the thesis measured")
     assert first["origins"]["flows.bulk.opened_by"] == "default"
     json.dumps(first, allow_nan=False)
 

@@ -21,7 +21,7 @@ class Flapping(ErrorModel):
     down_ns: int
     up_ns: int
 
-    summary = "several short outages in a row"
+    summary = "causes several short outages in a row"
 
     def __post_init__(self) -> None:
         check_positive("flapping", times=self.times, down_ns=self.down_ns, up_ns=self.up_ns)

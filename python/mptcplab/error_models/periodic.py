@@ -19,7 +19,7 @@ class Periodic(ErrorModel):
     every_ns: int
     for_ns: int
 
-    summary = "outages at regular intervals"
+    summary = "causes outages at regular intervals"
 
     def __post_init__(self) -> None:
         check_positive("periodic", every_ns=self.every_ns, for_ns=self.for_ns)

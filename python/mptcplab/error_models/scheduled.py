@@ -18,7 +18,7 @@ class Scheduled(ErrorModel):
     at_ns: Sequence[int]
     for_ns: int
 
-    summary = "outages at given times"
+    summary = "causes outages at given times"
 
     def __post_init__(self) -> None:
         check_positive("scheduled", for_ns=self.for_ns)

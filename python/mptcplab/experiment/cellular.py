@@ -55,9 +55,9 @@ class Cellular(Model):
     generation: Generation = "lte"
     """`lte`: 4G; `nsa`: 5G with a 4G core; `sa`: 5G alone."""
     rate: Rate | None = Field(None, examples=["40mbit"])
-    """Mean rate to the device while no neighbour is busy. Needed unless the link has a trace."""
+    """Mean rate to the device while no neighbour is busy. Required unless the link has a trace."""
     uplink_rate: Rate | None = Field(None, examples=["10mbit"])
-    """Mean rate from the device. Default a quarter of `rate`."""
+    """Mean rate from the device. The default is a quarter of `rate`."""
     mobility: Mobility = "static"
     """How much the rate varies. With `driving`, the device also changes cells."""
     neighbours: Annotated[float, Field(ge=0, le=100)] = 0.0
@@ -65,17 +65,18 @@ class Cellular(Model):
     block_errors: Probability = Probability("10%")
     """Fraction of the blocks that are retransmitted. A retransmission also delays the blocks behind it."""
     drx: Duration | None = Field(None, examples=["320ms"])
-    """Interval at which a connected device listens once 100 ms have passed without packets. Default
-    320ms; with `sa` 80ms.
+    """Interval at which a connected device listens once 100 ms have passed without packets. The
+    default is 320ms, or 80ms with `sa`.
     """
     inactivity: Duration = Duration("10.5s")
     """Time without packets after which the device becomes idle."""
     promotion: Duration | None = Field(None, examples=["260ms"])
-    """Time to get from idle to connected. Default 260ms; with `sa` 341ms."""
+    """Time to get from idle to connected. The default is 260ms, or 341ms with `sa`."""
     cells: Cells | None = None
-    """Handovers at random times. Default none; with `driving`, one every 17s."""
+    """Handovers at random times. By default, there are none, or one every 17s with `driving`."""
     nr_leg: NrLeg | None = None
-    """With `nsa`: changes between 4G and 5G. Default none; with `driving`, one every 7.5s."""
+    """With `nsa`: changes between 4G and 5G. By default, there are none, or one every 7.5s with
+    `driving`."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Cellular:

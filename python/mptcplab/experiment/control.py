@@ -26,11 +26,11 @@ class Policy(Choice):
 
     at_least: Annotated[int, Field(ge=1)] | None = None
     """Number of routes that suffice if the network does not have one for every path of the flow; by
-    default all are needed.
+    default, all are needed.
     """
     weights: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1)] | None = None
-    """With `weighted`: the weights of the cheapest routes, in their order; default the inverse of
-    their costs.
+    """With `weighted`: the weights of the cheapest routes, in their order; by default, the inverse
+    of their costs.
     """
 
     @model_validator(mode="after")

@@ -36,7 +36,7 @@ class Handover(Shorthand):
 
     link: str | None = Field(None, description="the link of the cellular device", examples=["lte"])
     queue: Literal["forwarded", "lost"] | None = None
-    """With `link`: what happens to the queue of the old cell. Default `forwarded`."""
+    """With `link`: what happens to the queue of the old cell. The default is `forwarded`."""
     from_: str | None = Field(None, alias="from", description="the interface that goes down", examples=["client.wlan0"])
     to: str | None = Field(None, description="the interface that comes up", examples=["client.wwan0"])
     gap: Duration | None = Field(None, examples=["200ms"])
@@ -71,14 +71,14 @@ class Roam(Shorthand):
 
     link: str = Field(description="the link of the station", examples=["wifi"])
     gap: Duration = Duration("50ms")
-    """Time in which the station sends and receives nothing."""
+    """Time during which the station sends and receives nothing."""
 
 
 class Sequence(Model):
     """Interfaces or links that fail one after another and then come back one after another."""
 
     down: Names = Field(
-        description="the interfaces or links that fail, in this order; ranges expand",
+        description="the interfaces or links that fail, in this order; ranges are expanded",
         examples=["eth[1-3]", ["client.wlan0", "client.wwan0"]],
     )
     on: list[str] | None = Field(
@@ -92,7 +92,7 @@ class Sequence(Model):
     """`restore`: they come back in the order in which they failed, `pause` after the last failure;
     `restore_in_reverse`: in reverse order; `nothing`: they stay down."""
     pause: Duration | None = Field(None, examples=["10s"])
-    """Time from the last failure to the first return; default `every`."""
+    """Time from the last failure to the first return; by default, the same as `every`."""
 
 
 class RiskGroup(Model):
@@ -130,7 +130,7 @@ class Event(Model):
     """One action at one time. Events at the same time happen in the order of the file."""
 
     id: Name | None = None
-    """Name in metrics and results; default e1, e2 .."""
+    """Name in metrics and results; by default, e1, e2 .."""
     at: Duration = Field(examples=["10s"])
     """Time of the event, from the start of the run."""
     down: Annotated[Names | None, Uses("action interface_down", "action link_down")] = Field(
@@ -171,7 +171,7 @@ class Event(Model):
         None, description="the flow that has one of its paths moved to other links", examples=["bulk"]
     )
     path: Annotated[int, Field(ge=1)] | None = None
-    """With `reroute`: the number of the path among the paths of the flow; default 1."""
+    """With `reroute`: the number of the path among the paths of the flow; by default, 1."""
     over: Annotated[list[str], Field(min_length=1)] | None = Field(None, examples=[["uk", "hr", "de"]])
     """With `reroute`: the nodes between the two hosts, in order."""
     recovery: Annotated[NewStrategy | None, Uses("action reroute")] = Field(None, examples=["ip_reactive"])
@@ -194,7 +194,7 @@ class Event(Model):
         None, description="the interface whose subflows become backup", examples=["client.wwan0"]
     )
     on: bool | None = None
-    """With `backup`: false makes the subflows regular again; default true."""
+    """With `backup`: false makes the subflows regular again; the default is true."""
     exec: Annotated[str | None, Uses("action exec")] = Field(
         None, description="the host on which a program runs", examples=["server"]
     )

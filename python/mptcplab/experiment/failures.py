@@ -26,8 +26,8 @@ class Errors(Choice):
         Annotated[Literal["all"], Tag("<word>")] | Annotated[list[str], Tag("<links>")],
         Discriminator(lambda value: "<word>" if isinstance(value, str) else "<links>"),
     ] = "all"
-    """The links that can fail: those between OpenFlow switches, or the given
-    ones; ranges expand.
+    """The links that can fail: those between OpenFlow switches, or the given ones; ranges are
+    expanded.
     """
     draw: Annotated[int, Field(ge=0)] = 1
     """The seed of random failures. It is separate from the seed of a run, so all runs of an

@@ -55,7 +55,7 @@ class Cbr(Application):
     size: Size = Size(1472)
     """Payload of a datagram."""
     duration: Duration | None = None
-    """Time for which the flow sends, from its start. By default until the run ends."""
+    """Time for which the flow sends, from its start. By default, it sends until the run ends."""
 
 
 class Probe(Application):
@@ -68,7 +68,7 @@ class Probe(Application):
     size: Size = Size(64)
     """Payload of a datagram."""
     duration: Duration | None = None
-    """Time for which the flow sends, from its start. By default until the run ends."""
+    """Time for which the flow sends, from its start. By default, it sends until the run ends."""
 
 
 class RequestResponse(Application):
@@ -89,7 +89,7 @@ class ShortFlows(Application):
     data."""
 
     bytes: Size = Field(examples=["64kB"])
-    """Data of each connection."""
+    """Amount of data in each connection."""
     every: Duration | None = Field(None, examples=["100ms"])
     """Time between two starts."""
     poisson: Duration | None = Field(None, examples=["100ms"])
@@ -123,7 +123,7 @@ class Video(Application):
     startup: Duration = Duration("4s")
     """Playing time in the buffer at which the player starts, and resumes after a stall."""
     length: Duration | None = None
-    """Playing time of the whole video. By default the video lasts until the run ends."""
+    """Playing time of the whole video. By default, the video lasts until the run ends."""
 
     @model_validator(mode="after")
     def _can_be_played(self) -> Video:
@@ -335,7 +335,9 @@ class Flow(Model):
     """The host that receives; with `pattern: incast`, the host that all others send to."""
     pattern: Literal["all_to_all", "permutation", "incast", "stride"] | None = None
     """In place of `from` and `to`: creates flows between `hosts`, named NAME.A-B."""
-    hosts: list[str] | None = Field(None, description="the hosts of the pattern; ranges expand", examples=[["h[1-16]"]])
+    hosts: list[str] | None = Field(
+        None, description="the hosts of the pattern; ranges are expanded", examples=[["h[1-16]"]]
+    )
     stride: Annotated[int, Field(ge=1)] | None = None
     """With `pattern: stride`: host i sends to host i + stride."""
     opened_by: Literal["from", "to"] = "from"
@@ -360,10 +362,12 @@ class Flow(Model):
     where the first answer wins.
     """
     primary: str | None = Field(
-        None, description="link or interface of the initial subflow; default the first path", examples=["wifi"]
+        None,
+        description="link or interface of the initial subflow; by default, that of the first path",
+        examples=["wifi"],
     )
     via: Annotated[list[str], ONE_OR_MORE] | None = Field(
-        None, description="the interfaces that may be used; default all", examples=[["client.wlan0"]]
+        None, description="the interfaces that may be used; by default, all of them", examples=[["client.wlan0"]]
     )
     routes: list[list[str]] | None = Field(
         None,
@@ -371,8 +375,8 @@ class Flow(Model):
         examples=[[["uk", "hr", "de"]]],
     )
     policy: Policy | None = None
-    """How the flow's routes through OpenFlow switches are chosen; default the
-    policy of `control`.
+    """How the flow's routes through OpenFlow switches are chosen; by default, with the policy of
+    `control`.
     """
     start: Duration = Duration(0)
     """Start of the flow, as the time since the start of the run."""

@@ -31,7 +31,7 @@ class FatTree(LinkSettings):
     so each edge router has twice as many links to hosts. The number of hosts does not change.
     """
     next_hop: NextHop | None = None
-    """How routers choose one of several equal next hops. By default packets follow the path of
+    """How routers choose one of several equal next hops. By default, packets follow the path of
     their flow.
     """
     hash: HeaderHash | None = None

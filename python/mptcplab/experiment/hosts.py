@@ -40,7 +40,7 @@ class Behaviour(Shorthand):
     reinjection: Annotated[
         Literal["none", "on_rto", "on_stale", "on_close", "opportunistic"] | None, Uses("behaviour.reinjection")
     ] = None
-    """When data of a subflow is reinjected on others."""
+    """When a subflow's data is reinjected on other subflows."""
     reinject_whole_queue: Annotated[bool | None, Uses("behaviour.reinject_whole_queue")] = None
     """Whether all data assigned to a failed subflow is reinjected, or only the data that it has
     sent.
@@ -148,11 +148,11 @@ class Host(Model):
     """What happens if MPTCP breaks in mid-stream on the only subflow: `rfc` continues as TCP where
     RFC 8684 allows it, `strict` resets the subflow rather than deliver a byte that was not sent."""
     rcvbuf: Size = Size("6MiB")
-    """Upper limit of autotuning for the receive buffer, at least 4 KiB. The buffer counts memory:
+    """Upper limit for autotuning of the receive buffer, at least 4 KiB. The buffer counts memory:
     with 6 MiB Linux offers a receive window of 3.9 MB.
     """
     sndbuf: Size = Size("4MiB")
-    """Upper limit of autotuning for the send buffer, at least 4 KiB."""
+    """Upper limit for autotuning of the send buffer, at least 4 KiB."""
     initial_window: Annotated[int, Field(ge=1, le=1000)] = 10
     """Initial cwnd, in segments."""
     first_hop: Annotated[Literal["network", "host"], UsesByValue("first_hop")] = "network"
@@ -189,8 +189,8 @@ class NetworkNode(Model):
     is a switch under `control`.
     """
     next_hop: Annotated[NextHop | None, UsesByValue("next_hop", ecmp=("ecmp_l3", "ecmp_l4"))] = None
-    """For routers: how one of several equal next hops is chosen. By default packets follow the path
-    of their flow."""
+    """For routers: how one of several equal next hops is chosen. By default, packets follow the
+    path of their flow."""
     hash: Annotated[HeaderHash | None, Uses("next_hop ecmp_l3", "next_hop ecmp_l4")] = None
     """With `next_hop: ecmp`, the hashed fields: `l4` addresses and ports (the default), `l3`
     addresses only.

@@ -20,7 +20,7 @@ ColumnKind = Literal["time", "until", "rate", "delay", "rtt", "loss"]
 
 
 class LinkTrace(Shorthand):
-    """A trace of capacity, delay and loss over time. At its end, it begins again."""
+    """A trace of capacity, delay and loss over time. When it ends, it starts again."""
 
     shorthand = "file"
 
@@ -31,19 +31,20 @@ class LinkTrace(Shorthand):
     synthetic: str | None = Field(None, examples=["lte-driving-down"])
     """In place of `file`: one of the synthetic traces that `mptcplab traces list` shows."""
     columns: dict[ColumnKind, str] | None = Field(None, examples=[{"time": "Timestamp", "rate": "DL_bitrate kbit"}])
-    """The columns of a CSV file, each with its unit after a space. By default, columns with names
-    such as `time_s`, `rate_mbps`, `delay_ms`, `rtt_ms` and `loss`.
+    """The columns of a CSV file, each with its unit after a space. By default, they
+    have names such as `time_s`, `rate_mbps`, `delay_ms`, `rtt_ms` and `loss`.
     """
     start: Duration | Literal["drawn"] = Field(Duration(0), examples=["10s", "drawn"])
     """Instant in the trace at which the run begins. With `drawn`, the seed selects one at random,
     the same for all traces that were recorded together."""
     pause: Duration | None = Field(None, examples=["100ms"])
     """With a pair of CellReplay traces: the shortest pause without packets after which the next
-    packet begins a new train and uses the light opportunities (those after a pause). Default 100ms.
+    packet begins a new train and uses the light opportunities (those after a pause). The default is
+    100ms.
     """
     recorded_together: Annotated[str, Field(min_length=1, max_length=100)] | None = Field(None, examples=["drive-1"])
-    """With `start: drawn`, a name common to all traces of one recording; default the folder of the
-    file.
+    """With `start: drawn`, a name common to all traces of one recording; by default, the folder of
+    the file.
     """
 
     @model_validator(mode="after")

@@ -61,10 +61,10 @@ class Queue(Shorthand):
     quantum: Size | None = None
     """FQ-CoDel: bytes a flow may send per round (1514)."""
     min: Size | None = None
-    """RED: average queue at which dropping begins (a quarter of the limit)."""
+    """RED: average queue length at which dropping begins (a quarter of the limit)."""
     max: Size | None = None
-    """RED: average queue at which the probability reaches `max_probability` (three quarters of the
-    limit).
+    """RED: average queue length at which the probability reaches `max_probability` (three quarters
+    of the limit).
     """
     max_probability: Probability | None = None
     """RED: drop probability at `max` (0.1)."""
@@ -137,7 +137,7 @@ class Medium(Model):
 
     profile: str | list[str] | None = Field(None, description="defaults for this medium", examples=["wifi_n"])
     rate: Rate | None = Field(None, examples=["47mbit"])
-    """Rate of the shared serializer. By default each packet is sent at the rate of its link."""
+    """Rate of the shared serializer. By default, each packet is sent at the rate of its link."""
     overhead: Overhead = "frame"
     """The bytes that `rate` covers in addition to each IP packet: `frame` 14, `ethernet` 38, `ip`
     0, or a number.
@@ -184,7 +184,7 @@ class LinkSettings(Model):
     """The queue before the serializer. It has no effect in a direction that begins at a host with
     `first_hop: host`, because packets wait in that host."""
     bdp_rtt: Duration | None = None
-    """Round-trip time used to compute `1bdp` in `queue`; default 2 x delay of this link."""
+    """Round-trip time used to compute `1bdp` in `queue`; by default, twice the link's delay."""
     overhead: OverheadPerDirection = "frame"
     """The bytes that `rate` covers in addition to each IP packet: `frame` 14, `ethernet` 38, `ip`
     0, or a number. For DSL, `atm` adds 32 bytes to the IP packet and puts the sum into cells of 53

@@ -51,9 +51,9 @@ class Selection(Model):
     """Selects MPTCP options in segments."""
 
     options: Annotated[list[OptionName], ONE_OR_MORE, Field(min_length=1)] | None = None
-    """The options; all by default."""
+    """The options; by default, all of them."""
     segments: Annotated[list[SegmentKind], ONE_OR_MORE, Field(min_length=1)] | None = None
-    """The segments; all by default."""
+    """The segments; by default, all of them."""
     after: Size = Size(0)
     """Data that the connection must have carried in one direction before the selection applies."""
 

@@ -30,7 +30,7 @@ class Leo(Model):
     uplink_rate: Rate = Rate("17mbit")
     """Median rate from the dish."""
     phase: Duration | None = Field(None, examples=["12s"])
-    """Time of the first change of slot, less than 15s. By default the seed selects it at random."""
+    """Time of the first change of slot, less than 15s. By default, the seed draws it."""
     stalls: Probability = Probability("50%")
     """Fraction of the slots that begin with a stall, in which packets wait for 20 to 150 ms."""
     losses: Duration = Duration("560ms")

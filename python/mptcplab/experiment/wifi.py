@@ -137,9 +137,9 @@ class WifiStation(Model):
     standard: Standard | None = Field(None, examples=["g"])
     """Letters of the station's standard, if it is older than the network's."""
     width: Width | None = Field(None, examples=["20mhz"])
-    """Width of the frames, at most the network's. By default the largest that both support."""
+    """Width of the frames, at most the network's. By default, the largest that both support."""
     streams: Streams | None = None
-    """Spatial streams. By default as many as the network has, but no more than the station's
+    """Spatial streams. By default, as many as the network has, but no more than the station's
     standard allows.
     """
     rate: WifiRate | None = Field(None, examples=["54mbit", {"mcs": 7}])
@@ -148,7 +148,7 @@ class WifiStation(Model):
     """Access category of the station's packets in both directions. Needs `n`, `ac` or `ax`."""
     power_save: Duration | None = Field(None, examples=["100ms"])
     """Time without packets after which the station sleeps. Packets for it then wait for the next
-    beacon; one is sent every 102.4 ms. By default the station never sleeps."""
+    beacon; one is sent every 102.4 ms. By default, the station never sleeps."""
     scan: Scan | None = None
     """Absences of the station from the channel."""
 
@@ -164,11 +164,11 @@ class Wifi(Model):
     band: Band | None = Field(None, examples=["2.4ghz"])
     """Band of the channel. Only `n` and `ax` can use either band; their default is 5ghz."""
     width: Width | None = Field(None, examples=["80mhz"])
-    """Width of the channel. Default 20mhz, with `ac` and `ax` 80mhz."""
+    """Width of the channel. The default is 20mhz, or 80mhz with `ac` and `ax`."""
     streams: Streams | None = None
-    """Spatial streams. Default 1, with `n`, `ac` and `ax` 2."""
+    """Number of spatial streams. The default is 1, or 2 with `n`, `ac` and `ax`."""
     guard_interval: Duration | None = Field(None, examples=["800ns"])
-    """Guard interval. Default 400ns with `n` and `ac`, else 800ns."""
+    """Guard interval. The default is 400ns with `n` and `ac`, and 800ns otherwise."""
     snr: Snr = Field(Decibels("30db"), examples=["30db"])
     """Mean signal-to-noise ratio of the stations."""
     mobility: Mobility = "static"
@@ -182,8 +182,8 @@ class Wifi(Model):
     """How the access point queues packets: `fq` is FQ-CoDel per station with turns of equal air
     time; `fifo` is one queue for all stations."""
     aggregate: Annotated[int, Field(ge=1, le=256)] | None = None
-    """Largest number of packets in one transmission. Default 64, with `ax` 256; 1 with `b`, `g` and
-    `a`.
+    """Largest number of packets in one transmission. The default is 64 with `n` and `ac`, 256 with
+    `ax`, and 1 with `b`, `g` and `a`.
     """
     rts: Size | None = None
     """Size at or above which a transmission is preceded by RTS and CTS. By default, none is."""

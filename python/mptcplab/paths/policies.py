@@ -193,14 +193,14 @@ def _joining(graph: Graph, near: str, far: str) -> str:
 #: The policies by their names in descriptions. `explicit` is none of them, because it takes a list
 #: of nodes.
 POLICIES: Mapping[str, Policy] = {
-    "shortest": Policy("the cheapest route, for all paths of a flow", 1, 1, shortest),
-    "k_shortest": Policy("the cheapest routes, which may share links", 2, None, k_shortest),
-    "edge_disjoint": Policy("routes that share no link, with the lowest total cost", 2, None, edge_disjoint),
-    "node_disjoint": Policy("routes that share no node, with the lowest total cost", 2, None, node_disjoint),
-    "srlg_disjoint": Policy("routes that share no link and no shared-risk group", 2, None, srlg_disjoint),
-    "maximally_disjoint": Policy("routes that share as few links as possible", 2, None, maximally_disjoint),
-    "ecmp": Policy("all routes that are as cheap as the cheapest, in turn", 2, None, ecmp),
-    "weighted": Policy("the cheapest routes, used in inverse proportion to their costs", 2, None, weighted),
+    "shortest": Policy("uses the cheapest route for all paths of a flow", 1, 1, shortest),
+    "k_shortest": Policy("uses the cheapest routes, which may share links", 2, None, k_shortest),
+    "edge_disjoint": Policy("uses the routes with the lowest total cost that share no link", 2, None, edge_disjoint),
+    "node_disjoint": Policy("uses the routes with the lowest total cost that share no node", 2, None, node_disjoint),
+    "srlg_disjoint": Policy("uses routes that share no link and no shared-risk group", 2, None, srlg_disjoint),
+    "maximally_disjoint": Policy("uses routes that share as few links as possible", 2, None, maximally_disjoint),
+    "ecmp": Policy("uses all routes that are as cheap as the cheapest, in turn", 2, None, ecmp),
+    "weighted": Policy("uses the cheapest routes in inverse proportion to their costs", 2, None, weighted),
 }
 
 

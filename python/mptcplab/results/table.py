@@ -23,16 +23,16 @@ Grouping = Literal["sum", "max", "min"]
 SUPPLIERS = ("sim", "userspace", "kernel")
 
 # The reasons that back-ends do not supply a metric. A back-end that is not a key supplies it.
-CAPTURE = dict.fromkeys(SUPPLIERS, "needs the analysis of captures")
+CAPTURE = dict.fromkeys(SUPPLIERS, "needs an analysis of captures")
 UNTOLD = {"userspace": "not sampled in real time", "kernel": "the kernel does not report it"}
 DSS = dict.fromkeys(
-    SUPPLIERS, "the analysis of captures does not count it; `mptcplab pcap --decode` shows those of a packet"
+    SUPPLIERS, "the analysis of captures does not count them; `mptcplab pcap --decode` shows those in a packet"
 )
-IN_CAPTURES = CAPTURE | {"kernel": "the kernel does not report it; needs the analysis of captures"}
+IN_CAPTURES = CAPTURE | {"kernel": "the kernel does not report it; needs an analysis of captures"}
 UNCOUNTED = UNTOLD | {"sim": "the engine does not count it"}
 NO_PLAYER = dict.fromkeys(("userspace", "kernel"), "only the simulator has the player")
 LIVE = {"sim": "nothing is late in virtual time"}
-CONTROLLER = {"sim": "the simulator forwards as the entries would, without switches and controller"}
+CONTROLLER = {"sim": "the simulator forwards as the entries would, without switches or a controller"}
 NESTED_RUNS = dict.fromkeys(SUPPLIERS, "needs further runs of the same scenario with other arms")
 
 
@@ -96,14 +96,14 @@ _FLOW = [
     _m("flow", "throughput_bps", "bit/s", "series", "8 x bytes delivered in order per bin, at the receiver; bins of 1 s unless stated otherwise",
        papers="throughput_mbps(t); total_mbps(t)"),
     _m("flow", "ceiling_bps", "bit/s", "derived",
-       "payload capacity of all paths of the flow together: the maximum flow over the rates of the links, minus the headers of the flow's transport; a Wi-Fi station counts with the rate that it reaches when it has the channel to itself and its best signal", grouped="sum"),
+       "payload capacity of all paths of the flow together: the maximum flow over the rates of the links, minus the headers of the flow's transport; a Wi-Fi station counts with the rate that it reaches with its best signal when it has the channel to itself", grouped="sum"),
     _m("flow", "ceiling_ratio", "", "derived", "goodput_bps / ceiling_bps", papers="up_pct; down_pct; per_client_pct"),
     _m("flow", "start_s", "s", "derived", "time of the call to connect, or of the first datagram", grouped="min"),
     _m("flow", "end_s", "s", "derived", "time of the last byte of a finite flow, else the end of the run", grouped="max"),
     _m("flow", "fct_s", "s", "derived", "flow completion time: last in-order byte - call to connect; only for finite flows that ended",
        grouped="max",
        papers="flow_completion_time_s; fct_s per flow; total_delivery_time_s; transfer_time_s"),
-    _m("flow", "fct_cdf", "s", "distribution", "flow completion times of the flows of a group", papers="fct_cdf"),
+    _m("flow", "fct_cdf", "s", "distribution", "flow completion times of the flows in a group", papers="fct_cdf"),
     _m("flow", "fct_no_handshake_s", "s", "derived", "last in-order byte - first byte sent", grouped="max"),
     _m("flow", "fct_normalised", "", "derived", "fct_s / (bytes x 8 / ceiling_bps + smallest path RTT)"),
     _m("flow", "connect_time_s", "s", "derived", "connection established - call to connect", grouped="max", papers="connect_time_s"),
@@ -114,12 +114,12 @@ _FLOW = [
        papers="app_jitter(variance of data unit arrival time)"),
     _m("flow", "jitter_s", "s", "derived", "standard deviation of the times between deliveries of consecutive data units"),
     _m("flow", "jitter_rfc3550_s", "s", "derived", "smoothed difference of delays at the end of the flow (RFC 3550 section 6.4.1)"),
-    _m("flow", "delay_variance_s2", "s^2", "derived", "population variance of unit delay"),
-    _m("flow", "pdv_p99_s", "s", "derived", "99th percentile of unit delay minus the smallest unit delay (RFC 5481 section 4.2)"),
+    _m("flow", "delay_variance_s2", "s^2", "derived", "population variance of the unit delay"),
+    _m("flow", "pdv_p99_s", "s", "derived", "99th percentile of the unit delay minus the smallest unit delay (RFC 5481 section 4.2)"),
     _m("flow", "delay_s", "s", "distribution", "one-way delay of units: delivered in order - sent"),
-    _m("flow", "delay_p50_s", "s", "derived", "median of unit delay"),
-    _m("flow", "delay_p95_s", "s", "derived", "95th percentile of unit delay"),
-    _m("flow", "delay_p99_s", "s", "derived", "99th percentile of unit delay"),
+    _m("flow", "delay_p50_s", "s", "derived", "median of the unit delay"),
+    _m("flow", "delay_p95_s", "s", "derived", "95th percentile of the unit delay"),
+    _m("flow", "delay_p99_s", "s", "derived", "99th percentile of the unit delay"),
     _m("flow", "hol_delay_p99_s", "s", "derived", "99th percentile of head-of-line blocking: unit delivered - unit received; only for datagrams; for a stream, use `mptcplab pcap`", papers="hol_blocking_ms"),
     _m("flow", "arrival_order", "", "series", "unit numbers in order of arrival", papers="dsn_arrival(t)"),
     _m("flow", "loss_ratio", "", "derived", "units sent that never arrived / units sent, not counting units that may still be in flight at the end",
@@ -130,18 +130,18 @@ _FLOW = [
     _m("flow", "reorder_density", "", "distribution", "share of units by displacement (RFC 5236 section 4)", papers="reorder_density"),
     _m("flow", "out_of_order_bytes", "B", "gauge", "bytes in the receiver's out-of-order queue", awaits=UNTOLD, grouped="sum"),
     _m("flow", "retransmitted_bytes", "B", "counter", "payload bytes retransmitted on the same subflow", grouped="sum", papers="retransmitted_bytes"),
-    _m("flow", "reinjected_bytes", "B", "counter", "payload bytes reinjected: sent again at the level of the connection, on another subflow or the same one", grouped="sum"),
+    _m("flow", "reinjected_bytes", "B", "counter", "payload bytes reinjected: sent again at the connection level, on another subflow or the same one", grouped="sum"),
     _m("flow", "duplicate_bytes", "B", "counter", "payload bytes that arrived more than once", awaits=IN_CAPTURES, grouped="sum", papers="duplicate_bytes"),
     _m("flow", "receive_window_bytes", "B", "gauge", "receive window of the connection, as the receiver announces it", grouped="sum"),
     _m("flow", "redundancy_ratio", "", "derived", "payload bytes on the links / unique bytes - 1; only for finite flows that ended"),
     _m("flow", "subflows_opened", "subflows", "counter", "subflows established since the start", grouped="sum", papers="subflow_count; tcp_subflows"),
     _m("flow", "subflows_alive", "subflows", "gauge", "established subflows that are neither closed nor stale", grouped="sum", papers="subflows_alive(t)"),
     _m("flow", "video_startup_s", "s", "counter", "video: time from the start of the flow until the player starts", awaits=NO_PLAYER, grouped="max"),
-    _m("flow", "video_stalls", "stalls", "counter", "video: number of times that the buffer became empty", awaits=NO_PLAYER, grouped="sum"),
+    _m("flow", "video_stalls", "stalls", "counter", "video: number of times that the buffer ran empty", awaits=NO_PLAYER, grouped="sum"),
     _m("flow", "video_stalled_s", "s", "counter", "video: total time of stalls after the start", awaits=NO_PLAYER, grouped="sum"),
     _m("flow", "video_buffer_s", "s", "gauge", "video: playing time in the buffer", awaits=NO_PLAYER),
     _m("flow", "video_bitrate_bps", "bit/s", "derived", "video: mean bit rate of the segments that arrived", awaits=NO_PLAYER),
-    _m("flow", "video_switches", "switches", "derived", "video: number of segments whose bit rate differs from that of the segment before", awaits=NO_PLAYER, grouped="sum"),
+    _m("flow", "video_switches", "switches", "derived", "video: number of segments whose bit rate differs from that of the previous segment", awaits=NO_PLAYER, grouped="sum"),
     _m("flow", "stream_late_1s", "", "derived", "streaming: share of units that arrive too late for a player that starts 1 s after the flow, among the units due before the run ends", grouped="max"),
     _m("flow", "stream_late_2s", "", "derived", "as stream_late_1s, with 2 s of start-up delay", grouped="max"),
     _m("flow", "stream_late_5s", "", "derived", "as stream_late_1s, with 5 s of start-up delay", grouped="max"),
@@ -157,12 +157,12 @@ _FLOW = [
        "time until the flow again gets the rate that the network can carry, which is the largest recovery_s of the failures and repairs that affect the flow; none for an application that sends less often than once a second", grouped="max"),
     _m("flow", "full_rate_s", "s", "derived",
        "time until the flow gets its earlier rate again, which is the largest full_rate_s of the failures that affect it", grouped="max"),
-    _m("flow", "load_balance", "", "derived", "smallest / largest number of payload bytes of the flow's subflows (1: even)", papers="load_balance_pct"),
+    _m("flow", "load_balance", "", "derived", "smallest / largest number of payload bytes among the flow's subflows (1: even)", papers="load_balance_pct"),
     _m("flow", "aggregation_benefit", "", "derived",
-       "(g - Cmax) / (sum C - Cmax) if g >= Cmax, else (g - Cmax) / Cmax; g: goodput, C: payload capacities of the single paths (Kaspar; Paasch et al.)"),
+       "(g - Cmax) / (sum C - Cmax) if g >= Cmax, else (g - Cmax) / Cmax; g: goodput, C: payload capacities of the individual paths (Kaspar; Paasch et al.)"),
     _m("flow", "fair_share_ratio", "", "derived",
        "goodput / fair share; fair share: the largest, over the paths, of payload capacity / flows on the link with the most flows", papers="tcp_share_vs_fair_share"),
-    _m("flow", "jain_index", "", "derived", "(sum x)^2 / (n sum x^2) over the goodputs x of the n flows of a group, from 1/n to 1", papers="jain_index per shared medium"),
+    _m("flow", "jain_index", "", "derived", "(sum x)^2 / (n sum x^2) over the goodputs x of the n flows in a group, from 1/n to 1", papers="jain_index per shared medium"),
 ]  # fmt: skip
 
 _SUBFLOW = [
@@ -174,10 +174,10 @@ _SUBFLOW = [
        papers="share_eth(t); share_wifi(t); share_secondary; mptcp_share_on_bottleneck"),
     _m("subflow", "cwnd_bytes", "B", "gauge", "congestion window", papers="cwnd(t)"),
     _m("subflow", "ssthresh_bytes", "B", "gauge", "slow-start threshold"),
-    _m("subflow", "in_flight_bytes", "B", "gauge", "payload in flight, by the sender's estimate (pipe of RFC 6675)"),
+    _m("subflow", "in_flight_bytes", "B", "gauge", "payload in flight, by the sender's estimate (pipe in RFC 6675)"),
     _m("subflow", "cwnd_limited_ratio", "", "derived",
-       "fraction of the subflow's samples in which less than two full packets of the cwnd are unused"),
-    _m("subflow", "smallest_cwnd_ratio", "", "derived", "fraction of the subflow's samples in which cwnd is at most two full packets"),
+       "fraction of the subflow's samples in which fewer than two full packets of the cwnd are unused"),
+    _m("subflow", "smallest_cwnd_ratio", "", "derived", "fraction of the subflow's samples in which the cwnd is at most two full packets"),
     _m("subflow", "srtt_s", "s", "gauge", "smoothed round-trip time (RFC 6298)"),
     _m("subflow", "retransmitted_bytes", "B", "counter", "payload bytes retransmitted"),
     _m("subflow", "rto_count", "timeouts", "counter", "retransmission timeouts (RFC 6298)",
@@ -199,12 +199,12 @@ _LINK = [
     _m("link", "in_flight_packets", "packets", "gauge", "packets in service or in the delay line"),
     _m("link", "offered_packets", "packets", "counter", "packets offered to the link"),
     _m("link", "delivered_packets", "packets", "counter", "packets delivered to the other end"),
-    _m("link", "dropped_queue_full", "packets", "counter", "dropped because the queue was full"),
-    _m("link", "dropped_aqm", "packets", "counter", "dropped by the queue discipline before the queue was full"),
-    _m("link", "dropped_loss", "packets", "counter", "dropped by the loss model"),
-    _m("link", "dropped_link_down", "packets", "counter", "dropped because the link was down"),
-    _m("link", "dropped_retries", "packets", "counter", "dropped because an access network stopped retransmitting them"),
-    _m("link", "dropped_packets", "packets", "derived", "dropped for any reason"),
+    _m("link", "dropped_queue_full", "packets", "counter", "packets dropped because the queue was full"),
+    _m("link", "dropped_aqm", "packets", "counter", "packets dropped by the queue discipline before the queue was full"),
+    _m("link", "dropped_loss", "packets", "counter", "packets dropped by the loss model"),
+    _m("link", "dropped_link_down", "packets", "counter", "packets dropped because the link was down"),
+    _m("link", "dropped_retries", "packets", "counter", "packets dropped because an access network stopped retransmitting them"),
+    _m("link", "dropped_packets", "packets", "derived", "packets dropped for any reason"),
     _m("link", "late_s", "s", "gauge", "lateness: time from the model's delivery of a packet to its delivery to the host (mean)", awaits=LIVE),
     _m("link", "air_time_s", "s", "counter", "access networks: how long the direction has occupied the channel, including acknowledgments and collisions"),
     _m("link", "exchanges", "exchanges", "counter", "access networks: acknowledged transmissions"),
@@ -231,18 +231,18 @@ _INTERFACE = [
     _m("interface", "up", "0/1", "gauge", "whether the interface is up (mean: fraction of the time)"),
     _m("interface", "sent_packets", "packets", "counter", "packets sent"),
     _m("interface", "received_packets", "packets", "counter", "packets received"),
-    _m("interface", "dropped_interface_down", "packets", "counter", "dropped because the interface was down"),
-    _m("interface", "dropped_no_address", "packets", "counter", "dropped because the interface had no address"),
+    _m("interface", "dropped_interface_down", "packets", "counter", "packets dropped because the interface was down"),
+    _m("interface", "dropped_no_address", "packets", "counter", "packets dropped because the interface had no address"),
 ]
 
 _SWITCH = [
     _m("switch", "entries", "entries", "gauge", "entries in the tables (mean)", awaits=CONTROLLER),
     _m("switch", "lookups", "packets", "counter", "packets looked up in the tables", awaits=CONTROLLER),
     _m("switch", "matched", "packets", "counter", "packets that an entry matched", awaits=CONTROLLER),
-    _m("switch", "dropped_no_entry", "packets", "counter", "dropped because no entry matched, including hosts' reports of multicast membership", awaits=CONTROLLER),
+    _m("switch", "dropped_no_entry", "packets", "counter", "packets dropped because no entry matched, including hosts' reports of multicast membership", awaits=CONTROLLER),
     _m("switch", "received_packets", "packets", "counter", "packets received, according to the switch's port counters", awaits=CONTROLLER),
     _m("switch", "sent_packets", "packets", "counter", "packets sent, according to the switch's port counters", awaits=CONTROLLER),
-    _m("switch", "barrier_rtt_s", "s", "gauge", "time until the switch answers a barrier of mptcplab (mean)", awaits=CONTROLLER),
+    _m("switch", "barrier_rtt_s", "s", "gauge", "time until the switch answers a barrier request from mptcplab (mean)", awaits=CONTROLLER),
     _m("switch", "packet_ins", "packets", "counter", "packets that the switch passed to the controller, according to the controller", awaits=CONTROLLER),
     _m("switch", "packet_outs", "packets", "counter", "packets that the switch received from the controller, according to the controller", awaits=CONTROLLER),
 ]  # fmt: skip
@@ -283,11 +283,11 @@ _EVENT = [
     _m("event", "gap_s", "s", "derived",
        "longest silence between in-order deliveries that overlaps the time from the event to 5 s after it; for a sequence, the time from its first event to 5 s after its last; value of the worst flow concerned",
        papers="handover_time_s"),
-    _m("event", "unaffected_fraction", "", "derived", "mean goodput from the failure to its repair / mean goodput in the 5 s before; value of the worst flow concerned"),
-    _m("event", "mean_before_bps", "bit/s", "derived", "mean goodput of the 5 s before the failure, all flows", papers="mean_before"),
-    _m("event", "mean_during_bps", "bit/s", "derived", "mean goodput from the failure to its repair or the end, all flows", papers="mean_during"),
-    _m("event", "min_during_bps", "bit/s", "derived", "smallest goodput in a bin of 1 s from the failure to its repair or the end, all flows", papers="min_during"),
-    _m("event", "mean_after_bps", "bit/s", "derived", "mean goodput from the repair to the end, all flows", papers="mean_after"),
+    _m("event", "unaffected_fraction", "", "derived", "mean goodput from the failure to its repair / mean goodput in the 5 s before it; value of the worst flow concerned"),
+    _m("event", "mean_before_bps", "bit/s", "derived", "mean goodput of all flows together in the 5 s before the failure", papers="mean_before"),
+    _m("event", "mean_during_bps", "bit/s", "derived", "mean goodput of all flows together from the failure to its repair or the end", papers="mean_during"),
+    _m("event", "min_during_bps", "bit/s", "derived", "smallest goodput of all flows together in a bin of 1 s from the failure to its repair or the end", papers="min_during"),
+    _m("event", "mean_after_bps", "bit/s", "derived", "mean goodput of all flows together from the repair to the end", papers="mean_after"),
     _m("event", "full_recovery", "0/1", "derived", "whether mean_after_bps >= 0.95 x mean_before_bps, where the earlier mean of each flow is limited to what the links carried at that time", papers="full_recovery(mean_after>=0.95*mean_before)"),
     _m("event", "outage_asked_s", "s", "derived", "time from the failure to its repair in the description", papers="requested_outage_ms"),
     _m("event", "outage_actual_s", "s", "derived", "time from the failure to its repair as the back-end carried them out"),
@@ -296,22 +296,22 @@ _EVENT = [
        papers="barrier_estimated_outage_ms; measured_outage_s(barrier)"),
     _m("event", "outage_barrier_error_s", "s", "derived", "smallest possible error of outage_barrier_s: half the time that both barriers took together; switches may still use cached entries after they answer", awaits=CONTROLLER),
     _m("event", "outage_measured_s", "s", "derived",
-       "longest time between answers to probes that overlaps the outage, minus the interval of the probes; value of the worst probe", papers="probe_measured_outage_ms"),
-    _m("event", "subflows_reused", "subflows", "derived", f"{_REUSED}; all flows"),
+       "longest time between answers to probes that overlaps the outage, minus the interval between probes; value of the worst probe", papers="probe_measured_outage_ms"),
+    _m("event", "subflows_reused", "subflows", "derived", f"{_REUSED}; summed over all flows"),
     _m("event", "subflows_recreated", "subflows", "derived",
-       "subflows opened after the event between address pairs that had a subflow before; each counts for the last failure on its path; all flows"),
+       "subflows opened after the event between address pairs that had a subflow before; each counts for the last failure on its path; summed over all flows"),
     _m("event", "redirect_latency_s", "s", "derived",
        "time from the failure until the subflows on other links carry, in addition to their own data, half of the data that the failed ones carried", awaits=IN_CAPTURES,
        papers="redirect_latency_s"),
     _m("event", "handover_usable_s", "s", "derived",
-       "handover between interfaces: time from the old interface going down until the new one is up and has an address; as described: gap, detection, authentication and address"),
+       "handover between interfaces: time from the old interface going down until the new one is up and has an address; it consists of the gap, detection, authentication and address times in the description"),
     _m("event", "handover_join_s", "s", "derived",
        "time from the end of handover_usable_s until the first subflow from the new interface is established; value of the worst flow"),
     _m("event", "handover_first_data_s", "s", "derived",
        "time from the end of handover_usable_s until the next in-order delivery; value of the worst flow"),
     _m("event", "handover_gap_s", "s", "derived", "time from the last packet on the old subflow to the first on the new one", awaits=IN_CAPTURES),
     _m("event", "detection_s", "s", "derived", "time from the failure until the controller notices it", awaits=CONTROLLER, papers="detection_ms"),
-    _m("event", "route_install_s", "s", "derived", "time from the controller's notice of the failure until the last rule of the new route is installed", awaits=CONTROLLER, papers="route_install_ms"),
+    _m("event", "route_install_s", "s", "derived", "time from when the controller notices the failure until the last rule of the new route is installed", awaits=CONTROLLER, papers="route_install_ms"),
 ]  # fmt: skip
 
 _RUN = [
@@ -342,7 +342,7 @@ _FAMILY = [
     _m("family", "value", "", "derived", "metric of a member, in its own unit: median over the runs"),
     _m("family", "argmax", "", "derived", "value of the parameter at which the median of a metric is largest", papers="argmax_N"),
     _m("family", "crossover", "", "derived", "value of the parameter at which the medians of two metrics cross; interval: the two neighbouring values", papers="crossover_value"),
-    _m("family", "friendliness", "", "derived", "goodput of TCP that competes with MPTCP / goodput of TCP that competes with TCP (>= 1: no harm)", awaits=NESTED_RUNS),
+    _m("family", "friendliness", "", "derived", "goodput of TCP competing with MPTCP / goodput of TCP competing with TCP (>= 1: no harm)", awaits=NESTED_RUNS),
     _m("family", "tcp_best_path_bps", "bit/s", "derived", "goodput of TCP on the best path of the same scenario", awaits=NESTED_RUNS, papers="tcp_best_path_mbps"),
     _m("family", "sum_of_tcp_bps", "bit/s", "derived", "sum of the goodputs of TCP alone on each path of the same scenario", awaits=NESTED_RUNS, papers="sum_of_tcp_mbps"),
 ]  # fmt: skip

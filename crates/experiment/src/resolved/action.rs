@@ -10,8 +10,8 @@ use crate::time::Nanos;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Action {
-    /// Takes an interface down. It sends and receives nothing more. Packets already on the link
-    /// continue, and the other end is not told.
+    /// Takes an interface down, so it no longer sends or receives. Packets already on the link
+    /// continue, and the other end is not notified.
     InterfaceDown {
         /// Id of the interface.
         interface: String,
@@ -28,7 +28,7 @@ pub enum Action {
         /// How the link goes down.
         by: LinkDownBy,
     },
-    /// Undoes `link_down` done in the same way.
+    /// Undoes a `link_down` done in the same way.
     LinkUp {
         /// Id of the link.
         link: String,
@@ -45,7 +45,7 @@ pub enum Action {
         backward: Box<Direction>,
     },
     /// Moves a cellular device to another cell. Both directions of its link carry nothing for a
-    /// time. Then the capacity is that of another cell.
+    /// time, and then have the capacity of the other cell.
     Handover {
         /// Id of the link of the device.
         link: String,
@@ -54,21 +54,22 @@ pub enum Action {
         /// Whether the queue of the old cell is forwarded to the new one. Otherwise it is lost.
         forward_queue: bool,
     },
-    /// Moves a Wi-Fi station to another access point. What is queued for it at the old one is lost.
+    /// Moves a Wi-Fi station to another access point. Packets queued for it at the old one are
+    /// lost.
     Roam {
         /// Id of the link of the station.
         link: String,
         /// How long the station sends and receives nothing.
         gap_ns: Nanos,
     },
-    /// Gives a Wi-Fi station another mean signal from now on.
+    /// Gives a Wi-Fi station a new mean signal from now on.
     SetSignal {
         /// Id of the link of the station.
         link: String,
         /// The mean signal-to-noise ratio in thousandths of a dB, -100000 to 100000.
         mean_mdb: i64,
     },
-    /// Adds the address of an interface, at first or again.
+    /// Adds the address of an interface, for the first time or again.
     AddressAdd {
         /// Id of the interface.
         interface: String,
@@ -86,7 +87,7 @@ pub enum Action {
         on: bool,
     },
     /// Sends the packets of a path over other links. Packets that have passed the node where the
-    /// ways part continue on the old one.
+    /// paths diverge continue on the old one.
     Reroute {
         /// Id of the flow.
         flow: String,

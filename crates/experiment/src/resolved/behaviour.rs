@@ -25,8 +25,8 @@ pub struct Behaviour {
     pub stale_intervals: u32,
     /// When data is reinjected on another subflow.
     pub reinjection: Reinjection,
-    /// Whether everything assigned to a failed subflow is reinjected, rather than only the data it
-    /// sent.
+    /// Whether all data assigned to a failed subflow is reinjected, rather than only the data that
+    /// it sent.
     pub reinject_whole_queue: bool,
     /// How long the path manager waits after an address event.
     pub path_manager_delay_ns: Nanos,
@@ -34,7 +34,7 @@ pub struct Behaviour {
     pub recreation: Recreation,
     /// How long it waits after the first failure.
     pub recreation_first_ns: Nanos,
-    /// The longest wait. Waits double up to this.
+    /// The longest wait. Waits double up to this limit.
     pub recreation_longest_ns: Nanos,
     /// The order in which equal subflows are used.
     pub subflow_order: SubflowOrder,
@@ -50,7 +50,7 @@ pub struct Behaviour {
     /// Whether window updates after the application has read are sent only if the window has
     /// doubled.
     pub tells_doubled_window: bool,
-    /// Whether acknowledgments that would narrow the window wait until the application has read.
+    /// Whether acknowledgments that would shrink the window wait until the application has read.
     pub acks_wait_for_reader: bool,
     /// The part of a receive buffer that is offered as a window.
     pub offered_window: OfferedWindow,

@@ -12,14 +12,14 @@ use crate::time::Nanos;
 pub struct Control {
     /// When entries are installed.
     pub install: Install,
-    /// Program and arguments of a user's own controller. `None` starts that of this project.
+    /// Program and arguments of a user's own controller. `None` starts mptcplab's own.
     #[serde(deserialize_with = "Option::deserialize")]
     pub command: Option<Vec<String>>,
     /// Whether the controller compares the links that it discovers with the description.
     pub discover: bool,
     /// Interval between two readings of the counters of switches.
     pub statistics_ns: Nanos,
-    /// The cost of each link between nodes, by which ways are chosen.
+    /// The cost of each link between nodes, by which paths are chosen.
     pub costs: Vec<LinkCost>,
     /// Groups of links that fail together.
     pub srlg: Vec<SharedRiskGroup>,
@@ -65,8 +65,8 @@ pub struct Recovery {
     pub strategy: String,
     /// Parameters of the strategy.
     pub parameters: Map<String, Value>,
-    /// Time from a failure until the controller knows of it. `None` is as long as the port status
-    /// of a switch takes.
+    /// Time from a failure until the controller knows of it. `None` means the time that a switch
+    /// takes to report its port status.
     #[serde(deserialize_with = "Option::deserialize")]
     pub detect_ns: Option<Nanos>,
 }

@@ -17,9 +17,9 @@ pub struct Direction {
     /// given by `trace`.
     #[serde(deserialize_with = "Option::deserialize")]
     pub rate_bps: Option<u64>,
-    /// Bytes per packet that the rate counts beyond the IP length, at most 65535.
+    /// Bytes per packet that the rate covers in addition to the IP length, at most 65535.
     pub overhead_bytes: u32,
-    /// What the link layer makes of a packet with its overhead.
+    /// How the link layer frames a packet and its overhead.
     pub framing: Framing,
     /// Propagation delay.
     pub delay_ns: Nanos,
@@ -38,16 +38,17 @@ pub struct Direction {
     pub trace: Option<Trace>,
 }
 
-/// How the link layer sends a packet, its overhead included.
+/// How the link layer sends a packet, including its overhead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Framing {
     /// As it is.
     Plain,
-    /// In cells of 53 bytes, of which 48 carry data and the last is filled up (ITU-T I.361,
+    /// In cells of 53 bytes, 48 of which carry data; the last cell is padded (ITU-T I.361,
     /// I.363.5).
     Atm,
-    /// With one byte more for each 64 that begin (IEEE 802.3, 61.3.3; ITU-T G.992.3, annex N).
+    /// With one additional byte for each started block of 64 (IEEE 802.3, 61.3.3; ITU-T G.992.3,
+    /// annex N).
     Ptm,
 }
 
@@ -108,8 +109,8 @@ pub enum LossPlace {
     Egress,
 }
 
-/// A queue discipline. Limits count queued packets, not packets in service or in flight. `None` is
-/// no limit.
+/// A queue discipline. Limits apply to queued packets, not to packets in service or in flight.
+/// `None` means no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Queue {
@@ -185,7 +186,7 @@ pub struct Red {
     pub limit_bytes: Option<u64>,
     /// Average queue length in bytes below which nothing is dropped.
     pub min_bytes: u64,
-    /// Average queue length in bytes from which everything is dropped.
+    /// Average queue length in bytes at or above which everything is dropped.
     pub max_bytes: u64,
     /// Drop probability just below `max_bytes`.
     pub max_probability: f64,
@@ -203,7 +204,7 @@ pub struct Pie {
     /// Largest number of bytes queued, overhead included.
     #[serde(deserialize_with = "Option::deserialize")]
     pub limit_bytes: Option<u64>,
-    /// Target of the queue delay.
+    /// Target queue delay.
     pub target_ns: Nanos,
     /// Time between two updates of the drop probability, at least 1 us.
     pub update_ns: Nanos,

@@ -68,7 +68,7 @@ pub struct Experiment {
     pub measure: Measure,
     /// The expectations. They are evaluated by the reader of the samples.
     pub expect: Vec<String>,
-    /// Files of users' own algorithms that flows name.
+    /// Files with users' own algorithms that flows name.
     pub user_code: Vec<UserCode>,
     /// Maps fields of the description to where their values come from. Back-ends ignore it.
     #[schemars(with = "BTreeMap<String, String>")]
@@ -151,7 +151,7 @@ pub enum NodeKind {
     Switch,
     /// A switch with a radio.
     Ap,
-    /// A switch that forwards as the entries in its tables say, which a controller installs.
+    /// A switch that forwards according to the entries in its tables, which a controller installs.
     Openflow,
 }
 
@@ -209,7 +209,7 @@ pub struct Medium {
     /// The rate in bit/s. `None` leaves each link its own rate.
     #[serde(deserialize_with = "Option::deserialize")]
     pub rate_bps: Option<u64>,
-    /// Bytes per packet that the rate counts beyond the IP length.
+    /// Bytes per packet that the rate covers in addition to the IP length.
     pub overhead_bytes: u32,
 }
 
@@ -227,7 +227,7 @@ pub struct Link {
     /// its own serializer.
     #[serde(deserialize_with = "Option::deserialize")]
     pub medium: Option<String>,
-    /// The layer of what the link carries on a real network.
+    /// The layer of the traffic that the link carries on a real network.
     pub layer: Layer,
     /// From `a` to `b`.
     pub forward: Direction,
@@ -253,7 +253,7 @@ impl Link {
     }
 }
 
-/// The layer of what a link carries. It does not affect the link model.
+/// The layer of the traffic that a link carries. It does not affect the link model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "u8")]
 #[schemars(extend("enum" = [2, 3]))]
@@ -282,7 +282,7 @@ impl TryFrom<u8> for Layer {
 pub struct Event {
     /// Id, unique among events.
     pub id: String,
-    /// Id of the event in the description from which this one was made.
+    /// Id of the event in the description from which this event was derived.
     #[serde(deserialize_with = "Option::deserialize")]
     pub parent: Option<String>,
     /// When it happens.

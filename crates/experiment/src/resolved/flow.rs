@@ -35,11 +35,11 @@ pub struct Flow {
     pub start_ns: Nanos,
     /// The paths on which its connections start.
     pub handshake: Handshake,
-    /// The only interfaces it may use. `None` allows all.
+    /// The only interfaces that it may use. `None` allows all.
     #[serde(deserialize_with = "Option::deserialize")]
     pub via: Option<Vec<String>>,
-    /// The policy that chose the ways of its paths. `None` if the shortest ways are used, or the
-    /// description lists the nodes.
+    /// The policy that chose its paths. `None` if the shortest paths are used, or the description
+    /// lists the nodes.
     #[serde(deserialize_with = "Option::deserialize")]
     pub policy: Option<String>,
     /// Its paths. The first is the primary path, the only one that UDP uses.
@@ -98,7 +98,7 @@ pub enum Handshake {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Application {
-    /// Sends as much as the transport accepts.
+    /// Sends as much data as the transport accepts.
     Bulk {
         /// Size of the transfer in bytes.
         #[serde(deserialize_with = "Option::deserialize")]
@@ -113,7 +113,7 @@ pub enum Application {
         rate_bps: u64,
         /// Payload of one piece in bytes.
         size_bytes: u32,
-        /// How long it sends. `None` is until the end of the run.
+        /// How long it sends. `None` means until the end of the run.
         #[serde(deserialize_with = "Option::deserialize")]
         duration_ns: Option<Nanos>,
     },
@@ -123,7 +123,7 @@ pub enum Application {
         every_ns: Nanos,
         /// Payload of a request and of its answer in bytes.
         size_bytes: u32,
-        /// How long it sends. `None` is until the end of the run.
+        /// How long it sends. `None` means until the end of the run.
         #[serde(deserialize_with = "Option::deserialize")]
         duration_ns: Option<Nanos>,
     },
@@ -151,7 +151,7 @@ pub enum Application {
         #[serde(deserialize_with = "Option::deserialize")]
         poisson_mean_ns: Option<Nanos>,
     },
-    /// Sends a stream that is played while it arrives.
+    /// Sends a stream that is played as it arrives.
     Streaming {
         /// Rate in bit/s at which it is played.
         bitrate_bps: u64,
@@ -193,15 +193,15 @@ impl Application {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Video {
-    /// The bit rates in which segments exist, ascending.
+    /// The available bit rates of segments, ascending.
     pub bitrates_bps: Vec<u64>,
     /// Playing time of a segment.
     pub segment_ns: Nanos,
-    /// Playing time that the buffer of the player holds.
+    /// Playing time that the player's buffer holds.
     pub buffer_ns: Nanos,
-    /// Playing time in the buffer from which playback starts, at first and after a stall.
+    /// Playing time in the buffer at which playback starts, initially and after a stall.
     pub startup_ns: Nanos,
-    /// Playing time of the whole video. `None` is without end.
+    /// Playing time of the whole video. `None` means that it has no end.
     #[serde(deserialize_with = "Option::deserialize")]
     pub length_ns: Option<Nanos>,
 }
@@ -226,7 +226,7 @@ pub struct Path {
     /// Capacity for payload in bit/s. `None` if all links are unbounded.
     #[serde(deserialize_with = "Option::deserialize")]
     pub ceiling_bps: Option<u64>,
-    /// Propagation delay there and back.
+    /// Round-trip propagation delay.
     pub rtt_ns: Nanos,
 }
 

@@ -20,7 +20,7 @@ pub struct Host {
     pub one_at_a_time: bool,
     /// Retransmissions of a SYN with MP_CAPABLE before it is sent without that option.
     pub syn_retries: u32,
-    /// How many of these retransmissions come at the initial interval, before it doubles.
+    /// Number of these retransmissions at the initial interval, before it doubles.
     pub syn_linear_timeouts: u32,
     /// Whether it requires the DSS checksum (RFC 8684, section 3.3).
     pub checksum: bool,
@@ -36,7 +36,7 @@ pub struct Host {
     pub first_hop: FirstHop,
     /// How long the host takes to handle packets and timers.
     pub host_jitter: HostJitter,
-    /// Behaviours in which implementations of MPTCP differ, in order of preference.
+    /// Behaviours in which MPTCP implementations differ, in order of preference.
     pub behaviour: Vec<Behaviour>,
 }
 
@@ -75,7 +75,7 @@ impl Host {
 pub enum Stack {
     /// The choice is left to the back-end.
     Backend,
-    /// The stack of the Linux kernel.
+    /// The Linux kernel's stack.
     Kernel,
     /// The userspace stack, in real time.
     Userspace,
@@ -107,7 +107,7 @@ pub enum Fallback {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FirstHop {
-    /// In the network. The stack of the sender feels no back-pressure.
+    /// In the network. The sender's stack gets no back-pressure.
     Network,
     /// In the host. Its stack stops sending when the queue is full.
     Host,
@@ -122,7 +122,7 @@ pub enum HostJitter {
     Unstated {},
     /// No time.
     None {},
-    /// The times of a Linux host: these quantiles in the simulator, the actual time on Linux.
+    /// The times of a Linux host: in the simulator, these quantiles; on Linux, the actual times.
     Linux(JitterQuantiles),
     /// Times with these quantiles.
     Quantiles(JitterQuantiles),

@@ -12,7 +12,7 @@ use crate::time::Nanos;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Middlebox {
-    /// Id of the interface at which it stands.
+    /// Id of the interface at which it is placed.
     pub at: String,
     /// Which packets it processes.
     pub direction: MiddleboxDirection,
@@ -55,7 +55,7 @@ pub enum Element {
     RewriteSequence {},
     /// Hides a host behind other addresses and ports.
     Nat(Nat),
-    /// Cuts segments.
+    /// Splits segments.
     Split(Split),
     /// Joins consecutive segments.
     Coalesce(Coalesce),
@@ -93,7 +93,7 @@ impl Element {
 pub struct Selection {
     /// The options selected.
     pub options: Vec<OptionName>,
-    /// The segments in which they are selected.
+    /// The segments in which options are selected.
     pub segments: Vec<SegmentKind>,
     /// Bytes that the connection must have carried in one direction before the selection applies.
     pub after_bytes: u64,
@@ -171,7 +171,7 @@ pub struct Coalesce {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeBytes {
-    /// The byte after the first `after_bytes` bytes of each direction of a connection, whenever it
+    /// The byte after the first `after_bytes` bytes in each direction of a connection, whenever it
     /// is sent.
     #[serde(deserialize_with = "Option::deserialize")]
     pub after_bytes: Option<u64>,

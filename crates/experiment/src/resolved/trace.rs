@@ -20,9 +20,9 @@ pub struct Trace {
     pub rates: Vec<RateStep>,
     /// Delays over time, in addition to the delay of the direction. Empty if there are none.
     pub delays: Vec<DelayStep>,
-    /// What packets meet that come after a pause (CellReplay). The opportunities above are then
-    /// those under load, and delays change linearly from one step to the next. `None` if packets
-    /// after a pause meet the same as others.
+    /// The conditions for packets that come after a pause (CellReplay). The opportunities above are
+    /// then those under load, and delays change linearly from one step to the next. `None` if the
+    /// conditions after a pause are the same.
     #[serde(deserialize_with = "Option::deserialize")]
     pub trains: Option<Trains>,
     /// Losses over time, in addition to the loss model of the direction. Empty if there are none.
@@ -35,7 +35,7 @@ pub struct Trace {
     pub start: TraceStart,
 }
 
-/// A rate that holds from an instant to the next step or the end of the period.
+/// A rate that applies from an instant until the next step or the end of the period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RateStep {
@@ -45,7 +45,7 @@ pub struct RateStep {
     pub rate_bps: u64,
 }
 
-/// A delay that holds from an instant to the next step or the end of the period.
+/// A delay that applies from an instant until the next step or the end of the period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DelayStep {
@@ -56,33 +56,35 @@ pub struct DelayStep {
 }
 
 /// Trains of packets that begin after a pause. The packets of a train take its opportunities. Once
-/// these are used up or over, packets take the opportunities under load until the next pause.
+/// these are used up or have passed, packets take the opportunities under load until the next
+/// pause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Trains {
     /// Time without packets after which the next one begins a train, at least 1 ns.
     pub pause_ns: Nanos,
-    /// What trains meet, in ascending order. A train meets what is nearest to its begin.
+    /// The conditions for trains, in ascending order of time. A train has the conditions nearest to
+    /// its beginning.
     pub probes: Vec<Train>,
 }
 
-/// What a train of packets meets.
+/// The conditions for one train of packets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Train {
     /// Instant within the period.
     pub at_ns: Nanos,
-    /// Instants of opportunities since the begin of the train, ascending. Several may coincide.
+    /// Instants of opportunities since the beginning of the train, ascending. Several may coincide.
     pub opportunities_ns: Vec<Nanos>,
 }
 
-/// A probability of loss that holds from an instant to the next step or the end of the period.
+/// A probability of loss that applies from an instant until the next step or the end of the period.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LossStep {
     /// Instant within the period. That of the first step is 0.
     pub from_ns: Nanos,
-    /// Probability of loss, 0 to 1, of packets that reach the place of loss from then on.
+    /// Probability of loss, 0 to 1, for packets that reach the place of loss from then on.
     pub probability: f64,
 }
 
@@ -95,12 +97,12 @@ pub enum TraceStart {
         /// The instant, less than the period.
         at_ns: Nanos,
     },
-    /// At an instant that the seed draws. It is the same for all traces of one recording.
+    /// At an instant drawn by the seed, the same for all traces of one recording.
     Drawn {
         /// Name of the recording.
         recording: String,
-        /// The instant is uniform in [0, `below_ns`). At least 1, and the same for all traces of
-        /// the recording.
+        /// Upper limit, at least 1, of the instant, which is uniform in [0, `below_ns`). The limit
+        /// is the same for all traces of the recording.
         below_ns: Nanos,
     },
 }

@@ -20,7 +20,7 @@ pub(in crate::cc) const ROW: Control = Control {
     description: Description {
         name: "bbr",
         aliases: &[],
-        summary: "Sends at the measured delivery rate, for each subflow separately",
+        summary: "Sends at the measured delivery rate, separately for each subflow",
         source: "Cardwell et al., ACM Queue 2016; draft-cardwell-iccrg-bbr-congestion-control-00",
         parameters: &[],
     },

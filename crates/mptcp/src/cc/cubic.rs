@@ -26,7 +26,7 @@ pub(in crate::cc) const ROW: Control = Control {
     description: Description {
         name: "cubic",
         aliases: &[],
-        summary: "Grows the window with the time since the last loss, computed as in Linux, for each subflow separately",
+        summary: "Grows the window as a function of the time since the last loss, computed as in Linux, separately for each subflow",
         source: "Linux 4.x to 6.18",
         parameters: parameters::CUBIC,
     },

@@ -16,7 +16,7 @@ pub(in crate::cc) const ROW: Control = Control {
     description: Description {
         name: "cubic-rfc9438",
         aliases: &[],
-        summary: "Grows the window with the time since the last loss, computed as in the RFC, for each subflow separately",
+        summary: "Grows the window as a function of the time since the last loss, computed as in the RFC, separately for each subflow",
         source: "RFC 9438",
         parameters: parameters::CUBIC,
     },

@@ -28,7 +28,7 @@ pub(in crate::cc) const ROW: Control = Control {
     description: Description {
         name: "ewtcp",
         aliases: &[],
-        summary: "Takes the share of one TCP connection at a shared bottleneck, with all subflows together, but does not move load between paths",
+        summary: "Gives all subflows together the share of one TCP connection at a shared bottleneck, but does not move load between paths",
         source: "Honda et al., PFLDNeT 2009",
         parameters: &[
             parameters::ACK_COUNTING,

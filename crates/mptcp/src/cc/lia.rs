@@ -38,7 +38,7 @@ pub(in crate::cc) const ROW: Control = Control {
     description: Description {
         name: "lia",
         aliases: &[],
-        summary: "Takes as much as TCP would on the best path; no subflow grows faster than TCP",
+        summary: "Takes as much as TCP would on the best path, and lets no subflow grow faster than TCP",
         source: "RFC 6356",
         parameters: &[
             parameters::ACK_COUNTING,

@@ -17,7 +17,7 @@ pub(in crate::cc) const ROW: Control = Control {
     description: Description {
         name: "x-mpcubic",
         aliases: &[],
-        summary: "Divides the increase of CUBIC among the subflows by rate, but never grows more slowly than lia",
+        summary: "Divides CUBIC's increase among the subflows in proportion to their rates, but never grows more slowly than lia",
         source: "mptcplab, on RFC 9438",
         parameters: parameters::CUBIC,
     },

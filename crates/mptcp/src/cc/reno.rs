@@ -14,7 +14,7 @@ pub(in crate::cc) const ROW: Control = Control {
     description: Description {
         name: "reno",
         aliases: &["newreno"],
-        summary: "Grows the window by one packet per RTT and halves it on loss, for each subflow separately, so n subflows at one bottleneck take n shares",
+        summary: "Grows the window by one packet per RTT and halves it on loss, separately for each subflow, so n subflows at one bottleneck take n shares",
         source: "RFC 5681",
         parameters: parameters::WINDOW_BASED,
     },

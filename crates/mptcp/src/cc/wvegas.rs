@@ -54,7 +54,7 @@ pub(in crate::cc) const ROW: Control = Control {
     description: Description {
         name: "wvegas",
         aliases: &[],
-        summary: "Keeps a fixed total number of packets queued, divided among the subflows by rate",
+        summary: "Keeps a fixed total number of packets queued, divided among the subflows in proportion to their rates",
         source: "Cao et al., ICNP 2012; draft-xu-mptcp-congestion-control",
         parameters: &[
             parameters::SSTHRESH_FLOOR,

@@ -18,7 +18,7 @@ pub(super) const ROW: Entry = Entry {
     description: Description {
         name: "full_mesh",
         aliases: &[],
-        summary: "Opens a subflow on every pair of addresses that the description routes for the flow, and adds and removes subflows as addresses come and go",
+        summary: "Opens a subflow between every pair of addresses for which the description gives the flow a route, and adds and removes subflows as addresses come and go",
         source: "fullmesh of the out-of-tree kernel",
         parameters: &[],
     },

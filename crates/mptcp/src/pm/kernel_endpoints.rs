@@ -36,14 +36,14 @@ pub(super) const ROW: Entry = Entry {
                 unit: "",
                 meaning: "the endpoints of the host that each interface belongs to, in the order of `ip mptcp endpoint`",
                 computed_default: Some(
-                    "the interfaces of the flow's further paths: subflow on the side that opens, signal on the other",
+                    "the interfaces of the flow's other paths: subflow on the side that opens the connection, signal on the other side",
                 ),
                 value: Value::External(External::Endpoints),
             },
             Parameter {
                 name: "subflows",
                 unit: "subflows",
-                meaning: "limit on additional subflows, as in `ip mptcp limits`",
+                meaning: "the maximum number of additional subflows, as in `ip mptcp limits`",
                 computed_default: None,
                 value: Value::Integer {
                     least: 0,

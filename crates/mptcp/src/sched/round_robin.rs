@@ -33,7 +33,7 @@ pub(super) const ROW: Entry = Entry {
             Parameter {
                 name: "num_segments",
                 unit: "segments",
-                meaning: "how many segments a subflow carries before the next one takes its turn",
+                meaning: "the number of segments that a subflow carries before it is the next one's turn",
                 computed_default: None,
                 value: Value::Integer {
                     least: 1,

@@ -18,7 +18,7 @@ pub struct Cellular {
     pub uplink: HopDirection,
     /// Length of a transmission time interval: 1 ms in LTE, 0.5 ms in NR.
     pub tti_ns: Nanos,
-    /// Retransmission below IP.
+    /// Retransmissions below IP.
     pub harq: Harq,
     /// How the device asks for its first grant.
     pub requests: UplinkRequests,
@@ -26,13 +26,13 @@ pub struct Cellular {
     pub rrc: Rrc,
     /// Variation of the rate over time.
     pub signal: Signal,
-    /// Other devices of the cell, which share its capacity.
+    /// Other devices in the cell, which share its capacity.
     pub neighbours: BusyNeighbours,
     /// Handovers between cells. `None` if only events cause them.
     #[serde(deserialize_with = "Option::deserialize")]
     pub handovers: Option<Handovers>,
-    /// The leg of 5G that a device with a core of 4G (NSA) adds and releases. `None` if it always
-    /// has the same legs.
+    /// The 5G leg that a device with a 4G core (NSA) adds and releases. `None` if it always has the
+    /// same legs.
     #[serde(deserialize_with = "Option::deserialize")]
     pub nr_leg: Option<NrLeg>,
 }
@@ -47,9 +47,9 @@ pub struct Harq {
     pub repeat_error_ppm: u32,
     /// Time from a transmission to the next of the same block.
     pub round_trip_ns: Nanos,
-    /// Transmissions of a block, the first included, at least 1.
+    /// Number of transmissions of a block, including the first, at least 1.
     pub tries: u32,
-    /// Time in which RLC recovers a block whose tries all failed.
+    /// Time in which RLC recovers a block after all attempts have failed.
     pub rlc_ns: Nanos,
 }
 
@@ -113,7 +113,7 @@ pub struct BusyNeighbours {
 pub struct Gaps {
     /// Mean time from the end of a gap to the next one, at least 1 ms. The times are exponential.
     pub interval_ns: Nanos,
-    /// Median of the time in which the link carries nothing. The times are lognormal.
+    /// Median of the time for which the link carries nothing. The times are lognormal.
     pub gap_median_ns: Nanos,
     /// Standard deviation of the logarithm of that time, in millionths, at most 3000000.
     pub gap_sd_ppm: u32,
@@ -129,14 +129,15 @@ pub struct Handovers {
     pub forward_queue: bool,
 }
 
-/// The leg of 5G of an NSA device (EN-DC, 3GPP TS 37.340). The device begins with it, and then
-/// releases and adds it by turns. Queues are kept.
+/// The 5G leg of an NSA device (EN-DC, 3GPP TS 37.340). The device starts with it, and then
+/// alternately releases and adds it. Queues are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NrLeg {
     /// When it is released or added, and how long the link carries nothing.
     pub gaps: Gaps,
-    /// The rate without it, in millionths of the rate with it, 1 to 1000000. A trace has it in it.
+    /// The rate without it, in millionths of the rate with it, 1 to 1000000. A trace already
+    /// includes it.
     pub rate_without_ppm: u32,
 }
 

@@ -26,7 +26,7 @@ use crate::time::Nanos;
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Access {
-    /// The air of a Wi-Fi network.
+    /// The channel of a Wi-Fi network.
     Wifi(Wifi),
     /// The radio link of one cellular device.
     Cellular(Cellular),

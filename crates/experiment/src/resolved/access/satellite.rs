@@ -18,17 +18,17 @@ pub struct Leo {
     pub uplink: HopDirection,
     /// Time from one reassignment of satellites to the next, at least 1 ms.
     pub slot_ns: Nanos,
-    /// The first reassignment, less than `slot_ns`. `None` if the seed draws it, which it does once
-    /// for all such links of a run.
+    /// The first reassignment, less than `slot_ns`. `None` if the seed draws it, once for all such
+    /// links of a run.
     #[serde(deserialize_with = "Option::deserialize")]
     pub phase_ns: Option<Nanos>,
-    /// The delay over the satellite, one way.
+    /// The one-way delay over the satellite.
     pub bent_pipe: BentPipe,
     /// Variation of the rate from slot to slot.
     pub step: Step,
-    /// Variation of the rate within slots.
+    /// Variation of the rate within a slot.
     pub fade: Fade,
-    /// Time between two frames of the uplink, in which packets wait for the next.
+    /// Time between two uplink frames; packets wait for the next one.
     pub uplink_frame_ns: Nanos,
     /// Stalls at the beginning of slots.
     pub stall: Stall,
@@ -71,7 +71,7 @@ pub struct Fade {
     pub correlation_ns: Nanos,
 }
 
-/// A time at the beginning of a slot in which packets are held.
+/// A period at the beginning of a slot in which packets are held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stall {
@@ -83,7 +83,7 @@ pub struct Stall {
     pub max_ns: Nanos,
 }
 
-/// Losses as times in which everything in service is lost. They come independently of each other.
+/// Losses as periods in which everything in service is lost. They are independent of each other.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LossInTime {

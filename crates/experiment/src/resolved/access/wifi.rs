@@ -18,10 +18,11 @@ pub struct Wifi {
     pub standard: WifiStandard,
     /// The band of the channel.
     pub band: WifiBand,
-    /// Bytes of a transmission from which RTS and CTS go before it. `None` sends none.
+    /// Size in bytes at or above which a transmission is preceded by RTS and CTS. `None` sends
+    /// none.
     #[serde(deserialize_with = "Option::deserialize")]
     pub rts_bytes: Option<u32>,
-    /// Tries after which a packet is dropped.
+    /// Number of attempts after which a packet is dropped.
     pub retry_limit: u32,
     /// Access parameters of each category of the access point and of other networks, in the order
     /// of [`AccessCategory`].
@@ -65,7 +66,7 @@ pub enum WifiBand {
     Ghz5,
 }
 
-/// Limits of one transmission.
+/// Limits on one transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Aggregation {
@@ -101,7 +102,7 @@ pub struct Edca {
     pub cw_min: u32,
     /// Largest contention window, 2^n - 1.
     pub cw_max: u32,
-    /// Time for which a winner may send. 0 is one exchange.
+    /// Time for which a winner may send. 0 means one exchange.
     pub txop_limit_ns: Nanos,
 }
 
@@ -111,7 +112,7 @@ pub struct Edca {
 pub enum ApQueue {
     /// One queue for all stations.
     Fifo(ApFifo),
-    /// A queue for each station, served by turns of air time.
+    /// A queue for each station, served in turns of equal air time.
     Fq(ApFq),
 }
 
@@ -125,11 +126,11 @@ pub struct ApFifo {
     pub driver_packets: u64,
 }
 
-/// A queue for each station, served by turns of air time.
+/// A queue for each station, served in turns of equal air time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApFq {
-    /// Air time of a turn.
+    /// Air time per turn.
     pub quantum_ns: Nanos,
     /// Air time that the driver holds for a station.
     pub aql_low_ns: Nanos,
@@ -155,18 +156,18 @@ pub struct WifiStation {
     pub guard_interval_ns: Nanos,
     /// Spatial streams.
     pub streams: u32,
-    /// Limits of one transmission from and to the station.
+    /// Limits on one transmission from or to the station.
     pub aggregation: Aggregation,
     /// Category of all packets from and to the station.
     pub access_category: AccessCategory,
-    /// Access parameters with which the station contends.
+    /// Access parameters that the station uses to contend for the channel.
     pub edca: Edca,
     /// How the rate of transmissions is chosen, in both directions.
     pub rate: WifiRate,
     /// The signal in both directions.
     pub snr: Snr,
-    /// Time without packets after which the station sleeps and packets for it wait for a beacon.
-    /// `None` is never.
+    /// Time without packets after which the station sleeps, so packets for it wait for a beacon.
+    /// `None` means never.
     #[serde(deserialize_with = "Option::deserialize")]
     pub power_save_after_ns: Option<Nanos>,
     /// Absences from the channel in search of other networks.
@@ -180,9 +181,9 @@ pub struct WifiStation {
 pub enum WifiRate {
     /// As Minstrel does, from the success of earlier transmissions.
     Auto {},
-    /// The best rate for the signal of 100 ms before.
+    /// The best rate for the signal 100 ms earlier.
     Ideal {},
-    /// Always the same.
+    /// Always the same rate.
     Fixed {
         /// The MCS. With `b`, `g` and `a` the index of the rate among those of the standard in
         /// ascending order, from 0.
@@ -199,7 +200,7 @@ pub struct Snr {
     pub means: Vec<SnrPoint>,
     /// Standard deviation.
     pub sd_mdb: u64,
-    /// Time after which the correlation is 1/e.
+    /// Time after which the correlation has fallen to 1/e.
     pub correlation_ns: Nanos,
 }
 
@@ -231,9 +232,9 @@ pub struct Scan {
 pub struct WifiNeighbours {
     /// Their number.
     pub stations: u32,
-    /// What they send in all, in bit/s of `packet_bytes`.
+    /// Total rate at which they send packets of `packet_bytes`, in bit/s.
     pub load_bps: u64,
-    /// Rate of their frames in bit/s: OFDM, with `b` DSSS.
+    /// Rate of their frames in bit/s: OFDM, or DSSS with `b`.
     pub rate_bps: u64,
     /// Length of each IP packet.
     pub packet_bytes: u32,
