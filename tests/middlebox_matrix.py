@@ -260,7 +260,7 @@ _HEAD = """\
 
 This page shows how a transfer of 1.5 MB ends, with the engine and with Linux 6.18, if a
 [middlebox](../guide/middleboxes.md) is in front of the sender's first interface. The transfer uses
-one or two links of 20 Mbit/s, with a round trip of 10 ms. `python tests/middlebox_matrix.py` writes
+one or two links of 20 Mbit/s with a round-trip time of 10 ms. `python tests/middlebox_matrix.py` writes
 this page. The tests compare each run with what RFC 8684 allows.
 
 - *MPTCP*, *TCP*: all data arrived unchanged, over MPTCP or over TCP.
