@@ -16,8 +16,8 @@ AccessCategory: TypeAlias = Literal["best_effort", "background", "video", "voice
 
 class ActionInterfaceDown(TypedDict):
     """
-    Takes an interface down. It sends and receives nothing more. Packets already on the link
-    continue, and the other end is not told.
+    Takes an interface down, so it no longer sends or receives. Packets already on the link
+    continue, and the other end is not notified.
     """
 
     interface: str
@@ -38,7 +38,7 @@ class ActionInterfaceUp(TypedDict):
 class ActionHandover(TypedDict):
     """
     Moves a cellular device to another cell. Both directions of its link carry nothing for a
-    time. Then the capacity is that of another cell.
+    time, and then have the capacity of the other cell.
     """
 
     forward_queue: bool
@@ -53,7 +53,10 @@ class ActionHandover(TypedDict):
 
 
 class ActionRoam(TypedDict):
-    """Moves a Wi-Fi station to another access point. What is queued for it at the old one is lost."""
+    """
+    Moves a Wi-Fi station to another access point. Packets queued for it at the old one are
+    lost.
+    """
 
     gap_ns: int
     """How long the station sends and receives nothing."""
@@ -64,7 +67,7 @@ class ActionRoam(TypedDict):
 
 
 class ActionSetSignal(TypedDict):
-    """Gives a Wi-Fi station another mean signal from now on."""
+    """Gives a Wi-Fi station a new mean signal from now on."""
 
     kind: Literal["set_signal"]
     link: str
@@ -75,7 +78,7 @@ class ActionSetSignal(TypedDict):
 
 
 class ActionAddressAdd(TypedDict):
-    """Adds the address of an interface, at first or again."""
+    """Adds the address of an interface, for the first time or again."""
 
     interface: str
     """Id of the interface."""
@@ -120,7 +123,7 @@ AddAddress: TypeAlias = Literal["once", "fixed", "adaptive"]
 
 
 class Aggregation(TypedDict):
-    """Limits of one transmission."""
+    """Limits on one transmission."""
 
     max_bytes: int
     """Bytes of one A-MPDU."""
@@ -154,7 +157,7 @@ class ApQueueFifo(TypedDict):
 
 
 class ApQueueFq(TypedDict):
-    """A queue for each station, served by turns of air time."""
+    """A queue for each station, served in turns of equal air time."""
 
     aql_high_ns: int
     """The same while the driver holds less than `aql_threshold_ns` for all stations."""
@@ -167,7 +170,7 @@ class ApQueueFq(TypedDict):
 
     kind: Literal["fq"]
     quantum_ns: int
-    """Air time of a turn."""
+    """Air time per turn."""
 
 
 ApQueue: TypeAlias = ApQueueFifo | ApQueueFq
@@ -175,7 +178,7 @@ ApQueue: TypeAlias = ApQueueFifo | ApQueueFq
 
 
 class ApplicationBulk(TypedDict):
-    """Sends as much as the transport accepts."""
+    """Sends as much data as the transport accepts."""
 
     bytes: int | None
     """Size of the transfer in bytes."""
@@ -190,7 +193,7 @@ class ApplicationCbr(TypedDict):
     """Sends equal pieces at a constant bit rate."""
 
     duration_ns: int | None
-    """How long it sends. `None` is until the end of the run."""
+    """How long it sends. `None` means until the end of the run."""
 
     kind: Literal["cbr"]
     rate_bps: int
@@ -204,7 +207,7 @@ class ApplicationProbe(TypedDict):
     """Sends requests at a fixed interval. The receiver echoes each."""
 
     duration_ns: int | None
-    """How long it sends. `None` is until the end of the run."""
+    """How long it sends. `None` means until the end of the run."""
 
     every_ns: int
     """Interval between requests."""
@@ -246,7 +249,7 @@ class ApplicationShortFlows(TypedDict):
 
 
 class ApplicationStreaming(TypedDict):
-    """Sends a stream that is played while it arrives."""
+    """Sends a stream that is played as it arrives."""
 
     bitrate_bps: int
     """Rate in bit/s at which it is played."""
@@ -260,20 +263,20 @@ class ApplicationVideo(TypedDict):
     """Plays a video. The player requests segments and chooses the bit rate of each."""
 
     bitrates_bps: list[int]
-    """The bit rates in which segments exist, ascending."""
+    """The available bit rates of segments, ascending."""
 
     buffer_ns: int
-    """Playing time that the buffer of the player holds."""
+    """Playing time that the player's buffer holds."""
 
     kind: Literal["video"]
     length_ns: int | None
-    """Playing time of the whole video. `None` is without end."""
+    """Playing time of the whole video. `None` means that it has no end."""
 
     segment_ns: int
     """Playing time of a segment."""
 
     startup_ns: int
-    """Playing time in the buffer from which playback starts, at first and after a stall."""
+    """Playing time in the buffer at which playback starts, initially and after a stall."""
 
 
 class ApplicationIperf3(TypedDict):
@@ -339,7 +342,7 @@ class BusyNeighbours(TypedDict):
 
 
 class DelayStep(TypedDict):
-    """A delay that holds from an instant to the next step or the end of the period."""
+    """A delay that applies from an instant until the next step or the end of the period."""
 
     delay_ns: int
     """Delay of packets whose last bit leaves from then on."""
@@ -371,7 +374,7 @@ class Edca(TypedDict):
     """Smallest contention window, 2^n - 1."""
 
     txop_limit_ns: int
-    """Time for which a winner may send. 0 is one exchange."""
+    """Time for which a winner may send. 0 means one exchange."""
 
 
 class ElementRewriteSequence(TypedDict):
@@ -408,7 +411,7 @@ class ElementChangeBytes(TypedDict):
 
     after_bytes: int | None
     """
-    The byte after the first `after_bytes` bytes of each direction of a connection, whenever it
+    The byte after the first `after_bytes` bytes in each direction of a connection, whenever it
     is sent.
     """
 
@@ -479,14 +482,14 @@ FlowEnd: TypeAlias = Literal["from", "to"]
 
 
 Framing: TypeAlias = Literal["plain", "atm", "ptm"]
-"""How the link layer sends a packet, its overhead included."""
+"""How the link layer sends a packet, including its overhead."""
 
 
 class Gaps(TypedDict):
     """Gaps in service at random times."""
 
     gap_median_ns: int
-    """Median of the time in which the link carries nothing. The times are lognormal."""
+    """Median of the time for which the link carries nothing. The times are lognormal."""
 
     gap_sd_ppm: int
     """Standard deviation of the logarithm of that time, in millionths, at most 3000000."""
@@ -519,13 +522,13 @@ class Harq(TypedDict):
     """Probability that a retransmission fails, in millionths."""
 
     rlc_ns: int
-    """Time in which RLC recovers a block whose tries all failed."""
+    """Time in which RLC recovers a block after all attempts have failed."""
 
     round_trip_ns: int
     """Time from a transmission to the next of the same block."""
 
     tries: int
-    """Transmissions of a block, the first included, at least 1."""
+    """Number of transmissions of a block, including the first, at least 1."""
 
 
 HopDirection: TypeAlias = Literal["forward", "backward"]
@@ -548,7 +551,7 @@ class HostJitterNone(TypedDict):
 
 
 class HostJitterLinux(TypedDict):
-    """The times of a Linux host: these quantiles in the simulator, the actual time on Linux."""
+    """The times of a Linux host: in the simulator, these quantiles; on Linux, the actual times."""
 
     kind: Literal["linux"]
     max_ns: int
@@ -618,7 +621,7 @@ class Interface(TypedDict):
 
 
 Layer: TypeAlias = Literal[2, 3]
-"""The layer of what a link carries. It does not affect the link model."""
+"""The layer of the traffic that a link carries. It does not affect the link model."""
 
 
 class LinkCost(TypedDict):
@@ -679,7 +682,7 @@ Loss: TypeAlias = LossNone | LossBernoulli | LossGilbertElliott | LossList
 
 
 class LossInTime(TypedDict):
-    """Losses as times in which everything in service is lost. They come independently of each other."""
+    """Losses as periods in which everything in service is lost. They are independent of each other."""
 
     durations: list[DurationQuantile]
     """
@@ -696,13 +699,13 @@ LossPlace: TypeAlias = Literal["ingress", "egress"]
 
 
 class LossStep(TypedDict):
-    """A probability of loss that holds from an instant to the next step or the end of the period."""
+    """A probability of loss that applies from an instant until the next step or the end of the period."""
 
     from_ns: int
     """Instant within the period. That of the first step is 0."""
 
     probability: float
-    """Probability of loss, 0 to 1, of packets that reach the place of loss from then on."""
+    """Probability of loss, 0 to 1, for packets that reach the place of loss from then on."""
 
 
 class Measure(TypedDict):
@@ -728,7 +731,7 @@ class Medium(TypedDict):
     """Id, unique among media."""
 
     overhead_bytes: int
-    """Bytes per packet that the rate counts beyond the IP length."""
+    """Bytes per packet that the rate covers in addition to the IP length."""
 
     rate_bps: int | None
     """The rate in bit/s. `None` leaves each link its own rate."""
@@ -751,15 +754,18 @@ NodeKind: TypeAlias = Literal["router", "switch", "ap", "openflow"]
 
 class NrLeg(TypedDict):
     """
-    The leg of 5G of an NSA device (EN-DC, 3GPP TS 37.340). The device begins with it, and then
-    releases and adds it by turns. Queues are kept.
+    The 5G leg of an NSA device (EN-DC, 3GPP TS 37.340). The device starts with it, and then
+    alternately releases and adds it. Queues are kept.
     """
 
     gaps: Gaps
     """When it is released or added, and how long the link carries nothing."""
 
     rate_without_ppm: int
-    """The rate without it, in millionths of the rate with it, 1 to 1000000. A trace has it in it."""
+    """
+    The rate without it, in millionths of the rate with it, 1 to 1000000. A trace already
+    includes it.
+    """
 
 
 OfferedWindow: TypeAlias = Literal["half", "share_of_payload"]
@@ -838,7 +844,7 @@ class QueueRed(TypedDict):
     """Largest number of packets queued."""
 
     max_bytes: int
-    """Average queue length in bytes from which everything is dropped."""
+    """Average queue length in bytes at or above which everything is dropped."""
 
     max_probability: float
     """Drop probability just below `max_bytes`."""
@@ -864,7 +870,7 @@ class QueuePie(TypedDict):
     """Longest burst that passes without drops after an idle time."""
 
     target_ns: int
-    """Target of the queue delay."""
+    """Target queue delay."""
 
     update_ns: int
     """Time between two updates of the drop probability, at least 1 us."""
@@ -872,13 +878,13 @@ class QueuePie(TypedDict):
 
 Queue: TypeAlias = QueueDropTail | QueueCodel | QueueFqCodel | QueueRed | QueuePie
 """
-A queue discipline. Limits count queued packets, not packets in service or in flight. `None` is
-no limit.
+A queue discipline. Limits apply to queued packets, not to packets in service or in flight.
+`None` means no limit.
 """
 
 
 class RateStep(TypedDict):
-    """A rate that holds from an instant to the next step or the end of the period."""
+    """A rate that applies from an instant until the next step or the end of the period."""
 
     from_ns: int
     """Instant within the period. That of the first step is 0."""
@@ -892,8 +898,8 @@ class Recovery(TypedDict):
 
     detect_ns: int | None
     """
-    Time from a failure until the controller knows of it. `None` is as long as the port status
-    of a switch takes.
+    Time from a failure until the controller knows of it. `None` means the time that a switch
+    takes to report its port status.
     """
 
     parameters: dict[str, Any]
@@ -1001,7 +1007,7 @@ Stack: TypeAlias = Literal["backend", "kernel", "userspace"]
 
 
 class Stall(TypedDict):
-    """A time at the beginning of a slot in which packets are held."""
+    """A period at the beginning of a slot in which packets are held."""
 
     max_ns: int
     """Longest stall, at least `min_ns`, at most `slot_ns`."""
@@ -1054,12 +1060,12 @@ class TraceStartAt(TypedDict):
 
 
 class TraceStartDrawn(TypedDict):
-    """At an instant that the seed draws. It is the same for all traces of one recording."""
+    """At an instant drawn by the seed, the same for all traces of one recording."""
 
     below_ns: int
     """
-    The instant is uniform in [0, `below_ns`). At least 1, and the same for all traces of
-    the recording.
+    Upper limit, at least 1, of the instant, which is uniform in [0, `below_ns`). The limit
+    is the same for all traces of the recording.
     """
 
     kind: Literal["drawn"]
@@ -1072,26 +1078,30 @@ TraceStart: TypeAlias = TraceStartAt | TraceStartDrawn
 
 
 class Train(TypedDict):
-    """What a train of packets meets."""
+    """The conditions for one train of packets."""
 
     at_ns: int
     """Instant within the period."""
 
     opportunities_ns: list[int]
-    """Instants of opportunities since the begin of the train, ascending. Several may coincide."""
+    """Instants of opportunities since the beginning of the train, ascending. Several may coincide."""
 
 
 class Trains(TypedDict):
     """
     Trains of packets that begin after a pause. The packets of a train take its opportunities. Once
-    these are used up or over, packets take the opportunities under load until the next pause.
+    these are used up or have passed, packets take the opportunities under load until the next
+    pause.
     """
 
     pause_ns: int
     """Time without packets after which the next one begins a train, at least 1 ns."""
 
     probes: list[Train]
-    """What trains meet, in ascending order. A train meets what is nearest to its begin."""
+    """
+    The conditions for trains, in ascending order of time. A train has the conditions nearest to
+    its beginning.
+    """
 
 
 Transport: TypeAlias = Literal["udp", "tcp", "mptcp"]
@@ -1145,13 +1155,13 @@ class WifiNeighbours(TypedDict):
     """Stations of other networks on the same channel, which send frames of one size at random times."""
 
     load_bps: int
-    """What they send in all, in bit/s of `packet_bytes`."""
+    """Total rate at which they send packets of `packet_bytes`, in bit/s."""
 
     packet_bytes: int
     """Length of each IP packet."""
 
     rate_bps: int
-    """Rate of their frames in bit/s: OFDM, with `b` DSSS."""
+    """Rate of their frames in bit/s: OFDM, or DSSS with `b`."""
 
     stations: int
     """Their number."""
@@ -1164,13 +1174,13 @@ class WifiRateAuto(TypedDict):
 
 
 class WifiRateIdeal(TypedDict):
-    """The best rate for the signal of 100 ms before."""
+    """The best rate for the signal 100 ms earlier."""
 
     kind: Literal["ideal"]
 
 
 class WifiRateFixed(TypedDict):
-    """Always the same."""
+    """Always the same rate."""
 
     kind: Literal["fixed"]
     mcs: int
@@ -1199,19 +1209,19 @@ class AccessCellular(TypedDict):
     """Handovers between cells. `None` if only events cause them."""
 
     harq: Harq
-    """Retransmission below IP."""
+    """Retransmissions below IP."""
 
     kind: Literal["cellular"]
     link: str
     """Id of the link between the device and the network."""
 
     neighbours: BusyNeighbours
-    """Other devices of the cell, which share its capacity."""
+    """Other devices in the cell, which share its capacity."""
 
     nr_leg: NrLeg | None
     """
-    The leg of 5G that a device with a core of 4G (NSA) adds and releases. `None` if it always
-    has the same legs.
+    The 5G leg that a device with a 4G core (NSA) adds and releases. `None` if it always has the
+    same legs.
     """
 
     requests: UplinkRequests
@@ -1234,10 +1244,10 @@ class AccessLeo(TypedDict):
     """The link of one dish to satellites in low Earth orbit."""
 
     bent_pipe: BentPipe
-    """The delay over the satellite, one way."""
+    """The one-way delay over the satellite."""
 
     fade: Fade
-    """Variation of the rate within slots."""
+    """Variation of the rate within a slot."""
 
     kind: Literal["leo"]
     link: str
@@ -1248,8 +1258,8 @@ class AccessLeo(TypedDict):
 
     phase_ns: int | None
     """
-    The first reassignment, less than `slot_ns`. `None` if the seed draws it, which it does once
-    for all such links of a run.
+    The first reassignment, less than `slot_ns`. `None` if the seed draws it, once for all such
+    links of a run.
     """
 
     slot_ns: int
@@ -1265,7 +1275,7 @@ class AccessLeo(TypedDict):
     """The direction from the dish to the network."""
 
     uplink_frame_ns: int
-    """Time between two frames of the uplink, in which packets wait for the next."""
+    """Time between two uplink frames; packets wait for the next one."""
 
 
 class AccessCable(TypedDict):
@@ -1294,7 +1304,7 @@ class ActionLinkDown(TypedDict):
 
 
 class ActionLinkUp(TypedDict):
-    """Undoes `link_down` done in the same way."""
+    """Undoes a `link_down` done in the same way."""
 
     by: LinkDownBy
     """How the link was taken down."""
@@ -1311,7 +1321,7 @@ class Behaviour(TypedDict):
     """
 
     acks_wait_for_reader: bool
-    """Whether acknowledgments that would narrow the window wait until the application has read."""
+    """Whether acknowledgments that would shrink the window wait until the application has read."""
 
     add_address: AddAddress
     """Whether the announcement of an address is repeated until it is echoed."""
@@ -1341,12 +1351,12 @@ class Behaviour(TypedDict):
     """How long it waits after the first failure."""
 
     recreation_longest_ns: int
-    """The longest wait. Waits double up to this."""
+    """The longest wait. Waits double up to this limit."""
 
     reinject_whole_queue: bool
     """
-    Whether everything assigned to a failed subflow is reinjected, rather than only the data it
-    sent.
+    Whether all data assigned to a failed subflow is reinjected, rather than only the data that
+    it sent.
     """
 
     reinjection: Reinjection
@@ -1385,10 +1395,10 @@ class Control(TypedDict):
     """How the switches of kind `openflow` are controlled."""
 
     command: list[str] | None
-    """Program and arguments of a user's own controller. `None` starts that of this project."""
+    """Program and arguments of a user's own controller. `None` starts mptcplab's own."""
 
     costs: list[LinkCost]
-    """The cost of each link between nodes, by which ways are chosen."""
+    """The cost of each link between nodes, by which paths are chosen."""
 
     discover: bool
     """Whether the controller compares the links that it discovers with the description."""
@@ -1417,7 +1427,7 @@ class ElementStripOptions(TypedDict):
     """The options selected."""
 
     segments: list[SegmentKind]
-    """The segments in which they are selected."""
+    """The segments in which options are selected."""
 
 
 class ElementDropOptions(TypedDict):
@@ -1431,11 +1441,11 @@ class ElementDropOptions(TypedDict):
     """The options selected."""
 
     segments: list[SegmentKind]
-    """The segments in which they are selected."""
+    """The segments in which options are selected."""
 
 
 class ElementSplit(TypedDict):
-    """Cuts segments."""
+    """Splits segments."""
 
     kind: Literal["split"]
     largest_bytes: int
@@ -1474,7 +1484,7 @@ class Host(TypedDict):
     """A host. It sends and receives, and never forwards."""
 
     behaviour: list[Behaviour]
-    """Behaviours in which implementations of MPTCP differ, in order of preference."""
+    """Behaviours in which MPTCP implementations differ, in order of preference."""
 
     checksum: bool
     """Whether it requires the DSS checksum (RFC 8684, section 3.3)."""
@@ -1510,7 +1520,7 @@ class Host(TypedDict):
     """The protocol stack it runs."""
 
     syn_linear_timeouts: int
-    """How many of these retransmissions come at the initial interval, before it doubles."""
+    """Number of these retransmissions at the initial interval, before it doubles."""
 
     syn_retries: int
     """Retransmissions of a SYN with MP_CAPABLE before it is sent without that option."""
@@ -1520,7 +1530,7 @@ class Middlebox(TypedDict):
     """A middlebox between an interface and its link."""
 
     at: str
-    """Id of the interface at which it stands."""
+    """Id of the interface at which it is placed."""
 
     direction: MiddleboxDirection
     """Which packets it processes."""
@@ -1573,7 +1583,7 @@ class Path(TypedDict):
     """
 
     rtt_ns: int
-    """Propagation delay there and back."""
+    """Round-trip propagation delay."""
 
 
 class Snr(TypedDict):
@@ -1583,7 +1593,7 @@ class Snr(TypedDict):
     """
 
     correlation_ns: int
-    """Time after which the correlation is 1/e."""
+    """Time after which the correlation has fallen to 1/e."""
 
     means: list[SnrPoint]
     """The mean at some instants, in ascending order. In between it changes linearly."""
@@ -1628,9 +1638,9 @@ class Trace(TypedDict):
 
     trains: Trains | None
     """
-    What packets meet that come after a pause (CellReplay). The opportunities above are then
-    those under load, and delays change linearly from one step to the next. `None` if packets
-    after a pause meet the same as others.
+    The conditions for packets that come after a pause (CellReplay). The opportunities above are
+    then those under load, and delays change linearly from one step to the next. `None` if the
+    conditions after a pause are the same.
     """
 
 
@@ -1641,10 +1651,10 @@ class WifiStation(TypedDict):
     """Category of all packets from and to the station."""
 
     aggregation: Aggregation
-    """Limits of one transmission from and to the station."""
+    """Limits on one transmission from or to the station."""
 
     edca: Edca
-    """Access parameters with which the station contends."""
+    """Access parameters that the station uses to contend for the channel."""
 
     guard_interval_ns: int
     """Guard interval: 400 or 800 with `n` and `ac`, 800, 1600 or 3200 with `ax`, else 800."""
@@ -1654,8 +1664,8 @@ class WifiStation(TypedDict):
 
     power_save_after_ns: int | None
     """
-    Time without packets after which the station sleeps and packets for it wait for a beacon.
-    `None` is never.
+    Time without packets after which the station sleeps, so packets for it wait for a beacon.
+    `None` means never.
     """
 
     rate: WifiRate
@@ -1681,7 +1691,7 @@ class WifiStation(TypedDict):
 
 
 class AccessWifi(TypedDict):
-    """The air of a Wi-Fi network."""
+    """The channel of a Wi-Fi network."""
 
     ap_queue: ApQueue
     """How the access point queues packets for its stations."""
@@ -1703,10 +1713,13 @@ class AccessWifi(TypedDict):
     """Stations of other networks on the same channel."""
 
     retry_limit: int
-    """Tries after which a packet is dropped."""
+    """Number of attempts after which a packet is dropped."""
 
     rts_bytes: int | None
-    """Bytes of a transmission from which RTS and CTS go before it. `None` sends none."""
+    """
+    Size in bytes at or above which a transmission is preceded by RTS and CTS. `None` sends
+    none.
+    """
 
     standard: WifiStandard
     """The standard of the access point and of other networks on the channel."""
@@ -1722,7 +1735,7 @@ Access: TypeAlias = AccessWifi | AccessCellular | AccessLeo | AccessCable
 class ActionReroute(TypedDict):
     """
     Sends the packets of a path over other links. Packets that have passed the node where the
-    ways part continue on the old one.
+    paths diverge continue on the old one.
     """
 
     back: list[Hop]
@@ -1749,7 +1762,7 @@ class Direction(TypedDict):
     """Propagation delay."""
 
     framing: Framing
-    """What the link layer makes of a packet with its overhead."""
+    """How the link layer frames a packet and its overhead."""
 
     jitter_ns: int
     """Uniform extra delay in [0, `jitter_ns`)."""
@@ -1761,7 +1774,7 @@ class Direction(TypedDict):
     """Where packets are lost."""
 
     overhead_bytes: int
-    """Bytes per packet that the rate counts beyond the IP length, at most 65535."""
+    """Bytes per packet that the rate covers in addition to the IP length, at most 65535."""
 
     queue: Queue
     """The queue discipline."""
@@ -1821,7 +1834,7 @@ class Link(TypedDict):
     """Id, unique among links."""
 
     layer: Layer
-    """The layer of what the link carries on a real network."""
+    """The layer of the traffic that the link carries on a real network."""
 
     medium: str | None
     """
@@ -1875,7 +1888,7 @@ class Event(TypedDict):
     """Id, unique among events."""
 
     parent: str | None
-    """Id of the event in the description from which this one was made."""
+    """Id of the event in the description from which this event was derived."""
 
 
 class Experiment(TypedDict):
@@ -1948,7 +1961,7 @@ class Experiment(TypedDict):
     """A title of one line."""
 
     user_code: list[UserCode]
-    """Files of users' own algorithms that flows name."""
+    """Files with users' own algorithms that flows name."""
 
     vary: Vary
     """What differs between seeds."""
