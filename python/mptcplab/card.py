@@ -65,5 +65,5 @@ def _choices(listed: Sequence[Any]) -> str:
 
 def _event(event: Mapping[str, Any]) -> list[str]:
     action = event["action"]
-    of = action.get("interface") or action.get("link") or action.get("host") or ""
+    of = action.get("interface") or action.get("link") or action.get("host") or action.get("strategy") or ""
     return [str(Duration(event["at_ns"])), event["id"], action["kind"].replace("_", " "), of]

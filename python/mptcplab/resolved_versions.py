@@ -77,6 +77,9 @@ _ADDED: dict[str, Json] = {
 
 _SIDES = ("forward", "backward")
 
+#: The strategy of recovery that stood for several.
+_IN_TURN = "in_turn"
+
 #: What version 2 had no keys for, and what it meant, of behaviours, directions and their traces.
 _USUAL_BEHAVIOUR: Json = {"mptcp_version": 1}
 _USUAL_DIRECTION: Json = {"framing": "plain"}
@@ -95,7 +98,28 @@ def upgraded(resolved: Json) -> Json:
         resolved = _with_directions(resolved, _upgraded_direction)
         resolved = _with_behaviours(resolved, lambda one: {**_USUAL_BEHAVIOUR, **one})
         resolved = {**resolved, "schema": SCHEMA, "access": [], "control": None, "flows": flows}
-    return resolved
+    return _with_changes_of_strategy(resolved)
+
+
+def _with_changes_of_strategy(resolved: Json) -> Json:
+    """Returns an experiment whose strategies follow one another in `control.recovery`, as version 3 had
+    them at first, with an action for each change.
+    """
+    control = resolved["control"]
+    if control is None or control["recovery"]["strategy"] != _IN_TURN:
+        return resolved
+    first, *others = control["recovery"]["parameters"]["strategies"]
+    chosen = {one["event"]: one["strategy"] for one in others}
+    events = []
+    for event in resolved["events"]:
+        name = event["parent"] or event["id"]
+        if name in chosen:
+            action = {"kind": "set_recovery", "strategy": chosen.pop(name)}
+            events.append({"id": f"{name}.0", "parent": name, "at_ns": event["at_ns"], "action": action})
+        is_part = any(one["event"] == name for one in others)
+        events.append(event | {"action": event["action"] | {"by": "recovery"}} if is_part else event)
+    recovery = control["recovery"] | {"strategy": first["strategy"], "parameters": first["parameters"]}
+    return {**resolved, "control": control | {"recovery": recovery}, "events": events}
 
 
 def _from_version_1(resolved: Json) -> Json:

@@ -13,7 +13,6 @@ from mptcplab.controller.control import Control
 from mptcplab.controller.messages import Barrier, Counters, Message, PacketOut, ReadCounters, ReadTable
 from mptcplab.controller.network import Network
 from mptcplab.controller.packets import read, token_of
-from mptcplab.controller.strategies import strategies_of
 from mptcplab.controller.streams import pair_match
 from mptcplab.controller.tables import Entry, Match, Output, Table
 from mptcplab.controller.updates import PutEntry, PutGroup, RemoveEntry, RemoveGroup
@@ -28,7 +27,7 @@ class Switches:
     def __init__(self, described: dict[str, Any], tables: Mapping[str, Table] | None = None) -> None:
         self.network = Network(described)
         self.tables = {switch: Table() for switch in self.network.switches} if tables is None else dict(tables)
-        self.control = Control(described, strategies_of(described), self)
+        self.control = Control(described, self)
         self.said: list[Mapping[str, Any]] = []
         #: Changes, and frames sent out, by switch.
         self.changes: list[tuple[str, Message]] = []
@@ -210,41 +209,54 @@ def test_an_order_reroutes_a_path_and_is_answered() -> None:
     assert answer["installed_ns"] > answer["detected_ns"]
 
 
-def change_to(strategy: str) -> dict[str, Any]:
-    """Returns a network without recovery, and an event that chooses a strategy."""
-    in_turn = [
-        {"event": None, "at_ns": 0, "strategy": "none", "parameters": {}},
-        {"event": "change", "at_ns": 5, "strategy": strategy, "parameters": {}},
-    ]
-    asked = {"strategy": "in_turn", "parameters": {"strategies": in_turn}, "detect_ns": None}
-    described = experiment(3, attach=2, ways=((1, 2), (1, 3, 2)), recovery=asked)
-    action = {"kind": "reroute", "by": "description"}
-    described["events"] = [{"id": f"change.{n}", "parent": "change", "at_ns": 5, "action": action} for n in (1, 2)]
-    return described
+def without_recovery() -> dict[str, Any]:
+    return experiment(3, attach=2, ways=((1, 2), (1, 3, 2)), recovery=recovery("none"))
 
 
 @pytest.mark.parametrize("strategy", ["ip_reactive", "ip_preinstalled"])
 def test_another_strategy_moves_paths_at_once_and_reacts_from_then_on(strategy: str) -> None:
-    switches = ready(change_to(strategy))
+    switches = ready(without_recovery())
     switches.port("s1-s2", up=False)
     assert switches.links(FIRST) == ["h1-0", "s1-s2", "h2-0"]
     # Groups of switches look at their ports, which a table of the test does not.
     moved = ["h1-0", "s1-s3", "s2-s3", "h2-0"] if strategy == "ip_reactive" else ["h1-0", "s1-s2", "h2-0"]
-    for number in (1, 2):
-        path = path_with(change_to(strategy), 1, 2)
-        switches.order(do="reroute", id=f"change.{number}", flow="f0", path=number - 1, there=path, back=path)
+    switches.order(do="set_recovery", id="change", strategy=strategy)
     assert switches.links(FIRST) == moved
     assert any(table.groups for table in switches.tables.values()) == (strategy == "ip_preinstalled")
-    assert [answer["cause"] for answer in switches.told("reaction")] == ["s1-s2", "change.1"]
+    of_failure, of_change = switches.told("reaction")
+    assert (of_failure["cause"], of_failure["flows"]) == ("s1-s2", [])
+    assert (of_change["cause"], of_change["state"]) == ("change", "rerouted")
+    assert of_change["flows"] == (["f0"] if strategy == "ip_reactive" else [])
     switches.port("s1-s2", up=True)
     assert switches.links(FIRST) == ["h1-0", "s1-s2", "h2-0"]
     assert switches.told("problem") == []
 
 
+def test_a_strategy_that_comes_before_a_failure_recovers_from_it_and_the_first_one_returns() -> None:
+    described = experiment(4, recovery=recovery("ip_reactive"))
+    switches = ready(described)
+    for strategy, moved in (("none", ["s1-s2"]), ("ip_reactive", ["s1-s3", "s2-s3"])):
+        switches.changes.clear()
+        switches.order(do="set_recovery", id=f"to {strategy}", strategy=strategy)
+        assert switches.changes == [], "without a failure, all paths are where they were"
+        switches.port("s1-s2", up=False)
+        assert switches.links(FIRST) == ["h1-0", *moved, "h2-0"]
+        switches.port("s1-s2", up=True)
+    assert switches.links(FIRST) == ["h1-0", "s1-s2", "h2-0"]
+
+
+def test_paths_return_if_the_new_strategy_would_not_have_moved_them() -> None:
+    switches = ready(experiment(4, recovery=recovery("ip_reactive")))
+    switches.port("s1-s2", up=False)
+    assert switches.links(FIRST) == ["h1-0", "s1-s3", "s2-s3", "h2-0"]
+    switches.order(do="set_recovery", id="change", strategy="none")
+    assert switches.links(FIRST) == ["h1-0", "s1-s2", "h2-0"]
+
+
 @pytest.mark.parametrize(
     ("order", "problem"),
     [
-        ({"do": "dance"}, "order 'dance' is unknown; allowed: reroute, failed, repaired"),
+        ({"do": "dance"}, "order 'dance' is unknown; allowed: reroute, set_recovery, failed, repaired"),
         ({}, "order {}: 'do' is missing or unknown"),
         ({"do": "failed", "link": []}, "order {'do': 'failed', 'link': []}: a value has the wrong type"),
         ([], "order []: a value has the wrong type"),
@@ -252,6 +264,15 @@ def test_another_strategy_moves_paths_at_once_and_reacts_from_then_on(strategy: 
             {"do": "reroute", "id": "r", "flow": "f0", "path": 0, "there": [], "back": []},
             "reroute of f0, path 0: the route does not join the hosts of the path; allowed: a route that begins with h1-0 "
             "and ends with h2-0",
+        ),
+        (
+            {"do": "set_recovery", "id": "r", "strategy": "frr"},
+            "control.recovery: unknown name 'frr'; allowed: none, optical, ip_preinstalled, ip_reactive, transport, "
+            "./FILE.py:CLASS",
+        ),
+        (
+            {"do": "set_recovery", "id": "r"},
+            "order {'do': 'set_recovery', 'id': 'r'}: 'strategy' is missing or unknown",
         ),
         ({"do": "failed", "link": "x"}, "order {'do': 'failed', 'link': 'x'}: 'x' is missing or unknown"),
         (

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from itertools import combinations, pairwise
+from typing import Any
 
 import pytest
 from controlled import experiment, recovery
@@ -15,21 +16,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mptcplab.controller.network import Network
 from mptcplab.controller.state import State
-from mptcplab.controller.strategies import strategies_of
 from mptcplab.controller.streams import pair_match
 from mptcplab.controller.tables import TCP, UDP, Match
 from mptcplab.errors import SpecError
 from mptcplab.paths import NoWaysError, shortest
-from mptcplab.recovery import Detour, PathKey, Strategy
+from mptcplab.recovery import Detour, PathKey, Strategy, strategy_of
 from mptcplab.recovery import Network as RecoveryNetwork
 from mptcplab.recovery.ip_preinstalled import IpPreinstalled
 
 FIRST = pair_match("10.0.0.1", "10.0.0.2")
 
 
+def state_under(described: dict[str, Any]) -> State:
+    return State(Network(described), strategy_of(described, described["control"]["recovery"]["strategy"]))
+
+
 def state_of(**given: object) -> State:
     described = experiment(**given)  # type: ignore[arg-type]
-    return State(Network(described), strategies_of(described)[0])
+    return state_under(described)
 
 
 def links(state: State, packet: Match, interface: str = "h1.eth0", down: Collection[str] = ()) -> list[str]:
@@ -86,21 +90,21 @@ def test_a_torn_way_is_refused() -> None:
     described = experiment(4, ways=((1, 3, 2),))
     del described["flows"][0]["paths"][0]["hops"][1]
     with pytest.raises(SpecError, match=r"^flows.f0.paths.0: h1-0 ends at s1, and s2-s3 begins elsewhere"):
-        State(Network(described), strategies_of(described)[0])
+        state_under(described)
 
 
 def test_links_that_routers_choose_are_refused() -> None:
     described = experiment()
     described["flows"][0]["paths"][0]["routed"] = True
     with pytest.raises(SpecError, match=r"^flows.f0: routers choose the links of this path"):
-        State(Network(described), strategies_of(described)[0])
+        state_under(described)
 
 
 def test_addresses_behind_a_nat_have_entries_too() -> None:
     described = experiment()
     nat = {"kind": "nat", "ipv4": "198.51.100.1", "ipv6": "2001:db8::1"}
     described["middleboxes"] = [{"at": "h1.eth0", "direction": "both", "element": nat}]
-    state = State(Network(described), strategies_of(described)[0])
+    state = state_under(described)
     assert links(state, pair_match("198.51.100.1", "10.0.0.2")) == ["h1-0", "s1-s2", "h2-0"]
     assert links(state, pair_match("10.0.0.2", "198.51.100.1"), "h2.eth0") == ["h2-0", "s1-s2", "h1-0"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from mptcplab.backends import backend
 from mptcplab.errors import SpecError
-from mptcplab.experiment import Experiment, members, parse_action, parse_actions, resolve
+from mptcplab.experiment import Experiment, Resolved, members, parse_action, parse_actions, resolve
 
 MS = 1_000_000
 
@@ -134,6 +134,38 @@ def test_a_failure_that_ends_before_it_is_detected_changes_no_route() -> None:
     short = [CUT[0] | {"for": "5ms"}]
     data = geant(control={"recovery": {"ip_reactive": {"detect": "10ms"}}}, events=short)
     assert [kind for _, kind, _ in actions(data)] == ["link_down", "link_up"]
+
+
+CHANGE = [{"id": "change", "at": "2s", "recovery": "ip_reactive"}]
+
+
+def test_a_change_of_the_strategy_is_an_action_and_the_reroutes_that_follow() -> None:
+    data = geant(attach=1, control={"policy": "shortest", "recovery": "none"}, events=[*CUT, *CHANGE])
+    assert data["control"]["recovery"]["strategy"] == "none"
+    change, reroute, repair, back = data["events"][1:]
+    assert (change["id"], change["parent"], change["at_ns"]) == ("change.1", "change", 2000 * MS)
+    assert change["action"] == {"kind": "set_recovery", "strategy": "ip_reactive"}
+    assert (reroute["id"], reroute["at_ns"], reroute["action"]["by"]) == ("change.2", 2000 * MS, "recovery")
+    assert [hop["link"] for hop in reroute["action"]["there"]][1:-1] == ["uk-nl", "de-nl"]
+    assert (repair["action"]["kind"], back["action"]["by"]) == ("link_up", "recovery")
+    assert [hop["link"] for hop in back["action"]["there"]][1:-1] == ["uk-de"], "the new strategy sees the repair"
+
+
+def test_an_outage_after_a_change_to_optical_recovery_is_short() -> None:
+    change = [{"at": "500ms", "recovery": "optical"}]
+    data = geant(attach=1, control={"policy": "shortest"}, events=[*change, *CUT])
+    assert [(at_ms, kind) for at_ms, kind, _ in actions(data) if kind.startswith("link")] == [
+        (1000, "link_down"),
+        (1050, "link_up"),
+    ]
+    resolved = Resolved(data, {})
+    after_ns = [after_ns for after_ns, _ in parse_actions("outage: uk-nl, for: 1s, by: port_down", resolved, 600 * MS)]
+    assert after_ns == [0, 50 * MS], "an injected one, too"
+
+
+def test_an_injected_change_of_the_strategy_is_one_action() -> None:
+    resolved = Resolved(geant(control={"recovery": {"ip_reactive": {"install": "20ms"}}}), {})
+    assert parse_action("recovery: optical", resolved) == {"kind": "set_recovery", "strategy": "optical"}
 
 
 def test_the_description_can_reroute_a_path() -> None:

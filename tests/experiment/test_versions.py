@@ -91,6 +91,42 @@ def test_a_file_of_version_2_can_be_run_again(today: dict[str, Any], tmp_path: P
     assert Recorded.read(tmp_path / "experiment.json").resolve().data["hosts"] == today["hosts"]
 
 
+CHANGED = """
+name: changed
+topology: {geant5: {attach: 2}}
+control: {policy: edge_disjoint, recovery: {ip_reactive: {install: 20ms}}}
+flows: {bulk: {from: h-uk, to: h-de, path_manager: full_mesh}}
+events:
+  - {id: cut, at: 1s, outage: uk-de, for: 4s, by: port_down}
+  - {id: change, at: 2s, recovery: none}
+  - {id: again, at: 3s, recovery: ip_reactive}
+duration: 10s
+"""
+
+
+def test_strategies_in_turn_are_those_of_the_actions_that_change_them(tmp_path: Path) -> None:
+    today = resolve(Experiment.from_yaml(CHANGED)).data
+    parameters = today["control"]["recovery"]["parameters"]
+    in_turn = [
+        {"event": None, "at_ns": 0, "strategy": "ip_reactive", "parameters": parameters},
+        {"event": "change", "at_ns": 2_000_000_000, "strategy": "none", "parameters": {}},
+        {"event": "again", "at_ns": 3_000_000_000, "strategy": "ip_reactive", "parameters": parameters},
+    ]
+    before = json.loads(json.dumps(today))
+    before["control"]["recovery"] |= {"strategy": "in_turn", "parameters": {"strategies": in_turn}}
+    before["events"] = [event for event in before["events"] if event["action"]["kind"] != "set_recovery"]
+    for event in before["events"]:
+        if event["parent"] in ("change", "again"):
+            event["action"]["by"] = "description"
+    (tmp_path / "experiment.json").write_text(json.dumps(before))
+    found = Recorded.read(tmp_path / "experiment.json").resolve().data
+    assert found["control"] == today["control"]
+    assert [(event["at_ns"], event["action"]) for event in found["events"]] == [
+        (event["at_ns"], event["action"]) for event in today["events"]
+    ]
+    assert len({event["id"] for event in found["events"]}) == len(found["events"])
+
+
 def test_a_damaged_file_of_version_1_is_refused(old: dict[str, Any], tmp_path: Path) -> None:
     del old["hosts"]
     (tmp_path / "experiment.json").write_text(json.dumps(old))

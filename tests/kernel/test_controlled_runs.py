@@ -21,7 +21,7 @@ from command_line import PROGRAM, environment, mptcplab
 from mptcplab.backends import backend
 from mptcplab.experiment import load, parse_actions
 from mptcplab.results import Bundle, find
-from mptcplab.runner import Job, execute, plan
+from mptcplab.runner import Job, Nobody, execute, plan
 from mptcplab.web.live import LivePage
 from mptcplab.web.watching import Watched, Watching, watched
 from starlette.testclient import TestClient
@@ -271,16 +271,64 @@ def test_a_viewer_sends_a_path_over_other_open_vswitches(desk: Path) -> None:
     assert reaction["cause"] == event["id"]
 
 
+OUTAGE = {"outage": "s1-s2", "for": "600ms", "by": "port_down"}
+
+
+def causes(bundle: Bundle) -> list[str]:
+    """Returns what the controller reacted to."""
+    return [reaction["cause"] for reaction in bundle.record["result"]["control"]["controller"]["reactions"]]
+
+
 def test_open_vswitches_recover_from_what_a_viewer_cuts_by_the_strategy_of_the_time(desk: Path) -> None:
     file = describe(desk, "2500ms")
     file.write_text(f"{file.read_text()}\nevents: [{{id: change, at: 1s, recovery: ip_reactive}}]\nvary: none\n")
-    outage = {"outage": "s1-s2", "for": "600ms", "by": "port_down"}
-    bundle, answers = watched_run(file, desk / "out", {0.3: {"recovery": "ip_reactive"}, 0.5: outage, 1.5: outage})
-    assert [answer.status_code for answer in answers] == [409, 200, 200]
-    assert "real switches" in answers[0].json()["why"], "the page says why it offers no choice"
-    reactions = bundle.record["result"]["control"]["controller"]["reactions"]
-    assert [reaction["cause"] for reaction in reactions] == ["s1-s2", "change", "s1-s2", "s1-s2", "s1-s2"]
+    bundle, answers = watched_run(file, desk / "out", {0.5: OUTAGE, 1.5: OUTAGE})
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert causes(bundle) == ["s1-s2", "change.1", "s1-s2", "s1-s2", "s1-s2"]
     assert carried(bundle, "s1-s3", 0, 0.99) == 0, "without recovery, the path stays"
     assert carried(bundle, "s1-s3", 1.05, 1.1) > 0, "the new strategy moves the path of the link that is down"
     assert carried(bundle, "s1-s3", 1.2, 1.5) == 0, "it is back after the repair"
     assert carried(bundle, "s1-s3", 1.6, 2.1) > LEAST * 0.5, "the new strategy recovers from the next failure"
+
+
+def test_a_viewer_chooses_the_strategy_by_which_open_vswitches_recover(desk: Path) -> None:
+    chosen = {0.3: {"recovery": "ip_reactive"}, 0.4: {"recovery": "ip_reactive"}, 1.5: {"recovery": "none"}}
+    bundle, answers = watched_run(describe(desk, "3s"), desk / "out", {**chosen, 0.5: OUTAGE, 1.6: OUTAGE})
+    assert [answer.status_code for answer in answers] == [200, 409, 200, 200, 200]
+    assert answers[1].json()["why"] == "action: the network already recovers with ip_reactive"
+    changes = [event["id"] for event in bundle.record["result"]["events"] if event["action"]["kind"] == "set_recovery"]
+    assert causes(bundle) == [changes[0], "s1-s2", "s1-s2", changes[1], "s1-s2", "s1-s2"]
+    assert carried(bundle, "s1-s3", 0.6, 1.0) > LEAST * 0.4, "the chosen strategy recovers from the failure"
+    assert carried(bundle, "s1-s3", 1.3, 2.9) == 0, "the last one does nothing"
+
+
+@pytest.mark.parametrize("strategy", ["ip_reactive", "ip_preinstalled", "none"])
+def test_a_strategy_that_an_event_chooses_leads_packets_as_in_the_simulator(desk: Path, strategy: str) -> None:
+    first = "none" if strategy != "none" else "ip_reactive"
+    file = describe(desk, "2s", f", recovery: {first}")
+    change = f"{{id: change, at: 400ms, recovery: {strategy}}}"
+    outage = "{id: cut, at: 700ms, outage: s1-s2, for: 600ms, by: port_down}"
+    file.write_text(f"{file.read_text()}\nevents: [{change}, {outage}]\nvary: none\n")
+    used = {}
+    for name in ("kernel", "sim"):
+        [job] = plan([load(file)[0].resolve().data], name, seed=1, repeat=1, out=desk / name)
+        [bundle] = execute([job], Nobody())
+        # Before the change, before the failure, while it lasts, and after the repair.
+        periods = [(0.1, 0.35), (0.45, 0.65), (0.85, 1.25), (1.5, 1.9)]
+        used[name] = [
+            [link for link in ("s1-s2", "s1-s3", "s3-s2") if carried(bundle, link, *period) > LEAST * 0.1]
+            for period in periods
+        ]
+    around = ["s1-s3", "s3-s2"] if strategy != "none" else []
+    assert used["sim"] == [["s1-s2"], ["s1-s2"], around, ["s1-s2"]]
+    assert used["kernel"] == used["sim"]
+
+
+def test_a_controller_of_the_user_takes_no_other_strategy(desk: Path) -> None:
+    describe(desk, "1s", ", command: [sleep, '1']")
+    change = ["--set", "events=[{id: change, at: 400ms, recovery: ip_reactive}]"]
+    ended = mptcplab("run", "triangle.yaml", "--on", "kernel", "--allow-programs", *change, cwd=desk)
+    assert ended.status == 3
+    [line] = ended.err.splitlines()
+    assert "set_recovery" in line
+    assert "a controller of your own takes no commands: leave `control.command` out" in line

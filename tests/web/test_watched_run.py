@@ -244,8 +244,9 @@ def test_another_strategy_recovers_the_network_from_then_on_and_again_when_it_is
         3.7: {"up": "uk-de"},
     }
     run, bundle, _ = run_watched(RECOVERED, tmp_path, asked)
-    told = [message for message in everything(run.feed) if message["kind"] == "strategy"]
-    assert [(one["name"], one["is_by_hand"]) for one in told] == [
+    events = [message for message in everything(run.feed) if message["kind"] == "event"]
+    told = [one for one in events if one["action"]["kind"] == "set_recovery"]
+    assert [(one["action"]["strategy"], one["is_by_hand"]) for one in told] == [
         ("ip_preinstalled", False),
         ("none", True),
         ("ip_reactive", True),
@@ -267,6 +268,17 @@ def test_another_strategy_recovers_the_network_from_then_on_and_again_when_it_is
     _, second, _ = run_watched(saved, again)
     assert second.record["result"]["flows"][0]["bytes"] == bundle.record["result"]["flows"][0]["bytes"]
     assert ways_over_time(second) == ways_over_time(bundle)
+
+
+def test_the_strategy_that_recovers_the_network_already_is_refused(tmp_path: Path) -> None:
+    asked = {0.3: {"recovery": "none"}, 1.5: {"recovery": "ip_preinstalled"}, 1.6: {"recovery": "ip_reactive"}}
+    _, bundle, hands = run_watched(RECOVERED, tmp_path, asked)
+    assert [str(answer.exception()) for answer in hands.answers[:2]] == [
+        f"action: the network already recovers with {name}" for name in ("none", "ip_preinstalled")
+    ]
+    injected = [event["action"] for event in bundle.record["result"]["events"] if event["injected"]]
+    assert injected[0] == {"kind": "set_recovery", "strategy": "ip_reactive"}
+    assert [action["by"] for action in injected[1:]] == ["recovery"] * (len(injected) - 1)
 
 
 def ways_over_time(bundle: Bundle) -> list[tuple[int, list[str]]]:

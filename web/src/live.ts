@@ -2,7 +2,7 @@
 
 import { LiveCharts } from "./live_charts";
 import { Interval, START } from "./messages";
-import type { EndMessage, EventMessage, Message, NoteMessage, PaceMessage, RunMessage, Sample, StrategyMessage, SubflowMessage } from "./messages";
+import type { EndMessage, EventMessage, Message, NoteMessage, PaceMessage, RunMessage, Sample, SubflowMessage } from "./messages";
 import { Network } from "./network";
 import { ask, element } from "./page";
 import { Switches } from "./switches";
@@ -67,8 +67,6 @@ class LivePage {
         return this.#happened(message, this.#shown);
       case "note":
         return this.#noted(message);
-      case "strategy":
-        return this.#recovers(message, this.#shown);
       case "end":
         return this.#ended(message);
     }
@@ -136,19 +134,15 @@ class LivePage {
     charts.draw();
   }
 
-  #happened({ at_s, text, is_by_hand, action }: EventMessage, { charts, network }: Shown): void {
+  #happened({ at_s, text, is_by_hand, action }: EventMessage, { charts, network, switches }: Shown): void {
     this.#log(at_s, `${text}${is_by_hand ? ", by hand" : ""}`, is_by_hand ? "event by-hand" : "event");
     charts.mark(text, at_s);
     network.happened(action);
+    switches?.happened(action);
   }
 
   #noted({ at_s, text }: NoteMessage): void {
     this.#log(at_s, text, "note-line");
-  }
-
-  #recovers({ name, at_s, is_by_hand }: StrategyMessage, { switches }: Shown): void {
-    switches?.recoversWith(name);
-    this.#log(at_s, `the network recovers with ${name} from now on${is_by_hand ? ", by hand" : ""}`, is_by_hand ? "event by-hand" : "event");
   }
 
   #log(at_s: number, text: string, className: string): void {

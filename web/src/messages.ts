@@ -66,7 +66,6 @@ export interface Recovery {
   /** Time after which a failure is known, null if switches report their ports. */
   detect_s: number | null;
   strategies: { name: string; does: string }[];
-  can_change: boolean;
 }
 
 export interface PaceMessage {
@@ -99,6 +98,7 @@ export interface Action {
   forward?: DirectionSettings;
   backward?: DirectionSettings;
   mean_mdb?: number;
+  strategy?: string;
 }
 
 export interface DirectionSettings {
@@ -124,14 +124,6 @@ export interface NoteMessage {
   text: string;
 }
 
-/** The strategy that recovers the network from now on. */
-export interface StrategyMessage {
-  kind: "strategy";
-  name: string;
-  at_s: number;
-  is_by_hand: boolean;
-}
-
 export interface EndMessage {
   kind: "end";
   status: string;
@@ -139,7 +131,7 @@ export interface EndMessage {
   bundle: string;
 }
 
-export type Message = RunMessage | PaceMessage | Sample | SubflowMessage | EventMessage | NoteMessage | StrategyMessage | EndMessage;
+export type Message = RunMessage | PaceMessage | Sample | SubflowMessage | EventMessage | NoteMessage | EndMessage;
 
 /** Returns the mean signal of a link at a time in dB, null if it has none. */
 export function signalAt({ signal }: Link, time_s: number): number | null {

@@ -1,10 +1,10 @@
 // What can be done where switches are under control: paths over other nodes, and another strategy of recovery.
 
-import type { Recovery, Reroute, RunMessage } from "./messages";
+import type { Action, Recovery, Reroute, RunMessage } from "./messages";
 import { ask, element, make, makeButton } from "./page";
 
 export class Switches {
-  readonly #select: HTMLSelectElement | null = null;
+  readonly #select: HTMLSelectElement;
   readonly #does: HTMLElement;
   #now = "";
 
@@ -15,22 +15,25 @@ export class Switches {
     const place = element("switches");
     place.hidden = false;
     make(place, "h3", "Switches under control");
-    if (recovery.can_change) this.#select = this.#addChoice(make(place, "p"));
+    this.#select = this.#addChoice(make(place, "p"));
     this.#does = make(place, "p");
-    this.recoversWith(recovery.strategy);
+    this.#recoversWith(recovery.strategy);
     for (const key of new Set(reroutes.map(nameOf))) addReroutes(make(place, "p", `${key}:`), reroutes, key);
   }
 
-  /** Takes note of the strategy that recovers the network from now on. */
-  recoversWith(name: string): void {
+  /** Takes note of an event, which may be that another strategy recovers the network from now on. */
+  happened(action: Action | null): void {
+    if (action?.kind === "set_recovery" && action.strategy !== undefined) this.#recoversWith(action.strategy);
+  }
+
+  #recoversWith(name: string): void {
     this.#now = name;
-    if (this.#select) this.#select.value = name;
-    const { strategies, detect_s, can_change } = this.recovery;
+    this.#select.value = name;
+    const { strategies, detect_s } = this.recovery;
     const does = strategies.find((one) => one.name === name)?.does ?? "";
     const isLeft = ["none", "transport"].includes(name);
     const notices = detect_s === null ? "It notices ports that go down, and no cut." : `It knows of a failure after ${1e3 * detect_s} ms.`;
-    const fixed = can_change ? [] : ["On real switches, a page cannot change this during a run."];
-    this.#does.textContent = [`When a link fails, ${name}: ${does}.`, ...(isLeft ? [] : [notices]), ...fixed].join(" ");
+    this.#does.textContent = [`When a link fails, ${name}: ${does}.`, ...(isLeft ? [] : [notices])].join(" ");
   }
 
   /** Adds the choice of a strategy, which acts when another one is chosen. */

@@ -140,6 +140,7 @@ features! {
     AddressRemove "action address_remove":                HAS,                 HAS,               HAS;
     SetBackup "action set_backup":                        HAS,                 HAS,               HAS;
     Reroute "action reroute":                             HAS,                 HAS,               HAS;
+    SetRecovery "action set_recovery":                    HAS,                 HAS,               HAS;
     Exec "action exec":                                   NEEDS_KERNEL,        HAS,               HAS;
     DropTail "queue drop_tail":                           HAS,                 HAS,               HAS;
     Codel "queue codel":                                  HAS,                 HAS,               HAS;
@@ -333,6 +334,7 @@ impl From<&Action> for Feature {
             Action::AddressRemove { .. } => Self::AddressRemove,
             Action::SetBackup { .. } => Self::SetBackup,
             Action::Reroute { .. } => Self::Reroute,
+            Action::SetRecovery { .. } => Self::SetRecovery,
             Action::Exec { .. } => Self::Exec,
         }
     }

@@ -30,10 +30,10 @@ pub struct EventRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("action: {name} {already}")]
 pub struct NoChange {
-    /// The interface or link.
+    /// The interface, link or network.
     name: String,
     /// The state it already has.
-    already: &'static str,
+    already: String,
 }
 
 /// The states of an interface or link that actions switch.
@@ -61,6 +61,7 @@ impl Switch {
             | Action::SetSignal { .. }
             | Action::SetBackup { .. }
             | Action::Reroute { .. }
+            | Action::SetRecovery { .. }
             | Action::Exec { .. } => return None,
         })
     }
@@ -108,6 +109,8 @@ pub struct Schedule {
     injected: u64,
     /// State by interface or link. Absent entries are on.
     switches: BTreeMap<(String, Switch), bool>,
+    /// The strategy that recovers the network. `None` without switches under control.
+    strategy: Option<String>,
     record: Vec<EventRecord>,
 }
 
@@ -117,11 +120,13 @@ impl Schedule {
         let events = events_of(experiment, seed);
         let interfaces = experiment.interfaces.iter();
         let switches = interfaces.map(|one| ((one.id.clone(), Switch::InterfaceIsUp), one.up));
+        let control = experiment.control.as_ref();
         Self {
             next: 0,
             taken_ids: events.iter().map(|event| event.id.clone()).collect(),
             injected: 0,
             switches: switches.collect(),
+            strategy: control.map(|control| control.recovery.strategy.clone()),
             record: Vec::new(),
             events,
         }
@@ -155,7 +160,7 @@ impl Schedule {
             action: None,
         });
         let action = event.action.clone();
-        self.set_switch(&action);
+        self.set_state(&action);
         Some(action)
     }
 
@@ -165,14 +170,8 @@ impl Schedule {
     /// # Errors
     /// Fails if the action would change nothing.
     pub fn injection(&mut self, now: Nanos, action: &Action) -> Result<EventRecord, NoChange> {
-        if let Some((name, switch, on)) = Switch::set_by(action)
-            && self.is_on(name, switch) == on
-        {
-            let already = switch.already(on);
-            return Err(NoChange {
-                name: name.to_owned(),
-                already,
-            });
+        if let Some(no_change) = self.no_change(action) {
+            return Err(no_change);
         }
         Ok(EventRecord {
             id: self.unused_id(),
@@ -187,9 +186,24 @@ impl Schedule {
     /// Records that an injected event happened.
     pub fn record_injected(&mut self, event: EventRecord) {
         if let Some(action) = &event.action {
-            self.set_switch(action);
+            self.set_state(action);
         }
         self.record.push(event);
+    }
+
+    /// Returns what an action would set to the state that it has; `None` if it changes something.
+    fn no_change(&self, action: &Action) -> Option<NoChange> {
+        if let Action::SetRecovery { strategy } = action {
+            return (self.strategy.as_ref() == Some(strategy)).then(|| NoChange {
+                name: "the network".to_owned(),
+                already: format!("already recovers with {strategy}"),
+            });
+        }
+        let (name, switch, on) = Switch::set_by(action)?;
+        (self.is_on(name, switch) == on).then(|| NoChange {
+            name: name.to_owned(),
+            already: switch.already(on).to_owned(),
+        })
     }
 
     fn is_on(&self, name: &str, switch: Switch) -> bool {
@@ -197,7 +211,10 @@ impl Schedule {
         known.copied().unwrap_or(true)
     }
 
-    fn set_switch(&mut self, action: &Action) {
+    fn set_state(&mut self, action: &Action) {
+        if let Action::SetRecovery { strategy } = action {
+            self.strategy = Some(strategy.clone());
+        }
         if let Some((name, switch, on)) = Switch::set_by(action) {
             self.switches.insert((name.to_owned(), switch), on);
         }

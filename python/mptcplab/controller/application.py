@@ -26,7 +26,6 @@ from mptcplab.controller import openflow
 from mptcplab.controller.control import Control
 from mptcplab.controller.messages import Counters, Message, ReadCounters, ReadTable
 from mptcplab.controller.network import Experiment, Network
-from mptcplab.controller.strategies import strategies_of
 from mptcplab.errors import MptcplabError
 
 #: Interval at which the controller looks at the time.
@@ -87,7 +86,7 @@ class Application(app_manager.OSKenApp):  # type: ignore[misc]
         #: Replies in several parts, by switch and kind, and what each switch was asked for.
         self._parts: dict[tuple[str, str], list[Any]] = {}
         self._asked: dict[str, list[type[Message]]] = {}
-        self._control = Control(experiment, strategies_of(experiment), self)
+        self._control = Control(experiment, self)
         self._statistics_s = experiment["control"]["statistics_ns"] / 1e9
 
     def start(self) -> None:

@@ -5,8 +5,9 @@ through an outlet.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from mptcplab import recovery
 from mptcplab.controller.first_packets import FirstPackets
 from mptcplab.controller.installation import Installation
 from mptcplab.controller.link_states import LinkStates
@@ -21,9 +22,6 @@ from mptcplab.controller.tables import LLDP, Table
 from mptcplab.controller.updates import difference
 from mptcplab.errors import MptcplabError
 
-if TYPE_CHECKING:
-    from mptcplab.recovery import Strategy
-
 #: Attempts to give a switch its table before a difference is a problem.
 MOST_ATTEMPTS = 3
 
@@ -33,14 +31,12 @@ class Control:
     of their calls.
     """
 
-    def __init__(
-        self, experiment: Experiment, strategies: tuple[Strategy, Mapping[str, Strategy]], outlet: Outlet
-    ) -> None:
+    def __init__(self, experiment: Experiment, outlet: Outlet) -> None:
         self._outlet = outlet
         self._network = Network(experiment)
-        self._detects_by_port = experiment["control"]["recovery"]["detect_ns"] is None
-        strategy, self._strategies_by_order = strategies
-        self._state = State(self._network, strategy)
+        first = experiment["control"]["recovery"]
+        self._detects_by_port = first["detect_ns"] is None
+        self._state = State(self._network, recovery.strategy_of(experiment, first["strategy"]))
         self._links = LinkStates(self._network)
         self._installation = Installation(outlet)
         self._exchanged = {switch: Exchanged() for switch in self._network.switches}
@@ -174,11 +170,13 @@ class Control:
             match order["do"]:
                 case "reroute":
                     self._reroute(order, seen_ns)
+                case "set_recovery":
+                    self._set_recovery(order, seen_ns)
                 case "failed" | "repaired" as what:
                     link = self._network.links[order["link"]]["id"]
                     self._react(link, is_up=what == "repaired", seen_ns=seen_ns, by_switch=False)
                 case other:
-                    self._problem(f"order {other!r} is unknown; allowed: reroute, failed, repaired")
+                    self._problem(f"order {other!r} is unknown; allowed: reroute, set_recovery, failed, repaired")
         except KeyError as missing:
             self._problem(f"order {order}: {missing} is missing or unknown")
         except TypeError:
@@ -187,23 +185,18 @@ class Control:
             self._problem(str(error))
 
     def _reroute(self, order: Mapping[str, Any], seen_ns: int) -> None:
-        strategy = self._strategies_by_order.get(order["id"])
-        if strategy is not None:
-            self._change_strategy(strategy, order["id"], seen_ns)
-            return
         key = (order["flow"], order["path"])
         self._state.ways.reroute(key, order["there"], order["back"])
         self._state.prepare_anew()
         said = {"said": "reaction", "cause": order["id"], "state": "rerouted", "detected_ns": seen_ns}
         self._install({key: self._state.ways.now[key]}, {**said, "flows": [key[0]]}, seen_ns)
 
-    def _change_strategy(self, strategy: Strategy, order: str, seen_ns: int) -> None:
-        """Lets another strategy recover the network. The first of the orders of an event does it."""
+    def _set_recovery(self, order: Mapping[str, Any], seen_ns: int) -> None:
+        """Lets another strategy recover the network from now on."""
+        said = {"said": "reaction", "cause": order["id"], "state": "rerouted", "detected_ns": seen_ns}
         before = self._state.ways.now
-        if not self._state.change_strategy(strategy):
-            return
+        self._state.change_strategy(recovery.strategy_of(self._network.experiment, order["strategy"]))
         changed = {key: way for key, way in self._state.ways.now.items() if way != before[key]}
-        said = {"said": "reaction", "cause": order, "state": "rerouted", "detected_ns": seen_ns}
         flows = sorted({flow for flow, _ in changed})
         # Entries may change although ways do not: those of detours.
         self._install(self._state.ways.now, {**said, "flows": flows}, seen_ns)

@@ -14,7 +14,6 @@ from mptcplab.controller.streams import PRIORITY_OF_PIN, PathKey, Stream, Stream
 from mptcplab.controller.tables import CONTROLLER, Match, Output, Table
 from mptcplab.controller.updates import PutEntry, PutGroup, Round, rounds_between
 from mptcplab.controller.ways import Ways
-from mptcplab.recovery import chooses_strategy
 
 if TYPE_CHECKING:
     from mptcplab.recovery import Strategy
@@ -62,17 +61,12 @@ class State:
         """Asks the strategy for detours around the links of the present ways."""
         self._tabulation.prepared = self.ways.prepared() if self._is_detected_by_port else {}
 
-    def change_strategy(self, strategy: Strategy) -> bool:
-        """Gives all paths the ways that a strategy would have chosen by now. Returns whether it is
-        another one than before.
-        """
-        if self.ways.is_recovered_by(strategy):
-            return False
+    def change_strategy(self, strategy: Strategy) -> None:
+        """Gives all paths the ways that a strategy would have chosen by now."""
         down = self.ways.begin_anew(strategy)
         self.prepare_anew()
         for link in down:
             self.ways.fail(link, self.protected(link))
-        return True
 
     def stop_discovery(self) -> list[Round]:
         """Ends the discovery of links. Returns the changes."""
@@ -170,8 +164,7 @@ class State:
         self.renew()
 
     def _ordered_ways(self) -> list[tuple[PathKey, Way]]:
-        experiment = self.network.experiment
-        actions = (event["action"] for event in experiment["events"] if not chooses_strategy(experiment, event))
+        actions = (event["action"] for event in self.network.experiment["events"])
         ordered = (one for one in actions if one["kind"] == "reroute" and one["by"] == "description")
         return [((one["flow"], one["path"]), Way.of(one["there"], one["back"])) for one in ordered]
 

@@ -55,10 +55,6 @@ class Ways:
         self.down.remove(link)
         return self._follow(self._strategy.repaired(self._view(), link))
 
-    def is_recovered_by(self, strategy: Strategy) -> bool:
-        """Returns whether a strategy is the present one."""
-        return strategy is self._strategy
-
     def begin_anew(self, strategy: Strategy) -> list[str]:
         """Gives all paths their ways without any failure, under another strategy. Returns the links
         that are down, which have to fail again.

@@ -174,7 +174,7 @@ class Event(Model):
     """With `reroute`: the number of the path among the paths of the flow; by default, 1."""
     over: Annotated[list[str], Field(min_length=1)] | None = Field(None, examples=[["uk", "hr", "de"]])
     """With `reroute`: the nodes between the two hosts, in order."""
-    recovery: Annotated[NewStrategy | None, Uses("action reroute")] = Field(None, examples=["ip_reactive"])
+    recovery: Annotated[NewStrategy | None, Uses("action set_recovery")] = Field(None, examples=["ip_reactive"])
     """The strategy by which the network recovers from this event on. All paths are moved to where
     the new strategy would have sent them."""
     handover: Annotated[Handover | None, Uses(*_OF_HANDOVER)] = None

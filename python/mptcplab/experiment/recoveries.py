@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mptcplab.experiment.base import described
-from mptcplab.experiment.schedule import NEW_STRATEGY, Action, Step
+from mptcplab.experiment.schedule import Action, Step
 from mptcplab.experiment.switched_network import SwitchedNetwork
 from mptcplab.paths import Way
 from mptcplab.recovery import PORT_STATUS_NS, Checked, Detour, PathKey, Strategy, both_directions
@@ -53,7 +53,7 @@ class _Recovering:
             seen = self._network.seen_by_strategies(self._ways, self._down[:number])
             ways |= strategy.failed(seen, link).detours
         for key, detour in ways.items():
-            yield Step(step.at_ns, step.event, self._network.reroute(key, detour, "description"))
+            yield Step(step.at_ns, step.event, self._network.reroute(key, detour, "recovery"))
 
     def order(self, action: Action) -> None:
         """Takes note of a path that was sent over another way, which strategies depart from."""
@@ -67,12 +67,12 @@ class _Recovering:
 def reroutes(network: SwitchedNetwork, steps: Sequence[Step]) -> Iterator[Step]:
     """Yields the reroutes that follow from the actions of a schedule, in order of time."""
     recovering = _Recovering(network)
-    orders = [step for step in steps if step.action["kind"] in (NEW_STRATEGY, "reroute")]
+    orders = [step for step in steps if step.action["kind"] in ("set_recovery", "reroute")]
     turns: list[_Notice | Step] = [*_notices(network, steps), *orders]
     for turn in sorted(turns, key=lambda turn: turn.at_ns):
         if isinstance(turn, _Notice):
             yield from recovering.take(turn) if not recovering.knows(turn) else ()
-        elif turn.action["kind"] == NEW_STRATEGY:
+        elif turn.action["kind"] == "set_recovery":
             yield from recovering.change(turn, network.strategy_named(turn.action["strategy"]))
         else:
             recovering.order(turn.action)

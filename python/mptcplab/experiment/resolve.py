@@ -36,7 +36,7 @@ from mptcplab.experiment.switched_network import SwitchedNetwork
 from mptcplab.experiment.switched_paths import SwitchedPaths
 from mptcplab.experiment.validation import at
 from mptcplab.experiment.wifi_networks import WifiNetworks
-from mptcplab.recovery import STRATEGIES, StrategySince, recovery_of
+from mptcplab.recovery import STRATEGIES
 from mptcplab.resolved_versions import SCHEMA
 from mptcplab.topology import AddressError, Addresses, Network, NodeKind, Port, assign_addresses
 from mptcplab.units import Duration, Rate
@@ -393,27 +393,7 @@ class _Resolution:
         with at(self._tree, "control", "recovery"):
             parameters = recovery.parameters if kind is None else in_nanoseconds(kind, recovery.parameters)
         detect_ns = None if recovery.detect == "port" else int(recovery.detect)
-        first: StrategySince = {"event": None, "at_ns": 0, "strategy": recovery.name, "parameters": parameters}
-        return {**recovery_of([first, *self._new_strategies(first)]), "detect_ns": detect_ns}
-
-    def _new_strategies(self, first: StrategySince) -> list[StrategySince]:
-        """Returns the strategies of events, in order of time."""
-        chosen = [
-            (int(event.at), event.id or f"e{number}", event.recovery.name)
-            for number, event in enumerate(self._experiment.events, 1)
-            if event.recovery is not None
-        ]
-        return [
-            {
-                "event": event,
-                "at_ns": at_ns,
-                "strategy": name,
-                "parameters": first["parameters"] if name == first["strategy"] else {},
-            }
-            for at_ns, event, name in sorted(chosen, key=lambda one: one[0])
-            # Any other name is refused where its event is.
-            if name in STRATEGIES or name == first["strategy"]
-        ]
+        return {"strategy": recovery.name, "parameters": parameters, "detect_ns": detect_ns}
 
     def _check_links(self, path: FieldPath, links: Sequence[str]) -> None:
         with at(self._tree, *path):
@@ -470,7 +450,7 @@ class _Resolution:
             name: int(link.bdp_rtt) for name, link in self._experiment.links.items() if link.bdp_rtt is not None
         }
         with at(self._tree, "control", "recovery"):
-            world = schedule.World.of(parts, bdp_rtts)
+            world = schedule.World.of({**parts, "events": self._changes_of_strategy(parts)}, bdp_rtts)
         self._all_events += self._failures(world.switched, parts["user_code"])
         planned: list[schedule.Step] = []
         for number, event in enumerate(self._all_events):
@@ -482,6 +462,18 @@ class _Resolution:
         self._check_times(planned)
         walked = list(self._walked(planned, world))
         return self._numbered(self._recovered(walked, world.switched))
+
+    def _changes_of_strategy(self, parts: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Returns the events that choose a strategy, in order of time."""
+        control = parts["control"]
+        first = control["recovery"]["strategy"] if control is not None else ""
+        changes = [
+            {"at_ns": int(event.at), "action": {"kind": "set_recovery", "strategy": event.recovery.name}}
+            for event in self._experiment.events
+            # Any other name is refused where its event is.
+            if event.recovery is not None and (event.recovery.name in STRATEGIES or event.recovery.name == first)
+        ]
+        return sorted(changes, key=lambda change: change["at_ns"])
 
     def _failures(self, switched: SwitchedNetwork | None, code: Sequence[Mapping[str, str]]) -> list[Event]:
         errors = self._experiment.errors
@@ -495,7 +487,9 @@ class _Resolution:
     def _recovered(
         self, walked: list[tuple[schedule.Step, form.Action]], switched: SwitchedNetwork | None
     ) -> list[tuple[schedule.Step, form.Action]]:
-        """Adds what the recovery strategy does after the actions that take links down and up."""
+        """Adds what the recovery strategies do after the actions that take links down and up, and where
+        another one begins.
+        """
         if switched is None:
             return walked
         for step, _ in walked:
@@ -504,8 +498,7 @@ class _Resolution:
         with at(self._tree, "control", "recovery"):
             found = list(reroutes(switched, [step for step, _ in walked]))
         added = [(step, cast("form.Action", step.action)) for step in found if step.at_ns < self._experiment.duration]
-        lasting = [one for one in walked if one[0].action["kind"] != schedule.NEW_STRATEGY]
-        return sorted([*lasting, *added], key=lambda one: one[0].at_ns)
+        return sorted([*walked, *added], key=lambda one: one[0].at_ns)
 
     def _place_of(self, number: int) -> FieldPath:
         """Returns the place of an event in the description, which is `errors` for one that a model

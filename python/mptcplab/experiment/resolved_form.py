@@ -106,6 +106,20 @@ class ActionSetBackup(TypedDict):
     """Whether they become backup."""
 
 
+class ActionSetRecovery(TypedDict):
+    """
+    Lets another strategy recover the network from now on. The reroutes that follow from it are
+    actions of their own. In real time the controller reroutes by itself.
+    """
+
+    kind: Literal["set_recovery"]
+    strategy: str
+    """
+    The strategy: a name, or `FILE:CLASS`. That of `control.recovery` has the parameters
+    given there, any other one has its defaults.
+    """
+
+
 class ActionExec(TypedDict):
     """Runs a program on a host."""
 
@@ -1407,7 +1421,7 @@ class Control(TypedDict):
     """When entries are installed."""
 
     recovery: Recovery
-    """What happens below the transport when a link fails."""
+    """What happens below the transport when a link fails, until a `set_recovery`."""
 
     srlg: list[SharedRiskGroup]
     """Groups of links that fail together."""
@@ -1870,6 +1884,7 @@ Action: TypeAlias = (
     | ActionAddressRemove
     | ActionSetBackup
     | ActionReroute
+    | ActionSetRecovery
     | ActionExec
 )
 """One change of the network or of a host."""

@@ -27,10 +27,6 @@ if TYPE_CHECKING:
 #: (docs/internals/media/cellular.md).
 _CELL_GAP = Duration("60ms")
 
-#: The kind of a step that changes the strategy of recovery. The reroutes that follow from it are
-#: the actions of the resolved form.
-NEW_STRATEGY = "new_strategy"
-
 #: A primitive action. Until a walk completes it, a `set_link` lacks its settings.
 Action: TypeAlias = "dict[str, Any]"
 
@@ -175,7 +171,7 @@ def _parts(event: Event, world: World) -> Iterator[tuple[int, Action, bool]]:
         case "reroute":
             yield 0, _reroute(event, world), False
         case "recovery":
-            yield 0, _new_strategy(event, world), False
+            yield 0, _set_recovery(event, world), False
         case "handover":
             yield from _handover(event, world)
         case "roam":
@@ -231,14 +227,13 @@ def _reroute(event: Event, world: World) -> Action:
     return world.switched.reroute(key, both_directions(way), "description")
 
 
-def _new_strategy(event: Event, world: World) -> Action:
-    """Returns the step that changes the strategy. The reroutes that follow from it replace it."""
+def _set_recovery(event: Event, world: World) -> Action:
     name = event.recovery.name if event.recovery is not None else ""
     if world.switched is None or not world.switched.paths:
         raise described("no path goes over OpenFlow switches", "a network in which switches forward a flow")
     if name not in STRATEGIES and name != world.switched.strategy.name:
         raise described(f"'{name}' is not the class of control.recovery", ", ".join(STRATEGIES))
-    return {"kind": NEW_STRATEGY, "strategy": name}
+    return {"kind": "set_recovery", "strategy": name}
 
 
 def _address_or_program(event: Event, world: World) -> Action:

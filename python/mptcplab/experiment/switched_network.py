@@ -33,8 +33,8 @@ class SwitchedNetwork:
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> SwitchedNetwork | None:
-        """Returns the switches of a resolved experiment, or of the parts of
-        one; None without any.
+        """Returns the switches of a resolved experiment, or of the parts of one; None without any.
+        Of its events, only changes of the strategy matter.
         """
         control = data["control"]
         if control is None:
@@ -44,10 +44,12 @@ class SwitchedNetwork:
         flows = {flow["id"]: flow["paths"] for flow in data["flows"]}
         paths = {(flow, number): flows[flow][number] for flow, number in whole.ways}
         asked = control["recovery"]
-        strategies = [
-            (one["at_ns"], recovery.strategy(one["strategy"], one["parameters"], data["user_code"]))
-            for one in recovery.strategies_of(asked)
+        changes = [
+            (event["at_ns"], event["action"]["strategy"])
+            for event in data["events"]
+            if event["action"]["kind"] == "set_recovery"
         ]
+        strategies = [(at_ns, recovery.strategy_of(data, name)) for at_ns, name in [(0, asked["strategy"]), *changes]]
         return cls(whole, groups, strategies, asked["detect_ns"], paths, links_of(data))
 
     @property

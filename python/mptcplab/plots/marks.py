@@ -115,6 +115,8 @@ def in_words(action: Json) -> str:
         case "reroute":
             way = " ".join(hop["link"] for hop in action["there"][1:-1])
             return f"{action['flow']}, path {action['path'] + 1}, goes over {way}"
+        case "set_recovery":
+            return f"the network recovers with {action['strategy']} from now on"
         case "exec":
             return f"{what} runs {' '.join(action['argv'])}"
         case kind:

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mptcplab.errors import SpecError
-from mptcplab.recovery.changing import StrategySince, chooses_strategy, recovery_of, strategies_of
 from mptcplab.recovery.checks import Checked
 from mptcplab.recovery.resolved import ends_of, links_of, network_of, reserved_bps
 from mptcplab.recovery.strategy import (
@@ -55,6 +54,16 @@ def strategy(name: str, parameters: Mapping[str, Any] | None = None, code: Seque
     return Checked(name, made, file)
 
 
+def strategy_of(experiment: Mapping[str, Any], name: str) -> Checked:
+    """Returns a strategy by its name for a resolved experiment. That of `control.recovery` has the
+    parameters given there, any other one has its defaults.
+
+    Raises SpecError and NotAllowed as `strategy` does.
+    """
+    first = experiment["control"]["recovery"]
+    return strategy(name, first["parameters"] if name == first["strategy"] else {}, experiment["user_code"])
+
+
 __all__ = [
     "PORT_STATUS_NS",
     "STRATEGIES",
@@ -65,14 +74,11 @@ __all__ = [
     "Reaction",
     "Rerouting",
     "Strategy",
-    "StrategySince",
     "both_directions",
-    "chooses_strategy",
     "ends_of",
     "links_of",
     "network_of",
-    "recovery_of",
     "reserved_bps",
-    "strategies_of",
     "strategy",
+    "strategy_of",
 ]

@@ -116,9 +116,8 @@ def _capacity_reserved(run: RunData) -> Value:
     control = run.resolved["control"]
     if control is None:
         return Absent("no switch is under control")
-    asked, *_ = recovery.strategies_of(control["recovery"])
     try:
-        strategy = recovery.strategy(asked["strategy"], asked["parameters"], run.resolved["user_code"])
+        strategy = recovery.strategy_of(run.resolved, control["recovery"]["strategy"])
     except NotAllowed as error:
         return Absent(str(error))
     return recovery.reserved_bps(run.resolved, strategy)

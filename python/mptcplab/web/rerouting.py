@@ -9,10 +9,10 @@ from itertools import islice
 from typing import Any
 
 from mptcplab.experiment.recoveries import reroutes
-from mptcplab.experiment.schedule import NEW_STRATEGY, Step
+from mptcplab.experiment.schedule import Step
 from mptcplab.experiment.switched_network import SwitchedNetwork
 from mptcplab.paths import ways_in_order
-from mptcplab.recovery import STRATEGIES, StrategySince, chooses_strategy, recovery_of, strategies_of
+from mptcplab.recovery import STRATEGIES
 
 Resolved = Mapping[str, Any]
 Action = dict[str, Any]
@@ -40,9 +40,9 @@ def possible_strategies(experiment: Resolved) -> list[dict[str, str]]:
     control = experiment["control"]
     if control is None:
         return []
-    own = [one["strategy"] for one in strategies_of(control["recovery"]) if one["strategy"] not in STRATEGIES]
-    shipped = [{"name": name, "does": strategy.summary} for name, strategy in STRATEGIES.items()]
-    return [*({"name": name, "does": "a class of the user"} for name in dict.fromkeys(own)), *shipped]
+    first = control["recovery"]["strategy"]
+    own = [{"name": first, "does": "a class of the user"}] if first not in STRATEGIES else []
+    return [*own, *({"name": name, "does": strategy.summary} for name, strategy in STRATEGIES.items())]
 
 
 class HandMade:
@@ -54,18 +54,10 @@ class HandMade:
     """
 
     def __init__(self, experiment: Resolved) -> None:
-        #: The experiment, with the strategies that viewers have chosen.
-        self.experiment = experiment
         self._network = SwitchedNetwork.of(experiment)
-        self._steps = _described(experiment) if self._network is not None else []
+        self._steps = _described(experiment)
         #: The reroutes that the run knows of.
         self._known = self._reroutes()
-
-    def strategies_until(self, at_ns: int) -> list[StrategySince]:
-        """Returns the strategies that have recovered the network until a time; none without
-        switches.
-        """
-        return [one for one in self._strategies() if one["at_ns"] <= at_ns]
 
     def follows_from(self, at_ns: int, actions: Sequence[tuple[int, Action]]) -> list[tuple[int, Action]]:
         """Returns the reroutes that follow from actions at `at_ns`, each with its time after that
@@ -74,8 +66,6 @@ class HandMade:
         if self._network is None:
             return []
         for after_ns, action in actions:
-            if action["kind"] == NEW_STRATEGY:
-                self._choose(action["strategy"], at_ns + after_ns)
             self._steps.append(Step(at_ns + after_ns, len(self._steps), action))
         known, self._known = self._known, self._reroutes()
         new = [step for step in self._known if step not in known and step.at_ns >= at_ns]
@@ -102,33 +92,10 @@ class HandMade:
         last = of_path[-1] if of_path else original
         return Step(outdated.at_ns, outdated.event, {**last, "by": "recovery"})
 
-    def _strategies(self) -> list[StrategySince]:
-        control = self.experiment["control"]
-        return list(strategies_of(control["recovery"])) if control is not None else []
-
-    def _choose(self, name: str, at_ns: int) -> None:
-        """Takes note of a strategy that a viewer has chosen."""
-        chosen = self._strategies()
-        first = chosen[0]
-        parameters = first["parameters"] if name == first["strategy"] else {}
-        chosen.append({"event": None, "at_ns": at_ns, "strategy": name, "parameters": parameters})
-        control = self.experiment["control"]
-        recovery = {**control["recovery"], **recovery_of(sorted(chosen, key=lambda one: one["at_ns"]))}
-        self.experiment = {**self.experiment, "control": {**control, "recovery": recovery}}
-        self._network = SwitchedNetwork.of(self.experiment)
-
 
 def _described(experiment: Resolved) -> list[Step]:
     """Returns what a description does to links, paths and the strategy, without what follows from
     it.
     """
-    events = [
-        (event["at_ns"], event["action"])
-        for event in experiment["events"]
-        if event["action"].get("by") != "recovery" and not chooses_strategy(experiment, event)
-    ]
-    chosen = [
-        (one["at_ns"], {"kind": NEW_STRATEGY, "strategy": one["strategy"]})
-        for one in strategies_of(experiment["control"]["recovery"])[1:]
-    ]
-    return [Step(at_ns, number, action) for number, (at_ns, action) in enumerate([*events, *chosen])]
+    events = [event for event in experiment["events"] if event["action"].get("by") != "recovery"]
+    return [Step(event["at_ns"], number, event["action"]) for number, event in enumerate(events)]

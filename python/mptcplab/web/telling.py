@@ -8,7 +8,6 @@ from typing import Any
 
 from mptcplab.plots.colours import numbers_of_flows, numbers_of_links
 from mptcplab.plots.marks import in_words
-from mptcplab.recovery import strategies_of
 from mptcplab.results import metrics_of
 from mptcplab.web.rerouting import possible_reroutes, possible_strategies
 
@@ -64,23 +63,20 @@ def run_message(experiment: Resolved, backend: str, seed: int, *, has_pace: bool
             for flow in flows
         ],
         "reroutes": list(possible_reroutes(experiment)),
-        "recovery": _recovery(experiment, can_change=has_pace),
+        "recovery": _recovery(experiment),
     }
 
 
-def _recovery(experiment: Resolved, *, can_change: bool) -> dict[str, Any] | None:
-    """Describes how the network recovers from failures, None without switches under control. The
-    controller of real switches takes no other strategy from a page.
-    """
+def _recovery(experiment: Resolved) -> dict[str, Any] | None:
+    """Describes how the network recovers from failures, None without switches under control."""
     control = experiment["control"]
     if control is None:
         return None
     detect_ns = control["recovery"]["detect_ns"]
     return {
-        "strategy": strategies_of(control["recovery"])[0]["strategy"],
+        "strategy": control["recovery"]["strategy"],
         "detect_s": None if detect_ns is None else detect_ns / 1e9,
         "strategies": possible_strategies(experiment),
-        "can_change": can_change,
     }
 
 

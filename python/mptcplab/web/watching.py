@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from mptcplab.errors import MptcplabError
 from mptcplab.experiment import Resolved, parse_actions
-from mptcplab.experiment.schedule import NEW_STRATEGY
 from mptcplab.runner import Stop
 from mptcplab.web.feed import Feed
 from mptcplab.web.pace import UNLIMITED, Pace
@@ -35,8 +34,8 @@ HEED_NS, REAL_HEED_NS = 10_000_000, 5_000_000
 TOLD_EVERY_NS, PACED_TOLD_EVERY_NS = 90_000_000, 10_000_000
 #: A run that waits for its pace heeds requests at least this often, in seconds.
 LONGEST_WAIT_S = 0.5
-#: Why viewers cannot choose a strategy.
-FIXED_STRATEGY = "the controller of real switches takes no other strategy from a page during a run"
+#: The actions that change what later ones mean: of a link, and of how long an outage lasts.
+SETTINGS = ("set_link", "set_recovery")
 
 
 class NotPossible(MptcplabError):
@@ -60,11 +59,6 @@ class _Asked:
     steps: list[tuple[int, dict[str, Any]]]
     events: Future[list[dict[str, Any]]] = field(default_factory=Future)
 
-    @property
-    def primitive(self) -> list[tuple[int, dict[str, Any]]]:
-        """The steps that a back-end knows: another strategy is the reroutes that follow from it."""
-        return [(after_ns, action) for after_ns, action in self.steps if action["kind"] != NEW_STRATEGY]
-
 
 @dataclass
 class Watched:
@@ -81,7 +75,8 @@ class Watched:
     now_ns: int = 0
     #: Ends the run early, while it waits, too.
     stop: Stop = field(default_factory=Stop)
-    #: The new settings that viewers have given links, as events of the resolved form.
+    #: The new settings that viewers have given links, and the strategies that they have chosen, as
+    #: events of the resolved form.
     _settings: list[dict[str, Any]] = field(default_factory=list)
     _asked: list[_Asked] = field(default_factory=list)
     _changed: threading.Condition = field(default_factory=threading.Condition)
@@ -96,9 +91,7 @@ class Watched:
         """
         if self.bundle is not None:
             raise NotPossible("the run has ended")
-        if "recovery" in words and self.hand_made is None:
-            raise NotPossible(FIXED_STRATEGY)
-        experiment = self.hand_made.experiment if self.hand_made else self.job.choice.experiment
+        experiment = self.job.choice.experiment
         events = sorted([*experiment["events"], *self._settings], key=lambda event: event["at_ns"])
         asked = _Asked(words, parse_actions(words, Resolved({**experiment, "events": events}, {}), self.now_ns))
         with self._changed:
@@ -128,35 +121,26 @@ class Watched:
 
     def _carry_out(self, run: Run, asked: _Asked) -> None:
         try:
-            self._check_strategy(asked)
-            events = [run.inject(action) for after_ns, action in asked.primitive if after_ns == 0]
+            events = [run.inject(action) for after_ns, action in asked.steps if after_ns == 0]
         except (ValueError, MptcplabError) as error:
             asked.events.set_exception(NotPossible(str(error)))
             return
-        for after_ns, action in asked.primitive:
+        for after_ns, action in asked.steps:
             if after_ns:
                 run.inject_later(action, after_ns)
         follows = self.hand_made.follows_from(self.now_ns, asked.steps) if self.hand_made else []
         for after_ns, action in follows:
-            if asked.primitive or after_ns:
+            if after_ns:
                 run.inject_later(action, after_ns)
             else:
-                events.append(run.inject(action))
+                run.inject(action)
         self._settings += [
             {"at_ns": event["actual_ns"], "action": event["action"]}
             for event in events
-            if event["action"]["kind"] == "set_link"
+            if event["action"]["kind"] in SETTINGS
         ]
         self.done.append(Done(events[0]["actual_ns"], asked.words))
         asked.events.set_result(events)
-
-    def _check_strategy(self, asked: _Asked) -> None:
-        """Raises NotPossible for the strategy that the network has already."""
-        for _, action in asked.steps:
-            if action["kind"] != NEW_STRATEGY or self.hand_made is None:
-                continue
-            if self.hand_made.strategies_until(self.now_ns)[-1]["strategy"] == action["strategy"]:
-                raise NotPossible(f"the network recovers with {action['strategy']} already")
 
     def _take_asked(self) -> list[_Asked]:
         with self._changed:
@@ -195,8 +179,6 @@ class Watching:
         self._events = Events(watched.job.choice.experiment)
         self._subflows = Subflows(watched.job.choice.experiment)
         self._told_events = 0
-        #: The first one is told with the run.
-        self._told_strategies = 1
         self._told_sample = 0
         self._last_told_ns = 0
         #: The step that the run was asked for.
@@ -256,15 +238,6 @@ class Watching:
         for event in run.events(self._told_events):
             self._told_events += 1
             self._watched.feed.publish(self._events.message(event))
-        self._tell_strategies()
-
-    def _tell_strategies(self) -> None:
-        hand_made = self._watched.hand_made
-        chosen = hand_made.strategies_until(self._watched.now_ns) if hand_made is not None else []
-        for one in chosen[self._told_strategies :]:
-            message = {"kind": "strategy", "name": one["strategy"], "at_s": one["at_ns"] / 1e9}
-            self._watched.feed.publish({**message, "is_by_hand": one["event"] is None})
-            self._told_strategies += 1
 
     def finished(self, job: Job, bundle: Bundle) -> None:  # noqa: ARG002  (there is one job)
         """Tells how the run ended."""

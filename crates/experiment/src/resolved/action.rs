@@ -100,6 +100,13 @@ pub enum Action {
         /// What causes it.
         by: RerouteBy,
     },
+    /// Lets another strategy recover the network from now on. The reroutes that follow from it are
+    /// actions of their own. In real time the controller reroutes by itself.
+    SetRecovery {
+        /// The strategy: a name, or `FILE:CLASS`. That of `control.recovery` has the parameters
+        /// given there, any other one has its defaults.
+        strategy: String,
+    },
     /// Runs a program on a host.
     Exec {
         /// Id of the host.
@@ -115,7 +122,8 @@ pub enum Action {
 pub enum RerouteBy {
     /// An event of the description, or an injected one.
     Description,
-    /// The recovery strategy, after a failure. In real time the controller reroutes by itself.
+    /// The recovery strategy, after a failure or from the change of the strategy on. In real time
+    /// the controller reroutes by itself.
     Recovery,
 }
 

@@ -23,7 +23,7 @@ pub struct Control {
     pub costs: Vec<LinkCost>,
     /// Groups of links that fail together.
     pub srlg: Vec<SharedRiskGroup>,
-    /// What happens below the transport when a link fails.
+    /// What happens below the transport when a link fails, until a `set_recovery`.
     pub recovery: Recovery,
 }
 

@@ -550,6 +550,12 @@ impl<'a> Declared<'a> {
                 back,
                 ..
             } => self.validate_reroute(place, flow, *path, [there, back])?,
+            Action::SetRecovery { strategy } => {
+                if self.experiment.control.is_none() {
+                    let allowed = "nothing: no switches are under control";
+                    return refuse(format!("{place}.strategy"), strategy, allowed);
+                }
+            }
             Action::Exec { host, .. } => {
                 self.hosts.find(format!("{place}.host"), host)?;
             }

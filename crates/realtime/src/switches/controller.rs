@@ -33,6 +33,12 @@ pub(super) enum Command {
         there: Vec<Hop>,
         back: Vec<Hop>,
     },
+    /// To let another strategy recover the network.
+    SetRecovery {
+        /// Id of the event.
+        id: String,
+        strategy: String,
+    },
     /// That a link has failed.
     Failed { link: String },
     /// That a link is repaired.

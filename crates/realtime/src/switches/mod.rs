@@ -194,6 +194,13 @@ impl Switches {
                 });
                 Ok(true)
             }
+            Action::SetRecovery { strategy } => {
+                self.controller.tell(&Command::SetRecovery {
+                    id: event.to_owned(),
+                    strategy: strategy.clone(),
+                });
+                Ok(true)
+            }
             // The controller sees the failure, or is told of it.
             Action::Reroute { .. } => Ok(true),
             _ => Ok(false),
@@ -317,15 +324,16 @@ pub(crate) fn check_action(
 ) -> Option<Missing> {
     let control = experiment.control.as_ref();
     let is_foreign = control.is_some_and(|control| control.command.is_some());
-    let is_command = matches!(
-        action,
+    let command = match action {
         Action::Reroute {
             by: RerouteBy::Description,
             ..
-        }
-    );
-    (is_foreign && is_command).then(|| Missing {
-        feature: format!("{place}: reroute"),
+        } => "reroute",
+        Action::SetRecovery { .. } => "set_recovery",
+        _ => return None,
+    };
+    is_foreign.then(|| Missing {
+        feature: format!("{place}: {command}"),
         why: "a controller of your own takes no commands: leave `control.command` out".to_owned(),
     })
 }

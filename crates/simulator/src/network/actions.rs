@@ -53,6 +53,8 @@ impl Network {
             } => self.reroute((self.flow_of[flow], *path as usize), [there, back]),
             // It only makes hosts send less there.
             Action::SetBackup { .. } => {}
+            // The reroutes that follow from it are actions of their own.
+            Action::SetRecovery { .. } => {}
             Action::Exec { .. } => unreachable!("refused by check"),
         }
         Ok(())

@@ -155,6 +155,15 @@ fn ids_that_nothing_has_are_refused() {
 }
 
 #[test]
+fn a_change_of_the_strategy_without_switches_under_control_is_refused() {
+    let action = json!({"kind": "set_recovery", "strategy": "optical"});
+    assert_eq!(
+        error_after(|e| add_event(e, MS, action)),
+        "events.e0.action.strategy: found optical, allowed is nothing: no switches are under control"
+    );
+}
+
+#[test]
 fn a_reroute_over_links_that_do_not_join_is_refused() {
     let reroute = |there: &[(&str, &str)], back: &[(&str, &str)]| {
         let hops = |hops: &[(&str, &str)]| -> Vec<_> {
@@ -544,4 +553,28 @@ fn an_injection_that_changes_nothing_is_refused() {
     let events = simulation.finish().expect("a result").events;
     let ids: Vec<_> = events.iter().map(|event| event.id.as_str()).collect();
     assert_eq!(ids, ["injected.1", "injected.2"]);
+}
+
+#[test]
+fn a_strategy_that_recovers_the_network_already_is_refused() {
+    let mut experiment = with_node_between("openflow", cbr(2 * MS, 50));
+    experiment["control"] = control();
+    let change = |strategy: &str| json!({"kind": "set_recovery", "strategy": strategy});
+    add_event(&mut experiment, 20 * MS, change("optical"));
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut simulation = start(&experiment, 1, directory.path(), QueueKind::Calendar);
+    let mut inject = |at: u64, strategy: &str| {
+        simulation.advance(at).expect("a run");
+        let action: Action = serde_json::from_value(change(strategy)).expect("an action");
+        let injected = simulation.inject(&action);
+        injected.map(drop).map_err(|error| error.to_string())
+    };
+    let already = |name: &str| Err(format!("action: the network already recovers with {name}"));
+    assert_eq!(inject(10 * MS, "none"), already("none"));
+    assert_eq!(inject(30 * MS, "optical"), already("optical"));
+    assert_eq!(inject(30 * MS, "none"), Ok(()));
+    assert_eq!(inject(30 * MS, "none"), already("none"));
+    let events = simulation.finish().expect("a result").events;
+    let ids: Vec<_> = events.iter().map(|event| event.id.as_str()).collect();
+    assert_eq!(ids, ["e0", "injected.1"]);
 }
