@@ -287,7 +287,7 @@ def test_open_vswitches_recover_from_what_a_viewer_cuts_by_the_strategy_of_the_t
     assert causes(bundle) == ["s1-s2", "change.1", "s1-s2", "s1-s2", "s1-s2"]
     assert carried(bundle, "s1-s3", 0, 0.99) == 0, "without recovery, the path stays"
     assert carried(bundle, "s1-s3", 1.05, 1.1) > 0, "the new strategy moves the path of the link that is down"
-    assert carried(bundle, "s1-s3", 1.2, 1.5) == 0, "it is back after the repair"
+    assert carried(bundle, "s1-s3", 1.35, 1.5) == 0, "it is back after the repair"
     assert carried(bundle, "s1-s3", 1.6, 2.1) > LEAST * 0.5, "the new strategy recovers from the next failure"
 
 
