@@ -146,12 +146,13 @@ class OverlayPage {
   }
 
   #draw(status: Status): void {
-    const place = element("map");
-    place.hidden = status.sites.length > MOST_DRAWN;
-    if (place.hidden) return;
+    const mapped = element("mapped");
+    mapped.hidden = status.sites.length > MOST_DRAWN;
+    if (mapped.hidden) return;
     const [nodes, lines] = mapOf(status);
     const drawn = JSON.stringify([nodes, lines.map(({ id, rtt_s }) => [id, rtt_s !== null])]);
     if (drawn !== this.#drawn) {
+      const place = element("map");
       place.replaceChildren();
       this.#map = new OverlayMap(place, nodes, lines, focusRow);
       this.#drawn = drawn;

@@ -1,13 +1,13 @@
 // The map of an overlay: sites with a short round trip between them are near each other.
 
 import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY, type SimulationNodeDatum } from "d3-force";
-import { makeSvg } from "./topology";
+import { boxOf, fit, makePicture, makeSvg, MARGIN } from "./topology";
 
-/** The sizes of a node and of a letter of its name, the room around a node, and the edge of the map, in pixels. */
-const [NODE_HEIGHT, LETTER, AROUND, MARGIN] = [24, 7.2, 7, 14];
+/** The sizes of a node and of a letter of its name, and the room around a node, in pixels. */
+const [NODE_HEIGHT, LETTER, AROUND] = [24, 7.2, 7];
 /** More nodes than these are dots, of which a pointer shows the names. More lines than these show their texts only at a node that is pointed at. */
 const [MOST_NAMES, MOST_TEXTS] = [60, 12];
-const DOT = 5;
+const DOT = { width: 10, height: 10 } as const;
 /** The longest round trip in pixels while nodes find their places, the pull towards the middle, and the push between nodes. */
 const [LONGEST, PULL, PUSH] = [390, 0.06, -160];
 const TICKS = 400;
@@ -31,6 +31,7 @@ interface Placed extends MapNode, SimulationNodeDatum {
   x: number;
   y: number;
   width: number;
+  height: number;
 }
 
 interface Drawn {
@@ -42,7 +43,8 @@ interface Drawn {
 /** Returns where nodes are: springs as long as the round trips pull at nodes that push each other away. Nothing in it is random. */
 function placed(nodes: MapNode[], lines: MapLine[], room: number): Map<string, Placed> {
   const hasNames = nodes.length <= MOST_NAMES;
-  const put: Placed[] = nodes.map((node) => ({ ...node, x: NaN, y: NaN, width: hasNames ? Math.max(36, LETTER * node.id.length + 14) : 2 * DOT }));
+  const sizeOf = ({ id }: MapNode) => (hasNames ? { width: Math.max(36, LETTER * id.length + 14), height: NODE_HEIGHT } : DOT);
+  const put: Placed[] = nodes.map((node) => ({ ...node, x: NaN, y: NaN, ...sizeOf(node) }));
   const longest = Math.max(...lines.map(({ rtt_s }) => rtt_s ?? 0)) || 1;
   const springs = lines.map(({ ends: [source, target], rtt_s }) => ({ source, target, length: LONGEST * ((rtt_s ?? longest / 2) / longest) }));
   forceSimulation(put)
@@ -72,16 +74,14 @@ export class OverlayMap {
   readonly #nodes = new Map<string, SVGRectElement>();
 
   constructor(place: HTMLElement, nodes: MapNode[], lines: MapLine[], choose: (line: string) => void) {
-    const svg = place.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "svg"));
-    svg.setAttribute("class", lines.length > MOST_TEXTS ? "topology is-dense" : "topology");
-    svg.setAttribute("role", "img");
-    svg.setAttribute("aria-label", `Map of ${nodes.length} sites and hosts and their ${lines.length} tunnels, which the tables list`);
+    const svg = makePicture(place, "img", `Map of ${nodes.length} sites and hosts and their ${lines.length} tunnels, which the tables list`);
+    svg.classList.toggle("is-dense", lines.length > MOST_TEXTS);
     const where = placed(nodes, lines, place.clientWidth);
     for (const line of lines) this.#lines.set(line.id, drawLine(svg, where, line, choose));
     for (const node of where.values()) this.#nodes.set(node.id, this.#drawNode(svg, node, lines));
     // Texts are above all lines and nodes.
     for (const { text } of this.#lines.values()) svg.append(text);
-    fit(svg, [...where.values()]);
+    fit(svg, [...where.values()].map(boxOf));
   }
 
   /** Shows the text of a line, and whether it operates. */
@@ -98,13 +98,11 @@ export class OverlayMap {
     this.#nodes.get(id)?.classList.toggle("is-down", !operates);
   }
 
-  #drawNode(svg: SVGSVGElement, { id, kind, x, y, width }: Placed, lines: MapLine[]): SVGRectElement {
-    const isDot = width === 2 * DOT;
-    const height = isDot ? width : NODE_HEIGHT;
+  #drawNode(svg: SVGSVGElement, { id, kind, x, y, width, height }: Placed, lines: MapLine[]): SVGRectElement {
     const group = makeSvg(svg, "g", { class: "place" });
     const shape = { x: x - width / 2, y: y - height / 2, width, height, rx: kind === "host" ? 3 : height / 2 };
     const drawn = makeSvg(group, "rect", { class: kind === "site" ? "node" : `node ${kind}`, ...shape });
-    if (!isDot) makeSvg(group, "text", { class: "name", x, y: y + 4 }).textContent = id;
+    if (height > DOT.height) makeSvg(group, "text", { class: "name", x, y: y + 4 }).textContent = id;
     makeSvg(group, "title", {}).textContent = kind === "site" ? id : `${id}, ${kind}`;
     const own = lines.filter(({ ends }) => ends.includes(id)).map((line) => this.#lines.get(line.id)!);
     const near = (isNear: boolean) => own.forEach(({ line, text }) => [line, text].forEach((part) => part.classList.toggle("is-near", isNear)));
@@ -123,15 +121,4 @@ function drawLine(svg: SVGSVGElement, where: Map<string, Placed>, { id, ends }: 
   hit.addEventListener("click", () => choose(id));
   const text = makeSvg(svg, "text", { class: "detail", "pointer-events": "none", x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 + 4 });
   return { line, text, title };
-}
-
-/** Gives a map the size at which its nodes are in it and its texts can be read: what is wider than its room scrolls. */
-function fit(svg: SVGSVGElement, nodes: Placed[]): void {
-  const left = Math.min(...nodes.map(({ x, width }) => x - width / 2)) - MARGIN;
-  const right = Math.max(...nodes.map(({ x, width }) => x + width / 2)) + MARGIN;
-  const top = Math.min(...nodes.map(({ y }) => y - NODE_HEIGHT / 2)) - MARGIN;
-  const bottom = Math.max(...nodes.map(({ y }) => y + NODE_HEIGHT / 2)) + MARGIN;
-  svg.setAttribute("viewBox", `${left} ${top} ${right - left} ${bottom - top}`);
-  svg.setAttribute("width", String(right - left));
-  svg.style.setProperty("--least", `${right - left}px`);
 }

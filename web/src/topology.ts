@@ -19,7 +19,8 @@ const BEND = 16;
 /** The picture is at most so much larger than its texts need, and then at most so high in pixels. */
 const LARGER = 1.3;
 const HIGHEST = 560;
-const MARGIN = 12;
+/** The room around a picture. */
+export const MARGIN = 12;
 /** The distance of the points of a link that its texts avoid. */
 const POINT_EVERY = 4;
 const KINDS: Record<Node["kind"], string> = { host: "", router: "router", switch: "switch", ap: "access point", openflow: "Open vSwitch" };
@@ -64,6 +65,13 @@ interface Drawn {
 type Layout = typeof ACROSS | typeof DOWN;
 
 const SVG = "http://www.w3.org/2000/svg";
+
+/** Appends an empty picture to an element of the page. */
+export function makePicture(place: HTMLElement, role: "group" | "img", label: string): SVGSVGElement {
+  const svg = place.appendChild(document.createElementNS(SVG, "svg"));
+  for (const [key, value] of Object.entries({ class: "topology", role, "aria-label": label })) svg.setAttribute(key, value);
+  return svg;
+}
 
 /** Appends an element to a picture. */
 export function makeSvg<Name extends keyof SVGElementTagNameMap>(
@@ -120,10 +128,7 @@ export class Topology<Link extends Ends = Ends> {
   readonly #drawn = new Map<string, Drawn>();
 
   constructor(place: HTMLElement, run: Drawable & { links: Link[] }, partsOf: (link: Link) => Parts, choose: (link: Link) => void) {
-    const svg = place.appendChild(document.createElementNS(SVG, "svg"));
-    svg.setAttribute("class", "topology");
-    svg.setAttribute("role", "group");
-    svg.setAttribute("aria-label", `Topology of ${run.name}: ${run.nodes.length} nodes, ${run.links.length} links`);
+    const svg = makePicture(place, "group", `Topology of ${run.name}: ${run.nodes.length} nodes, ${run.links.length} links`);
     const links: Link[] = run.links;
     const parts = new Map(links.map((link) => [link.id, partsOf(link)]));
     const [graph, layout] = laidOut(run, parts, place.clientWidth);
@@ -148,7 +153,7 @@ export class Topology<Link extends Ends = Ends> {
       const [carried, state] = drawTexts(svg, link.id, placeOf.get(link.id)!, linesOf(parts.get(link.id)!, layout), () => choose(link));
       Object.assign(this.#drawn.get(link.id)!, { carried, state });
     }
-    fit(svg, place.clientWidth, [...nodes, ...places.map(({ box }) => box), ...lines.map(({ points }) => boxAround(points))]);
+    fit(svg, [...nodes, ...places.map(({ box }) => box), ...lines.map(({ points }) => boxAround(points))], place.clientWidth);
   }
 
   /** Shows what a link carries. */
@@ -223,12 +228,13 @@ function roomForTexts({ x, y }: Point, { width, height }: { width: number; heigh
   return { box: boxAt(x - width / 2, top, width, height), anchor: isAcross ? "middle" : "start" };
 }
 
-function boxOf({ x, y, width, height }: Point & { width: number; height: number }): Box {
+/** The box of a node, which is placed by its middle. */
+export function boxOf({ x, y, width, height }: Point & { width: number; height: number }): Box {
   return { left: x - width / 2, top: y - height / 2, right: x + width / 2, bottom: y + height / 2 };
 }
 
-/** Gives a picture a size at which all boxes are in it and texts can be read: what is wider than its room scrolls. */
-function fit(svg: SVGSVGElement, room: number, boxes: Box[]): void {
+/** Gives a picture a size at which all boxes are in it and texts can be read: what is wider than its place scrolls. It grows if it is narrower than `room`. */
+export function fit(svg: SVGSVGElement, boxes: Box[], room = 0): void {
   const around = boxAround(boxes.flatMap(({ left, top, right, bottom }) => [{ x: left, y: top }, { x: right, y: bottom }]));
   const [width, height] = [around.right - around.left + 2 * MARGIN, around.bottom - around.top + 2 * MARGIN];
   svg.setAttribute("viewBox", `${around.left - MARGIN} ${around.top - MARGIN} ${width} ${height}`);

@@ -24,8 +24,10 @@ class SwitchedNetwork:
     """The network with nothing down."""
     groups: Mapping[str, list[str]]
     """The links of each shared-risk group."""
-    strategies: Sequence[tuple[int, Checked]]
-    """The strategies that recover it, each with the time in ns from which it does. The first one begins at 0."""
+    strategy: Checked
+    """The strategy of `control.recovery`, which recovers it at first."""
+    changes: Sequence[tuple[int, str]]
+    """The names of the strategies that follow, each with the time in ns from which it recovers, in order of time."""
     detect_ns: int | None
     """Time from a failure until the controller knows of it; None if a switch reports it."""
     paths: Mapping[PathKey, form.Path]
@@ -49,17 +51,13 @@ class SwitchedNetwork:
             for event in data["events"]
             if event["action"]["kind"] == "set_recovery"
         ]
-        strategies = [(at_ns, recovery.strategy_of(data, name)) for at_ns, name in [(0, asked["strategy"]), *changes]]
-        return cls(whole, groups, strategies, asked["detect_ns"], paths, links_of(data))
-
-    @property
-    def strategy(self) -> Checked:
-        """The strategy of `control.recovery`, which recovers the network at first."""
-        return self.strategies[0][1]
+        first = recovery.strategy_of(data, asked["strategy"])
+        return cls(whole, groups, first, changes, asked["detect_ns"], paths, links_of(data))
 
     def strategy_at(self, at_ns: int) -> Checked:
         """Returns the strategy that recovers the network at a time."""
-        return next(strategy for since_ns, strategy in reversed(self.strategies) if since_ns <= at_ns)
+        names = [name for since_ns, name in self.changes if since_ns <= at_ns]
+        return self.strategy_named(names[-1]) if names else self.strategy
 
     def strategy_named(self, name: str) -> Checked:
         """Returns a strategy by its name. That of `control.recovery` has its parameters."""
