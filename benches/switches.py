@@ -20,7 +20,7 @@ from figures import ROOT, RUNS, Figure
 
 
 def switches() -> dict[str, Figure]:
-    """Switches under control: set-up until all paths are verified, two disjoint paths, and outages
+    """Controlled switches: set-up until all paths are verified, two disjoint paths, and outages
     by rules.
     """
     if os.geteuid() != 0 or shutil.which("ovs-vswitchd") is None:

@@ -1,4 +1,4 @@
-"""Makes resolved experiments with switches under control, as far as the controller reads them."""
+"""Makes resolved experiments with controlled switches, as far as the controller reads them."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ def _by_kind(features: Sequence[str]) -> list[str]:
 
 
 def _switches() -> Finding:
-    """Returns whether switches under control run here, beside the kernel back-end."""
+    """Returns whether controlled switches run here, beside the kernel back-end."""
     lacking = {name: remedy for name, find, remedy in OF_SWITCHES if find() is None}
     if lacking:
         found = f"without {' and '.join(lacking)}, none are under control on the kernel"

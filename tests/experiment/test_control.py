@@ -1,4 +1,4 @@
-"""Tests switches under control: the ways of flows, outages of groups, recovery, error models, and
+"""Tests controlled switches: the ways of flows, outages of groups, recovery, error models, and
 topology files.
 """
 

@@ -1,4 +1,4 @@
-"""Tests whole runs with switches under control: what is killed, injected or started anew while they
+"""Tests whole runs with controlled switches: what is killed, injected or started anew while they
 go on.
 """
 

@@ -20,7 +20,7 @@ interface Shown {
   charts: LiveCharts;
   network: Network;
   traffic: Traffic;
-  /** Null without switches under control. */
+  /** Null without controlled switches. */
   switches: Switches | null;
 }
 

@@ -56,7 +56,7 @@ export interface RunMessage {
   drops: string[];
   flows: Flow[];
   reroutes: Reroute[];
-  /** How the network recovers from failures, null without switches under control. */
+  /** How the network recovers from failures, null without controlled switches. */
   recovery: Recovery | null;
 }
 

@@ -151,7 +151,7 @@ export class Network {
     if (by.length > 1) line.append(by);
   }
 
-  /** Ports go down where a link does not join two hosts. Rules need switches under control. */
+  /** Ports go down where a link does not join two hosts. Rules need controlled switches. */
   #waysToInterrupt(link: Link): [string, string][] {
     const kinds = link.ends.map((end) => this.#kindOf(end));
     const found: [string, string][] = [["cut", "cut"]];

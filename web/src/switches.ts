@@ -14,7 +14,7 @@ export class Switches {
   ) {
     const place = element("switches");
     place.hidden = false;
-    make(place, "h3", "Switches under control");
+    make(place, "h3", "Controlled switches");
     this.#select = this.#addChoice(make(place, "p"));
     this.#does = make(place, "p");
     this.#recoversWith(recovery.strategy);

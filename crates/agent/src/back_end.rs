@@ -16,7 +16,7 @@ use crate::machine::{Load, machine};
 
 const USAGE: &str = "usage: mptcplab-agent version | serve kernel|userspace \
                      [--in-guest | --caller UID GID GROUPS HOME NAME]; mptcplab run SPEC --on ssh://HOST calls it so";
-/// Why switches under control are missing: their controller is a program in Python.
+/// Why controlled switches are missing: their controller is a program in Python.
 const NO_CONTROLLER: &str = "the agent has no controller; name one with control.command";
 
 /// The kernel back-end, or the userspace stack beside the kernel's.

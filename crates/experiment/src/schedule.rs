@@ -109,7 +109,7 @@ pub struct Schedule {
     injected: u64,
     /// State by interface or link. Absent entries are on.
     switches: BTreeMap<(String, Switch), bool>,
-    /// The strategy that recovers the network. `None` without switches under control.
+    /// The strategy that recovers the network. `None` without controlled switches.
     strategy: Option<String>,
     record: Vec<EventRecord>,
 }

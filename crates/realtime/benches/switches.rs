@@ -1,4 +1,4 @@
-//! Measures switches under control: how long it takes until all paths are verified, and how exactly
+//! Measures controlled switches: how long it takes until all paths are verified, and how exactly
 //! rules that drop make an outage, seen by a datagram each millisecond, and what two disjoint paths
 //! carry.
 //!

@@ -58,7 +58,7 @@ pub struct LiveRun {
     outlasts_flows: bool,
 }
 
-/// What a run with switches under control needs beside its experiment.
+/// What a run with controlled switches needs beside its experiment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Controlling<'a> {
     /// The resolved experiment as JSON, for the controller.

@@ -61,7 +61,7 @@ pub struct Summary {
     pub congestion_controls: Vec<ControlRecord>,
     /// Programs, in the order in which they were started.
     pub programs: Vec<ProgramResult>,
-    /// What switches under control and their controller did; `None` if there are none.
+    /// What controlled switches and their controller did; `None` if there are none.
     pub control: Option<ControlSummary>,
     /// The longest standstill of the emulator, in seconds.
     pub longest_standstill_s: f64,

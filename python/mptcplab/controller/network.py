@@ -23,7 +23,7 @@ FIRST_PORT = 5001
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """A port of a switch under control."""
+    """A port of a controlled switch."""
 
     switch: str
     number: int

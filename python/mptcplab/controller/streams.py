@@ -64,7 +64,7 @@ def described_ways(experiment: Experiment) -> dict[PathKey, Way]:
                 raise SpecError(
                     "routers choose the links of this path, so no entries can be computed",
                     Where(field=f"flows.{flow['id']}"),
-                    allowed="routers without next_hop between switches under control",
+                    allowed="routers without next_hop between controlled switches",
                 )
             ways[flow["id"], index] = Way.of(path["hops"])
     return ways

@@ -1,4 +1,4 @@
-"""What a switch under control holds: entries and groups, as OpenFlow 1.3 defines them."""
+"""What a controlled switch holds: entries and groups, as OpenFlow 1.3 defines them."""
 
 from __future__ import annotations
 

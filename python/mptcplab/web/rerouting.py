@@ -1,4 +1,4 @@
-"""Networks of switches under control: the ways over which viewers can send paths, how the network
+"""Networks of controlled switches: the ways over which viewers can send paths, how the network
 recovers from a failure that a viewer makes, and the strategies that a viewer can choose.
 """
 

@@ -68,7 +68,7 @@ def run_message(experiment: Resolved, backend: str, seed: int, *, has_pace: bool
 
 
 def _recovery(experiment: Resolved) -> dict[str, Any] | None:
-    """Describes how the network recovers from failures, None without switches under control."""
+    """Describes how the network recovers from failures, None without controlled switches."""
     control = experiment["control"]
     if control is None:
         return None

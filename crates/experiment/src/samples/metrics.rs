@@ -67,7 +67,7 @@ pub const INTERFACE: [&str; 6] = [
     "dropped_no_address",
     "dropped_no_route",
 ];
-/// A switch under control.
+/// A controlled switch.
 pub const SWITCH: [&str; 7] = [
     "entries",
     "lookups",

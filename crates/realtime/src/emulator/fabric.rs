@@ -49,7 +49,7 @@ pub(super) struct Port {
     /// The link direction that begins here.
     pub(super) outgoing: usize,
     is_captured: bool,
-    /// Whether it is a port of a switch under control.
+    /// Whether it is a port of a controlled switch.
     is_controlled: bool,
     /// Where TCP goes if its host has the userspace stack.
     pub(super) stack: Option<Arc<Mailbox<Message>>>,

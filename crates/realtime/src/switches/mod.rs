@@ -1,4 +1,4 @@
-//! Switches under control: Open vSwitch in a namespace of the run, a controller beside it, outages
+//! Controlled switches: Open vSwitch in a namespace of the run, a controller beside it, outages
 //! by rules, and counters.
 
 mod cached_flows;
@@ -84,7 +84,7 @@ pub(crate) struct Switches {
 impl Switches {
     /// Starts the switches of an experiment and its controller, and waits until the entries are
     /// installed. A controller has the rights of `caller`.
-    /// Returns `None` if the experiment has no switches under control.
+    /// Returns `None` if the experiment has no controlled switches.
     ///
     /// # Errors
     /// Open vSwitch or the controller is missing, refuses or does not answer.
@@ -384,7 +384,7 @@ impl Files {
         let argv = match &control.command {
             Some(command) => command.clone(),
             None if ours.is_empty() => {
-                let why = "switches under control need a controller, and no program was given";
+                let why = "controlled switches need a controller, and no program was given";
                 return Err(LiveError::Refused(why.to_owned()));
             }
             None => [ours, std::slice::from_ref(&self.experiment)].concat(),

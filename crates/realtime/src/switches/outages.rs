@@ -39,7 +39,7 @@ struct Rules {
     /// By switch.
     connections: Vec<Connection>,
     cached_flows: CachedFlows,
-    /// The rules of each link that has a switch under control, by index of the switch.
+    /// The rules of each link that has a controlled switch, by index of the switch.
     of_links: BTreeMap<String, Vec<(usize, Vec<DropRule>)>>,
 }
 
@@ -115,7 +115,7 @@ impl Outages {
         }
     }
 
-    /// Returns whether switches under control can drop what passes a link.
+    /// Returns whether controlled switches can drop what passes a link.
     pub(super) fn has(&self, link: &str) -> bool {
         self.links.contains(link)
     }
@@ -205,7 +205,7 @@ fn next_due(
     }
 }
 
-/// Returns the rules of each link that has a switch under control, by index of the switch.
+/// Returns the rules of each link that has a controlled switch, by index of the switch.
 fn rules_of_links(
     switches: &[Switch],
     hosts: &Hosts,
@@ -215,7 +215,7 @@ fn rules_of_links(
     for (index, switch) in switches.iter().enumerate() {
         for port in &switch.ports {
             let mut selected = vec![Match::InPort(port.number)];
-            // What leaves towards another switch under control arrives at a port of that one.
+            // What leaves towards another controlled switch arrives at a port of that one.
             if !is_controlled(&port.far_node) {
                 let behind = hosts.frames_behind(port.index).into_iter();
                 selected.extend(behind.map(Match::Destination));

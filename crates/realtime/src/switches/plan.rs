@@ -1,4 +1,4 @@
-//! The switches under control of an experiment: their numbers, and what is at each of their ports.
+//! The controlled switches of an experiment: their numbers, and what is at each of their ports.
 //! Every controller can compute the same from the resolved experiment alone.
 
 use experiment::addressing::Lookup;
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::network::hosts::{device_in_fabric, mac_of};
 
-/// A switch under control.
+/// A controlled switch.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Switch {
     pub(crate) name: String,
@@ -49,7 +49,7 @@ struct Document<'a> {
     hosts: Vec<HostInterface>,
 }
 
-/// Returns the switches under control, in the order of the description.
+/// Returns the controlled switches, in the order of the description.
 pub(crate) fn switches(experiment: &Experiment) -> Vec<Switch> {
     let lookup = Lookup::new(experiment);
     let nodes = experiment.nodes.iter().enumerate();

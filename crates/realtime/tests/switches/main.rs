@@ -1,4 +1,4 @@
-//! Tests switches under control, with a controller of a few lines.
+//! Tests controlled switches, with a controller of a few lines.
 #![cfg(target_os = "linux")]
 
 #[path = "../../benches/description/mod.rs"]

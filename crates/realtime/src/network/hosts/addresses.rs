@@ -45,7 +45,7 @@ pub(super) enum PlaceKind {
     Router,
     /// A switch or an access point.
     Switch,
-    /// All switches under control.
+    /// All controlled switches.
     Openflow,
 }
 
@@ -56,7 +56,7 @@ impl PlaceKind {
     }
 }
 
-/// The place of all switches under control. Nodes of the description never have a name of this
+/// The place of all controlled switches. Nodes of the description never have a name of this
 /// form.
 pub(super) const FABRIC: &str = "(fabric)";
 
@@ -233,7 +233,7 @@ fn ids_of_nodes(experiment: &Experiment) -> impl Iterator<Item = &String> {
     hosts.chain(experiment.nodes.iter().map(|node| &node.id))
 }
 
-/// Returns the places, and the index of the place of each host and node. All switches under control
+/// Returns the places, and the index of the place of each host and node. All controlled switches
 /// share one.
 fn places_of(experiment: &Experiment) -> (Vec<PlacePlan>, HashMap<String, usize>) {
     let place = |id: &String, kind, host| PlacePlan {
@@ -297,7 +297,7 @@ fn port(
     })
 }
 
-/// Returns the name of the device of an interface of a switch under control, by the index of the
+/// Returns the name of the device of an interface of a controlled switch, by the index of the
 /// interface in the experiment. All these switches share a namespace.
 pub(crate) fn device_in_fabric(interface: usize) -> String {
     format!("p{interface}")

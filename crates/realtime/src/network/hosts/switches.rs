@@ -11,7 +11,7 @@ use crate::network::netlink::Mac;
 pub(super) const BRIDGE: &str = "(bridge)";
 
 /// Refuses switches that form a loop. Without a spanning tree frames would circulate for ever; with
-/// one, links of the description would be blocked. Switches under control may form loops among
+/// one, links of the description would be blocked. Controlled switches may form loops among
 /// themselves, because frames follow the entries of their flow. Towards other switches they count
 /// as one, because a bridge has each link-layer address behind one port.
 ///

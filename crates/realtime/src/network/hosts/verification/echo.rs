@@ -30,7 +30,7 @@ const PORT: u16 = 7;
 /// How late the best attempt may be on a busy machine.
 const SLACK_NS: Nanos = 10_000_000;
 
-/// How long a switch under control may hold a packet for each port of all switches, because Open
+/// How long a controlled switch may hold a packet for each port of all switches, because Open
 /// vSwitch looks at all of them in turn, and echoes of other paths pass at the same time. Up to
 /// 15 us were seen on two cores.
 const SLACK_PER_PORT_NS: Nanos = 25_000;
@@ -122,7 +122,7 @@ fn exchange(hosts: &Hosts, probes: &mut [Probe]) -> Result<(), LiveError> {
     }
 }
 
-/// By what switches under control tell the packets of a path from those of others.
+/// By what controlled switches tell the packets of a path from those of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Distinction {
     Addresses,
