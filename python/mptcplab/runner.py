@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -21,6 +22,7 @@ from mptcplab.notices import notice
 from mptcplab.results import Bundle, BundleWriter, CpuTimes, digest, done_bundles, evaluated, read_data
 from mptcplab.results import check as check_expectations
 from mptcplab.results.bundle import BundleDone, BundleHeld, bundle_path
+from mptcplab.shared_rate import SharedRate, rate_bps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -225,12 +227,18 @@ def plan_like(bundle: Bundle, backend_name: str, *, out: Path) -> Job:
 
 
 def execute(
-    jobs: Sequence[Job], observer: Observer, *, workers: int | None = None, stop: Stop | None = None
+    jobs: Sequence[Job],
+    observer: Observer,
+    *,
+    workers: int | None = None,
+    stop: Stop | None = None,
+    most_bps: float | None = None,
 ) -> list[Bundle]:
     """Runs the jobs, several at a time, and returns their bundles in the order of the jobs.
 
     The default number at a time is that of cores. On a back-end in real time it is one, because
-    runs would disturb each other.
+    runs would disturb each other. With ``most_bps``, runs whose flows carry more together wait for
+    each other.
 
     On KeyboardInterrupt the runs in progress stop, their bundles have the status ``unfinished``,
     and the interrupt is raised again. With ``stop``, another thread stops them, and an observer
@@ -239,8 +247,9 @@ def execute(
     stop = stop or Stop()
     # The data of a single run is shown next. That of many would fill the memory.
     is_kept = len(jobs) == 1
+    shared = SharedRate(most_bps) if most_bps is not None else None
     with ThreadPoolExecutor(workers or usual_workers(jobs)) as pool:
-        futures = [pool.submit(_bundle_of, job, observer, stop, is_kept=is_kept) for job in jobs]
+        futures = [pool.submit(_bundle_of, job, observer, stop, shared, is_kept=is_kept) for job in jobs]
         try:
             _wait_for(futures)
         except BaseException as error:
@@ -267,8 +276,12 @@ def _wait_for(futures: list[Future[Bundle]]) -> None:
             future.result()
 
 
-def _bundle_of(job: Job, observer: Observer, stop: Stop, *, is_kept: bool) -> Bundle:
-    bundle, data = (job.done, None) if job.done else run_job_with_data(job, observer, stop)
+def _bundle_of(job: Job, observer: Observer, stop: Stop, shared: SharedRate | None, *, is_kept: bool) -> Bundle:
+    if job.done:
+        bundle, data = job.done, None
+    else:
+        with shared.taken(rate_bps(job.choice.experiment)) if shared else nullcontext():
+            bundle, data = run_job_with_data(job, observer, stop)
     if is_kept and data is not None and bundle.status == "done":
         bundle.keep_loaded(data)
     observer.finished(job, bundle)

@@ -51,6 +51,8 @@ COLOURS = {"reproduced": "green", "refuted": "red"}
 #: Number of runs at a time in real time. Runs that were spoiled by the load of the machine are
 #: repeated with half as many at a time, down to one.
 AT_ONCE = 8
+#: Their flows carry at most this together, because two cores do not emulate more on time.
+MOST_AT_ONCE_BPS = 400_000_000
 
 
 @dataclass(frozen=True)
@@ -219,11 +221,11 @@ def _carried_out(
         looks = [partial(observe_in_memory, quantities_only=job.place not in shown, counters=counters) for job in work]
         return carry_out_and_look(list(zip(work, looks, strict=True)), pool, observer)
     at_once = jobs or AT_ONCE
-    bundles = execute(work, observer, workers=at_once)
+    bundles = execute(work, observer, workers=at_once, most_bps=MOST_AT_ONCE_BPS)
     while at_once > 1 and any(map(_is_spoiled, bundles)):
         at_once //= 2
         again = [_unless_spoiled(job, bundle) for job, bundle in zip(work, bundles, strict=True)]
-        bundles = execute(again, observer, workers=at_once)
+        bundles = execute(again, observer, workers=at_once, most_bps=MOST_AT_ONCE_BPS)
     return [(bundle, None) for bundle in bundles]
 
 
