@@ -18,7 +18,8 @@ const CONTENDERS: usize = 5;
 const STANDING_QUEUE: usize = 100;
 const PACKETS: u64 = 10_000;
 
-struct Datagram([u64; 7]);
+/// As large as a packet of the simulator.
+struct Datagram([u64; 5]);
 
 impl Packet for Datagram {
     fn ip_bytes(&self) -> u32 {
@@ -100,7 +101,7 @@ impl Busy {
 
     fn offer(&mut self, station: StationId) {
         self.number += 1;
-        let packet = Datagram([self.number % 8; 7]);
+        let packet = Datagram([self.number % 8; 5]);
         _ = self.channel.enqueue(self.now, station, packet);
     }
 

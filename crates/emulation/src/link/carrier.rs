@@ -5,7 +5,7 @@ use experiment::time::Nanos;
 
 use super::fixed_rate::FixedRateFifo;
 use super::stations::Stations;
-use super::{AccessCounters, Packet, StationGenerators, StationId};
+use super::{AccessCounters, Enqueued, Output, Packet, StationGenerators, StationId};
 
 /// What an event does to the station of an access network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +60,46 @@ pub(super) trait Carrier<P: Packet>: Send {
         direction: &Direction,
         generators: StationGenerators,
     ) -> Result<StationId, InvalidDirection>;
+
+    /// Offers a packet to the queue of a station.
+    fn enqueue(&mut self, now: Nanos, station: StationId, packet: P) -> Enqueued {
+        self.advance_unless_quiet(now);
+        if !self.has_room(station) {
+            return self.stations_mut().refuse(station);
+        }
+        let outcome = self.stations_mut().enqueue(now, station, packet);
+        if outcome == Enqueued::Queued && self.record_arrival(now, station) {
+            self.advance_and_look_ahead(now);
+        }
+        outcome
+    }
+
+    /// Returns the next packet that was delivered or dropped up to `now`, in order of time.
+    fn poll(&mut self, now: Nanos) -> Option<Output<P>> {
+        self.advance_unless_quiet(now);
+        self.stations_mut().poll(now)
+    }
+
+    /// Returns the next instant at which [`Self::poll`] must be called. `None` if no call is needed
+    /// before the next input.
+    fn next_departure(&self) -> Option<Nanos> {
+        let stations = self.stations();
+        let first = earlier(stations.first_drop(), stations.next_arrival());
+        earlier(first, self.next_wakeup())
+    }
+
+    /// Brings the carrier to `now`, unless nothing has happened since the last time.
+    fn advance_unless_quiet(&mut self, now: Nanos) {
+        if now >= self.stations().quiet_until {
+            self.advance_and_look_ahead(now);
+        }
+    }
+
+    /// Brings the carrier to `now`, and looks until when nothing happens.
+    fn advance_and_look_ahead(&mut self, now: Nanos) {
+        self.advance(now);
+        self.stations_mut().quiet_until = self.next_change().unwrap_or(Nanos::MAX);
+    }
 
     /// Returns the stations.
     fn stations(&self) -> &Stations<P>;
@@ -130,5 +170,14 @@ pub(super) trait Carrier<P: Packet>: Send {
     /// Continues where the replacement stopped that [`Self::as_fixed_rate`] returned.
     fn take_over(&mut self, _fifo: FixedRateFifo<P>) {
         unreachable!("the carrier has no replacement");
+    }
+}
+
+/// Returns the earlier of two, where `None` is never.
+#[inline]
+pub(super) fn earlier<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }

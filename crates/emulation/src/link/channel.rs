@@ -80,8 +80,6 @@ pub struct Channel<P> {
     /// empty. Before anything about the link changes, it hands all packets back to `carrier`.
     fixed_rate: Option<FixedRateFifo<P>>,
     carrier: Box<dyn Carrier<P>>,
-    /// The carrier has nothing to do before this instant, unless a packet arrives.
-    quiet_until: Nanos,
     /// Returns the carrier at time 0, without stations.
     new_carrier: Box<dyn Fn() -> Box<dyn Carrier<P>> + Send>,
     /// The initial values of each station.
@@ -120,7 +118,6 @@ impl<P: Packet> Channel<P> {
         Self {
             fixed_rate: None,
             carrier: new_carrier(),
-            quiet_until: 0,
             new_carrier: Box::new(new_carrier),
             initial: Vec::new(),
         }
@@ -149,28 +146,7 @@ impl<P: Packet> Channel<P> {
         }
         match &mut self.fixed_rate {
             Some(fifo) => fifo.enqueue(now, packet),
-            None => self.enqueue_stepwise(now, station, packet),
-        }
-    }
-
-    fn enqueue_stepwise(&mut self, now: Nanos, station: StationId, packet: P) -> Enqueued {
-        self.advance_stepwise(now);
-        if !self.carrier.has_room(station) {
-            return self.carrier.stations_mut().refuse(station);
-        }
-        let outcome = self.carrier.stations_mut().enqueue(now, station, packet);
-        if outcome == Enqueued::Queued && self.carrier.record_arrival(now, station) {
-            self.quiet_until = 0;
-            self.advance_stepwise(now);
-        }
-        outcome
-    }
-
-    /// Brings the carrier to `now`, unless nothing has happened since the last time.
-    fn advance_stepwise(&mut self, now: Nanos) {
-        if now >= self.quiet_until {
-            self.carrier.advance(now);
-            self.quiet_until = self.carrier.next_change().unwrap_or(Nanos::MAX);
+            None => self.carrier.enqueue(now, station, packet),
         }
     }
 
@@ -188,17 +164,8 @@ impl<P: Packet> Channel<P> {
     pub fn next_departure(&self) -> Option<Nanos> {
         match &self.fixed_rate {
             Some(fifo) => fifo.next_arrival(),
-            None => self.next_departure_stepwise(),
+            None => self.carrier.next_departure(),
         }
-    }
-
-    fn next_departure_stepwise(&self) -> Option<Nanos> {
-        let stations = self.carrier.stations();
-        let arrival = stations.next_arrival().map(|(at, _)| at);
-        [stations.first_drop(), arrival, self.carrier.next_wakeup()]
-            .into_iter()
-            .flatten()
-            .min()
     }
 
     /// Returns whether the next departure is unaffected by a packet offered now, because that
@@ -213,8 +180,7 @@ impl<P: Packet> Channel<P> {
     /// until it returns `None`.
     pub fn poll(&mut self, now: Nanos) -> Option<Output<P>> {
         let Some(fifo) = &mut self.fixed_rate else {
-            self.advance_stepwise(now);
-            return self.carrier.stations_mut().poll(now);
+            return self.carrier.poll(now);
         };
         let (at, packet) = fifo.poll(now)?;
         Some(Output::Delivered {
@@ -279,7 +245,7 @@ impl<P: Packet> Channel<P> {
     /// Switches to the carrier at the current instant of the channel, and lets it look for what
     /// happens next once more, because its caller is about to change it.
     fn go_stepwise(&mut self) {
-        self.quiet_until = 0;
+        self.carrier.stations_mut().quiet_until = 0;
         if let Some(fifo) = self.fixed_rate.take() {
             self.carrier.take_over(fifo);
         }
@@ -289,7 +255,6 @@ impl<P: Packet> Channel<P> {
     /// 0, generators at their start.
     pub fn reset(&mut self) {
         self.fixed_rate = None;
-        self.quiet_until = 0;
         self.carrier = (self.new_carrier)();
         for (direction, generators) in &self.initial {
             let added = self.carrier.add_station(direction, generators.clone());
@@ -357,7 +322,7 @@ impl<P: Packet> Channel<P> {
         match &self.fixed_rate {
             Some(fifo) => fifo.in_flight(),
             None => {
-                let on_wire = self.carrier.stations().get(station).wire.len() as u64;
+                let on_wire = self.carrier.stations().get(station).pipe.in_flight() as u64;
                 on_wire + self.carrier.held_packets(station)
             }
         }

@@ -106,8 +106,9 @@ pub(super) struct Fading {
     step: Nanos,
     parts: Vec<Component>,
     shape: Shape,
-    /// The number of the step for which `factor` is.
+    /// The number of the step for which `factor` is, and when the next one begins.
     number: u64,
+    until: Nanos,
     factor: f64,
     generator: Generator,
 }
@@ -156,6 +157,7 @@ impl Fading {
             parts,
             shape,
             number: 0,
+            until: step,
             factor: 1.0,
             generator,
         };
@@ -164,16 +166,22 @@ impl Fading {
     }
 
     /// Returns the factor at `now`, which never decreases.
+    #[inline]
     pub(super) fn factor(&mut self, now: Nanos) -> f64 {
-        let number = now / self.step;
-        if number > self.number {
-            for part in &mut self.parts {
-                part.advance(number - self.number, &mut self.generator);
-            }
-            self.number = number;
-            self.update();
+        if now >= self.until {
+            self.advance(now);
         }
         self.factor
+    }
+
+    fn advance(&mut self, now: Nanos) {
+        let number = now / self.step;
+        for part in &mut self.parts {
+            part.advance(number - self.number, &mut self.generator);
+        }
+        self.number = number;
+        self.until = (number + 1).saturating_mul(self.step);
+        self.update();
     }
 
     /// Draws the process anew, as behind another antenna.

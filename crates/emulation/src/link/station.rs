@@ -5,10 +5,10 @@ use experiment::rng::Generator;
 use experiment::time::Nanos;
 
 use super::counters::Counters;
-use super::delay_line::DelayLine;
 use super::fixed_rate::{FixedRate, Interrupted};
 use super::loss::LossProcess;
-use super::queue::{self, Discarded, Discipline, Limit, Queued, Service};
+use super::pipe::Pipe;
+use super::queue::{Discarded, Limit, Queued, Service};
 use super::serializer::Serializer;
 use super::trace::{self, Variation};
 use super::wire_size::WireSize;
@@ -46,11 +46,12 @@ pub(super) struct Station<P> {
     loss: LossProcess,
     /// Delay and loss over time.
     variation: Option<Variation>,
-    queue: Box<dyn Discipline<P>>,
     /// From when on the first packet of the queue could start if the serializer were free.
     ready: Nanos,
     serializer: Serializer,
-    pub(super) wire: DelayLine<P>,
+    /// Whether every packet arrives, and always after the same delay.
+    has_plain_wire: bool,
+    pub(super) pipe: Pipe<P>,
     pub(super) counters: Counters,
     is_up: bool,
 }
@@ -93,6 +94,7 @@ impl<P: Packet> Station<P> {
         direction: &Direction,
         medium: Option<MediumParameters>,
         generators: StationGenerators,
+        serves_in_place: bool,
     ) -> Self {
         let (serializer, variation) = paced(direction, medium, &generators);
         let service = Service {
@@ -104,10 +106,10 @@ impl<P: Packet> Station<P> {
             generators,
             loss: LossProcess::new(&direction.loss),
             variation,
-            queue: queue::new_discipline(&direction.queue, service),
             ready: 0,
+            has_plain_wire: has_plain_wire(direction),
             serializer,
-            wire: DelayLine::new(),
+            pipe: Pipe::new(&direction.queue, service, serves_in_place),
             counters: Counters::default(),
             is_up: true,
         }
@@ -116,12 +118,8 @@ impl<P: Packet> Station<P> {
     /// Returns the parameters of the direction if the arrival of a packet does not depend on
     /// anything that happens after it is offered.
     pub(super) fn fixed_rate(&self) -> Option<FixedRate> {
-        let Direction { loss, queue, .. } = &self.direction;
-        let is_plain = matches!(loss, resolved::Loss::None {})
-            && matches!(queue, resolved::Queue::DropTail(_))
-            && self.variation.is_none()
-            && self.direction.jitter_ns == 0
-            && !self.direction.reorder;
+        let queue = &self.direction.queue;
+        let is_plain = self.has_plain_wire && matches!(queue, resolved::Queue::DropTail(_));
         let serializer = match &self.serializer {
             Serializer::Infinite => None,
             Serializer::Rate(rate) => Some(*rate),
@@ -138,21 +136,23 @@ impl<P: Packet> Station<P> {
     /// Takes over the packets of a `FixedRateFifo`.
     pub(super) fn take_over(&mut self, interrupted: Interrupted<P>) {
         for (arrival, packet) in interrupted.on_wire {
-            self.wire.push(arrival, packet);
+            self.pipe.serve(packet);
+            self.pipe.send(arrival);
         }
         for packet in interrupted.waiting {
-            self.queue.restore(packet);
+            self.pipe.restore(packet);
         }
         if let Some(rate) = interrupted.serializer {
             self.serializer = Serializer::Rate(rate);
         }
     }
 
-    /// Returns whether nothing is queued and nothing is in the delay line.
+    /// Returns whether nothing is queued and nothing is in flight.
     pub(super) fn is_empty(&self) -> bool {
-        !self.is_backlogged() && self.wire.len() == 0
+        !self.is_backlogged() && self.pipe.in_flight() == 0
     }
 
+    #[inline]
     pub(super) fn enqueue(
         &mut self,
         now: Nanos,
@@ -163,7 +163,7 @@ impl<P: Packet> Station<P> {
         if !self.is_up {
             return Err(DropReason::LinkDown);
         }
-        if self.loses_next_at(LossPlace::Ingress, now) {
+        if !self.has_plain_wire && self.loses_next_at(LossPlace::Ingress, now) {
             return Err(DropReason::Loss);
         }
         if !self.is_backlogged() {
@@ -176,7 +176,7 @@ impl<P: Packet> Station<P> {
             wire_bytes,
             since: now,
         };
-        self.queue
+        self.pipe
             .enqueue(packet, &mut self.generators.queue, discarded)
     }
 
@@ -190,12 +190,14 @@ impl<P: Packet> Station<P> {
         is_lost || (loss_of_trace > 0.0 && self.generators.loss_of_trace.chance(loss_of_trace))
     }
 
+    #[inline]
     pub(super) fn is_backlogged(&self) -> bool {
-        self.queue.packets() > 0
+        self.pipe.waiting_packets() > 0
     }
 
     /// Returns when the next packet starts if the serializer is free from `free` on. `None` if
     /// nothing is queued.
+    #[inline]
     pub(super) fn next_start(&self, free: Nanos) -> Option<Nanos> {
         self.is_backlogged()
             .then(|| self.serializer.earliest_start(free.max(self.ready)))
@@ -208,11 +210,9 @@ impl<P: Packet> Station<P> {
         start: Nanos,
         discarded: &mut Discarded<P>,
     ) -> Option<Started<P>> {
-        let Queued {
-            packet, wire_bytes, ..
-        } = self.dequeue(start, discarded)?;
+        let wire_bytes = self.pipe.serve_next(start, discarded)?;
         let finish = self.serializer.transmit(start, wire_bytes);
-        let lost = self.send_over(finish, packet);
+        let lost = self.send(finish);
         Some(Started {
             finish,
             wire_bytes,
@@ -222,26 +222,34 @@ impl<P: Packet> Station<P> {
 
     /// Takes the next packet from the queue at `now`. Returns `None` if there is none, or the queue
     /// dropped all its packets.
+    #[inline]
     pub(super) fn dequeue(
         &mut self,
         now: Nanos,
         discarded: &mut Discarded<P>,
     ) -> Option<Queued<P>> {
-        self.queue.dequeue(now, discarded)
+        self.pipe.dequeue(now, discarded)
     }
 
-    /// Sends a packet whose last bit has left at `finish` to the far end, or returns it if the loss
-    /// model loses it.
-    pub(super) fn send_over(&mut self, finish: Nanos, packet: P) -> Option<P> {
-        if self.loses_next_at(LossPlace::Egress, finish) {
-            return Some(packet);
+    /// Puts the next packet of the queue into service at `now`. Returns its bytes on the link, or
+    /// `None` if there is none, or the queue dropped all its packets.
+    #[inline]
+    pub(super) fn serve_next(&mut self, now: Nanos, discarded: &mut Discarded<P>) -> Option<u32> {
+        self.pipe.serve_next(now, discarded)
+    }
+
+    /// Sends the packet in service, whose last bit has left at `finish`, to the far end, or returns
+    /// it if the loss model loses it.
+    #[inline]
+    pub(super) fn send(&mut self, finish: Nanos) -> Option<P> {
+        if self.has_plain_wire {
+            self.pipe
+                .send(finish.saturating_add(self.direction.delay_ns));
+            return None;
         }
-        self.put_on_wire(finish, packet);
-        None
-    }
-
-    /// Sends a packet whose last bit has left at `finish` to the far end.
-    pub(super) fn put_on_wire(&mut self, finish: Nanos, packet: P) {
+        if self.loses_next_at(LossPlace::Egress, finish) {
+            return self.pipe.take_served();
+        }
         let jitter = match self.direction.jitter_ns {
             0 => 0,
             bound => self.generators.jitter.below(bound),
@@ -252,10 +260,11 @@ impl<P: Packet> Station<P> {
             .saturating_add(of_trace.map_or(0, |trace| trace.delay_ns(finish)))
             .saturating_add(jitter);
         if self.direction.reorder {
-            self.wire.push_overtaking(arrival, packet);
+            self.pipe.send_overtaking(arrival);
         } else {
-            self.wire.push(arrival, packet);
+            self.pipe.send(arrival);
         }
+        None
     }
 
     pub(super) fn reconfigure(
@@ -275,8 +284,9 @@ impl<P: Packet> Station<P> {
         let service = Service {
             rate_bps: self.serializer.mean_rate_bps(),
         };
-        queue::reconfigure(&mut self.queue, &direction.queue, service, discarded);
+        self.pipe.reconfigure(&direction.queue, service, discarded);
         self.wire_size = wire_size(direction, medium);
+        self.has_plain_wire = has_plain_wire(direction);
         // A packet that waited for an opportunity of the old trace cannot start in the past.
         self.ready = now;
         self.direction = direction.clone();
@@ -287,14 +297,14 @@ impl<P: Packet> Station<P> {
         if up {
             return;
         }
-        let on_wire = self.wire.cut(now);
+        let on_wire = self.pipe.cut(now);
         discarded.extend(on_wire.map(|packet| (packet, DropReason::LinkDown)));
         self.flush(discarded);
     }
 
     /// Drops all packets of the queue, as with a link that is down.
     pub(super) fn flush(&mut self, discarded: &mut Discarded<P>) {
-        let waiting = queue::drain(self.queue.as_mut()).into_iter();
+        let waiting = self.pipe.drain().into_iter();
         discarded.extend(waiting.map(|queued| (queued.packet, DropReason::LinkDown)));
     }
 
@@ -303,11 +313,11 @@ impl<P: Packet> Station<P> {
     }
 
     pub(super) fn queue_packets(&self) -> u64 {
-        self.queue.packets()
+        self.pipe.waiting_packets()
     }
 
     pub(super) fn queue_bytes(&self) -> u64 {
-        self.queue.bytes()
+        self.pipe.waiting_bytes()
     }
 }
 
@@ -324,6 +334,14 @@ fn paced(
         Serializer::new(direction, rate_bps, start_ns),
         trace.and_then(|trace| Variation::new(trace, start_ns)),
     )
+}
+
+/// Returns whether every packet of a direction arrives, and always after the same delay.
+fn has_plain_wire(direction: &Direction) -> bool {
+    matches!(direction.loss, resolved::Loss::None {})
+        && direction.trace.is_none()
+        && direction.jitter_ns == 0
+        && !direction.reorder
 }
 
 fn wire_size(direction: &Direction, medium: Option<MediumParameters>) -> WireSize {

@@ -13,8 +13,16 @@ use super::{Counters, DropReason, Enqueued, Output, Packet, StationId};
 /// yet reported.
 pub(super) struct Stations<P> {
     medium: Option<MediumParameters>,
+    /// Whether packets are served where they wait, not dequeued before.
+    serves_in_place: bool,
     list: Vec<Station<P>>,
     dropped: VecDeque<Output<P>>,
+    /// When the first packet arrives from each station, and the earliest of these instants.
+    /// [`Nanos::MAX`] is never.
+    arrivals: Vec<Nanos>,
+    next_arrival: Nanos,
+    /// The carrier has nothing to do before this instant, unless a packet arrives.
+    pub(super) quiet_until: Nanos,
     /// Buffer for packets that stations drop. Empty between calls.
     discarded: Discarded<P>,
 }
@@ -23,8 +31,12 @@ impl<P: Packet> Stations<P> {
     pub(super) fn new(medium: Option<MediumParameters>) -> Self {
         Self {
             medium,
+            serves_in_place: true,
             list: Vec::new(),
             dropped: VecDeque::new(),
+            arrivals: Vec::new(),
+            next_arrival: Nanos::MAX,
+            quiet_until: 0,
             discarded: Vec::new(),
         }
     }
@@ -35,9 +47,18 @@ impl<P: Packet> Stations<P> {
         generators: StationGenerators,
     ) -> Result<StationId, InvalidDirection> {
         direction.validate()?;
-        self.list
-            .push(Station::new(direction, self.medium, generators));
+        let station = Station::new(direction, self.medium, generators, self.serves_in_place);
+        self.list.push(station);
+        self.arrivals.push(Nanos::MAX);
         Ok(StationId(self.list.len() as u32 - 1))
+    }
+
+    /// Returns stations of whose packets each is dequeued before it is sent.
+    pub(super) fn dequeueing() -> Self {
+        Self {
+            serves_in_place: false,
+            ..Self::new(None)
+        }
     }
 
     pub(super) fn as_slice(&self) -> &[Station<P>] {
@@ -48,6 +69,7 @@ impl<P: Packet> Stations<P> {
         &self.list[station.index()]
     }
 
+    #[inline]
     pub(super) fn get_mut(&mut self, station: StationId) -> &mut Station<P> {
         &mut self.list[station.index()]
     }
@@ -62,6 +84,7 @@ impl<P: Packet> Stations<P> {
         self.medium.is_some()
     }
 
+    #[inline]
     pub(super) fn enqueue(&mut self, now: Nanos, station: StationId, packet: P) -> Enqueued {
         let outcome = self.list[station.index()].enqueue(now, packet, &mut self.discarded);
         self.report_discarded(station, now);
@@ -82,7 +105,7 @@ impl<P: Packet> Stations<P> {
     ) -> Option<Nanos> {
         let stations = self.list.iter().enumerate();
         stations
-            .filter(|(_, station)| station.wire.len() == 0 || station.may_reorder())
+            .filter(|(_, station)| station.pipe.in_flight() == 0 || station.may_reorder())
             .filter_map(|(index, _)| next(index))
             .min()
     }
@@ -102,6 +125,7 @@ impl<P: Packet> Stations<P> {
 
     pub(super) fn set_up(&mut self, now: Nanos, station: StationId, up: bool) {
         self.list[station.index()].set_up(now, up, &mut self.discarded);
+        self.look_at_arrivals(station);
         self.report_discarded(station, now);
     }
 
@@ -109,35 +133,87 @@ impl<P: Packet> Stations<P> {
     /// `None` if the queue dropped all its packets.
     pub(super) fn start_next(&mut self, start: Nanos, station: StationId) -> Option<Started<P>> {
         let started = self.list[station.index()].start_next(start, &mut self.discarded);
+        self.record_sent(station);
         self.report_discarded(station, start);
         started
     }
 
     /// Takes the next packet of a station from its queue at `now`. Returns `None` if the queue is
     /// empty or dropped all its packets.
+    #[inline]
     pub(super) fn dequeue(&mut self, now: Nanos, station: StationId) -> Option<Queued<P>> {
         let packet = self.list[station.index()].dequeue(now, &mut self.discarded);
         self.report_discarded(station, now);
         packet
     }
 
-    /// Sends a packet that was taken from the queue of a station, whose last bit is sent at `now`
-    /// and has left at `finish`, unless it is lost on the way.
-    pub(super) fn transmit(
+    /// Puts the next packet of a station into service at `now`. Returns its bytes on the link, or
+    /// `None` if the queue is empty or dropped all its packets.
+    #[inline]
+    pub(super) fn serve_next(&mut self, now: Nanos, station: StationId) -> Option<u32> {
+        let wire_bytes = self.list[station.index()].serve_next(now, &mut self.discarded);
+        self.report_discarded(station, now);
+        wire_bytes
+    }
+
+    /// Sends the packet of a station that is in service, whose last bit is sent at `now` and has
+    /// left at `finish`, unless it is lost on the way.
+    #[inline]
+    pub(super) fn send(&mut self, station: StationId, wire_bytes: u32, now: Nanos, finish: Nanos) {
+        self.count_sent(station, wire_bytes);
+        if let Some(lost) = self.get_mut(station).send(finish) {
+            self.report_drop(station, lost, now, DropReason::Loss);
+        }
+        self.record_sent(station);
+    }
+
+    /// Drops at `now` the packet of a station that is in service, if there is one.
+    pub(super) fn drop_served(&mut self, station: StationId, now: Nanos, reason: DropReason) {
+        if let Some(packet) = self.get_mut(station).pipe.take_served() {
+            self.report_drop(station, packet, now, reason);
+        }
+    }
+
+    /// Sends a packet that was dequeued, whose last bit has left at `finish`, to the far end, or
+    /// returns it if the loss model loses it.
+    #[inline]
+    pub(super) fn send_dequeued(
         &mut self,
         station: StationId,
         packet: P,
-        wire_bytes: u32,
-        now: Nanos,
         finish: Nanos,
-    ) {
-        self.count_sent(station, wire_bytes);
-        if let Some(lost) = self.get_mut(station).send_over(finish, packet) {
-            self.report_drop(station, lost, now, DropReason::Loss);
+    ) -> Option<P> {
+        let from = self.get_mut(station);
+        from.pipe.serve(packet);
+        let lost = from.send(finish);
+        self.record_sent(station);
+        lost
+    }
+
+    /// Records that a packet of a station may have been sent.
+    #[inline]
+    pub(super) fn record_sent(&mut self, station: StationId) {
+        let pipe = &self.list[station.index()].pipe;
+        if let Some(first) = pipe.first_arrival() {
+            self.arrivals[station.index()] = first;
+            self.next_arrival = self.next_arrival.min(first);
+        }
+    }
+
+    /// Looks when the first packet arrives from a station that has fewer packets in flight.
+    #[inline]
+    fn look_at_arrivals(&mut self, station: StationId) {
+        let first = self.list[station.index()].pipe.first_arrival();
+        let first = first.unwrap_or(Nanos::MAX);
+        self.arrivals[station.index()] = first;
+        // Packets that were sent together arrive together.
+        if first > self.next_arrival {
+            self.next_arrival = self.arrivals.iter().copied().fold(Nanos::MAX, Nanos::min);
         }
     }
 
     /// Counts a packet whose last bit has left.
+    #[inline]
     pub(super) fn count_sent(&mut self, station: StationId, wire_bytes: u32) {
         let counters = &mut self.get_mut(station).counters;
         counters.wire_packets += 1;
@@ -151,14 +227,13 @@ impl<P: Packet> Stations<P> {
     }
 
     /// Returns the next packet that was dropped or has arrived up to `now`.
+    #[inline]
     pub(super) fn poll(&mut self, now: Nanos) -> Option<Output<P>> {
-        let arrival = self.next_arrival().filter(|(at, _)| *at <= now);
-        let dropped = self.first_drop().filter(|at| *at <= now);
-        match (dropped, arrival) {
-            (Some(dropped), Some((at, station))) if at < dropped => self.deliver(station),
-            (Some(_), _) => self.dropped.pop_front(),
-            (None, Some((_, station))) => self.deliver(station),
-            (None, None) => None,
+        let arrival = self.next_arrival;
+        match self.first_drop().filter(|at| *at <= now) {
+            Some(dropped) if dropped <= arrival => self.dropped.pop_front(),
+            _ if arrival <= now => self.deliver(),
+            _ => None,
         }
     }
 
@@ -167,25 +242,21 @@ impl<P: Packet> Stations<P> {
         self.dropped.front().map(Output::at)
     }
 
-    /// Returns the first arrival among all stations.
-    pub(super) fn next_arrival(&self) -> Option<(Nanos, StationId)> {
-        if let [only] = self.list.as_slice() {
-            return only.wire.first_arrival().map(|at| (at, StationId(0)));
-        }
-        self.list
-            .iter()
-            .enumerate()
-            .filter_map(|(index, station)| {
-                Some((station.wire.first_arrival()?, StationId(index as u32)))
-            })
-            .min()
+    /// Returns when the first packet arrives, at any station.
+    pub(super) fn next_arrival(&self) -> Option<Nanos> {
+        (self.next_arrival < Nanos::MAX).then_some(self.next_arrival)
     }
 
     /// Reports what a station has put into `discarded`.
+    #[inline]
     fn report_discarded(&mut self, station: StationId, at: Nanos) {
-        if self.discarded.is_empty() {
-            return;
+        if !self.discarded.is_empty() {
+            self.report_all_discarded(station, at);
         }
+    }
+
+    #[cold]
+    fn report_all_discarded(&mut self, station: StationId, at: Nanos) {
         for (packet, reason) in std::mem::take(&mut self.discarded) {
             self.report_drop(station, packet, at, reason);
         }
@@ -211,10 +282,15 @@ impl<P: Packet> Stations<P> {
         &self.get(station).counters
     }
 
-    fn deliver(&mut self, station: StationId) -> Option<Output<P>> {
+    /// Returns the packet that arrives next. At a tie the first station goes first.
+    #[inline]
+    fn deliver(&mut self) -> Option<Output<P>> {
+        let is_next = |at: &Nanos| *at == self.next_arrival;
+        let station = StationId(self.arrivals.iter().position(is_next)? as u32);
         let from = self.get_mut(station);
-        let (at, packet) = from.wire.pop()?;
+        let (at, packet) = from.pipe.pop()?;
         from.counters.delivered_packets += 1;
+        self.look_at_arrivals(station);
         Some(Output::Delivered {
             station,
             packet,

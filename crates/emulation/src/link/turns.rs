@@ -196,5 +196,6 @@ impl<P: Packet> Carrier<P> for Turns<P> {
                 lost: None,
             });
         station.take_over(interrupted);
+        self.stations.record_sent(StationId(0));
     }
 }

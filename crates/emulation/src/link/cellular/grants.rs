@@ -7,27 +7,27 @@ use experiment::time::Nanos;
 
 use super::capacity::Capacity;
 use super::harq::Harq;
-use crate::link::queue::Queued;
 use crate::link::requests::Requests;
 use crate::link::stations::Stations;
 use crate::link::{AccessCounters, DropReason, Packet, StationId};
 
-/// A packet of which a part has been sent.
-struct Partial<P> {
-    packet: P,
+/// The packet in service, of which a part may have been sent.
+#[derive(Clone, Copy)]
+struct Served {
     wire_bytes: u32,
     unsent_bytes: u64,
 }
 
 /// One direction of a device.
-pub(super) struct Lane<P> {
+pub(super) struct Lane {
     station: StationId,
     tti: Nanos,
     capacity: Capacity,
     harq: Harq,
     /// Requests for grants, in the uplink.
     requests: Option<Requests>,
-    partial: Option<Partial<P>>,
+    /// The packet of which a part has been sent.
+    partial: Option<Served>,
     /// From when on packets that wait may be served. `None` if none has asked.
     granted_from: Option<Nanos>,
     /// The end of the last TTI that was used.
@@ -39,7 +39,7 @@ pub(super) struct Lane<P> {
     retried_packets: u64,
 }
 
-impl<P: Packet> Lane<P> {
+impl Lane {
     pub(super) fn new(
         cell: &resolved::Cellular,
         direction: &Direction,
@@ -78,7 +78,7 @@ impl<P: Packet> Lane<P> {
     }
 
     /// Returns whether a packet waits, or a part of one.
-    pub(super) fn is_backlogged(&self, stations: &Stations<P>) -> bool {
+    pub(super) fn is_backlogged<P: Packet>(&self, stations: &Stations<P>) -> bool {
         self.partial.is_some() || stations.get(self.station).is_backlogged()
     }
 
@@ -100,7 +100,7 @@ impl<P: Packet> Lane<P> {
     }
 
     /// Returns whether packets wait that have not asked for service.
-    pub(super) fn must_ask(&self, stations: &Stations<P>) -> bool {
+    pub(super) fn must_ask<P: Packet>(&self, stations: &Stations<P>) -> bool {
         self.granted_from.is_none() && self.is_backlogged(stations)
     }
 
@@ -122,7 +122,7 @@ impl<P: Packet> Lane<P> {
     }
 
     /// Sends in the TTI at `at` what fits. A packet leaves with its last byte.
-    pub(super) fn serve(&mut self, at: Nanos, stations: &mut Stations<P>) {
+    pub(super) fn serve<P: Packet>(&mut self, at: Nanos, stations: &mut Stations<P>) {
         self.free = at.saturating_add(self.tti);
         let mut bytes = self.capacity.grant(at);
         if bytes > 0 {
@@ -131,9 +131,9 @@ impl<P: Packet> Lane<P> {
             let release = self.harq.release(self.free);
             let sent_before = self.sent_packets;
             while bytes > 0
-                && let Some(next) = self.take_next(at, stations)
+                && let Some(served) = self.serve_next(at, stations)
             {
-                bytes = self.send(at, next, bytes, release, stations);
+                bytes = self.send(at, served, bytes, release, stations);
             }
             self.retried_packets +=
                 (self.harq.repeats - repeats) * (self.sent_packets - sent_before);
@@ -143,40 +143,43 @@ impl<P: Packet> Lane<P> {
         }
     }
 
-    fn take_next(&mut self, at: Nanos, stations: &mut Stations<P>) -> Option<Partial<P>> {
+    fn serve_next<P: Packet>(&mut self, at: Nanos, stations: &mut Stations<P>) -> Option<Served> {
         self.partial.take().or_else(|| {
-            let Queued {
-                packet, wire_bytes, ..
-            } = stations.dequeue(at, self.station)?;
-            Some(Partial {
-                packet,
+            let wire_bytes = stations.serve_next(at, self.station)?;
+            Some(Served {
                 wire_bytes,
                 unsent_bytes: u64::from(wire_bytes),
             })
         })
     }
 
-    /// Sends a packet, or as much of it as `bytes` allows. Returns the bytes that are left.
-    fn send(
+    /// Sends the packet in service, or as much of it as `bytes` allows. Returns the bytes that are
+    /// left.
+    fn send<P: Packet>(
         &mut self,
         at: Nanos,
-        mut next: Partial<P>,
+        mut served: Served,
         bytes: u64,
         release: Nanos,
         stations: &mut Stations<P>,
     ) -> u64 {
-        if next.unsent_bytes > bytes {
-            next.unsent_bytes -= bytes;
-            self.partial = Some(next);
+        if served.unsent_bytes > bytes {
+            served.unsent_bytes -= bytes;
+            self.partial = Some(served);
             return 0;
         }
         self.sent_packets += 1;
-        stations.transmit(self.station, next.packet, next.wire_bytes, at, release);
-        bytes - next.unsent_bytes
+        stations.send(self.station, served.wire_bytes, at, release);
+        bytes - served.unsent_bytes
     }
 
     /// Continues in another cell. What waits has its grant with the handover.
-    pub(super) fn hand_over(&mut self, now: Nanos, lose_queue: bool, stations: &mut Stations<P>) {
+    pub(super) fn hand_over<P: Packet>(
+        &mut self,
+        now: Nanos,
+        lose_queue: bool,
+        stations: &mut Stations<P>,
+    ) {
         self.capacity.redraw();
         if lose_queue && !self.is_uplink() {
             self.abort(now, stations);
@@ -186,10 +189,9 @@ impl<P: Packet> Lane<P> {
     }
 
     /// Drops the packet of which a part has been sent.
-    pub(super) fn abort(&mut self, now: Nanos, stations: &mut Stations<P>) {
-        if let Some(partial) = self.partial.take() {
-            let reason = DropReason::LinkDown;
-            stations.report_drop(self.station, partial.packet, now, reason);
+    pub(super) fn abort<P: Packet>(&mut self, now: Nanos, stations: &mut Stations<P>) {
+        if self.partial.take().is_some() {
+            stations.drop_served(self.station, now, DropReason::LinkDown);
         }
         self.granted_from = None;
     }

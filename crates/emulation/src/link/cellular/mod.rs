@@ -27,7 +27,7 @@ pub(super) struct Cellular<P> {
     parameters: resolved::Cellular,
     seed: u64,
     stations: Stations<P>,
-    lanes: Vec<Lane<P>>,
+    lanes: Vec<Lane>,
     rrc: Rrc,
     handovers: Option<GapProcess>,
     leg_changes: Option<GapProcess>,

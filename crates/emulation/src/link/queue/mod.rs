@@ -73,35 +73,3 @@ pub(super) fn new_discipline<P: Packet>(
         resolved::Queue::Pie(parameters) => Box::new(PieQueue::new(parameters, limit)),
     }
 }
-
-/// Gives a queue new parameters. Packets stay, except those beyond the new limit, which are dropped
-/// from the tail.
-pub(super) fn reconfigure<P: Packet>(
-    discipline: &mut Box<dyn Discipline<P>>,
-    queue: &resolved::Queue,
-    service: Service,
-    discarded: &mut Discarded<P>,
-) {
-    if !discipline.set_parameters(queue, service) {
-        let waiting = drain(discipline.as_mut());
-        *discipline = new_discipline(queue, service);
-        waiting
-            .into_iter()
-            .for_each(|packet| discipline.restore(packet));
-    }
-    let limit = Limit::new(queue);
-    while limit.is_exceeded(discipline.packets(), discipline.bytes()) {
-        let Some(last) = discipline.remove_last() else {
-            break;
-        };
-        discarded.push((last.packet, DropReason::QueueFull));
-    }
-}
-
-/// Empties a queue and returns its packets in order of arrival.
-pub(super) fn drain<P>(discipline: &mut dyn Discipline<P>) -> Vec<Queued<P>> {
-    let mut waiting: Vec<_> = std::iter::from_fn(|| discipline.remove_last()).collect();
-    waiting.reverse();
-    waiting.sort_by_key(|packet| packet.since);
-    waiting
-}

@@ -30,6 +30,7 @@ impl LossInTime {
 
     /// Returns whether a packet that is in service from `start` to `finish` is lost. Starts never
     /// decrease.
+    #[inline]
     pub(super) fn hits(&mut self, start: Nanos, finish: Nanos) -> bool {
         while self.end <= start {
             self.draw();

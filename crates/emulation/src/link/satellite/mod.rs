@@ -13,7 +13,6 @@ use experiment::time::{NANOS_PER_SECOND, Nanos};
 
 use super::carrier::Carrier;
 use super::fading::Fading;
-use super::queue::Queued;
 use super::station::StationGenerators;
 use super::stations::Stations;
 use super::{AccessCounters, DropReason, Packet, StationId};
@@ -39,10 +38,12 @@ struct Lane {
     rate_bps: u64,
     fading: Option<Fading>,
     losses: LossInTime,
-    /// Time between two frames, in the uplink.
-    frame: Option<Nanos>,
+    frames: Option<Frames>,
     /// The end of the last service.
     free: Nanos,
+    /// When the next packet starts, unless a stall holds it, as of the last call to `advance`.
+    /// [`Nanos::MAX`] is never.
+    next_start: Nanos,
     /// Time in which packets were sent, and their number.
     air_time: Nanos,
     sent_packets: u64,
@@ -61,8 +62,9 @@ impl Lane {
             rate_bps: direction.rate_bps.unwrap_or(1),
             fading: Fading::of_satellite(&parameters.fade, STEP, generator("fade")),
             losses: LossInTime::new(&parameters.loss, generator("loss_in_time")),
-            frame: (side == parameters.uplink).then_some(parameters.uplink_frame_ns),
+            frames: Frames::new(parameters).filter(|_| side == parameters.uplink),
             free: 0,
+            next_start: Nanos::MAX,
             air_time: 0,
             sent_packets: 0,
         }
@@ -77,12 +79,34 @@ impl Lane {
         start.saturating_add(duration as Nanos)
     }
 
-    /// Returns when the frame begins that carries a packet whose last bit is ready at `finish`.
-    fn sent(&self, finish: Nanos) -> Nanos {
-        match self.frame {
-            Some(frame) if frame > 0 => finish.div_ceil(frame).saturating_mul(frame),
-            _ => finish,
+    /// Returns when a packet is sent whose last bit is ready at `finish`.
+    fn sent(&mut self, finish: Nanos) -> Nanos {
+        let frames = self.frames.as_mut();
+        frames.map_or(finish, |frames| frames.first_from(finish))
+    }
+}
+
+/// The frames of the uplink. What is ready when one begins is sent in it.
+struct Frames {
+    interval: Nanos,
+    /// When the frame begins of the last call.
+    begin: Nanos,
+}
+
+impl Frames {
+    /// Returns the frames of a link. `None` if it sends at any time.
+    fn new(parameters: &resolved::Leo) -> Option<Self> {
+        let interval = parameters.uplink_frame_ns;
+        (interval > 0).then_some(Self { interval, begin: 0 })
+    }
+
+    /// Returns when the first frame begins at or after `now`.
+    fn first_from(&mut self, now: Nanos) -> Nanos {
+        let is_same = now <= self.begin && self.begin - now < self.interval;
+        if !is_same {
+            self.begin = now.div_ceil(self.interval).saturating_mul(self.interval);
         }
+        self.begin
     }
 }
 
@@ -98,16 +122,22 @@ impl<P: Packet> Leo<P> {
         }
     }
 
-    /// Returns when the next packet of a lane starts, unless a stall holds it.
-    fn next_start_of(&self, lane: usize) -> Option<Nanos> {
-        self.stations.as_slice()[lane].next_start(self.lanes[lane].free)
+    /// Looks when the next packet of a lane starts.
+    fn look_at(&mut self, lane: usize) {
+        let free = self.lanes[lane].free;
+        let start = self.stations.as_slice()[lane].next_start(free);
+        self.lanes[lane].next_start = start.unwrap_or(Nanos::MAX);
     }
 
-    fn next_start(&self) -> Option<(Nanos, usize)> {
-        let lanes = 0..self.lanes.len();
-        lanes
-            .filter_map(|lane| Some((self.next_start_of(lane)?, lane)))
-            .min()
+    /// Returns the next start and its lane. At a tie the first lane goes first.
+    fn next_start(&self) -> (Nanos, usize) {
+        let mut first = (Nanos::MAX, 0);
+        for (index, lane) in self.lanes.iter().enumerate() {
+            if lane.next_start < first.0 {
+                first = (lane.next_start, index);
+            }
+        }
+        first
     }
 
     /// Sends the next packet of a lane at `start`, or after the stall at that time.
@@ -118,10 +148,7 @@ impl<P: Packet> Leo<P> {
             return;
         }
         let station = StationId(lane as u32);
-        let Some(Queued {
-            packet, wire_bytes, ..
-        }) = self.stations.dequeue(start, station)
-        else {
+        let Some(wire_bytes) = self.stations.serve_next(start, station) else {
             return;
         };
         let lane = &mut self.lanes[lane];
@@ -131,13 +158,11 @@ impl<P: Packet> Leo<P> {
         lane.sent_packets += 1;
         if lane.losses.hits(start, finish) {
             self.stations.count_sent(station, wire_bytes);
-            self.stations
-                .report_drop(station, packet, start, DropReason::Loss);
+            self.stations.drop_served(station, start, DropReason::Loss);
             return;
         }
         let sent = lane.sent(finish).saturating_add(slot.delay);
-        self.stations
-            .transmit(station, packet, wire_bytes, start, sent);
+        self.stations.send(station, wire_bytes, start, sent);
     }
 }
 
@@ -164,18 +189,24 @@ impl<P: Packet> Carrier<P> for Leo<P> {
 
     fn advance(&mut self, now: Nanos) {
         self.now = now;
-        while let Some((start, lane)) = self.next_start().filter(|(start, _)| *start <= now) {
+        (0..self.lanes.len()).for_each(|lane| self.look_at(lane));
+        loop {
+            let (start, lane) = self.next_start();
+            if start > now || start == Nanos::MAX {
+                return;
+            }
             self.send(start, lane);
+            self.look_at(lane);
         }
     }
 
     fn next_wakeup(&self) -> Option<Nanos> {
         self.stations
-            .next_arrival_to_decide(|lane| self.next_start_of(lane))
+            .next_arrival_to_decide(|lane| instant(self.lanes[lane].next_start))
     }
 
     fn first_start(&self) -> Option<Nanos> {
-        self.next_start().map(|(start, _)| start)
+        instant(self.next_start().0)
     }
 
     /// Returns the counters of a direction. The states of the radio are 0, in service, and 1, in a
@@ -201,4 +232,9 @@ impl<P: Packet> Carrier<P> for Leo<P> {
         let lane = &mut self.lanes[station.index()];
         lane.free = lane.free.min(now);
     }
+}
+
+/// Returns an instant, or `None` if it is never.
+fn instant(at: Nanos) -> Option<Nanos> {
+    (at < Nanos::MAX).then_some(at)
 }

@@ -75,11 +75,12 @@ impl Slots {
     }
 
     /// Returns the slot at `now`, which never decreases.
-    pub(super) fn at(&mut self, now: Nanos) -> Slot {
+    #[inline]
+    pub(super) fn at(&mut self, now: Nanos) -> &Slot {
         while self.current.end <= now {
             self.current = self.drawn(self.current.end);
         }
-        self.current
+        &self.current
     }
 
     /// Returns the slot that begins at `start`. Every slot takes the same number of draws.

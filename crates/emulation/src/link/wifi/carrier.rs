@@ -47,9 +47,11 @@ impl<P: Packet> Carrier<P> for WifiAir<P> {
             self.access_point.record_arrival(client);
             self.refill(now);
         }
-        self.update_ready(now, contender);
-        self.plan();
-        true
+        let has_changed = self.update_ready(now, contender);
+        if has_changed {
+            self.plan();
+        }
+        has_changed
     }
 
     fn advance(&mut self, now: Nanos) {

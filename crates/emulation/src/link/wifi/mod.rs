@@ -87,7 +87,7 @@ impl<P: Packet> WifiAir<P> {
         let contention = Contention::new(&phy, Generator::new(seed, &label("contention")));
         let categories = wifi.stations.iter().map(|station| station.access_category);
         let mut air = Self {
-            stations: Stations::new(None),
+            stations: Stations::dequeueing(),
             phy,
             errors: ErrorTable::new(),
             contention,

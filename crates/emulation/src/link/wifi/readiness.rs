@@ -22,22 +22,30 @@ impl<P: Packet> WifiAir<P> {
         self.pending = pending;
     }
 
-    /// Makes a contender ready from when on it has packets that it can send.
-    pub(super) fn update_ready(&mut self, now: Nanos, contender: usize) {
+    /// Makes a contender ready from when on it has packets that it can send. Returns whether that
+    /// has changed.
+    pub(super) fn update_ready(&mut self, now: Nanos, contender: usize) -> bool {
         let at = match self.senders[contender] {
             Sender::Client(client) => {
                 let waits = self.has_packets_of(client);
                 waits.then(|| self.clients[client].presence.next(now, true))
             }
             Sender::AccessPoint(category) => self.next_receiver(now, category),
-            Sender::Neighbour(_) => return,
+            Sender::Neighbour(_) => return false,
         };
         match (at, self.contention.ready(contender)) {
-            (None, _) => self.contention.clear_ready(contender),
+            (None, None) => false,
+            (None, Some(_)) => {
+                self.contention.clear_ready(contender);
+                true
+            }
             // It is ready already, unless its receivers have left the channel.
-            (Some(at), Some(ready)) if ready <= now && at <= now => {}
-            (Some(at), Some(ready)) if ready == at => {}
-            (Some(at), _) => self.contention.set_ready(contender, at),
+            (Some(at), Some(ready)) if ready <= now && at <= now => false,
+            (Some(at), Some(ready)) if ready == at => false,
+            (Some(at), _) => {
+                self.contention.set_ready(contender, at);
+                true
+            }
         }
     }
 

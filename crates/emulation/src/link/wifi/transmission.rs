@@ -75,7 +75,9 @@ impl<P: Packet> WifiAir<P> {
         for contender in winners {
             match self.prepare(start, *contender) {
                 Some(one) => prepared.push(one),
-                None => self.update_ready(start, *contender),
+                None => {
+                    self.update_ready(start, *contender);
+                }
             }
         }
         match prepared.as_slice() {
@@ -243,7 +245,7 @@ impl<P: Packet> WifiAir<P> {
             lane,
             drops: Vec::new(),
         };
-        let station = self.stations.get_mut(StationId(lane as u32));
+        let station = StationId(lane as u32);
         while let Some((packet, is_received)) = self.lanes[lane].window.pop() {
             if !is_received {
                 on_air
@@ -251,9 +253,8 @@ impl<P: Packet> WifiAir<P> {
                     .push((lane, packet.packet, DropReason::Retries));
                 continue;
             }
-            station.counters.wire_packets += 1;
-            station.counters.wire_bytes += u64::from(packet.wire_bytes);
-            if let Some(lost) = station.send_over(finish, packet.packet) {
+            self.stations.count_sent(station, packet.wire_bytes);
+            if let Some(lost) = self.stations.send_dequeued(station, packet.packet, finish) {
                 on_air.drops.push((lane, lost, DropReason::Loss));
             }
         }
