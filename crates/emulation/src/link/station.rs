@@ -247,6 +247,10 @@ impl<P: Packet> Station<P> {
                 .send(finish.saturating_add(self.direction.delay_ns));
             return None;
         }
+        self.send_over_rough_wire(finish)
+    }
+
+    fn send_over_rough_wire(&mut self, finish: Nanos) -> Option<P> {
         if self.loses_next_at(LossPlace::Egress, finish) {
             return self.pipe.take_served();
         }

@@ -17,10 +17,10 @@ pub(super) struct Stations<P> {
     serves_in_place: bool,
     list: Vec<Station<P>>,
     dropped: VecDeque<Output<P>>,
-    /// When the first packet arrives from each station, and the earliest of these instants.
-    /// [`Nanos::MAX`] is never.
+    /// When the first packet arrives from each station. [`Nanos::MAX`] is never.
     arrivals: Vec<Nanos>,
-    next_arrival: Nanos,
+    /// The earliest of these instants, and the first station that has it.
+    next_arrival: (Nanos, usize),
     /// The carrier has nothing to do before this instant, unless a packet arrives.
     pub(super) quiet_until: Nanos,
     /// Buffer for packets that stations drop. Empty between calls.
@@ -35,7 +35,7 @@ impl<P: Packet> Stations<P> {
             list: Vec::new(),
             dropped: VecDeque::new(),
             arrivals: Vec::new(),
-            next_arrival: Nanos::MAX,
+            next_arrival: (Nanos::MAX, 0),
             quiet_until: 0,
             discarded: Vec::new(),
         }
@@ -193,10 +193,10 @@ impl<P: Packet> Stations<P> {
     /// Records that a packet of a station may have been sent.
     #[inline]
     pub(super) fn record_sent(&mut self, station: StationId) {
-        let pipe = &self.list[station.index()].pipe;
-        if let Some(first) = pipe.first_arrival() {
-            self.arrivals[station.index()] = first;
-            self.next_arrival = self.next_arrival.min(first);
+        let index = station.index();
+        if let Some(first) = self.list[index].pipe.first_arrival() {
+            self.arrivals[index] = first;
+            self.next_arrival = self.next_arrival.min((first, index));
         }
     }
 
@@ -207,8 +207,9 @@ impl<P: Packet> Stations<P> {
         let first = first.unwrap_or(Nanos::MAX);
         self.arrivals[station.index()] = first;
         // Packets that were sent together arrive together.
-        if first > self.next_arrival {
-            self.next_arrival = self.arrivals.iter().copied().fold(Nanos::MAX, Nanos::min);
+        if first > self.next_arrival.0 {
+            let arrivals = self.arrivals.iter().copied().zip(0..);
+            self.next_arrival = arrivals.fold((Nanos::MAX, 0), Ord::min);
         }
     }
 
@@ -229,7 +230,7 @@ impl<P: Packet> Stations<P> {
     /// Returns the next packet that was dropped or has arrived up to `now`.
     #[inline]
     pub(super) fn poll(&mut self, now: Nanos) -> Option<Output<P>> {
-        let arrival = self.next_arrival;
+        let (arrival, _) = self.next_arrival;
         match self.first_drop().filter(|at| *at <= now) {
             Some(dropped) if dropped <= arrival => self.dropped.pop_front(),
             _ if arrival <= now => self.deliver(),
@@ -244,7 +245,8 @@ impl<P: Packet> Stations<P> {
 
     /// Returns when the first packet arrives, at any station.
     pub(super) fn next_arrival(&self) -> Option<Nanos> {
-        (self.next_arrival < Nanos::MAX).then_some(self.next_arrival)
+        let (arrival, _) = self.next_arrival;
+        (arrival < Nanos::MAX).then_some(arrival)
     }
 
     /// Reports what a station has put into `discarded`.
@@ -285,8 +287,7 @@ impl<P: Packet> Stations<P> {
     /// Returns the packet that arrives next. At a tie the first station goes first.
     #[inline]
     fn deliver(&mut self) -> Option<Output<P>> {
-        let is_next = |at: &Nanos| *at == self.next_arrival;
-        let station = StationId(self.arrivals.iter().position(is_next)? as u32);
+        let station = StationId(self.next_arrival.1 as u32);
         let from = self.get_mut(station);
         let (at, packet) = from.pipe.pop()?;
         from.counters.delivered_packets += 1;

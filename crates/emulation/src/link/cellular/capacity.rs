@@ -98,9 +98,9 @@ impl Capacity {
         self.step = None;
     }
 
-    /// Returns the first TTI at or after `ready` that can carry something.
-    pub(super) fn next_tti(&self, ready: Nanos) -> Nanos {
-        let first = ready.div_ceil(self.tti).saturating_mul(self.tti);
+    /// Returns the first TTI that can carry something, `first` or a later one.
+    #[inline]
+    pub(super) fn next_tti(&self, first: Nanos) -> Nanos {
         match &self.source {
             Source::Rate(_) => first,
             Source::Trace { opportunities, .. } => {

@@ -118,7 +118,12 @@ impl Lane {
     /// `ready` on.
     pub(super) fn next_tti(&self, ready: Nanos) -> Option<Nanos> {
         let from = self.granted_from?.max(ready).max(self.free);
-        Some(self.capacity.next_tti(from))
+        // One TTI ends where the next one begins.
+        let begin = match from == self.free {
+            true => from,
+            false => from.div_ceil(self.tti).saturating_mul(self.tti),
+        };
+        Some(self.capacity.next_tti(begin))
     }
 
     /// Sends in the TTI at `at` what fits. A packet leaves with its last byte.

@@ -14,7 +14,7 @@ use experiment::resolved::{self, Direction, HopDirection, InvalidDirection};
 use experiment::rng::Generator;
 use experiment::time::Nanos;
 
-use super::carrier::{Carrier, Disturbance};
+use super::carrier::{Carrier, Disturbance, earlier};
 use super::station::StationGenerators;
 use super::stations::Stations;
 use super::{AccessCounters, Packet, StationId};
@@ -36,6 +36,8 @@ pub(super) struct Cellular<P> {
     /// The end of the last gap in service.
     served_from: Nanos,
     handed_over: u64,
+    /// The next TTI in which packets are sent, and its lane, as of the last call to `advance`.
+    next_tti: Option<(Nanos, usize)>,
     /// The time of the last call.
     now: Nanos,
 }
@@ -58,6 +60,7 @@ impl<P: Packet> Cellular<P> {
             lanes: Vec::new(),
             served_from: 0,
             handed_over: 0,
+            next_tti: None,
             now: 0,
         }
     }
@@ -77,19 +80,19 @@ impl<P: Packet> Cellular<P> {
         self.served_from.max(self.rrc.active_from())
     }
 
-    /// Returns the next TTI in which packets are sent, and the lane.
-    fn next_tti(&self) -> Option<(Nanos, usize)> {
+    /// Looks for the next TTI in which packets are sent.
+    fn look_for_tti(&mut self) {
         let ready = self.ready();
-        let lanes = self.lanes.iter().enumerate();
-        lanes
-            .filter_map(|(index, lane)| Some((lane.next_tti(ready)?, index)))
-            .min()
+        let lanes = self.lanes.iter().zip(0..);
+        let ttis = lanes.map(|(lane, index)| lane.next_tti(ready).map(|at| (at, index)));
+        self.next_tti = ttis.fold(None, earlier);
     }
 
     /// Does all that happens up to `now` with the packets that have asked for service.
     fn serve_until(&mut self, now: Nanos) {
         loop {
-            let next = self.next_tti().filter(|(at, _)| *at <= now);
+            self.look_for_tti();
+            let next = self.next_tti.filter(|(at, _)| *at <= now);
             let until = next.map_or(now, |(at, _)| at);
             match next {
                 _ if self.changes(until) => {}
@@ -201,7 +204,7 @@ impl<P: Packet> Carrier<P> for Cellular<P> {
     }
 
     fn first_start(&self) -> Option<Nanos> {
-        self.next_tti().map(|(at, _)| at)
+        self.next_tti.map(|(at, _)| at)
     }
 
     fn next_change(&self) -> Option<Nanos> {

@@ -136,6 +136,7 @@ impl<P: Packet> Window<P> {
         carried
     }
 
+    #[inline]
     fn push(&mut self, packet: Queued<P>) {
         self.unsent += 1;
         self.unsent_bytes += u64::from(packet.packet.ip_bytes());
@@ -199,10 +200,13 @@ impl<P: Packet> Window<P> {
 
     /// Removes and returns the next packet that the receiver hands up, or that was given up, and
     /// whether the receiver has it.
+    #[inline]
     pub(super) fn pop(&mut self) -> Option<(Queued<P>, bool)> {
         let first = self.mpdus.front()?.state;
-        let is_over = matches!(first, State::Received | State::GivenUp);
-        let mpdu = is_over.then(|| self.mpdus.pop_front()).flatten()?;
+        if matches!(first, State::Waiting | State::Sent) {
+            return None;
+        }
+        let mpdu = self.mpdus.pop_front()?;
         Some((mpdu.packet, first == State::Received))
     }
 

@@ -51,6 +51,7 @@ impl Presence {
     }
 
     /// Returns the first instant from `now` on at which the client is on the channel.
+    #[inline]
     pub(super) fn next(&mut self, now: Nanos, is_uplink: bool) -> Nanos {
         let awake = if is_uplink { now } else { self.asleep_until };
         let at = now.max(awake).max(self.roaming_until);
