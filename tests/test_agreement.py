@@ -212,7 +212,7 @@ def test_a_collapse_is_named_and_nothing_is_equivalent_with_it() -> None:
     [entry] = found["metrics"]
     assert [(one["side"], one["seed"]) for one in entry["apart"]] == [("pair", 7)]
     assert entry["verdict"] == "undecided"
-    assert "In 1 of 3 rows a run stands apart" in " ".join(notes(found))
+    assert "In 1 of 3 rows, a run is an outlier" in " ".join(notes(found))
     assert metrics_grid(found).rows[0][-1] == "undecided; apart: seed 7"
     assert "10.5 bit/s" not in metrics_grid(found).rows[0][4]
     assert metrics_grid(found).rows[0][6] == "9 bit/s (3 to 10.1 bit/s)"

@@ -11,7 +11,7 @@ from mptcplab.metrics.arrays import Floats, Numbers
 from mptcplab.metrics.statistics import median
 
 APART = 5.0
-"""An outlier is this many median deviations from the median; of n values, by a
+"""An outlier is this many median absolute deviations from the median; of n values, by a
 factor 1 + 4/n more.
 """
 FEWEST = 5
@@ -151,12 +151,12 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def standing_apart(values: Numbers, least: float) -> list[int]:
-    """Returns the indices of outliers: beyond `APART` median deviations from the median, and beyond
-    ``least``.
+    """Returns the indices of outliers: beyond `APART` median absolute deviations from the median,
+    and beyond ``least``.
 
-    The median deviation (MAD) is the median of the distances from the median. It can be small by
-    chance if there are few values, so the bound is wider then. In 5 to 10 % of normal samples one
-    value is an outlier. Fewer than `FEWEST` values have none.
+    The median absolute deviation (MAD) is the median of the distances from the median. It can be
+    small by chance if there are few values, so the bound is wider then. In 5 to 10 % of normal
+    samples one value is an outlier. Fewer than `FEWEST` values have none.
     """
     if len(values) < FEWEST:
         return []

@@ -68,9 +68,9 @@ def notes(agreement: Json) -> list[str]:
     rows = sum(bool(entry["apart"]) for entry in entries)
     if rows:
         said.append(
-            f"In {rows} of {len(entries)} rows a run stands apart from the others by more than five median deviations"
-            " (more if there are few runs) and by more than the band. Its seed is beside the verdict. Such a row is"
-            " never called equivalent."
+            f"In {rows} of {len(entries)} rows, a run is an outlier: it is more than five median absolute deviations"
+            " from the median (more if there are few runs), and outside the band. Its seed is listed next to the"
+            " verdict. Such a row is never called equivalent."
         )
     smallest = min(min(entry["n"], entry["reference_n"]) for entry in entries)
     unseen = f"{100 * largest_unseen(smallest):.0f} %"

@@ -96,7 +96,7 @@ _FLOW = [
     _m("flow", "throughput_bps", "bit/s", "series", "8 x bytes delivered in order per bin, at the receiver; bins of 1 s unless stated otherwise",
        papers="throughput_mbps(t); total_mbps(t)"),
     _m("flow", "ceiling_bps", "bit/s", "derived",
-       "payload capacity of all paths of the flow together: the maximum flow over the rates of the links, minus the headers of the flow's transport; a Wi-Fi station counts with the rate that it reaches with its best signal when it has the channel to itself", grouped="sum"),
+       "payload capacity of all paths of the flow together: the maximum flow over the rates of the links, minus the headers of the flow's transport; for a Wi-Fi station, the rate is the one that it reaches with its best signal when it has the channel to itself", grouped="sum"),
     _m("flow", "ceiling_ratio", "", "derived", "goodput_bps / ceiling_bps", papers="up_pct; down_pct; per_client_pct"),
     _m("flow", "start_s", "s", "derived", "time of the call to connect, or of the first datagram", grouped="min"),
     _m("flow", "end_s", "s", "derived", "time of the last byte of a finite flow, else the end of the run", grouped="max"),
@@ -120,7 +120,7 @@ _FLOW = [
     _m("flow", "delay_p50_s", "s", "derived", "median of the unit delay"),
     _m("flow", "delay_p95_s", "s", "derived", "95th percentile of the unit delay"),
     _m("flow", "delay_p99_s", "s", "derived", "99th percentile of the unit delay"),
-    _m("flow", "hol_delay_p99_s", "s", "derived", "99th percentile of head-of-line blocking: unit delivered - unit received; only for datagrams; for a stream, use `mptcplab pcap`", papers="hol_blocking_ms"),
+    _m("flow", "hol_delay_p99_s", "s", "derived", "99th percentile of head-of-line blocking: unit delivered - unit received; always 0 for datagrams, which are delivered when they are received; no value for a stream, whose captures show it (`mptcplab pcap`)", papers="hol_blocking_ms"),
     _m("flow", "arrival_order", "", "series", "unit numbers in order of arrival", papers="dsn_arrival(t)"),
     _m("flow", "loss_ratio", "", "derived", "units sent that never arrived / units sent, not counting units that may still be in flight at the end",
        papers="udp_loss_pct"),
@@ -135,7 +135,7 @@ _FLOW = [
     _m("flow", "receive_window_bytes", "B", "gauge", "receive window of the connection, as the receiver announces it", grouped="sum"),
     _m("flow", "redundancy_ratio", "", "derived", "payload bytes on the links / unique bytes - 1; only for finite flows that ended"),
     _m("flow", "subflows_opened", "subflows", "counter", "subflows established since the start", grouped="sum", papers="subflow_count; tcp_subflows"),
-    _m("flow", "subflows_alive", "subflows", "gauge", "established subflows that are neither closed nor stale", grouped="sum", papers="subflows_alive(t)"),
+    _m("flow", "subflows_alive", "subflows", "gauge", "established subflows that are not closed; in the simulator, stale subflows are left out as well", grouped="sum", papers="subflows_alive(t)"),
     _m("flow", "video_startup_s", "s", "counter", "video: time from the start of the flow until the player starts", awaits=NO_PLAYER, grouped="max"),
     _m("flow", "video_stalls", "stalls", "counter", "video: number of times that the buffer ran empty", awaits=NO_PLAYER, grouped="sum"),
     _m("flow", "video_stalled_s", "s", "counter", "video: total time of stalls after the start", awaits=NO_PLAYER, grouped="sum"),
@@ -154,14 +154,14 @@ _FLOW = [
     _m("flow", "subflows_recreated", "subflows", "derived",
        "subflows opened after the first failure between address pairs that had a subflow before", grouped="sum"),
     _m("flow", "recovery_s", "s", "derived",
-       "time until the flow again gets the rate that the network can carry, which is the largest recovery_s of the failures and repairs that affect the flow; none for an application that sends less often than once a second", grouped="max"),
+       "largest recovery_s of the failures and repairs that affect the flow: the time until it again gets the rate that the network can carry; has no value if the application sends less often than once a second", grouped="max"),
     _m("flow", "full_rate_s", "s", "derived",
-       "time until the flow gets its earlier rate again, which is the largest full_rate_s of the failures that affect it", grouped="max"),
+       "largest full_rate_s of the failures that affect the flow: the time until it gets its earlier rate again", grouped="max"),
     _m("flow", "load_balance", "", "derived", "smallest / largest number of payload bytes among the flow's subflows (1: even)", papers="load_balance_pct"),
     _m("flow", "aggregation_benefit", "", "derived",
        "(g - Cmax) / (sum C - Cmax) if g >= Cmax, else (g - Cmax) / Cmax; g: goodput, C: payload capacities of the individual paths (Kaspar; Paasch et al.)"),
     _m("flow", "fair_share_ratio", "", "derived",
-       "goodput / fair share; fair share: the largest, over the paths, of payload capacity / flows on the link with the most flows", papers="tcp_share_vs_fair_share"),
+       "goodput / fair share; fair share: the largest value, over all paths of the flow, of the path's payload capacity divided by the number of flows on its most shared link", papers="tcp_share_vs_fair_share"),
     _m("flow", "jain_index", "", "derived", "(sum x)^2 / (n sum x^2) over the goodputs x of the n flows in a group, from 1/n to 1", papers="jain_index per shared medium"),
 ]  # fmt: skip
 
@@ -272,7 +272,7 @@ _CARRIED = "what the network can carry"
 # one flow.
 _EVENT = [
     _m("event", "asked_s", "s", "derived", "time of the event in the description"),
-    _m("event", "actual_s", "s", "derived", "time at which the back-end carried the event out"),
+    _m("event", "actual_s", "s", "derived", "time at which the back-end carried out the event"),
     _m("event", "recovery_s", "s", "derived",
        f"time from the event (a failure or a repair) {_BINS} {_CARRIED}; value of the worst flow concerned; for a sequence, that of the worst of its events",
        papers="recovery_time_s; recovery_time_s per interface; recovery_ms"),
@@ -292,7 +292,7 @@ _EVENT = [
     _m("event", "outage_asked_s", "s", "derived", "time from the failure to its repair in the description", papers="requested_outage_ms"),
     _m("event", "outage_actual_s", "s", "derived", "time from the failure to its repair as the back-end carried them out"),
     _m("event", "outage_barrier_s", "s", "derived",
-       "time from the installation of the drop rules to their removal; each instant is taken halfway between the request and the last switch's answer to the barrier that follows it (OpenFlow 1.3, section 7.3.8)", awaits=CONTROLLER,
+       "time from the installation of the drop rules to their removal; each of the two times is taken as the midpoint between the request and the last switch's answer to the barrier that follows the request (OpenFlow 1.3, section 7.3.8)", awaits=CONTROLLER,
        papers="barrier_estimated_outage_ms; measured_outage_s(barrier)"),
     _m("event", "outage_barrier_error_s", "s", "derived", "smallest possible error of outage_barrier_s: half the time that both barriers took together; switches may still use cached entries after they answer", awaits=CONTROLLER),
     _m("event", "outage_measured_s", "s", "derived",
@@ -389,8 +389,8 @@ them. There are five forms:
 - A *distribution* has all values of a run.
 - A *derived* metric is a single number, which is computed from the tables after the run.
 
-*Unit* in a definition is a data unit: a datagram, or a piece of a stream whose size the field `units` of
-[measure](description.md#measure) sets.
+In a definition, *unit* means a data unit: a datagram, a response, a transfer, a probe, or a piece of a stream. The field
+`units` of [measure](description.md#measure) sets the size of the pieces of `bulk` and `streaming`.
 """
 #: What the definitions of a kind leave out.
 _EXPLANATIONS: dict[Kind, str] = {

@@ -19,8 +19,8 @@ pub struct FlowTelemetry {
     pub bytes_received: Option<u64>,
     /// Payload sent again on the subflow that had lost it.
     pub retransmitted_bytes: u64,
-    /// Payload sent again on another subflow: the bytes that subflows sent beyond those of the
-    /// connection.
+    /// Payload that the connection sent again, on another subflow or on the same one: the bytes
+    /// that subflows sent beyond those of the connection.
     pub reinjected_bytes: u64,
     /// The receive window that the receiver announces; the sum if there are several connections.
     pub receive_window_bytes: Option<u64>,
