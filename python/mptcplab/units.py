@@ -377,3 +377,26 @@ class QueueLimit(Quantity):
 
     def __hash__(self) -> int:
         return hash(str(self))
+
+
+#: Units that a sentence writes in another way than a description.
+_IN_A_SENTENCE = {"us": "µs", "p": "packets", "bdp": "bandwidth-delay products", "db": "dB"}
+_RATE_PREFIXES = {"k": "k", "m": "M", "g": "G"}
+
+
+def in_a_sentence(text: str) -> str:
+    """``50 Mbit/s`` for ``50mbit``, ``1 packet`` for ``1p``, ``0.1 %`` for ``0.1%``: a quantity as a
+    sentence has it. Returns any other text as it is.
+    """
+    match = re.fullmatch(rf"({_NUMBER})\s*([A-Za-z/]+|%)", text)
+    unit = _unit_in_a_sentence(match[2]) if match else None
+    if match is None or unit is None:
+        return text
+    return f"{match[1]} {unit.removesuffix('s') if match[1] == '1' and unit.endswith('ts') else unit}"
+
+
+def _unit_in_a_sentence(unit: str) -> str | None:
+    if Rate.factor_of(unit):
+        return f"{_RATE_PREFIXES.get(unit[0].lower(), '')}bit/s"
+    is_known = unit == "%" or Duration.factor_of(unit) or Size.factor_of(unit)
+    return _IN_A_SENTENCE.get(unit) or (unit if is_known else None)

@@ -42,6 +42,16 @@ def test_named_values_titles_exclusion_and_reference(write: Write) -> None:
     assert found[2].resolve().data["parameters"] == {"scenario": "A.2", "transport": "mptcp"}
 
 
+def test_a_title_has_quantities_as_a_sentence_does(write: Write) -> None:
+    path = write(
+        "name: a\nparameters: {rate: [50mbit], queue: [1p, 2bdp], loss: [0.1%], rest: {x: {lasts: 500us, size: 15MB}}, n: [3]}\n"
+        'title: "$rate, $queue, $loss, $rest.lasts, $rest.size, $rest, $n times, ${rate / n}"\n'
+    )
+    first, second = members(path)
+    assert first.title == "50 Mbit/s, 1 packet, 0.1 %, 500 µs, 15 MB, x, 3 times, 16666667 bit/s"
+    assert second.title.startswith("50 Mbit/s, 2 bandwidth-delay products, ")
+
+
 def test_several_families_share_what_stands_above(write: Write) -> None:
     path = write(
         "name: paper\nprofile: alenazi2019\ntopology: {parallel_links: {n: $n}}\nparameters: {n: [2, 8]}\n"

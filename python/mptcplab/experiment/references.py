@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from mptcplab.document import FieldPath, Node, kind_of, wrong
 from mptcplab.experiment.base import nearest_hint
 from mptcplab.experiment.products import factors, product
+from mptcplab.units import in_a_sentence
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _DOTTED = rf"{_NAME}(?:\.{_NAME})*"
@@ -17,6 +18,7 @@ _DOTTED = rf"{_NAME}(?:\.{_NAME})*"
 _BRACED = rf"\{{({_DOTTED}|[^{{}}$]* [*/] [^{{}}$]*)\}}"
 _REFERENCE = re.compile(rf"\$(?:(\$)|{_BRACED}|({_DOTTED})|)")
 _WHOLE = re.compile(rf"\$(?:{_BRACED}|({_DOTTED}))")
+_TITLE: FieldPath = ("title",)
 
 
 class Binding:
@@ -71,7 +73,9 @@ class _Substitution:
         whole = _WHOLE.fullmatch(text)
         if whole:
             return self._value(whole[1] or whole[2], path)
-        return Node(_REFERENCE.sub(lambda match: self._inside(match, path), text), node.source)
+        # A title is read by people, all other texts by mptcplab.
+        written = in_a_sentence if path == _TITLE else str
+        return Node(_REFERENCE.sub(lambda match: written(self._inside(match, path)), text), node.source)
 
     def _binding(self, name: str, path: FieldPath) -> Binding:
         if name not in self._bindings:
