@@ -1,4 +1,4 @@
-"""Analyses capture files: what MPTCP did in them."""
+"""Analyzes capture files: what MPTCP did in them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SNAP_LENGTH = 144
 def explain(
     files: Sequence[Path], *, series: Path | None = None, progress: Callable[[int], None] = lambda _bytes_read: None
 ) -> dict[str, Any]:
-    """Analyses captures from one place: a single file, or one file for each interface of a host.
+    """Analyzes captures from one place: a single file, or one file for each interface of a host.
 
     Returns the document ``mptcplab/pcap/1`` (docs/guide/captures.md). Its seconds count from the
     first frame. ``series`` is a Parquet file that gets a row for every TCP packet. ``progress`` is
@@ -49,7 +49,7 @@ def explain(
 
 
 def follow(interface: str) -> Iterator[dict[str, Any]]:
-    """Analyses the traffic of an interface, and yields a new document of ``explain`` while packets
+    """Analyzes the traffic of an interface, and yields a new document of ``explain`` while packets
     come.
 
     SIGINT ends tcpdump and then the iteration. The last document has all packets. Raises

@@ -1,4 +1,4 @@
-//! Reads and analyses captures step by step.
+//! Reads and analyzes captures step by step.
 
 use std::path::Path;
 
@@ -68,7 +68,7 @@ impl Explained {
         })
     }
 
-    /// Reads and analyses up to `frames` frames. Returns false when there are no more.
+    /// Reads and analyzes up to `frames` frames. Returns false when there are no more.
     ///
     /// # Errors
     /// Fails if the operating system returns an error.

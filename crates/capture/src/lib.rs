@@ -1,4 +1,4 @@
-//! Capture files: writing them, reading them, and analysing the MPTCP connections in them.
+//! Capture files: writing them, reading them, and analyzing the MPTCP connections in them.
 
 pub mod analysis;
 mod capture_file;

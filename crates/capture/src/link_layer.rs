@@ -18,7 +18,7 @@ const VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 /// The most VLAN tags that are skipped.
 const MOST_TAGS: usize = 4;
 
-/// Why a frame has no IP packet to analyse.
+/// Why a frame has no IP packet to analyze.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoIp {
     /// It carries another protocol.

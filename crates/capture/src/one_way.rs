@@ -1,6 +1,6 @@
 //! Compares captures of the same traffic at both ends: one-way delays and losses.
 //!
-//! Packets are recognised by fields that routers do not change. The files are read side by side,
+//! Packets are recognized by fields that routers do not change. The files are read side by side,
 //! aligned by their first common packet, so that only packets in flight are kept in memory. The
 //! clocks of the two places differ. Their offset is estimated from the fastest packets each way,
 //! assuming that both ways take the same time.

@@ -40,7 +40,7 @@ pub struct TcpPacket<'a> {
     pub are_options_cut: bool,
 }
 
-/// Why a frame is not a TCP packet that can be analysed.
+/// Why a frame is not a TCP packet that can be analyzed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoTcp {
     /// It carries another protocol.

@@ -142,7 +142,7 @@ fn udp_packet(
         ecn: Ecn::NotCapable,
         source_port,
         destination_port,
-        // Protocol analysers would misread any other payload, for example as malformed RTCP.
+        // Protocol analyzers would misread any other payload, for example as malformed RTCP.
         payload: Payload::literal(vec![0; payload_bytes as usize]),
     }
 }

@@ -1,4 +1,4 @@
-"""The packets of a capture as points for the charts of its page: quantised, compressed columns in
+"""The packets of a capture as points for the charts of its page: quantized, compressed columns in
 text form.
 """
 

@@ -29,7 +29,7 @@ HEADS = [
 
 @dataclass(frozen=True)
 class CapturedHost:
-    """The captures of one host's interfaces, analysed together. ``series`` has a row for every TCP
+    """The captures of one host's interfaces, analyzed together. ``series`` has a row for every TCP
     packet.
     """
 

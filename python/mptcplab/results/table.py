@@ -341,7 +341,7 @@ _FAMILY = [
     _m("family", "difference", "", "derived", "metric of a member - metric of the reference member, in the unit of the metric: medians over the runs, with seeds paired for the interval"),
     _m("family", "value", "", "derived", "metric of a member, in its own unit: median over the runs"),
     _m("family", "argmax", "", "derived", "value of the parameter at which the median of a metric is largest", papers="argmax_N"),
-    _m("family", "crossover", "", "derived", "value of the parameter at which the medians of two metrics cross; interval: the two neighbouring values", papers="crossover_value"),
+    _m("family", "crossover", "", "derived", "value of the parameter at which the medians of two metrics cross; interval: the two neighboring values", papers="crossover_value"),
     _m("family", "friendliness", "", "derived", "goodput of TCP competing with MPTCP / goodput of TCP competing with TCP (>= 1: no harm)", awaits=NESTED_RUNS),
     _m("family", "tcp_best_path_bps", "bit/s", "derived", "goodput of TCP on the best path of the same scenario", awaits=NESTED_RUNS, papers="tcp_best_path_mbps"),
     _m("family", "sum_of_tcp_bps", "bit/s", "derived", "sum of the goodputs of TCP alone on each path of the same scenario", awaits=NESTED_RUNS, papers="sum_of_tcp_mbps"),

@@ -107,7 +107,7 @@ struct Arrival<'a> {
 pub struct FrameCounts {
     /// All frames.
     pub frames: u64,
-    /// TCP packets that could be analysed.
+    /// TCP packets that could be analyzed.
     pub tcp: u64,
     /// Frames of other protocols.
     pub other: u64,

@@ -18,7 +18,7 @@ const MOST_SCALE: u8 = 14;
 const OPTION_HEADER_LEN: u32 = 2;
 /// Subtype and version of an MP_CAPABLE of version 0.
 const CAPABLE_0: u8 = 0x00;
-/// The most MPTCP options of a segment that are analysed.
+/// The most MPTCP options of a segment that are analyzed.
 const MOST_MPTCP: usize = 4;
 /// The most SACK blocks that fit into a header.
 const MOST_BLOCKS: usize = 4;

@@ -20,7 +20,7 @@ LONGEST_NS = 10 * 24 * 3600 * NANOS_PER_SECOND
 
 @dataclass(frozen=True)
 class Format:
-    """A format: its name, what its lines are, and how it is recognised, read and written.
+    """A format: its name, what its lines are, and how it is recognized, read and written.
 
     `write` returns the content of each file by what its name adds to that of the trace.
     """
