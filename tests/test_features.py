@@ -89,6 +89,7 @@ USERS = {
     "host_jitter none": "hosts: {a: {host_jitter: none}, b: {}}",
     "host_jitter quantiles": "hosts: {a: {host_jitter: {p50: 1us, p90: 2us, p99: 3us, max: 4us}}, b: {}}",
     "handshake race": "flows: {f: {from: a, to: b, handshake: race}}",
+    "on": "machines: {m: {at: 'ssh://m'}}\nhosts: {a: {on: m}, b: {}}",
     "one_at_a_time": "hosts: {a: {one_at_a_time: true}, b: {}}",
     "behaviour oot": "hosts: {a: {behaviour: oot}, b: {}}",
     "behaviour.mptcp_version": "hosts: {a: {behaviour: {mptcp_version: 0}}, b: {}}",

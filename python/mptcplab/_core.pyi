@@ -1,6 +1,7 @@
 """The compiled part of mptcplab: the simulator, the tables of a run, and the fluids of congestion controls."""
 
 from collections.abc import Callable, Mapping
+from ipaddress import IPv4Address, IPv6Address
 from os import PathLike
 from pathlib import Path
 from typing import Any, final
@@ -165,11 +166,14 @@ class LiveRun(Run):
         *,
         caller: tuple[int, int, list[int], dict[str, str]] | None = None,
         controller: list[str] = [],
+        machines: list[tuple[str, IPv4Address | IPv6Address, int]] = [],
     ) -> None:
         """Build the hosts and their network, verify them, and start at time 0.
 
         Programs run as ``caller``: user, group, further groups and environment; without one as this process.
         ``controller`` is the program that controls switches, unless the experiment names another one.
+        ``machines`` are the machines of its hosts: name, address, and the descriptor of a stream of lines to an
+        agent, which this run duplicates.
         ValueError if the JSON is not of the schema, OSError if a file cannot be written, RuntimeError if the machine
         refuses or the network is not as described.
         """

@@ -106,6 +106,9 @@ def _commands(experiment: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[str
         if event["action"]["kind"] == "exec":
             yield f"events.{event['id']}", event["action"]["argv"]
     # Absent in experiments of earlier versions.
+    found = [host.get("machine") for host in experiment["hosts"]]
+    for machine in {one["id"]: one for one in found if one is not None}.values():
+        yield f"machines.{machine['id']}", shlex.split(machine["at"])
     command = (experiment.get("control") or {}).get("command")
     if command is not None:
         yield "control.command", command

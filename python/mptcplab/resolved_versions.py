@@ -86,11 +86,20 @@ _USUAL_DIRECTION: Json = {"framing": "plain"}
 _USUAL_TRACE: Json = {"rates": [], "delays": [], "losses": [], "start": {"kind": "at", "at_ns": 0}}
 
 
+#: What hosts of version 3 had no key for at first, and of all earlier versions, and what it meant.
+#: Digests leave it out.
+_USUAL_MACHINE: Json = {"machine": None}
+
+
 def upgraded(resolved: Json) -> Json:
     """Returns an experiment of an earlier version in the current one.
 
     Raises KeyError, TypeError or AttributeError for what is of no version.
     """
+    return _with_hosts(_upgraded(resolved), lambda host: {**_USUAL_MACHINE, **host})
+
+
+def _upgraded(resolved: Json) -> Json:
     if resolved["schema"] == VERSION_1:
         resolved = _from_version_1(resolved)
     if resolved["schema"] == VERSION_2:
@@ -149,6 +158,7 @@ def _filled(place: str, item: Json) -> Json:
 
 def in_earliest_version(resolved: Json) -> Json:
     """Returns an experiment in the earliest version that can express it."""
+    resolved = _with_hosts(resolved, _without_usual_machine)
     if resolved["schema"] == SCHEMA:
         resolved = _to_version_2(resolved)
     if resolved["schema"] == VERSION_2:
@@ -168,6 +178,8 @@ def _to_version_2(resolved: Json) -> Json:
     behaviours = [one for host in resolved["hosts"] for one in host["behaviour"]]
     if any(one | _USUAL_BEHAVIOUR != one for one in behaviours):
         return resolved
+    if any("machine" in host for host in resolved["hosts"]):
+        return resolved
     resolved = _with_behaviours(resolved, _downgraded_behaviour)
     flows = [{key: value for key, value in flow.items() if key != "policy"} for flow in resolved["flows"]]
     kept = {key: value for key, value in resolved.items() if key not in ("control", "access")}
@@ -176,8 +188,16 @@ def _to_version_2(resolved: Json) -> Json:
 
 def _with_behaviours(resolved: Json, change: Callable[[Json], Json]) -> Json:
     """Returns an experiment with every behaviour of a host changed."""
-    hosts = [host | {"behaviour": [change(one) for one in host["behaviour"]]} for host in resolved["hosts"]]
-    return {**resolved, "hosts": hosts}
+    return _with_hosts(resolved, lambda host: host | {"behaviour": [change(one) for one in host["behaviour"]]})
+
+
+def _with_hosts(resolved: Json, change: Callable[[Json], Json]) -> Json:
+    """Returns an experiment with every host changed."""
+    return {**resolved, "hosts": [change(host) for host in resolved["hosts"]]}
+
+
+def _without_usual_machine(host: Json) -> Json:
+    return {key: value for key, value in host.items() if (key, value) != ("machine", None)}
 
 
 def _downgraded_behaviour(behaviour: Json) -> Json:

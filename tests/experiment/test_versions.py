@@ -15,7 +15,7 @@ from mptcplab import _core
 from mptcplab.errors import SpecError
 from mptcplab.experiment import Experiment, resolve
 from mptcplab.recorded import Recorded
-from mptcplab.resolved_versions import VERSION_1, VERSION_2, in_earliest_version, upgraded
+from mptcplab.resolved_versions import SCHEMA, VERSION_1, VERSION_2, in_earliest_version, upgraded
 from mptcplab.results import digest
 
 PLACE = Path(__file__).parent / "version_1"
@@ -61,7 +61,7 @@ def test_an_experiment_of_version_2_is_that_of_today_without_control(today: dict
 def test_version_0_of_mptcp_needs_version_3_of_the_form(today: dict[str, Any]) -> None:
     before = digest(today)
     today["hosts"][0]["behaviour"][0]["mptcp_version"] = 0
-    assert in_earliest_version(today) == today
+    assert in_earliest_version(today)["schema"] == SCHEMA
     assert digest(today) != before
 
 

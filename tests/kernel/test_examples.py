@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from built_agent import AGENT
 from command_line import PROGRAM
 from measured import measured_member
 from mptcplab.catalogue import listing
 from mptcplab.experiment import members
+from mptcplab.remote.parts import machines_of
 
 pytestmark = [pytest.mark.kernel, pytest.mark.spread]
 
@@ -38,14 +40,18 @@ def test_there_are_some_for_either_stack() -> None:
 
 
 def marked(file: Path, on: str) -> Any:
-    is_long = members(file)[0].resolve().data["duration_ns"] > LONGEST_S * 1e9
-    return pytest.param(file, on, id=file.stem, marks=[pytest.mark.soak] if is_long else [])
+    described = members(file)[0].resolve().data
+    marks = [pytest.mark.soak] if described["duration_ns"] > LONGEST_S * 1e9 else []
+    if machines_of(described) and not AGENT.exists():
+        marks.append(pytest.mark.skip(reason="make agent or cargo test --workspace builds the agent"))
+    return pytest.param(file, on, id=file.stem, marks=marks)
 
 
 @pytest.mark.parametrize(("file", "on"), [marked(file, on) for file, on in OF_MPTCP])
 def test_an_example_keeps_its_expectations(
     file: Path, on: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("MPTCPLAB_AGENT", str(AGENT))
     # One of the examples runs mptcplab as a program.
     monkeypatch.setenv("PATH", os.pathsep.join([str(PROGRAM.parent), os.environ["PATH"]]))
     run = measured_member(members(file)[0], tmp_path, on=on)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from built_agent import AGENT
 from command_line import PROGRAM, Ended, environment, is_refused, mptcplab
 from mptcplab import load
 from mptcplab.backends import backend
@@ -20,10 +21,6 @@ from mptcplab.backends.remote import Remote
 from mptcplab.results import find
 from ssh_server import SSHD, SshServer, make_key
 from traces import Traces, left_since
-
-ROOT = Path(__file__).parents[2]
-AGENTS = (ROOT / "python" / "mptcplab" / "mptcplab-agent", ROOT / "target" / "debug" / "mptcplab-agent")
-AGENT = next((path for path in AGENTS if path.exists()), AGENTS[0])
 
 pytestmark = [
     pytest.mark.kernel,

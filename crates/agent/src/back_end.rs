@@ -14,8 +14,10 @@ use serde_json::Value;
 
 use crate::machine::{Load, machine};
 
-const USAGE: &str = "usage: mptcplab-agent version | serve kernel|userspace \
+pub const USAGE: &str = "usage: mptcplab-agent version | part | serve kernel|userspace \
                      [--in-guest | --caller UID GID GROUPS HOME NAME]; mptcplab run SPEC --on ssh://HOST calls it so";
+/// Why further machines are missing: they are reached from Python.
+const NO_MACHINES: &str = "the agent reaches no further machines: run the experiment from here";
 /// Why controlled switches are missing: their controller is a program in Python.
 const NO_CONTROLLER: &str = "the agent has no controller; name one with control.command";
 
@@ -40,20 +42,11 @@ impl RealTime {
         if !["kernel", "userspace"].contains(&stack) {
             return Err(USAGE.to_owned());
         }
-        let registry = Registry::default();
-        let is_privileged =
-            |one: &Capability| one.feature == PRIVILEGES && one.missing_because.is_none();
-        let has_rights = realtime::capabilities(None).iter().any(is_privileged);
-        let without_rights = if has_rights {
-            None
-        } else {
-            realtime::enter_user_namespace().err()
-        };
         Ok(Self {
             has_own_stack: stack == "userspace",
-            registry,
+            registry: Registry::default(),
             caller: caller.map(caller_of).transpose()?,
-            without_rights: without_rights.map(|error| error.to_string()),
+            without_rights: get_rights().err(),
             load: Arc::default(),
         })
     }
@@ -70,6 +63,19 @@ impl RealTime {
 
 /// The feature that tells whether the process has rights over networks.
 const PRIVILEGES: &str = "privileges";
+
+/// Gets rights over networks, in a user namespace if this process has none. It must have one thread.
+///
+/// # Errors
+/// What forbids it.
+pub fn get_rights() -> Result<(), String> {
+    let is_privileged =
+        |one: &Capability| one.feature == PRIVILEGES && one.missing_because.is_none();
+    if realtime::capabilities(None).iter().any(is_privileged) {
+        return Ok(());
+    }
+    realtime::enter_user_namespace().map_err(|error| error.to_string())
+}
 
 fn caller_of([uid, gid, groups, home, name]: [&str; 5]) -> Result<Caller, String> {
     let number = |text: &str| {
@@ -98,6 +104,10 @@ impl BackEnd for RealTime {
 
     fn check(&self, experiment: &Experiment) -> Vec<Missing> {
         let mut missing = realtime::check(experiment, self.own_stack());
+        missing.extend(experiment.machines().first().map(|machine| Missing {
+            feature: format!("machines.{}", machine.id),
+            why: NO_MACHINES.to_owned(),
+        }));
         let control = experiment.control.as_ref();
         if control.is_some_and(|control| control.command.is_none()) {
             missing.push(Missing {
@@ -121,7 +131,16 @@ impl BackEnd for RealTime {
         };
         let caller = self.caller.clone();
         let registry = Registry::default();
-        let run = LiveRun::start(experiment, seed, directory, &registry, caller, controlling)?;
+        let machines = Vec::new();
+        let run = LiveRun::start(
+            experiment,
+            seed,
+            directory,
+            &registry,
+            caller,
+            controlling,
+            machines,
+        )?;
         let mut load = self.load.lock().unwrap_or_else(PoisonError::into_inner);
         *load = Load::begin();
         Ok(Box::new(run))

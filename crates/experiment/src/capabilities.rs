@@ -149,6 +149,9 @@ impl<'a> Capabilities<'a> {
             let place = format!("{place}.{field}");
             missing.extend(feature.and_then(|one: Feature| self.unless_there(&place, one)));
         }
+        if host.machine.is_some() {
+            missing.extend(self.unless_possible(format!("{place}.on"), Feature::OnMachine));
+        }
         if host.one_at_a_time {
             let place = format!("{place}.one_at_a_time");
             missing.extend(self.unless_possible(place, Feature::OneAtATime));

@@ -77,6 +77,8 @@ const NO_CLASSES: Lacking = Some(
 );
 const NOWHERE_TO_REGISTER: Lacking =
     Some("the simulator has no kernel to register it in: use --on kernel");
+const KERNELS_ONLY: Lacking =
+    Some("other machines have hosts with their kernel's stack only: use --on kernel");
 const OWN_PROGRAM: Lacking = Some("only your own simulator has it: use --on PROGRAM");
 
 const NO_CONTROLLER: Lacking = Some(
@@ -190,6 +192,7 @@ features! {
     FirstHopNetwork "first_hop network":                  HAS,                 HAS,               HAS;
     FirstHopHost "first_hop host":                        HAS,                 HAS,               HAS;
     HandshakeRace "handshake race":                       HAS,                 ONE_ADDRESS,       HAS;
+    OnMachine "on":                                       HAS,                 HAS,               KERNELS_ONLY;
     OneAtATime "one_at_a_time":                           HAS,                 ALL_SUBFLOWS,      HAS;
     BehaviourMainline "behaviour mainline":               HAS,                 HAS,               HAS;
     BehaviourOot "behaviour oot":                         HAS,                 NOT_IN_MAINLINE,   HAS;

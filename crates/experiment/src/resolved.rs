@@ -38,7 +38,7 @@ pub use experiment::{
     Subnet, UserCode, Vary,
 };
 pub use flow::{Application, Flow, FlowEnd, Handshake, Hop, HopDirection, Path, Transport, Video};
-pub use host::{Fallback, FirstHop, Host, HostJitter, JitterQuantiles, Stack};
+pub use host::{Fallback, FirstHop, Host, HostJitter, JitterQuantiles, Machine, Stack};
 pub use middlebox::{
     AcknowledgeEarly, ChangeBytes, Coalesce, Duplicate, Element, InsertBytes, Middlebox,
     MiddleboxDirection, Nat, OptionName, PiecesWithOptions, SegmentKind, Selection, Split,

@@ -1,6 +1,7 @@
 //! Runs in real time on Linux.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use experiment::algorithms::Registry;
@@ -8,7 +9,7 @@ use pyo3::exceptions::{PyPermissionError, PyValueError};
 use pyo3::prelude::*;
 use realtime::applications::programs::Caller;
 use realtime::kernel::congestion;
-use realtime::{Controlling, Kernel, LiveError, LiveRun as Live, Userspace};
+use realtime::{Controlling, Kernel, LiveError, LiveRun as Live, MachineConnection, Userspace};
 
 use crate::classes::{Classes, registry};
 use crate::run::{Run, run_error};
@@ -27,12 +28,13 @@ impl LiveRun {
     /// samples.arrows and units.arrows. `classes` are a user's own algorithms for the userspace
     /// stack, by field and name. Programs run as `caller`: user, group, further groups and
     /// environment. Without one they run as this process. `controller` is the program that controls
-    /// switches; an experiment can name another one.
+    /// switches; an experiment can name another one. `machines` are the machines of its hosts: name,
+    /// address, and the descriptor of a stream of lines to an agent, which this run duplicates.
     ///
     /// Raises ValueError if the JSON does not match the schema, OSError if a file cannot be
     /// written, RuntimeError otherwise.
     #[new]
-    #[pyo3(signature = (resolved, seed, directory, classes = Classes::new(), *, caller = None, controller = Vec::new()))]
+    #[pyo3(signature = (resolved, seed, directory, classes = Classes::new(), *, caller = None, controller = Vec::new(), machines = Vec::new()))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -42,7 +44,13 @@ impl LiveRun {
         classes: Classes,
         caller: Option<Identity>,
         controller: Vec<String>,
+        machines: Vec<(String, IpAddr, i32)>,
     ) -> PyResult<PyClassInitializer<Self>> {
+        let machines = machines
+            .into_iter()
+            .map(|(id, address, stream)| MachineConnection::duplicate(id, address, stream));
+        let machines = machines.collect::<Result<Vec<_>, _>>();
+        let machines = machines.map_err(|error| run_error(error.into()))?;
         let caller = caller.map(|(uid, gid, groups, environment)| {
             Caller::new(uid, gid, &groups, environment.into_iter().collect())
         });
@@ -53,8 +61,17 @@ impl LiveRun {
             resolved,
             controller: &controller,
         };
-        let run =
-            py.detach(|| Live::start(experiment, seed, &directory, &registry, caller, controlling));
+        let run = py.detach(|| {
+            Live::start(
+                experiment,
+                seed,
+                &directory,
+                &registry,
+                caller,
+                controlling,
+                machines,
+            )
+        });
         let run = run.map_err(|error| run_error(error.into()))?;
         Ok(PyClassInitializer::from(Run::new(run)).add_subclass(Self))
     }

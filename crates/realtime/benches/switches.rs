@@ -82,7 +82,16 @@ fn start(resolved: &Value, directory: &std::path::Path) -> LiveRun {
         controller: &networks::controller(&["ours"]),
     };
     let registry = Registry::default();
-    LiveRun::start(experiment, 1, directory, &registry, None, controlling).expect("root")
+    LiveRun::start(
+        experiment,
+        1,
+        directory,
+        &registry,
+        None,
+        controlling,
+        Vec::new(),
+    )
+    .expect("root")
 }
 
 fn set_up(name: &str, runs: usize, resolved: Value) {

@@ -15,6 +15,7 @@ use crate::applications::programs::Programs;
 use crate::applications::traffic::why_refused;
 use crate::kernel::congestion::{self, RunControls};
 use crate::kernel::path_manager::PathManagers;
+use crate::machines;
 use crate::network::first_hop;
 use crate::switches::{self, daemons, load};
 use crate::{Hosts, Userspace};
@@ -158,6 +159,7 @@ pub(crate) fn check_plans(experiment: &Experiment) -> Vec<Missing> {
     let mut missing = PathManagers::check(experiment);
     missing.extend(Hosts::missing_settings(experiment));
     missing.extend(first_hop::check(experiment));
+    missing.extend(machines::check(experiment));
     missing.extend(experiment.flows.iter().filter_map(|flow| {
         Some(Missing {
             feature: format!("flows.{}.app: {}", flow.id, flow.app.kind()),

@@ -20,9 +20,20 @@ impl Clock {
         }
     }
 
+    /// Creates a clock that shows 0 until the machine's monotonic clock shows `zero_ns`.
+    pub(crate) fn starting_at(zero_ns: u64) -> Self {
+        Self { zero_ns }
+    }
+
+    /// Puts the thread to sleep until the clock starts.
+    pub(crate) fn wait_for_start(&self) {
+        let left = self.zero_ns.saturating_sub(monotonic_ns());
+        std::thread::sleep(Duration::from_nanos(left));
+    }
+
     /// Returns the current time.
     pub fn now(&self) -> Nanos {
-        monotonic_ns() - self.zero_ns
+        monotonic_ns().saturating_sub(self.zero_ns)
     }
 
     /// Returns a time of the machine's monotonic clock as a time of this one; 0 if it is earlier.
@@ -41,7 +52,8 @@ impl Clock {
     }
 }
 
-fn monotonic_ns() -> u64 {
+/// Returns the time of the machine's monotonic clock.
+pub(crate) fn monotonic_ns() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -16,6 +16,7 @@ mod error;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 pub mod kernel;
+mod machines;
 mod network;
 pub mod proxy;
 mod run;
@@ -34,6 +35,7 @@ pub use emulator::{
 };
 pub use error::LiveError;
 pub use kernel::path_manager::{End, PathEvent, PathManagers, What};
+pub use machines::{ClockSummary, MachineConnection, MachineSummary, TunnelSummary, serve_part};
 pub use network::device::{Device, DeviceKind};
 pub use network::hosts::{Hosts, Tables};
 pub use network::namespace::NetworkNamespace;

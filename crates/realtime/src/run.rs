@@ -16,17 +16,18 @@ use experiment::time::{Nanos, seconds};
 use experiment::traffic::last_endless_start;
 
 use crate::applications::programs::{Caller, Programs};
-use crate::applications::traffic::{FlowResult, Traffic};
+use crate::applications::traffic::{FlowResult, ProbeAnswer, Traffic};
 use crate::capabilities::check_action;
 use crate::kernel::congestion::RunControls;
 use crate::kernel::path_manager::{PathEvent, PathManagers};
 use crate::kernel::subflow_times;
+use crate::machines::{MachineConnection, Machines, merge_counters, merge_probes};
 use crate::summary::{self, Summary};
 use crate::switches::Switches;
 use crate::telemetry::{Fallback, Telemetry};
 use crate::userspace::Stacks;
 use crate::userspace::capabilities::kernel_part;
-use crate::{Clock, Emulator, Hosts, LiveError, sampling};
+use crate::{Clock, DeviceKind, Emulator, Hosts, LiveError, sampling};
 
 /// The longest time between two checks of the threads of a run.
 const LOOK_EVERY_NS: Nanos = 5_000_000;
@@ -44,6 +45,7 @@ pub struct LiveRun {
     controls: RunControls,
     stacks: Stacks,
     switches: Option<Switches>,
+    machines: Machines,
     hosts: Hosts,
     emulator: Emulator,
     telemetry: Telemetry,
@@ -58,10 +60,10 @@ pub struct LiveRun {
     outlasts_flows: bool,
 }
 
-/// What a run with controlled switches needs beside its experiment.
+/// What a run with controlled switches or other machines needs beside its experiment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Controlling<'a> {
-    /// The resolved experiment as JSON, for the controller.
+    /// The resolved experiment as JSON, for the controller and the other machines.
     pub resolved: &'a str,
     /// Program and arguments of our controller. It gets the path of the experiment as a further
     /// argument. An experiment with a controller of its own does not use it.
@@ -72,7 +74,8 @@ impl LiveRun {
     /// Builds hosts and links, verifies them, and starts the run at time 0. The userspace stack
     /// takes its algorithms from `registry`. The tables are `samples.arrows` and `units.arrows` in
     /// `directory`; captures are in its folder `captures`. Programs and controllers have the rights
-    /// of `caller`, without one those of this process.
+    /// of `caller`, without one those of this process. `machines` are connections to the machines of
+    /// the experiment.
     ///
     /// # Errors
     /// The machine refuses, or the network is not as described. Nothing is left behind then.
@@ -83,13 +86,18 @@ impl LiveRun {
         registry: &Registry,
         caller: Option<Caller>,
         controlling: Controlling<'_>,
+        machines: Vec<MachineConnection>,
     ) -> Result<Self, LiveError> {
         let controls = RunControls::register(&kernel_part(&experiment))?;
-        let (mut hosts, devices) = Hosts::build(&experiment)?;
+        let (mut hosts, mut devices) =
+            Hosts::build_part(&experiment, None, DeviceKind::of_this_machine())?;
+        let mut machines = Machines::build(&experiment, controlling.resolved, seed, machines)?;
+        devices.extend(machines.take_devices());
+        let devices = devices.into_values().collect();
         let captures = directory.join(CAPTURES);
         let emulator = Emulator::start(&experiment, seed, devices, &captures, Clock::start())?;
         let mut switches = Switches::start(&experiment, &hosts, controlling, caller.as_ref())?;
-        hosts.verify(&experiment)?;
+        hosts.verify_beside(&experiment, machines.verify()?)?;
         let mut path_managers =
             PathManagers::start(&experiment, |id| hosts.namespace(id), Clock::start())?;
         let (units, arriving_units) = channel();
@@ -105,12 +113,14 @@ impl LiveRun {
             caller,
         )?;
         let counters_at_start = hosts.counters()?;
-        let clock = Clock::start();
+        machines.prepare()?;
+        let clock = machines.begin()?;
         emulator.restart(clock)?;
         path_managers.restart(clock)?;
         if let Some(switches) = &mut switches {
             switches.begin(&events_of(&experiment, seed), clock)?;
         }
+        clock.wait_for_start();
         let stacks = stacks.start(clock)?;
         let traffic = traffic.start(clock);
         programs.start(clock);
@@ -131,6 +141,7 @@ impl LiveRun {
             controls,
             stacks,
             switches,
+            machines,
             hosts,
             emulator,
         };
@@ -178,7 +189,8 @@ impl LiveRun {
     /// Returns whether there are finite flows and all of them have ended.
     fn flows_are_done(&self) -> bool {
         let kinds = [
-            self.traffic.flows_are_done(),
+            self.traffic
+                .flows_are_done_beside(self.machines.flows_over()),
             self.programs.flows_are_done(),
         ];
         let mut finite = kinds.into_iter().flatten().peekable();
@@ -197,32 +209,50 @@ impl LiveRun {
         }
         self.emulator.apply(action)?;
         self.hosts.apply(action)?;
+        self.machines.apply(&self.record.experiment, action)?;
         self.stacks.apply(&self.record.experiment, action)?;
         self.path_managers.apply(action)
     }
 
     fn record_arrivals(&mut self) -> Result<(), LiveError> {
-        for unit in self.arriving_units.try_iter() {
-            self.record.units.push(unit)?;
-        }
-        for answer in self.traffic.rtts() {
+        self.record_units(self.arriving_units.try_iter().collect())?;
+        self.record_answers(self.traffic.rtts())?;
+        self.path_events.extend(self.path_managers.events());
+        Ok(())
+    }
+
+    fn record_units(&mut self, units: Vec<Unit>) -> Result<(), LiveError> {
+        let mut units = units.into_iter();
+        Ok(units.try_for_each(|unit| self.record.units.push(unit))?)
+    }
+
+    fn record_answers(&mut self, answers: Vec<ProbeAnswer>) -> Result<(), LiveError> {
+        for answer in answers {
             let name = &self.traffic.probe_names()[answer.probe];
             let rtt = [seconds(answer.rtt_ns)];
             let samples = &mut self.record.samples;
             samples.record_at(answer.time_ns, name, Group::Rtt, rtt)?;
         }
-        self.path_events.extend(self.path_managers.events());
         Ok(())
     }
 
     fn sample(&mut self) -> Result<(), LiveError> {
+        self.machines.request_reports()?;
         let network = self.emulator.state()?;
         for report in self.stacks.report()? {
             self.telemetry.add_reports(report.ends);
             self.path_events.extend(report.path_events);
         }
-        let flows = self.traffic.flows();
-        let probes = self.traffic.probes();
+        let mut flows = self.traffic.flows();
+        let mut probes = self.traffic.probes();
+        for report in self.machines.reports()? {
+            merge_counters(&mut flows, &report.flows);
+            merge_probes(&mut probes, &report.probes);
+            self.record_units(report.units)?;
+            self.record_answers(report.answers)?;
+            self.telemetry.add_reports(report.ends);
+            self.path_events.extend(report.path_events);
+        }
         let mut sockets = self.traffic.sockets();
         sockets.extend(self.programs.sockets(self.record.now));
         let told = self.telemetry.sample(self.record.now, &sockets);
@@ -261,6 +291,7 @@ impl LiveRun {
     pub fn finish(mut self) -> Result<Summary, LiveError> {
         self.record.now = self.clock.now().min(self.record.experiment.duration_ns);
         self.traffic.stop()?;
+        self.machines.stop()?;
         // Sampled now, because the sockets can be read only while the stacks and programs run.
         self.sample()?;
         self.stacks.stop()?;
@@ -270,18 +301,24 @@ impl LiveRun {
             Some(switches) => Some(switches.stop(&mut self.record)?),
             None => None,
         };
-        let results = self.flow_results();
+        let mut results = self.flow_results();
+        let elsewhere = self.machines.finish()?;
+        elsewhere.complete(&self.record.experiment, &mut results);
         let programs = self.programs.results();
         let network = self.emulator.state()?;
-        let hosts = summary::hosts(&mut self.hosts, &self.counters_at_start)?;
+        let mut hosts = summary::hosts(&mut self.hosts, &self.counters_at_start)?;
+        hosts.extend(elsewhere.hosts);
+        hosts.sort_by(|one, other| one.id.cmp(&other.id));
         let emulation = self.emulator.finish()?;
         self.path_events.extend(self.path_managers.finish()?);
+        self.path_events.extend(elsewhere.path_events);
         self.path_events.sort_by_key(|event| event.time_ns);
         let fault = self
             .fault
             .why()
             .map(|why| format!("at {} s: {why}", seconds(self.record.now)));
-        let (status, why) = summary::status(fault, &emulation, &programs);
+        let why_invalid = elsewhere.why_invalid.or(emulation.why_invalid.clone());
+        let (status, why) = summary::status(fault, why_invalid, &programs);
         let subflows = self.telemetry.results();
         let mut flows =
             summary::flows(&self.record.experiment, &results, subflows, &self.fallbacks);
@@ -305,6 +342,7 @@ impl LiveRun {
             congestion_controls: self.controls.records(),
             programs,
             control,
+            machines: elsewhere.summaries,
             longest_standstill_s: emulation.longest_standstill_s,
         };
         self.record.finish()?;

@@ -8,7 +8,7 @@ use experiment::resolved::Experiment;
 use experiment::schedule::EventRecord;
 use experiment::summary::{FlowSummary, PathSummary, SubflowResult};
 use experiment::time::Nanos;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::applications::programs::ProgramResult;
 use crate::applications::traffic::FlowResult;
@@ -16,7 +16,8 @@ use crate::kernel::congestion::ControlRecord;
 use crate::kernel::path_manager::PathEvent;
 use crate::telemetry::Fallback;
 use crate::{
-    ControlSummary, EmulatorSummary, Hosts, LatenessSummary, LiveError, NetworkState, Tables,
+    ControlSummary, EmulatorSummary, Hosts, LatenessSummary, LiveError, MachineSummary,
+    NetworkState, Tables,
 };
 
 /// How a run ended.
@@ -63,6 +64,9 @@ pub struct Summary {
     pub programs: Vec<ProgramResult>,
     /// What controlled switches and their controller did; `None` if there are none.
     pub control: Option<ControlSummary>,
+    /// Machines of hosts, other than the one that ran the experiment.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<MachineSummary>,
     /// The longest standstill of the emulator, in seconds.
     pub longest_standstill_s: f64,
 }
@@ -78,7 +82,7 @@ pub struct LateLink {
 }
 
 /// The state of a host or router.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HostSummary {
     /// Its id.
     pub id: String,
@@ -91,10 +95,11 @@ pub struct HostSummary {
     pub counters: BTreeMap<String, u64>,
 }
 
-/// Returns how a run ended, and why if it is not valid. `fault` is that of a user's own algorithm.
+/// Returns how a run ended, and why if it is not valid. `fault` is that of a user's own algorithm,
+/// and `why_invalid` what makes its measurements invalid.
 pub(crate) fn status(
     fault: Option<String>,
-    emulation: &EmulatorSummary,
+    why_invalid: Option<String>,
     programs: &[ProgramResult],
 ) -> (Status, Option<String>) {
     if fault.is_some() {
@@ -111,8 +116,8 @@ pub(crate) fn status(
         );
         return (Status::Failed, Some(why));
     }
-    match &emulation.why_invalid {
-        Some(why) => (Status::Invalid, Some(why.clone())),
+    match why_invalid {
+        Some(why) => (Status::Invalid, Some(why)),
         None => (Status::Done, None),
     }
 }

@@ -65,6 +65,7 @@ fn carried(experiment: Experiment) -> Vec<u64> {
         &Registry::default(),
         None,
         Controlling::default(),
+        Vec::new(),
     );
     let mut run = run.unwrap();
     assert!(run.advance(Nanos::MAX).unwrap());

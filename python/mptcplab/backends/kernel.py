@@ -12,8 +12,9 @@ from mptcplab.backends import PRIVILEGES, Capability, Tick, user_code
 from mptcplab.backends.later import Later
 from mptcplab.backends.refusal import refusal
 from mptcplab.behaviours import presets
-from mptcplab.errors import PrivilegeError, RunFailed, Unsupported
+from mptcplab.errors import MachineError, PrivilegeError, RunFailed, Unsupported
 from mptcplab.features import features, lacking
+from mptcplab.remote import parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,15 +38,17 @@ class KernelRun:
         consent.require(experiment, in_real_time=True)
         found = callers.caller()
         rights = {"caller": found.identity} if found is not None else {}
-        self._live = _told(
-            _live().LiveRun,
-            json.dumps(experiment),
-            seed,
-            str(directory),
-            classes or {},
-            controller=list(CONTROLLER),
-            **rights,
-        )
+        with parts.connected(experiment) as machines:
+            self._live = _told(
+                _live().LiveRun,
+                json.dumps(experiment),
+                seed,
+                str(directory),
+                classes or {},
+                controller=list(CONTROLLER),
+                machines=[(one.id, one.address, one.stream.fileno()) for one in machines],
+                **rights,
+            )
         self._every_ns: int = min(experiment["measure"]["every_ns"], HEED_STOP_NS)
         self._step_ns = self._every_ns
         self._state = "running"
@@ -142,7 +145,10 @@ class Kernel:
         return [*missing, *other_behaviour(experiment)]
 
     def start(self, experiment: Mapping[str, Any], seed: int, directory: Path) -> KernelRun:
-        return KernelRun(experiment, seed, directory)
+        try:
+            return KernelRun(experiment, seed, directory)
+        except MachineError as error:
+            raise RunFailed(str(error)) from error
 
 
 def _without_controller(experiment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

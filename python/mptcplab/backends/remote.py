@@ -85,7 +85,7 @@ class Remote:
 
     def _agent(self) -> Conversation:
         if self._open is None or not self._open.is_open:
-            channel = self._place.way.open(self._place.stack)
+            channel = self._place.way.open(f"serve {self._place.stack}")
             patience_s = GUEST_SECOND_S if channel.can_hold else SILENCE_S
             self._open = Conversation(channel, self._place.text, patience_s=patience_s, beats=True)
         return self._open

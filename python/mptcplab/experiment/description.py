@@ -22,6 +22,7 @@ from mptcplab.experiment.flows import Flow
 from mptcplab.experiment.generators import Topology, expanded
 from mptcplab.experiment.hosts import Host, NetworkNode
 from mptcplab.experiment.links import Link, Medium
+from mptcplab.experiment.machines import Machine
 from mptcplab.experiment.measure import Measure, Vary
 from mptcplab.experiment.middleboxes import Middlebox
 from mptcplab.experiment.references import substituted
@@ -137,6 +138,8 @@ class Experiment(Model):
     """Metrics over the members of the family, computed after its runs."""
     topology: Topology | None = None
     """Hosts, nodes and links from a generator."""
+    machines: dict[Name, Machine] = {}
+    """Machines of hosts, other than the one that runs the experiment, by name."""
     hosts: dict[Name, Host] = {}
     """The hosts at which flows begin and end, by name."""
     nodes: dict[Name, NetworkNode] = {}

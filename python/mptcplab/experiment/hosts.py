@@ -128,6 +128,9 @@ class Host(Model):
     """A host, at which flows begin and end. Hosts do not forward packets."""
 
     profile: str | list[str] | None = Field(None, description="defaults for this host")
+    on: Annotated[str | None, Uses("on")] = Field(None, examples=["lab2"])
+    """The machine that the host is on, one of `machines`. The default is the machine that runs the
+    experiment. In the simulator it has no effect."""
     stack: Annotated[Literal["backend", "kernel", "userspace"], UsesByValue("stack")] = "backend"
     """The stack of the host: that of the back-end, Linux (`kernel`), or the
     engine (`userspace`).

@@ -17,7 +17,7 @@ from mptcplab.behaviours import presets
 from mptcplab.document import FieldPath, wrong
 from mptcplab.errors import SpecError, first_few
 from mptcplab.experiment import access as access_networks
-from mptcplab.experiment import directions, link_traces, middleboxes, schedule
+from mptcplab.experiment import directions, link_traces, machines, middleboxes, schedule
 from mptcplab.experiment.base import described, nearest_hint
 from mptcplab.experiment.control import Control, Recovery
 from mptcplab.experiment.description import Experiment
@@ -86,7 +86,8 @@ class _Resolution:
             raise wrong(self._tree, ("duration",), "the run takes no time", "more than 0s")
         addresses = self._addresses()
         filled_in = filled_description(experiment)
-        hosts = [_host(name, host) for name, host in experiment.hosts.items()]
+        on = machines.resolved(experiment)
+        hosts = [_host(name, host, on.get(name)) for name, host in experiment.hosts.items()]
         nodes = [_node(name, node) for name, node in experiment.nodes.items()]
         interfaces = [self._interface(port, addresses) for port in self._network.ports.values()]
         media = [_medium(name, *settings) for name, settings in self._media().items()]
@@ -635,9 +636,10 @@ def _node(name: str, node: NetworkNode) -> form.Node:
     return {"id": name, "kind": node.kind, "next_hop": next_hop}
 
 
-def _host(name: str, host: Host) -> form.Host:
+def _host(name: str, host: Host, machine: form.Machine | None) -> form.Host:
     return {
         "id": name,
+        "machine": machine,
         "stack": host.stack,
         "mptcp": host.mptcp,
         "one_at_a_time": host.one_at_a_time,

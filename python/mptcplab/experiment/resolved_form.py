@@ -722,6 +722,22 @@ class LossStep(TypedDict):
     """Probability of loss, 0 to 1, for packets that reach the place of loss from then on."""
 
 
+class Machine(TypedDict):
+    """A machine other than the one that runs the experiment."""
+
+    address: str | None
+    """
+    The address to which packets for its hosts are sent. `None` is the other end of the
+    connection to it.
+    """
+
+    at: str
+    """How it is reached, in a form of `--on`."""
+
+    id: str
+    """Its name in the description."""
+
+
 class Measure(TypedDict):
     """What is measured."""
 
@@ -1517,6 +1533,9 @@ class Host(TypedDict):
 
     initial_window_segments: int
     """Initial congestion window."""
+
+    machine: Machine | None
+    """The machine that it is on. `None` is the machine that runs the experiment."""
 
     mptcp: bool
     """Whether it supports MPTCP."""

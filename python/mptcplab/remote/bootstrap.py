@@ -38,29 +38,29 @@ why=$$({ "$$agent" version >/dev/null; } 2>&1) ||
     fail "$$directory forbids programs ($${why##*: }); a directory that does not is named by XDG_CACHE_HOME there"
 if [ "$$(id -u)" != 0 ] && sudo -n true 2>/dev/null; then
     say ready
-    exec sudo -n "$$agent" serve $stack --caller "$$(id -u)" "$$(id -g)" "$$(id -G | tr ' ' ,)" "$$HOME" "$$(id -un)"
+    exec sudo -n "$$agent" $task --caller "$$(id -u)" "$$(id -g)" "$$(id -G | tr ' ' ,)" "$$HOME" "$$(id -un)"
 fi
 say ready
-exec "$$agent" serve $stack
+exec "$$agent" $task
 }
 """)
 
 
-def start_agent(channel: Channel, stack: str, where: str) -> None:
-    """Starts an agent over a channel to a POSIX shell. Raises MachineError with what is wrong
-    there.
+def start_agent(channel: Channel, task: str, where: str) -> None:
+    """Starts an agent with this task, as in `serve kernel`, over a channel to a POSIX shell. Raises
+    MachineError with what is wrong there.
     """
     agent = agent_file()
     try:
-        _start(channel, stack, agent)
+        _start(channel, task, agent)
     except (MachineError, Lost) as error:
         channel.close()
         raise MachineError(f"{where}: {error}") from None
 
 
-def _start(channel: Channel, stack: str, agent: AgentFile) -> None:
+def _start(channel: Channel, task: str, agent: AgentFile) -> None:
     given = {"mark": MARK, "architecture": agent.architecture, "sha256": agent.sha256, "bytes": len(agent.content)}
-    channel.send(_SCRIPT.substitute(given, stack=shlex.quote(stack)).encode())
+    channel.send(_SCRIPT.substitute(given, task=task).encode())
     machine = _first(channel)
     if machine != agent.architecture:
         raise MachineError(f"its architecture is {machine}, and the agent {agent.path} is for {agent.architecture}")
@@ -138,18 +138,19 @@ class Command:
     do.
     """
 
-    def __init__(self, text: str, argv: Sequence[str]) -> None:
-        self._text = text
+    def __init__(self, where: str, argv: Sequence[str]) -> None:
+        """`where` begins the messages about the machine."""
+        self._where = where
         self._argv = list(argv)
         # The command is part of the name by its digest, because it may have any characters.
         self.label = f"exec-{hashlib.sha256(shlex.join(argv).encode()).hexdigest()[:8]}"
 
-    def open(self, stack: str) -> Channel:
+    def open(self, task: str) -> Channel:
         try:
             channel = ProgramChannel([*self._argv, "sh"])
         except OSError as error:
-            raise MachineError(f"--on {self._text}: {self._argv[0]}: {error.strerror}") from None
-        start_agent(channel, stack, f"--on {self._text}")
+            raise MachineError(f"{self._where}: {self._argv[0]}: {error.strerror}") from None
+        start_agent(channel, task, self._where)
         return channel
 
     def about(self) -> dict[str, object]:

@@ -69,6 +69,18 @@ class Channel:
         line, _, self._rest = b"".join(parts).partition(b"\n")
         return line
 
+    def block(self, timeout_s: float) -> bytes | None:
+        """Returns the next bytes, or None if none arrive in time. Raises Lost at the end."""
+        if self._rest:
+            block, self._rest = self._rest, b""
+            return block
+        try:
+            return self._next(timeout_s)
+        except Lost:
+            if self._has_ended:
+                raise
+            return None
+
     def exactly(self, count: int, timeout_s: float | None) -> Iterator[bytes]:
         """Yields the next `count` bytes, block by block. Raises Lost."""
         while count:

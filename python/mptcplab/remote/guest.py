@@ -91,9 +91,9 @@ class Guests:
     def _kernel(self) -> Kernel:
         return kernel_of(self._text, self._wanted)
 
-    def open(self, stack: str) -> Channel:
+    def open(self, task: str) -> Channel:
         agent = agent_file()
-        guest = Guest.boot(self._text, self._kernel, {"agent": agent.content}, f"/agent serve {stack} --in-guest")
+        guest = Guest.boot(self._text, self._kernel, {"agent": agent.content}, f"/agent {task} --in-guest")
         self._accelerator = guest.accelerator
         return guest.channel
 

@@ -28,9 +28,9 @@ class Reached(Protocol):
     #: A short name of the machine, as part of a file name.
     label: str
 
-    def open(self, stack: str) -> Channel:
-        """Starts an agent there for hosts with this stack, and returns the channel to it. Raises
-        MachineError.
+    def open(self, task: str) -> Channel:
+        """Starts an agent there with this task, as in `serve kernel`, and returns the channel to it.
+        Raises MachineError.
         """
 
     def about(self) -> dict[str, object]:
@@ -60,7 +60,15 @@ def place_of(text: str) -> Place | None:
     stack = found["stack"] or KERNEL
     if stack not in STACKS:
         raise UsageError(f"--on {text}: unknown stack {stack!r}; allowed: {', '.join(STACKS)}")
-    return Place(text, stack, _way(text, found["kind"], found["rest"]))
+    return Place(text, stack, _way(text, found["kind"], found["rest"], f"--on {text}"))
+
+
+def way_of(text: str, where: str) -> Reached | None:
+    """Returns the way to the machine that `ssh://..` or `exec:..` names, or None for other texts.
+    `where` begins the messages about it. Raises UsageError.
+    """
+    kind, colon, rest = text.partition(":")
+    return _way(text, kind, rest, where) if colon and kind in ("ssh", "exec") else None
 
 
 def machine_of(text: str, where: str) -> Ssh:
@@ -76,9 +84,9 @@ def machine_of(text: str, where: str) -> Ssh:
     return Ssh(where, parts["user"], parts["host"].strip("[]"), port or None)
 
 
-def _way(text: str, kind: str, rest: str) -> Reached:
+def _way(text: str, kind: str, rest: str, where: str) -> Reached:
     if kind == "ssh":
-        return machine_of(f"ssh:{rest}", f"--on {text}")
+        return machine_of(f"ssh:{rest}", where)
     if kind == "qemu":
         from mptcplab.remote.guest import Guests
 
@@ -88,7 +96,7 @@ def _way(text: str, kind: str, rest: str) -> Reached:
     try:
         argv = shlex.split(rest)
     except ValueError as error:
-        raise UsageError(f"--on {text}: {error}; allowed: a command line, as in exec:docker exec -i c1") from None
+        raise UsageError(f"{where}: {error}; allowed: a command line, as in exec:docker exec -i c1") from None
     if not argv:
-        raise UsageError(f"--on {text}: no command; allowed: a command line, as in exec:docker exec -i c1")
-    return Command(text, argv)
+        raise UsageError(f"{where}: no command; allowed: a command line, as in exec:docker exec -i c1")
+    return Command(where, argv)

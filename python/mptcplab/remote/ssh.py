@@ -39,9 +39,9 @@ class Ssh:
         place = re.sub(r"[^A-Za-z0-9._-]", "_", host)
         self.label = place if port is None else f"{place}-{port}"
 
-    def open(self, stack: str) -> Channel:
+    def open(self, task: str) -> Channel:
         channel = self.shell()
-        start_agent(channel, stack, self._where)
+        start_agent(channel, task, self._where)
         return channel
 
     def about(self) -> dict[str, object]:

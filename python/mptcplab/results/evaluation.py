@@ -7,6 +7,7 @@ from functools import cached_property
 from math import isfinite
 from typing import Any
 
+from mptcplab.results import clocks
 from mptcplab.results.capture_metrics import CAPTURE_METRICS
 from mptcplab.results.entities import Entity, Json, entities
 from mptcplab.results.event_metrics import EVENT_METRICS, EventView
@@ -90,8 +91,7 @@ class Evaluation:
             case "flow" if metric.name == "jain_index":
                 return jain_index(self.run, entity.members)
             case "flow":
-                function = FLOW_METRICS[metric.name]
-                return self._grouped(entity, metric, lambda _, flow: function(FlowView(self.run, flow)))
+                return self._grouped(entity, metric, lambda _, flow: self._of_flow(flow, metric.name))
             case "event":
                 return self._of_event(entity, metric.name)
             case "subflow":
@@ -114,6 +114,11 @@ class Evaluation:
         missing = next((value for value in values if isinstance(value, Absent)), None)
         return missing or COMBINE[metric.grouped]([value for value in values if not isinstance(value, Absent)])
 
+    def _of_flow(self, flow: str, name: str) -> Value:
+        value = FLOW_METRICS[name](FlowView(self.run, flow))
+        is_compared = name in clocks.OF_BOTH_HOSTS
+        return clocks.certain(value, clocks.between_hosts_s(self.run, flow)) if is_compared else value
+
     def _of_subflow(self, entity: Entity, name: str) -> Value:
         for subflow in subflows_of(self.run, entity.members[0]):
             if subflow.entity == entity.path:
@@ -126,11 +131,12 @@ class Evaluation:
             flows = (entity.flow,) if entity.flow else tuple(self.run.flows)
             self._events[entity.path] = EventView(self.run, happened, flows)
         event = self._events[entity.path]
-        return (
-            (EVENT_METRICS | HANDOVER_METRICS)[name](event)
-            if event.happenings
-            else Absent("the run ended before the event")
-        )
+        if not event.happenings:
+            return Absent("the run ended before the event")
+        value = (EVENT_METRICS | HANDOVER_METRICS)[name](event)
+        if name not in clocks.SINCE_EVENTS:
+            return value
+        return clocks.certain(value, max((clocks.of_hosts_s(self.run, flow) for flow in event.flows), default=0.0))
 
     def _sampled(self, path: str, flow: str, metric: Metric) -> Value:
         samples = self.run.samples

@@ -128,9 +128,10 @@ pub fn serve(back_end: &impl BackEnd, on_line: impl Fn() + Send + 'static) -> io
     Ok(())
 }
 
-/// Starts the thread that reads the lines, and returns those that are requests. It ends the program
+/// Starts the thread that reads the lines of the standard input, and returns those that are requests.
+/// `on_line` is called for each line. It ends the program
 /// some time after the end of the input, because a request may take long that no caller waits for.
-fn requests(on_line: impl Fn() + Send + 'static) -> Receiver<String> {
+pub fn requests(on_line: impl Fn() + Send + 'static) -> Receiver<String> {
     let (sender, receiver) = sync_channel(1);
     thread::spawn(move || {
         for line in io::stdin().lock().lines() {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::validation::validate;
 use super::{
-    Access, Action, Control, Direction, Flow, HopDirection, Host, Middlebox, ResolvedError,
+    Access, Action, Control, Direction, Flow, HopDirection, Host, Machine, Middlebox, ResolvedError,
 };
 use crate::time::Nanos;
 
@@ -85,6 +85,24 @@ impl Experiment {
         let experiment: Self = serde_json::from_str(text)?;
         validate(&experiment)?;
         Ok(experiment)
+    }
+
+    /// Returns the machines of its hosts, each once, in the order of the hosts.
+    pub fn machines(&self) -> Vec<&Machine> {
+        let mut found: Vec<&Machine> = Vec::new();
+        for machine in self.hosts.iter().filter_map(|host| host.machine.as_ref()) {
+            if found.iter().all(|one| one.id != machine.id) {
+                found.push(machine);
+            }
+        }
+        found
+    }
+
+    /// Returns the machine of a host; `None` for the one that runs the experiment, which has all
+    /// nodes.
+    pub fn machine_of(&self, node: &str) -> Option<&str> {
+        let host = self.hosts.iter().find(|host| host.id == node);
+        host.and_then(Host::machine)
     }
 }
 

@@ -1,5 +1,7 @@
 //! A host.
 
+use std::net::IpAddr;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +14,9 @@ use crate::time::Nanos;
 pub struct Host {
     /// Id, unique among hosts and nodes.
     pub id: String,
+    /// The machine that it is on. `None` is the machine that runs the experiment.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub machine: Option<Machine>,
     /// The protocol stack it runs.
     pub stack: Stack,
     /// Whether it supports MPTCP.
@@ -47,6 +52,7 @@ impl Host {
         let [mainline, _] = Behaviour::presets();
         Self {
             id: id.to_owned(),
+            machine: None,
             stack: Stack::Backend,
             mptcp: true,
             one_at_a_time: false,
@@ -63,10 +69,29 @@ impl Host {
         }
     }
 
+    /// Returns the name of its machine; `None` if it is on the one that runs the experiment.
+    pub fn machine(&self) -> Option<&str> {
+        self.machine.as_ref().map(|machine| machine.id.as_str())
+    }
+
     /// Returns the first behaviour. It is the only one in an experiment that is being run.
     pub fn behaviour(&self) -> &Behaviour {
         &self.behaviour[0]
     }
+}
+
+/// A machine other than the one that runs the experiment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// Its name in the description.
+    pub id: String,
+    /// How it is reached, in a form of `--on`.
+    pub at: String,
+    /// The address to which packets for its hosts are sent. `None` is the other end of the
+    /// connection to it.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub address: Option<IpAddr>,
 }
 
 /// The protocol stack of a host.

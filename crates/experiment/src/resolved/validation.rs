@@ -163,6 +163,27 @@ fn validate_jitter(place: &str, jitter: HostJitter) -> Validity {
     Ok(())
 }
 
+fn validate_machines(experiment: &Experiment) -> Validity {
+    for host in &experiment.hosts {
+        let Some(machine) = &host.machine else {
+            continue;
+        };
+        if experiment
+            .machines()
+            .iter()
+            .any(|one| one.id == machine.id && *one != machine)
+        {
+            let place = format!("hosts.{}.machine", host.id);
+            return refuse(
+                place,
+                format!("another machine {:?}", machine.id),
+                "one machine of a name",
+            );
+        }
+    }
+    Ok(())
+}
+
 pub(super) fn validate(experiment: &Experiment) -> Validity {
     if experiment.schema != SCHEMA {
         return refuse("schema", &experiment.schema, SCHEMA);
@@ -173,6 +194,7 @@ pub(super) fn validate(experiment: &Experiment) -> Validity {
         validate_behaviours(&format!("hosts.{}.behaviour", host.id), &host.behaviour)?;
         validate_jitter(&format!("hosts.{}.host_jitter", host.id), host.host_jitter)?;
     }
+    validate_machines(experiment)?;
     declared.validate_interfaces()?;
     declared.validate_links()?;
     declared.validate_attachments()?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, Int64Array};
 use arrow_schema::{ArrowError, DataType};
+use serde::{Deserialize, Serialize};
 
 use super::TableError;
 use super::parquet_file::write_parquet;
@@ -108,7 +109,7 @@ impl SampleTable {
 }
 
 /// A delivered data unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unit {
     /// Index of its flow.
     pub flow: usize,

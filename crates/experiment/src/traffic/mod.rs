@@ -3,6 +3,8 @@
 
 mod pacing;
 
+use serde::{Deserialize, Serialize};
+
 use crate::resolved::{Application, Experiment, Flow, FlowEnd, Transport};
 use crate::rng::Generator;
 use crate::time::Nanos;
@@ -10,7 +12,8 @@ use crate::time::Nanos;
 pub use pacing::Pace;
 
 /// One end of a data stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum StreamEnd {
     /// Sends the data of the flow.
     Sender,

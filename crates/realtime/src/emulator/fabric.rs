@@ -53,8 +53,8 @@ pub(super) struct Port {
     is_controlled: bool,
     /// Where TCP goes if its host has the userspace stack.
     pub(super) stack: Option<Arc<Mailbox<Message>>>,
-    /// Whether the interface is up, for a host with the userspace stack. Other devices report it
-    /// themselves.
+    /// Whether the interface is up, for a host with the userspace stack or on another machine. Other
+    /// devices report it themselves.
     is_up: bool,
     state: InterfaceState,
 }
@@ -66,6 +66,7 @@ impl Port {
         match &self.stack {
             Some(_) if frame.is_tcp() && !self.is_up => Err(Errno::IO.into()),
             Some(stack) if frame.is_tcp() => Ok(stack.put(Message::Packet(frame.whole_ip()))),
+            None if self.device.is_elsewhere() && !self.is_up => Err(Errno::IO.into()),
             _ => self.device.write(&frame.bytes).map(|()| true),
         }
     }
@@ -247,7 +248,9 @@ impl Fabric {
         let is_changed = ends.iter().any(|end| self.middleboxes.contains_key(end));
         // Open vSwitch takes no packet that is larger than the MTU.
         let is_controlled = ends.iter().any(|end| self.ports[*end].is_controlled);
+        let is_possible = |end: &usize| self.ports[*end].device.can_take_super_packets();
         let is_whole = !is_on_medium && !is_captured && !is_changed && !is_controlled;
+        let is_whole = is_whole && ends.iter().all(is_possible);
         let mut on = is_whole && is_unshaped(forward) && is_unshaped(backward);
         for end in ends {
             let chosen = self.ports[end].device.set_super_packets(on);

@@ -106,7 +106,9 @@ impl Switches {
             &switches,
             caller,
         )?;
-        let namespace = Arc::clone(hosts.namespace(&first.name));
+        let Some(namespace) = hosts.namespace(&first.name).map(Arc::clone) else {
+            return Ok(None);
+        };
         // Programs of switches write nothing that it keeps.
         let launcher = Launcher::start(scratch.path().to_owned(), SharedJournal::default())?;
         let launcher = Arc::new(launcher);

@@ -46,19 +46,21 @@ pub(super) struct Backups {
 }
 
 impl Backups {
-    /// Opens a socket in each host that sends over MPTCP.
+    /// Opens a socket in each host that sends over MPTCP and has a namespace here.
     ///
     /// # Errors
     /// The system refuses a socket.
     pub(super) fn new<'a>(
         experiment: &Experiment,
-        namespace: impl Fn(&str) -> &'a Arc<NetworkNamespace>,
+        namespace: impl Fn(&str) -> Option<&'a Arc<NetworkNamespace>>,
     ) -> Result<Self, LiveError> {
         let mut by_host = BTreeMap::new();
         for flow in &experiment.flows {
-            if flow.transport == Transport::Mptcp && !by_host.contains_key(&flow.from) {
-                let host = namespace(&flow.from).run(HostBackups::open);
-                by_host.insert(flow.from.clone(), host?);
+            if flow.transport == Transport::Mptcp
+                && !by_host.contains_key(&flow.from)
+                && let Some(namespace) = namespace(&flow.from)
+            {
+                by_host.insert(flow.from.clone(), namespace.run(HostBackups::open)?);
             }
         }
         Ok(Self { by_host })

@@ -11,18 +11,6 @@ use super::mptcp_info::{MptcpInfo, SubflowInfo};
 use super::observation::Observation;
 use super::tcp_info::{TcpInfo, TcpState};
 use super::tracker::IS_MULTIPATH;
-use crate::applications::traffic::StreamEnd;
-
-/// One end of a flow's connection in a host with the userspace stack.
-#[derive(Debug)]
-pub(crate) struct EngineEnd {
-    /// Index of the flow in the experiment.
-    pub(crate) flow: usize,
-    pub(crate) end: StreamEnd,
-    /// Whether the connection was to be MPTCP.
-    pub(crate) is_mptcp: bool,
-    pub(crate) observation: Observation,
-}
 
 /// A closed subflow with its counters.
 #[derive(Clone, Debug)]

@@ -7,6 +7,7 @@ mod backup;
 mod engine;
 mod mptcp_info;
 mod observation;
+mod observer;
 mod state;
 mod tcp_info;
 mod tracker;
@@ -28,9 +29,10 @@ use self::tracker::Tracker;
 use crate::applications::traffic::{FlowSocket, StreamEnd};
 use crate::{LiveError, NetworkNamespace};
 
-pub(crate) use self::engine::{ClosedSubflow, EngineEnd};
+pub(crate) use self::engine::ClosedSubflow;
 pub use self::observation::Fallback;
-pub(crate) use self::observation::Observation;
+pub(crate) use self::observation::{Observation, ObservedEnd};
+pub(crate) use self::observer::Observer;
 pub use self::state::{ConnectionState, FlowTelemetry, SubflowState};
 pub use self::tcp_info::TcpState;
 
@@ -45,8 +47,8 @@ pub struct Telemetry {
     backups: Backups,
     backups_at: Option<Nanos>,
     trackers: Vec<Tracker>,
-    /// Reports of hosts with the userspace stack for the next sample.
-    ours: Vec<EngineEnd>,
+    /// Reports of hosts with the userspace stack, and of other machines, for the next sample.
+    ours: Vec<ObservedEnd>,
 }
 
 impl Telemetry {
@@ -56,7 +58,7 @@ impl Telemetry {
     /// The system refuses a netlink socket in a host that sends over MPTCP.
     pub fn new<'a>(
         experiment: &Experiment,
-        namespace: impl Fn(&str) -> &'a Arc<NetworkNamespace>,
+        namespace: impl Fn(&str) -> Option<&'a Arc<NetworkNamespace>>,
     ) -> Result<Self, LiveError> {
         Ok(Self {
             places: Places::new(experiment),
@@ -72,8 +74,8 @@ impl Telemetry {
         })
     }
 
-    /// Adds the report of a host with the userspace stack to the next sample.
-    pub(crate) fn add_reports(&mut self, ends: Vec<EngineEnd>) {
+    /// Adds the report of a host with the userspace stack, or of another machine, to the next sample.
+    pub(crate) fn add_reports(&mut self, ends: Vec<ObservedEnd>) {
         self.ours.extend(ends);
     }
 

@@ -4,6 +4,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
 
+use serde::{Deserialize, Serialize};
+
 use super::tcp_info::{Fields, TcpInfo};
 use crate::sys::{self, Elements};
 
@@ -31,7 +33,7 @@ const SUBFLOW_INFO: usize = 8 + ADDRESS_PAIR;
 const SUBFLOWS_AT_FIRST: usize = 9;
 
 /// What the kernel reports about an MPTCP connection. Fields that this kernel lacks are `None`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct MptcpInfo {
     pub(super) flags: u32,
     pub(super) token: u32,
@@ -73,7 +75,7 @@ impl MptcpInfo {
 }
 
 /// A subflow as its socket reports it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct SubflowInfo {
     /// Assigned by the kernel in order of creation; `None` before Linux 6.5.
     pub(super) id: Option<u32>,

@@ -4,9 +4,11 @@ use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
 use rustix::net::{SocketAddrAny, getpeername, getsockname, sockopt};
+use serde::{Deserialize, Serialize};
 
 use super::mptcp_info::{MptcpInfo, MptcpReader, SubflowInfo};
 use super::tcp_info::TcpInfo;
+use crate::applications::traffic::StreamEnd;
 use crate::sys;
 
 /// Why a connection that was to be MPTCP is plain TCP, as far as its socket shows.
@@ -34,11 +36,22 @@ impl Fallback {
     }
 }
 
+/// One end of a flow's connection in a host with the userspace stack or on another machine.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ObservedEnd {
+    /// Index of the flow in the experiment.
+    pub(crate) flow: usize,
+    pub(crate) end: StreamEnd,
+    /// Whether the connection was to be MPTCP.
+    pub(crate) is_mptcp: bool,
+    pub(crate) observation: Observation,
+}
+
 /// What a socket reports about its connection.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Observation {
     /// The kernel's number of the socket, never assigned twice.
-    pub(super) cookie: u64,
+    pub(crate) cookie: u64,
     /// `None` if it is plain TCP.
     pub(super) mptcp: Option<MptcpInfo>,
     /// Whether the peer opened it without asking for MPTCP; the kernel then returns a TCP socket.

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// A structure of the kernel, with as many bytes as this kernel returned.
 #[derive(Clone, Copy)]
 pub(super) struct Fields<'a>(pub(super) &'a [u8]);
@@ -30,7 +32,7 @@ impl Fields<'_> {
 }
 
 /// The state of a TCP connection (RFC 9293, section 3.3.2), numbered as in the kernel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpState(pub(super) u8);
 
 const STATES: [&str; 13] = [
@@ -76,7 +78,7 @@ impl TcpState {
 }
 
 /// What the kernel reports about one TCP connection. Fields that this kernel lacks are `None`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct TcpInfo {
     pub(super) state: TcpState,
     /// Whether the handshake was ever completed.

@@ -27,7 +27,7 @@ use crate::emulator::mailbox::Mailbox;
 use crate::kernel::path_manager::{Note, PathEvent, What};
 use crate::network::hosts::Departure;
 use crate::network::offload::SuperPacket;
-use crate::telemetry::EngineEnd;
+use crate::telemetry::ObservedEnd;
 
 /// Packets handed to the emulator at once, because waking it costs more than writing one packet.
 const BATCH_PACKETS: usize = 16;
@@ -79,7 +79,7 @@ pub(crate) struct Host {
     /// The last packets of flows over links that take super-packets. Later packets may join them.
     gathered: Vec<SuperPacket>,
     /// The last reports of connections that are forgotten.
-    gone: Vec<EngineEnd>,
+    gone: Vec<ObservedEnd>,
     path_events: Vec<PathEvent>,
     pub(super) is_over: bool,
 }

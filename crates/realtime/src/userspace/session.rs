@@ -14,7 +14,7 @@ use super::stream::{EngineStream, Progress};
 use crate::Clock;
 use crate::applications::traffic::{End, Journal, Wait};
 use crate::kernel::path_manager::PathEvent;
-use crate::telemetry::{ClosedSubflow, EngineEnd, Observation};
+use crate::telemetry::{ClosedSubflow, Observation, ObservedEnd};
 
 /// One end of a connection of a flow.
 pub(super) struct Session {
@@ -36,7 +36,7 @@ pub(super) struct Session {
 
 /// The report of a host at a sample.
 pub(crate) struct Report {
-    pub(crate) ends: Vec<EngineEnd>,
+    pub(crate) ends: Vec<ObservedEnd>,
     pub(crate) path_events: Vec<PathEvent>,
 }
 
@@ -117,13 +117,13 @@ impl Session {
     }
 
     /// Returns the report of its connection; `None` once its end was reported.
-    pub(super) fn report(&mut self, connection: &Connection) -> Option<EngineEnd> {
+    pub(super) fn report(&mut self, connection: &Connection) -> Option<ObservedEnd> {
         if std::mem::replace(&mut self.is_reported, connection.closed().is_some()) {
             return None;
         }
         let passed = [self.progress.sent_bytes, self.progress.received_bytes];
         let closed = std::mem::take(&mut self.closed_subflows);
-        Some(EngineEnd {
+        Some(ObservedEnd {
             flow: self.own.flow,
             end: self.own.end,
             is_mptcp: self.own.is_mptcp,

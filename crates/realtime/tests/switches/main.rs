@@ -32,7 +32,15 @@ fn start(resolved: &Value, directory: &Path) -> Result<LiveRun, LiveError> {
         controller: &controller(&["ours"]),
     };
     let registry = Registry::default();
-    LiveRun::start(experiment, 1, directory, &registry, None, controlling)
+    LiveRun::start(
+        experiment,
+        1,
+        directory,
+        &registry,
+        None,
+        controlling,
+        Vec::new(),
+    )
 }
 
 fn run(resolved: &Value) -> (Summary, Latest) {
@@ -127,6 +135,7 @@ fn a_path_without_entries_is_named_before_the_run() {
         &registry,
         None,
         controlling,
+        Vec::new(),
     );
     let why = started.map(drop).unwrap_err().to_string();
     assert!(why.contains("flow bulk, path a.eth1 - b.eth1"), "{why}");
@@ -268,6 +277,7 @@ fn traffic_goes_on_without_its_controller_and_the_record_has_its_end() {
         &registry,
         None,
         controlling,
+        Vec::new(),
     );
     let mut run = run.unwrap();
     assert!(run.advance(Nanos::MAX).unwrap());

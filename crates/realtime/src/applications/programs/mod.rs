@@ -105,13 +105,13 @@ impl Programs {
     pub fn prepare<'a>(
         experiment: &Experiment,
         seed: u64,
-        namespace: impl Fn(&str) -> &'a Arc<NetworkNamespace>,
+        namespace: impl Fn(&str) -> Option<&'a Arc<NetworkNamespace>>,
         directory: &Path,
         caller: Option<Caller>,
     ) -> Result<Self, LiveError> {
         let hosts = experiment.hosts.iter();
         let namespaces = hosts
-            .map(|host| (host.id.clone(), Arc::clone(namespace(&host.id))))
+            .filter_map(|host| Some((host.id.clone(), Arc::clone(namespace(&host.id)?))))
             .collect();
         let mut programs = Self {
             experiment: experiment.clone(),

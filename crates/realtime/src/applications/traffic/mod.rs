@@ -25,6 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use experiment::resolved::Experiment;
 use experiment::samples::Unit;
 use experiment::time::Nanos;
+use serde::{Deserialize, Serialize};
 
 use self::plan::Plan;
 use self::record::{FlowRecord, ProbeRecord};
@@ -42,7 +43,7 @@ pub(crate) use self::worker::Wait;
 pub use experiment::traffic::StreamEnd;
 
 /// Counters of a flow, of both ends together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowCounters {
     /// Payload that the sender's kernel accepted.
     pub bytes_sent: u64,
@@ -57,7 +58,7 @@ pub struct FlowCounters {
 }
 
 /// The result of a flow.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowResult {
     /// When connect was called or the first datagram was sent; the scheduled time if neither
     /// happened.
@@ -73,7 +74,7 @@ pub struct FlowResult {
 }
 
 /// Counters of a probe.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeCounters {
     /// Probes sent.
     pub sent: u64,
@@ -84,7 +85,7 @@ pub struct ProbeCounters {
 }
 
 /// An answered probe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeAnswer {
     /// Index of the probe in [`Traffic::probe_names`].
     pub probe: usize,
@@ -139,7 +140,8 @@ pub struct Traffic {
 
 impl Traffic {
     /// Creates the threads and listeners of all flows except programs, and the probes of `measure`.
-    /// `namespace` returns the namespace of a host. Delivered data units are sent to `units`.
+    /// `namespace` returns the namespace of a host; the ends of flows at hosts without one are left
+    /// to another machine. Delivered data units are sent to `units`.
     ///
     /// # Errors
     /// - [`why_refused`] returns a reason.
@@ -148,7 +150,7 @@ impl Traffic {
     pub fn prepare<'a>(
         experiment: &Experiment,
         seed: u64,
-        namespace: impl Fn(&str) -> &'a Arc<NetworkNamespace>,
+        namespace: impl Fn(&str) -> Option<&'a Arc<NetworkNamespace>>,
         units: mpsc::Sender<Unit>,
     ) -> Result<PreparedTraffic, LiveError> {
         let (answers_in, answers) = mpsc::channel();
@@ -201,9 +203,22 @@ impl Traffic {
 
     /// Returns whether all finite flows have ended or failed; `None` if there are none.
     pub fn flows_are_done(&self) -> Option<bool> {
-        let mut finite = self.flows.iter().filter(|flow| flow.is_finite()).peekable();
+        self.flows_are_done_beside(&[])
+    }
+
+    /// Like [`Self::flows_are_done`], where `elsewhere` tells which flows have ended or failed
+    /// according to other machines.
+    pub(crate) fn flows_are_done_beside(&self, elsewhere: &[bool]) -> Option<bool> {
+        let finite = self.flows.iter().enumerate();
+        let mut finite = finite.filter(|(_, flow)| flow.is_finite()).peekable();
         finite.peek()?;
-        Some(finite.all(|flow| flow.is_over()))
+        let is_over_there = |flow| elsewhere.get(flow).copied().unwrap_or(false);
+        Some(finite.all(|(index, flow)| flow.is_over() || is_over_there(index)))
+    }
+
+    /// Returns, for each flow, whether it has ended or failed.
+    pub(crate) fn flows_over(&self) -> Vec<bool> {
+        self.flows.iter().map(|flow| flow.is_over()).collect()
     }
 
     /// Ends all threads, whatever they wait for. Connections stay open until this is dropped, so

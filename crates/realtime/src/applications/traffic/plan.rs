@@ -100,7 +100,7 @@ impl Plan {
     pub(super) fn new<'a>(
         experiment: &Experiment,
         seed: u64,
-        namespace: impl Fn(&str) -> &'a Arc<NetworkNamespace>,
+        namespace: impl Fn(&str) -> Option<&'a Arc<NetworkNamespace>>,
         units: mpsc::Sender<Unit>,
         answers: mpsc::Sender<ProbeAnswer>,
     ) -> Result<Self, LiveError> {
@@ -129,7 +129,7 @@ impl Plan {
     }
 }
 
-impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
+impl<'a, N: Fn(&str) -> Option<&'a Arc<NetworkNamespace>>> Planner<'_, N> {
     fn add_flow(&mut self, index: usize, flow: &Flow) -> Result<(), LiveError> {
         if let Some(why) = why_refused(self.lookup.experiment, flow) {
             return Err(LiveError::Failed(format!("flows.{}: {why}", flow.id)));
@@ -390,6 +390,9 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
     }
 
     fn add_group(&mut self, host: &str, place: String, takes_times: bool, tasks: Vec<MakeTask>) {
+        let Some(namespace) = (self.namespace)(host) else {
+            return;
+        };
         let make = move || {
             let tasks = tasks.into_iter().map(|make| make());
             tasks
@@ -397,7 +400,7 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
                 .map_err(|error| error.at(&place))
         };
         self.plan.groups.push(Group {
-            namespace: Arc::clone((self.namespace)(host)),
+            namespace: Arc::clone(namespace),
             takes_times,
             make: Box::new(make),
         });

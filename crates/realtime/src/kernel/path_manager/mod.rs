@@ -42,14 +42,14 @@ impl PathManagers {
         plan::check(experiment)
     }
 
-    /// Starts the threads. `namespace` returns the namespace of a host by its id. When this
-    /// returns, every host receives events, so connections can start.
+    /// Starts the threads. `namespace` returns the namespace of a host by its id, and `None` if it is
+    /// on another machine. When this returns, every host receives events, so connections can start.
     ///
     /// # Errors
     /// [`Self::check`] returns something, or the system refuses.
     pub fn start<'a>(
         experiment: &Experiment,
-        namespace: impl Fn(&str) -> &'a Arc<NetworkNamespace>,
+        namespace: impl Fn(&str) -> Option<&'a Arc<NetworkNamespace>>,
         clock: Clock,
     ) -> Result<Self, LiveError> {
         let plans = plan::plan(experiment)
@@ -58,12 +58,15 @@ impl PathManagers {
         let mut hosts = BTreeMap::new();
         let mut interfaces = BTreeMap::new();
         for plan in plans {
+            let Some(namespace) = namespace(&plan.id) else {
+                continue;
+            };
             for (interface, addresses) in &plan.addresses {
                 let here = (plan.id.clone(), addresses.clone());
                 interfaces.insert(interface.clone(), here);
             }
             let id = plan.id.clone();
-            let thread = HostThread::start(plan, namespace(&id), clock, Arc::clone(&record))?;
+            let thread = HostThread::start(plan, namespace, clock, Arc::clone(&record))?;
             hosts.insert(id, thread);
         }
         for host in hosts.values_mut() {

@@ -3,10 +3,10 @@
 use std::net::{IpAddr, SocketAddr};
 
 use experiment::time::Nanos;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// An event on the subflows or addresses of a host.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathEvent {
     /// When this process learnt of it or did it, on the run's clock.
     pub time_ns: Nanos,
@@ -33,7 +33,7 @@ pub struct PathEvent {
 }
 
 /// Kinds of [`PathEvent`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum What {
     /// The handshake of a connection is complete.
@@ -78,7 +78,7 @@ pub enum What {
 
 /// An address, with a port if it is the end of a subflow. Serialized as text: `10.1.1.1` or
 /// `10.1.1.1:4000`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum End {
     /// Only the address.

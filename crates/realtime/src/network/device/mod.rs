@@ -1,7 +1,8 @@
 //! The device at one end of a link: one side is in the namespace of its host, the other in this
-//! program.
+//! program. A device on another machine is at the other end of a tunnel.
 
 mod tun;
+mod tunnel;
 mod veth;
 
 use std::io;
@@ -12,6 +13,7 @@ use rustix::io::Errno;
 
 use crate::{LiveError, NetworkNamespace};
 use tun::Tun;
+pub(crate) use tunnel::{Key, Losses, Tunnel};
 use veth::Veth;
 
 /// Bytes before every packet: `struct virtio_net_hdr`, which says what remains to be done for a
@@ -69,6 +71,7 @@ pub struct Device {
 enum Side {
     Tun(Tun),
     Veth(Veth),
+    Tunnel(Tunnel),
 }
 
 impl Device {
@@ -102,18 +105,33 @@ impl Device {
         Ok(Self { layer, side })
     }
 
+    /// Returns the device on another machine to which a tunnel leads.
+    pub(crate) fn elsewhere(tunnel: Tunnel, layer: Layer) -> Self {
+        let side = Side::Tunnel(tunnel);
+        Self { layer, side }
+    }
+
+    /// Returns whether it is on another machine, and reports nothing of its state.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        matches!(self.side, Side::Tunnel(_))
+    }
+
+    /// Returns whether it can take super-packets.
+    pub(crate) fn can_take_super_packets(&self) -> bool {
+        matches!(self.side, Side::Tun(_))
+    }
+
     /// Returns the layer of its packets.
     pub(crate) fn layer(&self) -> Layer {
         self.layer
     }
 
     /// Sets whether packets larger than the MTU may be read, to be cut by the sender on a real
-    /// link. Returns whether they may be read now, which is never the case for a virtual Ethernet
-    /// pair.
+    /// link. Returns whether they may be read now, which is only the case for TUN and TAP devices.
     pub(crate) fn set_super_packets(&self, on: bool) -> io::Result<bool> {
         match &self.side {
             Side::Tun(tun) => tun.set_super_packets(on).map(|()| on),
-            Side::Veth(_) => Ok(false),
+            Side::Veth(_) | Side::Tunnel(_) => Ok(false),
         }
     }
 
@@ -123,6 +141,7 @@ impl Device {
         match &self.side {
             Side::Tun(tun) => tun.read(buffer),
             Side::Veth(veth) => veth.read(buffer),
+            Side::Tunnel(tunnel) => tunnel.read(buffer),
         }
     }
 
@@ -131,6 +150,7 @@ impl Device {
         match &self.side {
             Side::Tun(tun) => tun.write(packet),
             Side::Veth(veth) => veth.write(packet),
+            Side::Tunnel(tunnel) => tunnel.write(packet),
         }
     }
 }
@@ -140,6 +160,7 @@ impl AsFd for Device {
         match &self.side {
             Side::Tun(tun) => tun.as_fd(),
             Side::Veth(veth) => veth.as_fd(),
+            Side::Tunnel(tunnel) => tunnel.as_fd(),
         }
     }
 }

@@ -4,7 +4,7 @@ use experiment::resolved::{Action, Direction, LinkDownBy};
 
 use super::Hosts;
 use super::addresses::PlaceKind;
-use super::place::PortState;
+use super::place::Condition;
 use crate::LiveError;
 use crate::network::first_hop::Shaping;
 
@@ -51,9 +51,11 @@ impl Hosts {
         let ends = self.layout.ends[self.layout.link_of[link]];
         for (port, direction) in ends.into_iter().zip(both) {
             let described = &self.layout.ports[port];
-            if described.feels_link {
+            if described.feels_link
+                && let Some(place) = self.places.get_mut(&described.place)
+            {
                 let shaping = Shaping::before(direction, described.layer, described.mtu_bytes);
-                self.places[described.place].reshape(port, shaping)?;
+                place.reshape(port, shaping)?;
             }
         }
         Ok(())
@@ -61,20 +63,39 @@ impl Hosts {
 
     /// Returns whether an interface, named by its index in the experiment, is up now.
     pub fn is_up(&self, interface: usize) -> bool {
-        self.state(interface).carries()
+        self.condition(interface).carries()
     }
 
-    pub(super) fn state(&self, port: usize) -> &PortState {
-        &self.places[self.layout.ports[port].place].ports[&port]
+    pub(super) fn condition(&self, port: usize) -> Condition {
+        match self.places.get(&self.layout.ports[port].place) {
+            Some(place) => place.ports[&port].condition,
+            None => self.elsewhere[&port],
+        }
     }
 
     fn change(
         &mut self,
         interface: &str,
-        change: impl FnOnce(&mut PortState),
+        change: impl FnOnce(&mut Condition),
     ) -> Result<(), LiveError> {
-        let port = self.layout.port_of[interface];
-        self.places[self.layout.ports[port].place].change(port, change)
+        self.change_port(self.layout.port_of[interface], change)
+    }
+
+    fn change_port(
+        &mut self,
+        port: usize,
+        change: impl FnOnce(&mut Condition),
+    ) -> Result<(), LiveError> {
+        match self.places.get_mut(&self.layout.ports[port].place) {
+            Some(place) => return place.change(port, change),
+            // The other machine carries out the same action.
+            None => {
+                if let Some(condition) = self.elsewhere.get_mut(&port) {
+                    change(condition);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Sets the interfaces of a link at nodes other than hosts; interfaces at hosts keep their
@@ -82,8 +103,7 @@ impl Hosts {
     fn set_ports_down(&mut self, link: &str, down: bool) -> Result<(), LiveError> {
         for port in self.layout.ends[self.layout.link_of[link]] {
             if self.layout.kind_at(port) != PlaceKind::Host {
-                let place = self.layout.ports[port].place;
-                self.places[place].change(port, |state| state.port_is_down = down)?;
+                self.change_port(port, |state| state.port_is_down = down)?;
             }
         }
         Ok(())

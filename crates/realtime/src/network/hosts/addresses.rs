@@ -67,6 +67,8 @@ pub(super) struct PlacePlan {
     pub(super) kind: PlaceKind,
     /// Index among the experiment's hosts; `None` for a node that is no host.
     pub(super) host: Option<usize>,
+    /// Whether this program builds it. Another machine builds it otherwise.
+    pub(super) is_here: bool,
     /// Indices of its interfaces.
     pub(super) interfaces: Vec<usize>,
 }
@@ -137,9 +139,10 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    pub(super) fn new(experiment: &Experiment) -> Result<Self, LiveError> {
+    /// `machine` is the machine of this program; `None` is the one that runs the experiment.
+    pub(super) fn new(experiment: &Experiment, machine: Option<&str>) -> Result<Self, LiveError> {
         let lookup = Lookup::new(experiment);
-        let (mut places, place_of) = places_of(experiment);
+        let (mut places, place_of) = places_of(experiment, machine);
         let node_of = index_by_id(ids_of_nodes(experiment));
         let mut interfaces_of_node = vec![Vec::new(); node_of.len()];
         let link_of = index_by_id(experiment.links.iter().map(|link| &link.id));
@@ -235,11 +238,15 @@ fn ids_of_nodes(experiment: &Experiment) -> impl Iterator<Item = &String> {
 
 /// Returns the places, and the index of the place of each host and node. All controlled switches
 /// share one.
-fn places_of(experiment: &Experiment) -> (Vec<PlacePlan>, HashMap<String, usize>) {
+fn places_of(
+    experiment: &Experiment,
+    machine: Option<&str>,
+) -> (Vec<PlacePlan>, HashMap<String, usize>) {
     let place = |id: &String, kind, host| PlacePlan {
         id: id.clone(),
         kind,
         host,
+        is_here: host.and_then(|host: usize| experiment.hosts[host].machine()) == machine,
         interfaces: Vec::new(),
     };
     let hosts = experiment.hosts.iter().enumerate();

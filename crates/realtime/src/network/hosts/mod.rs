@@ -21,14 +21,14 @@ use std::thread;
 use experiment::capabilities::Missing;
 use experiment::resolved::{Experiment, Layer, Stack};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::network::device::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, VIRTIO_HEADER_BYTES};
 use crate::network::netlink::{Mac, RouteRow, dump_routes, dump_rules, route_text, rule_text};
 use crate::{Device, DeviceKind, LiveError, NetworkNamespace};
 use addresses::{Layout, PlaceKind};
 pub(crate) use addresses::{device_in_fabric, mac_of};
-use place::Place;
+use place::{Condition, Place};
 use routing::{PlaceRoutes, Step};
 
 /// The number of the kernel's table `local`.
@@ -44,7 +44,7 @@ const STACK: &str = "stack";
 const REMOVERS: usize = 16;
 
 /// The rules and routes of one host or router, as ip(8) shows them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tables {
     /// Rules in the order in which the kernel tries them.
     pub rules: Vec<String>,
@@ -69,7 +69,10 @@ pub(crate) struct Departure {
 #[derive(Debug)]
 pub struct Hosts {
     layout: Layout,
-    places: Vec<Place>,
+    /// The places that this program builds, by their indices in the layout.
+    places: BTreeMap<usize, Place>,
+    /// The condition of the interfaces of all other places, by their indices in the experiment.
+    elsewhere: BTreeMap<usize, Condition>,
     device_kind: DeviceKind,
 }
 
@@ -81,7 +84,7 @@ impl Hosts {
     /// - The kernel's routes cannot tell the paths of two flows apart.
     /// - The kernel does not accept the name of an interface.
     pub fn check(experiment: &Experiment) -> Result<(), LiveError> {
-        let layout = Layout::new(experiment)?;
+        let layout = Layout::new(experiment, None)?;
         switches::check_loops(&layout)?;
         routing::plan(experiment, &layout).map(drop)
     }
@@ -111,11 +114,31 @@ impl Hosts {
         experiment: &Experiment,
         device_kind: DeviceKind,
     ) -> Result<(Self, Vec<Device>), LiveError> {
-        let layout = Layout::new(experiment)?;
+        let (hosts, devices) = Self::build_part(experiment, None, device_kind)?;
+        let devices = devices.into_values();
+        Ok((hosts, devices.collect()))
+    }
+
+    /// Builds the hosts of a machine. `None` is the one that runs the experiment, which also has
+    /// all nodes. The devices are by the indices of their interfaces in the experiment.
+    ///
+    /// # Errors
+    /// As [`Self::build`].
+    pub(crate) fn build_part(
+        experiment: &Experiment,
+        machine: Option<&str>,
+        device_kind: DeviceKind,
+    ) -> Result<(Self, BTreeMap<usize, Device>), LiveError> {
+        let layout = Layout::new(experiment, machine)?;
         switches::check_loops(&layout)?;
         let routes = routing::plan(experiment, &layout)?;
         let (places, devices) = build_places(experiment, &layout, routes, device_kind)?;
+        let ports = layout.ports.iter().enumerate();
+        let elsewhere = ports.filter(|(_, port)| !layout.places[port.place].is_here);
         let hosts = Self {
+            elsewhere: elsewhere
+                .map(|(index, port)| (index, Condition::at_start(port.up)))
+                .collect(),
             layout,
             places,
             device_kind,
@@ -123,12 +146,13 @@ impl Hosts {
         Ok((hosts, devices))
     }
 
-    /// Returns the namespace of a host or node.
+    /// Returns the namespace of a host or node; `None` if it is on another machine.
     ///
     /// # Panics
     /// No host or node has that id; the experiment was validated.
-    pub fn namespace(&self, id: &str) -> &Arc<NetworkNamespace> {
-        &self.places[self.layout.place_of[id]].namespace
+    pub fn namespace(&self, id: &str) -> Option<&Arc<NetworkNamespace>> {
+        let place = self.places.get(&self.layout.place_of[id])?;
+        Some(&place.namespace)
     }
 
     /// Returns the link-layer addresses to which frames that leave an interface go. The interface is
@@ -140,7 +164,7 @@ impl Hosts {
 
     /// Returns the routes of a host, by source and destination.
     pub(crate) fn departures(&self, id: &str) -> BTreeMap<(IpAddr, IpAddr), Departure> {
-        let place = &self.places[self.layout.place_of[id]];
+        let place = &self.places[&self.layout.place_of[id]];
         let tables = place.routes.by_source.iter();
         let routes = tables.flat_map(|(&source, table)| {
             let routes = table.routes.iter();
@@ -176,7 +200,7 @@ impl Hosts {
     /// Returns the kernel's index of an interface's device in its namespace, by the interface's
     /// index in the experiment.
     pub fn device_index(&self, interface: usize) -> u32 {
-        let place = &self.places[self.layout.ports[interface].place];
+        let place = &self.places[&self.layout.ports[interface].place];
         place.ports[&interface].device
     }
 
@@ -213,7 +237,7 @@ impl Hosts {
         action: impl Fn(&Place) -> Result<T, LiveError> + Sync,
     ) -> Result<BTreeMap<String, T>, LiveError> {
         in_one_thread(|| {
-            let routed = self.places.iter().filter(|place| place.kind.is_routed());
+            let routed = self.places.values().filter(|place| place.kind.is_routed());
             routed
                 .map(|place| {
                     place.namespace.enter()?;
@@ -228,7 +252,7 @@ impl Hosts {
     /// # Errors
     /// The rules or routes cannot be read.
     pub fn tables(&mut self) -> Result<BTreeMap<String, Tables>, LiveError> {
-        let routed = self.places.iter_mut();
+        let routed = self.places.values_mut();
         let routed = routed.filter(|place| place.kind.is_routed());
         routed
             .map(|place| Ok((place.id.clone(), tables_of(place)?)))
@@ -241,11 +265,16 @@ impl Hosts {
     /// The system refuses.
     pub fn remove_devices(&mut self) -> Result<(), LiveError> {
         let share = self.places.len().div_ceil(REMOVERS).max(1);
+        let mut places: Vec<&mut Place> = self.places.values_mut().collect();
         thread::scope(|scope| {
-            let removers: Vec<_> = self
-                .places
+            let remove = |places: &mut [&mut Place]| {
+                places
+                    .iter_mut()
+                    .try_for_each(|place| place.remove_devices())
+            };
+            let removers: Vec<_> = places
                 .chunks_mut(share)
-                .map(|places| scope.spawn(|| places.iter_mut().try_for_each(Place::remove_devices)))
+                .map(|places| scope.spawn(move || remove(places)))
                 .collect();
             removers
                 .into_iter()
@@ -284,18 +313,14 @@ fn build_places(
     layout: &Layout,
     routes: Vec<PlaceRoutes>,
     kind: DeviceKind,
-) -> Result<(Vec<Place>, Vec<Device>), LiveError> {
-    let mut made = make_places(experiment, layout, routes, kind)?;
-    made.sort_by_key(|(index, ..)| *index);
-    let mut places = Vec::with_capacity(made.len());
-    let mut devices: Vec<(usize, Device)> = Vec::with_capacity(layout.ports.len());
-    for (_, place, of_place) in made {
-        places.push(place);
+) -> Result<(BTreeMap<usize, Place>, BTreeMap<usize, Device>), LiveError> {
+    let mut places = BTreeMap::new();
+    let mut devices = BTreeMap::new();
+    for (index, place, of_place) in make_places(experiment, layout, routes, kind)? {
+        places.insert(index, place);
         devices.extend(of_place);
     }
-    devices.sort_by_key(|(port, _)| *port);
-    let devices = devices.into_iter().map(|(_, device)| device);
-    Ok((places, devices.collect()))
+    Ok((places, devices))
 }
 
 /// Builds places with several threads. Places with many interfaces come first, so that no thread
@@ -306,7 +331,9 @@ fn make_places(
     routes: Vec<PlaceRoutes>,
     kind: DeviceKind,
 ) -> Result<Vec<Made>, LiveError> {
-    let mut plans: Vec<(usize, PlaceRoutes)> = routes.into_iter().enumerate().collect();
+    let plans = routes.into_iter().enumerate();
+    let plans = plans.filter(|(index, _)| layout.places[*index].is_here);
+    let mut plans: Vec<(usize, PlaceRoutes)> = plans.collect();
     plans.sort_by_key(|(index, _)| Reverse(layout.places[*index].interfaces.len()));
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     let builders = processors.min(plans.len());

@@ -29,23 +29,25 @@ const QUEUE_PACKETS: u32 = 10_000;
 /// TCP segments that may leave as one packet, unless the device takes fewer (`GSO_MAX_SEGS`).
 const MOST_JOINED_SEGMENTS: u32 = 65_535;
 
-/// The state of an interface.
-#[derive(Debug)]
-pub(super) struct PortState {
-    /// The kernel's index of its device.
-    pub(super) device: u32,
-    layer: Layer,
-    addresses: Vec<Prefixed>,
+/// What events change of an interface.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Condition {
     pub(super) has_address: bool,
     /// Whether it is up, according to the description and to events.
     pub(super) is_up: bool,
-    /// The rate at which its packets leave; `None`: they leave at once and wait in the network.
-    shaping: Option<Shaping>,
     /// Whether the port of a switch or router is out of service together with its link.
     pub(super) port_is_down: bool,
 }
 
-impl PortState {
+impl Condition {
+    pub(super) fn at_start(is_up: bool) -> Self {
+        Self {
+            has_address: true,
+            is_up,
+            port_is_down: false,
+        }
+    }
+
     pub(super) fn carries(&self) -> bool {
         self.is_up && !self.port_is_down
     }
@@ -54,6 +56,18 @@ impl PortState {
     pub(super) fn is_usable(&self) -> bool {
         self.carries() && self.has_address
     }
+}
+
+/// The state of an interface.
+#[derive(Debug)]
+pub(super) struct PortState {
+    /// The kernel's index of its device.
+    pub(super) device: u32,
+    layer: Layer,
+    addresses: Vec<Prefixed>,
+    pub(super) condition: Condition,
+    /// The rate at which its packets leave; `None`: they leave at once and wait in the network.
+    shaping: Option<Shaping>,
 }
 
 /// A namespace and what is in it.
@@ -108,10 +122,8 @@ impl Place {
                 device: connection.index_of(&described.device)?,
                 layer: described.layer,
                 addresses: described.addresses().collect(),
-                has_address: true,
-                is_up: described.up,
+                condition: Condition::at_start(described.up),
                 shaping: described.shaping,
-                port_is_down: false,
             };
             ports.insert(port, state);
         }
@@ -249,13 +261,12 @@ impl Place {
     }
 
     pub(super) fn can_use(&self, step: &Step) -> bool {
-        let port = &self.ports[&step.port];
-        port.carries() && port.has_address
+        self.ports[&step.port].condition.is_usable()
     }
 
     fn has_address(&self, source: Option<IpAddr>) -> bool {
         let is_removed =
-            |port: &PortState| !port.has_address && source.is_some_and(|s| port.has(s));
+            |port: &PortState| !port.condition.has_address && source.is_some_and(|s| port.has(s));
         !self.ports.values().any(is_removed)
     }
 
@@ -263,15 +274,17 @@ impl Place {
     pub(super) fn change(
         &mut self,
         port: usize,
-        change: impl FnOnce(&mut PortState),
+        change: impl FnOnce(&mut Condition),
     ) -> Result<(), LiveError> {
         let state = self
             .ports
             .get_mut(&port)
             .expect("an interface of this place");
-        let (carried, had_address) = (state.carries(), state.has_address);
-        change(state);
-        let (carries, has_address) = (state.carries(), state.has_address);
+        let before = state.condition;
+        change(&mut state.condition);
+        let after = state.condition;
+        let (carried, had_address) = (before.carries(), before.has_address);
+        let (carries, has_address) = (after.carries(), after.has_address);
         let mut requests = Vec::new();
         if had_address && !has_address {
             requests.extend(state.forget_requests());
@@ -367,7 +380,7 @@ fn link_requests(port: usize, state: &PortState, link: Link) -> [Request; 3] {
         Layer::Two => link.mac(mac_of(port)),
         Layer::Three => link,
     };
-    let up = Link::new(state.device).up(state.carries());
+    let up = Link::new(state.device).up(state.condition.carries());
     let link = match state.shaping {
         Some(_) => link.joined_segments(state.joined_segments()),
         None => link,

@@ -41,8 +41,12 @@ const AT_ONCE: usize = 64;
 /// Attempts until a path is given up.
 pub(super) const ATTEMPTS: u32 = 30;
 
-/// How long a controller of the user may take until its entries are there. It does not say.
-const PATIENCE_WITH_CONTROLLER: Duration = Duration::from_secs(5);
+/// How long a controller of the user may take until its entries are there, as it does not say, and
+/// how long another machine may take until it answers.
+const PATIENCE_WITH_OTHERS: Duration = Duration::from_secs(5);
+
+/// The interval at which other machines are asked whether they still need answers.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// If the description lets less than this share of echoes through, the path is not verified.
 const SMALLEST_CHANCE: f64 = 0.2;
@@ -59,6 +63,9 @@ const WAITING: &str = "waiting for echoes";
 /// An echo along one path.
 struct Probe {
     path: String,
+    /// Whether its source and its destination are on this machine.
+    is_ours: bool,
+    is_answered_here: bool,
     /// The host of the destination, for errors.
     towards: String,
     source: SocketAddr,
@@ -81,18 +88,27 @@ struct Message {
     is_answer: bool,
 }
 
-/// Sends an echo along every path and waits for the answers.
+/// Sends an echo along every path that begins here, and waits for the answers. Then answers the
+/// echoes of other machines as long as `is_asked` returns true.
 ///
 /// # Errors
 /// Names the first path, in order of declaration, along which no echo came back or none within the
 /// described time.
-pub(super) fn verify(hosts: &Hosts, experiment: &Experiment) -> Result<(), LiveError> {
+pub(super) fn verify(
+    hosts: &Hosts,
+    experiment: &Experiment,
+    is_asked: impl FnMut() -> Result<bool, LiveError>,
+) -> Result<(), LiveError> {
     let (mut probes, knocks) = probes(hosts, experiment);
-    exchange(hosts, &mut probes)?;
+    exchange(hosts, &mut probes, is_asked)?;
     knocks.iter().try_for_each(Knock::verify)
 }
 
-fn exchange(hosts: &Hosts, probes: &mut [Probe]) -> Result<(), LiveError> {
+fn exchange(
+    hosts: &Hosts,
+    probes: &mut [Probe],
+    mut is_asked: impl FnMut() -> Result<bool, LiveError>,
+) -> Result<(), LiveError> {
     if probes.is_empty() {
         return Ok(());
     }
@@ -100,17 +116,15 @@ fn exchange(hosts: &Hosts, probes: &mut [Probe]) -> Result<(), LiveError> {
     loop {
         // Takes the first paths that have not succeeded yet.
         let wanting: Vec<usize> = (0..probes.len())
-            .filter(|&index| !probes[index].has_succeeded())
+            .filter(|&index| probes[index].is_ours && !probes[index].has_succeeded())
             .take(AT_ONCE)
             .collect();
-        let Some(next) = wanting
-            .iter()
-            .map(|&index| probes[index].next_attempt())
-            .min()
-        else {
+        if wanting.is_empty() && !is_asked()? {
             return Ok(());
-        };
+        }
         let now = Instant::now();
+        let attempts = wanting.iter().map(|&index| probes[index].next_attempt());
+        let next = attempts.min().unwrap_or(now + LOOK_EVERY);
         for index in wanting {
             if probes[index].next_attempt() <= now {
                 probes[index].attempt(index, &sockets)?;
@@ -171,8 +185,9 @@ fn probes(hosts: &Hosts, experiment: &Experiment) -> (Vec<Probe>, Vec<Knock>) {
     let mut distinctions = Distinctions::default();
     let mut knocks = Vec::new();
     let control = experiment.control.as_ref();
-    let patience = match control.is_some_and(|control| control.command.is_some()) {
-        true => PATIENCE_WITH_CONTROLLER,
+    let is_controlled = control.is_some_and(|control| control.command.is_some());
+    let patience = match is_controlled || !experiment.machines().is_empty() {
+        true => PATIENCE_WITH_OTHERS,
         false => Duration::ZERO,
     };
     let mut probes = Vec::new();
@@ -209,6 +224,8 @@ fn probes(hosts: &Hosts, experiment: &Experiment) -> (Vec<Probe>, Vec<Knock>) {
         }
         probes.push(Probe {
             path: name_of(flow, path),
+            is_ours: hosts.is_here(local),
+            is_answered_here: hosts.is_here(remote),
             towards: flow.to.clone(),
             source,
             destination,
@@ -249,7 +266,7 @@ fn knock(
     let [(opener, source), (_, acceptor)] = ends;
     Some(Knock {
         path: name_of(flow, path),
-        namespace: Arc::clone(hosts.namespace(opener)),
+        namespace: Arc::clone(hosts.namespace(opener)?),
         source,
         destination: SocketAddr::new(acceptor, port_at_acceptor(experiment, flow)),
         expected_ns,
@@ -377,6 +394,9 @@ impl Probe {
                     self.towards
                 )
             }
+            (None, None) if !self.is_answered_here => {
+                format!("none: no answer arrives from {}", self.towards)
+            }
             (None, None) => format!("none: requests do not arrive at {}", self.towards),
         };
         let (shortest, longest) = self.expected_ns;
@@ -423,7 +443,7 @@ impl Sockets {
             .collect();
         let sockets = in_one_thread(|| {
             let mut sockets = Vec::with_capacity(wanted.len());
-            for place in &hosts.places {
+            for place in hosts.places.values() {
                 let addresses: BTreeSet<IpAddr> = place.addresses().collect();
                 let own = wanted.iter().filter(|one| addresses.contains(&one.ip()));
                 let own: Vec<SocketAddr> = own.copied().collect();
