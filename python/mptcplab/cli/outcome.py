@@ -15,7 +15,7 @@ from mptcplab.report.grid import Grid
 from mptcplab.report.members import OF_MEMBERS, members_grids
 from mptcplab.report.quantities import MISSING, interval, quantity
 from mptcplab.report.verdict import fell_back, substituted, user_code
-from mptcplab.results import Spread
+from mptcplab.results import Spread, arrived
 from mptcplab.results.evidence import illustrative_told
 from mptcplab.results.offered import STEADY, is_limited_by_application, offered_bps
 from mptcplab.results.recovery import UNRECOVERED
@@ -268,8 +268,11 @@ def _median(values: list[float], unit: str) -> str:
 
 
 def _binned_rates(run: RunData, flow: str, columns: int) -> Floats:
-    """Returns the mean rate of delivery, in bit/s, of each column of the chart."""
-    series = run.samples.series(f"flows.{flow}", "bytes_in_order")
+    """Returns the mean rate of arrival, in bit/s, of each column of the chart.
+
+    The delivery in order would jump when a gap is filled, far above what the links can carry.
+    """
+    series = arrived(run, flow)
     if series is None:
         return np.zeros(columns)
     edges = np.linspace(0, run.end_s, columns + 1)
