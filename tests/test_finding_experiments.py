@@ -38,3 +38,10 @@ def test_a_change_may_leave_no_experiment_of_that_name() -> None:
 def test_an_unknown_name_is_met_with_the_nearest() -> None:
     with pytest.raises(SpecError, match=r"no file is called 'ghosh/graph8'; did you mean ghosh/graph"):
         find("ghosh/graph8")
+
+
+def test_a_part_of_a_name_is_met_with_the_names_that_end_in_it() -> None:
+    with pytest.raises(SpecError, match=r"did you mean alenazi2019/fig9\?"):
+        find("fig9")
+    with pytest.raises(SpecError, match=r"did you mean \S+/lia or \S+/lia or \S+/lia\?"):
+        find("lia")

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: What a description lacks if its classes were not allowed yet.
 NOT_ALLOWED = "classes that were not allowed yet"
+#: Names that a message about an unknown one suggests.
+MOST_NEAR = 3
 
 Entry = dict[str, Any]
 
@@ -117,8 +119,9 @@ def _is_under(name: str, prefix: str) -> bool:
 
 def _unknown(spec: str) -> SpecError:
     names = _prefixes(member.name for member in catalogue())
-    near = get_close_matches(spec, names, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
+    # The part of a name that papers use, as in fig9, is far from the whole name by its letters.
+    near = [name for name in names if name.endswith(f"/{spec}")] or get_close_matches(spec, names, n=1)
+    hint = f"; did you mean {' or '.join(near[:MOST_NEAR])}?" if near else ""
     return SpecError(
         f"no experiment and no file is called {spec!r}{hint}",
         allowed="a .yaml file, a bundle's experiment.json, or a name or prefix from `mptcplab list`",
