@@ -76,7 +76,9 @@ def test_the_summary_gives_the_address_of_each_end(bundle: Bundle) -> None:
 
 
 def test_two_experiments_compare(tmp_path: Path, bundle: Bundle) -> None:
-    assert "Comparison of 2 arms" in comparison_page([bundle, simulate(tmp_path, name="voice/other")])
+    page = comparison_page([bundle, simulate(tmp_path, name="voice/other")])
+    assert "Comparison of 2 arms" in page
+    assert "voice · sim<" in page, "the page names what the arms have in common"
 
 
 def test_a_table_that_is_none_is_refused(tmp_path: Path) -> None:

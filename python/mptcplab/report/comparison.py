@@ -88,6 +88,17 @@ def arms_of(bundles: Sequence[Bundle]) -> Arms:
     return arms
 
 
+def shared_by(bundles: Sequence[Bundle]) -> str:
+    """Returns what all bundles have in common: the name or the folder of their experiments, the
+    back-end, and the changes on the command line.
+    """
+    experiments = {bundle.record["experiment"] for bundle in bundles}
+    backends = {bundle.record["backend"] for bundle in bundles}
+    name = _shared_folder(experiments).rstrip("/") if len(experiments) > 1 else next(iter(experiments))
+    changes = [change for change in changes_of(bundles[0]) if all(change in changes_of(one) for one in bundles)]
+    return " · ".join([*filter(None, [name]), *(backends if len(backends) == 1 else ()), *changes])
+
+
 def in_order(bundles: Iterable[Bundle]) -> list[Bundle]:
     """Sorts bundles: experiments by their numbers, and for each first the run without changes."""
     return sorted(bundles, key=_place)
@@ -190,6 +201,7 @@ def page_of(
     return render(
         "comparison.html.j2",
         title=f"Comparison of {len(arms)} arms",
+        shared=shared_by(runs),
         arms=[(name, len(bundles)) for name, bundles in arms.items()],
         reference=next(iter(arms)),
         provisional=smallest < 6,
