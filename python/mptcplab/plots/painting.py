@@ -120,12 +120,16 @@ def _paint_curve(plot: Axes, curve: Curve, look: Look, top: float, *, has_edge: 
 
 
 def _paint_area(plot: Axes, curve: Curve, colour: str, opacity: float) -> None:
+    from matplotlib.patches import StepPatch
+
     if not len(curve.x):
         return
     width = binned(curve.x)
     edges = np.append(np.asarray(curve.x) - width / 2, curve.x[-1] + width / 2)
-    low = np.zeros(len(curve.x)) if curve.low is None else np.asarray(curve.low)
-    plot.stairs(np.asarray(curve.y), edges, baseline=low, fill=True, color=colour, alpha=opacity)
+    low: Any = np.zeros(len(curve.x)) if curve.low is None else np.asarray(curve.low)
+    area = StepPatch(np.asarray(curve.y), edges, baseline=low, fill=True, color=colour, alpha=opacity)
+    # Unlike stairs(), this does not measure the area, because the axes have their limits.
+    plot.add_artist(area)
 
 
 def _label_axes(figure: Figure, axes: Any, specification: Specification, look: Look) -> None:
