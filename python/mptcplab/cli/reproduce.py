@@ -217,7 +217,7 @@ def _carried_out(
     from mptcplab.sweep import carry_out_and_look
 
     if not work or not backend(work[0].backend).in_real_time:
-        shown, counters = _shown(places), planned.counters
+        shown, counters = _shown(planned, places), planned.counters
         looks = [partial(observe_in_memory, quantities_only=job.place not in shown, counters=counters) for job in work]
         return carry_out_and_look(list(zip(work, looks, strict=True)), pool, observer)
     at_once = jobs or AT_ONCE
@@ -256,13 +256,15 @@ def _is_spoiled(bundle: Bundle) -> bool:
     return bundle.status == "invalid"
 
 
-def _shown(places: Places) -> set[Path]:
-    """Returns the bundles of the experiments as described, of which the page shows more than the
+def _shown(planned: Study, places: Places) -> set[Path]:
+    """Returns the bundles of the examples of figures, of which the page shows more than the
     quantities.
     """
     from mptcplab.reproduction import AS_DESCRIBED
 
-    return {path for (_, variant, _), paths in places.items() if variant == AS_DESCRIBED for path in paths}
+    examples = {name for figure in planned.paper.figures for name in figure.examples}
+    cells = {cell: paths for cell, paths in places.items() if cell[1] == AS_DESCRIBED and cell[2] in examples}
+    return {path for paths in cells.values() for path in paths}
 
 
 def _observed(planned: Study, made: Sequence[Made], places: Places, pool: Executor) -> Observations:
@@ -272,7 +274,7 @@ def _observed(planned: Study, made: Sequence[Made], places: Places, pool: Execut
 
     from mptcplab.reproduction import observe
 
-    shown = _shown(places)
+    shown = _shown(planned, places)
     unseen = {bundle.path for bundle, seen in made if bundle.status == "done" and seen is None}
     look = partial(observe, counters=planned.counters)
     read = {path: pool.submit(look, path, quantities_only=path not in shown) for path in unseen}

@@ -82,7 +82,9 @@ def _sheet(outcome: Outcome, figure: Figure, arm: Arm) -> Sheet:
     lines: dict[str, list[Observation]] = {}
     for name, (cell, runs) in seen.items():
         if runs:
-            lines.setdefault(_label(figure, name, cell.experiment), []).extend(runs)
+            # Only quantities use the samples of subflows, which are most of what a sheet contains.
+            used = runs if figure.of is not None else [one.of_flows() for one in runs]
+            lines.setdefault(_label(figure, name, cell.experiment), []).extend(used)
     return Sheet(figure, arm, lines, {name: seen[name][1][0] for name in figure.examples if seen.get(name, (0, ()))[1]})
 
 

@@ -11,10 +11,11 @@ from mptcplab.results import Bundle, RunData, read_data, why_busy
 from mptcplab.results.tables import Keep
 
 Json = dict[str, Any]
-#: Series of flows that quantities, figures and the fates of subflows use.
+#: Series that quantities, figures of several runs and the fates of subflows use.
 OF_FLOWS = ("bytes_in_order", "out_of_order_bytes")
-OF_SUBFLOWS = ("bytes_received", "rto_count", "retransmitted_bytes")
-TOLD_OF_SUBFLOWS = ("bytes_sent", "stale", "backup", "alive", "cwnd_bytes")
+OF_SUBFLOWS = ("bytes_received", "bytes_sent", "rto_count", "retransmitted_bytes", "stale")
+#: Further series that figures of a single run use.
+TOLD_OF_SUBFLOWS = ("backup", "cwnd_bytes")
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,10 @@ class Observation:
     def of(self, experiment: Json) -> Observation:
         """Returns this observation with the resolved experiment, which all its runs share."""
         return replace(self, run=replace(self.run, resolved=experiment))
+
+    def of_flows(self) -> Observation:
+        """Returns this observation without the samples of subflows."""
+        return replace(self, run=replace(self.run, samples=self.run.samples.kept(_is_of_flow)))
 
 
 #: Counters of entities, of which claims measure rates.
@@ -65,6 +70,10 @@ def observe_in_memory(
     """
     kept = run.samples.kept(_kept(counters, quantities_only=quantities_only))
     return _observation(bundle, replace(run, resolved={}, samples=kept))
+
+
+def _is_of_flow(entity: str, metric: str) -> bool:
+    return entity.startswith("flows.") and metric in OF_FLOWS
 
 
 def _kept(counters: Counters, *, quantities_only: bool) -> Keep:
