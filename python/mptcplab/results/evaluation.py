@@ -17,7 +17,7 @@ from mptcplab.results.host_counters import counted, host_at
 from mptcplab.results.network_metrics import LINK_METRICS, PROBE_METRICS, RUN_METRICS, EntityView, jain_index
 from mptcplab.results.run_data import Absent, RunData, Value
 from mptcplab.results.subflow_metrics import SUBFLOW_METRICS, SubflowView
-from mptcplab.results.subflows import subflow_at, subflows_of
+from mptcplab.results.subflows import Subflow, subflow_at, subflows_of
 from mptcplab.results.table import ACCESS, METRICS, Grouping, Metric, metrics_of
 
 COMBINE: dict[Grouping, Callable[[list[float]], float]] = {"sum": sum, "max": max, "min": min}
@@ -38,9 +38,13 @@ class Evaluation:
         """The entities of the run by path, including the subflows that were sampled or reported."""
         known = entities(self.run.resolved, [h.id for h in self.run.happenings if h.injected])
         sampled = self.run.samples.entities("flows.")
-        reported = [subflow.entity for flow in self.run.flow_results for subflow in subflows_of(self.run, flow)]
-        subflows = (subflow_at(path, known) for path in dict.fromkeys([*reported, *sampled]) if path not in known)
+        subflows = (subflow_at(path, known) for path in dict.fromkeys([*self._reported, *sampled]) if path not in known)
         return known | {entity.path: entity for entity in subflows if entity is not None}
+
+    @cached_property
+    def _reported(self) -> dict[str, Subflow]:
+        """The subflows of which the back-end reports addresses, by their path."""
+        return {one.entity: one for flow in self.run.flow_results for one in subflows_of(self.run, flow)}
 
     def value(self, path: str, name: str) -> Value:
         """Returns a metric of an entity: the last value of a counter, the mean of a gauge, or a
@@ -54,7 +58,10 @@ class Evaluation:
         entity = self.entities.get(path) or subflow_at(path, self.entities)
         if entity is None:
             raise KeyError(path)
-        metric = METRICS[entity.kind, name]
+        return self._value(entity, METRICS[entity.kind, name])
+
+    def _value(self, entity: Entity, metric: Metric) -> Value:
+        path, name = entity.path, metric.name
         if (path, name) not in self._known:
             there = path in self.entities
             value = self._evaluate(entity, metric) if there else Absent("the run had no such subflow")
@@ -68,7 +75,7 @@ class Evaluation:
         """
         return {
             path: {
-                metric.name: self.value(path, metric.name)
+                metric.name: self._value(entity, metric)
                 for metric in metrics_of(entity.kind)
                 if metric.scalar and (self._why_awaited(metric) is None or self.run.samples.series(path, metric.name))
             }
@@ -120,10 +127,10 @@ class Evaluation:
         return clocks.certain(value, clocks.between_hosts_s(self.run, flow)) if is_compared else value
 
     def _of_subflow(self, entity: Entity, name: str) -> Value:
-        for subflow in subflows_of(self.run, entity.members[0]):
-            if subflow.entity == entity.path:
-                return SUBFLOW_METRICS[name](SubflowView(self.run, subflow))
-        return Absent("the back-end reports no addresses of it")
+        subflow = self._reported.get(entity.path)
+        if subflow is None:
+            return Absent("the back-end reports no addresses of it")
+        return SUBFLOW_METRICS[name](SubflowView(self.run, subflow))
 
     def _of_event(self, entity: Entity, name: str) -> Value:
         if entity.path not in self._events:

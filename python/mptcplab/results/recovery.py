@@ -78,6 +78,7 @@ def repair_of(run: RunData, failure: Happening) -> Happening | None:
     return None
 
 
+@once_a_run
 def failure_before(run: RunData, repair: Happening) -> Happening | None:
     """Returns the last failure that a repair undoes."""
     failures = [happening for happening in run.happenings if repair_of(run, happening) is repair]
@@ -189,10 +190,11 @@ def targets_bps(
     for place, (at, capacity) in enumerate(zip(changes, known, strict=True)):
         if at >= gains_until_s and capacity:
             known[place] = least = min(least, capacity)
-    bits = np.zeros(len(starts_s))
-    for since, until, capacity in zip(changes, [*changes[1:], np.inf], known, strict=True):
-        seconds = np.clip(np.minimum(ends_s, until) - np.maximum(starts_s, since), 0, None)
-        bits += seconds * (before if capacity is None else min(before, capacity))
+    since, until = (np.array(times)[:, np.newaxis] for times in (changes, [*changes[1:], np.inf]))
+    rates = [before if capacity is None else min(before, capacity) for capacity in known]
+    seconds = np.maximum(np.minimum(ends_s, until) - np.maximum(starts_s, since), 0)
+    # In the order of time, also for a single interval, which sum() would add in parts.
+    bits: Floats = np.add.accumulate(seconds * np.array(rates)[:, np.newaxis])[-1]
     return bits / (ends_s - starts_s)
 
 
@@ -277,6 +279,7 @@ def _late_dip(run: RunData, since: Happening, starts: Floats, reached: Floats) -
     return int(dips[0]) if len(dips) else 0
 
 
+@once_a_run
 def _pause_s(run: RunData, flow: str) -> float:
     """Returns the time between two units of an application that sends at its own rate, else 0."""
     units = run.units.of(flow)
