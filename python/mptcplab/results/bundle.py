@@ -107,6 +107,12 @@ def bundle_paths(
 
     ``substitute`` is the experiment that ran, if the back-end did not support all first choices.
     """
+    return _paths(out, resolved, digest(resolved), backend, seeds, substitute)
+
+
+def _paths(
+    out: Path, resolved: Json, own_digest: str, backend: str, seeds: Iterable[int], substitute: Json | None
+) -> dict[int, Path]:
     parts = resolved["name"].split("/")
     if any(part in ("", ".", "..") or "\0" in part or len(part.encode()) > LONGEST_NAME_BYTES for part in parts):
         raise SpecError(
@@ -115,7 +121,7 @@ def bundle_paths(
             allowed=f"parts of 1 to {LONGEST_NAME_BYTES} bytes between slashes, none of them . or ..",
         )
     used = "" if substitute is None else f"-{digest(substitute)[:8]}"
-    stem = f"{backend}-{digest(resolved)[:8]}{used}"
+    stem = f"{backend}-{own_digest[:8]}{used}"
     return {seed: out.joinpath(*parts, f"{stem}-seed{seed}") for seed in seeds}
 
 
@@ -160,8 +166,9 @@ class BundleWriter:
         the disk is full or not writable, if another process is writing the bundle, or if the bundle
         is done and ``fresh`` is not set.
         """
-        path = bundle_path(out, resolved, backend, seed, substitute)
-        record = _first_record(resolved, backend, seed, repeat)
+        own_digest = digest(resolved)
+        path = _paths(out, resolved, own_digest, backend, [seed], substitute)[seed]
+        record = _first_record(resolved, own_digest, backend, seed, repeat)
         record["user_code"] = _user_code(substitute or resolved)
         lock = _locked(path)
         try:
@@ -274,8 +281,9 @@ class Bundle:
         bundle belongs to another run, if it was changed in transfer, or if it cannot be written.
         """
         record = json.loads(files[RUN])
-        path = bundle_path(out, resolved, record["backend"], record["seed"], substitute)
-        if record["digest"] != digest(resolved) or set(files) != {RUN, *record["sha256"]}:
+        own_digest, seed = digest(resolved), record["seed"]
+        path = _paths(out, resolved, own_digest, record["backend"], [seed], substitute)[seed]
+        if record["digest"] != own_digest or set(files) != {RUN, *record["sha256"]}:
             raise BundleError(f"{path}: what came back is not the bundle of this run")
         _refuse_damaged(path, record, {name: hashlib.sha256(content).hexdigest() for name, content in files.items()})
         with held(path):
@@ -439,11 +447,11 @@ def _written(path: Path) -> list[str]:
     return [*always, *(file.relative_to(path).as_posix() for file in in_folders)]
 
 
-def _first_record(resolved: Json, backend: str, seed: int, repeat: int) -> Json:
+def _first_record(resolved: Json, own_digest: str, backend: str, seed: int, repeat: int) -> Json:
     return {
         "schema": SCHEMA,
         "experiment": resolved["name"],
-        "digest": digest(resolved),
+        "digest": own_digest,
         "backend": backend,
         "seed": seed,
         "repeat": repeat,
