@@ -107,6 +107,7 @@ def command(
     """
     from mptcplab.cli.exporting import Publishing
     from mptcplab.reproduction import load, papers, study
+    from mptcplab.sweep import processes
 
     if paper is None:
         _list([load(one) for one in papers()], as_json=as_json)
@@ -117,12 +118,24 @@ def command(
     tables = [load(one) for one in papers()] if paper == ALL else [load(paper)]
     if paper == ALL and only is not None:
         raise UsageError(f"--only {only}: goes with one paper; allowed: {', '.join(papers())}")
-    planned = [study(one, backends, only=only, quick=quick) for one in tables]
-    reproduced = [_reproduced(one, asked) for one in planned]
+    workers = jobs or _cores()
+    with processes(workers) as pool:
+        for _ in range(workers):
+            pool.submit(_load_figures)
+        planned = [study(one, backends, only=only, quick=quick) for one in tables]
+        reproduced = [_reproduced(one, asked, pool) for one in planned]
     if paper == ALL:
         _write_index(reproduced, out / INDEX, asked)
     if any(bundle.status != "done" for one in reproduced for bundle in one.bundles):
         raise typer.Exit(4)
+
+
+def _load_figures() -> None:
+    """Loads in a worker what draws figures, while the caller plans the runs."""
+    from importlib import import_module
+
+    for module in ("matplotlib.backends.backend_svg", "mptcplab.report.reproduction"):
+        import_module(module)
 
 
 @dataclass(frozen=True)
@@ -145,29 +158,25 @@ def _list(tables: Sequence[Paper], *, as_json: bool) -> None:
     print_remark(f"mptcplab reproduce {tables[0].id} --quick, or mptcplab reproduce {ALL} --quick")
 
 
-def _reproduced(planned: Study, asked: Asked) -> Reproduced:
+def _reproduced(planned: Study, asked: Asked, pool: Executor) -> Reproduced:
     """Performs the runs of a study, judges the claims, writes the page, and prints the outcome."""
     from mptcplab.cli.exporting import print_grid
     from mptcplab.cli.output import print_json, print_remark
     from mptcplab.cli.progress import progress
     from mptcplab.reproduction import Outcome, document
     from mptcplab.results import summary
-    from mptcplab.sweep import processes
 
     seed, out, backends, publishing = asked.seed, asked.out, asked.backends, asked.publishing
     work = {name: _to_do(name, planned.jobs(name, seed=seed, out=out, fresh=asked.fresh)) for name in backends}
     every = [job for of_backend in work.values() for job in of_backend]
-    with processes(asked.jobs or _cores()) as pool:
-        with progress([job for job in every if job.done is None]) as observer:
-            places = planned.bundles(seed=seed, out=out)
-            made = [
-                one
-                for name in backends
-                for one in _carried_out(planned, work[name], places, pool, observer, asked.jobs)
-            ]
-        bundles = [bundle for bundle, _ in made]
-        outcome = Outcome.of(planned, _observed(planned, made, places, pool))
-        page = _write(outcome, bundles, pool, out / planned.paper.id / PAGE, publishing)
+    with progress([job for job in every if job.done is None]) as observer:
+        places = planned.bundles(seed=seed, out=out)
+        made = [
+            one for name in backends for one in _carried_out(planned, work[name], places, pool, observer, asked.jobs)
+        ]
+    bundles = [bundle for bundle, _ in made]
+    outcome = Outcome.of(planned, _observed(planned, made, places, pool))
+    page = _write(outcome, bundles, pool, out / planned.paper.id / PAGE, publishing)
     if asked.as_json:
         print_json(summary(bundles) | document(outcome) | {"page": str(page)})
     elif publishing.form:
