@@ -106,7 +106,7 @@ def command(
     --out are not repeated. Writes a page, and for all papers an index of their claims.
     """
     from mptcplab.cli.exporting import Publishing
-    from mptcplab.reproduction import load, papers, study
+    from mptcplab.reproduction import load, papers, parts, study
     from mptcplab.sweep import processes
 
     if paper is None:
@@ -118,6 +118,8 @@ def command(
     tables = [load(one) for one in papers()] if paper == ALL else [load(paper)]
     if paper == ALL and only is not None:
         raise UsageError(f"--only {only}: goes with one paper; allowed: {', '.join(papers())}")
+    for one in tables:
+        parts(one, only)  # refuses a wrong --only before workers start
     workers = jobs or _cores()
     with processes(workers) as pool:
         for _ in range(workers):

@@ -14,7 +14,7 @@ from mptcplab.reproduction.quantities import measured, of_each_flow
 from mptcplab.reproduction.ranking import Ranked, rank
 from mptcplab.reproduction.reasons import apart, numbers, what, why
 from mptcplab.reproduction.sides import Side, Twins
-from mptcplab.reproduction.study import AS_DESCRIBED, Cell, Study, claims_about, patterns, study
+from mptcplab.reproduction.study import AS_DESCRIBED, Cell, Study, claims_about, parts, patterns, study
 from mptcplab.reproduction.tabulation import TableRow, tabulated
 
 __all__ = [
@@ -51,6 +51,7 @@ __all__ = [
     "observe_in_memory",
     "of_each_flow",
     "papers",
+    "parts",
     "patterns",
     "rank",
     "study",

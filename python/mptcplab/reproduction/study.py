@@ -121,10 +121,9 @@ class Study:
         return [cell for cell in of_arm if fnmatchcase(cell.name, pattern)]
 
 
-def study(paper: Paper, backends: Sequence[str], *, only: str | None = None, quick: bool = False) -> Study:
-    """Returns the study of the claims of a paper, or of one figure, experiment, claim or table.
-
-    A ranking is included if ``only`` asks for it. Raises UsageError if ``only`` matches nothing.
+def parts(paper: Paper, only: str | None) -> tuple[list[Claim], list[Ranking], list[PublishedTable]]:
+    """Returns the claims, rankings and tables of a paper that ``only`` asks for. Raises UsageError
+    if it matches nothing.
     """
     claims = [claim for claim in paper.claims if only is None or _concerns(claim, only)]
     rankings = [ranking for ranking in paper.rankings if only == ranking.id]
@@ -135,6 +134,15 @@ def study(paper: Paper, backends: Sequence[str], *, only: str | None = None, qui
         near = nearest(only or "", known)
         hint = f"; did you mean {near}?" if near else ""
         raise UsageError(f"--only {only}: no claim of {paper.id} is about it{hint}; allowed: {', '.join(known)}")
+    return claims, rankings, tables
+
+
+def study(paper: Paper, backends: Sequence[str], *, only: str | None = None, quick: bool = False) -> Study:
+    """Returns the study of the claims of a paper, or of one figure, experiment, claim or table.
+
+    A ranking is included if ``only`` asks for it. Raises UsageError if ``only`` matches nothing.
+    """
+    claims, rankings, tables = parts(paper, only)
     arms = [Arm(name, one) for name in NAMES for one in backends]
     members = {short(member.name): member for member in catalogue(paper.id)}
     described = {
