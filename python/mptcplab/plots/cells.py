@@ -104,7 +104,7 @@ def paint(cells: Cells, look: Look) -> Figure:
     (panel,) = cells.panels
     rows, columns = panel.values.shape
     low, high = cells.limits
-    figure, axes = new_figure(look, height=2.3 + 0.3 * rows, has_colour_bar=True)
+    figure, axes = new_figure(look, height=2.3 + 0.3 * rows)
     (plot,) = axes.flat
     edges = (np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5)
     mesh = plot.pcolormesh(*edges, np.ma.masked_invalid(panel.values), cmap=COLOURS, vmin=low, vmax=high)

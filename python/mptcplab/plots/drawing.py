@@ -130,9 +130,7 @@ class Drawing:
                 rows.writerows((line.label, x, y) for x, y in zip(line.x, line.y, strict=True))
 
 
-def new_figure(
-    look: Look, rows: int = 1, columns: int = 1, *, height: float, has_colour_bar: bool = False, **options: Any
-) -> tuple[Figure, Any]:
+def new_figure(look: Look, rows: int = 1, columns: int = 1, *, height: float, **options: Any) -> tuple[Figure, Any]:
     """Makes a figure with its axes as a two-dimensional array. `height` is that on a page in
     inches.
 
@@ -142,10 +140,7 @@ def new_figure(
 
     if look.canvas is not None:
         return look.canvas.panels(rows, columns, **options)
-    from mptcplab.plots.margins import Margins
-
-    layout: Any = "constrained" if has_colour_bar else Margins()
-    figure = Figure(figsize=(look.width_in, look.height_in(height)), layout=layout)
+    figure = Figure(figsize=(look.width_in, look.height_in(height)), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False, **options)
     for plot in axes.flat:
         # Labels reach beyond the spines, which take long to measure.

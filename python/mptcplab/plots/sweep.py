@@ -162,8 +162,7 @@ def _paint_heat_maps(cells: Cells, look: Look) -> Figure:
     count, rows, columns = len(cells.panels), len(cells.rows), len(cells.columns)
     across = min(2 if look.is_narrow else MOST_COLUMNS, count)
     height = 0.7 + -(-count // across) * min(5.0, 1.2 + 0.4 * rows)
-    options: Any = {"has_colour_bar": True, "sharex": True, "sharey": True}
-    figure, axes = new_figure(look, -(-count // across), across, height=height, **options)
+    figure, axes = new_figure(look, -(-count // across), across, height=height, sharex=True, sharey=True)
     mesh: Any = None
     rotation = 90 if max(map(len, cells.columns)) * columns > MOST_LETTERS else 0
     for plot, panel in zip(axes.flat, cells.panels, strict=False):
