@@ -121,7 +121,7 @@ ALLOWED: dict[str, set[str]] = {
     "bisection": {"backends", "errors", "metrics", "remote", "results", "runner"},
     "iproute": {"errors"},
     "routing": {"errors", "iproute"},
-    "fidelity": {"backends", "errors", "experiment", "metrics", "report", "results", "runner"},
+    "fidelity": {"backends", "behaviours", "errors", "experiment", "metrics", "report", "results", "runner"},
     "overlay": {"document", "errors", "experiment", "iproute", "paths", "remote", "units", "web"},
     "congestion": {"errors", "_core"},
     "proxy": {"errors", "signals", "_core"},

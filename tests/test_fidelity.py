@@ -13,7 +13,7 @@ from mptcplab.errors import UsageError
 from mptcplab.fidelity import Bounds, Exemption, Recorded, cases_of, judged, page
 from mptcplab.fidelity.__main__ import main
 from mptcplab.fidelity.judgement import misses
-from mptcplab.fidelity.runs import Wanted, simulated
+from mptcplab.fidelity.runs import Wanted, simulated, with_behaviour
 
 FOLDER = ROOT / "tests" / "fidelity"
 #: One case for each part of the engine that is quick to simulate: rates, losses, delays, short
@@ -61,6 +61,20 @@ def test_a_changed_description_is_not_held_against_what_was_recorded_of_another(
     (tmp_path / "ipv6.yaml").write_text(text.replace("0.1%", "0.2%"), encoding="utf-8")
     with pytest.raises(UsageError, match="fidelity/ipv6: nothing is on record"):
         recorded.check(cases_of(tmp_path))
+
+
+def test_another_preset_is_compared_only_with_a_kernel_that_runs_now(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(FOLDER), "--behaviour", "mainline-7.3"]) == 2
+    assert "the record is of mainline" in capsys.readouterr().err
+
+
+def test_another_preset_takes_the_place_of_the_usual_one_on_all_hosts(tmp_path: Path) -> None:
+    [case] = cases_of(FOLDER / "cases", "late-removal")
+    [changed] = with_behaviour(Wanted([case], 1, tmp_path), "mainline-6.12").cases
+    before, after = ([host["behaviour"][0] for host in one.experiment["hosts"]] for one in (case, changed))
+    assert {one["name"] for one in after} == {"mainline-6.12"}
+    assert [one["path_manager_delay_ns"] for one in after] == [one["path_manager_delay_ns"] for one in before]
+    assert {one["add_address"] for one in after} == {"fixed"}
 
 
 def test_what_is_recorded_is_read_again_as_it_was(tmp_path: Path) -> None:

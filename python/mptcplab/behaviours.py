@@ -6,11 +6,14 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 from mptcplab import _core
 
 Behaviour = dict[str, Any]
+
+#: The preset of hosts whose description names none.
+DEFAULT: Literal["mainline"] = "mainline"
 
 
 @cache

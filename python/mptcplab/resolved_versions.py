@@ -24,7 +24,8 @@ VERSION_2 = "mptcplab/experiment/2"
 #: The versions that `upgraded` reads, the current one first.
 VERSIONS = (SCHEMA, VERSION_2, VERSION_1)
 
-#: The values of behaviours that version 1 did not have, which followed from the name.
+#: The values of behaviours that version 1 did not have, which followed from the name. Versions 1 and
+#: 2 have no other names.
 _IMPLIED: dict[str, Json] = {
     "mainline": {
         "add_address": "adaptive",
@@ -80,8 +81,14 @@ _SIDES = ("forward", "backward")
 #: The strategy of recovery that stood for several.
 _IN_TURN = "in_turn"
 
-#: What version 2 had no keys for, and what it meant, of behaviours, directions and their traces.
-_USUAL_BEHAVIOUR: Json = {"mptcp_version": 1}
+#: What version 2 had no keys for, and what it meant, of behaviours, directions and their traces. The first
+#: experiments of version 3 lack some of these keys of behaviours, too.
+_USUAL_BEHAVIOUR: Json = {
+    "mptcp_version": 1,
+    "narrows_subflow_window": True,
+    "prunes_out_of_order": False,
+    "repeats_several_pieces": False,
+}
 _USUAL_DIRECTION: Json = {"framing": "plain"}
 _USUAL_TRACE: Json = {"rates": [], "delays": [], "losses": [], "start": {"kind": "at", "at_ns": 0}}
 
@@ -105,8 +112,8 @@ def _upgraded(resolved: Json) -> Json:
     if resolved["schema"] == VERSION_2:
         flows = [{**flow, "policy": None} for flow in resolved["flows"]]
         resolved = _with_directions(resolved, _upgraded_direction)
-        resolved = _with_behaviours(resolved, lambda one: {**_USUAL_BEHAVIOUR, **one})
         resolved = {**resolved, "schema": SCHEMA, "access": [], "control": None, "flows": flows}
+    resolved = _with_behaviours(resolved, lambda one: {**_USUAL_BEHAVIOUR, **one})
     return _with_changes_of_strategy(resolved)
 
 
@@ -176,7 +183,7 @@ def _to_version_2(resolved: Json) -> Json:
     if any(_upgraded_direction(_downgraded_direction(one)) != one for one in _directions(resolved)):
         return resolved
     behaviours = [one for host in resolved["hosts"] for one in host["behaviour"]]
-    if any(one | _USUAL_BEHAVIOUR != one for one in behaviours):
+    if any(one["name"] not in _IMPLIED or one | _USUAL_BEHAVIOUR != _USUAL_BEHAVIOUR | one for one in behaviours):
         return resolved
     if any("machine" in host for host in resolved["hosts"]):
         return resolved

@@ -6,12 +6,14 @@ was the form.
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mptcplab import _core
+from mptcplab.behaviours import presets
 from mptcplab.errors import SpecError
 from mptcplab.experiment import Experiment, resolve
 from mptcplab.recorded import Recorded
@@ -50,6 +52,24 @@ def test_what_version_1_cannot_express_has_a_digest_of_its_own(today: dict[str, 
     today["hosts"][0]["behaviour"][0]["offered_window"] = "share_of_payload"
     assert in_earliest_version(today)["schema"] == VERSION_2
     assert digest(today) != DIGEST
+
+
+def test_an_experiment_older_than_the_presets_of_kernels_is_that_of_today(today: dict[str, Any]) -> None:
+    old = copy.deepcopy(today)
+    for host in old["hosts"]:
+        for behaviour in host["behaviour"]:
+            for key in ("narrows_subflow_window", "prunes_out_of_order", "repeats_several_pieces"):
+                del behaviour[key]
+    assert (upgraded(old), digest(old)) == (today, digest(today))
+
+
+def test_the_presets_of_kernels_have_digests_of_their_own(today: dict[str, Any]) -> None:
+    digests = {digest(today)}
+    for name in ("mainline-6.12", "mainline-6.18", "mainline-7.3"):
+        today["hosts"][0]["behaviour"] = [presets()[name]]
+        assert in_earliest_version(today) == today
+        digests.add(digest(today))
+    assert len(digests) == 4
 
 
 def test_an_experiment_of_version_2_is_that_of_today_without_control(today: dict[str, Any]) -> None:

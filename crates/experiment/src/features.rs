@@ -6,8 +6,8 @@
 //! because the registry has them.
 
 use crate::resolved::{
-    Access, Action, Application, Control, Element, Fallback, FirstHop, Handshake, HostJitter,
-    Install, Loss, NextHop, NodeKind, Origin, Queue, Stack, Transport,
+    Access, Action, Application, BehaviourName, Control, Element, Fallback, FirstHop, Handshake,
+    HostJitter, Install, Loss, NextHop, NodeKind, Origin, Queue, Stack, Transport,
 };
 
 /// A back-end, or a column of the table.
@@ -66,6 +66,9 @@ const ALL_SUBFLOWS: Lacking = Some(
 );
 const NOT_IN_MAINLINE: Lacking = Some(
     "this kernel lacks the out-of-tree kernel's reinjection and stale detection: give {preset: mainline, path_manager_delay: 500ms} as the second choice",
+);
+const ONE_KERNEL: Lacking = Some(
+    "a kernel has the behaviour of its own version: give mainline as the second choice, and choose the kernel, for example by --on qemu:6.12",
 );
 const KERNELS_VERSION: Lacking =
     Some("the kernel has only version 1: use the engine with --on userspace, or the simulator");
@@ -195,6 +198,9 @@ features! {
     OnMachine "on":                                       HAS,                 HAS,               KERNELS_ONLY;
     OneAtATime "one_at_a_time":                           HAS,                 ALL_SUBFLOWS,      HAS;
     BehaviourMainline "behaviour mainline":               HAS,                 HAS,               HAS;
+    BehaviourMainline612 "behaviour mainline-6.12":       HAS,                 ONE_KERNEL,        HAS;
+    BehaviourMainline618 "behaviour mainline-6.18":       HAS,                 ONE_KERNEL,        HAS;
+    BehaviourMainline73 "behaviour mainline-7.3":         HAS,                 ONE_KERNEL,        HAS;
     BehaviourOot "behaviour oot":                         HAS,                 NOT_IN_MAINLINE,   HAS;
     MptcpVersion "behaviour.mptcp_version":               HAS,                 KERNELS_VERSION,   HAS;
     FailedAfter "behaviour.failed_after":                 HAS,                 ONE_VALUE,         HAS;
@@ -272,6 +278,18 @@ impl From<&Access> for Feature {
             Access::Cellular(_) => Self::Cellular,
             Access::Leo(_) => Self::Leo,
             Access::Cable(_) => Self::Cable,
+        }
+    }
+}
+
+impl From<BehaviourName> for Feature {
+    fn from(name: BehaviourName) -> Self {
+        match name {
+            BehaviourName::Mainline => Self::BehaviourMainline,
+            BehaviourName::Mainline612 => Self::BehaviourMainline612,
+            BehaviourName::Mainline618 => Self::BehaviourMainline618,
+            BehaviourName::Mainline73 => Self::BehaviourMainline73,
+            BehaviourName::Oot => Self::BehaviourOot,
         }
     }
 }

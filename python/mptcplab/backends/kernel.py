@@ -11,7 +11,7 @@ from mptcplab import _core, callers, consent
 from mptcplab.backends import PRIVILEGES, Capability, Tick, user_code
 from mptcplab.backends.later import Later
 from mptcplab.backends.refusal import refusal
-from mptcplab.behaviours import presets
+from mptcplab.behaviours import DEFAULT, presets
 from mptcplab.errors import MachineError, PrivilegeError, RunFailed, Unsupported
 from mptcplab.features import features, lacking
 from mptcplab.remote import parts
@@ -169,9 +169,9 @@ def other_behaviour(experiment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if host["stack"] == "userspace":
             continue
         behaviour = host["behaviour"][0]
-        if host["id"] not in ends or behaviour["name"] != "mainline":
+        if host["id"] not in ends or behaviour["name"] != DEFAULT:
             continue
-        for name, value in presets()["mainline"].items():
+        for name, value in presets()[DEFAULT].items():
             if name.removesuffix("_ns") not in settable and behaviour[name] != value:
                 place = f"hosts.{host['id']}.behaviour.{name}: {behaviour[name]}"
                 yield place, f"the kernel has {value}, which cannot be changed; only {', '.join(settable)} can"

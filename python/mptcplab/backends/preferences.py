@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mptcplab import algorithms
 from mptcplab.backends import OWN_CLASS, OWN_OBJECT, OWN_SIMULATOR, TwoStacks, sender
+from mptcplab.behaviours import DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -186,8 +187,8 @@ def _name(kind: str, choice: Any) -> str:
     if isinstance(choice, str):
         return choice
     delay_ns = choice.get("path_manager_delay_ns")
-    if kind == "behaviour" and choice["name"] == "mainline" and delay_ns:
-        return f"mainline with path_manager_delay {delay_ns / 1e6:g}ms"
+    if kind == "behaviour" and choice["name"] == DEFAULT and delay_ns:
+        return f"{DEFAULT} with path_manager_delay {delay_ns / 1e6:g}ms"
     return str(choice["name"])
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from mptcplab.behaviours import presets
+from mptcplab.behaviours import DEFAULT, presets
 from mptcplab.experiment.base import ONE_OR_MORE, Model, Name, Shorthand, described
 from mptcplab.experiment.uses import Uses, UsesByValue
 from mptcplab.units import Duration, Size
@@ -25,8 +25,11 @@ class Behaviour(Shorthand):
 
     shorthand = "preset"
 
-    preset: Annotated[Literal["mainline", "oot"], UsesByValue("behaviour")] = "mainline"
-    """`mainline` is the mainline kernel, `oot` the out-of-tree kernel of older papers."""
+    preset: Annotated[
+        Literal["mainline", "mainline-6.12", "mainline-6.18", "mainline-7.3", "oot"], UsesByValue("behaviour")
+    ] = DEFAULT
+    """`mainline` is the mainline kernel, `mainline-6.12`, `mainline-6.18` and `mainline-7.3` are one
+    version of it, and `oot` is the out-of-tree kernel of older papers."""
     mptcp_version: Annotated[Literal[0, 1] | None, Uses("behaviour.mptcp_version")] = None
     """The only version of MPTCP that the host supports: 1 (RFC 8684, the default), or 0 (RFC
     6824, as in the out-of-tree kernel). Hosts with different versions fall back to TCP."""
@@ -170,7 +173,7 @@ class Host(Model):
     """Random time that the host takes to handle a packet, and by which its timers are late.
     `linux`: as on a Linux host (in real time, the time that the machine itself takes). `none`: no
     such time. Otherwise: times with the given quantiles."""
-    behaviour: Annotated[list[Behaviour], ONE_OR_MORE, Field(min_length=1)] = [Behaviour(preset="mainline")]
+    behaviour: Annotated[list[Behaviour], ONE_OR_MORE, Field(min_length=1)] = [Behaviour(preset=DEFAULT)]
     """How the stack handles failures: one behaviour, or a list in order of preference. Using an
     entry other than the first is recorded as a substitution."""
     interfaces: dict[Name, Interface] = {}

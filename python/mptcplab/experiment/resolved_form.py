@@ -325,7 +325,7 @@ Application: TypeAlias = (
 """The application of a flow."""
 
 
-BehaviourName: TypeAlias = Literal["mainline", "oot"]
+BehaviourName: TypeAlias = Literal["mainline", "mainline-6.12", "mainline-6.18", "mainline-7.3", "oot"]
 """Presets of [`Behaviour`]."""
 
 
@@ -1368,11 +1368,17 @@ class Behaviour(TypedDict):
     name: BehaviourName
     """The preset from which the values come. Messages and preference lists use it."""
 
+    narrows_subflow_window: bool
+    """Whether the window of a subflow may shrink to that of the connection."""
+
     offered_window: OfferedWindow
     """The part of a receive buffer that is offered as a window."""
 
     path_manager_delay_ns: int
     """How long the path manager waits after an address event."""
+
+    prunes_out_of_order: bool
+    """Whether an overfull receive buffer removes data from the end of the out-of-order queue."""
 
     recreation: Recreation
     """Whether the path manager opens a failed subflow again."""
@@ -1391,6 +1397,12 @@ class Behaviour(TypedDict):
 
     reinjection: Reinjection
     """When data is reinjected on another subflow."""
+
+    repeats_several_pieces: bool
+    """
+    Whether each expiry of the connection's timer sends a piece of the oldest data again on each
+    idle subflow, rather than one piece.
+    """
 
     segmentation_offload: bool
     """

@@ -1,13 +1,14 @@
-"""Runs cases in the simulator or on this kernel."""
+"""Runs cases in the simulator or on a kernel."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from mptcplab.backends import ON_KERNEL, SIMULATOR
+from mptcplab.behaviours import DEFAULT, presets
 from mptcplab.errors import RunFailed
 from mptcplab.fidelity.cases import Case
 from mptcplab.fidelity.measures import measures_of
@@ -38,18 +39,35 @@ def simulated(wanted: Wanted) -> dict[str, BySeed]:
     return _measures(_run(wanted.cases, SIMULATOR, wanted, fresh=True))
 
 
-def on_this_kernel(wanted: Wanted, *, jobs: int = AT_ONCE) -> Recorded:
-    """Returns the measures of runs on the kernel of this machine. Raises RunFailed if some are
-    disturbed every time.
+def with_behaviour(wanted: Wanted, preset: str) -> Wanted:
+    """Returns the cases with another preset of behaviour in place of the default one, on all hosts."""
+    return replace(wanted, cases=[_behaving(case, preset) for case in wanted.cases])
+
+
+def _behaving(case: Case, preset: str) -> Case:
+    usual = presets()[DEFAULT]
+    hosts = []
+    for host in case.experiment["hosts"]:
+        given = {name: value for name, value in host["behaviour"][0].items() if value != usual[name]}
+        hosts.append(host | {"behaviour": [presets()[preset] | given]})
+    return replace(case, experiment=case.experiment | {"hosts": hosts})
+
+
+def on_kernel(wanted: Wanted, place: str = ON_KERNEL, *, jobs: int = AT_ONCE) -> Recorded:
+    """Returns the measures of runs on a kernel: that of this machine, or one of ``--on``. A guest
+    makes one run at a time, and those that it made before are not repeated. Raises RunFailed if
+    some are disturbed every time.
     """
+    is_here = place == ON_KERNEL
     light = [case for case in wanted.cases if not case.is_heavy]
     heavy = [case for case in wanted.cases if case.is_heavy]
     bundles: list[Bundle] = []
-    for cases, workers in ((light, jobs), (heavy, 1)):
+    for cases, workers in ((light, jobs if is_here else 1), (heavy, 1)):
         made: list[Bundle] = []
         for number in range(TRIES):
             # After the first attempt only disturbed runs are repeated, with fewer at a time.
-            made = _run(cases, ON_KERNEL, wanted, fresh=number == 0, workers=max(1, workers >> number))
+            fresh = is_here and number == 0
+            made = _run(cases, place, wanted, fresh=fresh, workers=max(1, workers >> number))
             if not _disturbed(made):
                 break
         bundles += _undisturbed(made)

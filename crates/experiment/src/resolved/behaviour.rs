@@ -52,6 +52,13 @@ pub struct Behaviour {
     pub tells_doubled_window: bool,
     /// Whether acknowledgments that would shrink the window wait until the application has read.
     pub acks_wait_for_reader: bool,
+    /// Whether the window of a subflow may shrink to that of the connection.
+    pub narrows_subflow_window: bool,
+    /// Whether an overfull receive buffer removes data from the end of the out-of-order queue.
+    pub prunes_out_of_order: bool,
+    /// Whether each expiry of the connection's timer sends a piece of the oldest data again on each
+    /// idle subflow, rather than one piece.
+    pub repeats_several_pieces: bool,
     /// The part of a receive buffer that is offered as a window.
     pub offered_window: OfferedWindow,
     /// Whether segments leave in packets of several. Where the host feels its first link
@@ -62,23 +69,23 @@ pub struct Behaviour {
 
 impl Behaviour {
     /// Returns the presets. The engine defines what concerns connections ([`failure::Behaviour`]).
-    pub fn presets() -> [Self; 2] {
-        let mainline = Self {
-            timers: Timers::Wheel,
-            offered_window: OfferedWindow::ShareOfPayload,
-            segmentation_offload: true,
-            ..Self::of_connections(BehaviourName::Mainline, &failure::Behaviour::mainline())
-        };
-        let oot = Self {
-            timers: Timers::Exact,
-            offered_window: OfferedWindow::Half,
-            segmentation_offload: false,
-            ..Self::of_connections(BehaviourName::Oot, &failure::Behaviour::oot())
-        };
-        [mainline, oot]
+    pub fn presets() -> [Self; 5] {
+        BehaviourName::ALL.map(|name| {
+            let behaviour = Self::of_connections(name, &name.of_engine());
+            match name {
+                BehaviourName::Oot => behaviour,
+                _ => Self {
+                    timers: Timers::Wheel,
+                    offered_window: OfferedWindow::ShareOfPayload,
+                    segmentation_offload: true,
+                    ..behaviour
+                },
+            }
+        })
     }
 
-    /// Returns a behaviour with what the engine defines. The caller sets the other values.
+    /// Returns a behaviour with what the engine defines, and otherwise as with the out-of-tree
+    /// kernel.
     fn of_connections(name: BehaviourName, engine: &failure::Behaviour) -> Self {
         let (failed_after, stale_intervals) = match engine.failed_after {
             failure::FailedAfter::FirstRto => (FailedAfter::FirstRto, 0),
@@ -106,6 +113,9 @@ impl Behaviour {
             counts_out_of_order: engine.counts_out_of_order,
             tells_doubled_window: engine.tells_doubled_window,
             acks_wait_for_reader: engine.acks_wait_for_reader,
+            narrows_subflow_window: engine.narrows_subflow_window,
+            prunes_out_of_order: engine.prunes_out_of_order,
+            repeats_several_pieces: engine.repeats_several_pieces,
             offered_window: OfferedWindow::Half,
             segmentation_offload: false,
         }
@@ -128,6 +138,9 @@ impl Behaviour {
             counts_out_of_order: self.counts_out_of_order,
             tells_doubled_window: self.tells_doubled_window,
             acks_wait_for_reader: self.acks_wait_for_reader,
+            narrows_subflow_window: self.narrows_subflow_window,
+            prunes_out_of_order: self.prunes_out_of_order,
+            repeats_several_pieces: self.repeats_several_pieces,
         }
     }
 
@@ -157,8 +170,39 @@ impl Behaviour {
 pub enum BehaviourName {
     /// The current Linux kernel.
     Mainline,
+    /// Linux 6.12, as of 6.12.117.
+    #[serde(rename = "mainline-6.12")]
+    Mainline612,
+    /// Linux 6.18, as of 6.18.15.
+    #[serde(rename = "mainline-6.18")]
+    Mainline618,
+    /// Linux 7.3, as of 7.3.4.
+    #[serde(rename = "mainline-7.3")]
+    Mainline73,
     /// The out-of-tree kernel used by older papers.
     Oot,
+}
+
+impl BehaviourName {
+    /// All presets; the default comes first.
+    pub const ALL: [Self; 5] = [
+        Self::Mainline,
+        Self::Mainline612,
+        Self::Mainline618,
+        Self::Mainline73,
+        Self::Oot,
+    ];
+
+    /// Returns what concerns the connections of the engine.
+    fn of_engine(self) -> failure::Behaviour {
+        match self {
+            Self::Mainline => failure::Behaviour::mainline(),
+            Self::Mainline612 => failure::Behaviour::mainline_6_12(),
+            Self::Mainline618 => failure::Behaviour::mainline_6_18(),
+            Self::Mainline73 => failure::Behaviour::mainline_7_3(),
+            Self::Oot => failure::Behaviour::oot(),
+        }
+    }
 }
 
 /// When a subflow counts as failed.
@@ -277,10 +321,9 @@ mod tests {
 
     #[test]
     fn presets_are_those_of_the_engine() {
-        let engine = [failure::Behaviour::mainline(), failure::Behaviour::oot()];
-        assert_eq!(
-            Behaviour::presets().map(|preset| preset.of_engine()),
-            engine
-        );
+        let names = Behaviour::presets().map(|preset| preset.name);
+        assert_eq!(names, BehaviourName::ALL);
+        let of_engine = Behaviour::presets().map(|preset| preset.of_engine());
+        assert_eq!(of_engine, names.map(BehaviourName::of_engine));
     }
 }

@@ -49,7 +49,7 @@ impl Host {
     /// Returns the host that experiments mean by leaving out all but the id, as experiments do that
     /// are older than a field. The digests of bundles depend on these values, so none may change.
     pub fn usual(id: &str) -> Self {
-        let [mainline, _] = Behaviour::presets();
+        let [mainline, ..] = Behaviour::presets();
         Self {
             id: id.to_owned(),
             machine: None,

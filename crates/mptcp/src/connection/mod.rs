@@ -94,7 +94,7 @@ pub use event::Event;
 use fin::FinTimer;
 use keys::Nonces;
 use lifecycle::{Lifecycle, Phase};
-use receive_buffer::ReceiveBuffer;
+use receive_buffer::{ReceiveBuffer, Rules};
 use receive_tuning::Threshold;
 use reinjection::Reinjections;
 use send_buffer::SendBuffer;
@@ -247,7 +247,10 @@ impl Connection {
             send_edge: 0,
             receive: ReceiveBuffer::new(
                 config.receive_buffer,
-                config.behaviour.counts_out_of_order,
+                Rules {
+                    counts_out_of_order: config.behaviour.counts_out_of_order,
+                    prunes_out_of_order: config.behaviour.prunes_out_of_order,
+                },
             ),
             receive_threshold: Threshold::new(config.receive_buffer, 0),
             reinjections: Reinjections::default(),

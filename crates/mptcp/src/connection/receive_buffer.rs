@@ -20,6 +20,7 @@ pub(super) struct ReceiveBuffer {
     /// Keyed by the offset of the first byte. The pieces neither touch `next` nor overlap.
     out_of_order: BTreeMap<u64, Payload>,
     out_of_order_bytes: u64,
+    rules: Rules,
     memory: Memory,
     /// Offset of the first missing byte.
     next: u64,
@@ -36,10 +37,17 @@ pub(super) struct ReceiveBuffer {
     was_read: bool,
 }
 
-/// Memory of the out-of-order queue, which reduces the window if `counts_out_of_order`.
-#[derive(Clone, Copy, Debug)]
+/// How the out-of-order queue affects the buffer, as in
+/// [`Behaviour`](crate::failure::Behaviour).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rules {
+    pub(super) counts_out_of_order: bool,
+    pub(super) prunes_out_of_order: bool,
+}
+
+/// Memory of the out-of-order queue.
+#[derive(Clone, Copy, Debug, Default)]
 struct Memory {
-    counts_out_of_order: bool,
     /// Memory of all pieces of the out-of-order queue ([`segment_memory_bytes`]).
     out_of_order_bytes: u64,
     /// Length of the longest piece so far. The size of the buffer is the payload of such pieces
@@ -59,7 +67,7 @@ impl Memory {
 
     /// Returns the payload of full-sized pieces that would take the same memory.
     fn taken_bytes(&self) -> u64 {
-        if !self.counts_out_of_order || self.out_of_order_bytes == 0 {
+        if self.out_of_order_bytes == 0 {
             return 0;
         }
         let full_sized = segment_memory_bytes(self.full_sized_bytes);
@@ -74,25 +82,21 @@ pub(super) struct Inserted {
     pub(super) new_bytes: u64,
     /// Bytes that had arrived before, on this subflow or another.
     pub(super) duplicate_bytes: u64,
-    /// Bytes beyond the offered window, or in more pieces than the out-of-order queue holds. The
-    /// peer has to send them again.
+    /// Bytes beyond the offered window, in more pieces than the out-of-order queue holds, or
+    /// without room, and bytes that were removed to make room. The peer has to send them again.
     pub(super) refused_bytes: u64,
 }
 
 impl ReceiveBuffer {
-    /// Creates an empty buffer. For `counts_out_of_order`, see
-    /// [`Behaviour::counts_out_of_order`](crate::failure::Behaviour).
-    pub(super) fn new(size: Buffer, counts_out_of_order: bool) -> Self {
+    /// Creates an empty buffer.
+    pub(super) fn new(size: Buffer, rules: Rules) -> Self {
         Self {
             ready: VecDeque::new(),
             ready_bytes: 0,
             out_of_order: BTreeMap::new(),
             out_of_order_bytes: 0,
-            memory: Memory {
-                counts_out_of_order,
-                out_of_order_bytes: 0,
-                full_sized_bytes: 0,
-            },
+            rules,
+            memory: Memory::default(),
             next: 0,
             size,
             capacity_bytes: size.initial_bytes(),
@@ -131,7 +135,11 @@ impl ReceiveBuffer {
 
     /// Returns the free room of the buffer, regardless of the offered window.
     pub(super) fn free_bytes(&self) -> u64 {
-        let taken = self.ready_bytes + self.memory.taken_bytes();
+        let out_of_order = match self.rules.counts_out_of_order {
+            true => self.memory.taken_bytes(),
+            false => 0,
+        };
+        let taken = self.ready_bytes + out_of_order;
         self.capacity_bytes.saturating_sub(taken)
     }
 
@@ -198,10 +206,18 @@ impl ReceiveBuffer {
     /// arrive for the same place.
     pub(super) fn insert(&mut self, offset: u64, payload: Payload) -> Inserted {
         let total = u64::from(payload.len());
+        let pruned_bytes = self.make_room(offset);
+        if self.is_overfull() {
+            return Inserted {
+                refused_bytes: pruned_bytes + total,
+                ..Inserted::default()
+            };
+        }
         if self.is_next(offset, total) {
             self.make_ready(payload);
             return Inserted {
                 new_bytes: total,
+                refused_bytes: pruned_bytes,
                 ..Inserted::default()
             };
         }
@@ -223,8 +239,30 @@ impl ReceiveBuffer {
             at = to;
         }
         inserted.duplicate_bytes = total - inserted.refused_bytes - inserted.new_bytes;
+        inserted.refused_bytes += pruned_bytes;
         self.put_in_order();
         inserted
+    }
+
+    /// Returns whether data is to be removed or refused because the buffer holds more than its
+    /// size. It may do so, because the window never shrinks (`mptcp_can_ingest`).
+    fn is_overfull(&self) -> bool {
+        let held = || self.ready_bytes + self.memory.taken_bytes();
+        self.rules.prunes_out_of_order && held() > self.capacity_bytes
+    }
+
+    /// Removes data at `offset` and beyond from the end of the out-of-order queue while the buffer
+    /// is overfull (`mptcp_prune_ofo_queue`). Returns the number of bytes removed.
+    fn make_room(&mut self, offset: u64) -> u64 {
+        let before = self.out_of_order_bytes;
+        while self.is_overfull()
+            && let Some(last) = self.out_of_order.last_entry()
+            && *last.key() >= offset
+        {
+            let payload = last.remove();
+            self.release(&payload);
+        }
+        before - self.out_of_order_bytes
     }
 
     fn has_room_for_a_piece(&self) -> bool {
@@ -281,10 +319,15 @@ impl ReceiveBuffer {
             && *first.key() == self.next
         {
             let payload = first.remove();
-            self.out_of_order_bytes -= u64::from(payload.len());
-            self.memory.release(payload.len());
+            self.release(&payload);
             self.make_ready(payload);
         }
+    }
+
+    /// Gives back the memory of a piece that has left the out-of-order queue.
+    fn release(&mut self, piece: &Payload) {
+        self.out_of_order_bytes -= u64::from(piece.len());
+        self.memory.release(piece.len());
     }
 }
 
@@ -301,7 +344,7 @@ mod tests {
         fn every_byte_comes_once_and_in_order(
             pieces in proptest::collection::vec((0..LEN, 1..60u32), 0..200)
         ) {
-            let mut buffer = ReceiveBuffer::new(Buffer::Fixed(1000), false);
+            let mut buffer = ReceiveBuffer::new(Buffer::Fixed(1000), Rules::default());
             buffer.offer(1000);
             let whole = Payload::stream(7, 0, LEN);
             let mut read = Payload::EMPTY;
@@ -325,7 +368,7 @@ mod tests {
 
     #[test]
     fn the_window_never_shrinks_and_bounds_what_is_kept() {
-        let mut buffer = ReceiveBuffer::new(Buffer::Fixed(4000), false);
+        let mut buffer = ReceiveBuffer::new(Buffer::Fixed(4000), Rules::default());
         assert_eq!(buffer.window_bytes(), 4000);
         buffer.offer(4000);
         let inserted = buffer.insert(2000, Payload::stream(1, 2000, 4000));
@@ -338,8 +381,12 @@ mod tests {
 
     #[test]
     fn what_waits_out_of_order_takes_from_the_window_by_its_memory() {
-        let windows = [false, true].map(|counts| {
-            let mut buffer = ReceiveBuffer::new(Buffer::Fixed(20_000), counts);
+        let windows = [false, true].map(|counts_out_of_order| {
+            let rules = Rules {
+                counts_out_of_order,
+                ..Rules::default()
+            };
+            let mut buffer = ReceiveBuffer::new(Buffer::Fixed(20_000), rules);
             buffer.offer(10_000);
             // A full-sized piece takes as much as its payload, and a short one as much memory, 2304
             // bytes.
@@ -356,8 +403,37 @@ mod tests {
     }
 
     #[test]
+    fn an_overfull_buffer_gives_up_what_is_furthest_ahead() {
+        let kept = [false, true].map(|prunes_out_of_order| {
+            let rules = Rules {
+                counts_out_of_order: true,
+                prunes_out_of_order,
+            };
+            let mut buffer = ReceiveBuffer::new(Buffer::Fixed(5000), rules);
+            buffer.offer(20_000);
+            for offset in [2000, 4000, 6000, 8000, 10_000] {
+                buffer.insert(offset, Payload::stream(1, offset, 1000));
+            }
+            let last = buffer.insert(12_000, Payload::stream(1, 12_000, 1000));
+            let first = buffer.insert(1000, Payload::stream(1, 1000, 1000));
+            (last, first, buffer.out_of_order_bytes())
+        });
+        let new = Inserted {
+            new_bytes: 1000,
+            ..Inserted::default()
+        };
+        assert_eq!(kept[0], (new, new, 7000));
+        // Five pieces fill the buffer and the sixth makes it overfull, so that one has to go.
+        let in_its_place = Inserted {
+            refused_bytes: 1000,
+            ..new
+        };
+        assert_eq!(kept[1], (new, in_its_place, 6000));
+    }
+
+    #[test]
     fn what_came_first_stays() {
-        let mut buffer = ReceiveBuffer::new(Buffer::Fixed(100), false);
+        let mut buffer = ReceiveBuffer::new(Buffer::Fixed(100), Rules::default());
         buffer.offer(100);
         buffer.insert(10, Payload::stream(1, 10, 10));
         buffer.insert(0, Payload::stream(2, 0, 30));

@@ -137,10 +137,15 @@ impl Threshold {
 
 impl Connection {
     /// Returns the receive window that a subflow offers, in bytes beyond the data received in
-    /// order.
+    /// order. Unless windows of subflows may shrink, it includes what the peer may still send on
+    /// the subflow (`tcp_select_window`).
     pub(super) fn window_offered_on(&self, subflow: usize) -> u64 {
         let threshold = self.threshold_of(subflow);
-        self.receive.window_bytes_within(threshold.bytes)
+        let window = self.receive.window_bytes_within(threshold.bytes);
+        match self.config.behaviour.narrows_subflow_window {
+            true => window,
+            false => window.max(self.subflows[subflow].tcp.offered_window_bytes().into()),
+        }
     }
 
     /// Returns whether the connection sends window updates in place of its subflows.
@@ -263,12 +268,16 @@ impl Connection {
 
 #[cfg(test)]
 mod tests {
-    use super::super::receive_buffer::ReceiveBuffer;
+    use super::super::receive_buffer::{ReceiveBuffer, Rules};
     use super::*;
     use crate::payload::Payload;
     use crate::time::MILLISECOND;
 
     const ROUND_TRIP: Nanos = 20 * MILLISECOND;
+    const COUNTING: Rules = Rules {
+        counts_out_of_order: true,
+        prunes_out_of_order: false,
+    };
 
     /// Returns the sizes wanted after each of these rounds, with segments of 1000 bytes.
     fn after(rounds: &[u32]) -> Vec<Option<u64>> {
@@ -318,7 +327,7 @@ mod tests {
             initial_bytes: 64 << 10,
             max_bytes: 160 << 10,
         };
-        let mut connection = ReceiveBuffer::new(buffer, true);
+        let mut connection = ReceiveBuffer::new(buffer, COUNTING);
         let mut early = Threshold::new(buffer, 1460);
         let mut round = |threshold: &mut Threshold, index: u32| {
             connection.offer(1 << 20);

@@ -19,10 +19,17 @@ pub(super) struct Reinjections {
     progressed_at: Nanos,
     /// Duration of the timer.
     interval: Nanos,
-    /// Whether the timer expired and the oldest data is to be sent again.
-    repeats_oldest: bool,
+    /// What to send again after the timer has expired.
+    repetition: Option<Repetition>,
     /// The out-of-tree kernel's timer, while data is unacknowledged.
     meta_rto: Option<MetaRto>,
+}
+
+/// The data that an expiry of the connection's timer sends again: `pieces` pieces from `from` on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Repetition {
+    pub(super) from: u64,
+    pub(super) pieces: usize,
 }
 
 impl Reinjections {
@@ -36,7 +43,7 @@ impl Reinjections {
 
     pub(super) fn clear(&mut self) {
         self.ranges.clear();
-        self.repeats_oldest = false;
+        self.end_repetition();
     }
 
     /// Adds a range and joins it with those that it touches.
@@ -86,9 +93,22 @@ impl Reinjections {
         self.check_at
     }
 
-    /// Returns whether to send the oldest data again: true once for each expiry of the timer.
-    pub(super) fn take_repetition(&mut self) -> bool {
-        std::mem::take(&mut self.repeats_oldest)
+    /// Asks for up to `pieces` pieces from `offset` on to be sent again.
+    pub(super) fn repeat(&mut self, offset: u64, pieces: usize) {
+        self.repetition = (pieces > 0).then_some(Repetition {
+            from: offset,
+            pieces,
+        });
+    }
+
+    /// Sends no further piece again until the timer expires.
+    pub(super) fn end_repetition(&mut self) {
+        self.repetition = None;
+    }
+
+    /// Removes and returns what to send again, if anything.
+    pub(super) fn take_repetition(&mut self) -> Option<Repetition> {
+        self.repetition.take()
     }
 
     fn expired(&mut self) {
@@ -267,9 +287,22 @@ impl Connection {
             FailedAfter::StaleIntervals(intervals) => self.look_for_stale_subflows(intervals),
             FailedAfter::FirstRto => self.reinjections.expired(),
         }
-        self.reinjections.repeats_oldest =
-            self.config.behaviour.reinjection.repeats_oldest() || self.is_oldest_with_nobody();
+        let pieces = self.pieces_to_repeat();
+        self.reinjections.repeat(self.send.acked(), pieces);
         self.watch(now);
+    }
+
+    /// Returns the most pieces of the oldest data that an expiry of the connection's timer sends
+    /// again: none, one, or one for each subflow (`__mptcp_retrans` of Linux 7.3).
+    fn pieces_to_repeat(&self) -> usize {
+        let behaviour = &self.config.behaviour;
+        if !behaviour.reinjection.repeats_oldest() && !self.is_oldest_with_nobody() {
+            return 0;
+        }
+        match behaviour.repeats_several_pieces {
+            true => self.subflows.len().max(1),
+            false => 1,
+        }
     }
 
     /// Returns whether no subflow holds the oldest unacknowledged data any more. All subflows have

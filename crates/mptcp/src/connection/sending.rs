@@ -151,11 +151,16 @@ impl Connection {
                 Decision::Assign { subflow, bytes } => {
                     let len = head.len.min(u64::from(bytes));
                     self.assign(subflow, Range { len, ..head }, reason);
+                    if reason == Reason::MetaTimeout && len < head.len {
+                        self.reinjections.end_repetition();
+                    }
                 }
                 Decision::AssignRange { subflow, range } => self.assign(subflow, range, reason),
                 Decision::Penalize { subflow } => self.penalize(subflow),
                 // Other data need not wait for the decision to send the oldest data again.
-                Decision::Wait if reason == Reason::MetaTimeout => {}
+                Decision::Wait if reason == Reason::MetaTimeout => {
+                    self.reinjections.end_repetition();
+                }
                 Decision::Wait => break,
             }
             asked = self.question();
@@ -187,10 +192,8 @@ impl Connection {
             }
             self.reinjections.pop();
         }
-        if self.reinjections.take_repetition()
-            && let Some(oldest) = self.repeated()
-        {
-            return Some((Reason::MetaTimeout, oldest));
+        if let Some(piece) = self.next_repeated() {
+            return Some((Reason::MetaTimeout, piece));
         }
         let unassigned = self.send.written() - self.send.assigned();
         let room = self.send_edge.saturating_sub(self.send.assigned());
@@ -235,14 +238,23 @@ impl Connection {
         })
     }
 
-    /// Returns the data to send again after the connection's timer has expired. With mainline, that
-    /// is the rest of a page of the application's data, as far as it was assigned
-    /// (`__mptcp_retrans`).
-    fn repeated(&self) -> Option<Range> {
+    /// Returns the next piece to send again after the connection's timer has expired, if any.
+    fn next_repeated(&mut self) -> Option<Range> {
+        let repetition = self.reinjections.take_repetition()?;
+        let piece = self.repeated(repetition.from)?;
+        let next = piece.start + piece.len;
+        self.reinjections.repeat(next, repetition.pieces - 1);
+        Some(piece)
+    }
+
+    /// Returns the data from `start` on to send again after the connection's timer has expired.
+    /// With mainline, that is the rest of a page of the application's data, as far as it was
+    /// assigned (`__mptcp_retrans`).
+    fn repeated(&self, start: u64) -> Option<Range> {
         if self.config.behaviour.failed_after == FailedAfter::FirstRto {
-            return self.oldest_unacked();
+            return self.oldest_unacked().filter(|oldest| oldest.start >= start);
         }
-        let start = self.send.acked();
+        let start = start.max(self.send.acked());
         let end = (start / PAGE_BYTES + 1) * PAGE_BYTES;
         let len = end.min(self.send.assigned()) - start;
         (len > 0).then_some(Range { start, len })

@@ -132,6 +132,21 @@ pub struct Behaviour {
     /// Data that fills a gap then opens the whole window with one acknowledgment. If false, that
     /// acknowledgment leaves at once, and the window opens in parts.
     pub acks_wait_for_reader: bool,
+    /// Whether the window of a subflow may shrink to that of the connection
+    /// (`mptcp_established_options_dss` of Linux 7.3, which resets `rcv_wnd`).
+    ///
+    /// When a gap is filled, the DATA_ACK jumps ahead, and the room behind it shrinks by as much.
+    /// If false, the window of the subflow keeps its end, as a window of TCP has to (RFC 9293,
+    /// section 3.8.6). Added to the DATA_ACK (RFC 8684, section 3.3.4), it offers more than the
+    /// buffer has.
+    pub narrows_subflow_window: bool,
+    /// Whether arriving data takes the place of data further ahead in the out-of-order queue if the
+    /// receive buffer is overfull (`mptcp_prune_ofo_queue`). The peer has to send the removed data
+    /// again (RFC 8684, section 3.3.6). If false, an overfull buffer keeps what it has.
+    pub prunes_out_of_order: bool,
+    /// Whether each expiry of the connection's timer sends the oldest data again in several pieces,
+    /// one on each idle subflow (`__mptcp_retrans` of Linux 7.3). If false, it sends one piece.
+    pub repeats_several_pieces: bool,
 }
 
 impl Behaviour {
@@ -156,10 +171,13 @@ impl Behaviour {
             counts_out_of_order: false,
             tells_doubled_window: false,
             acks_wait_for_reader: false,
+            narrows_subflow_window: true,
+            prunes_out_of_order: false,
+            repeats_several_pieces: false,
         }
     }
 
-    /// Returns the behaviour of mainline Linux, as read in 6.12 and measured on 6.18.
+    /// Returns the behaviour of mainline Linux, as read in 6.12 and measured on 6.18.44.
     ///
     /// A subflow is stale after its first retransmission timeout and four further intervals of at
     /// least 200 ms without a packet, if another subflow has missed fewer intervals. The whole
@@ -183,6 +201,37 @@ impl Behaviour {
             counts_out_of_order: true,
             tells_doubled_window: true,
             acks_wait_for_reader: true,
+            narrows_subflow_window: true,
+            prunes_out_of_order: false,
+            repeats_several_pieces: false,
+        }
+    }
+
+    /// Returns the behaviour of Linux 6.12, as read in 6.12.117. Announcements are repeated after a
+    /// fixed time (`mptcp_pm_add_timer`).
+    pub fn mainline_6_12() -> Self {
+        Self {
+            add_address: Some(AddAddressTimer::Fixed),
+            ..Self::mainline()
+        }
+    }
+
+    /// Returns the behaviour of Linux 6.18 before commit da23be77e129, which later releases of 6.18
+    /// contain. The window of a subflow never shrinks.
+    pub fn mainline_6_18() -> Self {
+        Self {
+            narrows_subflow_window: false,
+            ..Self::mainline()
+        }
+    }
+
+    /// Returns the behaviour of Linux 7.3, as read in 7.3.4. An overfull receive buffer is pruned,
+    /// and the connection's timer sends several pieces again.
+    pub fn mainline_7_3() -> Self {
+        Self {
+            prunes_out_of_order: true,
+            repeats_several_pieces: true,
+            ..Self::mainline()
         }
     }
 }

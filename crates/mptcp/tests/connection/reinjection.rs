@@ -289,6 +289,36 @@ fn data_that_all_paths_have_delivered_go_again_until_a_data_ack_says_so() {
     }
 }
 
+/// Returns how many bytes each path carries while both subflows are idle and no DATA_ACK comes.
+fn repeated_by_idle_subflows(behaviour: Behaviour) -> [u64; 2] {
+    let mut stack = Stack {
+        scheduler: "kernel_default",
+        ..Stack::default()
+    };
+    stack.config.behaviour = behaviour;
+    stack.config.send_buffer = Buffer::Fixed(100_000);
+    let mut pair = Pair::new(1, vec![PathModel::new(4, 10); 2], &stack);
+    let forgets = rewrite(|place, packet| {
+        if place.from == SERVER && place.now >= CUT {
+            packet.segment.options.mptcp = MptcpOptions::new();
+        }
+    });
+    pair.network.middleboxes.push(forgets);
+    pair.transfer(2_000_000, 0);
+    pair.run_for(CUT + 190 * MILLISECOND);
+    let before = [0, 1].map(|path| pair.sent_bytes(CLIENT, path));
+    pair.run_for(250 * MILLISECOND);
+    [0, 1].map(|path| pair.sent_bytes(CLIENT, path) - before[path])
+}
+
+#[test]
+fn an_expiry_repeats_one_piece_or_one_on_each_idle_subflow() {
+    let [first, second] = repeated_by_idle_subflows(Behaviour::mainline());
+    assert!(first > 1000 && second == 0, "{first}, {second} bytes");
+    let [first, second] = repeated_by_idle_subflows(Behaviour::mainline_7_3());
+    assert!(first > 1000 && second > 1000, "{first}, {second} bytes");
+}
+
 /// The first burst has one mapping, and its short end waits for an acknowledgment (Nagle) when the
 /// timer expires.
 #[test]

@@ -269,6 +269,29 @@ fn what_waits_for_a_slow_path_takes_from_the_window() {
     );
 }
 
+/// Returns how many bytes wait at a reader that pauses, whose receive buffer has 100,000 bytes.
+fn waiting_bytes(behaviour: Behaviour) -> u64 {
+    let mut stack = stack(4 << 20, 100_000);
+    stack.config.behaviour = behaviour;
+    let mut pair = Pair::new(1, two_paths(), &stack);
+    pair.sides[SERVER].reads_at = seconds(3);
+    pair.transfer(2_000_000, 0);
+    pair.run_for(2900 * MILLISECOND);
+    let waiting = pair.sides[SERVER].connection().expect("it is open");
+    let waiting_bytes = waiting.unread_bytes();
+    pair.run_to_the_end(seconds(6));
+    waiting_bytes
+}
+
+/// Each of the two subflows offers its whole window, and the buffer has to hold both.
+#[test]
+fn a_subflow_that_keeps_its_window_offers_more_than_the_buffer_has() {
+    let narrowed = waiting_bytes(Behaviour::mainline());
+    assert!(narrowed < 110_000, "{narrowed} bytes");
+    let kept = waiting_bytes(Behaviour::mainline_6_18());
+    assert!(kept > 130_000, "{kept} bytes");
+}
+
 /// Returns the part of the data that goes over a slow path beside a fast one, which could carry all
 /// that a small receive buffer allows. The server reads all that there is once in a millisecond.
 fn share_of_slow_path(change: impl FnOnce(&mut Behaviour)) -> f64 {

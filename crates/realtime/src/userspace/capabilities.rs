@@ -4,7 +4,7 @@
 use experiment::addressing::host_at;
 use experiment::algorithms::Registry;
 use experiment::capabilities::{Capabilities, Capability, Missing};
-use experiment::features::BackEnd;
+use experiment::features::{BackEnd, Feature};
 use experiment::resolved::{
     Application, BehaviourName, Experiment, Flow, FlowEnd, Handshake, Stack, Transport,
 };
@@ -119,15 +119,16 @@ fn race(experiment: &Experiment, flow: &Flow) -> Option<Missing> {
     })
 }
 
-/// Refuses `behaviour: oot` of senders with the kernel's stack. Receivers do not need it, because
-/// they neither reinject nor give up subflows.
+/// Refuses behaviours other than `mainline` of senders with the kernel's stack. Receivers do not
+/// need them, because they neither reinject nor give up subflows.
 fn behaviour(experiment: &Experiment, flow: &Flow) -> Option<Missing> {
     let mut hosts = experiment.hosts.iter();
     let host = hosts.find(|host| host.id == sender(flow))?;
-    let is_kernels = host.behaviour().name == BehaviourName::Mainline;
+    let name = host.behaviour().name;
+    let is_kernels = name == BehaviourName::Mainline;
     let is_asked = flow.transport == Transport::Mptcp && host.stack != Stack::Userspace;
     (is_asked && !is_kernels).then(|| Missing {
-        feature: format!("hosts.{}.behaviour: oot", host.id),
+        feature: format!("hosts.{}.behaviour: {}", host.id, Feature::from(name).short_name()),
         why: format!(
             "host {} sends with the kernel's stack, whose reinjection and stale detection are its own: give the host stack: userspace",
             host.id
