@@ -186,8 +186,8 @@ def _yes(is_there: bool) -> str:
 _CLAIM_INDEX = """# Claims of papers, then and today
 
 This page lists each claim of the papers whose experiments are built in, with its verdict for the
-stack of the paper's time (`then`) and for today's (`today`), both in the simulator. The verdicts
-are those on the paper's own page, which also gives the numbers and the reasons.
+stack of the paper's time (`then`) and for today's stack (`today`), both in the simulator. The
+verdicts are those on the paper's own page, which also gives the numbers and the reasons.
 [Verdicts](../guide/reproducing.md#verdicts) explains how verdicts are reached. A claim with several
 parts has one row, which states the first part; the verdicts on the other parts follow, each with
 the letter of its part.
