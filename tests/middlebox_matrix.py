@@ -260,15 +260,16 @@ _HEAD = """\
 
 This page shows how a transfer of 1.5 MB ends, with the engine and with Linux 6.18, if a
 [middlebox](../guide/middleboxes.md) is in front of the sender's first interface. The transfer uses
-one or two links of 20 Mbit/s with a round-trip time of 10 ms. `python tests/middlebox_matrix.py` writes
-this page. The tests compare each run with what RFC 8684 allows.
+one or two links of 20 Mbit/s with a round-trip time of 10 ms. `python tests/middlebox_matrix.py`
+writes this page. The tests compare each run with what RFC 8684 allows. The entries of the tables
+have these meanings:
 
 - *MPTCP*, *TCP*: all data arrived unchanged, over MPTCP or over TCP.
 - *wrong*: the application received a byte that was not sent.
 - *reset*: a reset ended the connection before all data had arrived.
 - *no end*: none of these outcomes occurred within the deadline, which is an hour in the simulator
   and 15 s in real time.
-- **Bold**: one of the stacks is at fault; the reasons are below each table.
+- An entry in **bold**: one of the stacks is at fault, for the reasons below the table.
 
 Each column is a combination of checksums (on or off), number of subflows and fallback policy;
 *strict* means that the engine uses `fallback: strict`.
