@@ -76,7 +76,7 @@ impl World {
 
     /// Returns a socket on the first interface of a host.
     fn socket(&self, host: &str, address: &str) -> UdpSocket {
-        let namespace = self.hosts.namespace(host);
+        let namespace = self.hosts.namespace(host).expect("a host here");
         let socket = namespace.run(|| Ok(UdpSocket::bind(address).expect("an address")));
         let socket = socket.expect("a socket");
         let patience = Some(Duration::from_millis(300));
@@ -94,10 +94,10 @@ impl World {
 
     /// Sends `bytes` bytes by TCP over the first link, and checks that all arrive unchanged.
     fn stream(&self, bytes: usize) {
-        let server = self.hosts.namespace("server");
+        let server = self.hosts.namespace("server").expect("a host here");
         let listener = server.run(|| Ok(TcpListener::bind("10.1.1.2:5001").expect("a port")));
         let listener = listener.expect("a listener");
-        let client = self.hosts.namespace("client");
+        let client = self.hosts.namespace("client").expect("a host here");
         let sent: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
         thread::scope(|scope| {
             scope.spawn(|| {

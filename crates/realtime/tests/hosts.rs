@@ -70,7 +70,7 @@ impl Built {
 
     /// Sends a datagram from one address to another.
     fn send(&self, host: &str, from: &str, to: &str) -> Result<usize, std::io::Error> {
-        let sent = self.hosts.namespace(host).run(|| {
+        let sent = self.hosts.namespace(host).expect("a host here").run(|| {
             Ok(UdpSocket::bind((from, 0)).and_then(|socket| socket.send_to(b"x", (to, 9))))
         });
         sent.unwrap()
@@ -426,7 +426,7 @@ fn nothing_is_left() {
 fn closed_connections_that_wait_for_their_peer_end_with_the_hosts() {
     const LISTENING: &str = "0A";
     let built = build(&described("eight-links"));
-    let namespace = Arc::clone(built.hosts.namespace("client"));
+    let namespace = Arc::clone(built.hosts.namespace("client").expect("a host here"));
     let states = || {
         let table = namespace.run(|| Ok(fs::read_to_string("/proc/thread-self/net/tcp").unwrap()));
         let table = table.unwrap();

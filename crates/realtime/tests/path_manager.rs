@@ -136,8 +136,11 @@ impl Lab {
 
     fn start(&self, description: &Value) -> Managed {
         let experiment = Experiment::from_json(&description.to_string()).unwrap();
-        let managers =
-            PathManagers::start(&experiment, |host| self.namespace(host), Clock::start());
+        let managers = PathManagers::start(
+            &experiment,
+            |host| Some(self.namespace(host)),
+            Clock::start(),
+        );
         Managed {
             managers: Some(managers.unwrap()),
             events: Vec::new(),

@@ -42,7 +42,14 @@ fn command(script: &str) -> Value {
 }
 
 fn prepared(hosts: &Hosts, experiment: &Experiment, directory: &Path) -> Programs {
-    Programs::prepare(experiment, 1, |id| hosts.namespace(id), directory, None).unwrap()
+    Programs::prepare(
+        experiment,
+        1,
+        |id| Some(hosts.namespace(id)),
+        directory,
+        None,
+    )
+    .unwrap()
 }
 
 /// Runs an experiment until its flows are done.
@@ -101,7 +108,7 @@ fn a_program_of_somebody_else_has_their_rights_and_no_others() {
     let environment = vec![("HOME".to_owned(), "/nowhere".to_owned())];
     let caller = Caller::new(65_534, 65_533, &[65_533, 65_532], environment).unwrap();
     let one = experiment(|_| {});
-    let namespace = |id: &str| hosts.namespace(id);
+    let namespace = |id: &str| Some(hosts.namespace(id));
     let mut programs =
         Programs::prepare(&one, 1, namespace, directory.path(), Some(caller)).unwrap();
     programs.start(Clock::start());
@@ -128,7 +135,7 @@ fn iperf3_of_somebody_else_has_the_congestion_control_of_its_flow() {
         let directory = tempfile::tempdir().unwrap();
         let hosts = Hosts::new();
         let caller = Caller::new(65_534, 65_534, &[], Vec::new()).unwrap();
-        let namespace = |id: &str| hosts.namespace(id);
+        let namespace = |id: &str| Some(hosts.namespace(id));
         let mut programs =
             Programs::prepare(&one, 1, namespace, directory.path(), Some(caller)).unwrap();
         programs.start(Clock::start());
@@ -227,7 +234,7 @@ fn iperf3_over_multipath_tcp_has_subflows_and_telemetry() {
     let app = iperf3(&["-t", "60", "-P", "2", "-b", "100M"]);
     let experiment = with_flow(json!({"transport": "mptcp", "app": app, "cc": ["reno"]}));
     let mut programs = prepared(&hosts, &experiment, directory.path());
-    let mut telemetry = Telemetry::new(&experiment, |id| hosts.namespace(id)).unwrap();
+    let mut telemetry = Telemetry::new(&experiment, |id| Some(hosts.namespace(id))).unwrap();
     let clock = Clock::start();
     programs.start(clock);
     wait_until("subflows of both connections", || {
@@ -308,7 +315,7 @@ print(n)'"#;
     wait_until("the listener", || {
         programs.results()[0].stdout.contains("ready")
     });
-    let mut telemetry = Telemetry::new(&experiment, |id| hosts.namespace(id)).unwrap();
+    let mut telemetry = Telemetry::new(&experiment, |id| Some(hosts.namespace(id))).unwrap();
     let clock = Clock::start();
     programs.start(clock);
     let mut most = 0;
@@ -332,7 +339,7 @@ fn a_program_that_cannot_be_wrapped_has_fallen_back() {
     let flow = json!({"transport": "mptcp", "app": command(own)});
     let experiment = with_flow(flow);
     let mut programs = prepared(&hosts, &experiment, directory.path());
-    let mut telemetry = Telemetry::new(&experiment, |id| hosts.namespace(id)).unwrap();
+    let mut telemetry = Telemetry::new(&experiment, |id| Some(hosts.namespace(id))).unwrap();
     ip(&hosts.client, "link set lo up");
     let clock = Clock::start();
     programs.start(clock);

@@ -24,7 +24,7 @@ const SERVER: &str = "10.1.1.2:5001";
 
 fn telemetry(hosts: &Hosts) -> Telemetry {
     let experiment = experiment(|resolved| resolved["flows"][0]["transport"] = json!("mptcp"));
-    Telemetry::new(&experiment, |id| hosts.namespace(id)).unwrap()
+    Telemetry::new(&experiment, |id| Some(hosts.namespace(id))).unwrap()
 }
 
 fn counter(hosts: &Hosts, name: &str) -> u64 {

@@ -52,7 +52,7 @@ impl World {
             let address = interface.and_then(|interface| interface.ipv4.as_deref());
             let address = address.and_then(|address| address.split('/').next()?.parse().ok());
             End {
-                namespace: self.hosts.namespace(host),
+                namespace: self.hosts.namespace(host).expect("a host here"),
                 address: address.expect("an address"),
             }
         })

@@ -68,7 +68,7 @@ impl Hosts {
         LiveError,
     > {
         let (units_in, units) = mpsc::channel();
-        let traffic = Traffic::prepare(experiment, 1, |id| self.namespace(id), units_in)?;
+        let traffic = Traffic::prepare(experiment, 1, |id| Some(self.namespace(id)), units_in)?;
         Ok((traffic, units))
     }
 

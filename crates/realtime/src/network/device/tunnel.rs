@@ -6,7 +6,6 @@
 //! packet follows, without the header of a device.
 
 use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -182,8 +181,7 @@ impl Tunnel {
         loop {
             let mut header = [0; HEADER_BYTES];
             let mut parts = [IoSliceMut::new(&mut header), IoSliceMut::new(content)];
-            let mut space = [MaybeUninit::uninit(); 0];
-            let mut nothing = RecvAncillaryBuffer::new(&mut space);
+            let mut nothing = RecvAncillaryBuffer::default();
             let received = recvmsg(&self.socket, &mut parts, &mut nothing, RecvFlags::empty());
             let received = match received {
                 // The other end is gone, as the connection to its agent tells too.

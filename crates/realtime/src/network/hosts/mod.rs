@@ -305,6 +305,9 @@ fn in_one_thread<T: Send>(action: impl FnOnce() -> T + Send) -> T {
     })
 }
 
+/// Places by their indices, and devices by the indices of their interfaces.
+type Built = (BTreeMap<usize, Place>, BTreeMap<usize, Device>);
+
 /// The index of a place, the place, and its devices with the indices of their interfaces.
 type Made = (usize, Place, Vec<(usize, Device)>);
 
@@ -313,7 +316,7 @@ fn build_places(
     layout: &Layout,
     routes: Vec<PlaceRoutes>,
     kind: DeviceKind,
-) -> Result<(BTreeMap<usize, Place>, BTreeMap<usize, Device>), LiveError> {
+) -> Result<Built, LiveError> {
     let mut places = BTreeMap::new();
     let mut devices = BTreeMap::new();
     for (index, place, of_place) in make_places(experiment, layout, routes, kind)? {
