@@ -96,7 +96,7 @@ def as_ordinary_user(*arguments: str, cwd: Path) -> Ended:
         ("run short.yaml --on nonsense", ["'nonsense'", "allowed: sim"]),
         ("run short.yaml --seed -1", ["--seed", "greater than or equal to 0, found '-1'"]),
         ("run short.yaml --repeat 0", ["--repeat"]),
-        ("run short.yaml --jobs x", ["--jobs"]),
+        ("run short.yaml --jobs x", ["should be a valid integer, found 'x'; see"]),
         ("run short.yaml --out short.yaml", ["--out", "short.yaml"]),
         ("list nope.yaml --json", ["no such file"]),
         ("pcap missing.pcap", ["missing.pcap: No such file or directory\n"]),

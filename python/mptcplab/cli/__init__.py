@@ -154,6 +154,8 @@ def _end_wrong_usage(error: Any) -> NoReturn:
         print(message, file=sys.stderr)
         sys.exit(error.exit_code)
     told = " ".join(message.split()).replace("Value error, ", "").replace(". Did", "; did")
+    # Of pydantic, whose subject is the value that the message names already.
+    told = re.sub(r"Input should be ([^,]+)(, unable to parse .*)?", r"should be \1", told)
     if command == "mptcplab" and (spec := _spec_without_command(told)):
         told = f"{told}; did you mean `mptcplab run {spec}`?"
     place = f"{_configured(error) or command.partition(' ')[2]}: ".removeprefix(": ")
