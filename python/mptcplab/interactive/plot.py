@@ -37,7 +37,7 @@ class RunPlot:
         return self._draw(of_run.throughput, "the goodput of a flow", ax)
 
     def subflows(self, ax: Any = None) -> Any:
-        """Draws what arrived on each subflow of the largest connection over time, stacked."""
+        """Draws what arrived in order on each subflow of the largest connection over time, stacked."""
         return self._draw(of_subflows.stacked, "subflows", ax)
 
     def timeline(self, ax: Any = None) -> Any:
