@@ -131,6 +131,11 @@ def test_the_page_has_a_row_for_each_measure_and_names_what_misses() -> None:
     assert "$" not in text
 
 
+def test_too_few_seeds_to_compare_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(FOLDER), "--only", "ipv6", "--seeds", "2"]) == 2
+    assert "--seeds 2: too few to compare; allowed: 3 or more" in capsys.readouterr().err
+
+
 def test_an_unknown_case_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(FOLDER), "--only", "nothing-like-it"]) == 2
     assert "no case is called 'nothing-like-it'" in capsys.readouterr().err

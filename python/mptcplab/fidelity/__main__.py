@@ -21,7 +21,7 @@ from mptcplab.behaviours import DEFAULT, presets
 from mptcplab.errors import MptcplabError, UsageError
 from mptcplab.fidelity.bounds import Bounds
 from mptcplab.fidelity.cases import Case, cases_of
-from mptcplab.fidelity.judgement import BySeed, Row, judged, misses
+from mptcplab.fidelity.judgement import FEWEST, BySeed, Row, judged, misses
 from mptcplab.fidelity.page import page
 from mptcplab.fidelity.recorded import Recorded
 from mptcplab.fidelity.runs import AT_ONCE, Wanted, on_kernel, simulated, with_behaviour
@@ -60,6 +60,8 @@ def _asked(arguments: Sequence[str] | None) -> Namespace:
 def _carried_out(asked: Namespace) -> int:
     if asked.behaviour is not None and (asked.record or not asked.kernel):
         raise UsageError(f"--behaviour {asked.behaviour}: the record is of {DEFAULT}; allowed: with --kernel alone")
+    if asked.seeds < FEWEST:
+        raise UsageError(f"--seeds {asked.seeds}: too few to compare; allowed: {FEWEST} or more")
     bounds, file = Bounds.read(asked.folder / "bounds.toml"), asked.folder / "recorded.json"
     cases = cases_of(asked.folder / "cases", asked.only)
     wanted = Wanted(cases, asked.seeds, asked.out)
