@@ -144,6 +144,7 @@ def test_programs_are_another_version_when_a_file_of_theirs_is(place: Path) -> N
     experiment = {
         "user_code": [],
         "control": {"command": ["sh", "control.sh"]},
+        "hosts": [],
         "flows": [{"id": "a", "app": {"kind": "command", "argv": ["sh", "serve.sh"]}}],
         "events": [{"id": "e", "action": {"kind": "exec", "host": "h", "argv": ["true"]}}],
     }
@@ -161,6 +162,7 @@ def test_a_file_within_the_words_of_a_shell_or_an_option_makes_the_version(place
     argvs = [["sh", "-c", "cd . && ./serve.sh --all"], ["serve", "--config=serve.sh"]]
     experiment = {
         "user_code": [],
+        "hosts": [],
         "flows": [],
         "events": [{"id": argv[0], "action": {"kind": "exec", "host": "h", "argv": argv}} for argv in argvs],
     }
@@ -175,10 +177,10 @@ def test_what_is_told_of_a_program_is_one_line_that_steers_no_terminal(place: Pa
     argv = ["sh", "-c", "echo\n\x1b[2Jharmless \u202e"]
     events = [{"id": "e", "action": {"kind": "exec", "host": "h", "argv": argv}}]
     with pytest.raises(NotAllowed) as refused:
-        consent.settle([{"flows": [], "user_code": [], "events": events}], in_real_time=True)
+        consent.settle([{"hosts": [], "flows": [], "user_code": [], "events": events}], in_real_time=True)
     assert str(refused.value).isprintable()
     with consent.policy("allow"):
-        consent.settle([{"flows": [], "user_code": [], "events": events}], in_real_time=True)
+        consent.settle([{"hosts": [], "flows": [], "user_code": [], "events": events}], in_real_time=True)
     [remembered] = (place / "state" / "mptcplab" / "allowed").read_text().splitlines()
     assert remembered.isprintable()
 
@@ -201,7 +203,7 @@ def test_a_program_may_write_the_file_that_it_names_between_two_runs(place: Path
     events = [
         {"id": "e", "action": {"kind": "exec", "host": "h", "argv": ["sh", "-c", "date >out.log; cat /proc/stat"]}}
     ]
-    experiment = {"flows": [], "user_code": [], "events": events}
+    experiment = {"hosts": [], "flows": [], "user_code": [], "events": events}
     with consent.policy("allow"):
         consent.settle([experiment], in_real_time=True)
     (place / "out.log").write_text("now")
@@ -296,6 +298,7 @@ def test_under_sudo_what_was_allowed_is_remembered_with_the_caller(monkeypatch: 
     if os.geteuid() != 0:
         pytest.skip("needs root")
     experiment = {
+        "hosts": [],
         "flows": [],
         "user_code": [],
         "events": [{"id": "e", "action": {"kind": "exec", "host": "h", "argv": ["true"]}}],

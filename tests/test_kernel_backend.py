@@ -67,6 +67,7 @@ class MadeLive:
         classes: object,  # noqa: ARG002
         *,
         controller: list[str],  # noqa: ARG002
+        machines: object,  # noqa: ARG002
     ) -> SimpleNamespace:
         with self.lock:
             self.running += 1

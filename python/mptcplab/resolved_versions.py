@@ -165,9 +165,8 @@ def _filled(place: str, item: Json) -> Json:
 
 def in_earliest_version(resolved: Json) -> Json:
     """Returns an experiment in the earliest version that can express it."""
-    resolved = _with_hosts(resolved, _without_usual_machine)
     if resolved["schema"] == SCHEMA:
-        resolved = _to_version_2(resolved)
+        resolved = _to_version_2(_with_hosts(resolved, _without_usual_machine))
     if resolved["schema"] == VERSION_2:
         resolved = _to_version_1(resolved)
     return resolved
