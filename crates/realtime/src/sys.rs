@@ -155,6 +155,19 @@ pub(crate) fn socket_option(
     Ok(length as usize)
 }
 
+/// Gives a socket buffers of `bytes` for receiving and for sending. In a user namespace, the limits
+/// of the machine hold (net.core.rmem_max, wmem_max).
+pub(crate) fn set_buffers(socket: BorrowedFd<'_>, bytes: i32) -> io::Result<()> {
+    let set = |name| set_socket_option(socket, libc::SOL_SOCKET, name, &bytes.to_ne_bytes());
+    for (forced, limited) in [
+        (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
+        (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
+    ] {
+        set(forced).or_else(|_| set(limited))?;
+    }
+    Ok(())
+}
+
 /// Sets a socket option.
 pub(crate) fn set_socket_option(
     socket: BorrowedFd<'_>,

@@ -1,4 +1,5 @@
-//! Reads the sockets of a machine's hosts, for the telemetry of the machine that runs the experiment.
+//! Reads the sockets of a machine's hosts, for the telemetry of the machine that runs the
+//! experiment.
 
 use std::net::SocketAddr;
 use std::os::fd::AsFd;

@@ -101,18 +101,15 @@ impl Tunnel {
 
     fn new(socket: UdpSocket, key: Key, is_connected: bool) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        let set = |level, name, value: i32| {
-            sys::set_socket_option(socket.as_fd(), level, name, &value.to_ne_bytes())
-        };
-        for (forced, limited) in [
-            (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
-            (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
-        ] {
-            set(libc::SOL_SOCKET, forced, SOCKET_BUFFER_BYTES)
-                .or_else(|_| set(libc::SOL_SOCKET, limited, SOCKET_BUFFER_BYTES))?;
-        }
+        sys::set_buffers(socket.as_fd(), SOCKET_BUFFER_BYTES)?;
         // A full packet of the experiment and the headers of the tunnel may travel as two fragments.
-        set(libc::SOL_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DONT)?;
+        let discovery = libc::IP_PMTUDISC_DONT.to_ne_bytes();
+        sys::set_socket_option(
+            socket.as_fd(),
+            libc::SOL_IP,
+            libc::IP_MTU_DISCOVER,
+            &discovery,
+        )?;
         Ok(Self {
             socket,
             key,

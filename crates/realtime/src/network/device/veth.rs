@@ -141,18 +141,14 @@ fn make_pair(name: &str, layer: Layer, host: BorrowedFd<'_>) -> Result<OwnedFd, 
 fn packet_socket(device: u32) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
-    let set = |level, name, value: i32| {
-        sys::set_socket_option(socket.as_fd(), level, name, &value.to_ne_bytes())
-    };
-    // In a user namespace the limits of the machine hold (net.core.rmem_max, wmem_max).
-    for (forced, limited) in [
-        (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
-        (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
-    ] {
-        set(libc::SOL_SOCKET, forced, SOCKET_BUFFER_BYTES)
-            .or_else(|_| set(libc::SOL_SOCKET, limited, SOCKET_BUFFER_BYTES))?;
-    }
-    set(libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)?;
+    sys::set_buffers(socket.as_fd(), SOCKET_BUFFER_BYTES)?;
+    let on = 1_i32.to_ne_bytes();
+    sys::set_socket_option(
+        socket.as_fd(),
+        libc::SOL_PACKET,
+        PACKET_IGNORE_OUTGOING,
+        &on,
+    )?;
     sys::bind_to_device(socket.as_fd(), device)?;
     Ok(socket)
 }
