@@ -247,10 +247,11 @@ def watched_run(file: Path, out: Path, pressed: Mapping[float, Mapping[str, obje
 
 
 def carried(bundle: Bundle, link: str, from_s: float, to_s: float) -> float:
-    """Returns the bytes that a link carried forward between two times."""
+    """Returns the bytes that a link carried forward between the first and the last sample of a span."""
     series = bundle.load().samples.series(f"links.{link}.forward", "wire_bytes")
-    begin, end = series.times_s.searchsorted([from_s, to_s])
-    return float(series.values[end] - series.values[begin])
+    first = series.times_s.searchsorted(from_s)
+    last = series.times_s.searchsorted(to_s, side="right") - 1
+    return float(series.values[last] - series.values[first])
 
 
 #: What 1 Mbit/s of payload is at least, in bytes a second. A busy machine sends less.
