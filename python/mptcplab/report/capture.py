@@ -92,9 +92,10 @@ def _where(document: Json) -> str:
     start = datetime.fromtimestamp(document["start_unix_s"], UTC)
     if start.year == START_OF_SIMULATIONS:
         return (
-            f"capture · simulated time, or a clock that was not set, from {quantity(document['start_unix_s'], 's')} on"
+            f"capture · starts {quantity(document['start_unix_s'], 's')} after 1970, in simulated time or by a clock"
+            " that was not set"
         )
-    return f"capture · from {start:%Y-%m-%d %H:%M:%S} UTC on"
+    return f"capture · starts on {start:%Y-%m-%d} at {start:%H:%M:%S} UTC"
 
 
 def _sections(connections: Sequence[Json], series: Path) -> list[Section]:
