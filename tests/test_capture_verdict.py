@@ -8,6 +8,7 @@ import json
 import re
 import struct
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +203,30 @@ def test_a_capture_from_the_middle_and_one_of_one_direction_name_what_is_unknown
     found = kinds(verdict(connection))
     assert "one_direction" in found
     assert not {"no_answer", "join_unanswered", "join_incomplete"} & set(found)
+
+
+def cut_at(size: int) -> Callable[[list[bytes]], list[bytes]]:
+    """Returns a change that keeps the first bytes of each packet, as a capture with a snap length."""
+
+    def cut(packet: bytes) -> bytes:
+        kept = packet[RECORD : RECORD + size]
+        return packet[:8] + struct.pack("<I", len(kept)) + packet[12:RECORD] + kept
+
+    return lambda packets: [cut(packet) for packet in packets]
+
+
+@pytest.mark.parametrize("size", range(60, 128, 4))
+def test_what_a_snap_length_cut_off_is_not_said_to_be_absent(tmp_path: Path, size: int) -> None:
+    connections = explain([changed(tmp_path, "A_basic.pcap", cut_at(size))])["connections"]
+    plain = [kinds(verdict(one)) for one in connections if one["version"] is None]
+    assert plain == [["plain_options_cut"]] * len(plain)
+    multipath = [one for one in connections if one["version"] is not None]
+    assert all(one["fallback"] is None for one in multipath)
+    found = [kind for one in multipath for kind in kinds(verdict(one))]
+    assert not {"no_signal", "no_mptcp_at_server", "join_refused"} & set(found)
+    # After cooked headers of 20 bytes, this capture has up to 40 bytes of options.
+    is_cut = size < 20 + IPV4 + TCP + 40
+    assert is_cut == bool({"options_cut", "plain_options_cut"} & {*found, *chain(*plain)})
 
 
 def test_dropped_joins_and_a_cut_path_are_told(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mptcplab.report.capture_verdict import verdict_sentences
+from mptcplab.report.capture_verdict import may_use_mptcp, verdict_sentences
 from mptcplab.report.grid import Grid
 from mptcplab.report.quantities import MISSING, quantity
 
@@ -61,8 +61,11 @@ def capture_sentences(document: Json) -> list[str]:
     """Returns sentences about the content of the files and the parts that could not be read."""
     frames, connections = document["frames"], document["connections"]
     multipath = sum(connection["version"] is not None for connection in connections)
-    plain = len(connections) - multipath
+    unknown = sum(map(may_use_mptcp, connections))
+    plain = len(connections) - multipath - unknown
     others = _count(plain, "plain TCP connection") if plain else "no plain TCP"
+    if unknown:
+        others += f", {_count(unknown, 'connection')} of which the capture does not tell the kind"
     sentences = [
         f"{_count(frames['frames'], 'packet')} in {quantity(document['duration_s'], 's')}: "
         f"{_count(multipath, 'MPTCP connection')}, {others}."
@@ -88,7 +91,10 @@ def capture_sentences(document: Json) -> list[str]:
 def connection_title(connection: Json) -> str:
     """Returns the title of a connection: its addresses, version and token."""
     sides = connection["sides"]
-    kind = "plain TCP" if connection["version"] is None else f"Multipath TCP version {connection['version']}"
+    if may_use_mptcp(connection):
+        kind = "TCP, perhaps Multipath TCP"
+    else:
+        kind = "plain TCP" if connection["version"] is None else f"Multipath TCP version {connection['version']}"
     token = f", token {connection['token']}" if connection["token"] else ""
     return (
         f"Connection {connection['id']}: {sides['client']['address']} \N{RIGHTWARDS ARROW} "

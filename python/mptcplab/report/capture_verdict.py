@@ -14,6 +14,8 @@ Json = dict[str, Any]
 
 SIDES = ("client", "server")
 MOST_SENTENCES = 3
+#: What to do about options that were cut off.
+WHOLE_HEADERS = "Capture whole headers, with a snap length of at least 200 bytes."
 #: The reasons of a reset (RFC 8684, section 3.6).
 REASONS = {
     0: "unspecified",
@@ -52,6 +54,12 @@ def as_json(connection: Json) -> list[Json]:
 def verdict_sentences(connection: Json) -> list[str]:
     """Returns the verdict in sentences."""
     return [finding.text for finding in verdict(connection)]
+
+
+def may_use_mptcp(connection: Json) -> bool:
+    """Returns whether an MPTCP option may have been where the capture has only part of the options."""
+    is_plain = connection["version"] is None
+    return is_plain and not connection["subflows"][0]["syns"]["without_mptcp"] and _cut(connection) > 0
 
 
 def verdict(connection: Json) -> list[Finding]:
@@ -96,11 +104,32 @@ def _missing_parts(connection: Json) -> Iterator[Finding]:
         yield Finding("beginning_missing", text)
 
 
+def _cut_options(connection: Json) -> Iterator[Finding]:
+    """Names packets of which too little was captured to know all of their options."""
+    if cut := _cut(connection):
+        all_packets = sum(_packets(connection, side) for side in SIDES)
+        text = (
+            f"The capture has only the beginning of the TCP options of {cut} of {_count(all_packets, 'packet')}, so "
+            f"signals of MPTCP may be missing here that were sent. {WHOLE_HEADERS}"
+        )
+        yield Finding("options_cut", text)
+
+
+def _cut(connection: Json) -> int:
+    directions = [subflow["directions"][side] for subflow in connection["subflows"] for side in SIDES]
+    return sum(direction["options_cut"] for direction in directions)
+
+
+def _syns(subflow: Json) -> int:
+    syns = subflow["syns"]
+    return syns["with_mptcp"] + syns["without_mptcp"] + syns["options_cut"]
+
+
 def _silent_side(subflow: Json) -> str | None:
     """Returns the side whose packets were not captured. A side that did not answer a SYN is not
     such a side.
     """
-    syns = subflow["syns"]["with_mptcp"] + subflow["syns"]["without_mptcp"]
+    syns = _syns(subflow)
     for side in SIDES:
         other = subflow["directions"][_peer(side)]["packets"]
         if not subflow["directions"][side]["packets"] and other > syns:
@@ -218,7 +247,7 @@ def _unanswered(connection: Json) -> Iterator[Finding]:
     if ended is not None and ended["how"] == "reset":
         yield Finding("refused", f"The {ended['by']} refused the connection by RST (packet {ended['packet']}).")
     elif not _packets(connection, "server"):
-        tried = _count(first["syns"]["with_mptcp"] + first["syns"]["without_mptcp"], "SYN")
+        tried = _count(_syns(first), "SYN")
         yield Finding("no_answer", f"No answer to {tried} of the client is in the capture.")
 
 
@@ -297,7 +326,7 @@ def _told(kind: str, subflow: Json, *, has_keys: bool) -> str:
         by=ended["by"] if was_reset else "",
         reset=_reset(subflow) if was_reset else "",
         ended=_ended(subflow),
-        tried=_count(subflow["syns"]["with_mptcp"] + subflow["syns"]["without_mptcp"], "SYN"),
+        tried=_count(_syns(subflow), "SYN"),
         answer=proofs[peer] and proofs[peer]["packet"],
         proof=proofs[opener] and proofs[opener]["packet"],
         of_proof=_of_proof(subflow, ended["by"], has_keys=has_keys) if was_reset else "",
@@ -397,6 +426,13 @@ def _announcements(connection: Json) -> Iterator[Finding]:
 def _plain(connection: Json) -> Finding:
     first = connection["subflows"][0]
     syns = first["syns"]
+    if may_use_mptcp(connection):
+        missing = "TCP options of the client's SYN" if syns["options_cut"] else "beginning of the connection"
+        text = (
+            f"The capture does not show whether the connection uses MPTCP, because the {missing} "
+            f"{'were' if syns['options_cut'] else 'was'} not captured in full. {WHOLE_HEADERS}"
+        )
+        return Finding("plain_options_cut", text)
     if not syns["without_mptcp"]:
         start = (
             "The beginning of the connection is not in the capture, and no packet has an MPTCP option: it is plain "
@@ -467,6 +503,7 @@ SEARCHES: list[Callable[[Json], Iterator[Finding]]] = [
     _refused_joins,
     _resets,
     _missing_parts,
+    _cut_options,
     _stalls,
     _announcements,
 ]

@@ -77,9 +77,10 @@ impl Analysis {
         let (subflow, connection, by) = self.places_of(arrival);
         let (now, from) = (by.stamp.at, by.from as usize);
         let is_first = subflow.ends[from].syn(now, packet.seq, options.window_scale);
-        let counter = match is_multipath(options) {
-            true => &mut subflow.syns.with_mptcp,
-            false => &mut subflow.syns.without_mptcp,
+        let counter = match (is_multipath(options), packet.are_options_cut) {
+            (true, _) => &mut subflow.syns.with_mptcp,
+            (false, false) => &mut subflow.syns.without_mptcp,
+            (false, true) => &mut subflow.syns.options_cut,
         };
         *counter += u64::from(!is_answer);
         if is_answer {
@@ -100,6 +101,7 @@ impl Analysis {
                 let text = if is_answer { "SYN/ACK" } else { "SYN" };
                 connection.note(by, EventKind::Syn, text);
             }
+            _ if packet.are_options_cut => {}
             Role::Initial if is_answer && !is_multipath(options) => {
                 let why = "the SYN/ACK has no MP_CAPABLE";
                 self.fall_back(by, FallbackCause::AnswerWithoutCapable, why);

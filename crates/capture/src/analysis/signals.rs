@@ -194,15 +194,16 @@ impl Analysis {
     /// Handles payload without a DSS option. It belongs to an earlier mapping, to plain TCP, or to
     /// a connection that falls back (RFC 8684, section 3.7). Data indicates a fallback if its
     /// direction never had a mapping, or if it follows the last mapping of the only subflow because
-    /// the answers carried no DSS. Each direction continues on its own.
+    /// the answers carried no DSS. Each direction continues on its own. Nothing follows from a packet
+    /// of which the option may not have been captured.
     fn go_without_mapping(&mut self, arrival: &Arrival<'_>) {
         let (subflow, connection, by) = self.places_of(arrival);
         let sender = &mut subflow.ends[by.from as usize];
-        if sender.needs_no_mappings() {
+        if sender.needs_no_mappings() || arrival.packet.are_options_cut {
             return;
         }
         if sender.was_mapped() {
-            let is_alone = connection.subflows.len() == 1 && !arrival.packet.are_options_cut;
+            let is_alone = connection.subflows.len() == 1;
             if is_alone && sender.ends_its_mappings_at(arrival.packet.seq) {
                 let why = match connection.has_signalled[!by.from as usize] {
                     true => "data without a data sequence signal",

@@ -56,6 +56,8 @@ pub struct SynCounts {
     pub with_mptcp: u64,
     /// Those without.
     pub without_mptcp: u64,
+    /// Those whose options were captured in part, without an MPTCP option in that part.
+    pub options_cut: u64,
 }
 
 /// A subflow.
