@@ -479,6 +479,12 @@ def test_a_paced_flow_is_measured_by_what_it_offered(done: Path) -> None:
     assert re.search(r"short\s+call\s+\S+ kbit/s\s+0\.\d+\s", values)
 
 
+def test_a_flow_that_had_no_time_is_told(desk: Path) -> None:
+    # Seeds vary the start by some milliseconds.
+    ended = mptcplab("run", "short.yaml", "--set", "flows.call.start=1999999us", "--set", "expect=[]", cwd=desk)
+    assert "flow call the flow had no time to run: it starts at 2.0" in ended.out
+
+
 def test_a_run_is_reproduced_from_its_bundle(done: Path, tmp_path: Path) -> None:
     bundle = copied(done, tmp_path)
     assert mptcplab("report", "bundle", cwd=tmp_path).status == 0

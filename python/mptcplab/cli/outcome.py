@@ -113,14 +113,13 @@ def print_fallbacks(bundles: Sequence[Bundle]) -> None:
 
 
 def print_flow_errors(bundles: Sequence[Bundle]) -> None:
-    """Prints a line for each flow that ended with an error."""
+    """Prints a line for each flow that ended with an error, or has no goodput."""
     for bundle in bundles:
         for flow in (bundle.record["result"] or {}).get("flows", []):
-            if flow.get("error"):
+            missing = bundle.record["absent"].get(f"flows.{flow['id']}", {})
+            if why := flow.get("error") or missing.get("goodput_bps"):
                 run = f"{bundle.record['experiment']}, seed {bundle.record['seed']}"
-                RESULTS.print(
-                    f"[yellow]flow {escape(flow['id'])}[/] {escape(flow['error'])} ({escape(run)})", soft_wrap=True
-                )
+                RESULTS.print(f"[yellow]flow {escape(flow['id'])}[/] {escape(why)} ({escape(run)})", soft_wrap=True)
 
 
 def print_not_done(bundles: Sequence[Bundle]) -> None:

@@ -68,7 +68,8 @@ def goodput_bps(flow: FlowView) -> Value:
     if delivered is None:
         return Absent("the back-end supplied no samples of bytes_in_order")
     start, end = flow.run.start_s(flow.id), flow.run.flow_end_s(flow.id)
-    return _or_absent(metrics.goodput(delivered, start, end), "the flow had no time to run")
+    why = f"the flow had no time to run: it starts at {start:.4g} s, and ends at {end:.4g} s"
+    return _or_absent(metrics.goodput(delivered, start, end), why)
 
 
 def ceiling_bps(flow: FlowView) -> Value:
