@@ -38,6 +38,8 @@ NOTICE_S = 5.0
 
 #: Modules that experiments and telemetry use. A kernel may have them built in, or not at all.
 MODULES = (
+    "virtio_pci",
+    "virtio_console",
     "tun",
     "veth",
     "sch_tbf",
