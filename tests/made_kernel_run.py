@@ -97,7 +97,7 @@ def kernel_result(experiment: Json, after: After, **changes: Any) -> Json:
         flow["subflows"] = subflows(after) if established else []
     late = {"mean_s": 4e-5, "p99_s": 2e-4, "max_s": 1.1e-3, "deliveries": 5000}
     settings = {"net.mptcp.enabled": "1", "net.mptcp.checksum_enabled": "0", "net.ipv4.tcp_syn_retries": "3"}
-    counted = {"MPTcpExtMPCapableSYNTX": 1, "MPTcpExtMPJoinSynTx": 2, "TcpExtTCPTimeouts": 0, "TcpRetransSegs": 31}
+    counted = {"MPTcpExtMPCapableSYNTX": 1, "MPTcpExtMPJoinSynTx": 2, "MPTcpExtSubflowStale": 0, "TcpRetransSegs": 31}
     rules = ["1001: from 10.1.1.1 lookup 1001", "1002: from 10.1.2.1 lookup 1002"]
     routes = ["10.1.1.0/24 dev wlan0 table 1001", "unreachable default table 1001"]
     hosts = [

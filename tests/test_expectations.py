@@ -70,6 +70,12 @@ def test_counters_of_the_kernel(text: str, held: bool, why: str | None) -> None:
     assert (verdict.why is None) if why is None else why in str(verdict.why)
 
 
+def test_a_counter_that_the_kernel_lacks_is_not_judged() -> None:
+    [verdict] = evaluate(["hosts.client.MPTcpExtMPJoinRejected == 0"], Evaluation(made_kernel_run()))
+    assert verdict.held is None
+    assert "the kernel of client has no counter MPTcpExtMPJoinRejected" in str(verdict.why)
+
+
 @pytest.mark.parametrize(
     ("text", "held"),
     [

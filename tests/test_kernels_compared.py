@@ -26,6 +26,14 @@ def test_counters_whose_ranges_do_not_meet_are_listed() -> None:
     assert grid.rows == [["MPTcpExtNoDSSInWindow", "50", "0"]]
 
 
+def test_a_counter_that_a_kernel_lacks_is_a_dash() -> None:
+    old, new = run_on("6.1.0-50", 0), run_on("7.3.4", 0)
+    new.record["result"]["hosts"][0]["counters"]["MPTcpExtBlackhole"] = 3
+    grid = counters_grid([old, new])
+    assert grid is not None
+    assert grid.rows == [["MPTcpExtBlackhole", "\N{EN DASH}", "3"]]
+
+
 def test_one_kernel_is_not_compared() -> None:
     runs = [
         run_on("6.18.44", 1),

@@ -161,8 +161,11 @@ pub(crate) fn links(
         .collect()
 }
 
+/// How the names of counters of Multipath TCP begin.
+const OF_MPTCP: &str = "MPTcpExt";
+
 /// Returns the state of hosts and routers. Counters are the growth since `before`; unchanged ones
-/// are left out.
+/// are left out, except those of Multipath TCP, because kernels differ in those that they have.
 pub(crate) fn hosts(
     hosts: &mut Hosts,
     before: &BTreeMap<String, BTreeMap<String, u64>>,
@@ -173,7 +176,7 @@ pub(crate) fn hosts(
         let at_start = |name: &String| before.get(&id).and_then(|before| before.get(name));
         let grown = after.into_iter().filter_map(|(name, value)| {
             let growth = value.saturating_sub(at_start(&name).copied().unwrap_or(0));
-            (growth > 0).then_some((name, growth))
+            (growth > 0 || name.starts_with(OF_MPTCP)).then_some((name, growth))
         });
         HostSummary {
             counters: grown.collect(),

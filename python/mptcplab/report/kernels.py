@@ -15,6 +15,7 @@ from mptcplab.report.grid import Grid
 from mptcplab.report.quantities import MISSING
 from mptcplab.results import Bundle
 from mptcplab.results.entities import Json
+from mptcplab.results.host_counters import is_lacking_in
 
 CHANGES = Path(__file__).with_name("kernel_changes.toml")
 #: Counters that tell kernels apart: those of Multipath TCP and of TCP (nstat(8)).
@@ -42,7 +43,8 @@ def version_of(release: str) -> Version | None:
 
 def counters_grid(bundles: Sequence[Bundle]) -> Grid | None:
     """Returns the counters whose ranges over the runs of two kernels do not meet, as medians of all
-    hosts together. The largest differences come first. None for runs on fewer than two kernels.
+    hosts together. A counter that a kernel lacks is a dash. The largest differences come first. None
+    for runs on fewer than two kernels.
     """
     kernels = kernels_of(bundles)
     if len(kernels) < 2:
@@ -55,7 +57,9 @@ def counters_grid(bundles: Sequence[Bundle]) -> Grid | None:
         if max(map(min, values)) > min(map(max, values)):
             medians = [median(of_kernel) for of_kernel in values]
             distance = (max(medians) + 1) / (min(medians) + 1)
-            rows.append((distance, [name, *(f"{value:g}" for value in medians)]))
+            lacking = [all(is_lacking_in(run, name) for run in runs) for runs in found.values()]
+            cells = [MISSING if lacks else f"{value:g}" for lacks, value in zip(lacking, medians, strict=True)]
+            rows.append((distance, [name, *cells]))
     rows.sort(key=lambda row: (-row[0], row[1][0]))
     heads = ["counter", *(f"Linux {release} (n = {len(runs)})" for release, runs in kernels.items())]
     return Grid(heads, [row for _, row in rows[:MOST_ROWS]], frozenset(range(1, len(heads))))

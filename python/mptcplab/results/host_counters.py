@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from mptcplab.results.entities import Entity, Json
 from mptcplab.results.run_data import Absent, NotJudged, RunData, Value
 from mptcplab.results.table import Metric, nearest
 
+#: How the names of counters of Multipath TCP begin.
+OF_MPTCP = "MPTcpExt"
 NAMES = Path(__file__).with_name("kernel_counters.txt")
 #: What messages say about the names.
 ALLOWED = "a counter of the kernel as nstat names it: MPTcpExtMPJoinSynRx, TcpRetransSegs, UdpInDatagrams"
@@ -48,11 +51,19 @@ def counted(run: RunData, host: str, name: str) -> Value:
     counters: dict[str, int] = reported["counters"]
     if name in counters:
         return float(counters[name])
-    # A counter that did not change is left out of the result.
     if name in known_counters():
-        return 0.0
+        is_lacking = is_lacking_in(counters, name)
+        return NotJudged(f"the kernel of {host} has no counter {name}") if is_lacking else 0.0
     close = nearest(name, [*counters, *known_counters()])
     return Absent(f"it did not change, and may not exist{f'; did you mean {close}?' if close else ''}")
+
+
+def is_lacking_in(counters: Mapping[str, int], name: str) -> bool:
+    """Returns whether the kernel with these counters lacks one. A counter that did not change is left
+    out, but not one of Multipath TCP. Earlier versions left out those too, so their results do not
+    tell.
+    """
+    return name.startswith(OF_MPTCP) and name not in counters and 0 in counters.values()
 
 
 @cache

@@ -175,11 +175,13 @@ impl Tracker {
         };
         let now = self.now;
         // A connection that fell back to plain TCP no longer has the number that it had as a
-        // subflow.
+        // subflow, and kernels before 6.5 number none.
+        let is_told_by_addresses = is_plain || info.id.is_none();
         let is_known = |subflow: &mut Subflow| {
-            let is_same = is_plain && subflow.is(local, remote);
+            let is_same = is_told_by_addresses && subflow.is(local, remote);
             match subflow.side(end) {
-                Some(side) => side.cookie == cookie && (is_same || side.id == info.id),
+                Some(side) if side.cookie != cookie => false,
+                Some(side) => is_same || (info.id.is_some() && side.id == info.id),
                 None => false,
             }
         };
@@ -495,6 +497,27 @@ mod tests {
             was_made_tcp: false,
             subflows: vec![subflow],
         }
+    }
+
+    #[test]
+    fn without_numbers_the_addresses_tell_subflows_apart() {
+        let mut tracker = Tracker::default();
+        for now in 1..4 {
+            tracker.begin(now);
+            let mut both = seen(Some(MptcpInfo::default()), 1, 1000 * now);
+            let mut other = both.subflows[0].clone();
+            other.local.set_ip([10, 1, 2, 2].into());
+            other.tcp.bytes_received = now;
+            both.subflows.push(other);
+            for subflow in &mut both.subflows {
+                subflow.id = None;
+            }
+            tracker.observe(StreamEnd::Receiver, true, both);
+            tracker.end(|_, _| None);
+        }
+        let all = tracker.all();
+        let carried: Vec<_> = all.iter().map(|subflow| subflow.bytes_received).collect();
+        assert_eq!(carried, [Some(3000), Some(3)]);
     }
 
     #[test]
