@@ -126,7 +126,8 @@ class Program:
         self._site = site
         self._rest = b""
         self._heard_s = monotonic()
-        self._answered = 0
+        #: None before the first heartbeat, for which the coordinator waits.
+        self._answered: int | None = None
         self._ended = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
