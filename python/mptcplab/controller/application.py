@@ -102,16 +102,10 @@ class Application(app_manager.OSKenApp):  # type: ignore[misc]
         datapath = self._datapaths.get(switch)
         if datapath is None:
             return
-        pieces = []
         for message in messages:
             if isinstance(message, ReadTable | ReadCounters):
                 self._asked.setdefault(switch, []).append(type(message))
-            for each in openflow.written(datapath, message):
-                if each.xid is None:
-                    datapath.set_xid(each)
-                each.serialize()
-                pieces.append(bytes(each.buf))
-        datapath.send(b"".join(pieces))
+        datapath.send(openflow.serialized(datapath, messages))
 
     def say(self, said: Mapping[str, Any]) -> None:
         """Writes a line."""

@@ -32,6 +32,11 @@ class ReadCounters:
 
 
 @dataclass(frozen=True, slots=True)
+class CountEntries:
+    """Asks for the number of the controller's entries."""
+
+
+@dataclass(frozen=True, slots=True)
 class PacketOut:
     """Sends a frame."""
 
@@ -40,7 +45,7 @@ class PacketOut:
     actions: tuple[Action, ...]
 
 
-Message = Change | Barrier | ReadTable | ReadCounters | PacketOut
+Message = Change | Barrier | ReadTable | ReadCounters | CountEntries | PacketOut
 
 
 @dataclass(slots=True)

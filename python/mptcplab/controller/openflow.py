@@ -7,7 +7,15 @@ from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any
 
-from mptcplab.controller.messages import Barrier, Counters, Message, PacketOut, ReadCounters, ReadTable
+from mptcplab.controller.messages import (
+    Barrier,
+    CountEntries,
+    Counters,
+    Message,
+    PacketOut,
+    ReadCounters,
+    ReadTable,
+)
 from mptcplab.controller.tables import (
     ACK,
     COOKIE,
@@ -17,10 +25,12 @@ from mptcplab.controller.tables import (
     UDP,
     Action,
     Bucket,
+    DecrementTtl,
     Entry,
     Group,
     Match,
     Output,
+    SetEthernetDestination,
     SetEthernetSource,
     Table,
     ToGroup,
@@ -35,6 +45,19 @@ _IP_FIELDS = {IPV4: ("ipv4_src", "ipv4_dst")}
 _IPV6_FIELDS = ("ipv6_src", "ipv6_dst")
 _PORT_FIELDS = {TCP: ("tcp_src", "tcp_dst"), UDP: ("udp_src", "udp_dst")}
 _OPENING = (SYN, SYN | ACK)
+#: OFPAT_DEC_NW_TTL (OpenFlow 1.3, A.2.5).
+_DECREMENT_TTL = 24
+
+
+def serialized(datapath: Any, messages: Iterable[Message]) -> bytes:
+    """Returns the bytes of messages to a switch, in this order."""
+    pieces = []
+    for each in (one for message in messages for one in written(datapath, message)):
+        if each.xid is None:
+            datapath.set_xid(each)
+        each.serialize()
+        pieces.append(bytes(each.buf))
+    return b"".join(pieces)
 
 
 def written(datapath: Any, message: Message) -> list[Any]:
@@ -59,8 +82,12 @@ def written(datapath: Any, message: Message) -> list[Any]:
             return [parser.OFPGroupDescStatsRequest(datapath, 0), entries]
         case ReadCounters(of_entries):
             ports = parser.OFPPortStatsRequest(datapath, 0, protocol.OFPP_ANY)
-            entries = _request(datapath, parser.OFPFlowStatsRequest if of_entries else parser.OFPAggregateStatsRequest)
-            return [parser.OFPTableStatsRequest(datapath, 0), ports, entries]
+            tables = parser.OFPTableStatsRequest(datapath, 0)
+            if of_entries:
+                return [tables, ports, _request(datapath, parser.OFPFlowStatsRequest)]
+            return [tables, ports, *written(datapath, CountEntries())]
+        case CountEntries():
+            return [_request(datapath, parser.OFPAggregateStatsRequest)]
         case PacketOut(frame, in_port, actions):
             return [
                 parser.OFPPacketOut(
@@ -137,6 +164,10 @@ def _actions(datapath: Any, actions: Iterable[Action]) -> list[Any]:
                 found.append(parser.OFPActionGroup(group))
             case SetEthernetSource(address):
                 found.append(parser.OFPActionSetField(eth_src=address))
+            case SetEthernetDestination(address):
+                found.append(parser.OFPActionSetField(eth_dst=address))
+            case DecrementTtl():
+                found.append(parser.OFPActionDecNwTtl())
     return found
 
 
@@ -153,6 +184,7 @@ def _fields(match: Match) -> dict[str, Any]:
         ports[0]: match.source_port,
         ports[1]: match.destination_port,
         "tcp_flags": _OPENING if match.opening else None,
+        "in_port": match.in_port,
     }
     return {name: value for name, value in named.items() if value is not None}
 
@@ -177,6 +209,7 @@ def _read_match(fields: Mapping[str, Any]) -> Match:
         first("tcp_dst", "udp_dst"),
         fields.get("eth_src"),
         opening="tcp_flags" in fields,
+        in_port=fields.get("in_port"),
     )
 
 
@@ -189,6 +222,10 @@ def _read_actions(actions: Iterable[Any]) -> tuple[Action, ...]:
             found.append(Output(action.port))
         elif getattr(action, "key", None) == "eth_src":
             found.append(SetEthernetSource(action.value))
+        elif getattr(action, "key", None) == "eth_dst":
+            found.append(SetEthernetDestination(action.value))
+        elif getattr(action, "type", None) == _DECREMENT_TTL:
+            found.append(DecrementTtl())
     return tuple(found)
 
 

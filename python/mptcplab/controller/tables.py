@@ -10,6 +10,7 @@ COOKIE = 0x6D70
 #: Reserved ports (OpenFlow 1.3, A.2.1).
 IN_PORT = 0xFFFFFFF8
 CONTROLLER = 0xFFFFFFFD
+LOCAL = 0xFFFFFFFE
 
 IPV4, IPV6, ARP, LLDP = 0x0800, 0x86DD, 0x0806, 0x88CC
 TCP, UDP = 6, 17
@@ -29,6 +30,7 @@ class Match:
     ethernet_source: str | None = None
     #: Whether it matches only TCP segments with SYN and without ACK.
     opening: bool = False
+    in_port: int | None = None
 
     def covers(self, other: Match) -> bool:
         """Returns whether each packet of the other match is also one of this one."""
@@ -57,7 +59,19 @@ class SetEthernetSource:
     address: str
 
 
-Action = Output | ToGroup | SetEthernetSource
+@dataclass(frozen=True, slots=True)
+class SetEthernetDestination:
+    """Overwrites the destination address of the frame."""
+
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class DecrementTtl:
+    """Decrements the time to live of an IP packet, as each router does."""
+
+
+Action = Output | ToGroup | SetEthernetSource | SetEthernetDestination | DecrementTtl
 
 
 @dataclass(frozen=True, slots=True)
