@@ -122,7 +122,7 @@ ALLOWED: dict[str, set[str]] = {
     "iproute": {"errors"},
     "routing": {"errors", "iproute"},
     "fidelity": {"backends", "behaviours", "errors", "experiment", "metrics", "report", "results", "runner"},
-    "overlay": {"document", "errors", "experiment", "iproute", "paths", "remote", "units", "web"},
+    "overlay": {"controller", "document", "errors", "experiment", "iproute", "paths", "remote", "units", "web"},
     "congestion": {"errors", "_core"},
     "proxy": {"errors", "signals", "_core"},
     "controller": {"errors", "paths", "recovery"},

@@ -1,5 +1,5 @@
 """Calls of ip(8), bridge(8) and nft(8), the interface to the kernel's devices, routes, rules,
-endpoints and tables.
+endpoints and tables, and of the programs of Open vSwitch.
 
 A call acts in the network namespace of the calling thread.
 """
@@ -17,8 +17,13 @@ from mptcplab.errors import MachineError, PrivilegeError, RunFailed
 
 PROGRAM = "ip"
 PATIENCE_S = 30.0
+OPEN_VSWITCH = ("ovs-vswitchd", "ovsdb-server", "ovsdb-tool", "ovs-vsctl")
 #: The packages of the programs.
-PACKAGES = {"ip": "iproute2", "bridge": "iproute2", "nft": "nftables"}
+PACKAGES = {
+    **dict.fromkeys(("ip", "bridge"), "iproute2"),
+    "nft": "nftables",
+    **dict.fromkeys(OPEN_VSWITCH, "openvswitch-switch"),
+}
 _NO_RIGHTS = "Operation not permitted"
 #: The line of a batch that only repeats where it failed.
 _WHERE_IT_FAILED = "Command failed"

@@ -46,6 +46,9 @@ def test_the_example_is_that_of_the_page() -> None:
     machines = example.with_name("machines.yaml")
     assert [site.at for site in description.load(machines).sites] == ["ssh://root@192.0.2.7", "ssh://root@192.0.2.8"]
     assert machines.read_text().partition("overlay check machines.yaml\n")[2] in page
+    switches = example.with_name("switches.yaml")
+    assert [site.forwarding for site in description.load(switches).sites] == ["openflow"] * 3
+    assert switches.read_text().partition("overlay check switches.yaml\n")[2] in page
 
 
 @pytest.mark.parametrize(
@@ -60,6 +63,8 @@ def test_the_example_is_that_of_the_page() -> None:
         ("sites: {a: {at: 'ssh://b', exit: true}}", "an exit changes its machine; allowed: `touch: true`"),
         ("sites: {a: {at: 'ssh://b', address: b}}", "found 'b'; allowed: an IPv4 address"),
         ("sites: {a: {touch: true}}", "touch without a machine"),
+        ("sites: {a: {forwarding: openflow}}", "forwarding without a machine"),
+        ("sites: {a: {at: 'ssh://b', forwarding: ovs}}", "forwarding: found 'ovs'; allowed: linux, openflow"),
         ("sites: {a: {at: 'ssh://b'}, c: {at: 'ssh://b'}}", "two sites are at ssh://b"),
         ("sites: {'s[1-200]': {}}\nmesh: full", "found 200 sites"),
         ("sites: {a: {}, b: {}}\nmesh: [[a, c]]", "unknown site 'c'"),

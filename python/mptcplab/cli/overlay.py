@@ -240,10 +240,17 @@ def _status(*, as_json: bool) -> None:
 
 def _print_sites(sites: Sequence[Mapping[str, Any]]) -> None:
     rows = [
-        [site["node"], _state(site), "yes" if site["exit"] else "", _age(site["heard_s"])]
+        [
+            site["node"],
+            _state(site),
+            "yes" if site["exit"] else "",
+            site["forwarding"],
+            "" if site["entries"] is None else str(site["entries"]),
+            _age(site["heard_s"]),
+        ]
         for site in sorted(sites, key=lambda site: site["operates"])
     ]
-    _print_some(["site", "state", "exit", "heartbeat (s)"], rows, [3])
+    _print_some(["site", "state", "exit", "forwarding", "entries", "heartbeat (s)"], rows, [4, 5])
 
 
 def _state(one: Mapping[str, Any]) -> str:

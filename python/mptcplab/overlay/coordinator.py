@@ -5,11 +5,9 @@ joined.
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 import resource
 import secrets
-import signal
 import socket
 import sys
 import threading
@@ -34,13 +32,14 @@ from mptcplab.overlay.addresses import (
     inside,
     outside,
 )
-from mptcplab.overlay.entries import route_lines
+from mptcplab.overlay.children import end_with
 from mptcplab.overlay.failure import OverlayFailed
 from mptcplab.overlay.internet import ORDER, End, Internet
 from mptcplab.overlay.membership import BEAT_S, Membership
 from mptcplab.overlay.mesh import Pair
 from mptcplab.overlay.messages import HEADERS_BYTES, Kind, received, udp_socket
 from mptcplab.overlay.namespaces import tun
+from mptcplab.overlay.passages import Passage, passages
 from mptcplab.overlay.plan import Plan
 from mptcplab.overlay.site import HostTunnel, LocalSite, missing
 from mptcplab.overlay.site_elsewhere import SiteElsewhere
@@ -62,8 +61,6 @@ HOST_SILENT_S = 20.0
 _PATIENCE_S = 20.0
 #: Echoes between all sites: this many, then a pause, so that they do not wait for each other.
 _ECHOES, _PAUSE_S = 40, 0.006
-#: linux/prctl.h
-_PR_SET_PDEATHSIG = 1
 
 
 @dataclass
@@ -146,8 +143,7 @@ class Coordinator:
         if pid == 0:
             status = 1
             try:
-                ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-                if os.getppid() == parent:
+                if end_with(parent):
                     _close_all_but({0, 1, 2, reading, *(end.fd for end in ends)})
                     Internet(ends, reading).run()
                     status = 0
@@ -321,15 +317,6 @@ class Coordinator:
             self._route_anew()
             return
         site.resume()
-        lines = [
-            line
-            for host in self.joined.values()
-            for node, route in host.routes.items()
-            if number in route
-            for line in route_lines(host.tunnels[node].address, host.tunnels[node].number, route)[number]
-        ]
-        if lines:
-            site.configure(lines)
 
     # ---- hosts ----
 
@@ -445,14 +432,9 @@ class Coordinator:
 
     def _install(self, host: Joined, planned: dict[int, list[int]]) -> None:
         """Replaces the routes of a host."""
-        lines: dict[int, list[str]] = {}
-        for action, routes in (("del", host.routes), ("add", planned)):
-            for node, route in routes.items():
-                tunnel = host.tunnels[node]
-                for site, own in route_lines(tunnel.address, tunnel.number, route, action).items():
-                    lines.setdefault(site, []).extend(own)
-        for site, own in lines.items():
-            self.sites[site].configure(own)
+        removed, added = (_by_site(host, routes) for routes in (host.routes, planned))
+        for site in removed.keys() | added.keys():
+            self.sites[site].change(removed.get(site, []), added.get(site, []))
         host.routes = planned
 
     # ---- what others see ----
@@ -521,6 +503,8 @@ class Coordinator:
             "changes": elsewhere.changes if elsewhere else [],
             "problem": elsewhere.problem if elsewhere else None,
             "operates": site.number in self.membership.present,
+            "forwarding": elsewhere.forwarding if elsewhere else "linux",
+            "entries": elsewhere.switch.entries if elsewhere and elsewhere.switch else None,
             "exit": site.is_exit,
             "cut": site.number in self.cut,
             "heard_s": None if heard_s is None else round(now_s - heard_s, 3),
@@ -537,6 +521,16 @@ class Coordinator:
                 "sent": found.sent if found else 0,
                 "answered": found.answered if found else 0,
             }
+
+
+def _by_site(host: Joined, routes: dict[int, list[int]]) -> dict[int, list[Passage]]:
+    """Returns what each site forwards for these routes of a host."""
+    found: dict[int, list[Passage]] = {}
+    for node, route in routes.items():
+        tunnel = host.tunnels[node]
+        for site, passage in passages(tunnel.number, tunnel.address, route).items():
+            found.setdefault(site, []).append(passage)
+    return found
 
 
 def _exists(device: str) -> bool:

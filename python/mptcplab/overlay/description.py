@@ -15,7 +15,7 @@ from mptcplab.experiment.base import Model, Name, described
 from mptcplab.experiment.names import expanded
 from mptcplab.experiment.validation import at, validated
 from mptcplab.overlay.addresses import MOST_SITES
-from mptcplab.overlay.plan import Plan, PlannedSite
+from mptcplab.overlay.plan import Forwarding, Plan, PlannedSite
 from mptcplab.remote.place import machine_of
 from mptcplab.units import Duration, Rate
 
@@ -47,13 +47,15 @@ class SiteSettings(Model):
     """Where the other sites and hosts reach that machine; by default the address that SSH uses."""
     touch: bool = False
     """Whether the site may change that machine, as an exit has to."""
+    forwarding: Forwarding = "linux"
+    """What forwards packets of hosts: `linux` for the kernel's routing, or `openflow` for a switch."""
 
     @model_validator(mode="after")
     def _possible(self) -> SiteSettings:
         if self.at is None:
-            for field in ("address", "touch"):
-                if field in self.model_fields_set:
-                    raise described(f"{field} without a machine", "with `at: ssh://HOST`", field=field)
+            given = [field for field in ("address", "touch") if field in self.model_fields_set]
+            for field in given + (["forwarding"] if self.forwarding == "openflow" else []):
+                raise described(f"{field} without a machine", "with `at: ssh://HOST`", field=field)
             return self
         try:
             machine_of(self.at, self.at)
@@ -138,6 +140,7 @@ class OverlayDescription(Model):
                 settings.exit,
                 settings.at,
                 settings.address,
+                settings.forwarding,
             )
             for name, settings in names.items()
         ]

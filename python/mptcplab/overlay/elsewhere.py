@@ -12,6 +12,7 @@ import json
 import os
 import socket
 import sys
+import tempfile
 from dataclasses import astuple, dataclass
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -25,6 +26,7 @@ from mptcplab.overlay.addresses import MACHINE, PORT, VXLAN_PORT, outside
 from mptcplab.overlay.failure import OverlayFailed
 from mptcplab.overlay.guardian import Guardian
 from mptcplab.overlay.messages import udp_socket
+from mptcplab.overlay.open_vswitch import OpenVSwitch
 from mptcplab.overlay.site import HostTunnel, Site
 
 #: The program ends if its input is silent for this time. The coordinator sends a line each second.
@@ -41,22 +43,23 @@ class Changes:
 
     site: int
     is_exit: bool
+    has_switch: bool
     forwarding: tuple[str, ...]
     """Devices that do not forward so far."""
 
     @classmethod
-    def found(cls, site: int, *, is_exit: bool) -> Changes:
+    def found(cls, site: int, *, is_exit: bool, has_switch: bool) -> Changes:
         """Returns the changes of this machine."""
-        if not is_exit:
-            return cls(site, False, ())
-        devices = sorted({route["dev"] for route in iproute.told("-4", "route", "show") if "dev" in route})
-        return cls(
-            site, True, tuple(one for one in devices if Path(_FORWARDING.format(one)).read_text().strip() == "0")
-        )
+        routes = iproute.told("-4", "route", "show") if is_exit else []
+        devices = sorted({route["dev"] for route in routes if "dev" in route})
+        still = (one for one in devices if Path(_FORWARDING.format(one)).read_text().strip() == "0")
+        return cls(site, is_exit, has_switch, tuple(still))
 
     def lines(self) -> list[str]:
         """Returns them for readers."""
         found = [f"opens the UDP ports {PORT} and {VXLAN_PORT}"]
+        if self.has_switch:
+            found += [f"runs an Open vSwitch of its own, with files in {tempfile.gettempdir()}"]
         if self.is_exit:
             found += [
                 f"adds the device {entries.EXIT} with the address {MACHINE}",
@@ -84,10 +87,13 @@ class Changes:
 
 
 class SiteElsewhere(Site):
-    """A site in a namespace of its own, whose messages use the addresses of its machine."""
+    """A site in a namespace of its own, whose messages use the addresses of its machine. With
+    `switch`, packets of hosts follow that switch's entries.
+    """
 
     def __init__(self, changes: Changes, guardian: Guardian) -> None:
-        super().__init__(changes.site, is_exit=changes.is_exit)
+        header = entries.frame_header(changes.site) if changes.has_switch else b""
+        super().__init__(changes.site, is_exit=changes.is_exit, header=header)
         self.socket = udp_socket("0.0.0.0", PORT)
         if changes.is_exit:
             _change(changes, guardian)
@@ -96,7 +102,24 @@ class SiteElsewhere(Site):
             with self.namespace.entered():
                 iproute.batch(entries.exit_lines(self.number))
             Path(_FORWARDING.format(entries.EXIT)).write_text("1")
+        self.switch = OpenVSwitch(self.namespace, guardian, say) if changes.has_switch else None
+        if self.switch is not None:
+            self.switch.start(self.number)
         self.set_up_router()
+
+    def set_up_router(self) -> None:
+        super().set_up_router()
+        if self.is_exit and self.switch is not None:
+            with self.namespace.entered():
+                iproute.run("nft", "-f", "-", given=entries.SWITCHED_EXIT_LINES)
+
+    def router_lines(self) -> list[str]:
+        if self.switch is None:
+            return super().router_lines()
+        return entries.switched_router_lines(self.number, is_exit=self.is_exit)
+
+    def tunnel_lines(self, other: int) -> list[str]:
+        return super().tunnel_lines(other) if self.switch is None else entries.switched_tunnel_lines(other)
 
     def beat(self) -> None:
         self.tell()
@@ -120,7 +143,7 @@ def _change(changes: Changes, guardian: Guardian) -> None:
 
 
 class Program:
-    """Carries out orders until its input ends."""
+    """Carries out orders until its input ends. Raises OverlayFailed if a part of the site ends."""
 
     def __init__(self, site: SiteElsewhere) -> None:
         self._site = site
@@ -136,7 +159,11 @@ class Program:
         loop.add_reader(sys.stdin.fileno(), self._on_input)
         self._site.listen(loop)
         say({"ready": True})
+        if self._site.switch is not None:
+            await self._site.switch.serve()
         while not self._ended.is_set() and monotonic() - self._heard_s < SILENT_S:
+            if self._site.switch is not None:
+                self._site.switch.check()
             answered = sum(one.answered for one in self._site.measured.values())
             if answered != self._answered:
                 self._answered = answered
@@ -162,6 +189,9 @@ class Program:
                 self._tasks.add(asyncio.get_running_loop().create_task(site.live(order["measured"])))
             case "configure":
                 site.configure(order["lines"])
+            case "openflow":
+                if site.switch is not None:
+                    site.switch.hand_over(order["connection"], order["bytes"])
             case "ask":
                 site.ask(order["other"], through_tunnel=order["through_tunnel"], size=order["size"])
             case "open_tunnel":
@@ -183,9 +213,7 @@ def main() -> int:
     given: dict[str, Any] = json.loads(read_line())
     guardian = Guardian()
     try:
-        for name in ("ip", "bridge", *(["nft"] if given["exit"] else [])):
-            iproute.program(name)
-        changes = Changes.found(given["site"], is_exit=given["exit"])
+        changes = _found(given["site"], is_exit=given["exit"], has_switch=given["switch"])
         say({"changes": changes.lines()})
         if not read_line():
             return 0
@@ -200,8 +228,19 @@ def main() -> int:
     return 0
 
 
+def _found(site: int, *, is_exit: bool, has_switch: bool) -> Changes:
+    """Returns the changes of this machine. Raises MachineError if a program is missing."""
+    for name in ("ip", "bridge", *(["nft"] if is_exit else []), *(iproute.OPEN_VSWITCH if has_switch else [])):
+        iproute.program(name)
+    return Changes.found(site, is_exit=is_exit, has_switch=has_switch)
+
+
 async def _run(site: SiteElsewhere) -> None:
-    await Program(site).run()
+    try:
+        await Program(site).run()
+    finally:
+        if site.switch is not None:
+            site.switch.close()
 
 
 def read_line() -> bytes:

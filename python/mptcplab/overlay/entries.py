@@ -8,8 +8,6 @@ no entry is unreachable.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from ipaddress import IPv4Address
-from itertools import pairwise
 
 from mptcplab.overlay.addresses import (
     HOST_MTU_BYTES,
@@ -24,10 +22,16 @@ from mptcplab.overlay.addresses import (
     mac,
     outside,
 )
+from mptcplab.overlay.passages import Passage
 
 #: Devices of a site: its access link, its end of all tunnels to other sites, and that of the
 #: tunnels of hosts.
 ACCESS, MESH, TUNNELS = "access", "mesh", "tunnels"
+#: At a site with a switch: the bridge of Open vSwitch and the site's own port of it, its port to
+#: `MESH`, and the kernel's bridge that joins these two.
+SWITCH, TO_MESH, JOINED = "switch", "to-mesh", "joined"
+#: The OpenFlow numbers of the ports to `MESH` and to `TUNNELS`.
+PORT_OF_MESH, PORT_OF_TUNNELS = 1, 2
 #: The other end of `ACCESS` on the machine of an exit that is not local, and the machine's table.
 EXIT, TABLE = "mptcplab-exit", "mptcplab_overlay"
 #: Settings of the kernel below `net`.
@@ -39,12 +43,12 @@ SETTINGS = (
     ("ipv6/conf/all/disable_ipv6", "1"),
     ("ipv6/conf/default/disable_ipv6", "1"),
 )
+#: The type of frames with IPv4 (IEEE 802 numbers of IANA).
+_IPV4 = b"\x08\x00"
 #: Priorities of rules. That of the table `local` is 0.
 _PROTECT, _BETWEEN_HOSTS, _ENTRY, _INSIDE, _NOTHING_ELSE = 10, 90, 100, 200, 300
 #: The table of a tunnel is this plus its number.
 _FIRST_TABLE = 10_000
-#: Packets from outside of a site: all that it does not send itself.
-_ARRIVING = (MESH, TUNNELS)
 
 
 def access_lines(site: int) -> list[str]:
@@ -92,10 +96,46 @@ def router_lines(site: int, *, is_exit: bool) -> list[str]:
         f"link set {MESH} address {mac(site)} mtu {MESH_MTU_BYTES} up",
         f"addr add {inside(site)}/32 dev {MESH}",
         f"link set {TUNNELS} mtu {HOST_MTU_BYTES} up",
-        *(f"rule add pref {_PROTECT} iif {device} to {OUTSIDE} unreachable" for device in _ARRIVING),
+        *_rules((MESH, TUNNELS), is_exit=is_exit),
+    ]
+
+
+def switched_router_lines(site: int, *, is_exit: bool) -> list[str]:
+    """Returns the lines for ip(8) at a site whose switch forwards the packets of hosts.
+
+    Its kernel gets what is for the site, and at an exit what leaves the overlay. The kernel's bridge
+    cuts what the machine has received as one packet into packets of the MTU, because devices of Open
+    vSwitch take no larger ones.
+    """
+    return [
+        "link set lo up",
+        f"link add {JOINED} type bridge",
+        *(f"link set {device} master {JOINED} mtu {MESH_MTU_BYTES} up" for device in (MESH, TO_MESH)),
+        f"link set {JOINED} up",
+        f"link set {TUNNELS} mtu {HOST_MTU_BYTES} up",
+        f"link set {SWITCH} arp off up",
+        f"addr add {inside(site)}/32 dev {SWITCH}",
+        *_rules((SWITCH,), is_exit=is_exit),
+        *(_switched_exit_lines() if is_exit else []),
+    ]
+
+
+def _switched_exit_lines() -> list[str]:
+    return [
+        f"route add {HOSTS} dev {SWITCH} mtu {HOST_MTU_BYTES}",
+        f"rule add pref {_ENTRY} iif {SWITCH} from {HOSTS} lookup main",
+    ]
+
+
+def _rules(arriving: Sequence[str], *, is_exit: bool) -> list[str]:
+    """Returns the lines of a site for what arrives by these devices, which is all that it does not
+    send itself.
+    """
+    return [
+        *(f"rule add pref {_PROTECT} iif {device} to {OUTSIDE} unreachable" for device in arriving),
         *([f"rule add pref {_BETWEEN_HOSTS} to {HOSTS} lookup main"] if is_exit else []),
-        *(f"rule add pref {_INSIDE} iif {device} to {INSIDE} lookup main" for device in _ARRIVING),
-        *(f"rule add pref {_NOTHING_ELSE} iif {device} unreachable" for device in _ARRIVING),
+        *(f"rule add pref {_INSIDE} iif {device} to {INSIDE} lookup main" for device in arriving),
+        *(f"rule add pref {_NOTHING_ELSE} iif {device} unreachable" for device in arriving),
     ]
 
 
@@ -109,6 +149,19 @@ table ip overlay {{
   chain leaving {{
     type nat hook postrouting priority srcnat
     oifname "{ACCESS}" ip saddr {HOSTS} masquerade
+  }}
+}}
+"""
+
+
+#: Further lines of such a site with a switch. Where the kernel's bridge hands packets to netfilter
+#: (br_netfilter), their connections would be known, without a new address, before they reach
+#: `ACCESS`.
+SWITCHED_EXIT_LINES = f"""
+table ip overlay {{
+  chain bridged {{
+    type filter hook prerouting priority raw
+    iifname "{JOINED}" notrack
   }}
 }}
 """
@@ -135,28 +188,55 @@ table ip {TABLE} {{
 """
 
 
-def tunnel_lines(other: int, address: str) -> tuple[list[str], list[str]]:
-    """Returns the lines for ip(8) and bridge(8) that set up a site's tunnel to another site, which
-    has this address outside.
+def tunnel_lines(other: int) -> list[str]:
+    """Returns the lines for ip(8) by which a site sends packets of its own through its tunnel to
+    another site.
     """
-    return (
-        [
-            f"neigh replace {inside(other)} lladdr {mac(other)} dev {MESH} nud permanent",
-            f"route replace {inside(other)}/32 dev {MESH}",
-        ],
-        [f"fdb replace {mac(other)} dev {MESH} dst {address}"],
-    )
+    return [
+        f"neigh replace {inside(other)} lladdr {mac(other)} dev {MESH} nud permanent",
+        f"route replace {inside(other)}/32 dev {MESH}",
+    ]
 
 
-def route_lines(address: IPv4Address, tunnel: int, route: Sequence[int], action: str = "add") -> dict[int, list[str]]:
-    """Returns the lines for ip(8), by site, that lead packets from a host's address along a route
-    of sites and from the last one outside, and answers back. `action` is `add` or `del`.
+def frame_header(site: int) -> bytes:
+    """Returns the header of the frames in which packets of hosts reach the switch of a site. Its
+    entries replace the addresses.
     """
-    table = _FIRST_TABLE + tunnel
-    lines = {site: [f"rule {action} pref {_ENTRY} from {address} lookup {table}"] for site in route}
-    for near, far in pairwise(route):
-        lines[near].append(f"route {action} default via {inside(far)} dev {MESH} onlink table {table}")
-        lines[far].append(f"route {action} {address}/32 via {inside(near)} dev {MESH} onlink")
-    lines[route[-1]].append(f"route {action} default via {MACHINE} dev {ACCESS} onlink table {table}")
-    lines[route[0]].append(f"route {action} {address}/32 dev {TUNNELS}")
-    return lines
+    address = bytes.fromhex(mac(site).replace(":", ""))
+    return address + address + _IPV4
+
+
+def switched_tunnel_lines(other: int) -> list[str]:
+    """Returns the same lines for a site whose switch forwards them."""
+    return [f"route replace {inside(other)}/32 dev {SWITCH}"]
+
+
+def far_end_line(other: int, address: str) -> str:
+    """Returns the line for bridge(8) by which frames to another site go to its address outside."""
+    return f"fdb replace {mac(other)} dev {MESH} dst {address}"
+
+
+def changes(removed: Sequence[Passage], added: Sequence[Passage]) -> list[str]:
+    """Returns the lines for ip(8) at a site that no longer forwards some passages, and that forwards
+    others from now on.
+    """
+    return [
+        line
+        for action, some in (("del", removed), ("add", added))
+        for passage in some
+        for line in passage_lines(passage, action)
+    ]
+
+
+def passage_lines(passage: Passage, action: str) -> list[str]:
+    """Returns the lines for ip(8) at a site that lead packets from a host's address to the next site
+    or outside, and answers back. `action` is `add` or `del`.
+    """
+    table = _FIRST_TABLE + passage.tunnel
+    way = f"via {MACHINE} dev {ACCESS}" if passage.after is None else f"via {inside(passage.after)} dev {MESH}"
+    back = f"dev {TUNNELS}" if passage.before is None else f"via {inside(passage.before)} dev {MESH} onlink"
+    return [
+        f"rule {action} pref {_ENTRY} from {passage.address} lookup {table}",
+        f"route {action} default {way} onlink table {table}",
+        f"route {action} {passage.address}/32 {back}",
+    ]

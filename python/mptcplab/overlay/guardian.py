@@ -1,7 +1,7 @@
 """A process that takes back what a program changed on its machine, however that program ends: a host
 that joins an overlay, or a site on a machine of its own.
 
-It gets lines of JSON: a command each, a setting, or the call of a method. When they end, it carries
+It gets lines of JSON: a command each, a setting, a directory, or the call of a method. When they end, it carries
 them out, the last one first. It is in a session of its own, so that no signal to the group of the
 program reaches it.
 """
@@ -10,12 +10,17 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
+
+#: How long the removal of a directory is tried, and the pause between two attempts.
+_REMOVAL_S, _PAUSE_S = 5.0, 0.01
 
 
 class Guardian:
@@ -46,6 +51,10 @@ class Guardian:
     def will_write(self, path: Path, text: str) -> None:
         """Records what a setting of the kernel will be again."""
         self._tell({"write": str(path), "text": text})
+
+    def will_remove(self, directory: Path) -> None:
+        """Records a directory of the program's own."""
+        self._tell({"remove": str(directory)})
 
     def _tell(self, order: dict[str, Any]) -> None:
         self._orders.write(json.dumps(order) + "\n")
@@ -82,8 +91,18 @@ def _take_back(order: dict[str, Any]) -> None:
             subprocess.run(order["run"], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
         elif "write" in order:
             Path(order["write"]).write_text(order["text"])
+        elif "remove" in order:
+            _remove(Path(order["remove"]))
         else:
             _call(order)
+
+
+def _remove(directory: Path) -> None:
+    """Removes a directory, in which programs that are being killed may still write."""
+    deadline = monotonic() + _REMOVAL_S
+    while directory.exists() and monotonic() < deadline:
+        shutil.rmtree(directory, ignore_errors=True)
+        sleep(_PAUSE_S)
 
 
 def _call(order: dict[str, Any]) -> None:

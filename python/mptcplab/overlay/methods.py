@@ -9,6 +9,7 @@ from pydantic import Field
 
 from mptcplab.errors import SpecError
 from mptcplab.overlay.addresses import HOST_MTU_BYTES
+from mptcplab.overlay.plan import Forwarding
 from mptcplab.overlay.rpc import Dispatcher, Method, Model, Refused, openrpc
 
 NOT_AUTHORIZED, REPLAYED, TOO_MANY, TOO_LARGE, NOT_POSSIBLE, UNKNOWN_CONNECTION, FOR_OPERATOR = range(
@@ -105,6 +106,9 @@ class SiteStatus(Model):
     problem: str | None
     """Why that machine is not connected."""
     operates: bool
+    forwarding: Forwarding
+    entries: int | None
+    """How many OpenFlow entries its switch has; None without a switch, or while it is not connected."""
     exit: bool
     cut: bool
     heard_s: float | None

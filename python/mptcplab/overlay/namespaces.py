@@ -16,7 +16,7 @@ from mptcplab.overlay.failure import OverlayFailed
 _CLONE_NEWNET = 0x4000_0000
 #: linux/if_tun.h
 _TUNSETIFF = 0x4004_54CA
-_IFF_TUN, _IFF_NO_PI = 0x0001, 0x1000
+_IFF_TUN, _IFF_TAP, _IFF_NO_PI = 0x0001, 0x0002, 0x1000
 _OF_THIS_THREAD = "/proc/thread-self/ns/net"
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -64,13 +64,14 @@ def _checked(answer: int) -> None:
         raise OSError(number, os.strerror(number))
 
 
-def tun(name: str) -> int:
-    """Makes a TUN device in the namespace of this thread. Returns its descriptor, which does not
-    block. `name` may contain %d, for the next free number.
+def tun(name: str, *, in_frames: bool = False) -> int:
+    """Makes a TUN device in the namespace of this thread, or a TAP device if its packets are in
+    Ethernet frames. Returns its descriptor, which does not block. `name` may contain %d, for the
+    next free number.
     """
     fd = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        fcntl.ioctl(fd, _TUNSETIFF, _request(name))
+        fcntl.ioctl(fd, _TUNSETIFF, _request(name, _IFF_TAP if in_frames else _IFF_TUN))
     except OSError as error:
         os.close(fd)
         raise OverlayFailed(f"the device {name} cannot be made: {error.strerror}") from error
@@ -80,9 +81,9 @@ def tun(name: str) -> int:
 def device_name(fd: int) -> str:
     """Returns the name of a TUN device."""
     #: linux/if_tun.h: TUNGETIFF
-    found: bytes = fcntl.ioctl(fd, 0x8004_54D2, _request(""))
+    found: bytes = fcntl.ioctl(fd, 0x8004_54D2, _request("", _IFF_TUN))
     return found[:16].rstrip(b"\0").decode()
 
 
-def _request(name: str) -> bytes:
-    return struct.pack("16sH22x", name.encode(), _IFF_TUN | _IFF_NO_PI)
+def _request(name: str, kind: int) -> bytes:
+    return struct.pack("16sH22x", name.encode(), kind | _IFF_NO_PI)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from typing import Literal
+
+#: The kernel's routing, or a switch under the coordinator's control.
+Forwarding = Literal["linux", "openflow"]
 
 
 @dataclass(frozen=True)
@@ -18,6 +22,8 @@ class PlannedSite:
     """The machine, as in `ssh://lab2`; None for this one."""
     address: str | None = None
     """Where others reach the machine; None for the address that SSH uses."""
+    forwarding: Forwarding = "linux"
+    """What forwards packets of hosts."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,11 @@ class Plan:
     pairs: list[tuple[int, int]] | None
     neighbours: int | None
     policy: str
+
+    @property
+    def has_switches(self) -> bool:
+        """Whether a site has a switch."""
+        return any(site.forwarding == "openflow" for site in self.sites)
 
     @property
     def needs_distances(self) -> bool:

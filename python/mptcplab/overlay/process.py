@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,8 @@ def _require(plan: Plan) -> None:
     """Raises PrivilegeError or OverlayMissing for what this machine lacks."""
     if os.geteuid() != 0:
         raise PrivilegeError(None, "an overlay needs network namespaces and devices", "run it as root, as with sudo")
+    if plan.has_switches and find_spec("os_ken") is None:
+        raise OverlayMissing("sites with `forwarding: openflow` need os-ken: pip install 'mptcplab[sdn]'")
     for program in ("ip", "bridge", *(["nft"] if _local_exits(plan) else [])):
         iproute.program(program)
     files = _FILES_OF_SITE * len(plan.sites) + _FILES_OF_REST

@@ -17,8 +17,8 @@ MODULES = (
     *(
         f"overlay/{name}"
         for name in [
-            *("__init__", "addresses", "client", "elsewhere", "entries", "failure", "guardian"),
-            *("membership", "messages", "namespaces", "site"),
+            *("__init__", "addresses", "children", "client", "elsewhere", "entries", "failure", "guardian"),
+            *("membership", "messages", "namespaces", "open_vswitch", "passages", "site"),
         ]
     ),
 )

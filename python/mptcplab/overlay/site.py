@@ -24,6 +24,7 @@ from mptcplab.overlay.addresses import MACHINE, PORT, inside
 from mptcplab.overlay.membership import BEAT_S
 from mptcplab.overlay.messages import Address, Kind, Message, echoed, packed, received, send, udp_socket
 from mptcplab.overlay.namespaces import NetworkNamespace, tun
+from mptcplab.overlay.passages import Passage
 
 _LARGEST_PACKET = 1 << 16
 _BATCH = 32
@@ -70,9 +71,12 @@ def missing(measured: Mapping[tuple[int, bool], Measured], other: int) -> int:
 
 
 class Site:
-    """A site. `number` counts from 0. Classes of it set up its devices and sockets."""
+    """A site. `number` counts from 0. Classes of it set up its devices and sockets.
 
-    def __init__(self, number: int, *, is_exit: bool) -> None:
+    `header` comes before each packet at the device of hosts' tunnels.
+    """
+
+    def __init__(self, number: int, *, is_exit: bool, header: bytes = b"") -> None:
         self.number = number
         self.is_exit = is_exit
         #: Where messages of each site go, by its number.
@@ -82,7 +86,8 @@ class Site:
         self.namespace = NetworkNamespace()
         self.namespace.set(entries.SETTINGS)
         with self.namespace.entered():
-            self.tunnels_fd = tun(entries.TUNNELS)
+            self.tunnels_fd = tun(entries.TUNNELS, in_frames=bool(header))
+        self._header = header
         #: The sockets for messages outside of tunnels, and through those to other sites.
         self.socket: socket.socket
         self.inside_socket: socket.socket
@@ -98,17 +103,24 @@ class Site:
     def set_up_router(self) -> None:
         """Sets up what each site has, and its socket inside."""
         with self.namespace.entered():
-            iproute.batch(entries.router_lines(self.number, is_exit=self.is_exit))
+            iproute.batch(self.router_lines())
             if self.is_exit:
                 iproute.run("nft", "-f", "-", given=entries.EXIT_LINES)
             self.inside_socket = udp_socket("0.0.0.0", PORT)
 
     def join_mesh(self, others: Sequence[int]) -> None:
         """Sets up the tunnels to other sites."""
-        lines = [entries.tunnel_lines(other, self.addresses[other]) for other in others]
         with self.namespace.entered():
-            iproute.batch([one for ip, _ in lines for one in ip])
-            iproute.batch([one for _, bridge in lines for one in bridge], "bridge")
+            iproute.batch([line for other in others for line in self.tunnel_lines(other)])
+            iproute.batch([entries.far_end_line(other, self.addresses[other]) for other in others], "bridge")
+
+    def router_lines(self) -> list[str]:
+        """Returns the lines for ip(8) that make the site a router."""
+        return entries.router_lines(self.number, is_exit=self.is_exit)
+
+    def tunnel_lines(self, other: int) -> list[str]:
+        """Returns the lines for ip(8) that set up the tunnel to another site."""
+        return entries.tunnel_lines(other)
 
     def configure(self, lines: Sequence[str]) -> None:
         """Carries out lines of ip(8). Those that fail do not stop the others."""
@@ -189,7 +201,7 @@ class Site:
         elif message.body[12:16] == tunnel.address.packed:
             # The source of the packet is the address that the host was given, and no other.
             try:
-                os.write(self.tunnels_fd, message.body)
+                os.write(self.tunnels_fd, self._header + message.body)
             except OSError:
                 return
 
@@ -197,7 +209,7 @@ class Site:
         """Sends packets to the hosts that they are for."""
         for _ in range(_BATCH):
             try:
-                packet = os.read(self.tunnels_fd, _LARGEST_PACKET)
+                packet = os.read(self.tunnels_fd, _LARGEST_PACKET)[len(self._header) :]
             except OSError:
                 return
             tunnel = self._by_address.get(packet[16:20])
@@ -222,6 +234,10 @@ class LocalSite(Site):
             iproute.batch(entries.access_lines(self.number))
         self.set_up_router()
         self.socket = self.inside_socket
+
+    def change(self, removed: Sequence[Passage], added: Sequence[Passage]) -> None:
+        """Forwards some passages no longer, and others from now on."""
+        self.configure(entries.changes(removed, added))
 
     def beat(self) -> None:
         send(self.socket, packed(Kind.BEAT, self.number, self.key), (str(MACHINE), PORT))

@@ -7,13 +7,16 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from mptcplab.errors import MptcplabError
+from mptcplab.overlay import entries
 from mptcplab.overlay.failure import OverlayFailed
+from mptcplab.overlay.passages import Passage
 from mptcplab.overlay.plan import PlannedSite
 from mptcplab.overlay.program import archive
 from mptcplab.overlay.site import HostTunnel, Measured
@@ -22,6 +25,7 @@ from mptcplab.remote.channel import Channel, Lost
 from mptcplab.remote.place import machine_of
 
 if TYPE_CHECKING:
+    from mptcplab.overlay.switch import Switch
     from mptcplab.remote.ssh import Ssh
 
 #: Time limits in seconds: for an answer during the start, for silence afterwards, and until the
@@ -52,6 +56,10 @@ class SiteElsewhere:
         self.changes: list[str] = []
         #: Why the machine is not connected.
         self.problem: str | None = None
+        self.forwarding = planned.forwarding
+        #: From `follow` on, if the site has one.
+        self.switch: Switch | None = None
+        self._passages: dict[int, Passage] = {}
         self._others: Sequence[int] = ()
         self._asked: Sequence[int] = ()
         self._channel: Channel | None = None
@@ -66,7 +74,8 @@ class SiteElsewhere:
         try:
             way_in = start_python(channel, archive(), self._where)
             self._channel = channel
-            self._say({"site": self.number, "exit": self.is_exit, "way_in": way_in})
+            has_switch = self.forwarding == "openflow"
+            self._say({"site": self.number, "exit": self.is_exit, "switch": has_switch, "way_in": way_in})
             self.changes = self._answer("changes")
         except BaseException:
             channel.close()
@@ -102,6 +111,8 @@ class SiteElsewhere:
         """Follows the program from now on. In `loop`, `on_beat` is called with the number at each
         heartbeat, and `on_change` when the site is lost (False) or back (True).
         """
+        if self.forwarding == "openflow":
+            self.switch = _switch(self._where, self._send_openflow)
 
         def in_loop(function: Callable[..., None], *arguments: Any) -> None:
             # The loop may have ended.
@@ -116,7 +127,7 @@ class SiteElsewhere:
                         message = json.loads(self._channel.line(SILENT_S))
                         if "problem" in message:
                             raise OverlayFailed(message["problem"])
-                        in_loop(self._record, message["beat"], on_beat)
+                        in_loop(self._take, message, on_beat)
                 except MptcplabError as error:
                     in_loop(self._lose, str(error), on_change)
                 self._close_channel()
@@ -138,6 +149,12 @@ class SiteElsewhere:
                 return True
         return False
 
+    def _take(self, message: dict[str, Any], on_beat: Callable[[int], None]) -> None:
+        if "beat" in message:
+            self._record(message["beat"], on_beat)
+        elif self.switch is not None:
+            self.switch.receive(message["openflow"], b64decode(message["bytes"]))
+
     def _record(self, beat: dict[str, Any], on_beat: Callable[[int], None]) -> None:
         for other, through_tunnel, *found in beat["measured"]:
             self.measured[other, through_tunnel] = Measured(*found)
@@ -150,12 +167,16 @@ class SiteElsewhere:
     def _lose(self, why: str, on_change: Callable[[int, bool], None]) -> None:
         self._is_up = False
         self.problem = why
+        if self.switch is not None:
+            self.switch.lose()
         on_change(self.number, False)
 
     def resume(self) -> None:
         """Repeats what the program there has to know, after it was started again."""
         self._say({"do": "addresses", "of": list(self.addresses)})
         self.join_mesh(self._others, self._asked)
+        if self.switch is None:
+            self._configure(entries.changes([], list(self._passages.values())))
         for tunnel in self.tunnels.values():
             self._open(tunnel)
 
@@ -163,6 +184,8 @@ class SiteElsewhere:
         """Sends a line, so that the program there knows that somebody listens."""
         if self._is_up and self._channel is not None:
             self._channel.send(b"\n")
+            if self.switch is not None:
+                self.switch.count_entries()
 
     def close(self) -> None:
         """Ends the program there, and waits for it."""
@@ -185,9 +208,28 @@ class SiteElsewhere:
         """Sets up the tunnels to other sites, and measures some of them from now on."""
         self._others, self._asked = others, measured
         self._order({"do": "join_mesh", "others": list(others), "measured": list(measured)})
+        self._put_entries()
 
-    def configure(self, lines: Sequence[str]) -> None:
-        """Carries out lines of ip(8). Those that fail do not stop the others."""
+    def change(self, removed: Sequence[Passage], added: Sequence[Passage]) -> None:
+        """Forwards some passages no longer, and others from now on."""
+        for passage in removed:
+            self._passages.pop(passage.tunnel, None)
+        self._passages |= {passage.tunnel: passage for passage in added}
+        if self.switch is None:
+            self._configure(entries.changes(removed, added))
+        self._put_entries()
+
+    def _put_entries(self) -> None:
+        """Gives the switch, if there is one, the entries of the site's tunnels and passages."""
+        if self.switch is not None:
+            from mptcplab.overlay.switch_entries import table
+
+            self.switch.put(table(self.number, self._others, self._passages.values()))
+
+    def _send_openflow(self, connection: int, data: bytes) -> None:
+        self._order({"do": "openflow", "connection": connection, "bytes": b64encode(data).decode()})
+
+    def _configure(self, lines: Sequence[str]) -> None:
         self._order({"do": "configure", "lines": list(lines)})
 
     def ask(self, other: int, *, through_tunnel: bool, size: int = 0) -> None:
@@ -215,3 +257,10 @@ class SiteElsewhere:
     def _say(self, message: dict[str, Any]) -> None:
         assert self._channel is not None
         self._channel.send(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+
+
+def _switch(name: str, send: Callable[[int, bytes], None]) -> Switch:
+    # Only here, because os-ken is not installed everywhere, and takes some 0.2 s.
+    from mptcplab.overlay.switch import Switch
+
+    return Switch(name, send)
