@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import Ended, is_refused
-from overlay_lab import CAPTURED_UPLOAD, UPLOADED, Lab, run, serving, subflow_bytes, within
-from ssh_server import SSHD, SshServer
+from mptcplab.overlay.addresses import mac
+from mptcplab.overlay.entries import PORT_OF_TUNNELS
+from overlay_lab import CAPTURED_UPLOAD, HOST, UPLOADED, Lab, run, serving, subflow_bytes, within
+from ssh_server import SSHD, SshServer, name_of
 
 pytest.importorskip("asyncssh")
 pytestmark = [pytest.mark.kernel, pytest.mark.skipif(SSHD is None, reason="needs openssh-server")]
@@ -22,6 +28,12 @@ pytestmark = [pytest.mark.kernel, pytest.mark.skipif(SSHD is None, reason="needs
 SITES = ("paris", "london", "madrid", "vienna")
 MESH = "[[paris, vienna], [london, vienna], [london, madrid], [madrid, vienna]]"
 EXIT = ", exit: true, touch: true"
+#: Fields of a site whose switch forwards packets of hosts.
+SWITCH = ", forwarding: openflow"
+VSWITCHD = shutil.which("ovs-vswitchd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+needs_switch = pytest.mark.skipif(
+    VSWITCHD is None or find_spec("os_ken") is None, reason="needs openvswitch-switch and os-ken"
+)
 #: What a machine must show as before, whoever is logged in.
 SHOWN = (
     ("ip", "-4", "rule"),
@@ -95,6 +107,46 @@ class Machines(Lab):
         """Returns the programs of Python in the namespace of a machine."""
         pids = map(int, run("ip", "netns", "pids", self.names[site]).split())
         return [pid for pid in pids if "python" in Path(f"/proc/{pid}/comm").read_text()]
+
+    def daemons(self, site: str) -> dict[str, int]:
+        """Returns the daemons of a site's switch by their names."""
+        scratch = str(self.servers[site].scratch).encode()
+        found = {name_of(pid): pid for pid in processes() if scratch in command_line(pid)}
+        return {name: pid for name, pid in found.items() if name.startswith("ovs")}
+
+    def files(self, site: str) -> list[str]:
+        """Returns what the site has in the directory for temporary files of its machine."""
+        return sorted(path.name for path in self.servers[site].scratch.iterdir())
+
+    def entries(self) -> list[int | None]:
+        """Returns how many entries the switch of each site has."""
+        return [one["entries"] for one in self.status()["sites"]]
+
+    def to_exit(self, site: str) -> dict[tuple[str, str], int]:
+        """Returns the bytes of hosts towards the exit that entries of a site's switch have counted, by
+        the host's address and by the link-layer address or the port from which they came.
+        """
+        [socket] = self.servers[site].scratch.glob("*/switch.mgmt")
+        shown = run(
+            "ovs-ofctl", "-O", "OpenFlow13", "--no-names", "dump-flows", f"unix:{socket}", "nw_src=198.19.128.0/17,ip"
+        )
+        rows = (
+            dict(one.partition("=")[::2] for one in re.split("[, ]+", row))
+            for row in shown.splitlines()
+            if "nw_src" in row
+        )
+        return {(row["nw_src"], row.get("dl_src", row["in_port"])): int(row["n_bytes"]) for row in rows}
+
+
+def processes() -> list[int]:
+    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+
+
+def command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 @pytest.fixture(scope="module")
@@ -177,6 +229,116 @@ def has_rule(lab: Machines, site: str, address: str) -> bool:
     return False
 
 
+@contextmanager
+def joined(lab: Machines, url: str) -> Iterator[dict[str, str]]:
+    """Joins the host at paris and london, because the others do not answer its echoes. Yields its
+    addresses by these sites.
+    """
+    for site in ("madrid", "vienna"):
+        lab.run(site, "nft", "add table ip test; add chain ip test in { type filter hook input priority 0; }")
+        lab.run(site, "nft", "add", "rule", "ip", "test", "in", *("ip", "saddr", HOST, "udp", "dport", "57478", "drop"))
+    process = lab.start("host", "join", url, "--nearest", "2")
+    try:
+        within(lambda: lab.run("host", "ip", "mptcp", "endpoint").count("198.19.") == 2, "two endpoints")
+        [host] = lab.status()["hosts"]
+        yield {tunnel["node"]: tunnel["address"] for tunnel in host["tunnels"]}
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate()
+        for site in ("madrid", "vienna"):
+            lab.run(site, "nft", "delete", "table", "ip", "test")
+
+
+def upload(lab: Machines) -> dict[str, int]:
+    """Sends bytes from the host to the server by MPTCP. Returns how many each of its addresses sent."""
+    sending = lab.popen("host", "sh", "-c", CAPTURED_UPLOAD)
+    assert sending.communicate()[0] == f"{UPLOADED}\n"
+    return subflow_bytes([lab.directory / f"{device}.pcap" for device in ("mptcplab0", "mptcplab1", "eth0")])
+
+
+def routes(lab: Machines) -> dict[str, list[str]]:
+    """Returns the routes of the one host by the sites at which they begin."""
+    [host] = lab.status()["hosts"]
+    return {tunnel["node"]: tunnel["route"] for tunnel in host["tunnels"]}
+
+
+def has_entries_of_routes(lab: Machines) -> bool:
+    """Returns whether each switch has two entries for each tunnel between its site and another one,
+    and two for each route of the host that passes the site.
+    """
+    passing = [site for route in routes(lab).values() for site in route]
+    return lab.entries() == [2 * (MESH.count(site) + passing.count(site)) for site in SITES]
+
+
+def upload_by_both_paths(lab: Machines, addresses: dict[str, str]) -> None:
+    """Sends bytes from the host, and proves by the counters of entries that each of its two subflows
+    took its route, and that these share no tunnel.
+    """
+    sent = upload(lab)
+    assert min(sent[address] for address in addresses.values()) > 100_000, sent
+    arrivals: dict[str, set[tuple[str, str]]] = {site: set() for site in SITES}
+    tunnels = []
+    for start, route in routes(lab).items():
+        arrivals[start].add((addresses[start], str(PORT_OF_TUNNELS)))
+        for near, far in pairwise(route):
+            arrivals[far].add((addresses[start], mac(SITES.index(near))))
+            tunnels.append(frozenset((near, far)))
+    for site in SITES:
+        within(lambda site=site: min(lab.to_exit(site).values(), default=UPLOADED) > 100_000, f"packets at {site}")
+        assert lab.to_exit(site).keys() == arrivals[site]
+    assert len(set(tunnels)) == len(tunnels)
+
+
+@needs_switch
+@pytest.mark.usefixtures("down")
+def test_switches_lead_a_connection_over_paths_that_share_no_tunnel(lab: Machines) -> None:
+    before = {site: lab.machine_state(site) for site in SITES}
+    url = lab.up(lab.describe(**dict.fromkeys(SITES, SWITCH) | {"vienna": SWITCH + EXIT}))
+    within(lambda: lab.entries() == [2, 4, 4, 6], "the entries of the tunnels between sites")
+    with joined(lab, url) as addresses:
+        within(lambda: has_entries_of_routes(lab), "the entries of the host")
+        upload_by_both_paths(lab, addresses)
+        # A tunnel of one of the paths fails, and entries lead around it.
+        route = routes(lab)["london"]
+        blocked = ("ip", "saddr", lab.servers["london"].address, "udp", "dport", "4789", "drop")
+        lab.run(route[1], "nft", "add", "rule", "ip", "test", "in", *blocked)
+        within(lambda: routes(lab)["london"] not in (route, []), "the route around the tunnel")
+        within(lambda: has_entries_of_routes(lab), "the entries of the route around the tunnel")
+        upload_by_both_paths(lab, addresses)
+    within(lambda: lab.entries() == [2, 4, 4, 6], "the entries of the host to be gone")
+    assert lab.mptcplab("machine", "overlay", "down").status == 0
+    for site in SITES:
+        within(lambda site=site: lab.machine_state(site) == before[site], f"{site} to be as before")
+        assert (lab.daemons(site), lab.files(site)) == ({}, [])
+
+
+@needs_switch
+@pytest.mark.usefixtures("down")
+def test_a_switch_that_was_killed_comes_back_with_its_entries(lab: Machines) -> None:
+    before = {site: lab.machine_state(site) for site in SITES}
+    # The other two sites forward by the kernel's routing.
+    url = lab.up(lab.describe(london=SWITCH, vienna=SWITCH + EXIT))
+    with joined(lab, url) as addresses:
+        within(lambda: lab.entries() == [None, 6, None, 10], "the entries of the host")
+        sent = upload(lab)
+        assert min(sent[address] for address in addresses.values()) > 100_000, sent
+        for site, killed in (("london", lab.daemons("london")["ovs-vswitchd"]), ("vienna", lab.programs("vienna")[0])):
+            daemons, files = lab.daemons(site), lab.files(site)
+            os.kill(killed, signal.SIGKILL)
+            within(lambda site=site, old=files: not set(old) & set(lab.files(site)), f"the files of {site} to be gone")
+            within(
+                lambda site=site, old=daemons: not old.items() & lab.daemons(site).items(), f"daemons of {site} to end"
+            )
+            within(lambda: lab.entries() == [None, 6, None, 10], f"the entries of {site} to be made again")
+            assert lab.of_site(site)["problem"] is None
+        sent = upload(lab)
+        assert min(sent[address] for address in addresses.values()) > 100_000, sent
+    os.kill(lab.process, signal.SIGKILL)
+    for site in SITES:
+        within(lambda site=site: lab.machine_state(site) == before[site], f"{site} to be as before")
+        within(lambda site=site: (lab.daemons(site), lab.files(site)) == ({}, []), f"nothing to be left at {site}")
+
+
 def test_killed_on_either_side_nothing_is_left(lab: Machines) -> None:
     before = {site: lab.machine_state(site) for site in SITES}
     lab.up(lab.describe())
@@ -211,6 +373,14 @@ def test_what_a_machine_does_not_allow_is_one_line_and_leaves_nothing(lab: Machi
         assert is_refused(lab.mptcplab(*up, lab.describe()), 4, "the tunnel between paris", "UDP port 4789")
     finally:
         lab.run("paris", "nft", "delete", "table", "ip", "test")
+    if VSWITCHD is not None:
+        hidden = ["nsenter", f"--mount=/proc/{lab.servers['paris'].processes()[0]}/ns/mnt"]
+        run(*hidden, "mount", "--bind", "/dev/null", VSWITCHD)
+        try:
+            refused = lab.mptcplab(*up, lab.describe(paris=SWITCH))
+        finally:
+            run(*hidden, "umount", VSWITCHD)
+        assert is_refused(refused, 4, "site paris", "no program ovs-vswitchd", "apt install openvswitch-switch")
     lab.servers["madrid"].signal(signal.SIGSTOP)
     try:
         assert is_refused(lab.mptcplab(*up, lab.describe()), 3, "site madrid", "no answer in 10 s")
