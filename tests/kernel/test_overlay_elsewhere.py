@@ -123,8 +123,8 @@ class Machines(Lab):
         return [one["entries"] for one in self.status()["sites"]]
 
     def to_exit(self, site: str) -> dict[tuple[str, str], int]:
-        """Returns the bytes of hosts towards the exit that entries of a site's switch have counted, by
-        the host's address and by the link-layer address or the port from which they came.
+        """Returns the bytes of hosts towards the exit that entries of a site's switch have counted,
+        by the host's address and by the link-layer address or the port from which they came.
         """
         [socket] = self.servers[site].scratch.glob("*/switch.mgmt")
         shown = run(
@@ -250,7 +250,7 @@ def joined(lab: Machines, url: str) -> Iterator[dict[str, str]]:
 
 
 def upload(lab: Machines) -> dict[str, int]:
-    """Sends bytes from the host to the server by MPTCP. Returns how many each of its addresses sent."""
+    """Sends bytes from the host to the server by MPTCP. Returns those of each of its addresses."""
     sending = lab.popen("host", "sh", "-c", CAPTURED_UPLOAD)
     assert sending.communicate()[0] == f"{UPLOADED}\n"
     return subflow_bytes([lab.directory / f"{device}.pcap" for device in ("mptcplab0", "mptcplab1", "eth0")])

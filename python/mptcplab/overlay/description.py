@@ -48,7 +48,7 @@ class SiteSettings(Model):
     touch: bool = False
     """Whether the site may change that machine, as an exit has to."""
     forwarding: Forwarding = "linux"
-    """What forwards packets of hosts: `linux` for the kernel's routing, or `openflow` for a switch."""
+    """What forwards packets of hosts: `linux`, the kernel's routing, or `openflow`, a switch."""
 
     @model_validator(mode="after")
     def _possible(self) -> SiteSettings:

@@ -87,8 +87,8 @@ class Changes:
 
 
 class SiteElsewhere(Site):
-    """A site in a namespace of its own, whose messages use the addresses of its machine. With
-    `switch`, packets of hosts follow that switch's entries.
+    """A site in a namespace of its own, whose messages use the addresses of its machine. If it has
+    a switch, that forwards packets of hosts.
     """
 
     def __init__(self, changes: Changes, guardian: Guardian) -> None:

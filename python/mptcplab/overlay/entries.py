@@ -103,9 +103,9 @@ def router_lines(site: int, *, is_exit: bool) -> list[str]:
 def switched_router_lines(site: int, *, is_exit: bool) -> list[str]:
     """Returns the lines for ip(8) at a site whose switch forwards the packets of hosts.
 
-    Its kernel gets what is for the site, and at an exit what leaves the overlay. The kernel's bridge
-    cuts what the machine has received as one packet into packets of the MTU, because devices of Open
-    vSwitch take no larger ones.
+    Its kernel gets what is for the site, and at an exit what leaves the overlay. The kernel's
+    bridge cuts what the machine has received as one packet into packets of the MTU, because devices
+    of Open vSwitch take no larger ones.
     """
     return [
         "link set lo up",
@@ -217,8 +217,8 @@ def far_end_line(other: int, address: str) -> str:
 
 
 def changes(removed: Sequence[Passage], added: Sequence[Passage]) -> list[str]:
-    """Returns the lines for ip(8) at a site that no longer forwards some passages, and that forwards
-    others from now on.
+    """Returns the lines for ip(8) at a site that forwards some passages no longer, and others from
+    now on.
     """
     return [
         line
@@ -229,8 +229,8 @@ def changes(removed: Sequence[Passage], added: Sequence[Passage]) -> list[str]:
 
 
 def passage_lines(passage: Passage, action: str) -> list[str]:
-    """Returns the lines for ip(8) at a site that lead packets from a host's address to the next site
-    or outside, and answers back. `action` is `add` or `del`.
+    """Returns the lines for ip(8) at a site that lead packets from a host's address to the next
+    site or outside, and answers back. `action` is `add` or `del`.
     """
     table = _FIRST_TABLE + passage.tunnel
     way = f"via {MACHINE} dev {ACCESS}" if passage.after is None else f"via {inside(passage.after)} dev {MESH}"

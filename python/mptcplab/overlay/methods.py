@@ -108,7 +108,7 @@ class SiteStatus(Model):
     operates: bool
     forwarding: Forwarding
     entries: int | None
-    """How many OpenFlow entries its switch has; None without a switch, or while it is not connected."""
+    """How many OpenFlow entries its switch has; None without a switch that is connected."""
     exit: bool
     cut: bool
     heard_s: float | None

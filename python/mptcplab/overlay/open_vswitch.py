@@ -1,5 +1,5 @@
-"""The Open vSwitch of a site on another machine: daemons of its own in the namespace of the site, and
-one bridge, whose OpenFlow connection begins at a socket of this process.
+"""The Open vSwitch of a site on another machine: daemons of its own in the namespace of the site,
+and one bridge, whose OpenFlow connection begins at a socket of this process.
 
 All of it ends with this process. It neither uses nor changes a service of the machine. It uses
 nothing but Python's library, because it runs on machines without mptcplab.
@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 from base64 import b64decode, b64encode
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -57,7 +58,7 @@ class OpenVSwitch:
         return f"unix:{self._file('db.sock')}"
 
     def start(self, site: int) -> None:
-        """Starts the daemons, and creates the bridge of a site. Raises OverlayFailed and RunFailed."""
+        """Starts the daemons, and creates the bridge of a site. Raises OverlayFailed, RunFailed."""
         iproute.run("ovsdb-tool", "create", self._file("conf.db"))
         self._spawn("ovsdb-server", f"--remote=p{self._database}", self._file("conf.db"))
         self._await("db.sock")
@@ -129,13 +130,11 @@ class OpenVSwitch:
         self._number += 1
         number, self._writer = self._number, writer
         self._tell(openflow(number, b""))
-        try:
+        # The end of the program cancels this, and is no failure.
+        with suppress(ConnectionError, asyncio.CancelledError):
             while block := await reader.read(_BLOCK_BYTES):
                 self._tell(openflow(number, block))
-        except ConnectionError:
-            pass
-        finally:
-            writer.close()
+        writer.close()
 
     def hand_over(self, number: int, text: str) -> None:
         """Hands bytes of the coordinator to a connection of the bridge, unless it has ended."""

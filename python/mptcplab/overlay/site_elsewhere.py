@@ -20,6 +20,7 @@ from mptcplab.overlay.passages import Passage
 from mptcplab.overlay.plan import PlannedSite
 from mptcplab.overlay.program import archive
 from mptcplab.overlay.site import HostTunnel, Measured
+from mptcplab.overlay.switch_entries import table
 from mptcplab.remote.bootstrap import start_python
 from mptcplab.remote.channel import Channel, Lost
 from mptcplab.remote.place import machine_of
@@ -222,8 +223,6 @@ class SiteElsewhere:
     def _put_entries(self) -> None:
         """Gives the switch, if there is one, the entries of the site's tunnels and passages."""
         if self.switch is not None:
-            from mptcplab.overlay.switch_entries import table
-
             self.switch.put(table(self.number, self._others, self._passages.values()))
 
     def _send_openflow(self, connection: int, data: bytes) -> None:
@@ -260,7 +259,7 @@ class SiteElsewhere:
 
 
 def _switch(name: str, send: Callable[[int, bytes], None]) -> Switch:
-    # Only here, because os-ken is not installed everywhere, and takes some 0.2 s.
+    # Only here, because most overlays do without os-ken.
     from mptcplab.overlay.switch import Switch
 
     return Switch(name, send)

@@ -107,7 +107,7 @@ class Switch:
                 print(f"{self._name}: {problem}", file=sys.stderr, flush=True)
 
     def _learn(self, reply: Any) -> None:
-        """Learns what the switch has, from a reply of several parts, and makes it what it should be."""
+        """Learns what the switch has, from a reply in parts, and makes it what it should be."""
         self._rows += reply.body
         if not reply.flags & ofproto_v1_3.OFPMPF_REPLY_MORE:
             self._present = openflow.read_table(self._rows, ())
