@@ -3,7 +3,7 @@
 use experiment::resolved::{Action, Direction, InvalidDirection};
 use experiment::time::Nanos;
 
-use super::fixed_rate::FixedRateFifo;
+use super::computed::{ComputedFifo, FixedRate, Gauges};
 use super::stations::Stations;
 use super::{AccessCounters, Enqueued, Output, Packet, StationGenerators, StationId};
 
@@ -63,6 +63,12 @@ pub(super) trait Carrier<P: Packet>: Send {
 
     /// Offers a packet to the queue of a station.
     fn enqueue(&mut self, now: Nanos, station: StationId, packet: P) -> Enqueued {
+        self.enqueue_stepwise(now, station, packet)
+    }
+
+    /// Offers a packet to the queue of a station whose packets are not computed ahead.
+    #[inline]
+    fn enqueue_stepwise(&mut self, now: Nanos, station: StationId, packet: P) -> Enqueued {
         self.advance_unless_quiet(now);
         if !self.has_room(station) {
             return self.stations_mut().refuse(station);
@@ -76,6 +82,12 @@ pub(super) trait Carrier<P: Packet>: Send {
 
     /// Returns the next packet that was delivered or dropped up to `now`, in order of time.
     fn poll(&mut self, now: Nanos) -> Option<Output<P>> {
+        self.poll_stepwise(now)
+    }
+
+    /// Returns the next packet that left up to `now` if none is computed ahead.
+    #[inline]
+    fn poll_stepwise(&mut self, now: Nanos) -> Option<Output<P>> {
         self.advance_unless_quiet(now);
         self.stations_mut().poll(now)
     }
@@ -83,6 +95,13 @@ pub(super) trait Carrier<P: Packet>: Send {
     /// Returns the next instant at which [`Self::poll`] must be called. `None` if no call is needed
     /// before the next input.
     fn next_departure(&self) -> Option<Nanos> {
+        self.next_departure_stepwise()
+    }
+
+    /// Returns the next instant at which [`Self::poll`] must be called if no packet is computed
+    /// ahead.
+    #[inline]
+    fn next_departure_stepwise(&self) -> Option<Nanos> {
         let stations = self.stations();
         let first = earlier(stations.first_drop(), stations.next_arrival());
         earlier(first, self.next_wakeup())
@@ -162,13 +181,21 @@ pub(super) trait Carrier<P: Packet>: Send {
     /// Does at `now` what an event makes of a station. Carriers ignore disturbances of other media.
     fn disturb(&mut self, _now: Nanos, _station: StationId, _disturbance: Disturbance) {}
 
+    /// Returns what is known of a station whose packets the carrier computes when they are offered.
+    fn computed(&self, _station: StationId) -> Option<&dyn Gauges> {
+        None
+    }
+
+    /// Lets all packets that are computed ahead continue step by step, as of the last call.
+    fn go_stepwise(&mut self) {}
+
     /// Returns a replacement if the link is simple enough and empty.
-    fn as_fixed_rate(&mut self, _now: Nanos) -> Option<FixedRateFifo<P>> {
+    fn as_fixed_rate(&mut self, _now: Nanos) -> Option<ComputedFifo<P, FixedRate>> {
         None
     }
 
     /// Continues where the replacement stopped that [`Self::as_fixed_rate`] returned.
-    fn take_over(&mut self, _fifo: FixedRateFifo<P>) {
+    fn take_over(&mut self, _fifo: ComputedFifo<P, FixedRate>) {
         unreachable!("the carrier has no replacement");
     }
 }

@@ -6,7 +6,7 @@ use experiment::time::Nanos;
 use super::cable::Cable;
 use super::carrier::{Carrier, Disturbance};
 use super::cellular::Cellular;
-use super::fixed_rate::FixedRateFifo;
+use super::computed::{ComputedFifo, FixedRate, Gauges};
 use super::satellite::Leo;
 use super::station::{MediumParameters, StationGenerators};
 use super::turns::Turns;
@@ -78,7 +78,7 @@ impl<P> Output<P> {
 pub struct Channel<P> {
     /// Carries the packets while the link is simple enough. It takes over only when the channel is
     /// empty. Before anything about the link changes, it hands all packets back to `carrier`.
-    fixed_rate: Option<FixedRateFifo<P>>,
+    fixed_rate: Option<ComputedFifo<P, FixedRate>>,
     carrier: Box<dyn Carrier<P>>,
     /// Returns the carrier at time 0, without stations.
     new_carrier: Box<dyn Fn() -> Box<dyn Carrier<P>> + Send>,
@@ -141,11 +141,11 @@ impl<P: Packet> Channel<P> {
     /// Offers a packet to the queue of a station.
     #[inline]
     pub fn enqueue(&mut self, now: Nanos, station: StationId, packet: P) -> Enqueued {
-        if self.fixed_rate.is_none() {
-            self.fixed_rate = self.carrier.as_fixed_rate(now);
+        if let Some(fifo) = &mut self.fixed_rate {
+            return fifo.enqueue(now, packet);
         }
-        match &mut self.fixed_rate {
-            Some(fifo) => fifo.enqueue(now, packet),
+        match self.carrier.as_fixed_rate(now) {
+            Some(fifo) => self.fixed_rate.insert(fifo).enqueue(now, packet),
             None => self.carrier.enqueue(now, station, packet),
         }
     }
@@ -246,8 +246,9 @@ impl<P: Packet> Channel<P> {
     /// happens next once more, because its caller is about to change it.
     fn go_stepwise(&mut self) {
         self.carrier.stations_mut().quiet_until = 0;
-        if let Some(fifo) = self.fixed_rate.take() {
-            self.carrier.take_over(fifo);
+        match self.fixed_rate.take() {
+            Some(fifo) => self.carrier.take_over(fifo),
+            None => self.carrier.go_stepwise(),
         }
     }
 
@@ -271,11 +272,19 @@ impl<P: Packet> Channel<P> {
         }
     }
 
+    /// Returns what is known of a station whose packets are computed when they are offered.
+    fn computed(&self, station: StationId) -> Option<&dyn Gauges> {
+        match &self.fixed_rate {
+            Some(fifo) => Some(fifo),
+            None => self.carrier.computed(station),
+        }
+    }
+
     /// Returns the counters of a station.
     pub fn counters(&self, station: StationId) -> Counters {
         let mut counters = self.carrier.stations().counters(station).clone();
-        if let Some(fifo) = &self.fixed_rate {
-            fifo.add_to(&mut counters);
+        if let Some(computed) = self.computed(station) {
+            computed.add_to(&mut counters);
         }
         counters
     }
@@ -293,16 +302,16 @@ impl<P: Packet> Channel<P> {
 
     /// Returns the bytes queued at a station, overhead included.
     pub fn queue_bytes(&self, station: StationId) -> u64 {
-        match &self.fixed_rate {
-            Some(fifo) => fifo.queue_bytes(),
+        match self.computed(station) {
+            Some(computed) => computed.queue_bytes(),
             None => self.carrier.stations().get(station).queue_bytes(),
         }
     }
 
     /// Returns the number of packets queued at a station.
     pub fn queue_packets(&self, station: StationId) -> u64 {
-        match &self.fixed_rate {
-            Some(fifo) => fifo.queue_packets(),
+        match self.computed(station) {
+            Some(computed) => computed.queue_packets(),
             None => self.carrier.stations().get(station).queue_packets(),
         }
     }
@@ -310,8 +319,8 @@ impl<P: Packet> Channel<P> {
     /// Returns when the next packet queued at a station may start, unless the channel serves
     /// another station first. `None` if no packet is queued.
     pub fn next_start(&self, station: StationId) -> Option<Nanos> {
-        let starts = || match &self.fixed_rate {
-            Some(fifo) => fifo.next_start(),
+        let starts = || match self.computed(station) {
+            Some(computed) => computed.next_start(),
             None => self.carrier.first_start(),
         };
         (self.queue_packets(station) > 0).then(starts).flatten()
@@ -319,8 +328,8 @@ impl<P: Packet> Channel<P> {
 
     /// Returns the number of packets of a station in service or in the delay line.
     pub fn in_flight(&self, station: StationId) -> u64 {
-        match &self.fixed_rate {
-            Some(fifo) => fifo.in_flight(),
+        match self.computed(station) {
+            Some(computed) => computed.in_flight(),
             None => {
                 let on_wire = self.carrier.stations().get(station).pipe.in_flight() as u64;
                 on_wire + self.carrier.held_packets(station)

@@ -174,6 +174,11 @@ impl Fading {
         self.factor
     }
 
+    /// Returns until when the factor is that of the last call to [`Self::factor`].
+    pub(super) fn until(&self) -> Nanos {
+        self.until
+    }
+
     fn advance(&mut self, now: Nanos) {
         let number = now / self.step;
         for part in &mut self.parts {

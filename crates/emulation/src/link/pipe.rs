@@ -11,7 +11,7 @@ use experiment::rng::Generator;
 use experiment::time::Nanos;
 
 use super::carrier::earlier;
-use super::queue::{self, Discarded, Discipline, Limit, Queued, Service};
+use super::queue::{self, Discarded, Discipline, DropTailQueue, Limit, Queued, Service};
 use super::{DropReason, Packet};
 
 /// Packets that wait, the one in service, and packets in flight. Packets arrive in the order in
@@ -35,6 +35,8 @@ enum Waiting<P> {
         limit: Limit,
         bytes: u64,
     },
+    /// In a queue of its own, from which a packet is taken before it is sent.
+    DropTail(DropTailQueue<P>),
     Discipline(Box<dyn Discipline<P>>),
 }
 
@@ -45,6 +47,7 @@ impl<P: Packet> Waiting<P> {
                 limit: Limit::new(queue),
                 bytes: 0,
             },
+            resolved::Queue::DropTail(_) => Self::DropTail(DropTailQueue::new(Limit::new(queue))),
             _ => Self::Discipline(queue::new_discipline(queue, service)),
         }
     }
@@ -57,6 +60,7 @@ impl<P: Packet> Waiting<P> {
                 *limit = Limit::new(queue);
                 matches!(queue, resolved::Queue::DropTail(_))
             }
+            Self::DropTail(drop_tail) => drop_tail.set_parameters(queue, service),
             Self::Discipline(discipline) => discipline.set_parameters(queue, service),
         }
     }
@@ -126,6 +130,7 @@ impl<P: Packet> Pipe<P> {
                 self.in_order.push_back(packet.into());
                 Ok(())
             }
+            Waiting::DropTail(queue) => queue.enqueue(packet, generator, discarded),
             Waiting::Discipline(queue) => queue.enqueue(packet, generator, discarded),
         }
     }
@@ -140,6 +145,7 @@ impl<P: Packet> Pipe<P> {
     pub(super) fn waiting_packets(&self) -> u64 {
         match &self.waiting {
             Waiting::InPlace { .. } => self.waiting_in_place(),
+            Waiting::DropTail(queue) => queue.packets(),
             Waiting::Discipline(queue) => queue.packets(),
         }
     }
@@ -148,6 +154,7 @@ impl<P: Packet> Pipe<P> {
     pub(super) fn waiting_bytes(&self) -> u64 {
         match &self.waiting {
             Waiting::InPlace { bytes, .. } => *bytes,
+            Waiting::DropTail(queue) => queue.bytes(),
             Waiting::Discipline(queue) => queue.bytes(),
         }
     }
@@ -162,8 +169,8 @@ impl<P: Packet> Pipe<P> {
                 *bytes -= u64::from(wire_bytes);
                 wire_bytes
             }
-            Waiting::Discipline(queue) => {
-                let packet = queue.dequeue(now, discarded)?;
+            Waiting::DropTail(_) | Waiting::Discipline(_) => {
+                let packet = self.dequeue(now, discarded)?;
                 let wire_bytes = packet.wire_bytes;
                 self.in_order.push_back(packet.into());
                 wire_bytes
@@ -181,12 +188,7 @@ impl<P: Packet> Pipe<P> {
             wire_bytes: 0,
             instant: 0,
         };
-        // The most frequent case, which is much faster.
-        if self.in_flight == self.in_order.len() {
-            self.in_order.push_back(held);
-        } else {
-            self.in_order.insert(self.in_flight, held);
-        }
+        self.insert_behind_flights(held);
         self.is_serving = true;
     }
 
@@ -200,6 +202,30 @@ impl<P: Packet> Pipe<P> {
             self.in_flight += 1;
         }
         self.is_serving = false;
+    }
+
+    /// Sends a packet that comes from no queue of this pipe, like [`Self::serve`] and
+    /// [`Self::send`].
+    #[inline]
+    pub(super) fn send_dequeued(&mut self, packet: P, arrival: Nanos) {
+        self.last_arrival = self.last_arrival.max(arrival);
+        let held = Held {
+            packet,
+            wire_bytes: 0,
+            instant: self.last_arrival,
+        };
+        self.insert_behind_flights(held);
+        self.in_flight += 1;
+    }
+
+    #[inline]
+    fn insert_behind_flights(&mut self, held: Held<P>) {
+        // The most frequent case, which is much faster.
+        if self.in_flight == self.in_order.len() {
+            self.in_order.push_back(held);
+        } else {
+            self.in_order.insert(self.in_flight, held);
+        }
     }
 
     /// Sends the packet in service, which arrives at `arrival`, regardless of the packets already
@@ -237,6 +263,7 @@ impl<P: Packet> Pipe<P> {
                 *bytes -= u64::from(held.wire_bytes);
                 Some(held.into())
             }
+            Waiting::DropTail(queue) => queue.dequeue(now, discarded),
             Waiting::Discipline(queue) => queue.dequeue(now, discarded),
         }
     }
@@ -248,6 +275,7 @@ impl<P: Packet> Pipe<P> {
                 *bytes += u64::from(packet.wire_bytes);
                 self.in_order.push_back(packet.into());
             }
+            Waiting::DropTail(queue) => queue.restore(packet),
             Waiting::Discipline(queue) => queue.restore(packet),
         }
     }
@@ -292,6 +320,7 @@ impl<P: Packet> Pipe<P> {
                 *bytes -= u64::from(last.wire_bytes);
                 Some(last.into())
             }
+            Waiting::DropTail(queue) => queue.remove_last(),
             Waiting::Discipline(queue) => queue.remove_last(),
         }
     }
@@ -312,6 +341,9 @@ impl<P: Packet> Pipe<P> {
     /// Removes and returns the packet that arrives first, with its arrival.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<(Nanos, P)> {
+        if self.overtaking.is_empty() {
+            return self.pop_in_order();
+        }
         let first = self.first_arrival()?;
         // At a tie the overtaking packet goes first, because a packet sent in order afterwards must
         // not pass it.
@@ -323,8 +355,13 @@ impl<P: Packet> Pipe<P> {
             let flight = self.overtaking.pop()?;
             return Some((flight.arrival, flight.packet));
         }
+        self.pop_in_order()
+    }
+
+    #[inline]
+    fn pop_in_order(&mut self) -> Option<(Nanos, P)> {
+        self.in_flight = self.in_flight.checked_sub(1)?;
         let held = self.in_order.pop_front()?;
-        self.in_flight -= 1;
         Some((held.instant, held.packet))
     }
 

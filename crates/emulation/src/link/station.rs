@@ -4,12 +4,12 @@ use experiment::resolved::{self, Direction, InvalidDirection, LossPlace};
 use experiment::rng::Generator;
 use experiment::time::Nanos;
 
+use super::computed::{Admission, FixedRate, Interrupted};
 use super::counters::Counters;
-use super::fixed_rate::{FixedRate, Interrupted};
 use super::loss::LossProcess;
 use super::pipe::Pipe;
 use super::queue::{Discarded, Limit, Queued, Service};
-use super::serializer::Serializer;
+use super::serializer::{RateSerializer, Serializer};
 use super::trace::{self, Variation};
 use super::wire_size::WireSize;
 use super::{DropReason, Packet};
@@ -115,9 +115,9 @@ impl<P: Packet> Station<P> {
         }
     }
 
-    /// Returns the parameters of the direction if the arrival of a packet does not depend on
-    /// anything that happens after it is offered.
-    pub(super) fn fixed_rate(&self) -> Option<FixedRate> {
+    /// Returns how the direction sends packets if the fate of a packet does not depend on anything
+    /// that happens after it is offered.
+    pub(super) fn fixed_rate(&self) -> Option<(FixedRate, Admission)> {
         let queue = &self.direction.queue;
         let is_plain = self.has_plain_wire && matches!(queue, resolved::Queue::DropTail(_));
         let serializer = match &self.serializer {
@@ -125,26 +125,35 @@ impl<P: Packet> Station<P> {
             Serializer::Rate(rate) => Some(*rate),
             Serializer::Trace(_) => return None,
         };
-        (self.is_up && is_plain).then(|| FixedRate {
+        let rate = FixedRate {
             serializer,
-            wire_size: self.wire_size,
             delay: self.direction.delay_ns,
+        };
+        let admission = Admission {
+            wire_size: self.wire_size,
             limit: Limit::new(queue),
-        })
+        };
+        (self.is_up && is_plain).then_some((rate, admission))
     }
 
-    /// Takes over the packets of a `FixedRateFifo`.
-    pub(super) fn take_over(&mut self, interrupted: Interrupted<P>) {
-        for (arrival, packet) in interrupted.on_wire {
+    /// Takes over the packets on the wire and in the queue of a link that was interrupted. Those
+    /// that are lost stay behind.
+    pub(super) fn take_over<S>(&mut self, interrupted: &mut Interrupted<P, S>) {
+        for (arrival, packet) in interrupted.on_wire.drain(..) {
             self.pipe.serve(packet);
             self.pipe.send(arrival);
         }
-        for packet in interrupted.waiting {
+        if let Some(first) = interrupted.waiting.first() {
+            self.ready = first.since;
+        }
+        for packet in interrupted.waiting.drain(..) {
             self.pipe.restore(packet);
         }
-        if let Some(rate) = interrupted.serializer {
-            self.serializer = Serializer::Rate(rate);
-        }
+    }
+
+    /// Continues with the rounding of a serializer.
+    pub(super) fn set_rate(&mut self, rate: RateSerializer) {
+        self.serializer = Serializer::Rate(rate);
     }
 
     /// Returns whether nothing is queued and nothing is in flight.
@@ -247,6 +256,18 @@ impl<P: Packet> Station<P> {
                 .send(finish.saturating_add(self.direction.delay_ns));
             return None;
         }
+        self.send_over_rough_wire(finish)
+    }
+
+    /// Sends a packet that was dequeued like [`Self::send`].
+    #[inline]
+    pub(super) fn send_dequeued(&mut self, packet: P, finish: Nanos) -> Option<P> {
+        if self.has_plain_wire {
+            let arrival = finish.saturating_add(self.direction.delay_ns);
+            self.pipe.send_dequeued(packet, arrival);
+            return None;
+        }
+        self.pipe.serve(packet);
         self.send_over_rough_wire(finish)
     }
 

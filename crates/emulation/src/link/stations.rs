@@ -157,14 +157,13 @@ impl<P: Packet> Stations<P> {
     }
 
     /// Sends the packet of a station that is in service, whose last bit is sent at `now` and has
-    /// left at `finish`, unless it is lost on the way.
+    /// left at `finish`, unless it is lost on the way. [`Self::record_sent`] must follow.
     #[inline]
     pub(super) fn send(&mut self, station: StationId, wire_bytes: u32, now: Nanos, finish: Nanos) {
         self.count_sent(station, wire_bytes);
         if let Some(lost) = self.get_mut(station).send(finish) {
             self.report_drop(station, lost, now, DropReason::Loss);
         }
-        self.record_sent(station);
     }
 
     /// Drops at `now` the packet of a station that is in service, if there is one.
@@ -175,19 +174,16 @@ impl<P: Packet> Stations<P> {
     }
 
     /// Sends a packet that was dequeued, whose last bit has left at `finish`, to the far end, or
-    /// returns it if the loss model loses it.
+    /// returns it if the loss model loses it. [`Self::record_sent`] must follow.
     #[inline]
     pub(super) fn send_dequeued(
         &mut self,
         station: StationId,
-        packet: P,
+        packet: Queued<P>,
         finish: Nanos,
     ) -> Option<P> {
-        let from = self.get_mut(station);
-        from.pipe.serve(packet);
-        let lost = from.send(finish);
-        self.record_sent(station);
-        lost
+        self.count_sent(station, packet.wire_bytes);
+        self.get_mut(station).send_dequeued(packet.packet, finish)
     }
 
     /// Records that a packet of a station may have been sent.
@@ -231,6 +227,9 @@ impl<P: Packet> Stations<P> {
     #[inline]
     pub(super) fn poll(&mut self, now: Nanos) -> Option<Output<P>> {
         let (arrival, _) = self.next_arrival;
+        if self.dropped.is_empty() {
+            return (arrival <= now).then(|| self.deliver()).flatten();
+        }
         match self.first_drop().filter(|at| *at <= now) {
             Some(dropped) if dropped <= arrival => self.dropped.pop_front(),
             _ if arrival <= now => self.deliver(),
@@ -272,6 +271,17 @@ impl<P: Packet> Stations<P> {
         reason: DropReason,
     ) {
         self.list[station.index()].counters.count_drop(reason);
+        self.report_counted_drop(station, packet, at, reason);
+    }
+
+    /// Reports a packet that was dropped at `at` and counted then.
+    pub(super) fn report_counted_drop(
+        &mut self,
+        station: StationId,
+        packet: P,
+        at: Nanos,
+        reason: DropReason,
+    ) {
         self.dropped.push_back(Output::Dropped {
             station,
             packet,

@@ -4,13 +4,13 @@ use experiment::resolved::{Direction, InvalidDirection};
 use experiment::time::Nanos;
 
 use super::carrier::Carrier;
-use super::fixed_rate::FixedRateFifo;
+use super::computed::{ComputedFifo, FixedRate, Gauges as _};
 use super::station::{MediumParameters, Started, StationGenerators};
 use super::stations::Stations;
 use super::{DropReason, Packet, StationId};
 
 /// The carrier of point-to-point links, and of media without a model of their own, unless a
-/// [`FixedRateFifo`] replaces it.
+/// [`ComputedFifo`] replaces it.
 pub(super) struct Turns<P> {
     stations: Stations<P>,
     in_service: Option<InService<P>>,
@@ -170,23 +170,23 @@ impl<P: Packet> Carrier<P> for Turns<P> {
         }
     }
 
-    fn as_fixed_rate(&mut self, now: Nanos) -> Option<FixedRateFifo<P>> {
+    fn as_fixed_rate(&mut self, now: Nanos) -> Option<ComputedFifo<P, FixedRate>> {
         let [only] = self.stations.as_slice() else {
             return None;
         };
         if self.stations.are_on_medium() {
             return None;
         }
-        let fixed_rate = only.fixed_rate()?;
+        let (rate, admission) = only.fixed_rate()?;
         self.advance(now);
         let is_empty = self.in_service.is_none() && self.stations.are_empty();
-        is_empty.then(|| FixedRateFifo::new(fixed_rate, self.free))
+        is_empty.then(|| ComputedFifo::new(rate, admission, self.free))
     }
 
-    fn take_over(&mut self, fifo: FixedRateFifo<P>) {
+    fn take_over(&mut self, fifo: ComputedFifo<P, FixedRate>) {
         let station = self.stations.get_mut(StationId(0));
         fifo.add_to(&mut station.counters);
-        let interrupted = fifo.interrupt();
+        let mut interrupted = fifo.interrupt();
         self.free = interrupted.free;
         self.in_service = interrupted
             .wire_bytes_in_service
@@ -195,7 +195,10 @@ impl<P: Packet> Carrier<P> for Turns<P> {
                 wire_bytes,
                 lost: None,
             });
-        station.take_over(interrupted);
+        station.take_over(&mut interrupted);
+        if let Some(rate) = interrupted.service.serializer {
+            station.set_rate(rate);
+        }
         self.stations.record_sent(StationId(0));
     }
 }

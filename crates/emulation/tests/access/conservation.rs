@@ -1,15 +1,16 @@
 //! Random worlds with outages, handovers and new rates: every packet is accounted for, and late
 //! calls change nothing.
 
+use emulation::link::{AccessCounters, Counters};
 use experiment::resolved::{
-    Access, Gaps, Handovers, NrLeg, WifiNeighbours, WifiRate, WifiStandard,
+    Access, Direction, Gaps, Handovers, Loss, NrLeg, WifiNeighbours, WifiRate, WifiStandard,
 };
 use experiment::rng::Generator;
 use experiment::time::Nanos;
 
 use crate::driver::{MILLISECOND, SECOND};
 use crate::networks::{leo, lte, network as wifi_network, nsa, sa};
-use crate::path::{Left, Path, direction};
+use crate::path::{DOWN, Left, Path, UP, direction};
 
 const MEGABIT: u64 = 1_000_000;
 
@@ -61,14 +62,53 @@ fn gaps(generator: &mut Generator) -> Gaps {
     }
 }
 
-/// Plays a world that `seed` draws. If `is_lazy`, packets are taken out only now and then.
-fn play(seed: u64, is_lazy: bool) -> Vec<Left> {
+/// What a world makes of its packets, and what it reports of both directions after each step.
+#[derive(Default)]
+struct Played {
+    left: Vec<Left>,
+    reports: Vec<Report>,
+}
+
+impl Played {
+    /// Returns the packets that left, in the order in which they were offered.
+    fn sorted(mut self) -> Vec<Left> {
+        self.left.sort_by_key(|left| (left.packet.id, left.at));
+        self.left
+    }
+}
+
+type Report = (Counters, [u64; 3], Option<AccessCounters>);
+
+/// Returns what a station reports, without the state of the radio: a stall is known earlier if
+/// packets are computed ahead.
+fn report(path: &Path, station: usize) -> Report {
+    let (channel, station) = (&path.channel, path.station(station));
+    let gauges = [
+        channel.queue_packets(station),
+        channel.queue_bytes(station),
+        channel.in_flight(station),
+    ];
+    let access = channel.access_counters(station);
+    let access = access.map(|access| AccessCounters {
+        radio_state: 0,
+        ..access
+    });
+    (channel.counters(station), gauges, access)
+}
+
+/// Plays a world that `seed` draws, whose links have `loss`. If `is_lazy`, packets are taken out
+/// only now and then.
+fn play(seed: u64, is_lazy: bool, loss: &Loss) -> Played {
     let mut generator = Generator::new(seed, "world");
     let access = network(&mut generator);
     let rate = (1 + generator.below(100)) * MEGABIT;
-    let both = direction(rate, generator.below(20 * MILLISECOND), 100_000);
+    let both = Direction {
+        loss: loss.clone(),
+        ..direction(rate, generator.below(20 * MILLISECOND), 100_000)
+    };
     let mut path = Path::new(&access, seed, [&both, &both]);
-    let (mut now, mut left, mut is_up) = (0, Vec::new(), true);
+    let mut played = Played::default();
+    let (mut now, mut is_up) = (0, true);
     for step in 0..600 {
         now += [
             0,
@@ -76,12 +116,12 @@ fn play(seed: u64, is_lazy: bool) -> Vec<Left> {
             generator.below(80 * MILLISECOND),
         ][generator.below(3) as usize];
         if !is_lazy || step % 50 == 0 {
-            left.extend(path.drain(now));
+            played.left.extend(path.drain(now));
         }
         match generator.below(40) {
             0 => {
                 // A cut drops what has arrived and was not taken out.
-                left.extend(path.drain(now));
+                played.left.extend(path.drain(now));
                 is_up = !is_up;
                 for station in 0..2 {
                     let station = path.station(station);
@@ -95,7 +135,11 @@ fn play(seed: u64, is_lazy: bool) -> Vec<Left> {
             ),
             2 => {
                 let rate = (1 + generator.below(100)) * MEGABIT;
-                let new = direction(rate, both.delay_ns, 20_000 + generator.below(100_000));
+                let limit_bytes = 20_000 + generator.below(100_000);
+                let new = Direction {
+                    loss: loss.clone(),
+                    ..direction(rate, both.delay_ns, limit_bytes)
+                };
                 let station = path.station(generator.below(2) as usize);
                 let set = path.channel.reconfigure(now, station, &new);
                 set.expect("a valid direction");
@@ -106,20 +150,40 @@ fn play(seed: u64, is_lazy: bool) -> Vec<Left> {
             }
         }
         path.check_ledger();
+        if !is_lazy {
+            played.left.extend(path.drain(now));
+            path.channel.advance(now);
+            let both = [UP, DOWN].into_iter();
+            played
+                .reports
+                .extend(both.map(|station| report(&path, station)));
+        }
     }
-    left.extend(path.drain(Nanos::MAX));
+    played.left.extend(path.drain(Nanos::MAX));
     path.check_ledger();
-    left
+    played
 }
 
 #[test]
 fn every_packet_is_accounted_for_and_late_calls_change_nothing() {
     for seed in 0..150 {
-        let order = |left: &Left| (left.packet.id, left.at);
-        let (mut prompt, mut lazy) = (play(seed, false), play(seed, true));
-        prompt.sort_by_key(order);
-        lazy.sort_by_key(order);
-        assert_eq!(prompt, lazy, "seed {seed}");
+        let played = |is_lazy| play(seed, is_lazy, &Loss::None {});
+        let (prompt, lazy) = (played(false), played(true));
+        assert_eq!(prompt.sorted(), lazy.sorted(), "seed {seed}");
+    }
+}
+
+/// A loss model without losses lets a link of a dish send its packets step by step.
+#[test]
+fn packets_computed_ahead_have_the_fates_of_those_sent_step_by_step() {
+    let no_loss = Loss::Bernoulli { probability: 0.0 };
+    for seed in 0..150 {
+        let ahead = play(seed, false, &Loss::None {});
+        let stepwise = play(seed, false, &no_loss);
+        for (step, (one, other)) in ahead.reports.iter().zip(&stepwise.reports).enumerate() {
+            assert_eq!(one, other, "seed {seed}, step {step}");
+        }
+        assert_eq!(ahead.sorted(), stepwise.sorted(), "seed {seed}");
     }
 }
 

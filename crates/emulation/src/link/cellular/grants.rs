@@ -140,6 +140,7 @@ impl Lane {
             {
                 bytes = self.send(at, served, bytes, release, stations);
             }
+            stations.record_sent(self.station);
             self.retried_packets +=
                 (self.harq.repeats - repeats) * (self.sent_packets - sent_before);
         }

@@ -8,13 +8,13 @@ use super::fifo::{Fifo, Limit, Queued};
 use super::{Discarded, Discipline, Service};
 use crate::link::DropReason;
 
-pub(super) struct DropTailQueue<P> {
+pub(in crate::link) struct DropTailQueue<P> {
     fifo: Fifo<P>,
     limit: Limit,
 }
 
 impl<P> DropTailQueue<P> {
-    pub(super) fn new(limit: Limit) -> Self {
+    pub(in crate::link) fn new(limit: Limit) -> Self {
         Self {
             fifo: Fifo::new(),
             limit,

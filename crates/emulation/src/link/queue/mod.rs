@@ -8,6 +8,7 @@ mod fq_codel;
 mod pie;
 mod red;
 
+pub(super) use drop_tail::DropTailQueue;
 pub(super) use fifo::{Limit, Queued};
 
 use experiment::resolved;
@@ -16,7 +17,6 @@ use experiment::time::Nanos;
 
 use crate::link::{DropReason, Packet};
 use codel::CodelQueue;
-use drop_tail::DropTailQueue;
 use fq_codel::FqCodelQueue;
 use pie::PieQueue;
 use red::RedQueue;

@@ -7,7 +7,7 @@ use experiment::time::Nanos;
 const MILLION: f64 = 1e6;
 
 /// The losses of one direction.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct LossInTime {
     parameters: resolved::LossInTime,
     generator: Generator,
@@ -28,13 +28,22 @@ impl LossInTime {
         losses
     }
 
-    /// Returns whether a packet that is in service from `start` to `finish` is lost. Starts never
-    /// decrease.
-    #[inline]
-    pub(super) fn hits(&mut self, start: Nanos, finish: Nanos) -> bool {
+    /// Goes to the first loss that is not over at `start`, which never decreases.
+    pub(super) fn go_to(&mut self, start: Nanos) {
         while self.end <= start {
             self.draw();
         }
+    }
+
+    /// Returns when this loss is over.
+    pub(super) fn end(&self) -> Nanos {
+        self.end
+    }
+
+    /// Returns whether this loss hits a packet that is in service until `finish`, and starts before
+    /// the loss is over.
+    #[inline]
+    pub(super) fn hits(&self, finish: Nanos) -> bool {
         self.start < finish
     }
 

@@ -4,40 +4,45 @@
 //! that two such paths fail together. A stall at the beginning of a slot holds packets, and losses
 //! have durations.
 
+mod ahead;
+mod course;
 mod loss;
 mod slots;
 
+use std::sync::Arc;
+
 use experiment::resolved::{self, Direction, HopDirection, InvalidDirection};
-use experiment::rng::Generator;
-use experiment::time::{NANOS_PER_SECOND, Nanos};
+use experiment::time::Nanos;
 
 use super::carrier::Carrier;
-use super::fading::Fading;
+use super::computed::{ComputedFifo, Gauges};
 use super::station::StationGenerators;
 use super::stations::Stations;
-use super::{AccessCounters, DropReason, Packet, StationId};
-use loss::LossInTime;
-use slots::Slots;
-
-/// The rate within a slot is drawn anew this often.
-const STEP: Nanos = 100_000_000;
+use super::{AccessCounters, DropReason, Enqueued, Output, Packet, StationId};
+use ahead::{Ahead, Times};
+use course::Course;
 
 /// The carrier of a link between a dish and the network.
+///
+/// While both queues are drop-tail and nothing else is in the way, the fate of a packet is computed
+/// when it is offered.
 pub(super) struct Leo<P> {
-    parameters: resolved::Leo,
+    parameters: Arc<resolved::Leo>,
     seed: u64,
     stations: Stations<P>,
+    /// By station. Empty while packets are computed ahead.
     lanes: Vec<Lane>,
-    slots: Slots,
-    /// The time of the last call.
+    /// By station. Empty while packets are sent step by step.
+    ahead: Vec<ComputedFifo<P, Ahead>>,
+    /// When the next packet of each of these leaves. [`Nanos::MAX`] is never.
+    next_ahead: [Nanos; HopDirection::BOTH.len()],
+    /// The time of the last call to `advance`.
     now: Nanos,
 }
 
 /// One direction.
 struct Lane {
-    rate_bps: u64,
-    fading: Option<Fading>,
-    losses: LossInTime,
+    course: Course,
     frames: Option<Frames>,
     /// The end of the last service.
     free: Nanos,
@@ -49,19 +54,22 @@ struct Lane {
     sent_packets: u64,
 }
 
+/// What becomes of a packet that starts.
+struct Sending {
+    finish: Nanos,
+    /// When the packet arrives behind the satellite. `None` if it is lost.
+    arrival: Option<Nanos>,
+}
+
 impl Lane {
     fn new(
-        parameters: &resolved::Leo,
+        parameters: &Arc<resolved::Leo>,
         direction: &Direction,
         side: HopDirection,
         seed: u64,
     ) -> Self {
-        let (link, name) = (&parameters.link, side.name());
-        let generator = |purpose| Generator::new(seed, &format!("{purpose}/{link}/{name}"));
         Self {
-            rate_bps: direction.rate_bps.unwrap_or(1),
-            fading: Fading::of_satellite(&parameters.fade, STEP, generator("fade")),
-            losses: LossInTime::new(&parameters.loss, generator("loss_in_time")),
+            course: Course::new(parameters, direction, side, seed),
             frames: Frames::new(parameters).filter(|_| side == parameters.uplink),
             free: 0,
             next_start: Nanos::MAX,
@@ -70,19 +78,24 @@ impl Lane {
         }
     }
 
-    /// Returns when a packet has left that starts at `start`, if the slot changes the rate by
-    /// `factor`.
-    fn finish(&mut self, start: Nanos, wire_bytes: u32, factor: f64) -> Nanos {
-        let fading = self.fading.as_mut().map_or(1.0, |one| one.factor(start));
-        let bits = f64::from(wire_bytes) * 8.0;
-        let duration = bits * NANOS_PER_SECOND as f64 / (self.rate_bps as f64 * factor * fading);
-        start.saturating_add(duration as Nanos)
+    /// Sends a packet at `start`, at which the course is.
+    #[inline]
+    fn send(&mut self, start: Nanos, wire_bytes: u32) -> Sending {
+        let finish = self.course.finish(start, wire_bytes);
+        self.air_time += finish - start;
+        self.sent_packets += 1;
+        let arrival = (!self.course.loses(finish)).then(|| {
+            let frames = self.frames.as_mut();
+            let sent = frames.map_or(finish, |frames| frames.first_from(finish));
+            sent.saturating_add(self.course.delay())
+        });
+        Sending { finish, arrival }
     }
 
-    /// Returns when a packet is sent whose last bit is ready at `finish`.
-    fn sent(&mut self, finish: Nanos) -> Nanos {
-        let frames = self.frames.as_mut();
-        frames.map_or(finish, |frames| frames.first_from(finish))
+    /// Takes a packet out of the counters that has not started.
+    fn uncount(&mut self, times: &Times) {
+        self.air_time -= times.duration();
+        self.sent_packets -= 1;
     }
 }
 
@@ -113,11 +126,12 @@ impl Frames {
 impl<P: Packet> Leo<P> {
     pub(super) fn new(parameters: &resolved::Leo, seed: u64) -> Self {
         Self {
-            parameters: parameters.clone(),
+            parameters: Arc::new(parameters.clone()),
             seed,
             stations: Stations::new(None),
             lanes: Vec::new(),
-            slots: Slots::new(parameters, seed),
+            ahead: Vec::new(),
+            next_ahead: [Nanos::MAX; HopDirection::BOTH.len()],
             now: 0,
         }
     }
@@ -142,27 +156,108 @@ impl<P: Packet> Leo<P> {
 
     /// Sends the next packet of a lane at `start`, or after the stall at that time.
     fn send(&mut self, start: Nanos, lane: usize) {
-        let slot = self.slots.at(start);
-        if slot.served_from > start {
-            self.lanes[lane].free = slot.served_from;
+        let station = StationId(lane as u32);
+        let lane = &mut self.lanes[lane];
+        let unstalled = lane.course.unstalled(start);
+        if unstalled > start {
+            lane.free = unstalled;
             return;
         }
-        let station = StationId(lane as u32);
         let Some(wire_bytes) = self.stations.serve_next(start, station) else {
             return;
         };
-        let lane = &mut self.lanes[lane];
-        let finish = lane.finish(start, wire_bytes, slot.factor);
-        lane.free = finish;
-        lane.air_time += finish - start;
-        lane.sent_packets += 1;
-        if lane.losses.hits(start, finish) {
-            self.stations.count_sent(station, wire_bytes);
-            self.stations.drop_served(station, start, DropReason::Loss);
-            return;
+        lane.course.go_to(start);
+        let sending = lane.send(start, wire_bytes);
+        lane.free = sending.finish;
+        match sending.arrival {
+            Some(sent) => {
+                self.stations.send(station, wire_bytes, start, sent);
+                self.stations.record_sent(station);
+            }
+            None => {
+                self.stations.count_sent(station, wire_bytes);
+                self.stations.drop_served(station, start, DropReason::Loss);
+            }
         }
-        let sent = lane.sent(finish).saturating_add(slot.delay);
-        self.stations.send(station, wire_bytes, start, sent);
+    }
+
+    /// Begins to compute packets ahead if the link is simple enough and empty. Returns whether it
+    /// does.
+    fn goes_ahead(&mut self) -> bool {
+        if !self.stations.are_empty() {
+            return false;
+        }
+        let simple = self.stations.as_slice().iter().map(|one| one.fixed_rate());
+        let Some(simple) = simple.collect::<Option<Vec<_>>>() else {
+            return false;
+        };
+        let lanes = self.lanes.drain(..).zip(simple);
+        self.ahead.extend(lanes.map(|(lane, (rate, admission))| {
+            let free = lane.free;
+            ComputedFifo::new(Ahead::new(lane, rate.delay), admission, free)
+        }));
+        true
+    }
+
+    /// Looks when the next packet leaves of those that a lane has computed ahead.
+    #[inline]
+    fn look_ahead(&mut self, lane: usize) {
+        let fifo = &self.ahead[lane];
+        let arrival = fifo.next_arrival().unwrap_or(Nanos::MAX);
+        self.next_ahead[lane] = arrival.min(fifo.service.next_loss());
+    }
+
+    /// Returns the next packet that left up to `now` of those that are computed ahead. At a tie the
+    /// first lane goes first.
+    #[inline]
+    fn poll_ahead(&mut self, now: Nanos) -> Option<Output<P>> {
+        let [first, second] = self.next_ahead;
+        let (at, lane) = (first.min(second), usize::from(second < first));
+        if at > now || at == Nanos::MAX {
+            return None;
+        }
+        let station = StationId(lane as u32);
+        let fifo = &mut self.ahead[lane];
+        let is_lost = fifo.service.next_loss() == at;
+        let packet = match is_lost {
+            true => fifo.take_lost(),
+            false => fifo.poll(at).map(|(_, packet)| packet),
+        }?;
+        self.look_ahead(lane);
+        Some(match is_lost {
+            false => Output::Delivered {
+                station,
+                packet,
+                at,
+            },
+            true => Output::Dropped {
+                station,
+                packet,
+                at,
+                reason: DropReason::Loss,
+            },
+        })
+    }
+
+    /// Returns the time in which packets of a station were sent up to now, and their number.
+    fn sent(&self, station: StationId) -> (Nanos, u64) {
+        let index = station.index();
+        let Some(fifo) = self.ahead.get(index) else {
+            let lane = &self.lanes[index];
+            return (lane.air_time, lane.sent_packets);
+        };
+        let lane = fifo.service.lane();
+        let unsent: Nanos = fifo.waiting().map(Times::duration).sum();
+        (
+            lane.air_time - unsent,
+            lane.sent_packets - fifo.queue_packets(),
+        )
+    }
+
+    /// Returns what both directions meet from now on, as far as it is known.
+    fn courses(&self) -> impl Iterator<Item = &Course> {
+        let ahead = self.ahead.iter().flat_map(|fifo| fifo.service.courses());
+        ahead.chain(self.lanes.iter().map(|lane| &lane.course))
     }
 }
 
@@ -187,8 +282,59 @@ impl<P: Packet> Carrier<P> for Leo<P> {
         &mut self.stations
     }
 
+    fn enqueue(&mut self, now: Nanos, station: StationId, packet: P) -> Enqueued {
+        if self.ahead.is_empty() && !self.goes_ahead() {
+            return self.enqueue_stepwise(now, station, packet);
+        }
+        let outcome = self.ahead[station.index()].enqueue(now, packet);
+        self.look_ahead(station.index());
+        outcome
+    }
+
+    fn poll(&mut self, now: Nanos) -> Option<Output<P>> {
+        match self.ahead.is_empty() {
+            true => self.poll_stepwise(now),
+            false => self.poll_ahead(now),
+        }
+    }
+
+    fn next_departure(&self) -> Option<Nanos> {
+        match self.ahead.is_empty() {
+            true => self.next_departure_stepwise(),
+            false => self.next_ahead.into_iter().min().and_then(instant),
+        }
+    }
+
+    fn computed(&self, station: StationId) -> Option<&dyn Gauges> {
+        let fifo = self.ahead.get(station.index())?;
+        Some(fifo)
+    }
+
+    fn go_stepwise(&mut self) {
+        let mut lost = Vec::new();
+        self.next_ahead = [Nanos::MAX; HopDirection::BOTH.len()];
+        for (fifo, number) in std::mem::take(&mut self.ahead).into_iter().zip(0..) {
+            let station = StationId(number);
+            let of = self.stations.get_mut(station);
+            fifo.add_to(&mut of.counters);
+            let mut interrupted = fifo.interrupt();
+            of.take_over(&mut interrupted);
+            let (lane, losses) = interrupted.service.stop(interrupted.free);
+            self.lanes.push(lane);
+            self.stations.record_sent(station);
+            let packets = losses.into_iter().zip(interrupted.lost);
+            lost.extend(packets.map(|(at, packet)| (at, station, packet)));
+        }
+        lost.sort_by_key(|(at, station, _)| (*at, *station));
+        for (at, station, packet) in lost {
+            self.stations
+                .report_counted_drop(station, packet, at, DropReason::Loss);
+        }
+    }
+
     fn advance(&mut self, now: Nanos) {
         self.now = now;
+        self.ahead.iter_mut().for_each(|fifo| fifo.advance(now));
         (0..self.lanes.len()).for_each(|lane| self.look_at(lane));
         loop {
             let (start, lane) = self.next_start();
@@ -212,20 +358,22 @@ impl<P: Packet> Carrier<P> for Leo<P> {
     /// Returns the counters of a direction. The states of the radio are 0, in service, and 1, in a
     /// stall.
     fn access_counters(&self, station: StationId) -> Option<AccessCounters> {
-        let lane = &self.lanes[station.index()];
+        let (air_time, sent_packets) = self.sent(station);
+        let mut courses = self.courses();
+        let slots_begun = self.courses().next().map(|one| one.slots_begun(self.now));
         Some(AccessCounters {
-            air_time: lane.air_time,
-            exchanges: lane.sent_packets,
-            aggregated_packets: lane.sent_packets,
-            radio_state: u8::from(self.slots.is_stalled(self.now)),
-            handovers: self.slots.begun(self.now),
+            air_time,
+            exchanges: sent_packets,
+            aggregated_packets: sent_packets,
+            radio_state: u8::from(courses.any(|course| course.is_stalled(self.now))),
+            handovers: slots_begun.unwrap_or(0),
             ..AccessCounters::default()
         })
     }
 
     fn reconfigure(&mut self, now: Nanos, station: StationId, direction: &Direction) {
         self.stations.reconfigure(now, station, direction);
-        self.lanes[station.index()].rate_bps = direction.rate_bps.unwrap_or(1);
+        self.lanes[station.index()].course.set_rate(direction);
     }
 
     fn abort(&mut self, now: Nanos, station: StationId) {

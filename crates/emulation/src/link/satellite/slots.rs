@@ -1,5 +1,7 @@
 //! Slots: the times between two reassignments of satellites.
 
+use std::sync::Arc;
+
 use experiment::resolved;
 use experiment::rng::Generator;
 use experiment::time::Nanos;
@@ -11,12 +13,14 @@ const MILLION: u64 = 1_000_000;
 /// What holds within a slot, for one dish.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
+    /// When the slot begins, in the run.
+    begin: Nanos,
     /// When packets start again after a stall at the beginning. The beginning if there is no stall.
     pub(super) served_from: Nanos,
     /// When the next slot begins.
     pub(super) end: Nanos,
     /// The delay over the satellite, one way.
-    pub(super) delay: Nanos,
+    delay: Nanos,
     /// The logarithm of the rate's factor.
     log_rate: f64,
     /// The rate's factor.
@@ -24,9 +28,9 @@ pub(super) struct Slot {
 }
 
 /// The slots of one dish. They begin at the instants of a clock that all dishes of a run share.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Slots {
-    parameters: resolved::Leo,
+    parameters: Arc<resolved::Leo>,
     generator: Generator,
     current: Slot,
     has_begun: bool,
@@ -35,11 +39,12 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    pub(super) fn new(parameters: &resolved::Leo, seed: u64) -> Self {
+    pub(super) fn new(parameters: &Arc<resolved::Leo>, seed: u64) -> Self {
         let drawn = || Generator::new(seed, "leo/phase").below(parameters.slot_ns);
         let phase = parameters.phase_ns.unwrap_or_else(drawn);
         let generator = Generator::new(seed, &format!("leo/slots/{}", parameters.link));
         let before = Slot {
+            begin: 0,
             served_from: 0,
             end: phase,
             delay: 0,
@@ -47,7 +52,7 @@ impl Slots {
             factor: 1.0,
         };
         let mut slots = Self {
-            parameters: parameters.clone(),
+            parameters: Arc::clone(parameters),
             generator,
             current: before,
             has_begun: false,
@@ -63,9 +68,15 @@ impl Slots {
         slots
     }
 
+    /// Returns the delay of the slot of the last call to [`Self::at`].
+    #[inline]
+    pub(super) fn delay(&self) -> Nanos {
+        self.current.delay
+    }
+
     /// Returns whether packets wait at `now` for the end of a stall.
     pub(super) fn is_stalled(&self, now: Nanos) -> bool {
-        now < self.current.served_from
+        (self.current.begin..self.current.served_from).contains(&now)
     }
 
     /// Returns the number of slots that have begun up to `now`.
@@ -90,7 +101,7 @@ impl Slots {
             step,
             stall,
             ..
-        } = &self.parameters;
+        } = &*self.parameters;
         let away = bent_pipe.sd_ns as f64 * standard_normal(&mut self.generator);
         let delay = (bent_pipe.mean_ns as f64 + away).max(0.0) as Nanos;
         let new = f64::from(step.sd_ppm) * 1e-6 * standard_normal(&mut self.generator);
@@ -103,6 +114,7 @@ impl Slots {
         let stalls = self.generator.below(MILLION) < u64::from(stall.probability_ppm);
         let stalled = stall.min_ns + self.generator.below(stall.max_ns - stall.min_ns + 1);
         Slot {
+            begin: start,
             served_from: start.saturating_add(if stalls { stalled } else { 0 }),
             end: start.saturating_add(self.parameters.slot_ns),
             delay: delay.clamp(bent_pipe.min_ns, bent_pipe.max_ns),

@@ -47,7 +47,11 @@ impl<P: Packet> Carrier<P> for WifiAir<P> {
             self.access_point.record_arrival(client);
             self.refill(now);
         }
-        let has_changed = self.update_ready(now, contender);
+        let at = match is_uplink {
+            true => Some(self.clients[client].presence.next(now, true)),
+            false => self.next_receiver(now, self.clients[client].category),
+        };
+        let has_changed = self.set_ready(now, contender, at);
         if has_changed {
             self.plan();
         }

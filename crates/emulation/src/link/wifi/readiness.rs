@@ -33,6 +33,12 @@ impl<P: Packet> WifiAir<P> {
             Sender::AccessPoint(category) => self.next_receiver(now, category),
             Sender::Neighbour(_) => return false,
         };
+        self.set_ready(now, contender, at)
+    }
+
+    /// Makes a contender ready from `at` on. Returns whether that has changed.
+    #[inline]
+    pub(super) fn set_ready(&mut self, now: Nanos, contender: usize, at: Option<Nanos>) -> bool {
         match (at, self.contention.ready(contender)) {
             (None, None) => false,
             (None, Some(_)) => {

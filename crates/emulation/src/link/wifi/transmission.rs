@@ -253,11 +253,11 @@ impl<P: Packet> WifiAir<P> {
                     .push((lane, packet.packet, DropReason::Retries));
                 continue;
             }
-            self.stations.count_sent(station, packet.wire_bytes);
-            if let Some(lost) = self.stations.send_dequeued(station, packet.packet, finish) {
+            if let Some(lost) = self.stations.send_dequeued(station, packet, finish) {
                 on_air.drops.push((lane, lost, DropReason::Loss));
             }
         }
+        self.stations.record_sent(station);
         on_air
     }
 
