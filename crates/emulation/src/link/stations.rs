@@ -227,9 +227,6 @@ impl<P: Packet> Stations<P> {
     #[inline]
     pub(super) fn poll(&mut self, now: Nanos) -> Option<Output<P>> {
         let (arrival, _) = self.next_arrival;
-        if self.dropped.is_empty() {
-            return (arrival <= now).then(|| self.deliver()).flatten();
-        }
         match self.first_drop().filter(|at| *at <= now) {
             Some(dropped) if dropped <= arrival => self.dropped.pop_front(),
             _ if arrival <= now => self.deliver(),
