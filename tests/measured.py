@@ -124,6 +124,16 @@ def measured_member(member: Any, directory: Path, *, on: str = "kernel") -> Meas
     return found
 
 
+def until_measuring(desk: Path) -> None:
+    """Waits until a run has begun."""
+    for _ in range(1500):
+        for record in (desk / "results").rglob("samples.arrows"):
+            if record.stat().st_size > 5000:
+                return
+        time.sleep(0.02)
+    raise TimeoutError("no run began")
+
+
 def _wait_until_quiet() -> None:
     """Waits until the machine wakes sleepers in time, or until `PATIENCE_S` is over."""
     end = time.monotonic() + PATIENCE_S

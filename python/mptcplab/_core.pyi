@@ -166,14 +166,15 @@ class LiveRun(Run):
         *,
         caller: tuple[int, int, list[int], dict[str, str]] | None = None,
         controller: list[str] = [],
-        machines: list[tuple[str, IPv4Address | IPv6Address, int]] = [],
+        machines: list[tuple[str, int, IPv4Address | IPv6Address | None, list[int]]] = [],
     ) -> None:
         """Build the hosts and their network, verify them, and start at time 0.
 
         Programs run as ``caller``: user, group, further groups and environment; without one as this process.
         ``controller`` is the program that controls switches, unless the experiment names another one.
-        ``machines`` are the machines of its hosts: name, address, and the descriptor of a stream of lines to an
-        agent, which this run duplicates.
+        ``machines`` are the machines of its hosts: name, the descriptor of a stream of lines to an agent, the
+        address, and without one the descriptors of sockets that carry the frames of its network devices. This run
+        duplicates the descriptors.
         ValueError if the JSON is not of the schema, OSError if a file cannot be written, RuntimeError if the machine
         refuses or the network is not as described.
         """

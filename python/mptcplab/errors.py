@@ -113,8 +113,8 @@ class ClusterError(MptcplabError):
 
 
 class MachineError(MptcplabError):
-    """A machine named by `--on` cannot be used. The message has the place, the reason and the
-    remedy.
+    """A machine named by `--on` or by a description cannot be used. The message has the place, the
+    reason and the remedy.
     """
 
     exit_status = 3

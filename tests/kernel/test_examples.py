@@ -14,7 +14,8 @@ from command_line import PROGRAM
 from measured import measured_member
 from mptcplab.catalogue import listing
 from mptcplab.experiment import members
-from mptcplab.remote.parts import machines_of
+from mptcplab.remote.guest import Guests
+from mptcplab.remote.parts import machines_of, way_to
 
 pytestmark = [pytest.mark.kernel, pytest.mark.spread]
 
@@ -23,8 +24,13 @@ EXAMPLES = [*sorted(ROOT.glob("*.yaml")), *sorted((ROOT / "regression").glob("*.
 
 
 def in_real_time(file: Path) -> str | None:
-    """Returns the back-end for an example; None if it has no MPTCP flow or needs the simulator."""
-    flows = members(file)[0].resolve().data["flows"]
+    """Returns the back-end for an example; None if it has no MPTCP flow, needs the simulator, or needs
+    guests, which test_guest_hosts.py starts.
+    """
+    described = members(file)[0].resolve().data
+    if any(isinstance(way_to(machine), Guests) for machine in machines_of(described).values()):
+        return None
+    flows = described["flows"]
     able = listing(str(file))[0]["on"]
     has_mptcp = any(flow["transport"] == "mptcp" for flow in flows)
     return next((name for name in ("kernel", "userspace") if has_mptcp and name in able), None)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ from statistics import median
 import pytest
 from built_agent import AGENT
 from command_line import PROGRAM, Ended, environment, mptcplab
+from measured import until_measuring
 from mptcplab.results import Bundle, find
 from overlay_lab import run
 from ssh_server import SSHD, SshServer
@@ -109,6 +111,7 @@ def test_a_host_on_another_machine_takes_part_like_any_other(desk: Path) -> None
     assert os.uname().release in machine["machine"]["kernel"]
     assert 0 < machine["clock"]["bound_s"] < 0.01
     assert machine["tunnels"]["packets"] > 1000
+    assert 0 < machine["tunnels"]["late_max_s"] < 0.2
     assert 0.005 < metrics["flows.bulk"]["delay_p50_s"] < 1
     bundle.verify()
 
@@ -160,6 +163,7 @@ REFUSED = {
     "no host is on it": ("{on: lab2}", "{}"),
     "the machine has no address": (", address: 127.0.0.1", ""),
     "invalid address 'nowhere'": ("127.0.0.1", "nowhere"),
+    "a guest has no address": ("exec:env XDG", "qemu:6.12 XDG"),
     "machines.lab2: is given twice": ("{lab2:", "{lab2: {at: 'ssh://a'}, lab2:"),
     "stack of that machine's kernel": ("{on: lab2}", "{on: lab2, stack: userspace}"),
     "programs are started only": ("app: bulk", "app: iperf3"),
@@ -269,16 +273,6 @@ def test_a_clock_that_jumps_makes_the_run_invalid(desk: Path) -> None:
     assert "clocks of two machines, which may differ by 1e+04 ms" in absent["delay_p50_s"]
 
 
-def until_measuring(desk: Path) -> None:
-    """Waits until a run has begun."""
-    for _ in range(1500):
-        for record in (desk / "results").rglob("samples.arrows"):
-            if record.stat().st_size > 5000:
-                return
-        time.sleep(0.02)
-    raise TimeoutError("no run began")
-
-
 def agents() -> list[int]:
     """Returns the agents that this test's programs have started."""
     found = []
@@ -314,6 +308,23 @@ def test_a_killed_side_leaves_nothing_on_either(desk: Path, side: str, started: 
         assert bundle.status == "failed"
         assert "machines.lab2: ended with status" in bundle.record["why"]
     assert left_since(before) == {}
+
+
+def test_a_machine_that_stands_still_makes_the_run_invalid(desk: Path, started: list[subprocess.Popen[str]]) -> None:
+    file, others = described(desk), set(agents())
+    command = [str(PROGRAM), "run", file.name, "--on", "kernel"]
+    running = subprocess.Popen(command, cwd=desk, env=environment(), stdout=-1, stderr=-1, text=True)
+    started.append(running)
+    until_measuring(desk)
+    [agent] = set(agents()) - others
+    os.kill(agent, signal.SIGSTOP)
+    time.sleep(0.4)
+    os.kill(agent, signal.SIGCONT)
+    running.communicate(timeout=60)
+    [bundle] = find(desk / "results")
+    assert bundle.status == "invalid"
+    words = r"machine lab2: a packet to it and back was \d{3} ms late, and more than 200 ms set off timeouts: .*"
+    assert re.fullmatch(words, bundle.record["why"])
 
 
 @pytest.fixture(scope="module")

@@ -13,11 +13,10 @@ use crate::machine::{Load, machine};
 /// # Errors
 /// Standard output fails.
 pub fn serve(load: &Arc<Mutex<Load>>, life: Life) -> io::Result<()> {
-    *load.lock().unwrap_or_else(PoisonError::into_inner) = Load::begin();
+    let load = || load.lock().unwrap_or_else(PoisonError::into_inner);
     let requests = requests(move || life.note());
-    realtime::serve_part(&requests, say, || {
-        machine(&load.lock().unwrap_or_else(PoisonError::into_inner))
-    })
+    let begun = || *load() = Load::begin();
+    realtime::serve_part(&requests, say, begun, || machine(&load()))
 }
 
 fn say(line: &str) -> io::Result<()> {

@@ -18,6 +18,9 @@ use crate::{as_pairs, as_rows, read_experiment};
 /// User, group, further groups, environment.
 type Identity = (u32, u32, Vec<u32>, BTreeMap<String, String>);
 
+/// Name, descriptor of a stream, address, descriptors of sockets.
+type Reached = (String, i32, Option<IpAddr>, Vec<i32>);
+
 /// A run in real time on the kernel of this machine.
 #[pyclass(module = "mptcplab._core", extends = Run)]
 pub(crate) struct LiveRun;
@@ -29,7 +32,9 @@ impl LiveRun {
     /// stack, by field and name. Programs run as `caller`: user, group, further groups and
     /// environment. Without one they run as this process. `controller` is the program that controls
     /// switches; an experiment can name another one. `machines` are the machines of its hosts: name,
-    /// address, and the descriptor of a stream of lines to an agent, which this run duplicates.
+    /// the descriptor of a stream of lines to an agent, the address, and, if that is `None`, the
+    /// descriptors of sockets that carry the frames of its network devices. This run duplicates the
+    /// descriptors.
     ///
     /// Raises ValueError if the JSON does not match the schema, OSError if a file cannot be
     /// written, RuntimeError otherwise.
@@ -44,11 +49,11 @@ impl LiveRun {
         classes: Classes,
         caller: Option<Identity>,
         controller: Vec<String>,
-        machines: Vec<(String, IpAddr, i32)>,
+        machines: Vec<Reached>,
     ) -> PyResult<PyClassInitializer<Self>> {
-        let machines = machines
-            .into_iter()
-            .map(|(id, address, stream)| MachineConnection::duplicate(id, address, stream));
+        let machines = machines.into_iter().map(|(id, stream, address, devices)| {
+            MachineConnection::duplicate(id, stream, address, &devices)
+        });
         let machines = machines.collect::<Result<Vec<_>, _>>();
         let machines = machines.map_err(|error| run_error(error.into()))?;
         let caller = caller.map(|(uid, gid, groups, environment)| {

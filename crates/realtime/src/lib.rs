@@ -35,7 +35,9 @@ pub use emulator::{
 };
 pub use error::LiveError;
 pub use kernel::path_manager::{End, PathEvent, PathManagers, What};
-pub use machines::{ClockSummary, MachineConnection, MachineSummary, TunnelSummary, serve_part};
+pub use machines::{
+    ClockSummary, MachineConnection, MachineSummary, Reach, TunnelSummary, serve_part,
+};
 pub use network::device::{Device, DeviceKind};
 pub use network::hosts::{Hosts, Tables};
 pub use network::namespace::NetworkNamespace;

@@ -15,12 +15,16 @@ from mptcplab.behaviours import DEFAULT, presets
 from mptcplab.errors import MachineError, PrivilegeError, RunFailed, Unsupported
 from mptcplab.features import features, lacking
 from mptcplab.remote import parts
+from mptcplab.remote.guest import why_short
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from ipaddress import IPv4Address, IPv6Address
     from pathlib import Path
 
     from mptcplab.backends.user_code import Classes
+
+    Address = IPv4Address | IPv6Address
 
 #: A run notices `stop` within this time, whatever its interval of samples.
 HEED_STOP_NS = 200_000_000
@@ -46,9 +50,10 @@ class KernelRun:
                 str(directory),
                 classes or {},
                 controller=list(CONTROLLER),
-                machines=[(one.id, one.address, one.stream.fileno()) for one in machines],
+                machines=[_descriptors(one) for one in machines],
                 **rights,
             )
+            self._ways = {one.id: one.way for one in machines}
         self._every_ns: int = min(experiment["measure"]["every_ns"], HEED_STOP_NS)
         self._step_ns = self._every_ns
         self._state = "running"
@@ -93,7 +98,19 @@ class KernelRun:
 
     def result(self) -> dict[str, Any]:
         result: dict[str, Any] = json.loads(_told(self._live.finish))
+        for found in result["machines"]:
+            machine = found["machine"]["machine"]
+            machine |= self._ways[found["id"]].about()
+            why = why_short(machine)
+            if why is not None and result["status"] == "done":
+                result |= {"status": "invalid", "why": f"machine {found['id']}: {why}"}
         return result
+
+
+def _descriptors(machine: parts.Connected) -> tuple[str, int, Address | None, list[int]]:
+    """Returns what the compiled part needs of a machine."""
+    devices = [device.fileno() for device in machine.devices]
+    return machine.id, machine.stream.fileno(), machine.address, devices
 
 
 class Kernel:
@@ -142,6 +159,8 @@ class Kernel:
                 raise PrivilegeError(self.name, why)
         if not self._on_any_machine:
             missing.extend(_without_controller(experiment))
+            if not missing:
+                parts.prepare(experiment)
         return [*missing, *other_behaviour(experiment)]
 
     def start(self, experiment: Mapping[str, Any], seed: int, directory: Path) -> KernelRun:

@@ -13,7 +13,7 @@ from mptcplab.backends.kernel import HEED_STOP_NS, other_behaviour
 from mptcplab.backends.refusal import refusal
 from mptcplab.backends.userspace import with_stacks
 from mptcplab.errors import PrivilegeError
-from mptcplab.remote.guest import GUEST_SECOND_S
+from mptcplab.remote.guest import GUEST_SECOND_S, why_short
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 SILENCE_S = 10.0
 #: Ticks come no closer, because each is sent.
 CLOSEST_NS = 20_000_000
-#: The idle fraction of a second below which an emulated guest counts as short of processor.
-IDLE_BOUND = 0.02
 
 
 class RemoteRun(ConversationRun):
@@ -40,21 +38,10 @@ class RemoteRun(ConversationRun):
         result = super().result()
         environment = result["environment"]
         environment["machine"] |= self._place.about()
-        why = _why_short(environment["machine"])
+        why = why_short(environment["machine"])
         if why is not None and result["status"] == "done":
             result |= {"status": "invalid", "why": why}
         return result
-
-
-def _why_short(machine: Mapping[str, Any]) -> str | None:
-    """Returns why the processor of an emulated guest was too slow, or None. On real processors, the
-    lateness of packets tells it.
-    """
-    least = machine["load"]["least_idle"]
-    if not machine.get("emulated") or least is None or least >= IDLE_BOUND:
-        return None
-    idle = f"in one second its processor was idle for {100 * least:.1f} % (bound {100 * IDLE_BOUND:.0f} %)"
-    return f"the emulated guest is too slow for this experiment: {idle}; use lower rates"
 
 
 class Remote:

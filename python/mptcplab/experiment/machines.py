@@ -14,25 +14,30 @@ if TYPE_CHECKING:
     from mptcplab.experiment import resolved_form as form
     from mptcplab.experiment.description import Experiment
 
-#: The form without an address that mptcplab could find out, and all forms.
-COMMAND = "exec:"
-FORMS = ("ssh://", COMMAND)
+#: The form without an address that mptcplab could find out, that of machines that need none, and all
+#: forms.
+COMMAND, GUEST = "exec:", "qemu:"
+FORMS = ("ssh://", GUEST, COMMAND)
 
 
 class Machine(Model):
     """A machine for hosts, other than the one that runs the experiment."""
 
     at: str = Field(examples=["ssh://root@192.0.2.7"])
-    """How mptcplab starts an agent there: `ssh://[USER@]HOST[:PORT]`, or `exec:COMMAND` for a command
-    that runs the program that is appended to it."""
+    """How mptcplab starts an agent there: `ssh://[USER@]HOST[:PORT]`, `qemu:SERIES` or
+    `qemu:PATH/bzImage` for a guest with another kernel on this machine, or `exec:COMMAND` for a
+    command that runs the program that is appended to it."""
     address: str | None = Field(None, examples=["192.0.2.7"])
     """The IP address at which the machine receives UDP datagrams with the packets of its hosts. The
-    default is that of the SSH connection."""
+    default is that of the SSH connection. A guest needs none."""
 
     @model_validator(mode="after")
     def _can_be_reached(self) -> Machine:
         if not self.at.startswith(FORMS):
-            raise described(f"'{self.at}' is not a machine", "ssh://[USER@]HOST[:PORT] or exec:COMMAND", field="at")
+            allowed = "ssh://[USER@]HOST[:PORT], qemu:SERIES, qemu:PATH/bzImage or exec:COMMAND"
+            raise described(f"'{self.at}' is not a machine", allowed, field="at")
+        if self.at.startswith(GUEST) and self.address is not None:
+            raise described("a guest has no address", "a guest without address", field="address")
         if self.address is None:
             if self.at.startswith(COMMAND):
                 allowed = "the IP address at which it receives UDP datagrams, as in 192.0.2.7"

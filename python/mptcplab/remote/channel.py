@@ -6,8 +6,9 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from queue import Empty, Full, Queue
 from threading import Event, Thread
@@ -113,10 +114,12 @@ class ProgramChannel(Channel):
     """A program that this process starts, in a session of its own, so that Ctrl-C reaches only this
     process.
 
-    Raises OSError if the program cannot be started.
+    The program inherits the `descriptors`. Raises OSError if it cannot be started.
     """
 
-    def __init__(self, argv: Sequence[str | Path], *, directory: Path | None = None) -> None:
+    def __init__(
+        self, argv: Sequence[str | Path], *, directory: Path | None = None, descriptors: Sequence[int] = ()
+    ) -> None:
         super().__init__()
         self._said = tempfile.TemporaryFile()  # noqa: SIM115  (open as long as the channel)
         self._outgoing: Queue[bytes] = Queue()
@@ -126,23 +129,26 @@ class ProgramChannel(Channel):
         begun = Event()
         # The thread that starts the program outlives it: with PDEATHSIG, a program is killed when
         # that thread ends.
-        Thread(target=self._carry, args=(list(map(str, argv)), directory, begun), daemon=True).start()
+        start = partial(
+            subprocess.Popen,
+            list(map(str, argv)),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._said,
+            cwd=directory,
+            bufsize=0,
+            start_new_session=True,
+            pass_fds=descriptors,
+        )
+        Thread(target=self._carry, args=(start, begun), daemon=True).start()
         begun.wait()
         if self._error is not None:
             self._said.close()
             raise self._error
 
-    def _carry(self, argv: list[str], directory: Path | None, begun: Event) -> None:
+    def _carry(self, start: Callable[[], subprocess.Popen[bytes]], begun: Event) -> None:
         try:
-            process = subprocess.Popen(
-                argv,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._said,
-                cwd=directory,
-                bufsize=0,
-                start_new_session=True,
-            )
+            process = start()
         except OSError as error:
             self._error = error
             begun.set()

@@ -6,6 +6,10 @@ program like any other.
 An emulated guest has a time of its own: its clock counts the instructions that it executes, and
 leaps to the next timer when it has none to execute. What else the machine does makes the guest take
 longer and changes nothing in it.
+
+A guest with hosts of an experiment that this machine runs has the time of this machine instead. It
+has a network device for each interface of these hosts, connected with a socket of this process and
+with nothing else.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import stat
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +27,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 from mptcplab.errors import MachineError
 from mptcplab.remote.agent_file import agent_file
@@ -41,9 +47,11 @@ TRIAL_S, BOOT_S = 5.0, 300.0
 GUEST_SECOND_S = 120.0
 #: QEMU 7.2 sometimes gets the flags of CMPXCHG16B wrong, with which 6.12 keeps its memory.
 EMULATION = "tcg"
+EMULATED = ("-accel", EMULATION, "-cpu", "max,-cx16")
 #: An instruction takes 2^0 ns of the guest's time.
-OWN_TIME = "shift=0,sleep=off"
-EMULATED = ("-accel", EMULATION, "-cpu", "max,-cx16", "-icount", OWN_TIME)
+OWN_TIME = ("-icount", "shift=0,sleep=off")
+#: The idle fraction of a second below which an emulated guest counts as short of processor.
+IDLE_BOUND = 0.02
 KVM = Path("/dev/kvm")
 WITH_KVM = ("-accel", "kvm", "-cpu", "host")
 CONSOLE_LINES = 20
@@ -80,37 +88,60 @@ class Guests:
 
     label = "qemu"
 
-    def __init__(self, text: str, wanted: str) -> None:
-        check_form(text, wanted)
-        self._text = text
+    def __init__(self, where: str, wanted: str) -> None:
+        check_form(where, wanted)
+        self._where = where
         self._wanted = wanted
-        #: How the latest guest was started.
-        self._accelerator = ""
+        self._latest: Guest | None = None
 
     @cached_property
     def _kernel(self) -> Kernel:
-        return kernel_of(self._text, self._wanted)
+        return kernel_of(self._where, self._wanted)
+
+    def prepare(self) -> None:
+        """Looks for all that a guest needs, and downloads its kernel. Raises MachineError."""
+        _tools(self._where)
+        agent_file()
+        _ = self._kernel
 
     def open(self, task: str) -> Channel:
-        agent = agent_file()
-        guest = Guest.boot(self._text, self._kernel, {"agent": agent.content}, f"/agent {task} --in-guest")
-        self._accelerator = guest.accelerator
-        return guest.channel
+        return self.open_with_devices(task, [])
+
+    def open_with_devices(self, task: str, ends: Sequence[socket.socket]) -> Channel:
+        """Starts an agent in a guest with a network device for each of these sockets, which carry its
+        frames. With any, its time is that of this machine. Raises MachineError.
+        """
+        programs = {"agent": agent_file().content}
+        self._latest = Guest.boot(self._where, self._kernel, programs, f"/agent {task} --in-guest", ends)
+        return self._latest.channel
 
     def about(self) -> dict[str, object]:
+        if self._latest is None:
+            return {}
         return {
-            "accelerator": self._accelerator,
-            "emulated": self._accelerator == EMULATION,
-            "own_time": self._accelerator == EMULATION,
+            "accelerator": self._latest.accelerator,
+            "emulated": self._latest.accelerator == EMULATION,
+            "own_time": self._latest.channel.can_hold,
         }
+
+
+def why_short(machine: Mapping[str, Any]) -> str | None:
+    """Returns why the processor of an emulated guest was too slow, or None. On real processors, the
+    lateness of packets tells it.
+    """
+    least = machine["load"]["least_idle"]
+    if not machine.get("emulated") or least is None or least >= IDLE_BOUND:
+        return None
+    idle = f"in one second its processor was idle for {100 * least:.1f} % (bound {100 * IDLE_BOUND:.0f} %)"
+    return f"the emulated guest is too slow for this experiment: {idle}; use lower rates"
 
 
 class GuestChannel(ProgramChannel):
     """QEMU. While an emulated guest is held, its time stands still."""
 
-    def __init__(self, argv: Sequence[str], *, has_own_time: bool) -> None:
+    def __init__(self, argv: Sequence[str], *, has_own_time: bool, descriptors: Sequence[int] = ()) -> None:
         self.can_hold = has_own_time
-        super().__init__(argv)
+        super().__init__(argv, descriptors=descriptors)
 
     def hold(self) -> None:
         if self.can_hold:
@@ -131,19 +162,26 @@ class Guest:
     release: str
 
     @classmethod
-    def boot(cls, text: str, kernel: Kernel, programs: Mapping[str, bytes], command: str) -> Guest:
+    def boot(
+        cls,
+        where: str,
+        kernel: Kernel,
+        programs: Mapping[str, bytes],
+        command: str,
+        ends: Sequence[socket.socket] = (),
+    ) -> Guest:
         """Starts a guest that runs a command on its port. `programs` are files in its root
-        directory.
+        directory, and `ends` carry the frames of its network devices.
 
         Uses KVM if a guest sends its first line with it, else emulation. Raises MachineError.
         """
-        qemu, busybox = _tools(text)
-        archive = initramfs(kernel, busybox, programs, command)
+        qemu, busybox = _tools(where)
+        parts = _Parts(qemu, kernel, initramfs(kernel, busybox, programs, command), ends)
         for accelerator, options, limit_s in _ways():
             with suppress(Lost):
-                channel, release = _started(qemu, kernel, archive, options, limit_s)
+                channel, release = parts.start(options, limit_s)
                 return cls(channel, accelerator, release)
-        channel, release = _emulated(text, qemu, kernel, archive)
+        channel, release = _emulated(where, parts)
         return cls(channel, EMULATION, release)
 
 
@@ -153,7 +191,7 @@ def _ways() -> Iterator[tuple[str, Sequence[str], float]]:
         yield "kvm", WITH_KVM, TRIAL_S
 
 
-def _tools(text: str) -> tuple[str, bytes]:
+def _tools(where: str) -> tuple[str, bytes]:
     qemu = shutil.which(QEMU)
     packages = [] if qemu else ["qemu-system-x86"]
     content = BUSYBOX.read_bytes() if BUSYBOX.exists() else b""
@@ -161,18 +199,19 @@ def _tools(text: str) -> tuple[str, bytes]:
     if not content or b"ld-linux" in content[:4096]:
         packages.append("busybox-static")
     if packages or qemu is None:
-        raise MachineError(f"--on {text}: guests need packages that are missing: sudo apt install {' '.join(packages)}")
+        raise MachineError(f"{where}: guests need packages that are missing: sudo apt install {' '.join(packages)}")
     return qemu, content
 
 
-def _emulated(text: str, qemu: str, kernel: Kernel, archive: bytes) -> tuple[Channel, str]:
+def _emulated(where: str, parts: _Parts) -> tuple[Channel, str]:
     with tempfile.TemporaryDirectory(prefix="mptcplab-guest-") as directory:
         console = Path(directory, "console")
+        options = EMULATED if parts.ends else (*EMULATED, *OWN_TIME)
         try:
-            return _started(qemu, kernel, archive, EMULATED, BOOT_S, console)
+            return parts.start(options, BOOT_S, console)
         except Lost as lost:
             printed = console.read_text(errors="replace") if console.exists() else ""
-            raise MachineError(f"--on {text}: {_why_not_started(kernel, printed, str(lost))}") from None
+            raise MachineError(f"{where}: {_why_not_started(parts.kernel, printed, str(lost))}") from None
 
 
 def _why_not_started(kernel: Kernel, printed: str, lost: str) -> str:
@@ -184,37 +223,55 @@ def _why_not_started(kernel: Kernel, printed: str, lost: str) -> str:
     return f"Linux {kernel.release} does not start: {panic or (lines[-1] if lines else lost)}"
 
 
-def _started(
-    qemu: str, kernel: Kernel, archive: bytes, options: Sequence[str], limit_s: float, console: Path | None = None
-) -> tuple[Channel, str]:
-    """Starts QEMU, and returns the channel and the release from the guest's first line. Raises
-    Lost.
-    """
-    with tempfile.TemporaryDirectory(prefix="mptcplab-guest-") as directory:
-        disk = Path(directory, "initramfs")
-        disk.write_bytes(archive)
-        argv = [
-            # The kernel ends QEMU with the thread that reads from it.
-            *_ends_with_us(),
-            *(qemu, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-nic", "none"),
-            *options,
-            *("-smp", "1", "-m", str(MEMORY_MB), "-kernel", str(kernel.image), "-initrd", str(disk)),
-            *("-append", "console=ttyS0 quiet panic=-1 no_timer_check"),
-            *("-serial", f"file:{console}" if console else "none"),
-            *("-device", "virtio-serial-pci"),
-            *("-chardev", "stdio,id=data,signal=off", "-device", "virtserialport,chardev=data,name=data"),
-            # Standard error of the guest is that of QEMU.
-            *("-chardev", "file,id=said,path=/dev/stderr", "-device", "virtserialport,chardev=said,name=said"),
-        ]
-        channel = GuestChannel(argv, has_own_time=OWN_TIME in options)
-        try:
-            line = channel.line(limit_s)
-            while not line.startswith(GREETING):
+@dataclass(frozen=True)
+class _Parts:
+    """What a guest is made of."""
+
+    qemu: str
+    kernel: Kernel
+    #: Its file system.
+    archive: bytes
+    #: Sockets that carry the frames of its network devices.
+    ends: Sequence[socket.socket]
+
+    def start(self, options: Sequence[str], limit_s: float, console: Path | None = None) -> tuple[Channel, str]:
+        """Starts QEMU, and returns the channel and the release from the guest's first line. Raises
+        Lost.
+        """
+        with tempfile.TemporaryDirectory(prefix="mptcplab-guest-") as directory:
+            disk = Path(directory, "initramfs")
+            disk.write_bytes(self.archive)
+            argv = [
+                # The kernel ends QEMU with the thread that reads from it.
+                *_ends_with_us(),
+                *(self.qemu, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-nic", "none"),
+                *options,
+                *("-smp", "1", "-m", str(MEMORY_MB), "-kernel", str(self.kernel.image), "-initrd", str(disk)),
+                *("-append", "console=ttyS0 quiet panic=-1 no_timer_check"),
+                *("-serial", f"file:{console}" if console else "none"),
+                *("-device", "virtio-serial-pci"),
+                *("-chardev", "stdio,id=data,signal=off", "-device", "virtserialport,chardev=data,name=data"),
+                # Standard error of the guest is that of QEMU.
+                *("-chardev", "file,id=said,path=/dev/stderr", "-device", "virtserialport,chardev=said,name=said"),
+                *self._devices(),
+            ]
+            descriptors = [end.fileno() for end in self.ends]
+            channel = GuestChannel(argv, has_own_time=OWN_TIME[0] in options, descriptors=descriptors)
+            try:
                 line = channel.line(limit_s)
-        except Lost:
-            channel.kill()
-            raise
-    return channel, line.removeprefix(GREETING).decode(errors="replace").strip()
+                while not line.startswith(GREETING):
+                    line = channel.line(limit_s)
+            except Lost:
+                channel.kill()
+                raise
+        return channel, line.removeprefix(GREETING).decode(errors="replace").strip()
+
+    def _devices(self) -> Iterator[str]:
+        """Yields the options for the network devices. The guest's kernel numbers them in this order."""
+        for number, end in enumerate(self.ends):
+            yield from ("-netdev", f"dgram,id=net{number},local.type=fd,local.str={end.fileno()}")
+            # No guest starts from the network.
+            yield from ("-device", f"virtio-net-pci,netdev=net{number},romfile=")
 
 
 def _ends_with_us() -> list[str]:

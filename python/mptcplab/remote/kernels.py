@@ -27,8 +27,8 @@ FLAVOUR = "cloud-amd64"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 #: Since Linux 6.19 an image is in several packages.
 PARTS = ("image", "binary", "modules")
-#: The name of an image that was downloaded.
-IMAGE = "vmlinuz"
+#: The names of an image that was downloaded, and of the list of modules that were looked for.
+IMAGE, LOOKED_FOR = "vmlinuz", "modules"
 #: Lists of packages are fetched again after this time.
 LISTS_AGE_S = 86_400
 #: Time limits in seconds for apt: lists, and a kernel.
@@ -36,10 +36,11 @@ LISTS_S, DOWNLOAD_S = 300, 600
 #: The interval of the notices about a download, in seconds.
 NOTICE_S = 5.0
 
-#: Modules that experiments and telemetry use. A kernel may have them built in, or not at all.
+#: Modules that guests, experiments and telemetry use. A kernel may have them built in, or not at all.
 MODULES = (
     "virtio_pci",
     "virtio_console",
+    "virtio_net",
     "tun",
     "veth",
     "sch_tbf",
@@ -71,47 +72,55 @@ def cache_directory() -> Path:
     return (above if above.is_absolute() else Path.home() / ".cache") / "mptcplab" / "kernels"
 
 
-def check_form(text: str, wanted: str) -> None:
-    """Raises UsageError unless `qemu:WANTED` names a path or a series."""
+def check_form(where: str, wanted: str) -> None:
+    """Raises UsageError unless `qemu:WANTED` names a path or a series. `where` begins the message."""
     if "/" not in wanted and not re.fullmatch(r"\d+\.\d+", wanted):
-        raise UsageError(f"--on {text}: unknown kernel {wanted!r}; allowed: a series as in 6.12, or PATH/bzImage")
+        raise UsageError(f"{where}: unknown kernel {wanted!r}; allowed: a series as in 6.12, or PATH/bzImage")
 
 
-def kernel_of(text: str, wanted: str) -> Kernel:
-    """Returns the kernel that `qemu:WANTED` names: a path, or a series. Raises MachineError."""
+def kernel_of(where: str, wanted: str) -> Kernel:
+    """Returns the kernel that `qemu:WANTED` names: a path, or a series. `where` begins messages. Raises
+    MachineError.
+    """
     if "/" in wanted:
         image = Path(wanted).expanduser()
-        release = _release_of(text, image)
+        release = _release_of(where, image)
         return Kernel(image, release, _modules(Path("/lib/modules", release)))
-    return _of_debian(text, wanted)
+    return _of_debian(where, wanted)
 
 
-def _release_of(text: str, image: Path) -> str:
+def _release_of(where: str, image: Path) -> str:
     try:
         head = image.open("rb").read(1 << 16)
     except OSError as error:
-        raise MachineError(f"--on {text}: {image}: {error.strerror}") from None
+        raise MachineError(f"{where}: {image}: {error.strerror}") from None
     if head[_MAGIC_AT : _MAGIC_AT + 4] != _MAGIC:
-        raise MachineError(f"--on {text}: {image}: not a bzImage for x86_64")
+        raise MachineError(f"{where}: {image}: not a bzImage for x86_64")
     at = int.from_bytes(head[_VERSION_AT : _VERSION_AT + 2], "little") + _VERSION_BASE
     return head[at:].split(b"\0")[0].decode(errors="replace").split(" ")[0]
 
 
-def _of_debian(text: str, series: str) -> Kernel:
+def _of_debian(where: str, series: str) -> Kernel:
     """Returns the newest kernel of a series that was downloaded before, else the newest that Debian
     has.
     """
-    kept = [path for path in cache_directory().glob(f"{series}.*-{FLAVOUR}") if (path / IMAGE).is_file()]
-    directory = max(kept, key=lambda path: _version(path.name)) if kept else _downloaded(text, series)
+    kept = [path for path in cache_directory().glob(f"{series}.*-{FLAVOUR}") if _is_complete(path)]
+    directory = max(kept, key=lambda path: _version(path.name)) if kept else _downloaded(where, series)
     return Kernel(directory / IMAGE, directory.name, _modules(directory))
 
 
-def _downloaded(text: str, series: str) -> Path:
+def _is_complete(directory: Path) -> bool:
+    """Returns whether a kernel was downloaded with all modules of today."""
+    listed = directory / LOOKED_FOR
+    return listed.is_file() and listed.read_text().split() == list(MODULES)
+
+
+def _downloaded(where: str, series: str) -> Path:
     """Downloads the newest kernel of a series, and returns its directory."""
-    apt = _Apt(text)
+    apt = _Apt(where)
     newest = apt.newest()
     if series not in newest:
-        raise MachineError(f"--on {text}: Debian has no Linux {series} now; it has {', '.join(newest) or 'none'}")
+        raise MachineError(f"{where}: Debian has no Linux {series} now; it has {', '.join(newest) or 'none'}")
     release = newest[series]
     directory = cache_directory() / release
     with tempfile.TemporaryDirectory(dir=cache_directory()) as made:
@@ -120,26 +129,29 @@ def _downloaded(text: str, series: str) -> Path:
         kept.mkdir()
         image = next(unpacked.rglob("vmlinuz*"), None)
         if image is None:
-            raise MachineError(f"--on {text}: the packages of Linux {release} have no image")
+            raise MachineError(f"{where}: the packages of Linux {release} have no image")
         shutil.copyfile(image, kept / IMAGE)
         for module in _modules(unpacked):
             (kept / module.name.removesuffix(".xz")).write_bytes(plain(module))
+        (kept / LOOKED_FOR).write_text(" ".join(MODULES))
+        if not _is_complete(directory):
+            shutil.rmtree(directory, ignore_errors=True)
         # Another process may have been faster.
         with suppress(OSError):
             kept.replace(directory)
     return directory
 
 
-def series_of_debian(text: str) -> list[str]:
+def series_of_debian(where: str) -> list[str]:
     """Returns the series that Debian has now. Raises MachineError."""
-    return list(_Apt(text).newest())
+    return list(_Apt(where).newest())
 
 
 class _Apt:
     """An apt of our own, so the machine's sources stay as they are."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, where: str) -> None:
+        self._where = where
         self._directory = cache_directory() / "apt"
         mirror = self._mirror()
         for name in ("lists/partial", "cache/archives/partial"):
@@ -168,7 +180,7 @@ class _Apt:
             found, architecture = [], ""
         if not found or architecture.strip() != "amd64":
             remedy = "on other machines name the image: qemu:PATH/bzImage"
-            raise MachineError(f"--on {self._text}: kernels by series come from Debian, on Debian for amd64; {remedy}")
+            raise MachineError(f"{self._where}: kernels by series come from Debian, on Debian for amd64; {remedy}")
         return found[0]
 
     def _update(self) -> None:
@@ -211,10 +223,10 @@ class _Apt:
         try:
             done = subprocess.run(argv, env=env, cwd=directory, capture_output=True, text=True, timeout=timeout_s)
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise MachineError(f"--on {self._text}: {argv[0]}: {error}") from None
+            raise MachineError(f"{self._where}: {argv[0]}: {error}") from None
         if done.returncode:
             said = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
-            raise MachineError(f"--on {self._text}: {argv[0]} {argv[1]}: {said[-1]}")
+            raise MachineError(f"{self._where}: {argv[0]} {argv[1]}: {said[-1]}")
         return done.stdout
 
 

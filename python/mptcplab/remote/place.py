@@ -18,7 +18,9 @@ FORMS = ("ssh://[USER@]HOST[:PORT]", "qemu:SERIES", "qemu:PATH/bzImage", "exec:C
 KERNEL = "kernel"
 STACKS = (KERNEL, "userspace")
 
-_PLACE = re.compile(r"(?:(?P<stack>[a-z]+)\+)?(?P<kind>ssh|qemu|exec):(?P<rest>.*)", re.DOTALL)
+KINDS = ("ssh", "qemu", "exec")
+
+_PLACE = re.compile(rf"(?:(?P<stack>[a-z]+)\+)?(?P<kind>{'|'.join(KINDS)}):(?P<rest>.*)", re.DOTALL)
 _SSH = re.compile(r"//(?:(?P<user>[^@/]+)@)?(?P<host>\[[0-9A-Fa-f:.%]+\]|[^:/@\[\]]+)(?::(?P<port>\d+))?/?")
 
 
@@ -60,15 +62,15 @@ def place_of(text: str) -> Place | None:
     stack = found["stack"] or KERNEL
     if stack not in STACKS:
         raise UsageError(f"--on {text}: unknown stack {stack!r}; allowed: {', '.join(STACKS)}")
-    return Place(text, stack, _way(text, found["kind"], found["rest"], f"--on {text}"))
+    return Place(text, stack, _way(found["kind"], found["rest"], f"--on {text}"))
 
 
 def way_of(text: str, where: str) -> Reached | None:
-    """Returns the way to the machine that `ssh://..` or `exec:..` names, or None for other texts.
+    """Returns the way to the machine that a text names in one of the `FORMS`, or None for other texts.
     `where` begins the messages about it. Raises UsageError.
     """
     kind, colon, rest = text.partition(":")
-    return _way(text, kind, rest, where) if colon and kind in ("ssh", "exec") else None
+    return _way(kind, rest, where) if colon and kind in KINDS else None
 
 
 def machine_of(text: str, where: str) -> Ssh:
@@ -84,13 +86,13 @@ def machine_of(text: str, where: str) -> Ssh:
     return Ssh(where, parts["user"], parts["host"].strip("[]"), port or None)
 
 
-def _way(text: str, kind: str, rest: str, where: str) -> Reached:
+def _way(kind: str, rest: str, where: str) -> Reached:
     if kind == "ssh":
         return machine_of(f"ssh:{rest}", where)
     if kind == "qemu":
         from mptcplab.remote.guest import Guests
 
-        return Guests(text, rest)
+        return Guests(where, rest)
     from mptcplab.remote.bootstrap import Command
 
     try:

@@ -89,7 +89,7 @@ pub struct Machine {
     /// How it is reached, in a form of `--on`.
     pub at: String,
     /// The address to which packets for its hosts are sent. `None` is the other end of the
-    /// connection to it.
+    /// connection to it. A guest has no address.
     #[serde(deserialize_with = "Option::deserialize")]
     pub address: Option<IpAddr>,
 }

@@ -22,7 +22,7 @@ const BUCKETS: usize = (64 * BUCKETS_PER_OCTAVE) as usize;
 
 /// How late the deliveries of one link direction were.
 #[derive(Clone, Debug)]
-pub(super) struct Lateness {
+pub(crate) struct Lateness {
     buckets: Vec<u64>,
     count: u64,
     sum: Nanos,
@@ -60,7 +60,7 @@ pub(super) enum Excess {
 }
 
 impl Lateness {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             buckets: vec![0; BUCKETS],
             count: 0,
@@ -80,7 +80,7 @@ impl Lateness {
         self.last_missed = Some(start);
     }
 
-    pub(super) fn record(&mut self, late: Nanos) {
+    pub(crate) fn record(&mut self, late: Nanos) {
         self.buckets[bucket(late)] += 1;
         self.count += 1;
         self.sum += late;
@@ -96,7 +96,7 @@ impl Lateness {
         (count > 0).then(|| sum as f64 / count as f64 / 1e9)
     }
 
-    pub(super) fn summary(&self) -> LatenessSummary {
+    pub(crate) fn summary(&self) -> LatenessSummary {
         LatenessSummary {
             mean_s: self.sum as f64 / self.count.max(1) as f64 / 1e9,
             p99_s: self.p99() as f64 / 1e9,
@@ -108,12 +108,17 @@ impl Lateness {
 
     /// Returns the bound that a direction with so many `transmissions` exceeds, if any.
     pub(super) fn excess(&self, transmissions: u64) -> Option<Excess> {
-        if self.count >= LEAST_PACKETS && self.p99() > LATENESS_BOUND_NS {
+        if self.is_too_large() {
             return Some(Excess::Lateness);
         }
         let is_beyond =
             transmissions >= LEAST_PACKETS && self.missed * TRANSMISSIONS_PER_MISS > transmissions;
         is_beyond.then_some(Excess::Missed { of: transmissions })
+    }
+
+    /// Returns whether too many deliveries were too late.
+    pub(crate) fn is_too_large(&self) -> bool {
+        self.count >= LEAST_PACKETS && self.p99() > LATENESS_BOUND_NS
     }
 
     fn p99(&self) -> Nanos {

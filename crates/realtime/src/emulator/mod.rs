@@ -36,6 +36,7 @@ use captures::{Captive, Captures};
 use fabric::Fabric;
 pub use fabric::{DirectionState, InterfaceState, NetworkState};
 use lateness::Excess;
+pub(crate) use lateness::Lateness;
 pub use lateness::{
     LATENESS_BOUND_NS, LatenessSummary, STANDSTILL_BOUND_NS, TRANSMISSIONS_PER_MISS,
 };

@@ -9,7 +9,7 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::io::Errno;
 
-use crate::network::device::{Losses, Tunnel};
+use crate::network::device::Tunnel;
 use crate::{Device, LiveError, sys};
 
 /// Devices and tunnels that are handled in one pass.
@@ -24,14 +24,14 @@ const STOP: u64 = u64::MAX;
 /// A device, and the tunnel to its end at the emulator.
 struct Cable {
     device: Device,
-    tunnel: Tunnel,
+    tunnel: Arc<Tunnel>,
 }
 
 /// The thread that carries packets. It ends when this is dropped.
 pub(super) struct Carrier {
     thread: Option<JoinHandle<()>>,
     stop: OwnedFd,
-    losses: Vec<Arc<Losses>>,
+    tunnels: Vec<Arc<Tunnel>>,
 }
 
 impl Carrier {
@@ -40,11 +40,13 @@ impl Carrier {
     /// # Errors
     /// The system refuses.
     pub(super) fn start(cables: Vec<(Device, Tunnel)>) -> Result<Self, LiveError> {
-        let losses = cables.iter().map(|(_, tunnel)| tunnel.losses()).collect();
-        let cables = cables.into_iter();
-        let cables: Vec<_> = cables
-            .map(|(device, tunnel)| Cable { device, tunnel })
-            .collect();
+        let cables = cables.into_iter().map(|(device, tunnel)| Cable {
+            device,
+            tunnel: Arc::new(tunnel),
+        });
+        let cables: Vec<_> = cables.collect();
+        let tunnels = cables.iter().map(|cable| Arc::clone(&cable.tunnel));
+        let tunnels = tunnels.collect();
         let made = || {
             // Only whole packets fit into the tunnel.
             for cable in &cables {
@@ -65,13 +67,13 @@ impl Carrier {
         Ok(Self {
             thread: Some(thread.map_err(LiveError::while_("starting the thread for packets"))?),
             stop,
-            losses,
+            tunnels,
         })
     }
 
     /// Returns the numbers of packets that did not arrive here, and of all that were sent.
     pub(super) fn losses(&self) -> (u64, u64) {
-        let each = self.losses.iter().map(|losses| losses.get());
+        let each = self.tunnels.iter().map(|tunnel| tunnel.losses());
         each.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 }

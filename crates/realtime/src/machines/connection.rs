@@ -2,8 +2,8 @@
 
 use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Write};
-use std::net::{IpAddr, Shutdown};
-use std::os::fd::{OwnedFd, RawFd};
+use std::net::{IpAddr, Shutdown, SocketAddr, UdpSocket};
+use std::os::fd::RawFd;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 
 use super::request::Request;
 use crate::LiveError;
+use crate::network::device::{Key, Tunnel};
 
 /// The time without a line after which the agent counts as lost. It sends one each second.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -27,29 +28,82 @@ const BEAT: Duration = Duration::from_secs(1);
 pub struct MachineConnection {
     /// Its name in the experiment.
     pub id: String,
-    /// The address to which packets for its hosts are sent.
-    pub address: IpAddr,
+    /// How packets for its hosts reach it.
+    pub reach: Reach,
     /// The standard input and output of the agent.
     pub stream: UnixStream,
 }
 
+/// How packets for the hosts of a machine reach it.
+#[derive(Debug)]
+pub enum Reach {
+    /// As UDP datagrams to this address.
+    Address(IpAddr),
+    /// As frames of its network devices, each of which is connected with one of these sockets.
+    Devices(Vec<UdpSocket>),
+}
+
 impl MachineConnection {
-    /// Duplicates the descriptor of the stream.
+    /// Duplicates the descriptors of the stream, and of the sockets for its network devices if it has
+    /// no address.
     ///
     /// # Errors
     /// This process has no such descriptor.
-    pub fn duplicate(id: String, address: IpAddr, stream: RawFd) -> Result<Self, LiveError> {
-        let duplicated = || {
+    pub fn duplicate(
+        id: String,
+        stream: RawFd,
+        address: Option<IpAddr>,
+        devices: &[RawFd],
+    ) -> Result<Self, LiveError> {
+        let duplicated = |descriptor: RawFd| {
             let this_process = pidfd_open(getpid(), PidfdFlags::empty())?;
-            pidfd_getfd(&this_process, stream, PidfdGetfdFlags::empty())
+            pidfd_getfd(&this_process, descriptor, PidfdGetfdFlags::empty())
         };
-        let doing = format!("machines.{id}: duplicating descriptor {stream}");
-        let stream: OwnedFd = duplicated().map_err(LiveError::while_(doing))?;
-        Ok(Self {
-            id,
-            address,
-            stream: stream.into(),
-        })
+        let duplicated = |descriptor: RawFd| {
+            let doing = format!("machines.{id}: duplicating descriptor {descriptor}");
+            duplicated(descriptor).map_err(LiveError::while_(doing))
+        };
+        let reach = match address {
+            Some(address) => Reach::Address(address),
+            None => {
+                let devices = devices
+                    .iter()
+                    .map(|&one| duplicated(one).map(UdpSocket::from));
+                Reach::Devices(devices.collect::<Result<_, _>>()?)
+            }
+        };
+        let stream = duplicated(stream)?.into();
+        Ok(Self { id, reach, stream })
+    }
+}
+
+impl Reach {
+    /// Returns the address, if there is one.
+    pub(super) fn address(&self) -> Option<IpAddr> {
+        match self {
+            Self::Address(address) => Some(*address),
+            Self::Devices(_) => None,
+        }
+    }
+
+    /// Opens the tunnel to a port, or to the network device of this number.
+    pub(super) fn tunnel(&self, number: u16, key: Key) -> Result<Tunnel, LiveError> {
+        match self {
+            Self::Address(address) => {
+                let to = SocketAddr::new(*address, number);
+                let doing = format!("opening a UDP socket to {to}");
+                Tunnel::connected(to, key).map_err(LiveError::while_(doing))
+            }
+            Self::Devices(sockets) => {
+                let doing = format!("opening the tunnel to network device {number}");
+                let socket = sockets.get(usize::from(number));
+                let socket = socket.ok_or_else(|| io::ErrorKind::NotFound.into());
+                let opened = socket
+                    .and_then(UdpSocket::try_clone)
+                    .and_then(|socket| Tunnel::to_device(socket, key));
+                opened.map_err(LiveError::while_(doing))
+            }
+        }
     }
 }
 

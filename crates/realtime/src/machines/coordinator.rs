@@ -1,7 +1,6 @@
 //! The other machines of a run, as the machine that runs it sees them.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,8 +15,9 @@ use super::connection::{Conversation, MachineConnection};
 use super::request::{Build, Ending, Ports, Report, Request};
 use crate::applications::traffic::{FlowCounters, FlowResult, ProbeCounters};
 use crate::clock::monotonic_ns;
+use crate::emulator::{LATENESS_BOUND_NS, Lateness, STANDSTILL_BOUND_NS};
 use crate::kernel::path_manager::PathEvent;
-use crate::network::device::{Key, Losses, Tunnel};
+use crate::network::device::{Key, Tunnel};
 use crate::{Clock, Device, HostSummary, LiveError};
 
 /// The time from the request to begin until the flows begin, in which the request arrives
@@ -35,8 +35,8 @@ const MACHINE_BITS: u32 = 56;
 pub struct MachineSummary {
     /// Its name in the experiment.
     pub id: String,
-    /// The address to which packets for its hosts were sent.
-    pub address: String,
+    /// The address to which packets for its hosts were sent. A guest has none.
+    pub address: Option<String>,
     /// Its clock.
     pub clock: ClockSummary,
     /// The tunnels of its interfaces.
@@ -60,6 +60,11 @@ pub struct TunnelSummary {
     /// The shortest round-trip time of a full packet, measured before the run. It adds to the delay
     /// of links.
     pub rtt_s: f64,
+    /// By how much longer than that packets took to the machine and back during the run: the 99th
+    /// percentile.
+    pub late_p99_s: f64,
+    /// The same, at most.
+    pub late_max_s: f64,
     /// Packets that did not arrive.
     pub lost: u64,
     /// All packets.
@@ -71,12 +76,12 @@ struct Machine {
     id: String,
     /// Its place among the machines, from 1.
     number: u64,
-    address: String,
+    address: Option<String>,
     conversation: Conversation,
     at_start: Option<ClockOffset>,
     at_end: Option<ClockOffset>,
     rtt_ns: Nanos,
-    losses: Vec<Arc<Losses>>,
+    tunnels: Vec<Arc<Tunnel>>,
 }
 
 /// The other machines of a run. Their parts end when this is dropped.
@@ -127,11 +132,7 @@ impl Machines {
             }
         }
         for (number, connection) in (1..).zip(connections) {
-            let MachineConnection {
-                id,
-                address,
-                stream,
-            } = connection;
+            let MachineConnection { id, reach, stream } = connection;
             let conversation = Conversation::start(&id, stream).map_err(LiveError::while_(
                 format!("machines.{id}: starting a thread"),
             ))?;
@@ -139,22 +140,23 @@ impl Machines {
                 machine: id.clone(),
                 seed,
                 key,
+                over_devices: reach.address().is_none(),
                 experiment: resolved.to_owned(),
             });
             let ports: Ports = conversation.ask(&build)?;
             let mut machine = Machine {
                 id,
                 number,
-                address: address.to_string(),
+                address: reach.address().map(|address| address.to_string()),
                 conversation,
                 at_start: None,
                 at_end: None,
                 rtt_ns: Nanos::MAX,
-                losses: Vec::new(),
+                tunnels: Vec::new(),
             };
             for (interface, port) in ports {
-                let to = SocketAddr::new(address, port);
-                let device = machine.reach(experiment, interface, to, key)?;
+                let tunnel = reach.tunnel(port, key);
+                let device = machine.verified(experiment, interface, tunnel)?;
                 all.devices.insert(interface, device);
             }
             all.machines.push(machine);
@@ -226,11 +228,14 @@ impl Machines {
         }
     }
 
-    /// Asks all machines for a report, which [`Self::reports`] returns.
+    /// Asks all machines for a report, which [`Self::reports`] returns. Meanwhile, a probe measures
+    /// each tunnel.
     ///
     /// # Errors
     /// The request cannot be written.
     pub(crate) fn request_reports(&self) -> Result<(), LiveError> {
+        let tunnels = self.machines.iter().flat_map(|machine| &machine.tunnels);
+        tunnels.for_each(|tunnel| tunnel.probe());
         self.send(&Request::Report)
     }
 
@@ -321,28 +326,35 @@ impl Machines {
 }
 
 impl Machine {
-    /// Opens the tunnel to an interface, and verifies it.
-    fn reach(
+    /// Verifies the tunnel to an interface, and returns the device at its end.
+    fn verified(
         &mut self,
         experiment: &Experiment,
         interface: usize,
-        to: SocketAddr,
-        key: Key,
+        tunnel: Result<Tunnel, LiveError>,
     ) -> Result<Device, LiveError> {
         let described = &experiment.interfaces[interface];
-        let place = format!("machines.{}", self.id);
-        let tunnel = Tunnel::connected(to, key).map_err(LiveError::while_(format!(
-            "{place}: opening a UDP socket to {to}"
-        )))?;
-        let rtt_ns = tunnel
-            .verify(described.mtu_bytes)
-            .map_err(|error| error.at(&place))?;
+        let verified = tunnel.and_then(|tunnel| Ok((tunnel.verify(described.mtu_bytes)?, tunnel)));
+        let (rtt_ns, tunnel) =
+            verified.map_err(|error| error.at(&format!("machines.{}", self.id)))?;
         self.rtt_ns = self.rtt_ns.min(rtt_ns);
-        self.losses.push(tunnel.losses());
+        let tunnel = Arc::new(tunnel);
+        self.tunnels.push(Arc::clone(&tunnel));
         let mut links = experiment.links.iter();
         let link = links.find(|link| link.id == described.link);
         let link = link.expect("an interface of a valid experiment is on a link");
         Ok(Device::elsewhere(tunnel, link.layer))
+    }
+
+    /// Returns how much longer than the shortest round trip before the run those during it took.
+    fn lateness(&self) -> Lateness {
+        let mut lateness = Lateness::new();
+        for tunnel in &self.tunnels {
+            for took_ns in tunnel.round_trips_ns() {
+                lateness.record(took_ns.saturating_sub(self.rtt_ns));
+            }
+        }
+        lateness
     }
 
     fn measure_clock(&self) -> Result<ClockOffset, LiveError> {
@@ -350,15 +362,18 @@ impl Machine {
     }
 
     fn summary(&self, ending: &Ending) -> MachineSummary {
-        let here = self.losses.iter().map(|losses| losses.get());
+        let here = self.tunnels.iter().map(|tunnel| tunnel.losses());
         let sum = |sum: (u64, u64), one: (u64, u64)| (sum.0 + one.0, sum.1 + one.1);
         let (lost, packets) = here.fold(ending.losses, sum);
+        let late = self.lateness().summary();
         MachineSummary {
             id: self.id.clone(),
             address: self.address.clone(),
             clock: self.clock_summary(),
             tunnels: TunnelSummary {
                 rtt_s: seconds(self.rtt_ns),
+                late_p99_s: late.p99_s,
+                late_max_s: late.max_s,
                 lost,
                 packets,
             },
@@ -394,12 +409,35 @@ impl Machine {
                 allowed_ns as f64 / 1e6
             ));
         }
-        (tunnels.lost * PACKETS_PER_LOSS > tunnels.packets).then(|| {
-            format!(
+        if tunnels.lost * PACKETS_PER_LOSS > tunnels.packets {
+            return Some(format!(
                 "machine {}: {} of {} packets were lost on the way to or from it, and 1 in {PACKETS_PER_LOSS} is allowed",
                 self.id, tunnels.lost, tunnels.packets
+            ));
+        }
+        self.why_too_late(tunnels)
+    }
+
+    /// Returns why the machine took packets too late, by the bounds for the emulator.
+    fn why_too_late(&self, tunnels: &TunnelSummary) -> Option<String> {
+        let [bound_ms, standstill_ms] =
+            [LATENESS_BOUND_NS, STANDSTILL_BOUND_NS].map(|ns| seconds(ns) * 1e3);
+        let [p99_ms, max_ms] = [tunnels.late_p99_s, tunnels.late_max_s].map(|late_s| late_s * 1e3);
+        let how = if max_ms > standstill_ms {
+            format!(
+                "a packet to it and back was {max_ms:.0} ms late, and more than {standstill_ms:.0} ms set off timeouts"
             )
-        })
+        } else if self.lateness().is_too_large() {
+            format!(
+                "1 packet in 100 to it and back was more than {p99_ms:.1} ms late, and {bound_ms:.0} ms are allowed"
+            )
+        } else {
+            return None;
+        };
+        Some(format!(
+            "machine {}: {how}: it or this machine is too busy",
+            self.id
+        ))
     }
 }
 

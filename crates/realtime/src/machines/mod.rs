@@ -15,7 +15,7 @@ mod part;
 mod request;
 
 pub(crate) use checks::check;
-pub use connection::MachineConnection;
+pub use connection::{MachineConnection, Reach};
 pub use coordinator::{ClockSummary, MachineSummary, TunnelSummary};
 pub(crate) use coordinator::{Machines, merge_counters, merge_probes};
 pub use part::serve_part;

@@ -21,14 +21,15 @@ use crate::telemetry::Observer;
 use crate::userspace::capabilities::kernel_part;
 use crate::{Clock, DeviceKind, Hosts, Kernel, LiveError, summary};
 
-/// Answers the requests for one part until they end. `say` sends a line, and `machine` returns what
-/// is known of this machine.
+/// Answers the requests for one part until they end. `say` sends a line, `begun` is called when the
+/// flows begin, and `machine` returns what is known of this machine.
 ///
 /// # Errors
 /// Those of `say`.
 pub fn serve_part(
     requests: &Receiver<String>,
     mut say: impl FnMut(&str) -> io::Result<()>,
+    begun: impl Fn(),
     machine: impl Fn() -> Value,
 ) -> io::Result<()> {
     let mut part = None;
@@ -41,6 +42,7 @@ pub fn serve_part(
                 say(&begin(&mut part, at_ns))?;
                 if let Some(part) = &mut part {
                     part.start();
+                    begun();
                 }
                 requests.recv().ok()
             }
@@ -143,8 +145,15 @@ impl Part {
         let kind = DeviceKind::of_this_machine();
         let (hosts, devices) = Hosts::build_part(&experiment, Some(&build.machine), kind)?;
         let (mut cables, mut ports) = (Vec::new(), Vec::new());
-        for (interface, device) in devices {
-            let (tunnel, port) = listen(build.key)?;
+        for (number, (interface, device)) in (0..).zip(devices) {
+            let mtu_bytes = experiment.interfaces[interface].mtu_bytes;
+            let (tunnel, port) = match build.over_devices {
+                true => (
+                    Tunnel::at_device(&format!("eth{number}"), mtu_bytes, build.key)?,
+                    number,
+                ),
+                false => listen(build.key)?,
+            };
             cables.push((device, tunnel));
             ports.push((interface, port));
         }
@@ -244,14 +253,9 @@ impl Part {
     }
 }
 
-/// Opens a tunnel, and returns its port.
+/// Opens a tunnel, and returns it and its port.
 fn listen(key: Key) -> Result<(Tunnel, u16), LiveError> {
-    let opened = || {
-        let tunnel = Tunnel::listening(key)?;
-        let port = tunnel.port()?;
-        Ok((tunnel, port))
-    };
-    opened().map_err(LiveError::while_::<io::Error>(
+    Tunnel::listening(key).map_err(LiveError::while_::<io::Error>(
         "opening a UDP socket for packets",
     ))
 }

@@ -48,10 +48,14 @@ pub(super) struct Build {
     pub(super) seed: u64,
     /// The key of all tunnels of the run.
     pub(super) key: Key,
+    /// Whether packets travel over network devices that the machine has for them, instead of as UDP
+    /// datagrams.
+    pub(super) over_devices: bool,
     pub(super) experiment: Box<RawValue>,
 }
 
-/// The port of the tunnel of each interface, by the interface's index in the experiment.
+/// The port of the tunnel of each interface, or the number of its network device, by the
+/// interface's index in the experiment.
 pub(super) type Ports = Vec<(usize, u16)>;
 
 /// Counters as of now, and events since the last report. Flows and probes are in the order of the

@@ -7,19 +7,21 @@ mod veth;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
 use experiment::resolved::Layer;
 use rustix::io::Errno;
 
 use crate::{LiveError, NetworkNamespace};
 use tun::Tun;
-pub(crate) use tunnel::{Key, Losses, Tunnel};
+pub(crate) use tunnel::{Key, Tunnel};
 use veth::Veth;
 
 /// Bytes before every packet: `struct virtio_net_hdr`, which says what remains to be done for a
 /// super-packet.
 pub(crate) const VIRTIO_HEADER_BYTES: usize = 10;
 
+const ETHERNET_HEADER_BYTES: usize = 14;
 /// The types of payload in an Ethernet header.
 pub(crate) const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
 pub(crate) const ETHERTYPE_IPV6: [u8; 2] = [0x86, 0xdd];
@@ -71,7 +73,7 @@ pub struct Device {
 enum Side {
     Tun(Tun),
     Veth(Veth),
-    Tunnel(Tunnel),
+    Tunnel(Arc<Tunnel>),
 }
 
 impl Device {
@@ -106,7 +108,7 @@ impl Device {
     }
 
     /// Returns the device on another machine to which a tunnel leads.
-    pub(crate) fn elsewhere(tunnel: Tunnel, layer: Layer) -> Self {
+    pub(crate) fn elsewhere(tunnel: Arc<Tunnel>, layer: Layer) -> Self {
         let side = Side::Tunnel(tunnel);
         Self { layer, side }
     }

@@ -9,11 +9,9 @@ use experiment::resolved::Layer;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
-use super::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, VIRTIO_HEADER_BYTES};
+use super::{ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, VIRTIO_HEADER_BYTES};
 use crate::network::netlink::{Connection, Link, Mac, NearEnd, add_veth};
 use crate::{LiveError, NetworkNamespace, sys};
-
-const ETHERNET_HEADER_BYTES: usize = 14;
 
 /// The address of all near ends on layer 3. No host sees it, because the kernel addresses frames of
 /// a device without ARP to itself.
@@ -138,7 +136,8 @@ fn make_pair(name: &str, layer: Layer, host: BorrowedFd<'_>) -> Result<OwnedFd, 
     packet_socket(far).map_err(LiveError::while_(doing()))
 }
 
-fn packet_socket(device: u32) -> io::Result<OwnedFd> {
+/// Returns a socket for all frames of a device.
+pub(super) fn packet_socket(device: u32) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
     sys::set_buffers(socket.as_fd(), SOCKET_BUFFER_BYTES)?;
