@@ -728,7 +728,7 @@ class Machine(TypedDict):
     address: str | None
     """
     The address to which packets for its hosts are sent. `None` is the other end of the
-    connection to it.
+    connection to it. A guest has no address.
     """
 
     at: str
