@@ -66,7 +66,7 @@ def test_a_client_and_a_server_with_different_kernels_are_one_experiment(desk: P
         assert machines[name]["address"] is None
         assert 0 < machines[name]["clock"]["bound_s"] < 0.02
         tunnels = machines[name]["tunnels"]
-        assert tunnels["packets"] > 2 * 1000
+        assert tunnels["packets"] > 1000
         assert 0 < tunnels["late_p99_s"] <= tunnels["late_max_s"]
     # Both subflows carry data.
     assert bundle.record["metrics"]["flows.download"]["load_balance"] > 0.2
