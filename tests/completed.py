@@ -46,13 +46,13 @@ def host(stated: Mapping[str, Any]) -> Json:
 
 def interface(stated: Mapping[str, Any]) -> Json:
     """Returns an interface that is up, of the node before the dot in its id."""
-    node = stated["id"].partition(".")[0]
-    return {"node": node, "subnet": 0, "ipv4": None, "ipv6": None, "mtu_bytes": 1500, "up": True, **stated}
+    usual = {"node": stated["id"].partition(".")[0], "subnet": 0, "ipv4": None, "ipv6": None, "mtu_bytes": 1500}
+    return {**usual, "up": True, "device": None, **stated}
 
 
 def link(stated: Mapping[str, Any]) -> Json:
     """Returns a link of IP without a medium."""
-    whole = {"medium": None, "layer": 3, "forward": {}, "backward": {}, **stated}
+    whole = {"medium": None, "layer": 3, "real": False, "forward": {}, "backward": {}, **stated}
     return whole | {way: direction(whole[way]) for way in ("forward", "backward")}
 
 

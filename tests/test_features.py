@@ -90,6 +90,10 @@ USERS = {
     "host_jitter quantiles": "hosts: {a: {host_jitter: {p50: 1us, p90: 2us, p99: 3us, max: 4us}}, b: {}}",
     "handshake race": "flows: {f: {from: a, to: b, handshake: race}}",
     "on": "machines: {m: {at: 'ssh://m'}}\nhosts: {a: {on: m}, b: {}}",
+    "real": (
+        "hosts: {a: {interfaces: {eth0: {device: e1}}}, b: {interfaces: {eth0: {device: e2}}}}\n"
+        "links: {wire: {between: [a.eth0, b.eth0], real: true}}"
+    ),
     "one_at_a_time": "hosts: {a: {one_at_a_time: true}, b: {}}",
     "behaviour mainline-6.12": "hosts: {a: {behaviour: mainline-6.12}, b: {}}",
     "behaviour mainline-6.18": "hosts: {a: {behaviour: mainline-6.18}, b: {}}",

@@ -1,4 +1,5 @@
-"""Consent to the code of a description: programs, classes in Python and eBPF objects.
+"""Consent to the code of a description (programs, classes in Python and eBPF objects) and to its use
+of devices of machines.
 
 The user allows each version once, and the user's state directory remembers it. Code that was not
 allowed is neither loaded nor started.
@@ -45,7 +46,7 @@ _declined: set[str] = set()
 
 @dataclass(frozen=True)
 class Brought:
-    """Code or a program of a description."""
+    """Code, a program or a device of a description."""
 
     #: The place in the description, as in ``flows.fetch``.
     place: str
@@ -55,6 +56,8 @@ class Brought:
     version: str
     #: A digest of the program or code to start, without the content of the files that it names.
     start: str
+    #: What the description does with it.
+    deed: str = "runs code of its own"
 
     def __str__(self) -> str:
         """Returns one line without control characters, so that it cannot steer a terminal."""
@@ -63,16 +66,21 @@ class Brought:
 
 def brought_by(experiment: Mapping[str, Any], *, in_real_time: bool) -> list[Brought]:
     """Returns the code of a resolved experiment, in real time also its programs, which nothing else
-    starts.
+    starts, and the devices that it uses.
     """
     found = _codes(experiment)
-    return [*found, *(_program(place, argv) for place, argv in _commands(experiment))] if in_real_time else found
+    if not in_real_time:
+        return found
+    return [*found, *(_program(place, argv) for place, argv in _commands(experiment)), *_devices(experiment)]
 
 
 def _starts(experiment: Mapping[str, Any], *, in_real_time: bool) -> list[str]:
     """Returns the digests of the same starts, without reading the files that programs name."""
     found = [one.start for one in _codes(experiment)]
-    return [*found, *(_start(argv) for _, argv in _commands(experiment))] if in_real_time else found
+    if not in_real_time:
+        return found
+    devices = [one.start for one in _devices(experiment)]
+    return [*found, *(_start(argv) for _, argv in _commands(experiment)), *devices]
 
 
 def _codes(experiment: Mapping[str, Any]) -> list[Brought]:
@@ -112,6 +120,25 @@ def _commands(experiment: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[str
     command = (experiment.get("control") or {}).get("command")
     if command is not None:
         yield "control.command", command
+
+
+def _devices(experiment: Mapping[str, Any]) -> Iterator[Brought]:
+    """Yields the devices of machines that interfaces are to be children of."""
+    machines = {host["id"]: host.get("machine") for host in experiment["hosts"]}
+    # Absent in experiments of earlier versions.
+    for interface in experiment.get("interfaces", []):
+        device = interface.get("device")
+        if device is not None:
+            machine = machines[interface["node"]]
+            where = "this machine" if machine is None else machine["id"]
+            digest = _digest("device", "" if machine is None else machine["at"], device["name"], device["child"] or "")
+            place = f"interfaces.{interface['id']}"
+            yield Brought(place, f"device {device['name']} of {where}", digest, digest, "uses devices of machines")
+
+
+def deeds(brought: Sequence[Brought]) -> str:
+    """Returns what a description does that needs consent."""
+    return " and ".join(dict.fromkeys(one.deed for one in brought))
 
 
 def _program(place: str, argv: Sequence[str]) -> Brought:
@@ -215,9 +242,7 @@ def grant(starts: Iterable[str]) -> None:
 
 def _not_allowed(new: Sequence[Brought]) -> NotAllowed:
     told = first_few([str(one) for one in new], "; ")
-    return NotAllowed(
-        f"the description runs code of its own ({told}), which was not allowed yet: --allow-programs allows it"
-    )
+    return NotAllowed(f"the description {deeds(new)} ({told}), which was not allowed yet: --allow-programs allows it")
 
 
 def _asked(new: Sequence[Brought]) -> bool:
@@ -225,7 +250,7 @@ def _asked(new: Sequence[Brought]) -> bool:
     # Closed streams are None.
     if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
         return False
-    print(f"The description runs code of its own, with the rights of {_whose()}:", file=sys.stderr)
+    print(f"The description {deeds(new)}, with the rights of {_whose()}:", file=sys.stderr)
     for one in new:
         print(f"  {one}", file=sys.stderr)
     print("Run it? [y/N] ", end="", file=sys.stderr, flush=True)

@@ -68,6 +68,8 @@ PATH_STYLE = """
 
 def link_summary(link: Mapping[str, Any], media: Mapping[str, Mapping[str, Any]]) -> str:
     """Returns rate and delay of a link in a few words, of both directions if they differ."""
+    if link.get("real"):  # absent in experiments of earlier versions
+        return "real"
     forward, backward = link["forward"], link["backward"]
     medium = media.get(link["medium"] or "")
     rates = [_rate(direction, medium) for direction in (forward, backward)]

@@ -93,9 +93,13 @@ _USUAL_DIRECTION: Json = {"framing": "plain"}
 _USUAL_TRACE: Json = {"rates": [], "delays": [], "losses": [], "start": {"kind": "at", "at_ns": 0}}
 
 
-#: What hosts of version 3 had no key for at first, and of all earlier versions, and what it meant.
-#: Digests leave it out.
-_USUAL_MACHINE: Json = {"machine": None}
+#: Keys that version 3 had not at first, nor any earlier version, and what their absence meant, by
+#: place. Digests leave out these usual values.
+_LATER_KEYS: dict[str, Json] = {
+    "hosts": {"machine": None},
+    "interfaces": {"device": None},
+    "links": {"real": False},
+}
 
 
 def upgraded(resolved: Json) -> Json:
@@ -103,7 +107,7 @@ def upgraded(resolved: Json) -> Json:
 
     Raises KeyError, TypeError or AttributeError for what is of no version.
     """
-    return _with_hosts(_upgraded(resolved), lambda host: {**_USUAL_MACHINE, **host})
+    return _with_later_keys(_upgraded(resolved), lambda usual, item: {**usual, **item})
 
 
 def _upgraded(resolved: Json) -> Json:
@@ -166,7 +170,7 @@ def _filled(place: str, item: Json) -> Json:
 def in_earliest_version(resolved: Json) -> Json:
     """Returns an experiment in the earliest version that can express it."""
     if resolved["schema"] == SCHEMA:
-        resolved = _to_version_2(_with_hosts(resolved, _without_usual_machine))
+        resolved = _to_version_2(_with_later_keys(resolved, _without_usual))
     if resolved["schema"] == VERSION_2:
         resolved = _to_version_1(resolved)
     return resolved
@@ -184,7 +188,7 @@ def _to_version_2(resolved: Json) -> Json:
     behaviours = [one for host in resolved["hosts"] for one in host["behaviour"]]
     if any(one["name"] not in _IMPLIED or one | _USUAL_BEHAVIOUR != _USUAL_BEHAVIOUR | one for one in behaviours):
         return resolved
-    if any("machine" in host for host in resolved["hosts"]):
+    if any(key in item for place, usual in _LATER_KEYS.items() for item in resolved[place] for key in usual):
         return resolved
     resolved = _with_behaviours(resolved, _downgraded_behaviour)
     flows = [{key: value for key, value in flow.items() if key != "policy"} for flow in resolved["flows"]]
@@ -202,8 +206,16 @@ def _with_hosts(resolved: Json, change: Callable[[Json], Json]) -> Json:
     return {**resolved, "hosts": [change(host) for host in resolved["hosts"]]}
 
 
-def _without_usual_machine(host: Json) -> Json:
-    return {key: value for key, value in host.items() if (key, value) != ("machine", None)}
+def _with_later_keys(resolved: Json, change: Callable[[Json, Json], Json]) -> Json:
+    """Returns an experiment with each item of `_LATER_KEYS` changed, given the usual values of its
+    keys.
+    """
+    changed = {place: [change(usual, item) for item in resolved[place]] for place, usual in _LATER_KEYS.items()}
+    return {**resolved, **changed}
+
+
+def _without_usual(usual: Json, item: Json) -> Json:
+    return {key: value for key, value in item.items() if key not in usual or value != usual[key]}
 
 
 def _downgraded_behaviour(behaviour: Json) -> Json:

@@ -159,6 +159,10 @@ impl<'a> Capabilities<'a> {
     }
 
     fn check_link(&self, link: &Link, missing: &mut Vec<Missing>) {
+        if link.real {
+            missing
+                .extend(self.unless_possible(format!("links.{}.real", link.id), Feature::RealLink));
+        }
         for (name, direction) in [("forward", &link.forward), ("backward", &link.backward)] {
             self.check_direction(&format!("links.{}.{name}", link.id), direction, missing);
         }

@@ -82,6 +82,9 @@ const NOWHERE_TO_REGISTER: Lacking =
     Some("the simulator has no kernel to register it in: use --on kernel");
 const KERNELS_ONLY: Lacking =
     Some("other machines have hosts with their kernel's stack only: use --on kernel");
+const EMULATED: Lacking = Some("a real link is outside of the simulator: use --on kernel");
+const KERNELS_DEVICES: Lacking =
+    Some("a real link joins hosts with their kernel's stack only: use --on kernel");
 const OWN_PROGRAM: Lacking = Some("only your own simulator has it: use --on PROGRAM");
 
 const NO_CONTROLLER: Lacking = Some(
@@ -196,6 +199,7 @@ features! {
     FirstHopHost "first_hop host":                        HAS,                 HAS,               HAS;
     HandshakeRace "handshake race":                       HAS,                 ONE_ADDRESS,       HAS;
     OnMachine "on":                                       HAS,                 HAS,               KERNELS_ONLY;
+    RealLink "real":                                      EMULATED,            HAS,               KERNELS_DEVICES;
     OneAtATime "one_at_a_time":                           HAS,                 ALL_SUBFLOWS,      HAS;
     BehaviourMainline "behaviour mainline":               HAS,                 HAS,               HAS;
     BehaviourMainline612 "behaviour mainline-6.12":       HAS,                 ONE_KERNEL,        HAS;

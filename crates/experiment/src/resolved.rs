@@ -34,8 +34,8 @@ pub use direction::{
 };
 pub use direction::{validate_overhead, validate_rate};
 pub use experiment::{
-    Event, Experiment, Interface, Layer, Link, Measure, Medium, NextHop, Node, NodeKind, SCHEMA,
-    Subnet, UserCode, Vary,
+    ChildKind, Event, Experiment, Interface, Layer, Link, Measure, Medium, NextHop, Node, NodeKind,
+    ParentDevice, SCHEMA, Subnet, UserCode, Vary,
 };
 pub use flow::{Application, Flow, FlowEnd, Handshake, Hop, HopDirection, Path, Transport, Video};
 pub use host::{Fallback, FirstHop, Host, HostJitter, JitterQuantiles, Machine, Stack};

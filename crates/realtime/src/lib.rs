@@ -43,6 +43,6 @@ pub use network::hosts::{Hosts, Tables};
 pub use network::namespace::NetworkNamespace;
 pub use network::user_namespace::enter as enter_user_namespace;
 pub use run::{Controlling, LiveRun};
-pub use summary::{HostSummary, LateLink, Status, Summary};
+pub use summary::{HostSummary, LateLink, RealLink, Status, Summary};
 pub use switches::{ControlSummary, ControllerSummary, Problem, Reaction, RuleChange};
 pub use userspace::capabilities::Userspace;

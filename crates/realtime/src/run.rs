@@ -52,6 +52,8 @@ pub struct LiveRun {
     fallbacks: Vec<Option<Fallback>>,
     counters_at_start: BTreeMap<String, BTreeMap<String, u64>>,
     path_events: Vec<PathEvent>,
+    /// The shortest round trip over real links, by their ids.
+    real_rtts: BTreeMap<String, Nanos>,
     arriving_units: Receiver<Unit>,
     fault: Fault,
     /// When the last of the flows that do not end by themselves starts.
@@ -93,11 +95,10 @@ impl LiveRun {
             Hosts::build_part(&experiment, None, DeviceKind::of_this_machine())?;
         let mut machines = Machines::build(&experiment, controlling.resolved, seed, machines)?;
         devices.extend(machines.take_devices());
-        let devices = devices.into_values().collect();
         let captures = directory.join(CAPTURES);
         let emulator = Emulator::start(&experiment, seed, devices, &captures, Clock::start())?;
         let mut switches = Switches::start(&experiment, &hosts, controlling, caller.as_ref())?;
-        hosts.verify_beside(&experiment, machines.verify()?)?;
+        let real_rtts = hosts.verify_beside(&experiment, machines.verify()?)?;
         let mut path_managers =
             PathManagers::start(&experiment, |id| hosts.namespace(id), Clock::start())?;
         let (units, arriving_units) = channel();
@@ -131,6 +132,7 @@ impl LiveRun {
             fallbacks: vec![None; experiment.flows.len()],
             counters_at_start,
             path_events: Vec::new(),
+            real_rtts,
             record: RunRecord::create(directory, experiment, seed)?,
             arriving_units,
             fault: registry.fault().clone(),
@@ -312,6 +314,7 @@ impl LiveRun {
         let emulation = self.emulator.finish()?;
         self.path_events.extend(self.path_managers.finish()?);
         self.path_events.extend(elsewhere.path_events);
+        self.real_rtts.extend(elsewhere.real_rtts);
         self.path_events.sort_by_key(|event| event.time_ns);
         let fault = self
             .fault
@@ -335,6 +338,7 @@ impl LiveRun {
                 .map(|interface| interface.sent)
                 .sum(),
             links: summary::links(&self.record.experiment, &network, &emulation),
+            real_links: summary::real_links(&self.record.experiment, &self.real_rtts),
             middleboxes: emulation.middleboxes,
             flows,
             hosts,

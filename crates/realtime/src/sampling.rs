@@ -66,10 +66,14 @@ pub(crate) fn record_network(
     hosts: &Hosts,
 ) -> Result<(), TableError> {
     let (samples, now) = (&mut record.samples, record.now);
-    let names = record.experiment.links.iter().flat_map(|link| {
-        HopDirection::BOTH.map(|direction| format!("links.{}.{}", link.id, direction.name()))
-    });
-    for (name, state) in names.zip(&network.directions) {
+    let directions = record
+        .experiment
+        .links
+        .iter()
+        .flat_map(|link| HopDirection::BOTH.map(|direction| (link, direction.name())));
+    let states = directions.zip(&network.directions);
+    for ((link, direction), state) in states.filter(|((link, _), _)| !link.real) {
+        let name = format!("links.{}.{direction}", link.id);
         samples.record_at(now, &name, Group::Link, state.link.values())?;
         if let Some(values) = state.link.access_values() {
             samples.record_at(now, &name, Group::Access, values)?;
@@ -79,20 +83,21 @@ pub(crate) fn record_network(
     let interfaces = record.experiment.interfaces.iter().zip(&network.interfaces);
     for (index, (interface, state)) in interfaces.enumerate() {
         let entity = &format!("interfaces.{}", interface.id);
-        let values = interface_values(hosts.is_up(index), state);
+        let counted = interface.device.is_none().then_some(state);
+        let values = interface_values(hosts.is_up(index), counted);
         samples.record_at(now, entity, Group::Interface, values)?;
     }
     Ok(())
 }
 
-/// Returns the values of [`INTERFACE`].
-fn interface_values(is_up: bool, state: &InterfaceState) -> [Option<f64>; INTERFACE.len()] {
-    let known = |value: u64| Some(value as f64);
+/// Returns the values of [`INTERFACE`]. Packets at a real link are not counted.
+fn interface_values(is_up: bool, state: Option<&InterfaceState>) -> [Option<f64>; INTERFACE.len()] {
+    let known = |value: u64| value as f64;
     [
-        known(u64::from(is_up)),
-        known(state.sent),
-        known(state.received),
-        known(state.dropped_interface_down),
+        Some(known(u64::from(is_up))),
+        state.map(|state| known(state.sent)),
+        state.map(|state| known(state.received)),
+        state.map(|state| known(state.dropped_interface_down)),
         None,
         None,
     ]

@@ -7,7 +7,7 @@ use emulation::middlebox::MiddleboxSummary;
 use experiment::resolved::Experiment;
 use experiment::schedule::EventRecord;
 use experiment::summary::{FlowSummary, PathSummary, SubflowResult};
-use experiment::time::Nanos;
+use experiment::time::{Nanos, seconds};
 use serde::{Deserialize, Serialize};
 
 use crate::applications::programs::ProgramResult;
@@ -47,8 +47,11 @@ pub struct Summary {
     pub events: Vec<EventRecord>,
     /// Flows in the order of declaration.
     pub flows: Vec<FlowSummary>,
-    /// Link directions in the order of declaration.
+    /// Directions of emulated links in the order of declaration.
     pub links: Vec<LateLink>,
+    /// Real links in the order of declaration.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub real_links: Vec<RealLink>,
     /// Middleboxes in the order of declaration.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub middleboxes: Vec<MiddleboxSummary>,
@@ -79,6 +82,16 @@ pub struct LateLink {
     pub link: LinkSummary,
     /// How late its deliveries were.
     pub late: LatenessSummary,
+}
+
+/// What was measured of a real link before the run.
+#[derive(Clone, Debug, Serialize)]
+pub struct RealLink {
+    /// Its id.
+    pub id: String,
+    /// The shortest round-trip time of an echo, which was measured before the run. `None` if no path
+    /// crosses the link.
+    pub rtt_s: Option<f64>,
 }
 
 /// The state of a host or router.
@@ -152,12 +165,28 @@ pub(crate) fn links(
     emulation: &EmulatorSummary,
 ) -> Vec<LateLink> {
     let links = experiment.links.iter().zip(network.directions.chunks(2));
-    let links = links.flat_map(|(link, directions)| {
-        LinkSummary::of_link(link, [directions[0].link, directions[1].link])
-    });
-    let links = links.zip(&emulation.lateness);
-    links
+    let links = links.zip(emulation.lateness.chunks(2));
+    let emulated = links.filter(|((link, _), _)| !link.real);
+    emulated
+        .flat_map(|((link, directions), late)| {
+            let of_link = LinkSummary::of_link(link, [directions[0].link, directions[1].link]);
+            of_link.into_iter().zip(late)
+        })
         .map(|(link, late)| LateLink { link, late: *late })
+        .collect()
+}
+
+/// Returns the real links with the shortest round trips, which are by their ids.
+pub(crate) fn real_links(
+    experiment: &Experiment,
+    rtts_ns: &BTreeMap<String, Nanos>,
+) -> Vec<RealLink> {
+    let links = experiment.links.iter().filter(|link| link.real);
+    links
+        .map(|link| RealLink {
+            id: link.id.clone(),
+            rtt_s: rtts_ns.get(&link.id).copied().map(seconds),
+        })
         .collect()
 }
 

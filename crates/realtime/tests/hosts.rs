@@ -5,6 +5,7 @@
 #[path = "../../experiment/tests/complete/mod.rs"]
 mod complete;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,7 +31,7 @@ fn read(description: &Value) -> Experiment {
 struct Built {
     experiment: Experiment,
     hosts: Hosts,
-    _devices: Vec<Device>,
+    _devices: BTreeMap<usize, Device>,
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -328,7 +329,7 @@ fn verify(description: &Value, expected: &Value, change: Option<Action>) -> Resu
     }
     let verdict = hosts.verify(&read(expected));
     emulator.finish().unwrap();
-    verdict
+    verdict.map(drop)
 }
 
 #[test]

@@ -79,6 +79,22 @@ def print_topology(experiment: Mapping[str, Any]) -> None:
         RESULTS.print(line, markup=False, soft_wrap=True)
 
 
+def print_devices(experiment: Mapping[str, Any]) -> None:
+    """Prints the children of devices that a run will create, and on which machine."""
+    machines = {host["id"]: host["machine"] for host in experiment["hosts"]}
+    rows = []
+    for interface in experiment["interfaces"]:
+        if interface["device"] is not None:
+            machine = machines[interface["node"]]
+            where = "this machine" if machine is None else f"{machine['id']} ({machine['at']})"
+            device, child = interface["device"]["name"], interface["device"]["child"] or "macvlan, or ipvlan on Wi-Fi"
+            rows.append((escape(where), escape(device), child, escape(interface["id"])))
+    if rows:
+        _title("created on machines, and removed after the run")
+        print_table(("machine", "device", "child", "as interface"), rows[:MOST_ROWS])
+        _print_hidden(len(rows))
+
+
 def print_middleboxes(experiment: Mapping[str, Any]) -> None:
     """Prints the middleboxes, if there are some."""
     if not experiment.get("middleboxes"):

@@ -112,6 +112,17 @@ def print_fallbacks(bundles: Sequence[Bundle]) -> None:
         RESULTS.print(f"[yellow]fallback[/] {escape(line)}", soft_wrap=True)
 
 
+def print_real_links(bundles: Sequence[Bundle]) -> None:
+    """Prints a line for each real link of each run, with its round-trip time."""
+    for bundle in bundles:
+        for link in (bundle.record["result"] or {}).get("real_links", []):
+            rtt = "no path crosses it"
+            if link["rtt_s"] is not None:
+                rtt = f"round trip {quantity(link['rtt_s'], 's')}, measured before the run"
+            run = f"{bundle.record['experiment']}, seed {bundle.record['seed']}"
+            RESULTS.print(escape(f"real link {link['id']}: {rtt} ({run})"), style="dim", soft_wrap=True)
+
+
 def print_flow_errors(bundles: Sequence[Bundle]) -> None:
     """Prints a line for each flow that ended with an error, or has no goodput."""
     for bundle in bundles:

@@ -167,6 +167,7 @@ def _show(bundles: list[Bundle], over_families: list[Json], reused: int) -> None
         print_illustrative,
         print_not_done,
         print_outcome,
+        print_real_links,
         print_substitutions,
         print_user_code,
     )
@@ -176,6 +177,7 @@ def _show(bundles: list[Bundle], over_families: list[Json], reused: int) -> None
     print_substitutions(bundles)
     print_user_code(bundles)
     print_illustrative(bundles)
+    print_real_links(bundles)
     print_fallbacks(bundles)
     print_flow_errors(bundles)
     print_not_done(bundles)

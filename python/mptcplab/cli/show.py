@@ -70,6 +70,7 @@ def _print(member: Resolved, entry: Mapping[str, Any]) -> None:
     from mptcplab.cli.explained import (
         print_back_ends,
         print_ceilings,
+        print_devices,
         print_head,
         print_middleboxes,
         print_origins,
@@ -81,6 +82,7 @@ def _print(member: Resolved, entry: Mapping[str, Any]) -> None:
     print_head(member.data)
     print_back_ends(entry)
     print_topology(member.data)
+    print_devices(member.data)
     print_middleboxes(member.data)
     print_ceilings(member.data)
     print_schedule(member.data)

@@ -21,6 +21,20 @@ SIDES: tuple[Side, Side] = ("forward", "backward")
 # stops its senders.
 HOST_QUEUE: form.QueueDropTail = {"kind": "drop_tail", "limit_packets": None, "limit_bytes": None}
 
+#: Both directions of a real link, which nothing is emulated in.
+UNSHAPED: form.Direction = {
+    "rate_bps": None,
+    "overhead_bytes": 0,
+    "framing": "plain",
+    "delay_ns": 0,
+    "jitter_ns": 0,
+    "reorder": False,
+    "loss": {"kind": "none"},
+    "loss_at": "egress",
+    "queue": HOST_QUEUE,
+    "trace": None,
+}
+
 # atm: Ethernet without check sequence, bridged with LLC (RFC 2684, 10 bytes), trailer of AAL5 (8).
 # ptm: Ethernet with check sequence (4), that of PTM (2), and the bytes at the begin and end of a
 # frame (2).

@@ -96,6 +96,19 @@ class Interface(Model):
     """Address families of the interface. A path uses IPv4 if both of its ends have it."""
     up: bool = True
     """Whether the interface is up at the start of the run."""
+    device: str | None = Field(None, examples=["enp1s0"])
+    """At a real link: the device of the host's machine by which the interface takes part in the
+    network. The interface is a child of this device, and the device itself stays as it is."""
+    child: Literal["macvlan", "ipvlan"] | None = None
+    """The kind of that child: `macvlan` has a link-layer address of its own, `ipvlan` that of the
+    device. The default is `macvlan`, and `ipvlan` for a wireless device, because an access point
+    accepts only the address of the device."""
+
+    @model_validator(mode="after")
+    def _child_has_a_device(self) -> Interface:
+        if self.child is not None and self.device is None:
+            raise described("'child' has no effect without device", "device, as in enp1s0", field="child")
+        return self
 
 
 class HostJitter(Model):

@@ -222,12 +222,23 @@ class Link(LinkSettings):
         description="the two ends: HOST.INTERFACE, or the name of a node, whose ports are named p1, p2 ..",
         examples=[["client.wlan0", "server.eth0"]],
     )
+    real: Annotated[bool, Uses("real")] = False
+    """Whether the link is the network between the devices of its two interfaces, instead of an emulated
+    one. It has whatever rate, delay and loss that network has."""
     cellular: Annotated[Cellular | None, Uses("access cellular")] = None
     """In place of a rate: the radio link of a cellular device, the first end of `between`."""
     leo: Annotated[Leo | None, Uses("access leo")] = None
     """In place of a rate: satellites in low Earth orbit. The first end of `between` is the dish."""
     cable: Annotated[Cable | None, Uses("access cable")] = None
     """In addition to a rate: the line of a cable modem, which is the first end of `between`."""
+
+    @model_validator(mode="after")
+    def _real_is_not_emulated(self) -> Link:
+        given = [name for name in EMULATED if name in self.model_fields_set]
+        if self.real and given:
+            problem = f"'{given[0]}' has no effect on a real link, which is not emulated"
+            raise described(problem, ", ".join(BESIDE_REAL), field=given[0])
+        return self
 
     @model_validator(mode="after")
     def _one_access(self) -> Link:
@@ -244,6 +255,10 @@ class Link(LinkSettings):
             raise described(f"the cellular link has {found}", "cellular: {rate: 40mbit}, or a trace")
         return self
 
+
+#: The fields of a real link, and those that only an emulated link can have.
+BESIDE_REAL = ("between", "real", "mtu")
+EMULATED = [name for name in Link.model_fields if name not in BESIDE_REAL]
 
 # If a field is given, profiles and generators do not fill in its rivals.
 RIVALS: dict[str, tuple[str, ...]] = {

@@ -30,6 +30,9 @@ class Machine(Model):
     address: str | None = Field(None, examples=["192.0.2.7"])
     """The IP address at which the machine receives UDP datagrams with the packets of its hosts. The
     default is that of the SSH connection. A guest needs none."""
+    touch: bool = False
+    """Whether hosts may use devices of the machine (`device` of an interface). An interface then sends
+    and receives in the machine's network."""
 
     @model_validator(mode="after")
     def _can_be_reached(self) -> Machine:
@@ -38,6 +41,8 @@ class Machine(Model):
             raise described(f"'{self.at}' is not a machine", allowed, field="at")
         if self.at.startswith(GUEST) and self.address is not None:
             raise described("a guest has no address", "a guest without address", field="address")
+        if self.at.startswith(GUEST) and self.touch:
+            raise described("a guest has no devices of its own", "a guest without touch", field="touch")
         if self.address is None:
             if self.at.startswith(COMMAND):
                 allowed = "the IP address at which it receives UDP datagrams, as in 192.0.2.7"

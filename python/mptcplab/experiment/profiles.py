@@ -9,7 +9,7 @@ from pathlib import Path
 from mptcplab.document import FieldPath, Node, Source, field_name, kind_of, read, wrong
 from mptcplab.experiment.base import nearest_hint
 from mptcplab.experiment.flows import CHOOSES_ITS_CC, MEANINGFUL
-from mptcplab.experiment.links import RIVALS
+from mptcplab.experiment.links import EMULATED, RIVALS
 
 DIRECTORY = Path(__file__).parent.parent / "profiles"
 _ENTITIES = ("hosts", "media", "links", "flows")
@@ -65,6 +65,9 @@ def _is_pointless(node: Node, key: str, group: str) -> bool:
     """Returns whether a default would contradict a value of the entity, or have no effect on it."""
     if any(rival in node.mapping for rival in RIVALS.get(key, ())):
         return True
+    if group == "links" and key in EMULATED:
+        real = node.child("real")
+        return real is not None and real.value is True
     if group != "flows" or key not in MEANINGFUL:
         return False
     if key == "cc" and node.find(("app", CHOOSES_ITS_CC)) is not None:

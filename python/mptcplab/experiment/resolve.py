@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import ipaddress
 import json
 from base64 import b64encode
@@ -17,7 +18,7 @@ from mptcplab.behaviours import presets
 from mptcplab.document import FieldPath, wrong
 from mptcplab.errors import SpecError, first_few
 from mptcplab.experiment import access as access_networks
-from mptcplab.experiment import directions, link_traces, machines, middleboxes, schedule
+from mptcplab.experiment import directions, link_traces, machines, middleboxes, real_links, schedule
 from mptcplab.experiment.base import described, nearest_hint
 from mptcplab.experiment.control import Control, Recovery
 from mptcplab.experiment.description import Experiment
@@ -78,6 +79,8 @@ class _Resolution:
         self._experiment = experiment
         self._tree = experiment.tree
         self._network = self._wired()
+        self._machines = machines.resolved(experiment)
+        self._devices = real_links.devices(experiment, self._network)
         self._all_events = list(experiment.events)
 
     def resolved(self) -> Resolved:
@@ -86,8 +89,7 @@ class _Resolution:
             raise wrong(self._tree, ("duration",), "the run takes no time", "more than 0s")
         addresses = self._addresses()
         filled_in = filled_description(experiment)
-        on = machines.resolved(experiment)
-        hosts = [_host(name, host, on.get(name)) for name, host in experiment.hosts.items()]
+        hosts = [_host(name, host, self._machines.get(name)) for name, host in experiment.hosts.items()]
         nodes = [_node(name, node) for name, node in experiment.nodes.items()]
         interfaces = [self._interface(port, addresses) for port in self._network.ports.values()]
         media = [_medium(name, *settings) for name, settings in self._media().items()]
@@ -239,6 +241,7 @@ class _Resolution:
             "ipv6": None if ipv6 is None else str(ipv6),
             "mtu_bytes": int(self._experiment.links[port.link].mtu),
             "up": settings.up if settings else True,
+            "device": self._devices.get(port.id),
         }
 
     def _media(self) -> dict[str, tuple[Rate | None, int]]:
@@ -257,7 +260,8 @@ class _Resolution:
                     self._tree, ("links", name, "medium"), problem, ", ".join(media) or "declare it under media"
                 )
             a, b = self._network.links[name]
-            layer: form.Layer = 2 if self._network.is_layer2(a.node) or self._network.is_layer2(b.node) else 3
+            is_ethernet = link.real or self._network.is_layer2(a.node) or self._network.is_layer2(b.node)
+            layer: form.Layer = 2 if is_ethernet else 3
             hosts: dict[Side, str | None] = {"forward": self._holding_host(a), "backward": self._holding_host(b)}
             forward, backward = (self._direction(name, side, media, hosts[side]) for side in SIDES)
             self._check_behind_hosts(name, link, hosts)
@@ -267,6 +271,7 @@ class _Resolution:
                 "b": b.id,
                 "medium": link.medium,
                 "layer": layer,
+                "real": link.real,
                 "forward": forward,
                 "backward": backward,
             }
@@ -305,6 +310,8 @@ class _Resolution:
         self, name: str, side: Side, media: Mapping[str, tuple[Rate | None, int]], host: str | None
     ) -> form.Direction:
         link = self._experiment.links[name]
+        if link.real:
+            return copy.deepcopy(directions.UNSHAPED)
         field = "trace" if link.trace is not None else "queue"
         trace = self._tree.find(("links", name, "trace"))
         base = Path(trace.source.file).parent if trace is not None and trace.source.file else Path()

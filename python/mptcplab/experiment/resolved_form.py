@@ -355,6 +355,10 @@ class BusyNeighbours(TypedDict):
     """Mean number of busy devices, in millionths, at most 100000000."""
 
 
+ChildKind: TypeAlias = Literal["macvlan", "ipvlan"]
+"""A kind of device that takes part in the network of its parent."""
+
+
 class DelayStep(TypedDict):
     """A delay that applies from an instant until the next step or the end of the period."""
 
@@ -606,34 +610,6 @@ Install: TypeAlias = Literal["proactive", "reactive"]
 """When the entries of a flow are installed."""
 
 
-class Interface(TypedDict):
-    """The attachment of a host or node to a link."""
-
-    id: str
-    """Id, such as `client.wlan0`."""
-
-    ipv4: str | None
-    """IPv4 address with prefix length. Ports of switches have none."""
-
-    ipv6: str | None
-    """IPv6 address with prefix length. Ports of switches have none."""
-
-    link: str
-    """Id of its link."""
-
-    mtu_bytes: int
-    """Length of the largest IP packet in bytes."""
-
-    node: str
-    """Id of its host or node."""
-
-    subnet: int
-    """Id of its subnet."""
-
-    up: bool
-    """Whether the interface is up at the start."""
-
-
 Layer: TypeAlias = Literal[2, 3]
 """The layer of the traffic that a link carries. It does not affect the link model."""
 
@@ -806,6 +782,16 @@ OptionName: TypeAlias = Literal[
     "mp_capable", "mp_join", "dss", "add_addr", "remove_addr", "mp_prio", "mp_fail", "mp_fastclose", "mp_tcprst"
 ]
 """The MPTCP options (RFC 8684, section 7.2)."""
+
+
+class ParentDevice(TypedDict):
+    """A device that a machine has. The interface of a host is a child of it."""
+
+    child: ChildKind | None
+    """The kind of the child. `None` is macvlan, or ipvlan if the device is wireless."""
+
+    name: str
+    """Its name on the machine."""
 
 
 PiecesWithOptions: TypeAlias = Literal["all", "first"]
@@ -1571,6 +1557,40 @@ class Host(TypedDict):
     """Retransmissions of a SYN with MP_CAPABLE before it is sent without that option."""
 
 
+class Interface(TypedDict):
+    """The attachment of a host or node to a link."""
+
+    device: ParentDevice | None
+    """
+    The device of its host's machine by which it takes part in a real link. `None` for an
+    interface at an emulated link.
+    """
+
+    id: str
+    """Id, such as `client.wlan0`."""
+
+    ipv4: str | None
+    """IPv4 address with prefix length. Ports of switches have none."""
+
+    ipv6: str | None
+    """IPv6 address with prefix length. Ports of switches have none."""
+
+    link: str
+    """Id of its link."""
+
+    mtu_bytes: int
+    """Length of the largest IP packet in bytes."""
+
+    node: str
+    """Id of its host or node."""
+
+    subnet: int
+    """Id of its subnet."""
+
+    up: bool
+    """Whether the interface is up at the start."""
+
+
 class Middlebox(TypedDict):
     """A middlebox between an interface and its link."""
 
@@ -1885,6 +1905,12 @@ class Link(TypedDict):
     """
     Id of the medium that both directions share with other links. `None` gives each direction
     its own serializer.
+    """
+
+    real: bool
+    """
+    Whether it is a link between devices that machines have. Both directions then describe
+    nothing, because the link is not emulated.
     """
 
 

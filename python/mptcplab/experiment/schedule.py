@@ -88,6 +88,16 @@ class World:
         """Returns the name of a link. Raises an error if it is unknown."""
         return _known("link", name, list(self.links))
 
+    def emulated(self, name: str) -> str:
+        """Returns the name of a link that events may change. Raises an error if it is unknown or
+        real.
+        """
+        link = self.links[self.link(name)]
+        if link["real"]:
+            problem = f"link {name} is real, and events change only emulated links"
+            raise described(problem, f"down and up of its interfaces, {link['a']} and {link['b']}")
+        return name
+
     def access_link(self, name: str, kind: str) -> str:
         """Returns the name of a link of an access network. Raises an error if it is of another
         kind.
@@ -109,7 +119,7 @@ class World:
     def interrupted(self, outage: str | RiskGroup | None) -> list[str]:
         """Returns the links of an outage. Raises an error if the link or the group is unknown."""
         if not isinstance(outage, RiskGroup):
-            return [self.link(outage or "")]
+            return [self.emulated(outage or "")]
         groups = self.switched.groups if self.switched else {}
         return list(groups[_known("group", outage.srlg, list(groups))])
 
@@ -187,11 +197,11 @@ def _switch(name: str, way: str, world: World) -> Action:
     if "." in name:
         return {"kind": f"interface_{way}", "interface": world.interface(name)}
     known = name if name in world.links else _known("link or interface", name, [*world.links, *world.interfaces])
-    return {"kind": f"link_{way}", "link": known, "by": "cut"}
+    return {"kind": f"link_{way}", "link": world.emulated(known), "by": "cut"}
 
 
 def _set(event: Event, world: World) -> Iterator[tuple[int, Action, bool]]:
-    link = world.link(event.set or "")
+    link = world.emulated(event.set or "")
     if event.changes(LINK_CHANGES):
         yield 0, {"kind": "set_link", "link": link}, False
     if event.snr is not None:

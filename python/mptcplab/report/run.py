@@ -97,7 +97,7 @@ def page_of(
         metrics=_all_metrics(record, run),
         # The picture escapes what the description says.
         topology=Markup(as_svg(run.resolved)) if len(run.resolved["links"]) <= MOST_DRAWN_LINKS else None,
-        settings=_settings(run.resolved),
+        settings=_settings(run.resolved, run.result),
         origins=_origins(run.resolved),
         environment=_environment(record),
         command=_command(record, directory),
@@ -196,10 +196,16 @@ def _all_metrics(record: Json, run: RunData) -> Grid:
     return Grid(["metric", "value", "definition"], rows[: 5 * MOST_ROWS])
 
 
-def _settings(resolved: Json) -> Grid:
-    """Returns the resolved network, with a row for each direction of a link."""
+def _settings(resolved: Json, result: Json) -> Grid:
+    """Returns the resolved network, with a row for each direction of an emulated link and for each
+    real link.
+    """
+    measured = {link["id"]: link["rtt_s"] for link in result.get("real_links", [])}
     rows = []
     for link in resolved["links"][:MOST_ROWS]:
+        if link["id"] in measured:
+            rows.append(_real_link(link, measured[link["id"]]))
+            continue
         for name in ("forward", "backward"):
             way = link[name]
             ends = (link["a"], link["b"]) if name == "forward" else (link["b"], link["a"])
@@ -220,6 +226,11 @@ def _settings(resolved: Json) -> Grid:
                 ]
             )
     return Grid(["link", "direction", "rate", "delay", "queue", "loss"], rows, frozenset({2, 3}))
+
+
+def _real_link(link: Json, rtt_s: float | None) -> list[str]:
+    round_trip = MISSING if rtt_s is None else f"round trip {quantity(rtt_s, 's')}, measured before the run"
+    return [link["id"], f"{link['a']} ↔ {link['b']}", "real", round_trip, MISSING, MISSING]
 
 
 def _rate(way: Json) -> str:

@@ -84,6 +84,9 @@ class Evaluation:
         }
 
     def _evaluate(self, entity: Entity, metric: Metric) -> Value:
+        link = self._real_link_of(entity)
+        if link is not None and metric.name != "up":
+            return Absent(f"link {link} is real: the emulator does not see its packets")
         if metric.form in ("counter", "gauge"):
             return self._grouped(entity, metric, lambda path, flow: self._sampled(path, flow, metric))
         why = self._why_awaited(metric)
@@ -92,6 +95,17 @@ class Evaluation:
         if not metric.scalar:
             return Absent(f"it is a {metric.form}, not a number")
         return self._derived(entity, metric)
+
+    def _real_link_of(self, entity: Entity) -> str | None:
+        """Returns the real link that a link entity is a direction of, or that an interface is at."""
+        _, _, name = entity.path.partition(".")
+        if entity.kind == "link":
+            links = [name.rpartition(".")[0]]
+        elif entity.kind == "interface":
+            links = [link for link, of in self.run.links.items() if name in (of["a"], of["b"])]
+        else:
+            return None
+        return next((link for link in links if link in self.run.real_links), None)
 
     def _derived(self, entity: Entity, metric: Metric) -> Value:
         match entity.kind:

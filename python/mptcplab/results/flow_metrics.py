@@ -74,7 +74,16 @@ def goodput_bps(flow: FlowView) -> Value:
 
 def ceiling_bps(flow: FlowView) -> Value:
     """Returns the payload capacity of the resolved flow."""
-    return _or_absent(flow.described["ceiling_bps"], "a path of the flow has no rate limit")
+    return _or_absent(flow.described["ceiling_bps"], _why_unlimited(flow))
+
+
+def _why_unlimited(flow: FlowView) -> str:
+    """Returns why a flow has no payload capacity."""
+    crossed = [hop["link"] for path in flow.described["paths"] for hop in path["hops"]]
+    real = next((link for link in crossed if link in flow.run.real_links), None)
+    if real is not None:
+        return f"link {real} is real: it has no described rate"
+    return "a path of the flow has no rate limit"
 
 
 def ceiling_ratio(flow: FlowView) -> Value:
@@ -273,7 +282,7 @@ def aggregation_benefit(flow: FlowView) -> Value:
         return Absent("the flow uses one path")
     goodput = goodput_bps(flow)
     if isinstance(goodput, Absent) or None in paths:
-        return goodput if isinstance(goodput, Absent) else Absent("a path of the flow has no rate limit")
+        return goodput if isinstance(goodput, Absent) else Absent(_why_unlimited(flow))
     return _or_absent(metrics.aggregation_benefit(goodput, paths), "the other paths add nothing to the best one")
 
 
@@ -281,7 +290,7 @@ def fair_share_ratio(flow: FlowView) -> Value:
     """Returns goodput / an equal share of the best path of the flow."""
     paths = [path for path in flow.described["paths"] if path["ceiling_bps"] is not None]
     if not paths:
-        return Absent("a path of the flow has no rate limit")
+        return Absent(_why_unlimited(flow))
     crowd = flow.run.flows_by_hop
     fair = max(path["ceiling_bps"] / max(crowd[_hop(hop)] for hop in path["hops"]) for path in paths)
     return _quotient(goodput_bps(flow), fair)

@@ -138,6 +138,11 @@ class RunData:
         return {link["id"]: link for link in self.resolved["links"]}
 
     @cached_property
+    def real_links(self) -> frozenset[str]:
+        """The ids of real links. Experiments of earlier versions do not say that they have none."""
+        return frozenset(link["id"] for link in self.resolved["links"] if link.get("real"))
+
+    @cached_property
     def flows_by_hop(self) -> Counter[tuple[str, str]]:
         """The number of flows that may use each (link, direction). A multipath connection counts
         once.

@@ -118,7 +118,7 @@ class Launcher:
         if brought and not self.allow_programs:
             told = first_few([str(one) for one in brought], "; ")
             raise Refused(
-                f"{experiment['name']} runs code of its own ({told}), which this page does not start; "
+                f"{experiment['name']} {consent.deeds(brought)} ({told}), which this page does not start; "
                 "allowed: mptcplab run, or mptcplab serve --allow-programs"
             )
 

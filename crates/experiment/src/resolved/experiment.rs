@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::validation::validate;
@@ -195,6 +195,10 @@ pub struct Interface {
     pub mtu_bytes: u32,
     /// Whether the interface is up at the start.
     pub up: bool,
+    /// The device of its host's machine by which it takes part in a real link. `None` for an
+    /// interface at an emulated link.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub device: Option<ParentDevice>,
 }
 
 impl Interface {
@@ -203,6 +207,37 @@ impl Interface {
         let texts = [&self.ipv4, &self.ipv6].into_iter().flatten();
         let addresses = texts.filter_map(|text| text.split('/').next()?.parse().ok());
         addresses.collect()
+    }
+}
+
+/// A device that a machine has. The interface of a host is a child of it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ParentDevice {
+    /// Its name on the machine.
+    pub name: String,
+    /// The kind of the child. `None` is macvlan, or ipvlan if the device is wireless.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub child: Option<ChildKind>,
+}
+
+/// A kind of device that takes part in the network of its parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChildKind {
+    /// With a link-layer address of its own.
+    Macvlan,
+    /// With the link-layer address of its parent.
+    Ipvlan,
+}
+
+impl ChildKind {
+    /// Returns its name, as ip(8) has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Macvlan => "macvlan",
+            Self::Ipvlan => "ipvlan",
+        }
     }
 }
 
@@ -247,6 +282,9 @@ pub struct Link {
     pub medium: Option<String>,
     /// The layer of the traffic that the link carries on a real network.
     pub layer: Layer,
+    /// Whether it is a link between devices that machines have. Both directions then describe
+    /// nothing, because the link is not emulated.
+    pub real: bool,
     /// From `a` to `b`.
     pub forward: Direction,
     /// From `b` to `a`.

@@ -2,6 +2,7 @@
 //! their range.
 
 mod access;
+mod real_links;
 
 use std::collections::HashMap;
 
@@ -251,7 +252,9 @@ impl<'a> Declared<'a> {
         in_range("measure.every_ns", measure.every_ns, 1)?;
         in_range("measure.probe_rtt_ns", measure.probe_rtt_ns.unwrap_or(1), 1)?;
         for id in &measure.captures {
-            self.interfaces.find("measure.captures", id)?;
+            let captured = self.interfaces.find("measure.captures", id)?;
+            let link = &self.experiment.interfaces[captured].link;
+            self.validate_emulated("measure.captures", link)?;
         }
         Ok(())
     }
@@ -317,6 +320,7 @@ impl<'a> Declared<'a> {
         if let Some(medium) = &link.medium {
             self.media.find(format!("{place}.medium"), medium)?;
         }
+        self.validate_devices(&place, link)?;
         self.validate_directions(&place, link, [&link.forward, &link.backward])
     }
 
@@ -343,7 +347,8 @@ impl<'a> Declared<'a> {
     }
 
     fn validate_middlebox(&self, place: &str, middlebox: &Middlebox) -> Validity {
-        self.interfaces.find(format!("{place}.at"), &middlebox.at)?;
+        let at = self.interfaces.find(format!("{place}.at"), &middlebox.at)?;
+        self.validate_emulated(format!("{place}.at"), &self.experiment.interfaces[at].link)?;
         if let Element::Nat(_) = middlebox.element {
             self.validate_nat(place, middlebox)?;
         }
@@ -539,13 +544,14 @@ impl<'a> Declared<'a> {
                 self.validate_address(&format!("{place}.interface"), interface)?;
             }
             Action::LinkDown { link, .. } | Action::LinkUp { link, .. } => {
-                self.links.find(format!("{place}.link"), link)?;
+                self.validate_emulated(format!("{place}.link"), link)?;
             }
             Action::SetLink {
                 link,
                 forward,
                 backward,
             } => {
+                self.validate_emulated(format!("{place}.link"), link)?;
                 let index = self.links.find(format!("{place}.link"), link)?;
                 let link = &self.experiment.links[index];
                 self.validate_directions(place, link, [forward, backward])?;

@@ -65,19 +65,21 @@ pub fn node(stated: Value) -> Value {
     merged(json!({"next_hop": null}), stated)
 }
 
-/// Returns an interface with the keys of `stated`, and otherwise up and without addresses. Its node
+/// Returns an interface with the keys of `stated`, and otherwise up, without addresses and device. Its node
 /// is the part of its id before the dot.
 pub fn interface(stated: Value) -> Value {
     let id = stated["id"].as_str().expect("an id");
     let node = id.split('.').next();
-    let usual = json!({"node": node, "subnet": 0, "ipv4": null, "ipv6": null, "mtu_bytes": 1500, "up": true});
+    let usual = json!({
+        "node": node, "subnet": 0, "ipv4": null, "ipv6": null, "mtu_bytes": 1500, "up": true, "device": null,
+    });
     merged(usual, stated)
 }
 
 /// Returns a link with the keys of `stated`, and otherwise one of IP without a medium. Its
 /// directions are completed, too.
 pub fn link(stated: Value) -> Value {
-    let usual = json!({"medium": null, "layer": 3, "forward": {}, "backward": {}});
+    let usual = json!({"medium": null, "layer": 3, "real": false, "forward": {}, "backward": {}});
     let mut link = merged(usual, stated);
     for way in ["forward", "backward"] {
         link[way] = direction(link[way].take());

@@ -11,7 +11,7 @@ use emulation::links::{Arrival, LinkState, Links};
 use emulation::middlebox::{Chain, Heading, MiddleboxSummary, summaries};
 use experiment::addressing::Lookup;
 use experiment::resolved::{
-    Action, Direction, Experiment, InvalidDirection, Link, LinkDownBy, Loss, NodeKind,
+    Action, Direction, Experiment, InvalidDirection, Layer, Link, LinkDownBy, Loss, NodeKind,
 };
 use experiment::time::Nanos;
 use rustix::io::Errno;
@@ -45,7 +45,9 @@ const SPARE_LARGE_BUFFERS: usize = 64;
 
 /// A device and its counters.
 pub(super) struct Port {
-    device: Device,
+    /// `None` at a real link, which the emulator does not carry.
+    device: Option<Device>,
+    layer: Layer,
     /// The link direction that begins here.
     pub(super) outgoing: usize,
     is_captured: bool,
@@ -63,11 +65,14 @@ impl Port {
     /// Hands a packet to the host. Returns whether there was room for it, and EIO if the interface
     /// is down.
     fn give(&self, frame: &Frame) -> io::Result<bool> {
+        let Some(device) = &self.device else {
+            return Err(Errno::NODEV.into());
+        };
         match &self.stack {
             Some(_) if frame.is_tcp() && !self.is_up => Err(Errno::IO.into()),
             Some(stack) if frame.is_tcp() => Ok(stack.put(Message::Packet(frame.whole_ip()))),
-            None if self.device.is_elsewhere() && !self.is_up => Err(Errno::IO.into()),
-            _ => self.device.write(&frame.bytes).map(|()| true),
+            None if device.is_elsewhere() && !self.is_up => Err(Errno::IO.into()),
+            _ => device.write(&frame.bytes).map(|()| true),
         }
     }
 }
@@ -144,11 +149,11 @@ pub(super) struct Fabric {
 }
 
 impl Fabric {
-    /// `devices` are in the order of the interfaces in the experiment.
+    /// `devices` are by the indices of their interfaces in the experiment.
     pub(super) fn new(
         experiment: &Experiment,
         seed: u64,
-        devices: Vec<Device>,
+        mut devices: BTreeMap<usize, Device>,
         mailboxes: &Mailboxes,
         clock: Clock,
     ) -> Result<Self, LiveError> {
@@ -158,14 +163,15 @@ impl Fabric {
         let ends = experiment.links.iter().flat_map(|link| [&link.b, &link.a]);
         let ends = ends.filter_map(|id| lookup.interface_index(id));
         let ends: Vec<usize> = ends.collect();
-        let ports = devices.into_iter().enumerate();
-        let ports = ports.map(|(index, device)| Port {
-            device,
+        let outgoing_of = |index: usize| {
             // The direction that ends at the other interface of the same link.
-            outgoing: ends
-                .iter()
-                .position(|end| *end == index)
-                .map_or(0, |d| d ^ 1),
+            let arriving = ends.iter().position(|end| *end == index);
+            arriving.map_or(0, |direction| direction ^ 1)
+        };
+        let ports = (0..experiment.interfaces.len()).map(|index| Port {
+            device: devices.remove(&index),
+            layer: experiment.links[outgoing_of(index) / 2].layer,
+            outgoing: outgoing_of(index),
             is_captured: experiment
                 .measure
                 .captures
@@ -182,7 +188,7 @@ impl Fabric {
         let middleboxes = experiment.interfaces.iter().zip(&ports).enumerate();
         let middleboxes = middleboxes.filter_map(|(index, (interface, port))| {
             let chain = Chain::before(experiment, seed, &interface.id)?;
-            Some((index, Middleboxes::new(chain, port.device.layer())))
+            Some((index, Middleboxes::new(chain, port.layer)))
         });
         let mut fabric = Self {
             clock,
@@ -229,8 +235,10 @@ impl Fabric {
         Ok(fabric)
     }
 
-    pub(super) fn devices(&self) -> impl Iterator<Item = &Device> {
-        self.ports.iter().map(|port| &port.device)
+    /// Returns the devices with their ports.
+    pub(super) fn devices(&self) -> impl Iterator<Item = (usize, &Device)> {
+        let ports = self.ports.iter().enumerate();
+        ports.filter_map(|(index, port)| Some((index, port.device.as_ref()?)))
     }
 
     /// Lets super-packets pass where nothing depends on single packets.
@@ -248,12 +256,18 @@ impl Fabric {
         let is_changed = ends.iter().any(|end| self.middleboxes.contains_key(end));
         // Open vSwitch takes no packet that is larger than the MTU.
         let is_controlled = ends.iter().any(|end| self.ports[*end].is_controlled);
-        let is_possible = |end: &usize| self.ports[*end].device.can_take_super_packets();
+        let is_possible = |end: &usize| {
+            let device = self.ports[*end].device.as_ref();
+            device.is_some_and(Device::can_take_super_packets)
+        };
         let is_whole = !is_on_medium && !is_captured && !is_changed && !is_controlled;
         let is_whole = is_whole && ends.iter().all(is_possible);
         let mut on = is_whole && is_unshaped(forward) && is_unshaped(backward);
-        for end in ends {
-            let chosen = self.ports[end].device.set_super_packets(on);
+        for device in ends
+            .iter()
+            .filter_map(|end| self.ports[*end].device.as_ref())
+        {
+            let chosen = device.set_super_packets(on);
             on &= chosen.map_err(LiveError::while_("setting a device's super-packets"))?;
         }
         self.super_links[link].0 = on;
@@ -324,7 +338,10 @@ impl Fabric {
     pub(super) fn read_from(&mut self, port: usize) {
         let direction = self.ports[port].outgoing;
         for _ in 0..PACKETS_PER_TURN {
-            let bytes = match self.ports[port].device.read(&mut self.scratch) {
+            let Some(device) = &self.ports[port].device else {
+                return;
+            };
+            let bytes = match device.read(&mut self.scratch) {
                 Ok(bytes) => bytes,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -427,7 +444,7 @@ impl Fabric {
                 continue;
             };
             let now = self.clock.now();
-            let layer = self.ports[port].device.layer();
+            let layer = self.ports[port].layer;
             let frame = Frame { bytes, layer };
             self.ports[port].state.sent += 1;
             self.capture(port, now, true, &frame);
@@ -452,7 +469,7 @@ impl Fabric {
         };
         Frame {
             bytes: buffer,
-            layer: self.ports[port].device.layer(),
+            layer: self.ports[port].layer,
         }
     }
 

@@ -13,7 +13,7 @@ mod lateness;
 pub(crate) mod mailbox;
 mod middleboxes;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -87,20 +87,21 @@ pub struct EmulatorSummary {
 }
 
 impl Emulator {
-    /// Starts carrying packets between `devices`, which are in the order of the interfaces in the
-    /// experiment. Captures of `measure` begin at [`Self::restart`], as files in `directory`.
+    /// Starts carrying packets between `devices`, which are by the indices of their interfaces in
+    /// the experiment. Interfaces at real links have none. Captures of `measure` begin at
+    /// [`Self::restart`], as files in `directory`.
     ///
     /// # Errors
     /// The link model refuses a direction, or the system refuses.
     pub fn start(
         experiment: &Experiment,
         seed: u64,
-        devices: Vec<Device>,
+        devices: BTreeMap<usize, Device>,
         directory: &Path,
         clock: Clock,
     ) -> Result<Self, LiveError> {
-        let captives = experiment.interfaces.iter().zip(&devices).enumerate();
-        let captives = captives.filter_map(|(index, (interface, device))| {
+        let captives = devices.iter().filter_map(|(&index, device)| {
+            let interface = &experiment.interfaces[index];
             let is_captured = experiment.measure.captures.contains(&interface.id);
             is_captured.then(|| Captive {
                 interface: index,
@@ -303,7 +304,7 @@ impl Poller {
             epoll::add(&epoll, &jobs, named(JOBS), epoll::EventFlags::IN)?;
             let stacks = fabric.from_stacks.as_ref();
             epoll::add(&epoll, stacks, named(STACKS), epoll::EventFlags::IN)?;
-            for (port, device) in fabric.devices().enumerate() {
+            for (port, device) in fabric.devices() {
                 epoll::add(&epoll, device, named(port as u64), epoll::EventFlags::IN)?;
             }
             let jobs = Arc::new(jobs);
@@ -396,7 +397,7 @@ mod tests {
         }
         let experiment = Experiment::from_json(&described.to_string()).expect("two hosts");
         let clock = Clock::start();
-        let emulator = Emulator::start(&experiment, 1, Vec::new(), Path::new("."), clock);
+        let emulator = Emulator::start(&experiment, 1, BTreeMap::new(), Path::new("."), clock);
         let emulator = emulator.expect("an emulator without links");
         let (release, released) = channel::<()>();
         let stuck: Job = Box::new(move |_| {

@@ -58,8 +58,8 @@ pub struct ClockSummary {
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct TunnelSummary {
     /// The shortest round-trip time of a full packet, measured before the run. It adds to the delay
-    /// of links.
-    pub rtt_s: f64,
+    /// of links. `None` if the machine has no tunnel, because all its links are real.
+    pub rtt_s: Option<f64>,
     /// By how much longer than that packets took to the machine and back during the run: the 99th
     /// percentile.
     pub late_p99_s: f64,
@@ -80,7 +80,7 @@ struct Machine {
     conversation: Conversation,
     at_start: Option<ClockOffset>,
     at_end: Option<ClockOffset>,
-    rtt_ns: Nanos,
+    rtt_ns: Option<Nanos>,
     tunnels: Vec<Arc<Tunnel>>,
 }
 
@@ -102,6 +102,8 @@ pub(crate) struct Endings {
     pub(crate) hosts: Vec<HostSummary>,
     pub(crate) path_events: Vec<PathEvent>,
     pub(crate) summaries: Vec<MachineSummary>,
+    /// The shortest round trip over real links, by their ids.
+    pub(crate) real_rtts: BTreeMap<String, Nanos>,
     /// Why the run is not valid.
     pub(crate) why_invalid: Option<String>,
 }
@@ -151,7 +153,7 @@ impl Machines {
                 conversation,
                 at_start: None,
                 at_end: None,
-                rtt_ns: Nanos::MAX,
+                rtt_ns: None,
                 tunnels: Vec::new(),
             };
             for (interface, port) in ports {
@@ -302,6 +304,7 @@ impl Machines {
             all.results.push((machine.id.clone(), ending.results));
             all.hosts.extend(ending.hosts);
             all.path_events.extend(ending.path_events);
+            all.real_rtts.extend(ending.real_rtts);
         }
         Ok(all)
     }
@@ -337,7 +340,7 @@ impl Machine {
         let verified = tunnel.and_then(|tunnel| Ok((tunnel.verify(described.mtu_bytes)?, tunnel)));
         let (rtt_ns, tunnel) =
             verified.map_err(|error| error.at(&format!("machines.{}", self.id)))?;
-        self.rtt_ns = self.rtt_ns.min(rtt_ns);
+        self.rtt_ns = Some(self.rtt_ns.map_or(rtt_ns, |least| least.min(rtt_ns)));
         let tunnel = Arc::new(tunnel);
         self.tunnels.push(Arc::clone(&tunnel));
         let mut links = experiment.links.iter();
@@ -349,9 +352,10 @@ impl Machine {
     /// Returns how much longer than the shortest round trip before the run those during it took.
     fn lateness(&self) -> Lateness {
         let mut lateness = Lateness::new();
+        let least_ns = self.rtt_ns.unwrap_or(0);
         for tunnel in &self.tunnels {
             for took_ns in tunnel.round_trips_ns() {
-                lateness.record(took_ns.saturating_sub(self.rtt_ns));
+                lateness.record(took_ns.saturating_sub(least_ns));
             }
         }
         lateness
@@ -371,7 +375,7 @@ impl Machine {
             address: self.address.clone(),
             clock: self.clock_summary(),
             tunnels: TunnelSummary {
-                rtt_s: seconds(self.rtt_ns),
+                rtt_s: self.rtt_ns.map(seconds),
                 late_p99_s: late.p99_s,
                 late_max_s: late.max_s,
                 lost,

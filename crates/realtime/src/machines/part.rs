@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
 use experiment::resolved::{Action, Experiment};
 use experiment::samples::Unit;
+use experiment::time::Nanos;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -65,6 +66,8 @@ struct Part {
     seed: u64,
     // In the order in which they must end.
     running: Option<Running>,
+    /// The shortest round trip over each real link that was crossed from here.
+    real_rtts: BTreeMap<String, Nanos>,
     /// Keeps the congestion controls that are registered for the run.
     controls: RunControls,
     carrier: Carrier,
@@ -111,7 +114,7 @@ fn verify(
     let mut next = None;
     let mut is_answered = false;
     let verified = made(part).and_then(|part| {
-        part.hosts.verify_beside(&part.experiment, || {
+        let rtts = part.hosts.verify_beside(&part.experiment, || {
             if !std::mem::replace(&mut is_answered, true) {
                 say(&told(Ok(()))).map_err(LiveError::while_("answering"))?;
             }
@@ -121,7 +124,9 @@ fn verify(
                 Err(TryRecvError::Disconnected) => {}
             }
             Ok(false)
-        })
+        });
+        part.real_rtts = rtts?;
+        Ok(())
     });
     if !is_answered {
         say(&told(verified))?;
@@ -161,6 +166,7 @@ impl Part {
             experiment,
             seed: build.seed,
             controls,
+            real_rtts: BTreeMap::new(),
             running: None,
             carrier: Carrier::start(cables)?,
             hosts,
@@ -247,6 +253,7 @@ impl Part {
             results: results.unwrap_or_default(),
             hosts: summary::hosts(&mut self.hosts, &running.counters_at_start)?,
             path_events: running.path_managers.finish()?,
+            real_rtts: self.real_rtts,
             losses: self.carrier.losses(),
             machine,
         })

@@ -3,8 +3,11 @@
 //! Answers are `{"ok": VALUE}` or `{"error": TEXT}`. An empty line means that its sender is alive,
 //! and `{"lost": TEXT}` in place of an answer that the connection is gone.
 
+use std::collections::BTreeMap;
+
 use experiment::resolved::Action;
 use experiment::samples::Unit;
+use experiment::time::Nanos;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -77,6 +80,9 @@ pub(super) struct Ending {
     pub(super) results: Vec<FlowResult>,
     pub(super) hosts: Vec<HostSummary>,
     pub(super) path_events: Vec<PathEvent>,
+    /// The shortest round trip over real links that was measured there before the run, by the ids of
+    /// the links.
+    pub(super) real_rtts: BTreeMap<String, Nanos>,
     /// Packets that did not arrive there, and all that were sent.
     pub(super) losses: (u64, u64),
     /// The machine, as in the environment of a bundle.

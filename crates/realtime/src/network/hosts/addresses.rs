@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use experiment::addressing::Lookup;
-use experiment::resolved::{Experiment, HopDirection, Interface, Layer, NodeKind};
+use experiment::resolved::{Experiment, HopDirection, Interface, Layer, NodeKind, ParentDevice};
 
 use crate::LiveError;
 use crate::network::first_hop::{Shaping, directions_from};
@@ -84,6 +84,8 @@ pub(super) struct Port {
     /// Index of its link.
     pub(super) link: usize,
     pub(super) device: String,
+    /// The device of the machine whose child it is; `None` at an emulated link.
+    pub(super) parent: Option<ParentDevice>,
     pub(super) layer: Layer,
     pub(super) mtu_bytes: u32,
     pub(super) up: bool,
@@ -293,6 +295,7 @@ fn port(
         node,
         link,
         device: device_name(&interface.id),
+        parent: interface.device.clone(),
         layer,
         mtu_bytes: interface.mtu_bytes,
         up: interface.up,

@@ -3,6 +3,7 @@
 
 mod actions;
 mod addresses;
+mod child;
 mod connections;
 mod counters;
 mod place;
@@ -96,13 +97,13 @@ impl Hosts {
         of_kernel.flat_map(settings::missing).collect()
     }
 
-    /// Builds all hosts and nodes. The devices are in the order of the interfaces in the
-    /// experiment; interfaces that are up at the start are up.
+    /// Builds all hosts and nodes. The devices are by the indices of their interfaces in the
+    /// experiment, without those at real links; interfaces that are up at the start are up.
     ///
     /// # Errors
     /// Fails where [`Self::check`] fails, and where the system refuses because privileges or
     /// features are missing.
-    pub fn build(experiment: &Experiment) -> Result<(Self, Vec<Device>), LiveError> {
+    pub fn build(experiment: &Experiment) -> Result<(Self, BTreeMap<usize, Device>), LiveError> {
         Self::build_with(experiment, DeviceKind::of_this_machine())
     }
 
@@ -113,14 +114,12 @@ impl Hosts {
     pub fn build_with(
         experiment: &Experiment,
         device_kind: DeviceKind,
-    ) -> Result<(Self, Vec<Device>), LiveError> {
-        let (hosts, devices) = Self::build_part(experiment, None, device_kind)?;
-        let devices = devices.into_values();
-        Ok((hosts, devices.collect()))
+    ) -> Result<(Self, BTreeMap<usize, Device>), LiveError> {
+        Self::build_part(experiment, None, device_kind)
     }
 
     /// Builds the hosts of a machine. `None` is the one that runs the experiment, which also has
-    /// all nodes. The devices are by the indices of their interfaces in the experiment.
+    /// all nodes. The calling thread is in the namespace that has the devices of this machine.
     ///
     /// # Errors
     /// As [`Self::build`].
@@ -212,7 +211,7 @@ impl Hosts {
         self.in_each(|place| {
             let is_host = place.kind == PlaceKind::Host;
             let mut settings = settings::in_effect(&place.id, &place.settings, is_host)?;
-            settings.insert(DEVICES.to_owned(), self.device_kind.name().to_owned());
+            settings.insert(DEVICES.to_owned(), self.devices_text(place));
             let stack = if place.has_own_stack {
                 Stack::Userspace
             } else {
@@ -221,6 +220,28 @@ impl Hosts {
             settings.insert(STACK.to_owned(), stack.name().to_owned());
             Ok(settings)
         })
+    }
+
+    /// Returns how the devices of a place were created: the kind of those at emulated links, and
+    /// each child with its parent.
+    fn devices_text(&self, place: &Place) -> String {
+        let mut ports = place.ports.values();
+        let emulated = place.ports.is_empty() || ports.any(|port| port.child.is_none());
+        let emulated = emulated.then(|| self.device_kind.name().to_owned());
+        let children = place.ports.iter().filter_map(|(&index, port)| {
+            let described = &self.layout.ports[index];
+            let parent = &described.parent.as_ref()?.name;
+            Some(format!(
+                "{}: {} of {parent}",
+                described.device,
+                port.child?.name()
+            ))
+        });
+        emulated
+            .into_iter()
+            .chain(children)
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 
     /// Returns the kernel's counters since the namespace was created, by host or router.
@@ -341,13 +362,16 @@ fn make_places(
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     let builders = processors.min(plans.len());
     let plans = Mutex::new(plans.into_iter());
+    let machine = NetworkNamespace::of_this_thread().map_err(LiveError::while_(
+        "opening the network namespace of the machine",
+    ))?;
     let next = || plans.lock().expect("no builder panics with it").next();
     let make_some = || -> Result<Vec<Made>, LiveError> {
         let mut made = Vec::new();
         while let Some((index, routes)) = next() {
             let host = layout.places[index].host;
             let host = host.map(|host| &experiment.hosts[host]);
-            let (place, devices) = Place::build(layout, index, host, routes, kind)?;
+            let (place, devices) = Place::build(layout, index, host, routes, (&machine, kind))?;
             made.push((index, place, devices));
         }
         Ok(made)

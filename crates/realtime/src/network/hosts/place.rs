@@ -5,10 +5,11 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use experiment::resolved::{Host, Layer, Stack};
+use experiment::resolved::{ChildKind, Host, Layer, Stack};
 use netlink_packet_route::AddressFamily;
 
-use super::addresses::{Layout, PlaceKind, Prefixed, mac_of, mac_of_bridge};
+use super::addresses::{Layout, PlaceKind, Port, Prefixed, mac_of, mac_of_bridge};
+use super::child;
 use super::routing::{MAIN_TABLE, PlaceRoutes, RULE_PRIORITY, Step};
 use super::settings::{self, Setting};
 use super::switches::{BRIDGE, frames_by_port};
@@ -64,6 +65,9 @@ pub(super) struct PortState {
     /// The kernel's index of its device.
     pub(super) device: u32,
     layer: Layer,
+    /// Its kind, if it is a child of a device of the machine. The kernel then chooses its link-layer
+    /// address, and finds out those of others.
+    pub(super) child: Option<ChildKind>,
     addresses: Vec<Prefixed>,
     pub(super) condition: Condition,
     /// The rate at which its packets leave; `None`: they leave at once and wait in the network.
@@ -85,6 +89,7 @@ pub(super) struct Place {
     /// Second descriptors of the devices. Closing the last descriptor takes the kernel
     /// milliseconds, unless the device is already gone.
     devices: Vec<OwnedFd>,
+    has_devices: bool,
 }
 
 impl std::fmt::Debug for Place {
@@ -96,14 +101,15 @@ impl std::fmt::Debug for Place {
 }
 
 impl Place {
-    /// Returns the place, and its devices with the indices of their interfaces. The calling thread
-    /// is in the namespace of the place afterwards.
+    /// Returns the place, and its devices with the indices of their interfaces. `machine` is the
+    /// namespace with the devices of the machine. The calling thread is in the namespace of the
+    /// place afterwards.
     pub(super) fn build(
         layout: &Layout,
         index: usize,
         host: Option<&Host>,
         routes: PlaceRoutes,
-        kind: DeviceKind,
+        (machine, kind): (&NetworkNamespace, DeviceKind),
     ) -> Result<(Self, Vec<(usize, Device)>), LiveError> {
         let plan = &layout.places[index];
         let namespace = Arc::new(NetworkNamespace::new_around_this_thread()?);
@@ -115,12 +121,16 @@ impl Place {
         let mut ports = BTreeMap::new();
         for &port in &plan.interfaces {
             let described = &layout.ports[port];
-            let device = Device::in_this_thread(kind, &described.device, described.layer)?;
-            kept.push(second_descriptor(&device)?);
-            devices.push((port, device));
+            let child = add_child(machine, &namespace, described)?;
+            if child.is_none() {
+                let device = Device::in_this_thread(kind, &described.device, described.layer)?;
+                kept.push(second_descriptor(&device)?);
+                devices.push((port, device));
+            }
             let state = PortState {
                 device: connection.index_of(&described.device)?,
                 layer: described.layer,
+                child,
                 addresses: described.addresses().collect(),
                 condition: Condition::at_start(described.up),
                 shaping: described.shaping,
@@ -138,6 +148,7 @@ impl Place {
             routes,
             initial_window_segments: host.map(|host| host.initial_window_segments),
             devices: kept,
+            has_devices: !plan.interfaces.is_empty(),
         };
         place.set_up(layout, index)?;
         Ok((place, devices))
@@ -256,7 +267,7 @@ impl Place {
     fn neighbour_request(&self, destination: IpAddr, step: &Step) -> Option<Request> {
         let port = &self.ports[&step.port];
         let neighbour = step.gateway.unwrap_or(destination);
-        (port.layer == Layer::Two)
+        (port.layer == Layer::Two && port.child.is_none())
             .then(|| set_neighbour(port.device, neighbour, mac_of(step.arrival)))
     }
 
@@ -319,7 +330,7 @@ impl Place {
 
     /// Removes its devices; further calls do nothing.
     pub(super) fn remove_devices(&mut self) -> Result<(), LiveError> {
-        if self.devices.is_empty() {
+        if !std::mem::take(&mut self.has_devices) {
             return Ok(());
         }
         let removed = self.connection.commit(&[remove_group(GROUP)]);
@@ -333,6 +344,29 @@ impl Drop for Place {
         // Best effort: without this request the devices end too, only later.
         let _ = self.remove_devices();
     }
+}
+
+/// Adds the child of a device that an interface at a real link is. Returns its kind; `None` for an
+/// interface at an emulated link.
+fn add_child(
+    machine: &NetworkNamespace,
+    namespace: &NetworkNamespace,
+    port: &Port,
+) -> Result<Option<ChildKind>, LiveError> {
+    let Some(parent) = &port.parent else {
+        return Ok(None);
+    };
+    let place = format!("{}: device", port.id);
+    let add = || {
+        child::add(
+            &place,
+            parent,
+            port.mtu_bytes,
+            &port.device,
+            namespace.as_fd(),
+        )
+    };
+    machine.run(add).map(Some)
 }
 
 fn second_descriptor(device: &Device) -> Result<OwnedFd, LiveError> {
@@ -373,19 +407,23 @@ impl PortState {
 }
 
 /// Sets the device up while it is down, because changes of a device that is up wait for its
-/// packets, milliseconds each.
-fn link_requests(port: usize, state: &PortState, link: Link) -> [Request; 3] {
-    let link = link.queue_packets(QUEUE_PACKETS).group(GROUP);
+/// packets, milliseconds each. Packets of a child wait in its parent.
+fn link_requests(port: usize, state: &PortState, link: Link) -> Vec<Request> {
+    let up = Link::new(state.device).up(state.condition.carries());
+    let link = link.group(GROUP);
+    if state.child.is_some() {
+        return vec![link.request(), up.request()];
+    }
+    let link = link.queue_packets(QUEUE_PACKETS);
     let link = match state.layer {
         Layer::Two => link.mac(mac_of(port)),
         Layer::Three => link,
     };
-    let up = Link::new(state.device).up(state.condition.carries());
     let link = match state.shaping {
         Some(_) => link.joined_segments(state.joined_segments()),
         None => link,
     };
-    [link.request(), state.queueing_request(), up.request()]
+    vec![link.request(), state.queueing_request(), up.request()]
 }
 
 fn family_of(address: IpAddr) -> AddressFamily {

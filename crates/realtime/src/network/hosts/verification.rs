@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use experiment::resolved::{Experiment, Flow, Path};
+use experiment::time::Nanos;
 use netlink_packet_route::RouteNetlinkMessage;
 
 use super::Hosts;
@@ -30,13 +31,17 @@ impl Hosts {
     /// Verifies every path of every flow in both directions. First, each host and router on the
     /// path must send the packets out by the described interface. Then an echo over UDP must come
     /// back along every path, in no less and not much more than the described time. The emulator
-    /// runs meanwhile and is restarted afterwards.
+    /// runs meanwhile and is restarted afterwards. The time over a real link is not described; it
+    /// is returned, by the ids of the links.
     ///
     /// Paths with an interface that is down at the start are left out.
     ///
     /// # Errors
     /// Names the first path that is not as described, what was expected, and what was found.
-    pub fn verify(&mut self, experiment: &Experiment) -> Result<(), LiveError> {
+    pub fn verify(
+        &mut self,
+        experiment: &Experiment,
+    ) -> Result<BTreeMap<String, Nanos>, LiveError> {
         self.verify_beside(experiment, || Ok(false))
     }
 
@@ -50,7 +55,7 @@ impl Hosts {
         &mut self,
         experiment: &Experiment,
         is_asked: impl FnMut() -> Result<bool, LiveError>,
-    ) -> Result<(), LiveError> {
+    ) -> Result<BTreeMap<String, Nanos>, LiveError> {
         self.verify_routes(experiment)?;
         echo::verify(self, experiment, is_asked)
     }

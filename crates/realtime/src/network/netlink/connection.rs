@@ -9,6 +9,7 @@ use netlink_packet_core::{
 };
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use rustix::io::Errno;
 use rustix::net::netdevice::name_to_index;
 
 use super::request::Request;
@@ -29,6 +30,14 @@ const ERROR_TEXT: u16 = 1;
 
 /// The kernel's answer to a request, or its error.
 pub(crate) type Answer = Result<RouteNetlinkMessage, io::Error>;
+
+/// Why the kernel refuses a request.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) errno: Errno,
+    /// The same with the kernel's text.
+    pub(crate) error: io::Error,
+}
 
 /// A connection to the tables of one namespace.
 pub(crate) struct Connection {
@@ -159,6 +168,34 @@ impl Connection {
             answers.extend(batch_answers.into_iter().flatten());
         }
         Ok(answers)
+    }
+
+    /// Sends a request and returns the answer, or `None` for an acknowledgment. A refusal is an
+    /// answer, too.
+    ///
+    /// # Errors
+    /// The connection fails.
+    pub(crate) fn ask_one(
+        &mut self,
+        request: &Request,
+    ) -> Result<Result<Option<RouteNetlinkMessage>, Refusal>, LiveError> {
+        let asked = self.send(std::slice::from_ref(request), |_| 0)?;
+        loop {
+            for (sequence, payload) in self.receive()? {
+                match payload {
+                    _ if sequence != asked => {}
+                    NetlinkPayload::InnerMessage(message) => return Ok(Ok(Some(message))),
+                    NetlinkPayload::Error(error) => {
+                        let refusal = error.code.map(|code| Refusal {
+                            errno: Errno::from_raw_os_error(code.get().abs()),
+                            error: error_of(&error),
+                        });
+                        return Ok(refusal.map_or(Ok(None), Err));
+                    }
+                    _ => {}
+                }
+            }
+        }
     }
 
     /// Reads a whole table.

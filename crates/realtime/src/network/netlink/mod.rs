@@ -12,8 +12,8 @@ mod text;
 pub(crate) use address_watch::AddressWatch;
 pub(crate) use connection::{Connection, error_of, parse, uninterrupted};
 pub(crate) use request::{
-    Destination, Link, Mac, NearEnd, NextHop, Request, Route, Rule, add_address, add_bridge,
-    add_veth, dump_routes, dump_rules, family_of, forget_address, forward_frames_to, look_up,
-    remove_group, remove_queueing, set_neighbour, shape,
+    Destination, Link, Mac, NearEnd, NewChild, NextHop, Request, Route, Rule, add_address,
+    add_bridge, add_child, add_veth, dump_routes, dump_rules, family_of, forget_address,
+    forward_frames_to, get_link, look_up, remove_group, remove_queueing, set_neighbour, shape,
 };
 pub(crate) use text::{RouteRow, route_text, rule_text};

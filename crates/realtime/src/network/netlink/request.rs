@@ -3,13 +3,14 @@
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
+use experiment::resolved::ChildKind;
+use netlink_packet_core::{DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::address::{
     AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage, AddressScope,
 };
 use netlink_packet_route::link::{
-    BridgeStpState, InfoBridge, InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo,
-    LinkMessage,
+    BridgeStpState, InfoBridge, InfoData, InfoIpVlan, InfoKind, InfoMacVlan, InfoVeth, IpVlanMode,
+    LinkAttribute, LinkFlags, LinkInfo, LinkMessage, MacVlanMode,
 };
 use netlink_packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
@@ -171,6 +172,45 @@ pub(crate) fn add_veth(far_name: &str, near: &NearEnd<'_>) -> Request {
     ];
     let flags = NLM_F_CREATE | NLM_F_EXCL;
     Request::new(flags, RouteNetlinkMessage::NewLink(message))
+}
+
+/// A child of a device, in another namespace than its parent.
+pub(crate) struct NewChild<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) kind: ChildKind,
+    /// The index of its parent.
+    pub(crate) parent: u32,
+    pub(crate) namespace: BorrowedFd<'a>,
+}
+
+/// Adds a child of a device of this namespace. Children of one parent reach each other.
+pub(crate) fn add_child(child: &NewChild<'_>) -> Request {
+    let (kind, data) = match child.kind {
+        ChildKind::Macvlan => (
+            InfoKind::MacVlan,
+            InfoData::MacVlan(vec![InfoMacVlan::Mode(MacVlanMode::Bridge)]),
+        ),
+        ChildKind::Ipvlan => (
+            InfoKind::IpVlan,
+            InfoData::IpVlan(vec![InfoIpVlan::Mode(IpVlanMode::L2)]),
+        ),
+    };
+    let mut message = LinkMessage::default();
+    message.attributes = vec![
+        LinkAttribute::IfName(child.name.to_owned()),
+        LinkAttribute::Link(child.parent),
+        LinkAttribute::NetNsFd(child.namespace.as_raw_fd()),
+        LinkAttribute::LinkInfo(vec![LinkInfo::Kind(kind), LinkInfo::Data(data)]),
+    ];
+    let flags = NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK;
+    Request::new(flags, RouteNetlinkMessage::NewLink(message))
+}
+
+/// Asks for a device by its name.
+pub(crate) fn get_link(name: &str) -> Request {
+    let mut message = LinkMessage::default();
+    message.attributes = vec![LinkAttribute::IfName(name.to_owned())];
+    Request::new(0, RouteNetlinkMessage::GetLink(message))
 }
 
 /// Removes the queueing discipline before a device. A TUN device takes or drops packets at once.

@@ -48,6 +48,13 @@ const PATIENCE_WITH_OTHERS: Duration = Duration::from_secs(5);
 /// The interval at which other machines are asked whether they still need answers.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
+/// Echoes over a real link, whose shortest round trip counts, because the first one also waits for
+/// the resolution of link-layer addresses.
+const ECHOES_OVER_REAL_LINK: usize = 5;
+
+/// The wait for an answer over a real link, after which another echo is sent.
+const PATIENCE_OVER_REAL_LINK_NS: Nanos = 200_000_000;
+
 /// If the description lets less than this share of echoes through, the path is not verified.
 const SMALLEST_CHANCE: f64 = 0.2;
 
@@ -70,12 +77,15 @@ struct Probe {
     towards: String,
     source: SocketAddr,
     destination: SocketAddr,
+    /// The real link that it crosses, for whose time there is no description.
+    real_link: Option<String>,
     /// How long it is attempted at least.
     patience: Duration,
     /// The shortest and the longest time that the description allows.
     expected_ns: (Nanos, Nanos),
     made: Instant,
     sent: Vec<Instant>,
+    answers: usize,
     best_ns: Option<Nanos>,
     arrived: bool,
     refused: Option<io::Error>,
@@ -89,7 +99,8 @@ struct Message {
 }
 
 /// Sends an echo along every path that begins here, and waits for the answers. Then answers the
-/// echoes of other machines as long as `is_asked` returns true.
+/// echoes of other machines as long as `is_asked` returns true. Returns the shortest round trip over
+/// each real link that was crossed from here.
 ///
 /// # Errors
 /// Names the first path, in order of declaration, along which no echo came back or none within the
@@ -98,10 +109,14 @@ pub(super) fn verify(
     hosts: &Hosts,
     experiment: &Experiment,
     is_asked: impl FnMut() -> Result<bool, LiveError>,
-) -> Result<(), LiveError> {
+) -> Result<BTreeMap<String, Nanos>, LiveError> {
     let (mut probes, knocks) = probes(hosts, experiment);
     exchange(hosts, &mut probes, is_asked)?;
-    knocks.iter().try_for_each(Knock::verify)
+    knocks.iter().try_for_each(Knock::verify)?;
+    let over_real_links = probes.into_iter();
+    Ok(over_real_links
+        .filter_map(|probe| Some((probe.real_link?, probe.best_ns?)))
+        .collect())
 }
 
 fn exchange(
@@ -203,7 +218,11 @@ fn probes(hosts: &Hosts, experiment: &Experiment) -> (Vec<Probe>, Vec<Knock>) {
             continue;
         };
         let way = Way::new(hosts, experiment, path);
-        let expected_ns = (way.shortest_ns, way.longest_ns + SLACK_NS);
+        let real_link = real_link_of(hosts, experiment, path);
+        let expected_ns = match real_link {
+            Some(_) => (0, Nanos::MAX),
+            None => (way.shortest_ns, way.longest_ns + SLACK_NS),
+        };
         let port = match distinctions.of(flow, [source, destination], path) {
             Distinction::Addresses => PORT,
             Distinction::Port => port_at_acceptor(experiment, flow),
@@ -229,16 +248,26 @@ fn probes(hosts: &Hosts, experiment: &Experiment) -> (Vec<Probe>, Vec<Knock>) {
             towards: flow.to.clone(),
             source,
             destination,
+            real_link,
             patience,
             expected_ns,
             made: Instant::now(),
             sent: Vec::new(),
+            answers: 0,
             best_ns: None,
             arrived: false,
             refused: None,
         });
     }
     (probes, knocks)
+}
+
+/// Returns the id of the real link that a path crosses. It is the only link of the path, because
+/// both its ends are hosts.
+fn real_link_of(hosts: &Hosts, experiment: &Experiment, path: &Path) -> Option<String> {
+    let hops = path.hops.iter();
+    let mut links = hops.map(|hop| &experiment.links[hosts.layout.link_of[&hop.link]]);
+    links.find(|link| link.real).map(|link| link.id.clone())
 }
 
 /// Returns the connection that verifies a path of a flow over TCP. Returns `None` if the userspace
@@ -357,14 +386,24 @@ fn serialization_ns(experiment: &Experiment, link: &Link, direction: &Direction)
 
 impl Probe {
     fn has_succeeded(&self) -> bool {
-        self.best_ns.is_some_and(|best| best <= self.expected_ns.1)
+        let wanted = self.real_link.as_ref().map_or(1, |_| ECHOES_OVER_REAL_LINK);
+        self.answers >= wanted && self.best_ns.is_some_and(|best| best <= self.expected_ns.1)
     }
 
     /// Returns when it is sent again.
     fn next_attempt(&self) -> Instant {
         match self.sent.last() {
             None => self.made,
-            Some(last) => *last + Duration::from_nanos(self.expected_ns.1),
+            Some(last) if self.answers == self.sent.len() => *last,
+            Some(last) => {
+                let is_real = self.real_link.is_some();
+                let wait_ns = if is_real {
+                    PATIENCE_OVER_REAL_LINK_NS
+                } else {
+                    self.expected_ns.1
+                };
+                *last + Duration::from_nanos(wait_ns)
+            }
         }
     }
 
@@ -399,6 +438,15 @@ impl Probe {
             }
             (None, None) => format!("none: requests do not arrive at {}", self.towards),
         };
+        if let Some(link) = &self.real_link {
+            return LiveError::Verification(format!(
+                "{}: an echo from {} to {} should come back over the real link {link}, found {found}, in {} attempts",
+                self.path,
+                self.source.ip(),
+                self.destination.ip(),
+                self.sent.len()
+            ));
+        }
         let (shortest, longest) = self.expected_ns;
         LiveError::Verification(format!(
             "{}: an echo from {} to {} should take {} to {}, found {found}, in {} attempts",
@@ -416,6 +464,7 @@ impl Probe {
             return Ok(());
         };
         let took_ns = sent.elapsed().as_nanos() as Nanos;
+        self.answers += 1;
         self.best_ns = Some(self.best_ns.map_or(took_ns, |best| best.min(took_ns)));
         if took_ns < self.expected_ns.0 {
             return Err(self.failure());
