@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import json
+import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from mptcplab import consent
+from mptcplab import _core, consent
 from mptcplab.errors import SpecError
 from mptcplab.experiment import Experiment, resolve
 from mptcplab.resolved_versions import SCHEMA, in_earliest_version, upgraded
@@ -92,6 +96,51 @@ def test_what_a_real_link_cannot_have_is_refused_in_one_line(old: str, new: str,
         resolved(REAL.replace(old, new))
     assert words in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_both_ends_cannot_be_at_one_device() -> None:
+    text = REAL.replace("machines: {lab2: {at: ssh://root@192.0.2.7, touch: true}}\n", "").replace("on: lab2, ", "")
+    assert resolved(text)["links"][0]["real"]
+    with pytest.raises(SpecError, match="both ends are at the device enp1s0; allowed: two devices"):
+        resolved(text.replace("enp3s0", "enp1s0"))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda data: data["interfaces"][0].update(device=None), "interfaces.client.eth0.device: found none"),
+        (
+            lambda data: data["links"][0].update(real=False),
+            "interfaces.client.eth0.device: found enp1s0, allowed is none",
+        ),
+        (lambda data: data["links"][0]["forward"].update(rate_bps=1), "links.lan.forward: found a direction that is"),
+        (
+            lambda data: data["hosts"][1].update(machine=None) or data["interfaces"][1]["device"].update(name="enp1s0"),
+            "links.lan.real: found enp1s0 at both ends, allowed is two devices",
+        ),
+        (lambda data: data["measure"].update(captures=["client.eth0"]), "measure.captures: found the real link lan"),
+        (
+            lambda data: data["events"].append(CUT),
+            "events.cut.action.link: found the real link lan, allowed is an emulated link",
+        ),
+    ],
+)
+def test_the_core_refuses_a_resolved_form_that_contradicts_itself(
+    change: Callable[[dict[str, Any]], None], words: str
+) -> None:
+    data = copy.deepcopy(resolved())
+    assert _core.check(json.dumps(data)) != []
+    change(data)
+    with pytest.raises(ValueError, match=re.escape(words)):
+        _core.check(json.dumps(data))
+
+
+CUT = {
+    "id": "cut",
+    "parent": None,
+    "at_ns": 1,
+    "action": {"kind": "link_down", "link": "lan", "by": "cut"},
+}
 
 
 def test_its_interfaces_can_go_down() -> None:

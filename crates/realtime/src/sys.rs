@@ -3,9 +3,11 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+
+use rustix::process::Pid;
 
 fn checked(status: libc::c_int) -> io::Result<libc::c_int> {
     if status < 0 {
@@ -38,6 +40,32 @@ pub(crate) fn unshare_mounts() -> io::Result<()> {
 fn unshare(flags: libc::c_int) -> io::Result<()> {
     // SAFETY: none of the flags used here separates the descriptors of threads from each other.
     checked(unsafe { libc::unshare(flags) }).map(drop)
+}
+
+/// Starts a process that runs `action` and ends. `action` must not allocate, lock or panic, because
+/// another thread of this process may hold a lock.
+pub(crate) fn fork(action: impl FnOnce()) -> io::Result<Pid> {
+    // SAFETY: the child makes only the system calls of the action.
+    let process = checked(unsafe { libc::fork() })?;
+    if process == 0 {
+        action();
+        // SAFETY: it ends the process without running any more of its code.
+        unsafe { libc::_exit(0) };
+    }
+    Pid::from_raw(process).ok_or_else(|| io::Error::other("fork returned no process"))
+}
+
+/// Closes all descriptors of this process except for these, which are in ascending order. Only for a
+/// process that ends without using others.
+pub(crate) fn close_all_but(kept: &[RawFd]) {
+    let mut from = 0;
+    for next in kept.iter().copied().chain([RawFd::MAX]) {
+        if from < next {
+            // SAFETY: the process uses none of these descriptors any more.
+            unsafe { libc::close_range(from as u32, (next - 1) as u32, 0) };
+        }
+        from = next.saturating_add(1);
+    }
 }
 
 /// Runs `action` in the child between fork and exec. It must not allocate, lock or panic.

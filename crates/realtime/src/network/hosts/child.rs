@@ -4,7 +4,7 @@
 //! machine stay as they are, and the kernel removes the child together with the namespace.
 
 use std::os::fd::BorrowedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use experiment::resolved::{ChildKind, ParentDevice};
 use netlink_packet_route::RouteNetlinkMessage;
@@ -81,7 +81,11 @@ fn find(connection: &mut Connection, place: &str, name: &str) -> Result<Parent, 
     match connection.ask_one(&get_link(name))? {
         Ok(Some(RouteNetlinkMessage::NewLink(link))) => Ok(Parent::new(&link)),
         Err(refused) if UNKNOWN.contains(&refused.errno) => {
-            Err(refusal(place, name, "which does not exist"))
+            let problem = match of_machine(name).exists() {
+                true => "which only root can use",
+                false => "which does not exist",
+            };
+            Err(refusal(place, name, problem))
         }
         Err(refused) => Err(LiveError::while_(format!(
             "{place}: looking for device {name}"
@@ -101,14 +105,16 @@ fn refusal(place: &str, name: &str, problem: &str) -> LiveError {
 /// Returns ipvlan for a wireless device, because an access point accepts only its link-layer
 /// address, and macvlan for all others.
 fn usual_kind(device: &str) -> ChildKind {
-    match Path::new("/sys/class/net")
-        .join(device)
-        .join("phy80211")
-        .exists()
-    {
+    match of_machine(device).join("phy80211").exists() {
         true => ChildKind::Ipvlan,
         false => ChildKind::Macvlan,
     }
+}
+
+/// Returns the folder of a device in sysfs, which shows the devices of the machine also to a process
+/// in a user namespace.
+fn of_machine(device: &str) -> PathBuf {
+    Path::new("/sys/class/net").join(device)
 }
 
 impl Parent {

@@ -6,6 +6,7 @@ mod addresses;
 mod child;
 mod connections;
 mod counters;
+mod guardian;
 mod place;
 mod routing;
 mod settings;
@@ -29,6 +30,7 @@ use crate::network::netlink::{Mac, RouteRow, dump_routes, dump_rules, route_text
 use crate::{Device, DeviceKind, LiveError, NetworkNamespace};
 use addresses::{Layout, PlaceKind};
 pub(crate) use addresses::{device_in_fabric, mac_of};
+use guardian::Guardian;
 use place::{Condition, Place};
 use routing::{PlaceRoutes, Step};
 
@@ -75,6 +77,8 @@ pub struct Hosts {
     /// The condition of the interfaces of all other places, by their indices in the experiment.
     elsewhere: BTreeMap<usize, Condition>,
     device_kind: DeviceKind,
+    /// Removes the children of devices if this process is killed.
+    _guardian: Option<Guardian>,
 }
 
 impl Hosts {
@@ -132,6 +136,7 @@ impl Hosts {
         switches::check_loops(&layout)?;
         let routes = routing::plan(experiment, &layout)?;
         let (places, devices) = build_places(experiment, &layout, routes, device_kind)?;
+        let guardian = Guardian::start(places.values())?;
         let ports = layout.ports.iter().enumerate();
         let elsewhere = ports.filter(|(_, port)| !layout.places[port.place].is_here);
         let hosts = Self {
@@ -141,6 +146,7 @@ impl Hosts {
             layout,
             places,
             device_kind,
+            _guardian: guardian,
         };
         Ok((hosts, devices))
     }

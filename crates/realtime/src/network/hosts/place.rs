@@ -21,7 +21,7 @@ use crate::network::netlink::{
 use crate::{Device, DeviceKind, LiveError, NetworkNamespace};
 
 /// The group of all devices of a run; they are removed by it.
-const GROUP: u32 = 1;
+pub(super) const GROUP: u32 = 1;
 
 /// With the kernel's default of 500 a link of 1 Gbit/s loses packets before they reach the
 /// emulator.
@@ -152,6 +152,11 @@ impl Place {
         };
         place.set_up(layout, index)?;
         Ok((place, devices))
+    }
+
+    /// Returns whether an interface is a child of a device of the machine.
+    pub(super) fn has_child(&self) -> bool {
+        self.ports.values().any(|port| port.child.is_some())
     }
 
     /// Returns the addresses of all its interfaces.

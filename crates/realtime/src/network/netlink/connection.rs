@@ -1,6 +1,7 @@
 //! A netlink socket that sends requests in batches.
 
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use netlink_packet_core::{
     DefaultNla, ErrorMessage, NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkBuffer,
@@ -10,6 +11,7 @@ use netlink_packet_core::{
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use rustix::io::Errno;
+use rustix::net::SendFlags;
 use rustix::net::netdevice::name_to_index;
 
 use super::request::Request;
@@ -37,6 +39,51 @@ pub(crate) struct Refusal {
     pub(crate) errno: Errno,
     /// The same with the kernel's text.
     pub(crate) error: io::Error,
+}
+
+/// A request that is ready to be sent by one system call.
+pub(crate) struct Prepared {
+    socket: Socket,
+    bytes: Vec<u8>,
+}
+
+impl Prepared {
+    /// Prepares a request to the tables of the namespace that the calling thread is in.
+    ///
+    /// # Errors
+    /// The system refuses a socket.
+    pub(crate) fn new(owner: &str, request: &Request) -> Result<Self, LiveError> {
+        let mut bytes = Vec::new();
+        append(&mut bytes, request, 1, 0);
+        Ok(Self {
+            socket: Connection::open(owner)?.socket,
+            bytes,
+        })
+    }
+
+    /// Sends the request without waiting for the answer.
+    pub(crate) fn send(&self) {
+        let _ = rustix::net::send(self, &self.bytes, SendFlags::empty());
+    }
+}
+
+impl AsFd for Prepared {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Appends a request with a sequence number, in the form in which the kernel reads it.
+fn append(bytes: &mut Vec<u8>, request: &Request, sequence: u32, more_flags: u16) {
+    let mut header = NetlinkHeader::default();
+    header.flags = NLM_F_REQUEST | request.flags | more_flags;
+    header.sequence_number = sequence;
+    let payload = NetlinkPayload::from(request.message.clone());
+    let mut message = NetlinkMessage::new(header, payload);
+    message.finalize();
+    let at = bytes.len();
+    bytes.resize(at + message.buffer_len().next_multiple_of(4), 0);
+    message.serialize(&mut bytes[at..]);
 }
 
 /// A connection to the tables of one namespace.
@@ -233,15 +280,12 @@ impl Connection {
         let mut bytes = Vec::with_capacity(128 * batch.len());
         for (position, request) in batch.iter().enumerate() {
             self.last_sequence += 1;
-            let mut header = NetlinkHeader::default();
-            header.flags = NLM_F_REQUEST | request.flags | more_flags(position);
-            header.sequence_number = self.last_sequence;
-            let payload = NetlinkPayload::from(request.message.clone());
-            let mut message = NetlinkMessage::new(header, payload);
-            message.finalize();
-            let at = bytes.len();
-            bytes.resize(at + message.buffer_len().next_multiple_of(4), 0);
-            message.serialize(&mut bytes[at..]);
+            append(
+                &mut bytes,
+                request,
+                self.last_sequence,
+                more_flags(position),
+            );
         }
         let doing = || format!("{}: sending netlink requests", self.owner);
         let sent = uninterrupted(|| self.socket.send(&bytes, 0));

@@ -10,7 +10,7 @@ mod request;
 mod text;
 
 pub(crate) use address_watch::AddressWatch;
-pub(crate) use connection::{Connection, error_of, parse, uninterrupted};
+pub(crate) use connection::{Connection, Prepared, error_of, parse, uninterrupted};
 pub(crate) use request::{
     Destination, Link, Mac, NearEnd, NewChild, NextHop, Request, Route, Rule, add_address,
     add_bridge, add_child, add_veth, dump_routes, dump_rules, family_of, forget_address,
