@@ -211,6 +211,9 @@ def test_a_report_and_a_run_show_the_measured_round_trip(lab: Lab) -> None:
     file = lab.described(*MIXED, ("duration: 3s", "duration: 500ms"))
     ended = lab.mptcplab("run", file.name, "--on", "kernel")
     assert "real link one: round trip" in ended.out, ended
+    [bundle] = find(lab.desk / "results")
+    lab.mptcplab("report", str(bundle.path))
+    assert "measured before the run" in (bundle.path / "report.html").read_text()
     shown = lab.mptcplab("show", file.name)
     assert "created on machines" in shown.out, shown
     assert "client.eth0" in shown.out
