@@ -35,7 +35,7 @@ REPLACED = [
         "delay:",
         "delai:",
         "4:62: links.wifi.delai: unknown field 'delai', did you mean 'delay'?; allowed: profile, rate, delay, rtt, "
-        "jitter, reorder, loss, loss_at, queue, bdp_rtt, overhead, trace, medium, wifi, mtu, between, cellular, leo, cable",
+        "jitter, reorder, loss, loss_at, queue, bdp_rtt, overhead, trace, medium, wifi, mtu, between, real, cellular, leo, cable",
     ),
     (
         "10mbit",
