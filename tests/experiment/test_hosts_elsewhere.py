@@ -61,7 +61,7 @@ def test_reaching_a_machine_needs_consent_in_real_time() -> None:
         ("{on: lab2}", "{}", "machines.lab2: no host is on it; allowed: a host with on: lab2"),
         (", address: fd00::3", "", "machines.lab3: the machine has no address"),
         ("fd00::3", "lab3.example", "invalid address 'lab3.example'"),
-        ("ssh://root@192.0.2.7", "qemu:6.12", "machines.lab2.at: 'qemu:6.12' is not a machine"),
+        ("ssh://root@192.0.2.7", "docker:lab2", "machines.lab2.at: 'docker:lab2' is not a machine"),
         ("lab3: {at", "lab2: {at", "lab2"),
     ],
 )

@@ -98,7 +98,7 @@ class KernelRun:
 
     def result(self) -> dict[str, Any]:
         result: dict[str, Any] = json.loads(_told(self._live.finish))
-        for found in result["machines"]:
+        for found in result.get("machines", ()):
             machine = found["machine"]["machine"]
             machine |= self._ways[found["id"]].about()
             why = why_short(machine)

@@ -121,7 +121,7 @@ def _cut(connection: Json) -> int:
 
 
 def _syns(subflow: Json) -> int:
-    syns = subflow["syns"]
+    syns: dict[str, int] = subflow["syns"]
     return syns["with_mptcp"] + syns["without_mptcp"] + syns["options_cut"]
 
 
