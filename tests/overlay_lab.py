@@ -71,11 +71,13 @@ print(json.dumps(call(HostControllerAddress.parse(sys.argv[1]), sys.argv[2], **j
 
 
 class Lab:
-    """Three named network namespaces. The names begin with the number of this process."""
+    """Three named network namespaces. The names begin with the number of this process, and further
+    labs of it have names of their own.
+    """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, name: str = "") -> None:
         self.directory = directory
-        self.names = {place: f"mptcplab-{os.getpid()}-{place}" for place in ("machine", "host", "server")}
+        self.names = {place: f"mptcplab-{os.getpid()}{name}-{place}" for place in ("machine", "host", "server")}
 
     def build(self) -> None:
         machine, host, server = self.names.values()

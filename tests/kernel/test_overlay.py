@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from command_line import PROGRAM, environment, is_refused
-from overlay_lab import CAPTURED_UPLOAD, PORT, SERVER, UPLOADED, Lab, serving, subflow_bytes, within
+from overlay_lab import CAPTURED_UPLOAD, HOST, PORT, SERVER, UPLOADED, Lab, serving, subflow_bytes, within
 
 pytestmark = pytest.mark.kernel
 
@@ -104,6 +104,33 @@ print(json.dumps(found))
 """
     ended = lab.mptcplab("host", "join", url, "--", sys.executable, "-c", probe)
     assert json.loads(ended.out) == ["ENETUNREACH", "ENETUNREACH", "done"], ended
+
+
+def test_hosts_at_one_site_reach_each_other_there(tmp_path: Path) -> None:
+    with serving(Lab(tmp_path, "one")) as lab:
+        text = "name: one\nsites: {near: {delay: 1ms}, far: {delay: 20ms, exit: true}}\nmesh: [[near, far]]\n"
+        (tmp_path / "one.yaml").write_text(text)
+        url = lab.up("one.yaml")
+        joined = [lab.start(place, "join", url) for place in ("host", "server")]
+        within(
+            lambda: all("198.19." in lab.run(place, "ip", "mptcp", "endpoint") for place in ("host", "server")), "joins"
+        )
+        tunnels = {host["client"]: host["tunnels"] for host in lab.status()["hosts"]}
+        [[source], [target]] = [[one["address"] for one in tunnels[client]] for client in (HOST, SERVER)]
+        # Their site is the only router between them.
+        connect = f"""
+import socket
+with socket.socket() as tried:
+    tried.settimeout(5)
+    tried.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, 2)
+    tried.bind(("{source}", 0))
+    tried.connect(("{target}", {PORT}))
+"""
+        lab.run("host", sys.executable, "-c", connect)
+        for process in joined:
+            process.send_signal(signal.SIGINT)
+            process.communicate()
+        lab.mptcplab("machine", "overlay", "down")
 
 
 def test_a_site_that_falls_silent_is_dropped_and_comes_back(lab: Lab, url: str) -> None:

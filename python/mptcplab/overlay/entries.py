@@ -133,7 +133,8 @@ def _rules(arriving: Sequence[str], *, is_exit: bool) -> list[str]:
     """
     return [
         *(f"rule add pref {_PROTECT} iif {device} to {OUTSIDE} unreachable" for device in arriving),
-        *([f"rule add pref {_BETWEEN_HOSTS} to {HOSTS} lookup main"] if is_exit else []),
+        # A host at this site, or behind it, is reached from here rather than by way of the exit.
+        f"rule add pref {_BETWEEN_HOSTS} to {HOSTS} lookup main suppress_prefixlength 0",
         *(f"rule add pref {_INSIDE} iif {device} to {INSIDE} lookup main" for device in arriving),
         *(f"rule add pref {_NOTHING_ELSE} iif {device} unreachable" for device in arriving),
     ]
