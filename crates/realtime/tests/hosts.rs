@@ -480,7 +480,11 @@ fn add_link(description: &mut Value, id: &str, a: &str, b: &str) {
     description["links"].as_array_mut().unwrap().push(link);
     for end in [a, b] {
         let node = end.split_once('.').unwrap().0;
-        let port = json!({"id": end, "node": node, "link": id, "subnet": 0, "ipv4": null, "ipv6": null, "mtu_bytes": 1500, "up": true});
+        let mut port = description["interfaces"][0].clone();
+        for (field, value) in [("id", end), ("node", node), ("link", id)] {
+            port[field] = json!(value);
+        }
+        (port["ipv4"], port["ipv6"]) = (json!(null), json!(null));
         description["interfaces"].as_array_mut().unwrap().push(port);
     }
 }

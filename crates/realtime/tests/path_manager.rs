@@ -407,8 +407,18 @@ fn description(links: u8, delay_ms: u64, managers: &[Value]) -> Value {
     let ends = numbers().flat_map(|(link, index)| {
         ["client", "server"].map(|host| {
             let last = if host == "client" { 1 } else { 2 };
-            json!({"id": format!("{host}.eth{link}"), "node": host, "link": format!("link{link}"), "subnet": index,
-                "ipv4": format!("10.1.{link}.{last}/24"), "ipv6": format!("fd00:1:{link}::{last}/64"), "mtu_bytes": 1500, "up": true})
+            let mut end = like["interfaces"][0].clone();
+            for (field, value) in [
+                ("id", json!(format!("{host}.eth{link}"))),
+                ("node", json!(host)),
+                ("link", json!(format!("link{link}"))),
+                ("subnet", json!(index)),
+                ("ipv4", json!(format!("10.1.{link}.{last}/24"))),
+                ("ipv6", json!(format!("fd00:1:{link}::{last}/64"))),
+            ] {
+                end[field] = value;
+            }
+            end
         })
     });
     described["interfaces"] = ends.collect();

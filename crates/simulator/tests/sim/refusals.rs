@@ -485,6 +485,19 @@ fn what_is_listed_as_missing_is_what_check_refuses() {
         });
         refused.extend(missing.iter().map(|_| feature.to_owned()));
     }
+    let missing = missing_after(|e| {
+        *e = pair(cbr(2 * MS, 50));
+        e["links"][0]["real"] = json!(true);
+        for side in ["forward", "backward"] {
+            let direction = &mut e["links"][0][side];
+            (direction["rate_bps"], direction["delay_ns"]) = (json!(null), json!(0));
+        }
+        for (end, device) in ["eth0", "eth1"].into_iter().enumerate() {
+            e["interfaces"][end]["device"] = json!({"name": device, "child": null});
+        }
+    });
+    assert_eq!(missing, ["links.wire.real"]);
+    refused.push("real".to_owned());
     refused.sort_unstable();
     let mut listed = listed;
     listed.sort_unstable();
