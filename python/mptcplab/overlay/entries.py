@@ -89,14 +89,14 @@ def exit_lines(site: int) -> list[str]:
     ]
 
 
-def router_lines(site: int, *, is_exit: bool) -> list[str]:
+def router_lines(site: int) -> list[str]:
     """Returns the lines for ip(8) at a site whose devices `MESH` and `TUNNELS` exist."""
     return [
         "link set lo up",
         f"link set {MESH} address {mac(site)} mtu {MESH_MTU_BYTES} up",
         f"addr add {inside(site)}/32 dev {MESH}",
         f"link set {TUNNELS} mtu {HOST_MTU_BYTES} up",
-        *_rules((MESH, TUNNELS), is_exit=is_exit),
+        *_rules((MESH, TUNNELS)),
     ]
 
 
@@ -115,7 +115,7 @@ def switched_router_lines(site: int, *, is_exit: bool) -> list[str]:
         f"link set {TUNNELS} mtu {HOST_MTU_BYTES} up",
         f"link set {SWITCH} arp off up",
         f"addr add {inside(site)}/32 dev {SWITCH}",
-        *_rules((SWITCH,), is_exit=is_exit),
+        *_rules((SWITCH,)),
         *(_switched_exit_lines() if is_exit else []),
     ]
 
@@ -127,7 +127,7 @@ def _switched_exit_lines() -> list[str]:
     ]
 
 
-def _rules(arriving: Sequence[str], *, is_exit: bool) -> list[str]:
+def _rules(arriving: Sequence[str]) -> list[str]:
     """Returns the lines of a site for what arrives by these devices, which is all that it does not
     send itself.
     """

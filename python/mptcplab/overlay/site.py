@@ -116,7 +116,7 @@ class Site:
 
     def router_lines(self) -> list[str]:
         """Returns the lines for ip(8) that make the site a router."""
-        return entries.router_lines(self.number, is_exit=self.is_exit)
+        return entries.router_lines(self.number)
 
     def tunnel_lines(self, other: int) -> list[str]:
         """Returns the lines for ip(8) that set up the tunnel to another site."""
