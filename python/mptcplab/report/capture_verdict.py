@@ -15,7 +15,7 @@ Json = dict[str, Any]
 SIDES = ("client", "server")
 MOST_SENTENCES = 3
 #: What to do about options that were cut off.
-WHOLE_HEADERS = "Capture whole headers, with a snap length of at least 200 bytes."
+WHOLE_HEADERS = "Capture whole headers, with a snap length of at least 144 bytes."
 #: The reasons of a reset (RFC 8684, section 3.6).
 REASONS = {
     0: "unspecified",
