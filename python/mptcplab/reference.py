@@ -135,7 +135,7 @@ def kernel_reference(table: Path) -> str:
     rows = [[what, *cells] for what, *cells in zip(_OFFERED, *map(_offers, kernels), strict=True)]
     names = sorted({name for kernel in kernels for name in kernel["sysctls"]})
     settings = [[f"`{name}`", *(kernel["sysctls"].get(name, "none") for kernel in kernels)] for name in names]
-    releases = [kernel["release"].partition("+")[0] for kernel in kernels]
+    releases = [re.split(r"\+|-cloud", kernel["release"])[0] for kernel in kernels]
     return (
         _KERNELS.format(date=document["probed"])
         + _table(["what", *releases], rows)
@@ -152,7 +152,7 @@ _OFFERED = (
     "defaults of these two limits in a new namespace",
     "endpoint flags",
     "congestion controls",
-    "congestion controls in eBPF",
+    "congestion controls in eBPF (those of mptcplab need Linux 6.4)",
     "packet schedulers in eBPF",
 )
 
