@@ -310,6 +310,7 @@ def test_a_killed_side_leaves_nothing_on_either(desk: Path, side: str, started: 
     assert left_since(before) == {}
 
 
+@pytest.mark.alone
 def test_a_machine_that_stands_still_makes_the_run_invalid(desk: Path, started: list[subprocess.Popen[str]]) -> None:
     file, others = described(desk), set(agents())
     command = [str(PROGRAM), "run", file.name, "--on", "kernel"]

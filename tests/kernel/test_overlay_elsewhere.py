@@ -207,7 +207,7 @@ def test_a_machine_that_hangs_and_one_that_dies_are_dropped_and_come_back(lab: M
     # The program that died is started again. That of the site that hangs ends by itself.
     within(lambda: lab.of_site("madrid")["operates"], "the site that died to come back")
     within(lambda: lab.programs("london") == [], "the program of the site that hangs to end")
-    assert lab.machine_state("london") == before["london"]
+    within(lambda: lab.machine_state("london") == before["london"], "its machine to be as before")
     lab.servers["london"].signal(signal.SIGCONT)
     within(lambda: lab.of_site("london")["operates"], "the site that hung to come back")
     assert lab.of_site("london")["problem"] is None

@@ -203,7 +203,13 @@ def test_interfaces_of_real_links_go_down_and_come_back(lab: Lab) -> None:
     result = bundle.record["result"]
     assert [link["id"] for link in result["real_links"]] == ["one", "two"]
     assert result["hosts"][0]["settings"]["devices"] == "eth0: macvlan of lan1, eth1: macvlan of lan2"
-    assert result["machines"][0]["tunnels"] == {"rtt_s": None, "lost": 0, "packets": 0}
+    assert result["machines"][0]["tunnels"] == {
+        "rtt_s": None,
+        "late_p99_s": None,
+        "late_max_s": None,
+        "lost": 0,
+        "packets": 0,
+    }
     assert 0.5 < bundle.record["metrics"]["interfaces.server.eth0"]["up"] < 0.8
 
 

@@ -61,10 +61,10 @@ pub struct TunnelSummary {
     /// of links. `None` if the machine has no tunnel, because all its links are real.
     pub rtt_s: Option<f64>,
     /// By how much longer than that packets took to the machine and back during the run: the 99th
-    /// percentile.
-    pub late_p99_s: f64,
+    /// percentile. `None` if there is no tunnel.
+    pub late_p99_s: Option<f64>,
     /// The same, at most.
-    pub late_max_s: f64,
+    pub late_max_s: Option<f64>,
     /// Packets that did not arrive.
     pub lost: u64,
     /// All packets.
@@ -376,8 +376,8 @@ impl Machine {
             clock: self.clock_summary(),
             tunnels: TunnelSummary {
                 rtt_s: self.rtt_ns.map(seconds),
-                late_p99_s: late.p99_s,
-                late_max_s: late.max_s,
+                late_p99_s: self.rtt_ns.map(|_| late.p99_s),
+                late_max_s: self.rtt_ns.map(|_| late.max_s),
                 lost,
                 packets,
             },
@@ -426,7 +426,8 @@ impl Machine {
     fn why_too_late(&self, tunnels: &TunnelSummary) -> Option<String> {
         let [bound_ms, standstill_ms] =
             [LATENESS_BOUND_NS, STANDSTILL_BOUND_NS].map(|ns| seconds(ns) * 1e3);
-        let [p99_ms, max_ms] = [tunnels.late_p99_s, tunnels.late_max_s].map(|late_s| late_s * 1e3);
+        let [p99_ms, max_ms] =
+            [tunnels.late_p99_s, tunnels.late_max_s].map(|late_s| late_s.unwrap_or(0.0) * 1e3);
         let how = if max_ms > standstill_ms {
             format!(
                 "a packet to it and back was {max_ms:.0} ms late, and more than {standstill_ms:.0} ms set off timeouts"
