@@ -22,7 +22,7 @@ from measured import until_measuring
 from mptcplab.results import Bundle, find
 from overlay_lab import run
 from ssh_server import SSHD, SshServer
-from traces import Traces, left_since
+from traces import Traces, descendants_named, left_since
 
 pytestmark = [
     pytest.mark.kernel,
@@ -273,30 +273,16 @@ def test_a_clock_that_jumps_makes_the_run_invalid(desk: Path) -> None:
     assert "clocks of two machines, which may differ by 1e+04 ms" in absent["delay_p50_s"]
 
 
-def agents() -> list[int]:
-    """Returns the agents that this test's programs have started."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (process / "cmdline").read_bytes().split(b"\0")
-            if words[0].endswith(b"mptcplab-agent") and b"part" in words:
-                found.append(int(process.name))
-        except OSError:
-            pass
-    return found
-
-
 @pytest.mark.alone
 @pytest.mark.parametrize("side", ["here", "there"])
 def test_a_killed_side_leaves_nothing_on_either(desk: Path, side: str, started: list[subprocess.Popen[str]]) -> None:
     before = Traces.now()
     file = edit(described(desk), ("duration: 3s", "duration: 60s"))
-    others = set(agents())
     command = [str(PROGRAM), "run", file.name, "--on", "kernel"]
     running = subprocess.Popen(command, cwd=desk, env=environment(), stdout=-1, stderr=-1, text=True)
     started.append(running)
     until_measuring(desk)
-    [agent] = set(agents()) - others
+    [agent] = descendants_named(AGENT.name)
     if side == "here":
         running.kill()
         running.wait()
@@ -312,12 +298,12 @@ def test_a_killed_side_leaves_nothing_on_either(desk: Path, side: str, started: 
 
 @pytest.mark.alone
 def test_a_machine_that_stands_still_makes_the_run_invalid(desk: Path, started: list[subprocess.Popen[str]]) -> None:
-    file, others = described(desk), set(agents())
+    file = described(desk)
     command = [str(PROGRAM), "run", file.name, "--on", "kernel"]
     running = subprocess.Popen(command, cwd=desk, env=environment(), stdout=-1, stderr=-1, text=True)
     started.append(running)
     until_measuring(desk)
-    [agent] = set(agents()) - others
+    [agent] = descendants_named(AGENT.name)
     os.kill(agent, signal.SIGSTOP)
     time.sleep(0.4)
     os.kill(agent, signal.SIGCONT)

@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 from built_agent import AGENT
 from command_line import PROGRAM, Ended, environment
+from measured import until_measuring
 from mptcplab.results import Bundle, find
 from overlay_lab import run
+from traces import descendants_named
 
 pytestmark = [
     pytest.mark.kernel,
@@ -233,39 +235,19 @@ def test_a_killed_side_leaves_no_child(lab: Lab, killed: str, started: list[subp
     command = lab.command("run", file.name, "--on", "kernel")
     running = subprocess.Popen(command, cwd=lab.desk, env=environment(), stdout=-1, stderr=-1, text=True)
     started.append(running)
-    until_measuring(lab)
+    until_measuring(lab.desk)
     assert lab.has_child(lab.here, "lan1")
     assert lab.has_child(lab.there, "lan1")
     if killed == "run":
         running.kill()
         running.wait()
     else:
-        [agent] = agents_of(running.pid)
+        # Its guardian, which has the same name, comes after it.
+        agent, *_ = descendants_named(AGENT.name)
         os.kill(agent, 9)
         running.communicate(timeout=60)
         assert running.returncode == 4
     assert lab.left(before) == {}
-
-
-def until_measuring(lab: Lab) -> None:
-    """Waits until a run has begun."""
-    for _ in range(1500):
-        for record in (lab.desk / "results").rglob("samples.arrows"):
-            if record.stat().st_size > 5000:
-                return
-        time.sleep(0.02)
-    raise TimeoutError("no run began")
-
-
-def agents_of(pid: int) -> list[int]:
-    """Returns the agents that a program has started."""
-    found = []
-    for child in Path(f"/proc/{pid}/task").glob("*/children"):
-        for one in map(int, child.read_text().split()):
-            words = Path(f"/proc/{one}/cmdline").read_bytes().split(b"\0")
-            is_agent = words[0].endswith(b"mptcplab-agent") and b"part" in words
-            found += [one] if is_agent else agents_of(one)
-    return found
 
 
 REFUSED = {
