@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from command_line import PROGRAM, environment, is_refused, mptcplab
+from guest_marks import MARKS
 from measured import until_measuring
 from mptcplab.remote.channel import Lost
 from mptcplab.remote.guest import QEMU, Guest
@@ -28,15 +29,7 @@ SERIES = "6.12"
 #: Attempts of a run that this machine may be too busy for.
 ATTEMPTS = 4
 
-pytestmark = [
-    pytest.mark.guest,
-    pytest.mark.kernel,
-    pytest.mark.alone,
-    pytest.mark.skipif(shutil.which(QEMU) is None, reason="there is no QEMU: apt-get install qemu-system-x86"),
-    pytest.mark.skipif(
-        not (ROOT / "python" / "mptcplab" / "mptcplab-agent").exists(), reason="there is no agent: make agent"
-    ),
-]
+pytestmark = MARKS
 
 
 @pytest.fixture

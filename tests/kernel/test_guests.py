@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 from command_line import is_refused, mptcplab
+from guest_marks import MARKS
 from mptcplab.errors import MachineError
 from mptcplab.remote.channel import Lost
-from mptcplab.remote.guest import QEMU, Guest
+from mptcplab.remote.guest import Guest
 from mptcplab.remote.kernels import cache_directory, kernel_of
 from mptcplab.results import find
 
 ROOT = Path(__file__).parents[2]
 SERIES = "6.12"
 
-pytestmark = [
-    pytest.mark.guest,
-    pytest.mark.kernel,
-    pytest.mark.alone,
-    pytest.mark.skipif(shutil.which(QEMU) is None, reason="there is no QEMU: apt-get install qemu-system-x86"),
-    pytest.mark.skipif(
-        not (ROOT / "python" / "mptcplab" / "mptcplab-agent").exists(), reason="there is no agent: make agent"
-    ),
-]
+pytestmark = MARKS
 
 DESCRIPTION = """
 name: guest
