@@ -91,7 +91,8 @@ def test_a_killed_guest_fails_the_run_and_leaves_nothing(desk: Path, started: li
     assert left_since(before) == {}
 
 
-#: What a guest tries to reach of this machine and its network, with addresses as of a network of QEMU.
+#: What a guest tries to reach of this machine and its network, with addresses that a network of QEMU
+#: would have.
 ESCAPES = """
 busybox ip link set eth0 up
 busybox ip address add 10.0.2.15/24 dev eth0

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from mptcplab.experiment import resolved_form as form
     from mptcplab.experiment.description import Experiment
 
-#: The form without an address that mptcplab could find out, that of machines that need none, and all
-#: forms.
+#: The address of a machine of the first form has to be given. One of the second form has none.
 COMMAND, GUEST = "exec:", "qemu:"
+#: How all forms begin.
 FORMS = ("ssh://", GUEST, COMMAND)
 
 

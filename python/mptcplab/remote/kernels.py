@@ -36,7 +36,8 @@ LISTS_S, DOWNLOAD_S = 300, 600
 #: The interval of the notices about a download, in seconds.
 NOTICE_S = 5.0
 
-#: Modules that guests, experiments and telemetry use. A kernel may have them built in, or not at all.
+#: Modules that guests, experiments and telemetry use. A kernel may have them built in, or not at
+#: all.
 MODULES = (
     "virtio_pci",
     "virtio_console",

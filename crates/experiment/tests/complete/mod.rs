@@ -65,8 +65,8 @@ pub fn node(stated: Value) -> Value {
     merged(json!({"next_hop": null}), stated)
 }
 
-/// Returns an interface with the keys of `stated`, and otherwise up, without addresses and device. Its node
-/// is the part of its id before the dot.
+/// Returns an interface with the keys of `stated`, and otherwise up, without addresses and device.
+/// Its node is the part of its id before the dot.
 pub fn interface(stated: Value) -> Value {
     let id = stated["id"].as_str().expect("an id");
     let node = id.split('.').next();
