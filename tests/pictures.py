@@ -23,15 +23,15 @@ from command_line import PROGRAM
 from PIL import Image
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, ViewportSize
 
 REPOSITORY = Path(__file__).parent.parent
 IMAGES = REPOSITORY / "docs" / "images"
 EXAMPLES = REPOSITORY / "examples"
 #: The width of a page on pictures, and of a recording, in pixels.
-PAGE_PX, RECORDED_PX = 1000, 720
-#: The height of a page up to the first chart of a live run.
-LIVE_PX = 1040
+PAGE_PX, RECORDED_PX = 1000, 880
+#: The window of a live page, which is wide enough for the charts beside the network.
+LIVE_WINDOW: ViewportSize = {"width": 1180, "height": 860}
 #: The least time between two frames of a recording.
 FRAME_S = 0.1
 QUALITY = 70
@@ -50,7 +50,7 @@ def live_page(spec: Path, folder: Path, *options: str) -> Iterator[Page]:
         address = re.fullmatch(r"live: (http://\S+)\n", program.stderr.readline())
         assert address is not None
         with chromium() as browser:
-            page = browser.new_page(viewport={"width": PAGE_PX, "height": LIVE_PX})
+            page = browser.new_page(viewport=LIVE_WINDOW)
             page.goto(address[1])
             yield page
     finally:
@@ -111,8 +111,20 @@ def live_run(file: Path, folder: Path) -> None:
         record(page, 20, scenes, file)
 
 
+def live_page_after_a_cut(file: Path, folder: Path) -> None:
+    """Takes the picture of the same page after LTE was cut by hand."""
+    with live_page(EXAMPLES / "two-paths-mptcp.yaml", folder) as page:
+        page.wait_for_timeout(11_000)
+        _press(page, "lte", "Cut")
+        page.wait_for_timeout(1000)
+        picture = Image.open(BytesIO(page.screenshot()))
+    picture.quantize(256).save(file, optimize=True)
+
+
 def _press(page: Page, link: str, button: str) -> None:
-    page.locator("#links tr", has=page.get_by_text(link, exact=True)).get_by_role("button", name=button).click()
+    """Chooses a link in the picture of the network, and presses a button for it."""
+    page.get_by_role("button", name=f"Link {link}", exact=True).press("Enter")
+    page.locator("#hands").get_by_role("button", name=f"{button} {link}", exact=True).click()
 
 
 def capture_page(file: Path, folder: Path) -> None:
@@ -133,7 +145,7 @@ def capture_page(file: Path, folder: Path) -> None:
     picture.quantize(64).save(file, optimize=True)
 
 
-PICTURES = {"capture-page.png": capture_page, "live-run.webp": live_run}
+PICTURES = {"capture-page.png": capture_page, "live-page.png": live_page_after_a_cut, "live-run.webp": live_run}
 
 
 def main(names: Sequence[str]) -> None:

@@ -17,6 +17,7 @@ from command_line import mptcplab
 from mptcplab import load, run
 from mptcplab.captures import explain
 from mptcplab.report.capture import capture_page
+from mptcplab.report.capture_tables import capture_sentences
 from mptcplab.report.capture_verdict import verdict
 
 RECORDED = Path(__file__).parents[1] / "crates/mptcp/tests/captures"
@@ -227,6 +228,20 @@ def test_what_a_snap_length_cut_off_is_not_said_to_be_absent(tmp_path: Path, siz
     # After cooked headers of 20 bytes, this capture has up to 40 bytes of options.
     is_cut = size < 20 + IPV4 + TCP + 40
     assert is_cut == bool({"options_cut", "plain_options_cut"} & {*found, *chain(*plain)})
+
+
+def test_times_that_run_backwards_are_told(tmp_path: Path) -> None:
+    def last_first(packets: list[bytes]) -> list[bytes]:
+        return [packets[-1], *packets[:-1]]
+
+    in_order = explain([RECORDED / "A_basic.pcap"])
+    assert in_order["frames"]["out_of_order"] == in_order["longest_step_back_s"] == 0
+    moved = explain([changed(tmp_path, "A_basic.pcap", last_first)])
+    assert moved["frames"]["out_of_order"] == 1
+    assert moved["longest_step_back_s"] == pytest.approx(in_order["duration_s"])
+    sentence = capture_sentences(moved)[-1]
+    assert sentence.startswith("1 packet has a time before that of the preceding packet, by up to ")
+    assert all(connection["end_s"] >= connection["start_s"] for connection in moved["connections"])
 
 
 def test_dropped_joins_and_a_cut_path_are_told(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from statistics import median
 
@@ -116,13 +116,22 @@ def test_a_host_on_another_machine_takes_part_like_any_other(desk: Path) -> None
     bundle.verify()
 
 
+def described_whole(desk: Path) -> Path:
+    """Writes the same description without machines."""
+    file = described(desk, server="{}", name="whole", unused="{at: 'exec:true'}")
+    return edit(file, ("machines: {unused: {at: 'exec:true'}}\n", ""))
+
+
+def goodput_bps(runs: Iterable[Bundle]) -> float:
+    """Returns the median over runs."""
+    return median(bundle.record["metrics"]["flows.bulk"]["goodput_bps"] for bundle in runs)
+
+
 def test_the_goodput_of_a_split_description_is_that_of_the_whole(desk: Path) -> None:
-    files = [described(desk), described(desk, server="{}", name="whole", lab2=HERE.replace("CACHE", "/tmp"))]
-    edit(files[1], ("machines: {lab2: " + HERE.replace("CACHE", "/tmp") + "}\n", ""))
-    goodputs = [
-        median(measured(desk, file).record["metrics"]["flows.bulk"]["goodput_bps"] for _ in range(3)) for file in files
-    ]
-    assert goodputs[0] > 0.97 * goodputs[1]
+    split, whole = (
+        goodput_bps(measured(desk, file) for _ in range(3)) for file in (described(desk), described_whole(desk))
+    )
+    assert split > 0.97 * whole
 
 
 @pytest.mark.parametrize(
@@ -349,7 +358,7 @@ def two_machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str,
             subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True)
 
 
-def inside_desk(desk: Path, servers: dict[str, SshServer], file: Path) -> Bundle:
+def ran_inside_desk(desk: Path, servers: dict[str, SshServer], file: Path) -> Bundle:
     """Runs a description on the machine that reaches both others. Returns the bundle."""
     home = next(iter(servers.values())).client
     command = ["ip", "netns", "exec", f"mptcplab-{os.getpid()}-desk", str(PROGRAM), "run", file.name, "--on", "kernel"]
@@ -357,9 +366,18 @@ def inside_desk(desk: Path, servers: dict[str, SshServer], file: Path) -> Bundle
     ended = subprocess.run(
         [*command, "--fresh"], cwd=desk, env=env, capture_output=True, text=True, check=False, timeout=120
     )
-    bundles = list(find(desk / "results"))
+    bundles = [one for one in find(desk / "results") if one.path.parent.name == file.stem]
     assert bundles, ended
     return bundles[-1]
+
+
+def measured_inside_desk(desk: Path, servers: dict[str, SshServer], file: Path) -> Bundle:
+    """Runs a description there until the machine is not too busy for it."""
+    for _ in range(4):
+        bundle = ran_inside_desk(desk, servers, file)
+        if bundle.status == "done":
+            return bundle
+    pytest.fail(f"{bundle.status}: {bundle.record['why']}")
 
 
 @pytest.mark.skipif(SSHD is None, reason="there is no sshd: scripts/prepare --system installs it")
@@ -368,13 +386,11 @@ def test_two_machines_by_ssh_are_one_experiment(desk: Path, two_machines: dict[s
     before = Traces.now()
     at = {machine: f"{{at: '{server.on}'}}" for machine, server in two_machines.items()}
     file = described(desk, client="{on: paris}", server="{on: vienna}", **at)
-    for _ in range(4):
-        bundle = inside_desk(desk, two_machines, file)
-        if bundle.status == "done":
-            break
-    assert bundle.status == "done", bundle.record["why"]
-    assert bundle.record["metrics"]["flows.bulk"]["goodput_bps"] > 15e6
-    addresses = [machine["address"] for machine in bundle.record["result"]["machines"]]
+    split, whole = (
+        [measured_inside_desk(desk, two_machines, one) for _ in range(3)] for one in (file, described_whole(desk))
+    )
+    assert goodput_bps(split) > 0.97 * goodput_bps(whole) > 15e6
+    addresses = [machine["address"] for machine in split[0].record["result"]["machines"]]
     assert addresses == ["10.78.0.2", "10.78.1.2"]
     assert left_since(before) == {}
 
@@ -388,7 +404,7 @@ def test_a_tunnel_that_loses_large_datagrams_is_refused(desk: Path, two_machines
     file = described(desk, server="{on: vienna}", vienna=at["vienna"])
     run("ip", "netns", "exec", vienna, "nft", drop)
     try:
-        bundle = inside_desk(desk, two_machines, file)
+        bundle = ran_inside_desk(desk, two_machines, file)
     finally:
         run("ip", "netns", "exec", vienna, "nft", "delete table inet t")
     assert bundle.status == "failed"

@@ -108,10 +108,15 @@ class Held:
         for flow in self.run.flows:
             yield from subflows_of(self.run, flow)
 
+    def arrived(self, flow: str) -> float:
+        """Returns the bytes per second that arrived of a flow, on all of its subflows if it has any."""
+        entities = [subflow.entity for subflow in subflows_of(self.run, flow)] or [f"flows.{flow}"]
+        return sum(self.rate(entity, "bytes_received") for entity in entities)
+
     def curves(self) -> Curves:
         """Returns the value of each curve of each chart."""
         flows, links = self.run.flows, self.run.links
-        arrived = {flow: 8e-6 * self.rate(f"flows.{flow}", "bytes_received") for flow in flows}
+        arrived = {flow: 8e-6 * self.arrived(flow) for flow in flows}
         air = {link: share for link in links if (share := self.air_percent(link)) is not None}
         return {
             **({"Arrived in total": arrived} if len(flows) > 1 else {}),
@@ -136,7 +141,9 @@ class Held:
 
         total = sum(sent(subflow.entity) for subflow in subflows)
         return {
-            f"Arrived on each subflow of {flow}": each(lambda entity: 8e-6 * self.rate(entity, "bytes_received")),
+            f"Arrived in order on each subflow of {flow}": each(
+                lambda entity: 8e-6 * self.rate(entity, "bytes_received")
+            ),
             f"What the scheduler chose for {flow}": each(lambda entity: 100 * sent(entity) / (total or 1.0)),
             f"Congestion windows of {flow}": gauge("cwnd_bytes", 1e-3),
             f"Smoothed round-trip times of {flow}": gauge("srtt_s", 1e3),
@@ -283,7 +290,7 @@ def test_a_rate_is_drawn_over_its_interval(ended: Ended) -> None:
 
 def test_charts_name_subflows_as_the_table_does(ended: Ended) -> None:
     for flow in ended.run.flows:
-        for chart in (f"Arrived on each subflow of {flow}", f"Congestion windows of {flow}"):
+        for chart in (f"Arrived in order on each subflow of {flow}", f"Congestion windows of {flow}"):
             legend = ended.page.locator(f'.panel[data-title="{chart}"] .legend button').all_inner_texts()
             assert legend == [ended.held.label(subflow) for subflow in subflows_of(ended.run, flow)]
 

@@ -13,6 +13,8 @@ const STEP_S = 0.1;
 /** The page is drawn at most so often, in milliseconds, and that takes at most this part of the time. */
 const DRAWN_EVERY_MS = 100;
 const MOST_OF_TIME = 1 / 3;
+/** The picture of a network with more nodes is too wide to stand beside the charts. */
+const MOST_NODES_BESIDE = 3;
 
 /** All that is shown of a run. */
 interface Shown {
@@ -84,6 +86,7 @@ class LivePage {
   #begin(run: RunMessage): void {
     element("where").textContent = `${run.name} · ${run.backend} · seed ${run.seed}`;
     element("pace").hidden = !run.has_pace;
+    element("network-and-charts").classList.toggle("beside", run.nodes.length <= MOST_NODES_BESIDE);
     const charts = new LiveCharts(element("figures"), run.duration_s, () => this.#drawSoon());
     const switches = run.recovery ? new Switches(run, run.recovery) : null;
     this.#shown = { run, charts, network: new Network(run), traffic: new Traffic(run), switches };

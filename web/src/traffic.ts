@@ -58,7 +58,7 @@ export class Traffic {
 
   addTo(charts: LiveCharts, interval: Interval): void {
     if (this.run.flows.length > 1) {
-      const arrived = this.run.flows.map((flow) => valueOf(flow, MBIT * interval.rateOf(`flows.${flow.id}`, "bytes_received")));
+      const arrived = this.run.flows.map((flow) => valueOf(flow, MBIT * this.#arrivedOf(flow, interval)));
       charts.addValues("Arrived in total", THROUGHPUT, interval, arrived);
     }
     for (const flow of this.run.flows.slice(0, MOST_STACKS)) this.#addFlow(charts, interval, flow);
@@ -73,11 +73,22 @@ export class Traffic {
     }
   }
 
+  /** The subflows of a flow that have been told, in their order. */
+  #subflowsOf({ id }: Flow): SubflowMessage[] {
+    const entities = [...this.#subflows.values()].filter(({ flow }) => flow === id).map(({ entity }) => entity);
+    return inOrder(entities).map((entity) => this.#subflows.get(entity)!);
+  }
+
+  /** The bytes per second that arrived of a flow. Its own counter jumps when a gap in its data closes, so those of its subflows are added up. */
+  #arrivedOf(flow: Flow, interval: Interval): number {
+    const subflows = this.#subflowsOf(flow);
+    const entities = subflows.length ? subflows.map(({ entity }) => entity) : [`flows.${flow.id}`];
+    return entities.reduce((sum, entity) => sum + interval.rateOf(entity, "bytes_received"), 0);
+  }
+
   #addFlow(charts: LiveCharts, interval: Interval, flow: Flow): void {
     const { id, transport } = flow;
-    const subflows = inOrder([...this.#subflows.values()].filter((one) => one.flow === id).map(({ entity }) => entity)).map(
-      (entity) => this.#subflows.get(entity)!,
-    );
+    const subflows = this.#subflowsOf(flow);
     if (!subflows.length) {
       const isKnown = transport === "udp" || (interval.valueOf(`flows.${id}`, "bytes_received") ?? 0) > 0;
       const arrived = MBIT * interval.rateOf(`flows.${id}`, "bytes_received");
@@ -87,7 +98,7 @@ export class Traffic {
     const valuesOf = (of: (entity: string) => number | null): Value[] =>
       subflows.map(({ entity, label, colour }) => ({ key: entity, label, colour, value: of(entity) }));
     const arrived = valuesOf((entity) => MBIT * interval.rateOf(entity, "bytes_received"));
-    charts.addValues(`Arrived on each subflow of ${id}`, THROUGHPUT, interval, arrived);
+    charts.addValues(`Arrived in order on each subflow of ${id}`, THROUGHPUT, interval, arrived);
     charts.addValues(`What the scheduler chose for ${id}`, SHARE, interval, valuesOf(chosenOf(interval, subflows)));
     const gauge = (metric: string, factor: number) => valuesOf((entity) => gaugeOf(interval, entity, metric, factor));
     charts.addValues(`Congestion windows of ${id}`, WINDOW, interval, gauge("cwnd_bytes", 1e-3));

@@ -80,6 +80,13 @@ def capture_sentences(document: Json) -> list[str]:
     passed_over = [f"{frames[key]} {words}" for key, words in left.items() if frames[key]]
     if passed_over:
         sentences.append(f"Passed over: {', '.join(passed_over)}.")
+    if earlier := frames["out_of_order"]:
+        has = "has a time" if earlier == 1 else "have times"
+        sentences.append(
+            f"{_count(earlier, 'packet')} {has} before that of the preceding packet, by up to "
+            f"{quantity(document['longest_step_back_s'], 's')}, so durations and rates here may be wrong. "
+            "`reordercap` sorts a capture by time."
+        )
     sentences.extend(
         f"{file['path']}: cannot be read beyond packet {file['frames']}: {file['broken']}."
         for file in document["files"]

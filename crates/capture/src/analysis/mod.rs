@@ -119,6 +119,8 @@ pub struct FrameCounts {
     pub malformed: u64,
     /// Frames of unknown link types.
     pub unknown_link: u64,
+    /// Frames whose time is before that of the preceding frame.
+    pub out_of_order: u64,
 }
 
 /// One TCP packet, for series over time.
@@ -195,6 +197,10 @@ pub struct Analysis {
     /// When the capture begins, since 1970.
     origin: Option<Nanos>,
     last_at: Nanos,
+    /// The time of the last frame, since 1970.
+    previous_at: Nanos,
+    /// The largest step back in time from one frame to the next.
+    longest_step_back: Nanos,
 }
 
 impl Analysis {
@@ -211,6 +217,7 @@ impl Analysis {
             at: frame.at.saturating_sub(origin),
         };
         self.last_at = self.last_at.max(stamp.at);
+        self.record_order(frame.at);
         self.counts.frames += 1;
         let counter = match TcpPacket::of(frame.link, frame.bytes) {
             Ok(packet) => {
@@ -225,6 +232,15 @@ impl Analysis {
         };
         *counter += 1;
         None
+    }
+
+    /// Records the time of a frame, which is usually not before that of the preceding one.
+    fn record_order(&mut self, at: Nanos) {
+        if let Some(step_back) = self.previous_at.checked_sub(at).filter(|step| *step > 0) {
+            self.counts.out_of_order += 1;
+            self.longest_step_back = self.longest_step_back.max(step_back);
+        }
+        self.previous_at = at;
     }
 
     /// Returns the MPTCP version of a connection, if it uses MPTCP.
@@ -328,8 +344,8 @@ impl Analysis {
     fn record_packet(&mut self, arrival: &Arrival<'_>) {
         let (packet, options) = (arrival.packet, &arrival.options);
         let (subflow, connection, Teller { from, stamp, .. }) = self.places_of(arrival);
-        subflow.last_at = stamp.at;
-        connection.last_at = stamp.at;
+        subflow.last_at = subflow.last_at.max(stamp.at);
+        connection.last_at = connection.last_at.max(stamp.at);
         let counts = &mut subflow.ends[from as usize].counts;
         counts.packets += 1;
         counts.header_bytes += u64::from(packet.header_len);

@@ -28,6 +28,8 @@ pub struct Summary {
     pub start_unix_s: f64,
     /// From the first to the last frame.
     pub duration_s: f64,
+    /// The largest step back in time from one frame to the next.
+    pub longest_step_back_s: f64,
     /// In the order of their first packets.
     pub connections: Vec<ConnectionSummary>,
 }
@@ -263,6 +265,7 @@ pub(super) fn of(analysis: &Analysis) -> Summary {
         frames: analysis.counts,
         start_unix_s: seconds(analysis.origin.unwrap_or(0)),
         duration_s: seconds(analysis.last_at),
+        longest_step_back_s: seconds(analysis.longest_step_back),
         connections: own
             .map(|(id, connection)| connection_summary(id, connection, &analysis.subflows))
             .collect(),

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::messages::Request;
 use super::netlink::PmSocket;
 use crate::LiveError;
+use crate::kernel::congestion::has_types;
 use crate::network::namespace::NetworkNamespace;
 
 /// More endpoints and subflows than any kernel is known to take.
@@ -54,7 +55,7 @@ impl Abilities {
         let flags = |flag| NetworkNamespace::new()?.run(move || keeps(flag));
         let mut found = NetworkNamespace::new()?.run(trial)?;
         for (flag, name) in EndpointFlags::named() {
-            if flags(flag)? {
+            if is_known(flag) && flags(flag)? {
                 found.flags.push(name);
             }
         }
@@ -104,6 +105,12 @@ impl Abilities {
             flags: Vec::new(),
         })
     }
+}
+
+/// Returns whether the kernel can know this flag. Linux 6.16 and 6.17 list an endpoint with all the
+/// flags that it was given, known or not.
+fn is_known(flag: EndpointFlags) -> bool {
+    flag != EndpointFlags::LAMINAR || has_types(&["mptcpi_endp_laminar_max"])
 }
 
 /// Returns whether an endpoint with this flag has it when it is listed.
