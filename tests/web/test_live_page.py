@@ -15,7 +15,7 @@ from command_line import mptcplab
 from live_run import PATIENCE_MS, Shown, cells
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Page, WebSocketRoute
 
 pytestmark = [pytest.mark.slow, needs_browser]
 
@@ -192,3 +192,32 @@ def test_the_page_meets_the_rules_of_axe_and_fits_a_telephone(browser: Browser, 
     shown.end()
     assert [(rule["id"], [node["html"][:200] for node in rule["nodes"]]) for rule in found] == []
     assert width_px <= TELEPHONE_PX
+
+
+def test_a_real_link_is_neither_measured_nor_changed(page: Page, tmp_path: Path) -> None:
+    """Real links need other machines, so a link of the simulator is said to be one."""
+
+    def make_real(socket: WebSocketRoute) -> None:
+        server = socket.connect_to_server()
+
+        def told(text: str | bytes) -> None:
+            messages = json.loads(text)
+            for link in (link for message in messages for link in message.get("links", [])):
+                link["is_real"] = link["id"] == "lte"
+            socket.send(json.dumps(messages))
+
+        server.on_message(told)
+
+    shown = Shown(tmp_path)
+    page.route_web_socket(re.compile("/messages$"), make_real)
+    page.goto(shown.address)
+    wait_until(page, lambda: mbps(page, "wifi") > 4, "the other link carries")
+    rows = {row[0]: row[2:] for row in cells(page, "links")}
+    assert rows["lte"] == ["\N{EN DASH}"] * 4 + ["up", "real link"]
+    assert rows["wifi"][-1] == "Cut"
+    page.get_by_text("real link, not measured").wait_for()
+    page.get_by_role("button", name="Link lte", exact=True).press("Enter")
+    buttons = page.locator("#hands button").all_inner_texts()
+    assert buttons == ["Down", "Up", "Backup", "Regular"] * 2
+    assert page.locator("#hands input").count() == 0
+    shown.end()

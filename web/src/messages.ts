@@ -23,6 +23,8 @@ export interface Link {
   signal: { at_s: number; db: number }[];
   /** Whether it belongs to an access network, so that it occupies a channel for some time. */
   has_channel: boolean;
+  /** Whether it is a network between machines, which is neither measured nor changed. */
+  is_real: boolean;
   colour: number;
 }
 

@@ -45,6 +45,7 @@ export class Network {
     for (const id of inOrder(this.#links.keys())) this.#addRow(this.#links.get(id)!);
     const partsOf = ({ has_channel }: Link) => ({ carried: DIRECTIONS.length, state: has_channel ? 2 : 1 });
     this.#topology = new Topology(element("topology"), run, partsOf, (link) => this.#choose(link));
+    for (const { id, is_real } of run.links) if (is_real) this.#topology.showUnmeasured(id);
     for (const { id, up } of run.interfaces) if (!up) this.happened({ kind: "interface_down", interface: id });
   }
 
@@ -54,7 +55,9 @@ export class Network {
     make(row, "td", link.ends.join(" → "));
     const cells = makeCells(row, CELLS, CELLS);
     const state = make(row, "td", "up");
-    const button = makeButton(make(row, "td"), "Cut", () => ask("actions", { [this.#downsOf(link).length ? "up" : "down"]: link.id }));
+    const hand = make(row, "td");
+    const button = makeButton(hand, "Cut", () => ask("actions", { [this.#downsOf(link).length ? "up" : "down"]: link.id }));
+    if (link.is_real) hand.textContent = "real link";
     row.addEventListener("click", () => this.#choose(link));
     this.#rows.set(link.id, { row, state, button, cells });
   }
@@ -96,11 +99,17 @@ export class Network {
     this.#topology.showState(link.id, why);
   }
 
+  /** The links of which the run has samples. */
+  #measured(): Link[] {
+    return this.run.links.filter(({ is_real }) => !is_real);
+  }
+
   addTo(charts: LiveCharts, interval: Interval): void {
+    const measured = inOrder(this.#measured().map(({ id }) => id)).map((id) => this.#links.get(id)!);
     const values = (of: (link: Link) => number | null): Value[] =>
-      inOrder(this.#links.keys()).map((id) => ({ key: id, label: id, colour: this.#links.get(id)!.colour, value: of(this.#links.get(id)!) }));
+      measured.map((link) => ({ key: link.id, label: link.id, colour: link.colour, value: of(link) }));
     const carried = values(({ id }) => MBIT * interval.ratesOfLink(id, "wire_bytes").reduce((sum, rate) => sum + rate));
-    charts.addValues("Carried by each link, both ways", CARRIED, interval, carried);
+    if (carried.length) charts.addValues("Carried by each link, both ways", CARRIED, interval, carried);
     const wireless = values((link) => interval.airPercent(link)).filter(({ value }) => value !== null);
     if (wireless.length) charts.addValues("Time on the air", AIR_TIME, interval, wireless);
   }
@@ -108,7 +117,7 @@ export class Network {
   show(interval: Interval): void {
     this.#time_s = interval.to_s;
     for (const show of this.#sliders) show(this.#time_s);
-    for (const link of this.run.links) {
+    for (const link of this.#measured()) {
       const { cells } = this.#rows.get(link.id)!;
       const bits = interval.ratesOfLink(link.id, "wire_bytes").map((rate) => 8 * rate) as [number, number];
       const sum = (metric: string) => DIRECTIONS.reduce((total, side) => total + (interval.valueOf(`links.${link.id}.${side}`, metric) ?? 0), 0);
@@ -129,7 +138,7 @@ export class Network {
     hands.hidden = false;
     hands.replaceChildren();
     make(hands, "h3", `Link ${link.id}`, { tabIndex: -1 });
-    this.#addCuts(hands, link);
+    if (!link.is_real) this.#addCuts(hands, link);
     for (const id of link.ends) this.#addEnd(hands, id);
     this.#sliders = slidersOf(link, this.#time_s).map((slider) => addSlider(hands, link, slider));
     for (const show of this.#sliders) show(this.#time_s);
@@ -180,8 +189,9 @@ export function addAction(line: HTMLElement, text: string, words: Record<string,
   return makeButton(line, text, () => ask("actions", words), `${text} ${Object.values(words)[0]}`);
 }
 
-/** The sliders of a link. A link whose rate a trace or its radio gives has none for its rate. */
+/** The sliders of a link. A real link has none, and one whose rate a trace or its radio gives has none for its rate. */
 function slidersOf(link: Link, time_s: number): Slider[] {
+  if (link.is_real) return [];
   const kbit = () => (link.rates_bps[0] ?? 0) / 1e3;
   const delay_ms = () => 1e3 * (link.delays_s[0] ?? 0);
   const signal_db = (at_s: number) => signalAt(link, at_s) ?? NaN;

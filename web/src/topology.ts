@@ -167,6 +167,11 @@ export class Topology<Link extends Ends = Ends> {
     if (!drawn.line.classList.contains("is-down")) tellIn(drawn.state, [...waiting, ...air], ", ");
   }
 
+  /** Shows that what a link carries is not known. */
+  showUnmeasured(link: string): void {
+    tellIn(this.#drawn.get(link)?.carried ?? [], ["real link,", "not measured"], " ");
+  }
+
   /** Shows whether a link is down, and why. */
   showState(link: string, why: string | null): void {
     const drawn = this.#drawn.get(link);

@@ -111,6 +111,7 @@ def _link(link: Resolved, medium: Resolved | None) -> dict[str, Any]:
         "rates_bps": [(medium or {}).get("rate_bps") or way["rate_bps"] for way in ways],
         "delays_s": [way["delay_ns"] / 1e9 for way in ways],
         "loss_percent": loss_percent(ways[0]["loss"]),
+        "is_real": link["real"],
     }
 
 
