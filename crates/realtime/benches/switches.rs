@@ -14,12 +14,10 @@ mod pauses;
 
 use std::time::{Duration, Instant};
 
-use experiment::algorithms::Registry;
-use experiment::resolved::Experiment;
 use experiment::run::Run;
 use experiment::samples::{Column, read_table};
 use experiment::time::Nanos;
-use realtime::{Controlling, LiveRun, RuleChange};
+use realtime::RuleChange;
 use serde_json::{Value, json};
 
 use pauses::{Pause, Watch};
@@ -66,7 +64,7 @@ fn two_paths(name: &str) {
     let mut resolved = networks::two_ways();
     resolved["duration_ns"] = json!(SECONDS * 1000 * MILLISECOND);
     let directory = tempfile::tempdir().expect("a directory");
-    let mut run = start(&resolved, directory.path());
+    let mut run = networks::start(&resolved, directory.path()).expect("root");
     while !run.advance(Nanos::MAX).expect("it runs") {}
     let flow = run.finish().expect("it ends").flows.swap_remove(0);
     let goodput_bps = 8.0 * flow.bytes as f64 / SECONDS as f64;
@@ -74,32 +72,12 @@ fn two_paths(name: &str) {
     println!("{name}-subflows {}", flow.subflows.len());
 }
 
-fn start(resolved: &Value, directory: &std::path::Path) -> LiveRun {
-    let resolved = resolved.to_string();
-    let experiment = Experiment::from_json(&resolved).expect("it is valid");
-    let controlling = Controlling {
-        resolved: &resolved,
-        controller: &networks::controller(&["ours"]),
-    };
-    let registry = Registry::default();
-    LiveRun::start(
-        experiment,
-        1,
-        directory,
-        &registry,
-        None,
-        controlling,
-        Vec::new(),
-    )
-    .expect("root")
-}
-
 fn set_up(name: &str, runs: usize, resolved: Value) {
     let mut times: Vec<[f64; 2]> = (0..runs)
         .map(|_| {
             let directory = tempfile::tempdir().expect("a directory");
             let begun = Instant::now();
-            let run = start(&resolved, directory.path());
+            let run = networks::start(&resolved, directory.path()).expect("root");
             let verified = begun.elapsed().as_secs_f64();
             let begun = Instant::now();
             drop(run);
@@ -130,7 +108,7 @@ fn outages(name: &str, for_ns: u64) {
     resolved["events"] = events.collect();
     resolved["duration_ns"] = json!(PAUSE_NS + ATTEMPTS * period);
     let directory = tempfile::tempdir().expect("a directory");
-    let mut run = start(&resolved, directory.path());
+    let mut run = networks::start(&resolved, directory.path()).expect("root");
     let watch = Watch::start();
     run.advance(1).expect("it runs");
     let zero = Instant::now() - Duration::from_nanos(run.record().now);

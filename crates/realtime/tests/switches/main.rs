@@ -6,7 +6,7 @@ mod description;
 mod networks;
 
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,32 +16,12 @@ use experiment::algorithms::Registry;
 use experiment::resolved::Experiment;
 use experiment::run::{Latest, Run};
 use experiment::time::Nanos;
-use realtime::{Controlling, LiveError, LiveRun, Status, Summary};
+use realtime::{Controlling, LiveRun, Status, Summary};
 use serde_json::{Value, json};
 
-use networks::{controller, geant5, hundred, probed, two_ways};
+use networks::{controller, geant5, hundred, probed, start, two_ways};
 
 const MILLISECOND: u64 = 1_000_000;
-
-/// Starts a run whose controller reports and takes commands as ours does.
-fn start(resolved: &Value, directory: &Path) -> Result<LiveRun, LiveError> {
-    let resolved = resolved.to_string();
-    let experiment = Experiment::from_json(&resolved).unwrap();
-    let controlling = Controlling {
-        resolved: &resolved,
-        controller: &controller(&["ours"]),
-    };
-    let registry = Registry::default();
-    LiveRun::start(
-        experiment,
-        1,
-        directory,
-        &registry,
-        None,
-        controlling,
-        Vec::new(),
-    )
-}
 
 fn run(resolved: &Value) -> (Summary, Latest) {
     let directory = tempfile::tempdir().unwrap();

@@ -1,5 +1,10 @@
-//! The networks of these tests.
+//! The networks of these tests, and runs of them.
 
+use std::path::Path;
+
+use experiment::algorithms::Registry;
+use experiment::resolved::Experiment;
+use realtime::{Controlling, LiveError, LiveRun};
 use serde_json::{Value, json};
 
 use crate::description::{Description, direction, path};
@@ -18,6 +23,29 @@ pub fn controller(arguments: &[&str]) -> Vec<String> {
         .chain(arguments.iter().copied())
         .map(str::to_owned)
         .collect()
+}
+
+/// Starts a run whose controller reports and takes commands as ours does.
+///
+/// # Errors
+/// The run cannot start.
+pub fn start(resolved: &Value, directory: &Path) -> Result<LiveRun, LiveError> {
+    let resolved = resolved.to_string();
+    let experiment = Experiment::from_json(&resolved).unwrap();
+    let controlling = Controlling {
+        resolved: &resolved,
+        controller: &controller(&["ours"]),
+    };
+    let registry = Registry::default();
+    LiveRun::start(
+        experiment,
+        1,
+        directory,
+        &registry,
+        None,
+        controlling,
+        Vec::new(),
+    )
 }
 
 /// A network under construction, in which all delays are 1 ms.
