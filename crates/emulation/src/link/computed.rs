@@ -164,12 +164,17 @@ impl<P: Packet, S: Service> ComputedFifo<P, S> {
         self.admission.wire_size.of(packet)
     }
 
+    #[inline]
     fn admits(&mut self, now: Nanos, wire_bytes: u32) -> bool {
         let limit = self.admission.limit;
         // An upper bound of the queue: all packets held. Usually it already admits the packet.
-        if !limit.has_bytes() && !limit.is_exceeded(self.packets.len() as u64 + 1, 0) {
-            return true;
-        }
+        let holds_few = !limit.has_bytes() && !limit.is_exceeded(self.packets.len() as u64 + 1, 0);
+        holds_few || self.admits_to_queue(now, wire_bytes)
+    }
+
+    /// Returns whether the packets that wait at `now` leave room for another.
+    fn admits_to_queue(&mut self, now: Nanos, wire_bytes: u32) -> bool {
+        let limit = self.admission.limit;
         self.advance(now);
         let bytes = self.queue_bytes() + u64::from(wire_bytes);
         !limit.is_exceeded(self.queue_packets() + 1, bytes)

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use experiment::time::Nanos;
 
-use super::Lane;
 use super::course::Course;
+use super::{Lane, Sending};
 use crate::link::computed::{Sent, Service};
 
 /// A direction ahead of the present, and how it comes back.
@@ -20,7 +20,11 @@ pub(super) struct Ahead {
     earlier: VecDeque<(Nanos, Course)>,
     /// The starts of lost packets that were not taken out.
     losses: VecDeque<Nanos>,
+    /// The first of them. [`Nanos::MAX`] is never.
+    next_loss: Nanos,
     taken_out: u64,
+    /// When the last packet leaves: its arrival, or its start if it is lost.
+    last_departure: Nanos,
 }
 
 /// The times of a packet.
@@ -30,7 +34,16 @@ pub(super) struct Times {
     finish: Nanos,
     /// If the packet is lost, an instant after its start before which no later packet arrives.
     arrival: Nanos,
-    is_lost: bool,
+    fate: Fate,
+}
+
+/// What becomes of a packet.
+// As wide as an instant. Padding would be moved together with the packet, at odd addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+enum Fate {
+    Arrives,
+    IsLost,
 }
 
 impl Times {
@@ -49,7 +62,9 @@ impl Ahead {
             last_arrival: 0,
             earlier: VecDeque::new(),
             losses: VecDeque::new(),
+            next_loss: Nanos::MAX,
             taken_out: 0,
+            last_departure: 0,
         }
     }
 
@@ -67,7 +82,13 @@ impl Ahead {
     /// Returns when the next packet is lost. [`Nanos::MAX`] is never.
     #[inline]
     pub(super) fn next_loss(&self) -> Nanos {
-        self.losses.front().copied().unwrap_or(Nanos::MAX)
+        self.next_loss
+    }
+
+    /// Returns when the last packet that was accepted leaves.
+    #[inline]
+    pub(super) fn last_departure(&self) -> Nanos {
+        self.last_departure
     }
 
     /// Returns the direction, which is free from `free` on, and the starts of the packets that are
@@ -89,6 +110,17 @@ impl Ahead {
         self.earlier.push_back((start, before));
         start
     }
+
+    #[cold]
+    fn push_loss(&mut self, start: Nanos) {
+        self.losses.push_back(start);
+        self.last_departure = start;
+        self.look_at_losses();
+    }
+
+    fn look_at_losses(&mut self) {
+        self.next_loss = self.losses.front().copied().unwrap_or(Nanos::MAX);
+    }
 }
 
 impl Service for Ahead {
@@ -100,22 +132,23 @@ impl Service for Ahead {
         if !self.lane.course.covers(start) {
             start = self.change_course(now, start);
         }
-        let sending = self.lane.send(start, wire_bytes);
-        let arrival = match sending.arrival {
+        let Sending { finish, arrival } = self.lane.send(start, wire_bytes);
+        let (arrival, fate) = match arrival {
             Some(sent) => {
                 self.last_arrival = self.last_arrival.max(sent.saturating_add(self.delay));
-                self.last_arrival
+                self.last_departure = self.last_arrival;
+                (self.last_arrival, Fate::Arrives)
             }
             None => {
-                self.losses.push_back(start);
-                self.last_arrival.max(sending.finish)
+                self.push_loss(start);
+                (self.last_arrival.max(finish), Fate::IsLost)
             }
         };
         Times {
             start,
-            finish: sending.finish,
+            finish,
             arrival,
-            is_lost: sending.arrival.is_none(),
+            fate,
         }
     }
 
@@ -127,8 +160,9 @@ impl Service for Ahead {
         {
             self.lane.course = course;
         }
-        if times.is_lost {
+        if Self::is_lost(times) {
             self.losses.pop_back();
+            self.look_at_losses();
         }
     }
 
@@ -143,7 +177,7 @@ impl Service for Ahead {
     }
 
     fn is_lost(times: &Times) -> bool {
-        times.is_lost
+        times.fate == Fate::IsLost
     }
 
     fn begun<P>(packets: &Sent<P, Times>, now: Nanos) -> usize {
@@ -161,6 +195,7 @@ impl Service for Ahead {
 
     fn take_loss(&mut self) {
         self.losses.pop_front();
+        self.look_at_losses();
         self.taken_out += 1;
     }
 

@@ -218,24 +218,28 @@ impl<P: Packet> Leo<P> {
         }
         let station = StationId(lane as u32);
         let fifo = &mut self.ahead[lane];
-        let is_lost = fifo.service.next_loss() == at;
-        let packet = match is_lost {
-            true => fifo.take_lost(),
-            false => fifo.poll(at).map(|(_, packet)| packet),
-        }?;
+        if fifo.service.next_loss() == at {
+            return self.poll_lost(at, lane);
+        }
+        let (at, packet) = fifo.poll(at)?;
         self.look_ahead(lane);
-        Some(match is_lost {
-            false => Output::Delivered {
-                station,
-                packet,
-                at,
-            },
-            true => Output::Dropped {
-                station,
-                packet,
-                at,
-                reason: DropReason::Loss,
-            },
+        Some(Output::Delivered {
+            station,
+            packet,
+            at,
+        })
+    }
+
+    /// Returns the packet of a lane that is lost at `at`.
+    #[cold]
+    fn poll_lost(&mut self, at: Nanos, lane: usize) -> Option<Output<P>> {
+        let packet = self.ahead[lane].take_lost()?;
+        self.look_ahead(lane);
+        Some(Output::Dropped {
+            station: StationId(lane as u32),
+            packet,
+            at,
+            reason: DropReason::Loss,
         })
     }
 
@@ -286,8 +290,12 @@ impl<P: Packet> Carrier<P> for Leo<P> {
         if self.ahead.is_empty() && !self.goes_ahead() {
             return self.enqueue_stepwise(now, station, packet);
         }
-        let outcome = self.ahead[station.index()].enqueue(now, packet);
-        self.look_ahead(station.index());
+        let fifo = &mut self.ahead[station.index()];
+        let outcome = fifo.enqueue(now, packet);
+        if outcome == Enqueued::Queued {
+            let next = &mut self.next_ahead[station.index()];
+            *next = (*next).min(fifo.service.last_departure());
+        }
         outcome
     }
 
