@@ -67,6 +67,13 @@ impl Counters {
         self.dropped.iter().sum()
     }
 
+    /// Counts a packet whose last bit has left.
+    #[inline]
+    pub(super) fn count_sent(&mut self, wire_bytes: u32) {
+        self.wire_packets += 1;
+        self.wire_bytes += u64::from(wire_bytes);
+    }
+
     pub(super) fn count_drop(&mut self, reason: DropReason) {
         self.add_drops(reason, 1);
     }

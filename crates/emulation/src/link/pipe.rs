@@ -1,6 +1,6 @@
 //! The pipe of a station: packets that wait and packets in flight.
 //!
-//! In a drop-tail queue, a packet stays in its place when it is sent, which saves moving it from a
+//! In a drop-tail queue, a packet stays in its place until it arrives, which saves moving it from a
 //! queue to a delay line. Other disciplines hold the packets that wait themselves.
 
 use std::cmp::Ordering;
@@ -11,18 +11,17 @@ use experiment::rng::Generator;
 use experiment::time::Nanos;
 
 use super::carrier::earlier;
-use super::queue::{self, Discarded, Discipline, DropTailQueue, Limit, Queued, Service};
+use super::queue::{self, Discarded, Discipline, Limit, Queued, Service};
 use super::{DropReason, Packet};
 
-/// Packets that wait, the one in service, and packets in flight. Packets arrive in the order in
-/// which they were sent, except those that may overtake.
+/// Packets that wait, those in service, and packets in flight. Packets arrive in the order in which
+/// they were sent, except those that may overtake.
 pub(super) struct Pipe<P> {
-    serves_in_place: bool,
     waiting: Waiting<P>,
-    /// The packets in flight, the one in service if there is one, those that wait in place.
+    /// The packets in flight, those in service, those that wait in place.
     in_order: VecDeque<Held<P>>,
     in_flight: usize,
-    is_serving: bool,
+    in_service: usize,
     overtaking: BinaryHeap<Flight<P>>,
     last_arrival: Nanos,
     entered: u64,
@@ -31,24 +30,19 @@ pub(super) struct Pipe<P> {
 /// Where packets wait.
 enum Waiting<P> {
     /// Behind the packets in flight, as far as the limit allows.
-    InPlace {
-        limit: Limit,
-        bytes: u64,
-    },
-    /// In a queue of its own, from which a packet is taken before it is sent.
-    DropTail(DropTailQueue<P>),
+    InPlace { limit: Limit, bytes: u64 },
+    /// In a queue of its own, from which a packet is taken before it is served.
     Discipline(Box<dyn Discipline<P>>),
 }
 
 impl<P: Packet> Waiting<P> {
-    fn new(queue: &resolved::Queue, service: Service, in_place: bool) -> Self {
-        match queue {
-            resolved::Queue::DropTail(_) if in_place => Self::InPlace {
+    fn new(queue: &resolved::Queue, service: Service) -> Self {
+        match queue::new_discipline(queue, service) {
+            Some(discipline) => Self::Discipline(discipline),
+            None => Self::InPlace {
                 limit: Limit::new(queue),
                 bytes: 0,
             },
-            resolved::Queue::DropTail(_) => Self::DropTail(DropTailQueue::new(Limit::new(queue))),
-            _ => Self::Discipline(queue::new_discipline(queue, service)),
         }
     }
 
@@ -60,10 +54,16 @@ impl<P: Packet> Waiting<P> {
                 *limit = Limit::new(queue);
                 matches!(queue, resolved::Queue::DropTail(_))
             }
-            Self::DropTail(drop_tail) => drop_tail.set_parameters(queue, service),
             Self::Discipline(discipline) => discipline.set_parameters(queue, service),
         }
     }
+}
+
+/// The sizes of a packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    pub(super) ip_bytes: u32,
+    pub(super) wire_bytes: u32,
 }
 
 /// A packet in order.
@@ -96,15 +96,13 @@ impl<P> From<Held<P>> for Queued<P> {
 }
 
 impl<P: Packet> Pipe<P> {
-    /// Returns an empty pipe with the given queue. If `serves_in_place` is false, every packet is
-    /// dequeued before it is put into service.
-    pub(super) fn new(queue: &resolved::Queue, service: Service, serves_in_place: bool) -> Self {
+    /// Returns an empty pipe with the given queue.
+    pub(super) fn new(queue: &resolved::Queue, service: Service) -> Self {
         Self {
-            serves_in_place,
-            waiting: Waiting::new(queue, service, serves_in_place),
+            waiting: Waiting::new(queue, service),
             in_order: VecDeque::new(),
             in_flight: 0,
-            is_serving: false,
+            in_service: 0,
             overtaking: BinaryHeap::new(),
             last_arrival: 0,
             entered: 0,
@@ -130,14 +128,13 @@ impl<P: Packet> Pipe<P> {
                 self.in_order.push_back(packet.into());
                 Ok(())
             }
-            Waiting::DropTail(queue) => queue.enqueue(packet, generator, discarded),
             Waiting::Discipline(queue) => queue.enqueue(packet, generator, discarded),
         }
     }
 
     #[inline]
     fn waiting_in_place(&self) -> u64 {
-        (self.in_order.len() - self.in_flight - usize::from(self.is_serving)) as u64
+        (self.in_order.len() - self.in_flight - self.in_service) as u64
     }
 
     /// Returns the number of packets that wait.
@@ -145,7 +142,6 @@ impl<P: Packet> Pipe<P> {
     pub(super) fn waiting_packets(&self) -> u64 {
         match &self.waiting {
             Waiting::InPlace { .. } => self.waiting_in_place(),
-            Waiting::DropTail(queue) => queue.packets(),
             Waiting::Discipline(queue) => queue.packets(),
         }
     }
@@ -154,82 +150,64 @@ impl<P: Packet> Pipe<P> {
     pub(super) fn waiting_bytes(&self) -> u64 {
         match &self.waiting {
             Waiting::InPlace { bytes, .. } => *bytes,
-            Waiting::DropTail(queue) => queue.bytes(),
             Waiting::Discipline(queue) => queue.bytes(),
         }
     }
 
-    /// Puts the next packet that waits into service at `now`. Returns its bytes on the link, or
-    /// `None` if no packet waits or the queue dropped all its packets.
+    /// Puts the next packet that waits into service at `now`. Returns its sizes, or `None` if no
+    /// packet waits or the queue dropped all its packets.
     #[inline]
-    pub(super) fn serve_next(&mut self, now: Nanos, discarded: &mut Discarded<P>) -> Option<u32> {
-        let wire_bytes = match &mut self.waiting {
-            Waiting::InPlace { bytes, .. } => {
-                let wire_bytes = self.in_order.get(self.in_flight)?.wire_bytes;
-                *bytes -= u64::from(wire_bytes);
-                wire_bytes
-            }
-            Waiting::DropTail(_) | Waiting::Discipline(_) => {
-                let packet = self.dequeue(now, discarded)?;
-                let wire_bytes = packet.wire_bytes;
-                self.in_order.push_back(packet.into());
-                wire_bytes
-            }
-        };
-        self.is_serving = true;
-        Some(wire_bytes)
+    pub(super) fn serve_next(&mut self, now: Nanos, discarded: &mut Discarded<P>) -> Option<Sizes> {
+        if let Waiting::Discipline(_) = self.waiting {
+            self.dequeue(now, discarded);
+        }
+        let held = self.in_order.get(self.in_flight + self.in_service)?;
+        if let Waiting::InPlace { bytes, .. } = &mut self.waiting {
+            *bytes -= u64::from(held.wire_bytes);
+        }
+        self.in_service += 1;
+        Some(Sizes {
+            ip_bytes: held.packet.ip_bytes(),
+            wire_bytes: held.wire_bytes,
+        })
     }
 
-    /// Puts a packet into service that does not come from the queue, or was dequeued.
-    #[inline]
+    /// Takes the next packet from a queue of its own, if there is one that the queue does not drop,
+    /// and puts it behind those in service.
+    fn dequeue(&mut self, now: Nanos, discarded: &mut Discarded<P>) {
+        if let Waiting::Discipline(queue) = &mut self.waiting {
+            let packet = queue.dequeue(now, discarded);
+            self.in_order.extend(packet.map(Held::from));
+        }
+    }
+
+    /// Puts a packet into service that does not come from the queue. No other is in service.
     pub(super) fn serve(&mut self, packet: P) {
         let held = Held {
             packet,
             wire_bytes: 0,
             instant: 0,
         };
-        self.insert_behind_flights(held);
-        self.is_serving = true;
+        self.in_order.insert(self.in_flight, held);
+        self.in_service = 1;
     }
 
-    /// Sends the packet in service, which arrives at `arrival`, or with the last packet already in
-    /// flight if that arrives later.
+    /// Sends the first packet in service, which arrives at `arrival`, or with the last packet
+    /// already in flight if that arrives later.
     #[inline]
     pub(super) fn send(&mut self, arrival: Nanos) {
         self.last_arrival = self.last_arrival.max(arrival);
-        if let Some(held) = self.in_order.get_mut(self.in_flight) {
+        if self.in_service > 0
+            && let Some(held) = self.in_order.get_mut(self.in_flight)
+        {
             held.instant = self.last_arrival;
             self.in_flight += 1;
-        }
-        self.is_serving = false;
-    }
-
-    /// Sends a packet that comes from no queue of this pipe, like [`Self::serve`] and
-    /// [`Self::send`].
-    #[inline]
-    pub(super) fn send_dequeued(&mut self, packet: P, arrival: Nanos) {
-        self.last_arrival = self.last_arrival.max(arrival);
-        let held = Held {
-            packet,
-            wire_bytes: 0,
-            instant: self.last_arrival,
-        };
-        self.insert_behind_flights(held);
-        self.in_flight += 1;
-    }
-
-    #[inline]
-    fn insert_behind_flights(&mut self, held: Held<P>) {
-        // The most frequent case, which is much faster.
-        if self.in_flight == self.in_order.len() {
-            self.in_order.push_back(held);
-        } else {
-            self.in_order.insert(self.in_flight, held);
+            self.in_service -= 1;
         }
     }
 
-    /// Sends the packet in service, which arrives at `arrival`, regardless of the packets already
-    /// in flight.
+    /// Sends the first packet in service, which arrives at `arrival`, regardless of the packets
+    /// already in flight.
     pub(super) fn send_overtaking(&mut self, arrival: Nanos) {
         if let Some(packet) = self.take_served() {
             self.last_arrival = self.last_arrival.max(arrival);
@@ -242,30 +220,10 @@ impl<P: Packet> Pipe<P> {
         }
     }
 
-    /// Removes and returns the packet in service, if there is one.
+    /// Removes and returns the first packet in service, if there is one.
     pub(super) fn take_served(&mut self) -> Option<P> {
-        let is_serving = std::mem::take(&mut self.is_serving);
-        let place = is_serving.then_some(self.in_flight)?;
-        self.in_order.remove(place).map(|held| held.packet)
-    }
-
-    /// Removes and returns the next packet that waits at `now`. Returns `None` if there is none, or
-    /// the queue dropped all its packets.
-    #[inline]
-    pub(super) fn dequeue(
-        &mut self,
-        now: Nanos,
-        discarded: &mut Discarded<P>,
-    ) -> Option<Queued<P>> {
-        match &mut self.waiting {
-            Waiting::InPlace { bytes, .. } => {
-                let held = self.in_order.remove(self.in_flight)?;
-                *bytes -= u64::from(held.wire_bytes);
-                Some(held.into())
-            }
-            Waiting::DropTail(queue) => queue.dequeue(now, discarded),
-            Waiting::Discipline(queue) => queue.dequeue(now, discarded),
-        }
+        self.in_service = self.in_service.checked_sub(1)?;
+        self.in_order.remove(self.in_flight).map(|held| held.packet)
     }
 
     /// Lets a packet wait that comes from another queue, without deciding about it.
@@ -275,7 +233,6 @@ impl<P: Packet> Pipe<P> {
                 *bytes += u64::from(packet.wire_bytes);
                 self.in_order.push_back(packet.into());
             }
-            Waiting::DropTail(queue) => queue.restore(packet),
             Waiting::Discipline(queue) => queue.restore(packet),
         }
     }
@@ -290,7 +247,7 @@ impl<P: Packet> Pipe<P> {
     ) {
         if !self.waiting.set_parameters(queue, service) {
             let waiting = self.drain();
-            self.waiting = Waiting::new(queue, service, self.serves_in_place);
+            self.waiting = Waiting::new(queue, service);
             waiting.into_iter().for_each(|packet| self.restore(packet));
         }
         let limit = Limit::new(queue);
@@ -320,7 +277,6 @@ impl<P: Packet> Pipe<P> {
                 *bytes -= u64::from(last.wire_bytes);
                 Some(last.into())
             }
-            Waiting::DropTail(queue) => queue.remove_last(),
             Waiting::Discipline(queue) => queue.remove_last(),
         }
     }

@@ -7,7 +7,7 @@ use experiment::time::Nanos;
 use super::computed::{Admission, FixedRate, Interrupted};
 use super::counters::Counters;
 use super::loss::LossProcess;
-use super::pipe::Pipe;
+use super::pipe::{Pipe, Sizes};
 use super::queue::{Discarded, Limit, Queued, Service};
 use super::serializer::{RateSerializer, Serializer};
 use super::trace::{self, Variation};
@@ -94,7 +94,6 @@ impl<P: Packet> Station<P> {
         direction: &Direction,
         medium: Option<MediumParameters>,
         generators: StationGenerators,
-        serves_in_place: bool,
     ) -> Self {
         let (serializer, variation) = paced(direction, medium, &generators);
         let service = Service {
@@ -109,7 +108,7 @@ impl<P: Packet> Station<P> {
             ready: 0,
             has_plain_wire: has_plain_wire(direction),
             serializer,
-            pipe: Pipe::new(&direction.queue, service, serves_in_place),
+            pipe: Pipe::new(&direction.queue, service),
             counters: Counters::default(),
             is_up: true,
         }
@@ -219,7 +218,7 @@ impl<P: Packet> Station<P> {
         start: Nanos,
         discarded: &mut Discarded<P>,
     ) -> Option<Started<P>> {
-        let wire_bytes = self.pipe.serve_next(start, discarded)?;
+        let wire_bytes = self.pipe.serve_next(start, discarded)?.wire_bytes;
         let finish = self.serializer.transmit(start, wire_bytes);
         let lost = self.send(finish);
         Some(Started {
@@ -229,26 +228,15 @@ impl<P: Packet> Station<P> {
         })
     }
 
-    /// Takes the next packet from the queue at `now`. Returns `None` if there is none, or the queue
-    /// dropped all its packets.
+    /// Puts the next packet of the queue into service at `now`. Returns its sizes, or `None` if there
+    /// is none, or the queue dropped all its packets.
     #[inline]
-    pub(super) fn dequeue(
-        &mut self,
-        now: Nanos,
-        discarded: &mut Discarded<P>,
-    ) -> Option<Queued<P>> {
-        self.pipe.dequeue(now, discarded)
-    }
-
-    /// Puts the next packet of the queue into service at `now`. Returns its bytes on the link, or
-    /// `None` if there is none, or the queue dropped all its packets.
-    #[inline]
-    pub(super) fn serve_next(&mut self, now: Nanos, discarded: &mut Discarded<P>) -> Option<u32> {
+    pub(super) fn serve_next(&mut self, now: Nanos, discarded: &mut Discarded<P>) -> Option<Sizes> {
         self.pipe.serve_next(now, discarded)
     }
 
-    /// Sends the packet in service, whose last bit has left at `finish`, to the far end, or returns
-    /// it if the loss model loses it.
+    /// Sends the first packet in service, whose last bit has left at `finish`, to the far end, or
+    /// returns it if the loss model loses it.
     #[inline]
     pub(super) fn send(&mut self, finish: Nanos) -> Option<P> {
         if self.has_plain_wire {
@@ -256,18 +244,6 @@ impl<P: Packet> Station<P> {
                 .send(finish.saturating_add(self.direction.delay_ns));
             return None;
         }
-        self.send_over_rough_wire(finish)
-    }
-
-    /// Sends a packet that was dequeued like [`Self::send`].
-    #[inline]
-    pub(super) fn send_dequeued(&mut self, packet: P, finish: Nanos) -> Option<P> {
-        if self.has_plain_wire {
-            let arrival = finish.saturating_add(self.direction.delay_ns);
-            self.pipe.send_dequeued(packet, arrival);
-            return None;
-        }
-        self.pipe.serve(packet);
         self.send_over_rough_wire(finish)
     }
 

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use experiment::resolved::{Direction, InvalidDirection};
 use experiment::time::Nanos;
 
-use super::queue::{Discarded, Queued};
+use super::pipe::Sizes;
+use super::queue::Discarded;
 use super::station::{MediumParameters, Started, Station, StationGenerators};
 use super::{Counters, DropReason, Enqueued, Output, Packet, StationId};
 
@@ -13,8 +14,6 @@ use super::{Counters, DropReason, Enqueued, Output, Packet, StationId};
 /// yet reported.
 pub(super) struct Stations<P> {
     medium: Option<MediumParameters>,
-    /// Whether packets are served where they wait, not dequeued before.
-    serves_in_place: bool,
     list: Vec<Station<P>>,
     dropped: VecDeque<Output<P>>,
     /// When the first packet arrives from each station. [`Nanos::MAX`] is never.
@@ -31,7 +30,6 @@ impl<P: Packet> Stations<P> {
     pub(super) fn new(medium: Option<MediumParameters>) -> Self {
         Self {
             medium,
-            serves_in_place: true,
             list: Vec::new(),
             dropped: VecDeque::new(),
             arrivals: Vec::new(),
@@ -47,18 +45,10 @@ impl<P: Packet> Stations<P> {
         generators: StationGenerators,
     ) -> Result<StationId, InvalidDirection> {
         direction.validate()?;
-        let station = Station::new(direction, self.medium, generators, self.serves_in_place);
+        let station = Station::new(direction, self.medium, generators);
         self.list.push(station);
         self.arrivals.push(Nanos::MAX);
         Ok(StationId(self.list.len() as u32 - 1))
-    }
-
-    /// Returns stations of whose packets each is dequeued before it is sent.
-    pub(super) fn dequeueing() -> Self {
-        Self {
-            serves_in_place: false,
-            ..Self::new(None)
-        }
     }
 
     pub(super) fn as_slice(&self) -> &[Station<P>] {
@@ -138,52 +128,31 @@ impl<P: Packet> Stations<P> {
         started
     }
 
-    /// Takes the next packet of a station from its queue at `now`. Returns `None` if the queue is
-    /// empty or dropped all its packets.
+    /// Puts the next packet of a station into service at `now`. Returns its sizes, or `None` if the
+    /// queue is empty or dropped all its packets.
     #[inline]
-    pub(super) fn dequeue(&mut self, now: Nanos, station: StationId) -> Option<Queued<P>> {
-        let packet = self.list[station.index()].dequeue(now, &mut self.discarded);
+    pub(super) fn serve_next(&mut self, now: Nanos, station: StationId) -> Option<Sizes> {
+        let sizes = self.list[station.index()].serve_next(now, &mut self.discarded);
         self.report_discarded(station, now);
-        packet
-    }
-
-    /// Puts the next packet of a station into service at `now`. Returns its bytes on the link, or
-    /// `None` if the queue is empty or dropped all its packets.
-    #[inline]
-    pub(super) fn serve_next(&mut self, now: Nanos, station: StationId) -> Option<u32> {
-        let wire_bytes = self.list[station.index()].serve_next(now, &mut self.discarded);
-        self.report_discarded(station, now);
-        wire_bytes
+        sizes
     }
 
     /// Sends the packet of a station that is in service, whose last bit is sent at `now` and has
     /// left at `finish`, unless it is lost on the way. [`Self::record_sent`] must follow.
     #[inline]
     pub(super) fn send(&mut self, station: StationId, wire_bytes: u32, now: Nanos, finish: Nanos) {
-        self.count_sent(station, wire_bytes);
-        if let Some(lost) = self.get_mut(station).send(finish) {
+        let from = self.get_mut(station);
+        from.counters.count_sent(wire_bytes);
+        if let Some(lost) = from.send(finish) {
             self.report_drop(station, lost, now, DropReason::Loss);
         }
     }
 
-    /// Drops at `now` the packet of a station that is in service, if there is one.
+    /// Drops at `now` the packets of a station that are in service.
     pub(super) fn drop_served(&mut self, station: StationId, now: Nanos, reason: DropReason) {
-        if let Some(packet) = self.get_mut(station).pipe.take_served() {
+        while let Some(packet) = self.get_mut(station).pipe.take_served() {
             self.report_drop(station, packet, now, reason);
         }
-    }
-
-    /// Sends a packet that was dequeued, whose last bit has left at `finish`, to the far end, or
-    /// returns it if the loss model loses it. [`Self::record_sent`] must follow.
-    #[inline]
-    pub(super) fn send_dequeued(
-        &mut self,
-        station: StationId,
-        packet: Queued<P>,
-        finish: Nanos,
-    ) -> Option<P> {
-        self.count_sent(station, packet.wire_bytes);
-        self.get_mut(station).send_dequeued(packet.packet, finish)
     }
 
     /// Records that a packet of a station may have been sent.
@@ -212,9 +181,7 @@ impl<P: Packet> Stations<P> {
     /// Counts a packet whose last bit has left.
     #[inline]
     pub(super) fn count_sent(&mut self, station: StationId, wire_bytes: u32) {
-        let counters = &mut self.get_mut(station).counters;
-        counters.wire_packets += 1;
-        counters.wire_bytes += u64::from(wire_bytes);
+        self.get_mut(station).counters.count_sent(wire_bytes);
     }
 
     /// Drops at `now` all packets queued at a station.

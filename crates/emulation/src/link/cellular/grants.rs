@@ -151,7 +151,7 @@ impl Lane {
 
     fn serve_next<P: Packet>(&mut self, at: Nanos, stations: &mut Stations<P>) -> Option<Served> {
         self.partial.take().or_else(|| {
-            let wire_bytes = stations.serve_next(at, self.station)?;
+            let wire_bytes = stations.serve_next(at, self.station)?.wire_bytes;
             Some(Served {
                 wire_bytes,
                 unsent_bytes: u64::from(wire_bytes),

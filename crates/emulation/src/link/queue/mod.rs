@@ -2,13 +2,11 @@
 //! flight are held elsewhere.
 
 mod codel;
-mod drop_tail;
 mod fifo;
 mod fq_codel;
 mod pie;
 mod red;
 
-pub(super) use drop_tail::DropTailQueue;
 pub(super) use fifo::{Limit, Queued};
 
 use experiment::resolved;
@@ -59,17 +57,17 @@ pub(super) trait Discipline<P>: Send {
     fn bytes(&self) -> u64;
 }
 
-/// Returns an empty queue of the kind of `queue`.
+/// Returns an empty queue of the kind of `queue`. `None` for drop-tail, whose packets wait in place.
 pub(super) fn new_discipline<P: Packet>(
     queue: &resolved::Queue,
     service: Service,
-) -> Box<dyn Discipline<P>> {
+) -> Option<Box<dyn Discipline<P>>> {
     let limit = Limit::new(queue);
-    match queue {
-        resolved::Queue::DropTail(_) => Box::new(DropTailQueue::new(limit)),
+    Some(match queue {
+        resolved::Queue::DropTail(_) => return None,
         resolved::Queue::Codel(parameters) => Box::new(CodelQueue::new(parameters, limit)),
         resolved::Queue::FqCodel(parameters) => Box::new(FqCodelQueue::new(parameters, limit)),
         resolved::Queue::Red(parameters) => Box::new(RedQueue::new(parameters, limit, service)),
         resolved::Queue::Pie(parameters) => Box::new(PieQueue::new(parameters, limit)),
-    }
+    })
 }

@@ -16,6 +16,7 @@ use experiment::time::Nanos;
 
 use super::carrier::Carrier;
 use super::computed::{ComputedFifo, Gauges};
+use super::pipe::Sizes;
 use super::station::StationGenerators;
 use super::stations::Stations;
 use super::{AccessCounters, DropReason, Enqueued, Output, Packet, StationId};
@@ -163,7 +164,7 @@ impl<P: Packet> Leo<P> {
             lane.free = unstalled;
             return;
         }
-        let Some(wire_bytes) = self.stations.serve_next(start, station) else {
+        let Some(Sizes { wire_bytes, .. }) = self.stations.serve_next(start, station) else {
             return;
         };
         lane.course.go_to(start);

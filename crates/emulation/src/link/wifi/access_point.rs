@@ -6,15 +6,14 @@ use std::collections::VecDeque;
 use experiment::resolved::{AccessCategory, ApFq, ApQueue};
 use experiment::time::{NANOS_PER_SECOND, Nanos};
 
-use crate::link::Packet;
-use crate::link::queue::Queued;
+use crate::link::pipe::Sizes;
 
 /// Number of access categories.
 pub(super) const CATEGORIES: usize = 4;
 
-pub(super) struct AccessPoint<P> {
+pub(super) struct AccessPoint {
     queue: ApQueue,
-    stations: Vec<Ring<P>>,
+    stations: Vec<Ring>,
     /// Turns of the stations of each category.
     turns: [Turns; CATEGORIES],
     /// With one queue for all stations: the station of each packet in it, in order of arrival.
@@ -22,9 +21,9 @@ pub(super) struct AccessPoint<P> {
 }
 
 /// Packets for one station that the driver has taken from its queue.
-struct Ring<P> {
+struct Ring {
     category: usize,
-    packets: VecDeque<Queued<P>>,
+    packets: VecDeque<Sizes>,
     bytes: u64,
     /// Air time that the station may still have in this round.
     deficit_ns: i64,
@@ -47,7 +46,7 @@ pub(super) struct Pending {
     pub(super) bps: u64,
 }
 
-impl<P: Packet> AccessPoint<P> {
+impl AccessPoint {
     pub(super) fn new(queue: ApQueue, categories: impl Iterator<Item = AccessCategory>) -> Self {
         let ring = |category| Ring {
             category: category as usize,
@@ -85,11 +84,11 @@ impl<P: Packet> AccessPoint<P> {
     }
 
     /// Takes packets from the queues as far as the driver has room. `pending` tells what the driver
-    /// holds of a station beside the ring, `dequeue` takes a packet from its queue.
+    /// holds of a station beside the ring, `serve_next` takes a packet from its queue.
     pub(super) fn refill(
         &mut self,
         pending: &[Pending],
-        mut dequeue: impl FnMut(usize) -> Option<Queued<P>>,
+        mut serve_next: impl FnMut(usize) -> Option<Sizes>,
     ) {
         match self.queue {
             ApQueue::Fifo(fifo) => {
@@ -100,13 +99,13 @@ impl<P: Packet> AccessPoint<P> {
                 while held < fifo.driver_packets
                     && let Some(station) = self.order.pop_front()
                 {
-                    if let Some(packet) = dequeue(station as usize) {
+                    if let Some(packet) = serve_next(station as usize) {
                         self.push(station as usize, packet);
                         held += 1;
                     }
                 }
             }
-            ApQueue::Fq(fq) => self.refill_by_air_time(&fq, pending, dequeue),
+            ApQueue::Fq(fq) => self.refill_by_air_time(&fq, pending, serve_next),
         }
     }
 
@@ -114,9 +113,9 @@ impl<P: Packet> AccessPoint<P> {
         &mut self,
         fq: &ApFq,
         pending: &[Pending],
-        mut dequeue: impl FnMut(usize) -> Option<Queued<P>>,
+        mut serve_next: impl FnMut(usize) -> Option<Sizes>,
     ) {
-        let air_time = |ring: &Ring<P>, pending: &Pending| {
+        let air_time = |ring: &Ring, pending: &Pending| {
             (ring.bytes + pending.bytes) * 8 * NANOS_PER_SECOND / pending.bps
         };
         let rings = self.stations.iter().zip(pending);
@@ -133,7 +132,7 @@ impl<P: Packet> AccessPoint<P> {
                 if of_station >= limit {
                     break;
                 }
-                let Some(packet) = dequeue(station) else {
+                let Some(packet) = serve_next(station) else {
                     break;
                 };
                 self.push(station, packet);
@@ -142,18 +141,18 @@ impl<P: Packet> AccessPoint<P> {
         }
     }
 
-    fn push(&mut self, station: usize, packet: Queued<P>) {
+    fn push(&mut self, station: usize, packet: Sizes) {
         let ring = &mut self.stations[station];
-        ring.bytes += u64::from(packet.packet.ip_bytes());
+        ring.bytes += u64::from(packet.ip_bytes);
         ring.packets.push_back(packet);
         self.list(station);
     }
 
     /// Removes and returns the next packet of a ring.
-    pub(super) fn pop(&mut self, station: usize) -> Option<Queued<P>> {
+    pub(super) fn pop(&mut self, station: usize) -> Option<Sizes> {
         let ring = &mut self.stations[station];
         let packet = ring.packets.pop_front()?;
-        ring.bytes -= u64::from(packet.packet.ip_bytes());
+        ring.bytes -= u64::from(packet.ip_bytes);
         Some(packet)
     }
 
@@ -219,11 +218,11 @@ impl<P: Packet> AccessPoint<P> {
         self.stations[station].deficit_ns -= air_time as i64;
     }
 
-    /// Removes and returns all packets of a station.
-    pub(super) fn drain(&mut self, station: usize) -> impl Iterator<Item = Queued<P>> {
+    /// Removes all packets of a station.
+    pub(super) fn clear(&mut self, station: usize) {
         self.order.retain(|one| *one as usize != station);
         let ring = &mut self.stations[station];
         ring.bytes = 0;
-        ring.packets.drain(..)
+        ring.packets.clear();
     }
 }

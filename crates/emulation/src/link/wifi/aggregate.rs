@@ -7,15 +7,15 @@ use experiment::resolved::Aggregation;
 use experiment::time::Nanos;
 
 use super::phy::{Phy, Rate};
-use crate::link::Packet;
-use crate::link::queue::Queued;
+use crate::link::pipe::Sizes;
 
 /// Delimiter of an MPDU in an A-MPDU.
 const DELIMITER_BYTES: u32 = 4;
 
-/// The packets from the first one that the receiver cannot hand up, in order.
-pub(super) struct Window<P> {
-    mpdus: VecDeque<Mpdu<P>>,
+/// What is known of the packets from the first one that the receiver cannot hand up, in order. The
+/// packets themselves are in service at their station.
+pub(super) struct Window {
+    mpdus: VecDeque<Mpdu>,
     /// MPDUs that wait for a retransmission or for their first transmission.
     unsent: usize,
     /// IP bytes of these.
@@ -23,8 +23,8 @@ pub(super) struct Window<P> {
     limits: Aggregation,
 }
 
-struct Mpdu<P> {
-    packet: Queued<P>,
+struct Mpdu {
+    sizes: Sizes,
     tries: u32,
     state: State,
 }
@@ -50,6 +50,28 @@ pub(super) struct Carried {
     pub(super) has_room: bool,
 }
 
+impl Carried {
+    /// Takes another packet, unless that exceeds the budget. A single packet may have any length.
+    #[inline]
+    fn take(&mut self, sizes: Sizes, terms: &Terms<'_>, budget: Budget) -> bool {
+        let bytes = subframe_bytes(terms.phy.mpdu_bytes(sizes.ip_bytes));
+        let is_too_long = self.mpdus > 0 && self.bytes + bytes > budget.bytes;
+        if is_too_long || self.mpdus >= budget.mpdus {
+            return false;
+        }
+        self.mpdus += 1;
+        self.bytes += bytes;
+        true
+    }
+}
+
+/// What a transmission may carry at most.
+#[derive(Clone, Copy, Debug)]
+struct Budget {
+    mpdus: u32,
+    bytes: u32,
+}
+
 /// The rules for one transmission.
 pub(super) struct Terms<'a> {
     pub(super) phy: &'a Phy,
@@ -67,7 +89,7 @@ pub(super) struct Outcome {
     pub(super) given_up: u32,
 }
 
-impl<P: Packet> Window<P> {
+impl Window {
     pub(super) fn new(limits: Aggregation) -> Self {
         Self {
             mpdus: VecDeque::new(),
@@ -96,39 +118,29 @@ impl<P: Packet> Window<P> {
     pub(super) fn fill(
         &mut self,
         terms: &Terms<'_>,
-        mut next: impl FnMut() -> Option<Queued<P>>,
+        mut next: impl FnMut() -> Option<Sizes>,
     ) -> Carried {
-        let most_mpdus = self.limits.max_mpdus.min(terms.max_mpdus);
-        let longest = self.limits.max_ppdu_ns.min(terms.longest_ppdu);
-        let most_bytes = self.limits.max_bytes.min(terms.rate.most_bytes(longest));
+        let budget = self.budget(terms);
         let mut carried = Carried::default();
-        let mut index = 0;
-        while carried.mpdus < most_mpdus {
-            if index == self.mpdus.len() {
-                if self.mpdus.len() >= self.limits.max_mpdus as usize {
-                    break;
-                }
-                let Some(packet) = next() else {
-                    carried.has_room = true;
-                    break;
-                };
-                self.push(packet);
-            }
-            let mpdu = &mut self.mpdus[index];
-            index += 1;
-            if mpdu.state != State::Waiting {
-                continue;
-            }
-            let ip_bytes = mpdu.packet.packet.ip_bytes();
-            let bytes = subframe_bytes(terms.phy.mpdu_bytes(ip_bytes));
-            if carried.mpdus > 0 && carried.bytes + bytes > most_bytes {
+        let is_waiting = |mpdu: &&mut Mpdu| mpdu.state == State::Waiting;
+        for mpdu in self.mpdus.iter_mut().filter(is_waiting) {
+            if !carried.take(mpdu.sizes, terms, budget) {
                 break;
             }
             mpdu.state = State::Sent;
             self.unsent -= 1;
-            self.unsent_bytes -= u64::from(ip_bytes);
-            carried.mpdus += 1;
-            carried.bytes += bytes;
+            self.unsent_bytes -= u64::from(mpdu.sizes.ip_bytes);
+        }
+        while self.unsent == 0
+            && carried.mpdus < budget.mpdus
+            && self.mpdus.len() < self.limits.max_mpdus as usize
+        {
+            let Some(sizes) = next() else {
+                carried.has_room = true;
+                break;
+            };
+            let is_sent = carried.take(sizes, terms, budget);
+            self.push(sizes, is_sent);
         }
         if carried.mpdus == 1 {
             carried.bytes = self.only_sent(terms.phy);
@@ -136,21 +148,34 @@ impl<P: Packet> Window<P> {
         carried
     }
 
+    /// Returns what a transmission may carry at most.
+    fn budget(&self, terms: &Terms<'_>) -> Budget {
+        let longest = self.limits.max_ppdu_ns.min(terms.longest_ppdu);
+        Budget {
+            mpdus: self.limits.max_mpdus.min(terms.max_mpdus),
+            bytes: self.limits.max_bytes.min(terms.rate.most_bytes(longest)),
+        }
+    }
+
+    /// Puts a packet into the window that is sent, or waits for the next transmission.
     #[inline]
-    fn push(&mut self, packet: Queued<P>) {
-        self.unsent += 1;
-        self.unsent_bytes += u64::from(packet.packet.ip_bytes());
+    fn push(&mut self, sizes: Sizes, is_sent: bool) {
+        if !is_sent {
+            self.unsent += 1;
+            self.unsent_bytes += u64::from(sizes.ip_bytes);
+        }
+        let state = if is_sent { State::Sent } else { State::Waiting };
         self.mpdus.push_back(Mpdu {
-            packet,
+            sizes,
             tries: 0,
-            state: State::Waiting,
+            state,
         });
     }
 
     /// Returns the length of the only MPDU of a transmission, which needs no delimiter.
     fn only_sent(&self, phy: &Phy) -> u32 {
         let sent = self.mpdus.iter().find(|mpdu| mpdu.state == State::Sent);
-        sent.map_or(0, |mpdu| phy.mpdu_bytes(mpdu.packet.packet.ip_bytes()))
+        sent.map_or(0, |mpdu| phy.mpdu_bytes(mpdu.sizes.ip_bytes))
     }
 
     /// Takes the packets of a transmission back, as if it had not begun.
@@ -162,7 +187,7 @@ impl<P: Packet> Window<P> {
         {
             mpdu.state = State::Waiting;
             self.unsent += 1;
-            self.unsent_bytes += u64::from(mpdu.packet.packet.ip_bytes());
+            self.unsent_bytes += u64::from(mpdu.sizes.ip_bytes);
         }
     }
 
@@ -192,28 +217,28 @@ impl<P: Packet> Window<P> {
             } else {
                 mpdu.state = State::Waiting;
                 self.unsent += 1;
-                self.unsent_bytes += u64::from(mpdu.packet.packet.ip_bytes());
+                self.unsent_bytes += u64::from(mpdu.sizes.ip_bytes);
             }
         }
         outcome
     }
 
-    /// Removes and returns the next packet that the receiver hands up, or that was given up, and
-    /// whether the receiver has it.
+    /// Removes the next packet that the receiver hands up, or that was given up. Returns its bytes on
+    /// the link, and whether the receiver has it.
     #[inline]
-    pub(super) fn pop(&mut self) -> Option<(Queued<P>, bool)> {
+    pub(super) fn pop(&mut self) -> Option<(u32, bool)> {
         let first = self.mpdus.front()?.state;
         if matches!(first, State::Waiting | State::Sent) {
             return None;
         }
         let mpdu = self.mpdus.pop_front()?;
-        Some((mpdu.packet, first == State::Received))
+        Some((mpdu.sizes.wire_bytes, first == State::Received))
     }
 
-    /// Removes and returns all packets.
-    pub(super) fn drain(&mut self) -> impl Iterator<Item = Queued<P>> {
+    /// Removes all packets.
+    pub(super) fn clear(&mut self) {
         (self.unsent, self.unsent_bytes) = (0, 0);
-        self.mpdus.drain(..).map(|mpdu| mpdu.packet)
+        self.mpdus.clear();
     }
 }
 

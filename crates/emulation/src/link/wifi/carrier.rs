@@ -42,14 +42,15 @@ impl<P: Packet> Carrier<P> for WifiAir<P> {
         }
         let lane = &self.lanes[station.index()];
         let (contender, client, is_uplink) = (lane.contender, lane.client, lane.is_uplink);
-        self.clients[client].presence.record_arrival(now, is_uplink);
-        if !is_uplink {
+        let of = &mut self.clients[client];
+        of.presence.record_arrival(now, is_uplink);
+        let at = if is_uplink {
+            Some(of.presence.next(now, true))
+        } else {
+            let category = of.category;
             self.access_point.record_arrival(client);
             self.refill(now);
-        }
-        let at = match is_uplink {
-            true => Some(self.clients[client].presence.next(now, true)),
-            false => self.next_receiver(now, self.clients[client].category),
+            self.next_receiver(now, category)
         };
         let has_changed = self.set_ready(now, contender, at);
         if has_changed {
@@ -126,9 +127,9 @@ impl<P: Packet> Carrier<P> for WifiAir<P> {
         let index = station.index();
         let lane = &mut self.lanes[index];
         let (client, contender, is_uplink) = (lane.client, lane.contender, lane.is_uplink);
-        let mut held: Vec<_> = lane.window.drain().collect();
+        lane.window.clear();
         if !is_uplink {
-            held.extend(self.access_point.drain(client));
+            self.access_point.clear(client);
         }
         if let Some(on_air) = self.on_air.take_if(|on_air| on_air.lane == index) {
             self.contention.release(now);
@@ -143,7 +144,8 @@ impl<P: Packet> Carrier<P> for WifiAir<P> {
                 self.stations.report_drop(station, packet, now, reason);
             }
         }
-        self.drop_all(now, index, held);
+        self.stations
+            .drop_served(station, now, DropReason::LinkDown);
         if is_uplink {
             self.contention.clear_ready(contender);
         } else {

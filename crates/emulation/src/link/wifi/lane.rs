@@ -40,11 +40,11 @@ impl Client {
 }
 
 /// A direction between a client and the access point.
-pub(super) struct Lane<P> {
+pub(super) struct Lane {
     pub(super) client: usize,
     pub(super) contender: usize,
     pub(super) is_uplink: bool,
-    pub(super) window: Window<P>,
+    pub(super) window: Window,
     pub(super) rate_control: RateControl,
     /// Decides which MPDUs fail.
     pub(super) failures: Generator,
@@ -54,7 +54,7 @@ pub(super) struct Lane<P> {
     pub(super) counters: AccessCounters,
 }
 
-impl<P: Packet> Lane<P> {
+impl Lane {
     /// Returns the empty direction of `client`, a number, that the contender sends.
     pub(super) fn new(
         wifi: &Wifi,
@@ -81,7 +81,7 @@ impl<P: Packet> Lane<P> {
     }
 
     /// Returns what the driver holds in the window.
-    pub(super) fn pending(&self, air: &WifiAir<P>) -> Pending {
+    pub(super) fn pending<P: Packet>(&self, air: &WifiAir<P>) -> Pending {
         let client = &air.clients[self.client];
         let control = &self.rate_control;
         let rate = control.expected(&client.rates, &client.signal, &air.errors);

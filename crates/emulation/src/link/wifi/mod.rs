@@ -20,7 +20,6 @@ use experiment::resolved::{HopDirection, Wifi};
 use experiment::rng::Generator;
 use experiment::time::Nanos;
 
-use super::queue::Queued;
 use super::stations::Stations;
 use super::{DropReason, Packet, StationId};
 use access_point::{AccessPoint, CATEGORIES, Pending};
@@ -54,11 +53,11 @@ pub(super) struct WifiAir<P> {
     senders: Vec<Sender>,
     /// The contender of each category of the access point.
     ap_contenders: [Option<usize>; CATEGORIES],
-    access_point: AccessPoint<P>,
+    access_point: AccessPoint,
     /// By link.
     clients: Vec<Client>,
     /// By station of the channel.
-    lanes: Vec<Lane<P>>,
+    lanes: Vec<Lane>,
     neighbours: Vec<Neighbour>,
     on_air: Option<OnAir<P>>,
     /// The contender that may go on without a round, and until when.
@@ -87,7 +86,7 @@ impl<P: Packet> WifiAir<P> {
         let contention = Contention::new(&phy, Generator::new(seed, &label("contention")));
         let categories = wifi.stations.iter().map(|station| station.access_category);
         let mut air = Self {
-            stations: Stations::dequeueing(),
+            stations: Stations::new(None),
             phy,
             errors: ErrorTable::new(),
             contention,
@@ -205,14 +204,6 @@ impl<P: Packet> WifiAir<P> {
             let station = StationId(lane as u32);
             self.stations
                 .report_drop(station, packet, on_air.finish, reason);
-        }
-    }
-
-    fn drop_all(&mut self, now: Nanos, lane: usize, packets: Vec<Queued<P>>) {
-        for packet in packets {
-            let station = StationId(lane as u32);
-            self.stations
-                .report_drop(station, packet.packet, now, DropReason::LinkDown);
         }
     }
 }

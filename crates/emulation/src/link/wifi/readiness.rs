@@ -16,7 +16,7 @@ impl<P: Packet> WifiAir<P> {
         let lanes = &self.lanes;
         let downlink = |client: usize| 2 * client + usize::from(lanes[2 * client].is_uplink);
         access_point.refill(&pending, |client| {
-            stations.dequeue(now, StationId(downlink(client) as u32))
+            stations.serve_next(now, StationId(downlink(client) as u32))
         });
         pending.clear();
         self.pending = pending;

@@ -149,7 +149,8 @@ impl<P: Packet> WifiAir<P> {
         let (stations, access_point) = (&mut self.stations, &mut self.access_point);
         let carried = if of.is_uplink {
             let station = StationId(lane as u32);
-            of.window.fill(&terms, || stations.dequeue(start, station))
+            of.window
+                .fill(&terms, || stations.serve_next(start, station))
         } else {
             of.window.fill(&terms, || access_point.pop(of.client))
         };
@@ -246,15 +247,16 @@ impl<P: Packet> WifiAir<P> {
             drops: Vec::new(),
         };
         let station = StationId(lane as u32);
-        while let Some((packet, is_received)) = self.lanes[lane].window.pop() {
-            if !is_received {
-                on_air
-                    .drops
-                    .push((lane, packet.packet, DropReason::Retries));
-                continue;
-            }
-            if let Some(lost) = self.stations.send_dequeued(station, packet, finish) {
-                on_air.drops.push((lane, lost, DropReason::Loss));
+        let (window, from) = (&mut self.lanes[lane].window, self.stations.get_mut(station));
+        while let Some((wire_bytes, is_received)) = window.pop() {
+            let (dropped, reason) = if is_received {
+                from.counters.count_sent(wire_bytes);
+                (from.send(finish), DropReason::Loss)
+            } else {
+                (from.pipe.take_served(), DropReason::Retries)
+            };
+            if let Some(packet) = dropped {
+                on_air.drops.push((lane, packet, reason));
             }
         }
         self.stations.record_sent(station);
