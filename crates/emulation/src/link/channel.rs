@@ -79,6 +79,8 @@ pub struct Channel<P> {
     /// Carries the packets while the link is simple enough. It takes over only when the channel is
     /// empty. Before anything about the link changes, it hands all packets back to `carrier`.
     fixed_rate: Option<ComputedFifo<P, FixedRate>>,
+    /// Only a point-to-point link may be that simple.
+    is_point_to_point: bool,
     carrier: Box<dyn Carrier<P>>,
     /// Returns the carrier at time 0, without stations.
     new_carrier: Box<dyn Fn() -> Box<dyn Carrier<P>> + Send>,
@@ -89,7 +91,10 @@ pub struct Channel<P> {
 impl<P: Packet> Channel<P> {
     /// Returns a channel whose stations each have their own rate and overhead.
     pub fn point_to_point() -> Self {
-        Self::of(|| Box::new(Turns::new(None)))
+        Self {
+            is_point_to_point: true,
+            ..Self::of(|| Box::new(Turns::new(None)))
+        }
     }
 
     /// Returns a medium. `overhead_bytes` replaces the overhead of its stations. `rate_bps`, if
@@ -117,6 +122,7 @@ impl<P: Packet> Channel<P> {
     fn of(new_carrier: impl Fn() -> Box<dyn Carrier<P>> + Send + 'static) -> Self {
         Self {
             fixed_rate: None,
+            is_point_to_point: false,
             carrier: new_carrier(),
             new_carrier: Box::new(new_carrier),
             initial: Vec::new(),
@@ -144,10 +150,12 @@ impl<P: Packet> Channel<P> {
         if let Some(fifo) = &mut self.fixed_rate {
             return fifo.enqueue(now, packet);
         }
-        match self.carrier.as_fixed_rate(now) {
-            Some(fifo) => self.fixed_rate.insert(fifo).enqueue(now, packet),
-            None => self.carrier.enqueue(now, station, packet),
+        if self.is_point_to_point
+            && let Some(fifo) = self.carrier.as_fixed_rate(now)
+        {
+            return self.fixed_rate.insert(fifo).enqueue(now, packet);
         }
+        self.carrier.enqueue(now, station, packet)
     }
 
     /// Offers a packet to the queue of the only station.

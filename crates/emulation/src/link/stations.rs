@@ -69,11 +69,6 @@ impl<P: Packet> Stations<P> {
         self.dropped.is_empty() && self.list.iter().all(Station::is_empty)
     }
 
-    /// Returns whether the stations are on a medium.
-    pub(super) fn are_on_medium(&self) -> bool {
-        self.medium.is_some()
-    }
-
     #[inline]
     pub(super) fn enqueue(&mut self, now: Nanos, station: StationId, packet: P) -> Enqueued {
         let outcome = self.list[station.index()].enqueue(now, packet, &mut self.discarded);

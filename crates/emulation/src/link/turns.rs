@@ -84,9 +84,7 @@ impl<P: Packet> Turns<P> {
         else {
             return;
         };
-        let counters = &mut self.stations.get_mut(station).counters;
-        counters.wire_packets += 1;
-        counters.wire_bytes += u64::from(wire_bytes);
+        self.stations.count_sent(station, wire_bytes);
         if let Some(packet) = lost {
             self.stations
                 .report_drop(station, packet, self.free, DropReason::Loss);
@@ -174,9 +172,6 @@ impl<P: Packet> Carrier<P> for Turns<P> {
         let [only] = self.stations.as_slice() else {
             return None;
         };
-        if self.stations.are_on_medium() {
-            return None;
-        }
         let (rate, admission) = only.fixed_rate()?;
         self.advance(now);
         let is_empty = self.in_service.is_none() && self.stations.are_empty();
