@@ -24,8 +24,8 @@ pub(super) struct Capacity {
     rate_share_ppm: u32,
     fading: Option<Fading>,
     neighbours: Option<Neighbours>,
-    /// The step for which `per_tti` is.
-    step: Option<u64>,
+    /// When the step ends for which `per_tti` is.
+    until: Nanos,
     /// Bytes of a TTI, as a fixed-point number.
     per_tti: u64,
     /// The part of a byte that earlier TTIs left.
@@ -69,7 +69,7 @@ impl Capacity {
             rate_share_ppm: WHOLE_PPM,
             fading: Fading::of_signal(&cell.signal, STEP, generator("signal")),
             neighbours: Neighbours::new(&cell.neighbours, generator("neighbours")),
-            step: None,
+            until: 0,
             per_tti: 0,
             rest: 0,
         }
@@ -78,13 +78,13 @@ impl Capacity {
     /// Takes the rate or the trace of a direction.
     pub(super) fn reconfigure(&mut self, direction: &Direction) {
         self.source = Source::new(direction, self.seed);
-        self.step = None;
+        self.until = 0;
     }
 
     /// Lowers the rate to a share in millionths, or returns to the whole. A trace stays as it is.
     pub(super) fn set_rate_share(&mut self, ppm: Option<u32>) {
         self.rate_share_ppm = ppm.unwrap_or(WHOLE_PPM);
-        self.step = None;
+        self.until = 0;
     }
 
     /// Takes the capacity of another cell.
@@ -95,7 +95,7 @@ impl Capacity {
         if let Some(neighbours) = &mut self.neighbours {
             neighbours.redraw();
         }
-        self.step = None;
+        self.until = 0;
     }
 
     /// Returns the first TTI that can carry something, `first` or a later one.
@@ -127,14 +127,14 @@ impl Capacity {
     }
 
     fn update(&mut self, at: Nanos) {
-        let step = at / STEP;
-        if self.step == Some(step) {
+        if at < self.until {
             return;
         }
         let Source::Rate(rate_bps) = self.source else {
             return;
         };
-        self.step = Some(step);
+        let step = at / STEP;
+        self.until = (step + 1).saturating_mul(STEP);
         let rate_bps = u128::from(rate_bps) * u128::from(self.rate_share_ppm);
         let rate_bps = rate_bps / u128::from(WHOLE_PPM);
         let whole = (rate_bps * u128::from(self.tti)) << FRACTION;

@@ -14,7 +14,7 @@ use experiment::resolved::{self, Direction, HopDirection, InvalidDirection};
 use experiment::rng::Generator;
 use experiment::time::Nanos;
 
-use super::carrier::{Carrier, Disturbance, earlier};
+use super::carrier::{Carrier, Disturbance};
 use super::station::StationGenerators;
 use super::stations::Stations;
 use super::{AccessCounters, Packet, StationId};
@@ -36,8 +36,8 @@ pub(super) struct Cellular<P> {
     /// The end of the last gap in service.
     served_from: Nanos,
     handed_over: u64,
-    /// The next TTI in which packets are sent, and its lane, as of the last call to `advance`.
-    next_tti: Option<(Nanos, usize)>,
+    /// The next TTI in which packets are sent, and its lane. [`Nanos::MAX`] is never.
+    next_tti: (Nanos, usize),
     /// The time of the last call.
     now: Nanos,
 }
@@ -60,7 +60,7 @@ impl<P: Packet> Cellular<P> {
             lanes: Vec::new(),
             served_from: 0,
             handed_over: 0,
-            next_tti: None,
+            next_tti: (Nanos::MAX, 0),
             now: 0,
         }
     }
@@ -83,22 +83,27 @@ impl<P: Packet> Cellular<P> {
     /// Looks for the next TTI in which packets are sent.
     fn look_for_tti(&mut self) {
         let ready = self.ready();
-        let lanes = self.lanes.iter().zip(0..);
-        let ttis = lanes.map(|(lane, index)| lane.next_tti(ready).map(|at| (at, index)));
-        self.next_tti = ttis.fold(None, earlier);
+        self.next_tti = (Nanos::MAX, 0);
+        for (index, lane) in self.lanes.iter().enumerate() {
+            if let Some(at) = lane.next_tti(ready)
+                && at < self.next_tti.0
+            {
+                self.next_tti = (at, index);
+            }
+        }
     }
 
     /// Does all that happens up to `now` with the packets that have asked for service.
     fn serve_until(&mut self, now: Nanos) {
         loop {
-            self.look_for_tti();
-            let next = self.next_tti.filter(|(at, _)| *at <= now);
-            let until = next.map_or(now, |(at, _)| at);
-            match next {
-                _ if self.changes(until) => {}
-                Some((at, lane)) => self.serve(at, lane),
-                None => return,
+            let (at, lane) = self.next_tti;
+            if !self.changes(at.min(now)) {
+                if at > now || at == Nanos::MAX {
+                    return;
+                }
+                self.serve(at, lane);
             }
+            self.look_for_tti();
         }
     }
 
@@ -193,6 +198,7 @@ impl<P: Packet> Carrier<P> for Cellular<P> {
         self.now = now;
         self.serve_until(now);
         if self.ask(now) {
+            self.look_for_tti();
             self.serve_until(now);
         }
     }
@@ -204,7 +210,8 @@ impl<P: Packet> Carrier<P> for Cellular<P> {
     }
 
     fn first_start(&self) -> Option<Nanos> {
-        self.next_tti.map(|(at, _)| at)
+        let (at, _) = self.next_tti;
+        (at < Nanos::MAX).then_some(at)
     }
 
     fn next_change(&self) -> Option<Nanos> {
@@ -239,10 +246,12 @@ impl<P: Packet> Carrier<P> for Cellular<P> {
     fn reconfigure(&mut self, now: Nanos, station: StationId, direction: &Direction) {
         self.stations.reconfigure(now, station, direction);
         self.lanes[station.index()].reconfigure(direction);
+        self.look_for_tti();
     }
 
     fn abort(&mut self, now: Nanos, station: StationId) {
         self.lanes[station.index()].abort(now, &mut self.stations);
+        self.look_for_tti();
     }
 
     fn disturb(&mut self, now: Nanos, _station: StationId, disturbance: Disturbance) {
@@ -252,6 +261,7 @@ impl<P: Packet> Carrier<P> for Cellular<P> {
                 length: gap,
             };
             self.hand_over(gap, forward_queue);
+            self.look_for_tti();
         }
     }
 }
