@@ -15,7 +15,7 @@ use experiment::resolved::{
 mod networks;
 
 const CONTENDERS: usize = 5;
-const STANDING_QUEUE: usize = 100;
+const STANDING_QUEUE: u64 = 100;
 const PACKETS: u64 = 10_000;
 
 /// As large as a packet of the simulator.
@@ -73,11 +73,10 @@ fn lte() -> Cellular {
     cell
 }
 
-/// A channel whose senders get a packet whenever one of theirs has arrived.
+/// A channel on which every packet that has arrived is sent again.
 struct Busy {
     channel: Channel<Datagram>,
     now: u64,
-    number: u64,
 }
 
 impl Busy {
@@ -88,20 +87,14 @@ impl Busy {
             added.expect("a valid direction")
         };
         let stations: Vec<_> = (0..stations).map(add).collect();
-        let mut busy = Self {
-            channel,
-            now: 0,
-            number: 0,
-        };
+        let mut busy = Self { channel, now: 0 };
         for station in stations.iter().step_by(2) {
-            (0..STANDING_QUEUE).for_each(|_| busy.offer(*station));
+            (0..STANDING_QUEUE).for_each(|number| busy.offer(*station, Datagram([number % 8; 5])));
         }
         busy
     }
 
-    fn offer(&mut self, station: StationId) {
-        self.number += 1;
-        let packet = Datagram([self.number % 8; 5]);
+    fn offer(&mut self, station: StationId, packet: Datagram) {
         _ = self.channel.enqueue(self.now, station, packet);
     }
 
@@ -112,8 +105,13 @@ impl Busy {
         {
             self.now = at;
             while let Some(output) = self.channel.poll(at) {
-                let (Output::Delivered { station, .. } | Output::Dropped { station, .. }) = output;
-                self.offer(station);
+                let (Output::Delivered {
+                    station, packet, ..
+                }
+                | Output::Dropped {
+                    station, packet, ..
+                }) = output;
+                self.offer(station, packet);
                 delivered += 1;
             }
         }
