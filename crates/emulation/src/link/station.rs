@@ -228,8 +228,8 @@ impl<P: Packet> Station<P> {
         })
     }
 
-    /// Puts the next packet of the queue into service at `now`. Returns its sizes, or `None` if there
-    /// is none, or the queue dropped all its packets.
+    /// Puts the next packet of the queue into service at `now`. Returns its sizes, or `None` if
+    /// there is none, or the queue dropped all its packets.
     #[inline]
     pub(super) fn serve_next(&mut self, now: Nanos, discarded: &mut Discarded<P>) -> Option<Sizes> {
         self.pipe.serve_next(now, discarded)

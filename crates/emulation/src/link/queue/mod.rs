@@ -57,7 +57,8 @@ pub(super) trait Discipline<P>: Send {
     fn bytes(&self) -> u64;
 }
 
-/// Returns an empty queue of the kind of `queue`. `None` for drop-tail, whose packets wait in place.
+/// Returns an empty queue of the kind of `queue`. `None` for drop-tail, in which packets wait in
+/// place.
 pub(super) fn new_discipline<P: Packet>(
     queue: &resolved::Queue,
     service: Service,

@@ -223,8 +223,8 @@ impl Window {
         outcome
     }
 
-    /// Removes the next packet that the receiver hands up, or that was given up. Returns its bytes on
-    /// the link, and whether the receiver has it.
+    /// Removes the next packet that the receiver hands up, or that was given up. Returns its bytes
+    /// on the link, and whether the receiver has it.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<(u32, bool)> {
         let first = self.mpdus.front()?.state;
