@@ -25,8 +25,7 @@ def test_figures_6_and_7_go_through_a_tunnel() -> None:
     # TCP has one path. MPTCP, whose first subflow is in the tunnel, uses the regular path too.
     assert shares[0] > 0.99
     assert 0.05 < shares[1] < 0.95, found
+    # No path carries more than its rate, nor does a path with severe loss carry most of the data.
     assert 0 < found[kinds[0]]["goodput_bps"] < 28e6
-    # Data behind a gap counts when the gap closes, so only the sum of both rates bounds a short time.
-    assert 0 < found[SEVERE]["goodput_bps"] < 2 * 28e6
-    # The path with severe loss does not carry most of the data.
+    assert 0 < found[SEVERE]["goodput_bps"] < 1.1 * 28e6
     assert found[SEVERE]["share_of_tunnel"] > 0.5
