@@ -34,6 +34,8 @@ export class Network {
   /** The links and interfaces of each link that are down. */
   readonly #downs = new Map<string, Set<string>>();
   readonly #links: Map<string, Link>;
+  /** The links of which the run has samples, in their order. */
+  readonly #measured: Link[];
   readonly #topology: Topology<Link>;
   #chosen: string | null = null;
   /** Each shows the value that a slider of the chosen link has at a time of the run. */
@@ -42,7 +44,9 @@ export class Network {
 
   constructor(private readonly run: RunMessage) {
     this.#links = new Map(run.links.map((link) => [link.id, link]));
-    for (const id of inOrder(this.#links.keys())) this.#addRow(this.#links.get(id)!);
+    const links = inOrder(this.#links.keys()).map((id) => this.#links.get(id)!);
+    for (const link of links) this.#addRow(link);
+    this.#measured = links.filter(({ is_real }) => !is_real);
     const partsOf = ({ has_channel }: Link) => ({ carried: DIRECTIONS.length, state: has_channel ? 2 : 1 });
     this.#topology = new Topology(element("topology"), run, partsOf, (link) => this.#choose(link));
     for (const { id, is_real } of run.links) if (is_real) this.#topology.showUnmeasured(id);
@@ -99,15 +103,9 @@ export class Network {
     this.#topology.showState(link.id, why);
   }
 
-  /** The links of which the run has samples. */
-  #measured(): Link[] {
-    return this.run.links.filter(({ is_real }) => !is_real);
-  }
-
   addTo(charts: LiveCharts, interval: Interval): void {
-    const measured = inOrder(this.#measured().map(({ id }) => id)).map((id) => this.#links.get(id)!);
     const values = (of: (link: Link) => number | null): Value[] =>
-      measured.map((link) => ({ key: link.id, label: link.id, colour: link.colour, value: of(link) }));
+      this.#measured.map((link) => ({ key: link.id, label: link.id, colour: link.colour, value: of(link) }));
     const carried = values(({ id }) => MBIT * interval.ratesOfLink(id, "wire_bytes").reduce((sum, rate) => sum + rate));
     if (carried.length) charts.addValues("Carried by each link, both ways", CARRIED, interval, carried);
     const wireless = values((link) => interval.airPercent(link)).filter(({ value }) => value !== null);
@@ -117,7 +115,7 @@ export class Network {
   show(interval: Interval): void {
     this.#time_s = interval.to_s;
     for (const show of this.#sliders) show(this.#time_s);
-    for (const link of this.#measured()) {
+    for (const link of this.#measured) {
       const { cells } = this.#rows.get(link.id)!;
       const bits = interval.ratesOfLink(link.id, "wire_bytes").map((rate) => 8 * rate) as [number, number];
       const sum = (metric: string) => DIRECTIONS.reduce((total, side) => total + (interval.valueOf(`links.${link.id}.${side}`, metric) ?? 0), 0);

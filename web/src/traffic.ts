@@ -23,14 +23,16 @@ interface Row {
 }
 
 export class Traffic {
-  readonly #subflows = new Map<string, SubflowMessage>();
+  /** The subflows of each flow that have been told, in their order. */
+  readonly #subflows = new Map<string, SubflowMessage[]>();
   readonly #rows = new Map<string, Row>();
 
   constructor(private readonly run: RunMessage) {}
 
   /** Takes note of a subflow, or of the path that it takes. */
   told(message: SubflowMessage): void {
-    this.#subflows.set(message.entity, message);
+    const told = new Map((this.#subflows.get(message.flow) ?? []).map((one) => [one.entity, one])).set(message.entity, message);
+    this.#subflows.set(message.flow, inOrder(told.keys()).map((entity) => told.get(entity)!));
     const { row, name, hands } = this.#rows.get(message.entity) ?? this.#begun(message);
     name.replaceChildren();
     const swatch = make(name, "span", "", { className: "swatch" });
@@ -73,23 +75,16 @@ export class Traffic {
     }
   }
 
-  /** The subflows of a flow that have been told, in their order. */
-  #subflowsOf({ id }: Flow): SubflowMessage[] {
-    const entities = [...this.#subflows.values()].filter(({ flow }) => flow === id).map(({ entity }) => entity);
-    return inOrder(entities).map((entity) => this.#subflows.get(entity)!);
-  }
-
   /** The bytes per second that arrived of a flow. Its own counter jumps when a gap in its data closes, so those of its subflows are added up. */
   #arrivedOf(flow: Flow, interval: Interval): number {
-    const subflows = this.#subflowsOf(flow);
-    const entities = subflows.length ? subflows.map(({ entity }) => entity) : [`flows.${flow.id}`];
+    const entities = this.#subflows.get(flow.id)?.map(({ entity }) => entity) ?? [`flows.${flow.id}`];
     return entities.reduce((sum, entity) => sum + interval.rateOf(entity, "bytes_received"), 0);
   }
 
   #addFlow(charts: LiveCharts, interval: Interval, flow: Flow): void {
     const { id, transport } = flow;
-    const subflows = this.#subflowsOf(flow);
-    if (!subflows.length) {
+    const subflows = this.#subflows.get(id);
+    if (!subflows) {
       const isKnown = transport === "udp" || (interval.valueOf(`flows.${id}`, "bytes_received") ?? 0) > 0;
       const arrived = MBIT * interval.rateOf(`flows.${id}`, "bytes_received");
       // What has subflows gets charts of them when the first one opens.
