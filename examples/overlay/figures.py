@@ -30,6 +30,7 @@ from mptcplab.overlay.internet import End, Internet
 from mptcplab.overlay.namespaces import NetworkNamespace, tun
 
 HOST, SERVER, PORT = "10.78.1.1", "10.78.2.1", 5001
+CONTROL = b"cubic"
 PROTOCOLS = {"tcp": socket.IPPROTO_TCP, "mptcp": socket.IPPROTO_MPTCP}
 #: The part of the time that does not count, as in the catalogue: 5 s of 20.
 START = 0.25
@@ -168,6 +169,8 @@ def send(kind: dict[str, Any]) -> None:
         if one["ifname"].startswith("mptcplab"):
             addresses["tunnel"] = one["addr_info"][0]["local"]
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, PROTOCOLS[kind["transport"]]) as connection:
+        # The default of the machine may be another one.
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, CONTROL)
         connection.bind((addresses[kind["primary"]], 0))
         connection.connect((SERVER, PORT))
         until = time.monotonic() + kind["seconds"]

@@ -124,7 +124,7 @@ def test_a_killed_run_leaves_nothing_and_the_run_beside_it_does_not_notice(
 def test_traffic_outlives_a_killed_controller_and_takes_a_new_one(
     desk: Path, started: list[subprocess.Popen[str]]
 ) -> None:
-    describe(desk, "5s")
+    describe(desk, "15s")
     run = start(desk)
     started.append(run)
     wait_until_measuring(desk)

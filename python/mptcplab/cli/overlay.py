@@ -119,14 +119,15 @@ def _watch(port: int) -> None:
 def _up(spec: str | None, sites: int | None, exits: list[str], listen: str, *, as_json: bool) -> None:
     from mptcplab.cli.live import require_server
     from mptcplab.cli.output import print_json, print_line, print_note
+
+    plan = _plan(spec, sites, exits)
+    address, port = _address(listen)
+    require_server()
     from mptcplab.overlay import process
     from mptcplab.overlay.client import call
     from mptcplab.overlay.state import State
     from mptcplab.web.serving import LOOPBACK, forwarding
 
-    plan = _plan(spec, sites, exits)
-    address, port = _address(listen)
-    require_server()
     process.start(plan, address, port if port is not None else process.PORT)
     running = State().running()
     if as_json:
