@@ -8,27 +8,37 @@ that are permuted in half of the seeds. The second half makes samples whose quan
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from mptcplab.reproduction import Arm, Claim, Comparison, Figure, Observation, Study, load, papers, study
+from mptcplab.catalogue import find
+from mptcplab.reproduction import (
+    Arm,
+    Claim,
+    Comparison,
+    Figure,
+    Observation,
+    Study,
+    load,
+    needed,
+    observe,
+    papers,
+    study,
+)
 from mptcplab.reproduction import outcome as judged
 from mptcplab.reproduction.notation import Measure, Range
-from mptcplab.reproduction.quantities import is_known, measured
-from mptcplab.results import Absent, RunData, Samples, Table, Units
+from mptcplab.reproduction.quantities import QUANTITIES, is_known, measured
+from mptcplab.results import Absent, Bundle, RunData, Samples, Table, Units
+from mptcplab.runner import Nobody, execute, plan
 
 THEN = Arm("then", "sim")
 SEEDS = range(1, 13)
 #: Whether a seed has a value that holds.
 Holding = Callable[[int], bool]
-
-
-def no_units() -> Units:
-    none = np.zeros(0, dtype=np.int64)
-    times = dict.fromkeys(("unit", "bytes", "sent_ns", "received_ns", "delivered_ns"), none)
-    return Units(Table({"flow": (none, []), **times}))
 
 
 # ---- Every claim, either way
@@ -87,7 +97,7 @@ def verdicts(monkeypatch: pytest.MonkeyPatch, planned: Study, claim: Claim, hold
     """Returns the verdicts of all comparisons of a claim in a world."""
     empty = made({}).run.samples
     observations = {
-        key: [Observation(seed, "made", {}, {}, RunData(cell.experiment, {}, empty, no_units())) for seed in SEEDS]
+        key: [Observation(seed, "made", {}, {}, RunData(cell.experiment, {}, empty, Units())) for seed in SEEDS]
         for key, cell in planned.cells.items()
     }
     found = set()
@@ -142,6 +152,33 @@ def test_what_quick_shortens_are_experiments_of_the_paper(paper: str) -> None:
         assert cell.experiment["duration_ns"] <= full.cells[key].experiment["duration_ns"]
 
 
+# ---- What an observation keeps
+# -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def two_seconds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle of an experiment with two subflows."""
+    out = tmp_path_factory.mktemp("kept")
+    (member,) = find("sonkoly2014/fig7/uk_de/1%", {"duration": "2s"})
+    jobs = plan([member.resolve().data], "sim", seed=1, repeat=1, out=out)
+    (bundle,) = execute(jobs, Nobody())
+    return bundle.path
+
+
+MEASURES = [*QUANTITIES, "share_over.uk-de", "recovered_by.rto", "rate_of links.uk-de.forward.wire_bytes"]
+
+
+@pytest.mark.parametrize("text", MEASURES)
+def test_an_observation_keeps_what_its_measures_need(text: str, two_seconds: Path) -> None:
+    measure = Measure.parse(f"{text} 0.5..1.5")
+    bundle = Bundle.open(two_seconds)
+    kept = observe(two_seconds, needed([measure])).of(bundle.resolved)
+    whole = replace(kept, run=bundle.load())
+    assert isinstance(measured(measure, whole), float)
+    assert measured(measure, kept) == measured(measure, whole)
+
+
 # ---- What claims measure, from samples
 # --------------------------------------------------------------
 
@@ -192,7 +229,7 @@ def made(series: dict[tuple[str, str], Any], *, fallback: str | None = None, est
             for name in ("bulk", "rival")
         ],
     }
-    return Observation(1, "made", {}, {}, RunData({"flows": flows, "links": links}, result, samples, no_units()))
+    return Observation(1, "made", {}, {}, RunData({"flows": flows, "links": links}, result, samples, Units()))
 
 
 def value(text: str, run: Observation, flow: str | None = None) -> Any:

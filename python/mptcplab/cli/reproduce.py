@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mptcplab.cli.exporting import Publishing
     from mptcplab.report.grid import Grid
     from mptcplab.report.page import Picture
-    from mptcplab.reproduction import Claim, Observation, Observations, Outcome, Paper, Study
+    from mptcplab.reproduction import Claim, Kept, Observation, Observations, Outcome, Paper, Study
     from mptcplab.reproduction.arms import Arm
     from mptcplab.results import Bundle
     from mptcplab.runner import Job, Observer
@@ -128,7 +128,7 @@ def command(
         reproduced = [_reproduced(one, asked, pool) for one in planned]
     if paper == ALL:
         _write_index(reproduced, out / INDEX, asked)
-    if any(bundle.status != "done" for one in reproduced for bundle in one.bundles):
+    if not all(one.all_done for one in reproduced):
         raise typer.Exit(4)
 
 
@@ -142,11 +142,11 @@ def _load_figures() -> None:
 
 @dataclass(frozen=True)
 class Reproduced:
-    """A paper's outcome, its page and the runs."""
+    """The verdicts of a paper, its page, and whether all of its runs were done."""
 
     outcome: Outcome
     page: Path
-    bundles: Sequence[Bundle]
+    all_done: bool
 
 
 def _list(tables: Sequence[Paper], *, as_json: bool) -> None:
@@ -189,7 +189,8 @@ def _reproduced(planned: Study, asked: Asked, pool: Executor) -> Reproduced:
         if reused:
             print_remark(f"done already: {reused} of {len(bundles)} (--fresh runs all again)")
         print_remark(f"report: {page}")
-    return Reproduced(outcome, page, bundles)
+    # The index needs the verdicts alone. Observations and records of thousands of runs take gigabytes.
+    return Reproduced(replace(outcome, observations={}), page, all(bundle.status == "done" for bundle in bundles))
 
 
 def _write_index(reproduced: Sequence[Reproduced], index: Path, asked: Asked) -> None:
@@ -228,8 +229,8 @@ def _carried_out(
     from mptcplab.sweep import carry_out_and_look
 
     if not work or not backend(work[0].backend).in_real_time:
-        shown, counters = _shown(planned, places), planned.counters
-        looks = [partial(observe_in_memory, quantities_only=job.place not in shown, counters=counters) for job in work]
+        kept = _kept(planned, places)
+        looks = [partial(observe_in_memory, kept=kept[job.place]) for job in work]
         return carry_out_and_look(list(zip(work, looks, strict=True)), pool, observer)
     at_once = jobs or AT_ONCE
     bundles = execute(work, observer, workers=at_once, most_bps=MOST_AT_ONCE_BPS)
@@ -251,8 +252,6 @@ def _to_do(name: str, jobs: Sequence[Job]) -> list[Job]:
 
 def _unless_spoiled(job: Job, made: Bundle | None) -> Job:
     """Returns a job that reuses the bundle that was made of it, unless that was spoiled."""
-    from dataclasses import replace
-
     if made is not None and _is_spoiled(made):
         return replace(job, done=None, fresh=True)
     return replace(job, done=made)
@@ -267,28 +266,24 @@ def _is_spoiled(bundle: Bundle) -> bool:
     return bundle.status == "invalid"
 
 
-def _shown(planned: Study, places: Places) -> set[Path]:
-    """Returns the bundles of the examples of figures, of which the page shows more than the
-    quantities.
-    """
-    from mptcplab.reproduction import AS_DESCRIBED
+def _kept(planned: Study, places: Places) -> dict[Path, Kept]:
+    """Returns what is kept of each run, because several cells may need the same one."""
+    from mptcplab.reproduction import Kept
 
-    examples = {name for figure in planned.paper.figures for name in figure.examples}
-    cells = {cell: paths for cell, paths in places.items() if cell[1] == AS_DESCRIBED and cell[2] in examples}
-    return {path for paths in cells.values() for path in paths}
+    kept: dict[Path, Kept] = {}
+    for cell, paths in places.items():
+        of_cell = planned.kept(planned.cells[cell])
+        kept |= {path: kept.get(path, Kept()) | of_cell for path in paths}
+    return kept
 
 
 def _observed(planned: Study, made: Sequence[Made], places: Places, pool: Executor) -> Observations:
     """Returns the observations of the done runs of each cell, in the order of the seeds."""
-    from dataclasses import replace
-    from functools import partial
-
     from mptcplab.reproduction import observe
 
-    shown = _shown(planned, places)
+    kept = _kept(planned, places)
     unseen = {bundle.path for bundle, seen in made if bundle.status == "done" and seen is None}
-    look = partial(observe, counters=planned.counters)
-    read = {path: pool.submit(look, path, quantities_only=path not in shown) for path in unseen}
+    read = {path: pool.submit(observe, path, kept[path]) for path in unseen}
     seen = {bundle.path: replace(one, bundle=str(bundle.path)) for bundle, one in made if one is not None}
     seen |= {path: future.result() for path, future in read.items()}
     return {

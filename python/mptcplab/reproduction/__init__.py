@@ -7,10 +7,10 @@ from mptcplab.reproduction.arms import Arm
 from mptcplab.reproduction.claims import Claim, Comparison, Figure, Paper, Ranking, load, papers
 from mptcplab.reproduction.document import document
 from mptcplab.reproduction.notation import Measure
-from mptcplab.reproduction.observation import Observation, observe, observe_in_memory
+from mptcplab.reproduction.observation import Kept, Observation, observe, observe_in_memory
 from mptcplab.reproduction.outcome import Compared, Observations, Outcome, Verdict
 from mptcplab.reproduction.publication import Publication, Statement
-from mptcplab.reproduction.quantities import measured, of_each_flow
+from mptcplab.reproduction.quantities import measured, needed, of_each_flow
 from mptcplab.reproduction.ranking import Ranked, rank
 from mptcplab.reproduction.reasons import apart, numbers, what, why
 from mptcplab.reproduction.sides import Side, Twins
@@ -26,6 +26,7 @@ __all__ = [
     "Compared",
     "Comparison",
     "Figure",
+    "Kept",
     "Measure",
     "Observation",
     "Observations",
@@ -46,6 +47,7 @@ __all__ = [
     "document",
     "load",
     "measured",
+    "needed",
     "numbers",
     "observe",
     "observe_in_memory",

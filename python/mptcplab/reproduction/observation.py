@@ -8,7 +8,7 @@ from typing import Any
 
 from mptcplab.backends import SIMULATOR
 from mptcplab.results import Bundle, RunData, read_data, why_busy
-from mptcplab.results.tables import Keep
+from mptcplab.results.tables import Units
 
 Json = dict[str, Any]
 #: Series that quantities, figures of several runs and the fates of subflows use.
@@ -49,45 +49,51 @@ class Observation:
 Counters = frozenset[tuple[str, str]]
 
 
-def observe(path: Path, *, quantities_only: bool = False, counters: Counters = frozenset()) -> Observation:
-    """Reads a done bundle without its experiment, so that the result is small enough to send to
-    another process.
+@dataclass(frozen=True)
+class Kept:
+    """What an observation keeps of a run beside its metrics: the samples of which quantities are
+    made, and what else is asked for. A run of a minute can have a million data units.
+    """
 
-    Keeps the samples of `counters` as well. Raises BundleError if the bundle is damaged.
+    counters: Counters = frozenset()
+    units: bool = False
+    #: The samples that only pictures of a single run show.
+    shown: bool = False
+
+    def __or__(self, other: Kept) -> Kept:
+        return Kept(self.counters | other.counters, self.units or other.units, self.shown or other.shown)
+
+    def has(self, entity: str, metric: str) -> bool:
+        """Returns whether the samples of a metric are kept."""
+        if (entity, metric) in self.counters:
+            return True
+        of_subflows = (*OF_SUBFLOWS, *TOLD_OF_SUBFLOWS) if self.shown else OF_SUBFLOWS
+        return entity.startswith("flows.") and metric in (of_subflows if ".subflows." in entity else OF_FLOWS)
+
+
+def observe(path: Path, kept: Kept) -> Observation:
+    """Reads a done bundle without its experiment, so that the result is small enough to send to
+    another process. Raises BundleError if the bundle is damaged.
     """
     bundle = Bundle.open(path)
     bundle.verify()
     record = bundle.record
-    run = read_data(path, {}, record["result"], record["backend"], _kept(counters, quantities_only=quantities_only))
-    return _observation(bundle, run)
+    return _observation(bundle, read_data(path, {}, record["result"], record["backend"], kept.has), kept)
 
 
-def observe_in_memory(
-    bundle: Bundle, run: RunData, *, quantities_only: bool = False, counters: Counters = frozenset()
-) -> Observation:
+def observe_in_memory(bundle: Bundle, run: RunData, kept: Kept) -> Observation:
     """Returns what ``observe`` returns, from the data in the memory of the process that made the
     run.
     """
-    kept = run.samples.kept(_kept(counters, quantities_only=quantities_only))
-    return _observation(bundle, replace(run, resolved={}, samples=kept))
+    return _observation(bundle, replace(run, resolved={}, samples=run.samples.kept(kept.has)), kept)
 
 
 def _is_of_flow(entity: str, metric: str) -> bool:
     return entity.startswith("flows.") and metric in OF_FLOWS
 
 
-def _kept(counters: Counters, *, quantities_only: bool) -> Keep:
-    of_subflows = OF_SUBFLOWS if quantities_only else (*OF_SUBFLOWS, *TOLD_OF_SUBFLOWS)
-
-    def is_kept(entity: str, metric: str) -> bool:
-        if (entity, metric) in counters:
-            return True
-        return entity.startswith("flows.") and metric in (of_subflows if ".subflows." in entity else OF_FLOWS)
-
-    return is_kept
-
-
-def _observation(bundle: Bundle, run: RunData) -> Observation:
+def _observation(bundle: Bundle, run: RunData, kept: Kept) -> Observation:
     record = bundle.record
     busy = None if record["backend"] == SIMULATOR else why_busy(record, bundle.resolved)
-    return Observation(record["seed"], str(bundle.path), record["metrics"], record["absent"], run, busy)
+    seen = run if kept.units else replace(run, units=Units())
+    return Observation(record["seed"], str(bundle.path), record["metrics"], record["absent"], seen, busy)

@@ -15,7 +15,7 @@ from mptcplab.reproduction.claims import Claim, Paper, load
 from mptcplab.reproduction.observation import Observation, observe
 from mptcplab.reproduction.outcome import Compared, compare
 from mptcplab.reproduction.sides import Side, arm_of
-from mptcplab.reproduction.study import AS_DESCRIBED, Cell, Study, claims_about, counters_of, short, uses
+from mptcplab.reproduction.study import AS_DESCRIBED, Cell, Study, claims_about, kept_for, short, uses
 from mptcplab.results import Bundle, digest, done_beside
 
 Json = dict[str, Any]
@@ -113,8 +113,7 @@ class Publication:
         return Cell(side.arm, AS_DESCRIBED, short(name), self.experiments[name], Chosen(None, why_not))
 
     def _observed(self, name: str, bundle: Bundle) -> Observation:
-        counters = counters_of(self.claims)
-        return observe(bundle.path, quantities_only=True, counters=counters).of(self.experiments[name])
+        return observe(bundle.path, kept_for(self.claims, short(name))).of(self.experiments[name])
 
 
 def _concerns(one: Compared, name: str) -> bool:

@@ -4,7 +4,7 @@ the run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import pairwise
 
@@ -13,7 +13,7 @@ import numpy as np
 from mptcplab import metrics
 from mptcplab.metrics.arrays import Floats
 from mptcplab.reproduction.notation import Measure
-from mptcplab.reproduction.observation import Observation
+from mptcplab.reproduction.observation import Kept, Observation
 from mptcplab.results import Absent, RunData, Value, subflows_of
 from mptcplab.results.subflows import Subflow, parts_of
 from mptcplab.results.tables import Series
@@ -38,6 +38,13 @@ def measured(measure: Measure, observation: Observation, flow: str | None = None
     entity, _, name = measure.name.rpartition(".")
     value = observation.metrics.get(entity, {}).get(name)
     return Absent(observation.absent.get(entity, {}).get(name, NO_SAMPLES)) if value is None else value
+
+
+def needed(measures: Iterable[Measure]) -> Kept:
+    """Returns what an observation has to keep for measures."""
+    of = list(measures)
+    counters = frozenset(one.counter for one in of if one.counter is not None)
+    return Kept(counters, units=any(one.name in OF_UNITS for one in of))
 
 
 def is_known(measure: Measure) -> bool:
@@ -243,6 +250,8 @@ QUANTITIES: dict[str, Callable[[RunData, str, float, float], Value]] = {
     "jitter_s2": partial(_of_gaps, lambda gaps: float(np.var(gaps))),
     "waiting_bytes": _waiting_bytes,
 }
+#: The quantities that are made of data units.
+OF_UNITS = ("longest_pause_s", "jitter_s2")
 #: The same of what follows the point: a link, a transport, a kind of recovery.
 QUANTITIES_OF: dict[str, Callable[[RunData, str, str, float, float], Value]] = {
     "share_over": _share_over,

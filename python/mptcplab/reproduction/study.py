@@ -25,13 +25,16 @@ from mptcplab.reproduction.claims import (
     Assumption,
     Claim,
     Contradiction,
+    Figure,
     Paper,
     PublishedTable,
     Ranking,
     load,
     papers,
 )
-from mptcplab.reproduction.observation import Counters
+from mptcplab.reproduction.notation import Measure
+from mptcplab.reproduction.observation import Kept
+from mptcplab.reproduction.quantities import needed
 from mptcplab.results import bundle_paths
 from mptcplab.runner import Job, plan_chosen
 
@@ -78,10 +81,14 @@ class Study:
     #: factors.
     ranked_in: Sequence[Arm]
 
-    @property
-    def counters(self) -> Counters:
-        """The counters of which the claims measure rates."""
-        return counters_of(self.claims)
+    def kept(self, cell: Cell) -> Kept:
+        """Returns what claims, rankings and figures use of the runs of a cell."""
+        ranked = (Measure.parse(ranking.of) for ranking in self.rankings)
+        kept = kept_for(self.claims, cell.name) | needed(ranked)
+        if cell.variant == AS_DESCRIBED:
+            for figure in self.paper.figures:
+                kept |= _kept_for_figure(figure, cell.name)
+        return kept
 
     def repetitions(self, variant: str) -> int:
         """Returns the number of seeds of a cell: as the paper states, or fewer if quick or with
@@ -243,10 +250,18 @@ def _described(paper: Paper, member: Member, *, quick: bool) -> Json:
     return find(member.name, changes)[0].resolve().data if changes else member.resolve().data
 
 
-def counters_of(claims: Iterable[Claim]) -> Counters:
-    """Returns the counters of which claims measure rates."""
-    measures = (measure for claim in claims for comparison in claim.compare for measure in comparison.measures)
-    return frozenset(measure.counter for measure in measures if measure.counter is not None)
+def kept_for(claims: Iterable[Claim], name: str) -> Kept:
+    """Returns what claims use of the runs of an experiment."""
+    about = (claim for claim in claims if uses(claim, name))
+    return needed(measure for claim in about for compared in claim.compare for measure in compared.measures)
+
+
+def _kept_for_figure(figure: Figure, name: str) -> Kept:
+    shown = name in figure.examples
+    if not fnmatchcase(name, figure.on):
+        return Kept(units=shown, shown=shown)
+    drawn = Kept(units=shown or "arrivals" in figure.draw, shown=shown)
+    return drawn if figure.of is None else drawn | needed([Measure.parse(figure.of)])
 
 
 def uses(claim: Claim, name: str) -> bool:

@@ -97,9 +97,14 @@ class Samples:
         # All readers share the arrays.
         times.flags.writeable = values.flags.writeable = False
         bounds = [0, *(np.flatnonzero(key[1:] != key[:-1]) + 1).tolist(), len(key)] if len(key) else []
+        ticks = times[:0]
         for start, end in pairwise(bounds):
             one = int(key[start])
-            series = Series(times[start:end], values[start:end])
+            if not np.array_equal(ticks, times[start:end]):
+                ticks = times[start:end]
+            # Most series have the times of the one before and share its array, also when they are
+            # sent to another process.
+            series = Series(ticks, values[start:end])
             self._series.setdefault(entities[one // width], {})[metrics[one % width]] = series
 
     def kept(self, keep: Keep) -> Samples:
@@ -158,7 +163,11 @@ class UnitTimes:
 class Units:
     """The unit table, by flow."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table | None = None) -> None:
+        """Without a table, there are no units."""
+        self._flows: dict[str, UnitTimes] = {}
+        if table is None:
+            return
         codes, names = table.labels("flow")
         order = np.lexsort((table.numbers("received_ns"), codes))
         starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
