@@ -40,7 +40,7 @@ def require_server() -> None:
     """
     missing = [name for name in ("starlette", "uvicorn", "websockets") if find_spec(name) is None]
     if missing:
-        raise NoServer(f"the live page needs {', '.join(missing)}: pip install 'mptcplab[web]'")
+        raise NoServer(f"serving pages needs {', '.join(missing)}: pip install 'mptcplab[web]'")
 
 
 def speed_of(text: str) -> float:
