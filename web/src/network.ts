@@ -13,7 +13,8 @@ const AIR_TIME: Quantity = { quantity: "Air time", unit: "%", form: "step", leas
 interface Row {
   row: HTMLTableRowElement;
   state: HTMLElement;
-  button: HTMLButtonElement;
+  /** Null for a real link, which cannot be cut here. */
+  button: HTMLButtonElement | null;
   cells: Record<(typeof CELLS)[number], HTMLElement>;
 }
 
@@ -60,8 +61,9 @@ export class Network {
     const cells = makeCells(row, CELLS, CELLS);
     const state = make(row, "td", "up");
     const hand = make(row, "td");
-    const button = makeButton(hand, "Cut", () => ask("actions", { [this.#downsOf(link).length ? "up" : "down"]: link.id }));
-    if (link.is_real) hand.textContent = "real link";
+    const cut = () => ask("actions", { [this.#downsOf(link).length ? "up" : "down"]: link.id });
+    const button = link.is_real ? null : makeButton(hand, "Cut", cut);
+    if (!button) hand.textContent = "real link";
     row.addEventListener("click", () => this.#choose(link));
     this.#rows.set(link.id, { row, state, button, cells });
   }
@@ -98,6 +100,7 @@ export class Network {
     const why = downs.length === 0 ? null : isCut ? "cut" : `${downs.join(", ")} down`;
     state.textContent = why ?? "up";
     state.className = why === null ? "" : "is-down";
+    if (!button) return;
     button.textContent = isCut ? "Restore" : "Cut";
     button.disabled = why !== null && !isCut;
     this.#topology.showState(link.id, why);
