@@ -69,11 +69,16 @@ def why(outcome: Outcome, verdict: Verdict) -> str:
     parts += [told, *counters_told(runs)] if told else []
     agreeing = sum(part.judged.kind == "reproduced" for part in verdict.compared)
     if agreeing and len(verdict.compared) > 1:
-        share = "all" if agreeing == len(verdict.compared) else f"{agreeing} of"
-        parts.append(f"{share} {len(verdict.compared)} comparisons are as published")
+        parts.append(_agreement(agreeing, len(verdict.compared)))
     if verdict.flipped:
         parts.append(f"the opposite holds with {' and with '.join(verdict.flipped)}")
     return "; ".join(parts)
+
+
+def _agreement(agreeing: int, of: int) -> str:
+    if agreeing == of:
+        return f"{'both' if of == 2 else f'all {of}'} comparisons are as published"
+    return f"{agreeing} of {of} comparisons {'is' if agreeing == 1 else 'are'} as published"
 
 
 def numbers(one: Compared) -> str:
@@ -145,7 +150,8 @@ def subflows_told(runs: Sequence[Observation], window_s: tuple[float, float] | N
     )
     if not recreated:
         timeouts = [fate.timeouts for fate in every if fate.timeouts is not None]
-        told += [f"after {median(timeouts):g} timeouts each"] if timeouts and median(timeouts) else []
+        each = median(timeouts) if timeouts else 0
+        told += [f"after {each:g} {'timeout' if each == 1 else 'timeouts'} each"] if each else []
     lost = median(sum(f.back_s is not None and f.resumed_s is None for f in of_run) for of_run in of_runs)
     told += [f"{lost:g} carried no data again before the end"] if lost else []
     return ", ".join(told)
