@@ -83,6 +83,8 @@ def _shared(specification: Specification) -> dict[str, Any]:
 def _paint_panel(plot: Axes, panel: Panel, look: Look) -> None:
     plot.set_xlim(panel.x.low, panel.x.high if panel.x.high is not None else None)
     plot.set_ylim(panel.y.low, panel.top)
+    # Not 2.5, so that counts are whole.
+    plot.locator_params(axis="x", steps=[1, 2, 5, 10])
     if panel.title:
         plot.set_title(panel.title)
     areas = [curve for curve in panel.curves if curve.form == "area"]

@@ -26,4 +26,5 @@ def key_in_words(key: str) -> str:
 def _of(words: str, path: str) -> str:
     kind, _, entity = path.partition(".")
     whose = f" of {entity}" if entity else f" of {kind}" if kind not in ("", "run") else ""
-    return f"{words[:1].upper()}{words[1:]}{whose}"
+    # A single letter is a symbol, as in a formula.
+    return f"{words if len(words) == 1 else words[:1].upper() + words[1:]}{whose}"
