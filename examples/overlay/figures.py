@@ -32,6 +32,8 @@ from mptcplab.overlay.namespaces import NetworkNamespace, tun
 HOST, SERVER, PORT = "10.78.1.1", "10.78.2.1", 5001
 CONTROL = b"cubic"
 PROTOCOLS = {"tcp": socket.IPPROTO_TCP, "mptcp": socket.IPPROTO_MPTCP}
+#: linux/mptcp.h: level and name of an option that a connection has unless it fell back to TCP.
+SOL_MPTCP, MPTCP_INFO = 284, 1
 #: The part of the time that does not count, as in the catalogue: 5 s of 20.
 START = 0.25
 BLOCK = bytes(1 << 16)
@@ -180,7 +182,16 @@ def send(kind: dict[str, Any]) -> None:
         # The tunnel ends with this program, so all data has to have arrived before.
         connection.recv(1)
         used = {name: sent_bytes(device) for name, device in (("regular", "regular"), ("tunnel", "mptcplab0"))}
-    print(json.dumps({"share_of_tunnel": used["tunnel"] / (sum(used.values()) or 1)}))
+        transport = "mptcp" if is_mptcp(connection) else "tcp"
+    print(json.dumps({"transport": transport, "share_of_tunnel": used["tunnel"] / (sum(used.values()) or 1)}))
+
+
+def is_mptcp(connection: socket.socket) -> bool:
+    try:
+        connection.getsockopt(SOL_MPTCP, MPTCP_INFO, 256)
+    except OSError:
+        return False
+    return True
 
 
 def sent_bytes(device: str) -> int:
