@@ -11,6 +11,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
@@ -107,8 +108,10 @@ class SshServer:
     def stop(self) -> None:
         if self._process is not None:
             for pid in self.processes():
-                os.kill(pid, signal.SIGCONT)
-                os.kill(pid, signal.SIGKILL)
+                # A session may end meanwhile.
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+                    os.kill(pid, signal.SIGKILL)
             self._process.wait()
             self._process = None
 

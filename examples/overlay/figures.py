@@ -149,7 +149,8 @@ def sent(lab: Lab, command: list[str], listener: socket.socket, seconds: float) 
             goodput_bps = received(connection, seconds)
         return {"goodput_bps": goodput_bps, **json.loads(sender.communicate(timeout=60)[0])}
     finally:
-        sender.kill()
+        # Not kill(), after which the program that `join` runs would go on.
+        sender.terminate()
         sender.wait()
 
 
