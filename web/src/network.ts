@@ -100,10 +100,10 @@ export class Network {
     const why = downs.length === 0 ? null : isCut ? "cut" : `${downs.join(", ")} down`;
     state.textContent = why ?? "up";
     state.className = why === null ? "" : "is-down";
+    this.#topology.showState(link.id, why);
     if (!button) return;
     button.textContent = isCut ? "Restore" : "Cut";
     button.disabled = why !== null && !isCut;
-    this.#topology.showState(link.id, why);
   }
 
   addTo(charts: LiveCharts, interval: Interval): void {
